@@ -8,7 +8,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from serving.security import is_loopback
+from serving.security import is_loopback_header
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -57,7 +57,7 @@ class Guard:
 def _refusal(headers: Headers) -> str:
     """Returns why a request is refused, "" if it is not."""
     hosts = headers.getlist("host")
-    if len(hosts) != 1 or not is_loopback(_without_port(hosts[0])):
+    if len(hosts) != 1 or not is_loopback_header(hosts[0]):
         return "the console answers only under the name localhost or a loopback address"
     origins = headers.getlist("origin")
     if origins and origins != [f"http://{hosts[0]}"]:
@@ -65,8 +65,3 @@ def _refusal(headers: Headers) -> str:
     if headers.get("sec-fetch-site", "none") not in _OURS:
         return "the request comes from a page of another site: type the address into the address bar"
     return ""
-
-
-def _without_port(host: str) -> str:
-    name, colon, port = host.rpartition(":")
-    return name if colon and port.isdecimal() else host

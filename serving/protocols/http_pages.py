@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from serving.config.settings import ServeConfig
 from serving.protocols.http_problems import problem
-from serving.security import is_loopback
+from serving.security import is_loopback, is_loopback_header
 
 
 class KnownPages:
@@ -40,7 +40,7 @@ class KnownPages:
         """Returns why a request is refused, "" if it is not."""
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         host = hosts[0] if len(hosts) == 1 else ""
-        if self._local and host not in self._names and not is_loopback(_without_port(host)):
+        if self._local and host not in self._names and not is_loopback_header(host):
             return (
                 "this server answers only under the name localhost or a loopback address: use that, or give the origin "
                 "with --cors-origins"
@@ -48,8 +48,3 @@ class KnownPages:
         if any(origin not in self._origins and origin.partition("://")[2] != host for origin in origins):
             return "the request comes from a page of another origin: give that with --cors-origins"
         return ""
-
-
-def _without_port(host: str) -> str:
-    name, colon, port = host.rpartition(":")
-    return name if colon and port.isdecimal() else host

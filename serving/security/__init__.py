@@ -1,7 +1,7 @@
 """Who may call: addresses, tokens, TLS; and whose versions are loaded."""
 
 from serving.security.access import Access, LocalReloads, OpenAccess, TokenAccess, check_role, holder_of
-from serving.security.addresses import caller_at, host_and_port, is_loopback
+from serving.security.addresses import caller_at, host_and_port, is_loopback, is_loopback_header
 from serving.security.signature import VersionKey, verified
 from serving.security.tls import ServerCertificate, channel_credentials
 from serving.security.tokens import METRICS, TokenFile, read_tokens
@@ -21,6 +21,7 @@ __all__ = [
     "holder_of",
     "host_and_port",
     "is_loopback",
+    "is_loopback_header",
     "read_tokens",
     "verified",
 ]

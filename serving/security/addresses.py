@@ -23,6 +23,12 @@ def is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
+def is_loopback_header(host: str) -> bool:
+    """Returns whether the `Host` of an HTTP request, with a port or without, is certain to be this machine."""
+    name, colon, port = host.rpartition(":")
+    return is_loopback(name if colon and port.isdecimal() else host)
+
+
 def is_loopback_target(target: str) -> bool:
     """Returns whether a target such as `HOST:PORT`, or the `ipv4:` or `ipv6:` address of a peer, is this machine."""
     target = urllib.parse.unquote(target)  # a peer's address is percent-encoded: ipv6:%5B::1%5D:8500

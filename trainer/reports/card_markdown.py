@@ -45,7 +45,7 @@ def page(card: dict[str, Any]) -> str:
         "## Limits",
         _bullets(card["limits"]),
         "## Hyper-parameters",
-        _table(
+        table(
             ("section", "name", "value"),
             (
                 (escape(section), escape(name), escape(value))
@@ -77,8 +77,11 @@ def _details(card: dict[str, Any]) -> list[str]:
         ("vocabulary fingerprint", vocabulary["fingerprint"]),
         ("signatures", ", ".join(details["signatures"])),
     ]
-    table = _table(("", ""), ((escape(name), escape(value)) for name, value in rows))
-    return ["## Model details", f"{details['algorithm']}.", table]
+    return [
+        "## Model details",
+        f"{details['algorithm']}.",
+        table(("", ""), ((escape(name), escape(value)) for name, value in rows)),
+    ]
 
 
 def _use(use: dict[str, Any]) -> list[str]:
@@ -106,7 +109,7 @@ def _training_data(data: dict[str, Any]) -> list[str]:
         (name, f"{split['vignettes']:,}", *("-" if n is None else f"{n:,}" for n in split["decisions"].values()))
         for name, split in data["splits"].items()
     )
-    return [*lines, origin, _table(("split", "vignettes", *(f"{label} decisions" for label in DECISION_LABELS)), rows)]
+    return [*lines, origin, table(("split", "vignettes", *(f"{label} decisions" for label in DECISION_LABELS)), rows)]
 
 
 def _evaluation(evaluation: dict[str, Any] | None) -> list[str]:
@@ -132,8 +135,8 @@ def _evaluation(evaluation: dict[str, Any] | None) -> list[str]:
         "A decision is appropriate if it lies between the most and the least urgent one that the vignette's clinicians "
         "gave, and safe if it is at least as urgent as the least urgent one. Mean [95% bootstrap interval over "
         "vignettes]. Each clinician is judged by the others.",
-        _table(("policy", *map(_words, _QUALITY)), [*quality, *constants]),
-        _table(("this version, per vignette", "mean"), effort),
+        table(("policy", *map(_words, _QUALITY)), [*quality, *constants]),
+        table(("this version, per vignette", "mean"), effort),
         *_slices(evaluation["slices"]),
     ]
 
@@ -148,7 +151,7 @@ def _slices(slices: list[dict[str, Any]]) -> list[str]:
             for row in slices
             if row["by"] == by
         ]
-        parts += [f"### By {escape(by)}", _table(("", "vignettes", *map(_words, columns)), rows)]
+        parts += [f"### By {escape(by)}", table(("", "vignettes", *map(_words, columns)), rows)]
     return parts
 
 
@@ -169,7 +172,7 @@ def _gate(gate: dict[str, Any] | None) -> list[str]:
         f"{escape(gate['serving_version'])} is {gate['lower_bound']:+.4f} (5th percentile, one-sided 95%, paired "
         f"bootstrap over {gate['vignettes']:,} vignettes), and must not be below {-gate['margin']:g}."
         f"{_textbook_sentence(gate.get('textbook_cases'))}{_small_test_sentence(gate)}",
-        _table(("", "this version", f"version {escape(gate['serving_version'])}", "difference [95% interval]"), rows),
+        table(("", "this version", f"version {escape(gate['serving_version'])}", "difference [95% interval]"), rows),
     ]
 
 
@@ -249,7 +252,7 @@ def _calibration(probabilities: dict[str, Any] | None) -> list[str]:
     )
     return [
         "On the vignettes of the evaluation, when the agent decided:",
-        _table(("", "mean probability", "observed share", "expected calibration error"), rows),
+        table(("", "mean probability", "observed share", "expected calibration error"), rows),
     ]
 
 
@@ -266,7 +269,7 @@ def _rules(rules: dict[str, Any]) -> list[str]:
         "If a rule applies, the decision is at least as urgent as it says, whatever the network decides. Source: "
         f"{origin}; the file is assets.extra/rules.toml in the folder of this version. All figures of this version are "
         "with the rules.",
-        _table(("rule", "at least", "ends the questions", "reason"), rows),
+        table(("rule", "at least", "ends the questions", "reason"), rows),
     ]
 
 
@@ -287,7 +290,7 @@ def _reproduce(reproduce: dict[str, Any]) -> list[str]:
         "## How to reproduce",
         "In the folder of this version, with DATA, JOB and MODELS for the folders of your choice:",
         _code(reproduce["commands"]),
-        _table(("package", "version"), versions),
+        table(("package", "version"), versions),
     ]
 
 
@@ -312,6 +315,7 @@ def _code(lines: Iterable[str]) -> str:
     return "\n".join("    " + " ".join(line.splitlines()) for line in lines)
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Returns a table in Markdown; its cells have to be escaped."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

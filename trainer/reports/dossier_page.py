@@ -1,9 +1,9 @@
 """Writes a dossier as Markdown."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from trainer.reports.card_markdown import escape
+from trainer.reports.card_markdown import escape, table
 from trainer.reports.checklists import Checklist, Item, value_at
 
 MISSING = "The organisation must supply this."
@@ -37,14 +37,14 @@ def page(version: str, sources: Mapping[str, FactsFile], checklists: Iterable[Ch
         f"# Dossier: triage agent, version {escape(version)}",
         _ABOUT.format(missing=MISSING),
         "## Sources",
-        _table(("file", "SHA-256"), ((escape(source.file), source.sha256) for source in sources.values())),
+        table(("file", "SHA-256"), ((escape(source.file), source.sha256) for source in sources.values())),
     ]
     for checklist in checklists:
         rows = ((each.number, each.item, _answer(each, contents, files)) for each in checklist.items)
         sections += [
             f"## {checklist.title}",
             f"For {checklist.subject}. Source: {checklist.source}.",
-            _table(("item", "asks for", "facts and where they are from"), rows),
+            table(("item", "asks for", "facts and where they are from"), rows),
         ]
     return "\n\n".join(sections) + "\n"
 
@@ -90,8 +90,3 @@ def _pairs(value: Mapping[str, Any]) -> str:
     return ", ".join(
         f"{name} ({text})" if nested else f"{name} {text}" for name, (text, nested) in texts.items() if text
     )
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
