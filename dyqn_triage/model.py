@@ -13,7 +13,8 @@ from serving.client.channel import Connection
 from serving.console.agent import Agent as Asker
 from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Said
 from serving.console.local_server import serving
-from serving.messages import action_label, answer_figures, speaks
+from serving.message_json import message_figures
+from serving.messages import action_label, speaks
 
 _SECONDS = 30.0
 _STATUS = {True: PRESENT, False: ABSENT, None: NOT_KNOWN}
@@ -107,7 +108,7 @@ class Interview:
     @property
     def figures(self) -> dict[str, Any]:
         """The whole answer of the model, as `triage ask --json` prints it."""
-        return answer_figures(self._answer.response)
+        return message_figures(self._answer.response)
 
     def answer(self, present: bool | None) -> None:
         """Answers the question: True for yes, False for no, None where the patient cannot tell.
