@@ -75,9 +75,8 @@ def _say_end(job_dir: pathlib.Path, data: pathlib.Path | None, files: Sequence[s
 
 
 def _evaluate(given: EvaluateOptions, point: OperatingPointOptions) -> None:
-    from trainer.evaluation.rule_effect import print_effect
     from trainer.reports import case_report
-    from trainer.reports.evaluation_table import print_report
+    from trainer.reports.evaluation_table import print_report, print_rule_effect
 
     report = measured(given, point)
     for caution in report["cautions"]:
@@ -86,7 +85,7 @@ def _evaluate(given: EvaluateOptions, point: OperatingPointOptions) -> None:
         return
     print_report(report, given.details, bool(given.slice))
     if report["safety_rules"] is not None and (given.details or given.rules):
-        print_effect(report["safety_rules"])
+        print_rule_effect(report["safety_rules"])
     if report["textbook_cases"] is not None and (given.details or given.cases):
         case_report.print_report({**report["textbook_cases"], "training": report["training"]})
 

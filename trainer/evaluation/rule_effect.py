@@ -1,17 +1,12 @@
 """The effect of safety rules: an agent without and with them, on the same vignettes in the same evidence orders."""
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.agreement import agent_agreement
-from triage_runtime.command_line.progress import print_table
 
 METRICS = ("appropriateness", "safety", "over_triage", "under_triage", "questions")
 _RED = ("red_sensitivity", "red_specificity")
@@ -49,24 +44,3 @@ def rule_effect(without: Outcomes, with_rules: Outcomes, decision_counts: np.nda
     rates = [agent_agreement(outcomes.decisions, decision_counts, seed) for outcomes in (without, with_rules)]
     compared |= {name: Compared(rates[0][name], rates[1][name], None) for name in _RED}
     return {"metrics": compared, "changed": float((without.decisions != with_rules.decisions).mean())}
-
-
-def print_effect(effect: Mapping[str, Any]) -> None:
-    """Prints the result of `rule_effect` as `--json` writes it, with the rules under `rules`."""
-    console = Console(highlight=False)
-    console.print(
-        f"Safety rules ({effect['rules']['source']}, {len(effect['rules']['rules'])} of them): they change the "
-        f"decision in {effect['changed']:.1%} of the episodes."
-    )
-    table = Table("", "without", "with", "difference", box=box.SIMPLE)
-    for name, compared in effect["metrics"].items():
-        table.add_row(name.replace("_", " "), *(_cell(compared[side]) for side in Compared._fields))
-    print_table(table)
-
-
-def _cell(estimate: Mapping[str, Any] | None) -> str:
-    if estimate is None:
-        return "-"
-    if estimate["low"] is None:
-        return f"{estimate['mean']:.3f}"
-    return f"{estimate['mean']:.3f} [{estimate['low']:.3f}, {estimate['high']:.3f}]"

@@ -43,6 +43,19 @@ def print_report(report: Mapping[str, Any], details: bool, with_slices: bool = F
         console.print("All figures: --details, or as a page: --html FILE.")
 
 
+def print_rule_effect(effect: Mapping[str, Any]) -> None:
+    """Prints what safety rules change: `trainer.evaluation.rule_effect` as `--json` writes it."""
+    console = Console(highlight=False)
+    console.print(
+        f"Safety rules ({effect['rules']['source']}, {len(effect['rules']['rules'])} of them): they change the "
+        f"decision in {effect['changed']:.1%} of the episodes."
+    )
+    table = Table("", "without", "with", "difference", box=box.SIMPLE)
+    for name, compared in effect["metrics"].items():
+        table.add_row(_words(name), *map(_cell, compared.values()))
+    print_table(table)
+
+
 def _print_details(console: Console, report: Mapping[str, Any]) -> None:
     if report["calibration"] is not None:
         console.print(_calibration_line(report["calibration"]["best_decision"]))

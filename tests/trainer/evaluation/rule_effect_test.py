@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from trainer.dyqn.rollout import Outcomes
-from trainer.evaluation.rule_effect import print_effect, rule_effect
+from trainer.evaluation.rule_effect import rule_effect
+from trainer.reports.evaluation_table import print_rule_effect
 
 COUNTS = np.array([[2, 1, 0, 0], [0, 2, 1, 0]])  # clinicians: Red or Yellow, mostly Red; Yellow or Green
 
@@ -33,7 +34,7 @@ def test_both_sides_and_their_paired_difference_are_reported(capsys):
     assert effect["metrics"]["safety"].difference.mean == pytest.approx(0.25)
     assert effect["changed"] == 0.5
     plain = {name: {k: v and v._asdict() for k, v in c._asdict().items()} for name, c in effect["metrics"].items()}
-    print_effect({"changed": 0.5, "metrics": plain, "rules": {"source": "mine.toml", "rules": [{}]}})
+    print_rule_effect({"changed": 0.5, "metrics": plain, "rules": {"source": "mine.toml", "rules": [{}]}})
     printed = " ".join(capsys.readouterr().out.split())
     assert "mine.toml, 1 of them" in printed
     assert "in 50.0% of the episodes" in printed
