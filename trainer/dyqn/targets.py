@@ -37,43 +37,31 @@ def best_triage_value(q: tf.Tensor, allowed: tf.Tensor | None = None) -> tf.Tens
     return tf.reduce_max(triage, axis=-1)
 
 
-def or_ask_target(best_tm1: tf.Tensor, best_t: tf.Tensor, q_ask_t: tf.Tensor) -> tf.Tensor:
-    """Returns the target of `ask` `[B]` under the OR query, eq:target-q-asking-or.
+class Asking(NamedTuple):
+    """What queries make the target of `ask` of, float32 `[B]` each; a query that needs more gives this a field."""
 
-    Args:
-        best_tm1: Q_m(s) `[B]`.
-        best_t: Q_m(s') `[B]`.
-        q_ask_t: Q(s', ask) `[B]`, which this query ignores.
-    """
-    del q_ask_t
-    return (1.0 - best_tm1) + best_tm1 * best_t
+    best_tm1: tf.Tensor  # Q_m(s)
+    best_t: tf.Tensor  # Q_m(s')
+    ask_t: tf.Tensor  # Q(s', ask)
 
 
-def and_ask_target(best_tm1: tf.Tensor, best_t: tf.Tensor, q_ask_t: tf.Tensor) -> tf.Tensor:
-    """Returns the target of `ask` `[B]` under the AND query, eq:target-q-asking-and.
-
-    Args:
-        best_tm1: Q_m(s) `[B]`.
-        best_t: Q_m(s') `[B]`.
-        q_ask_t: Q(s', ask) `[B]`.
-    """
-    return (1.0 - best_tm1) * (best_t + (1.0 - best_t) * q_ask_t)
+def or_ask_target(q: Asking) -> tf.Tensor:
+    """Returns the target of `ask` `[B]` under the OR query, eq:target-q-asking-or."""
+    return (1.0 - q.best_tm1) + q.best_tm1 * q.best_t
 
 
-def value_ask_target(best_tm1: tf.Tensor, best_t: tf.Tensor, q_ask_t: tf.Tensor) -> tf.Tensor:
-    """Returns the target of `ask` `[B]` as the value of going on: what is worth most in s', less the price of asking.
+def and_ask_target(q: Asking) -> tf.Tensor:
+    """Returns the target of `ask` `[B]` under the AND query, eq:target-q-asking-and."""
+    return (1.0 - q.best_tm1) * (q.best_t + (1.0 - q.best_t) * q.ask_t)
 
-    Args:
-        best_tm1: Q_m(s) `[B]`, which this query ignores.
-        best_t: Q_m(s') `[B]`.
-        q_ask_t: Q(s', ask) `[B]`.
-    """
-    del best_tm1
-    return tf.nn.relu(tf.maximum(best_t, q_ask_t) - NEUTRAL.price)
+
+def value_ask_target(q: Asking) -> tf.Tensor:
+    """Returns the target of `ask` `[B]` as the value of going on: the most that s' is worth, less the price."""
+    return tf.nn.relu(tf.maximum(q.best_t, q.ask_t) - NEUTRAL.price)
 
 
 QUERIES = {"or": or_ask_target, "and": and_ask_target, "value": value_ask_target}
-"""The ask target of each query, from Q_m(s), Q_m(s') and Q(s', ask); the names are `trainer.config.ASK_QUERIES`."""
+"""The ask target of each query; the names are `trainer.config.ASK_QUERIES`."""
 
 
 def td_targets(q_tm1: tf.Tensor, q_t: tf.Tensor, r_t: tf.Tensor, config: TargetConfig) -> tf.Tensor:
@@ -88,8 +76,8 @@ def td_targets(q_tm1: tf.Tensor, q_t: tf.Tensor, r_t: tf.Tensor, config: TargetC
         config: the query, and the decisions over which Q_m is taken.
     """
     allowed = appropriate(r_t) if config.best_triage_over == "appropriate" else None
-    best_tm1, best_t = best_triage_value(q_tm1, allowed), best_triage_value(q_t, allowed)
-    ask = QUERIES[config.ask_query](best_tm1, best_t, q_t[:, Action.ASK])
+    q = Asking(best_triage_value(q_tm1, allowed), best_triage_value(q_t, allowed), q_t[:, Action.ASK])
+    ask = QUERIES[config.ask_query](q)
     return tf.stop_gradient(tf.concat([r_t, ask[:, tf.newaxis]], axis=-1))
 
 

@@ -96,9 +96,7 @@ def test_the_names_of_the_queries_are_those_of_the_configuration():
 
 
 def test_the_targets_read_the_table_of_queries(monkeypatch):
-    monkeypatch.setitem(
-        targets.QUERIES, "and", lambda best_tm1, best_t, q_ask_t: best_tm1 + 10 * best_t + 100 * q_ask_t
-    )
+    monkeypatch.setitem(targets.QUERIES, "and", lambda q: q.best_tm1 + 10 * q.best_t + 100 * q.ask_t)
     config = TargetConfig(ask_query="and", best_triage_over="all")
     result = targets.td_targets(tf.constant(Q_TM1), tf.constant(Q_T), tf.constant(R_T), config)
     # Q_m(s) = .9, Q_m(s') = .8, Q(s', ask) = .25.

@@ -278,6 +278,6 @@ def test_many_states_are_valued_in_parts(one_vignette, monkeypatch):
 
 
 def test_the_target_is_read_from_the_table_of_queries(one_vignette, monkeypatch):
-    monkeypatch.setitem(targets.QUERIES, "and", lambda best_tm1, best_t, q_ask_t: 0.0 * q_ask_t + 0.25)
+    monkeypatch.setitem(targets.QUERIES, "and", lambda q: 0.0 * q.ask_t + 0.25)
     loop = _trained(one_vignette, _always(0.1, 0.2, 0.6, 0.1), _config("and"), steps=200)
     assert loop.ask_values(_codes([1], [-2])).tolist() == pytest.approx([0.25, 0.25], abs=0.02)
