@@ -40,10 +40,10 @@ STATUSES = names_of(triage_pb2.EvidenceStatus.DESCRIPTOR)
 
 def message_figures(message: Any) -> dict[str, Any]:
     """Returns a message, of the server's package or of the client's, as JSON can hold it."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for name, read in _readers(message.DESCRIPTOR):
-        found |= read(message) if name is None else {name: read(message)}
-    return found
+        figures |= read(message) if name is None else {name: read(message)}
+    return figures
 
 
 @functools.cache

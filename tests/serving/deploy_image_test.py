@@ -139,8 +139,8 @@ owners = importlib.metadata.packages_distributions()
 class OnlyLocked:
     def find_spec(self, name, path=None, target=None):
         top = name.split(".")[0]
-        found = {owner.lower().replace("_", "-") for owner in owners.get(top, ())}
-        if name.startswith("trainer") or (found and not found & allowed):
+        distributions = {owner.lower().replace("_", "-") for owner in owners.get(top, ())}
+        if name.startswith("trainer") or (distributions and not distributions & allowed):
             raise ModuleNotFoundError(f"{name} is not in the image", name=name)
 sys.meta_path.insert(0, OnlyLocked())
 find_spec = importlib.util.find_spec

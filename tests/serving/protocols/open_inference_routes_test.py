@@ -28,9 +28,9 @@ def test_health_needs_no_more_than_the_path(http):
 
 def test_server_and_model_are_described(http):
     assert http.get("/v2").json()["extensions"] == ["binary_tensor_data"]
-    found = http.get(f"{MODEL}/versions/3").json()
-    assert (found["name"], found["versions"], found["platform"]) == ("triage", ["3"], "tensorflow_savedmodel")
-    assert found["inputs"][2] == {"name": "questions_asked", "datatype": "INT32", "shape": [-1]}
+    model = http.get(f"{MODEL}/versions/3").json()
+    assert (model["name"], model["versions"], model["platform"]) == ("triage", ["3"], "tensorflow_savedmodel")
+    assert model["inputs"][2] == {"name": "questions_asked", "datatype": "INT32", "shape": [-1]}
 
 
 def test_values_in_json_get_values_in_json(http, hand_set):

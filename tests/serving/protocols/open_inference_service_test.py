@@ -51,11 +51,11 @@ def test_server_and_model_are_ready(stub):
 
 def test_the_metadata_describe_the_default_signature(stub):
     assert stub.ServerMetadata(inference_pb2.ServerMetadataRequest(), timeout=30).name == "dyqn-triage"
-    found = stub.ModelMetadata(inference_pb2.ModelMetadataRequest(name="triage"), timeout=30)
-    assert (found.name, found.versions, found.platform) == ("triage", ["3"], "tensorflow_savedmodel")
-    inputs = {each.name: (each.datatype, list(each.shape)) for each in found.inputs}
+    model = stub.ModelMetadata(inference_pb2.ModelMetadataRequest(name="triage"), timeout=30)
+    assert (model.name, model.versions, model.platform) == ("triage", ["3"], "tensorflow_savedmodel")
+    inputs = {each.name: (each.datatype, list(each.shape)) for each in model.inputs}
     assert inputs == {"absent": ("BYTES", [-1, -1]), "present": ("BYTES", [-1, -1]), "questions_asked": ("INT32", [-1])}
-    outputs = {each.name: each.datatype for each in found.outputs}
+    outputs = {each.name: each.datatype for each in model.outputs}
     assert (outputs["q_values"], outputs["forced"], outputs["action_label"]) == ("FP32", "BOOL", "BYTES")
 
 
