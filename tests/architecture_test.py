@@ -11,7 +11,7 @@ LAYERS = {
     "triage_runtime": (
         ("storage",),
         ("command_line",),
-        ("beam", "litert"),
+        ("beam", "litert", "promise"),
     ),
     "trainer": (
         ("config",),

@@ -126,9 +126,9 @@ class MemoryConfig:
 class ValidationConfig:
     """Validation vignettes, which a network does not learn from: for early stopping and calibration."""
 
-    bound_share: float = _field(
-        0.0, "share of the training vignettes that no network learns from, at most 2,000, to keep a bound on "
-        "under-triage; 0 means none"
+    set_apart: float = _field(
+        0.0, "share of the training vignettes, at most 2,000, from which nothing is learned, for triage export "
+        "--promise; 0 means none"
     )  # fmt: skip
     held_out_share: float = _field(
         0.0, "share of the training vignettes that no network learns from, at most 1,000, on which the agent is "
@@ -278,7 +278,7 @@ def _check(config: TrainConfig) -> None:
         (0 <= network.dropout < 1, "dropout must lie in [0, 1)"),
         (0 <= config.environment.masking < 1, "masking must lie in [0, 1)"),
         (0 <= config.optimiser.average < 1, "average must lie in [0, 1)"),
-        (0 <= validation.bound_share <= 0.5, "bound_share must lie in [0, 0.5]"),
+        (0 <= validation.set_apart <= 0.5, "set_apart must lie in [0, 0.5]"),
         (0 <= validation.held_out_share <= 0.5, "held_out_share must lie in [0, 0.5]"),
         (loop.window_episodes >= config.environment.environments, "window_episodes must be at least environments"),
         (memory.memory_capacity >= config.environment.environments, "memory_capacity must be at least environments"),

@@ -37,7 +37,7 @@ def test_round_trip_through_the_saved_form():
         ({"network": {"activation": "gelu"}}, "network.activation: expected one of selu, relu"),
         ({"network": {"dropout": 1.0}}, r"dropout must lie in \[0, 1\)"),
         ({"network": {"dropout": -0.1}}, r"dropout must lie in \[0, 1\)"),
-        ({"validation": {"bound_share": 0.6}}, r"bound_share must lie in"),
+        ({"validation": {"set_apart": 0.6}}, r"set_apart must lie in"),
         ({"validation": {"held_out_share": 0.6}}, r"held_out_share must lie in \[0, 0.5\]"),
         ({"network": {"text_features": 8}}, r"text_features must be 0, or 1 or more with inputs two"),
         ({"environment": {"masking": 1.0}}, r"masking must lie in \[0, 1\)"),

@@ -32,7 +32,7 @@ def test_the_preset_paper_is_algorithm_1_as_written():
     network, target = defaults.network, defaults.target
     assert (network.activation, network.inputs, network.networks, network.outputs) == ("selu", "signed", 1, "q_values")
     assert (network.dropout, network.text_features, target.loss) == (0.0, 0, "squared")
-    assert (defaults.validation.held_out_share, defaults.validation.bound_share) == (0.0, 0.0)
+    assert (defaults.validation.held_out_share, defaults.validation.set_apart) == (0.0, 0.0)
     assert defaults.environment.max_questions == 23
     assert defaults.network.hidden_sizes == (1024, 1024)
     assert defaults.memory.batch_size == 100

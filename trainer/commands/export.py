@@ -11,8 +11,9 @@ from rich.console import Console
 from schemas.errors import InputError
 from trainer.decision import rule_options
 from trainer.evaluation.measurement import ORDERS
-from trainer.training import operating_point_options
+from trainer.training import operating_point_options, promise_options
 from trainer.training.operating_point_options import OperatingPointOptions
+from trainer.training.promise_options import PromiseOptions
 from triage_runtime.command_line import figures, options
 from triage_runtime.command_line.progress import say_result
 from triage_runtime.storage import locations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `triage export --help
     from trainer.export.publish import Exported
 
 REJECTED = 3
-"""Exit code if the version did not pass the gate."""
+"""Exit code if the version did not pass the gate, or the promise was refused."""
 
 _MARGIN = 0.02
 
@@ -91,9 +92,7 @@ class ExportOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage export`."""
-    parser.add_argument(
-        "--job-dir", type=locations.source_job, required=True, help="directory that `triage train` wrote"
-    )
+    parser.add_argument("--job-dir", type=locations.job, required=True, help="directory that `triage train` wrote")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(
         "--model-base-path",
@@ -119,6 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step", type=int, help="checkpoint to export; the last one by default")
     rule_options.add_argument(parser)
     operating_point_options.add_arguments(parser)
+    promise_options.add_arguments(parser)
     parser.add_argument("--model-name", help='name under which TensorFlow Serving offers the model; default: "triage"')
     parser.add_argument(
         "--data",
@@ -164,20 +164,28 @@ def run(arguments: argparse.Namespace) -> int:
     """Exports, and reports the result.
 
     Returns:
-        0, or `REJECTED` if the version did not pass the gate.
+        0, or `REJECTED` if the version did not pass the gate, or the promise was refused.
 
     Raises:
         InputError: there is no trained agent in the job directory, the version cannot be written, or it cannot be
             evaluated on the data.
     """
     given, point = options.read(ExportOptions, arguments), options.read(OperatingPointOptions, arguments)
+    asked = options.read(PromiseOptions, arguments)
     from trainer.export import gate, publish, saved_model, signing
-    from trainer.training import job
+    from trainer.training import job, promises
     from trainer.vignettes.textbook_case import read_cases
 
     key = signing.read_key(given.sign) if given.sign else None
     trained = operating_point_options.apply(point, job.load_network(given.job_dir, given.step), given.job_dir)
     trained = dataclasses.replace(trained, rules=rule_options.read_rules(given.rules, trained.vocabulary))
+    if asked.promise:
+        answer = promises.make(trained, given.job_dir, asked, bool(point.flags))
+        sys.stderr.write(f"{promises.text(answer)}\n")
+        if not answer.kept:
+            figures.write({"path": None, "published": False, "promise": answer.described()}, given.json)
+            return REJECTED
+        trained = promises.promising(trained, answer)
     cases = read_cases(given.cases, trained.vocabulary) if given.cases else ()
     evaluation = publish.Evaluation(given.data, given.orders, given.seed, cases) if given.data else None
     target = publish.Target(
@@ -208,6 +216,7 @@ def run(arguments: argparse.Namespace) -> int:
             "gate": exported.gate,
             "safety_rules": trained.rules.described(),
             "decision": saved_model.decision(trained),
+            "promise": trained.promise,
         },
         given.json,
     )
@@ -216,7 +225,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print_result(exported: "Exported", given: ExportOptions) -> None:
     """Prints the result; a rejection in any case, so that it is in the log of an automatic push."""
-    from trainer.export.gate import small_test_text, verdict_text
+    from trainer.export.gate import broken_promise_text, small_test_text, verdict_text
 
     lines = []
     if exported.published and exported.folder is not None:
@@ -225,7 +234,7 @@ def _print_result(exported: "Exported", given: ExportOptions) -> None:
     if exported.gate and verdict["serving_version"] is None:
         base = locations.shown(given.gate or given.base)
         lines.append(f"  there was no version in {base} to compare it with")
-        lines += filter(None, [small_test_text(verdict)])
+        lines += filter(None, [small_test_text(verdict), broken_promise_text(verdict)])
     elif exported.gate:
         lines.append(verdict_text(verdict))
     if exported.published:

@@ -1,24 +1,20 @@
-"""Chooses when to stop and how to weigh safety, on vignettes that the deciding network has not learned from.
-
-A larger weight never makes a decision less urgent, as P(safe) never falls with urgency. So under-triage falls with the
-weight, as conformal risk control requires (Angelopoulos et al., 2022); `least_point` handles the exceptions.
-"""
+"""Chooses when to stop and how to weigh safety, on vignettes that the deciding network has not learned from."""
 
 import itertools
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from schemas.errors import InputError
 from schemas.triage import Action
 from trainer.decision import rewards
 from trainer.decision.decision import NEUTRAL, PRICES, OperatingPoint, appropriate, best_triage, decide, safe
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 """The safety weights to choose from."""
+PROMISE_WEIGHTS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""Those among which a promise is looked for."""
 CHOICES = (*PRICES, *(math.sqrt(low * high) for low, high in itertools.pairwise(PRICES)))
 """The prices of a question to choose from."""
 BUDGET = 0.01
@@ -31,18 +27,6 @@ class HeldOutOutputs(NamedTuple):
     outputs: np.ndarray  # float32 [R, O], vignette by vignette
     sizes: np.ndarray  # int64 [M], pieces of evidence of each vignette; their sum is R
     decision_counts: np.ndarray  # [M, 4]
-
-
-class HeldOut(NamedTuple):
-    """Vignettes that networks have not learned from; None if there are none."""
-
-    judged: HeldOutOutputs | None
-    """From the networks that have not learned from a vignette: for calibration and the operating point."""
-    apart: HeldOutOutputs | None
-    """From all networks: none has learned from these vignettes. Used only for a bound on under-triage."""
-
-
-NOTHING_HELD_OUT = HeldOut(None, None)
 
 
 class Quality(NamedTuple):
@@ -147,37 +131,20 @@ def _within_budget(candidate: _Candidate, everything: "_Expected") -> bool:
     return everything.appropriate - candidate.appropriate <= BUDGET and everything.safe - candidate.safe <= BUDGET
 
 
-def least_point(
-    held_out: HeldOutOutputs, under_triage_at_most: float, points: Sequence[OperatingPoint]
-) -> OperatingPoint:
-    """Returns the first of `points`, by rising weight, that keeps under-triage below a bound: conformal risk control.
+def candidates(held_out: HeldOutOutputs, own: OperatingPoint) -> list[OperatingPoint]:
+    """Returns the operating points among which a promise is looked for, the agent's `own` first.
 
-    On new vignettes like the held-out ones, under-triage is at most the bound in expectation: on average over training
-    sets, not for each of them.
-
-    Raises:
-        InputError: the bound is not a share, there are too few vignettes for it, or no weight reaches it.
+    Of each weight, the one whose price suits it and the one that asks most. They are few, as each weight is played.
     """
-    count, bound = len(held_out.sizes), under_triage_at_most
-    if not 0 < bound < 1:
-        raise InputError(f"under-triage at most {bound:g}: expected a share above 0 and below 1")
-    least = int(np.ceil(1 / bound)) - 1
-    if count < least:
-        raise InputError(
-            f"under-triage at most {bound:g} needs at least {least} held-out vignettes, and there are {count}: choose "
-            "a higher bound, or train on more vignettes"
-        )
-    losses = np.stack([_under_triage(held_out, point) for point in points])  # [D, M]
-    # A larger weight may stop earlier, and so do worse on a vignette. The guarantee needs losses that never rise with
-    # the weight, so each vignette has the worst loss of this weight and all larger ones.
-    never_rising = np.maximum.accumulate(losses[::-1])[::-1]
-    for point, under_triage in zip(points, never_rising.sum(axis=1), strict=True):
-        if (under_triage + 1) / (count + 1) <= bound:
-            return point
-    raise InputError(
-        f"under-triage at most {bound:g}: no weight up to {points[-1].safety_weight:g} reaches it on the {count} "
-        "held-out vignettes: choose a higher bound, or train on more vignettes"
-    )
+    pairs = [(with_price(held_out, weight), OperatingPoint(weight, price=PRICES[0])) for weight in PROMISE_WEIGHTS]
+    return list(dict.fromkeys([own, *itertools.chain.from_iterable(pairs)]))
+
+
+def worth(held_out: HeldOutOutputs, point: OperatingPoint) -> float:
+    """Returns the mean utility of decisions less the price of the questions, both as the neutral point weighs them."""
+    known = stops(held_out, point)
+    expected = _expected(held_out, known, point)
+    return (expected.appropriate + expected.safe) / 2 - NEUTRAL.price * float(known.mean())
 
 
 class _Expected(NamedTuple):
@@ -197,12 +164,6 @@ def _expected(held_out: HeldOutOutputs, known: np.ndarray, point: OperatingPoint
 def _outputs_at(held_out: HeldOutOutputs, known: np.ndarray) -> np.ndarray:
     """Returns the outputs `[M, O]` after the first `known` `[M]` pieces of evidence of each vignette."""
     return held_out.outputs[np.cumsum(held_out.sizes) - held_out.sizes + known - 1]
-
-
-def _under_triage(held_out: HeldOutOutputs, point: OperatingPoint) -> np.ndarray:
-    """Returns bool `[M]`: the decision is less urgent than any that clinicians gave."""
-    decisions = decisions_at(held_out, stops(held_out, point), point)
-    return ~_taken(rewards.safe(held_out.decision_counts).numpy(), decisions)
 
 
 def _taken(holds: np.ndarray, decisions: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from trainer.dyqn.network import TEXT_FEATURES, build_network, set_output_bias
 from trainer.dyqn.policy import DecayingNoise
 from trainer.dyqn.replay import BucketMemory
 from trainer.dyqn.selection import Selection
-from trainer.dyqn.validation import build_validators, divide
+from trainer.dyqn.validation import build_validator, divide
 from trainer.dyqn.workers import ALONE, Workers
 from trainer.vignettes.state import Vignettes
 
@@ -59,11 +59,11 @@ def build_loop(
     if interviewing is None:
         known_limit = min(known_limit, config.environment.max_questions + 2)
     memory = BucketMemory(evidence_count, known_limit, NUM_DECISIONS, config.memory)
-    validators = build_validators(division, evidence_count, seed, interviewing)
+    validator = build_validator(division, evidence_count, seed, interviewing)
     chosen = network
-    if validators.in_training is not None or config.optimiser.average or config.network.text_features:
+    if validator is not None or config.optimiser.average or config.network.text_features:
         chosen = build_network(evidence_count, config.network.served, seed=0)
-    selection = Selection(agent, chosen, validators, config)
+    selection = Selection(agent, chosen, validator, config)
     return TrainingLoop(config, environment, agent, noise, memory, selection, generators, workers)
 
 

@@ -5,9 +5,9 @@ import numpy as np
 import tensorflow as tf
 
 from trainer.config import TrainConfig
-from trainer.decision.operating_point import HeldOut
+from trainer.decision.operating_point import HeldOutOutputs
 from trainer.dyqn.agent import DyqnAgent
-from trainer.dyqn.validation import Validators
+from trainer.dyqn.validation import Validates
 
 
 class Selection:
@@ -18,18 +18,18 @@ class Selection:
     while the loss of each one rises.
     """
 
-    def __init__(self, agent: DyqnAgent, chosen: keras.Model, validators: Validators, config: TrainConfig):
+    def __init__(self, agent: DyqnAgent, chosen: keras.Model, validator: Validates | None, config: TrainConfig):
         """Makes the selection.
 
         Args:
             agent: whose weights are chosen.
             chosen: gets them; the agent's own network if its latest weights are always the ones to keep.
-            validators: of vignettes that networks do not learn from.
+            validator: of vignettes that networks do not learn from; None if there are none.
             config: of the run.
         """
         self.chosen = chosen
         self._agent = agent
-        self._validators = validators
+        self._validator = validator
         self._interval = config.validation.validation_interval
         self._patience = config.validation.patience
         burn_in, steps = config.loop.burn_in_steps, config.loop.steps
@@ -40,7 +40,7 @@ class Selection:
     @property
     def validates(self) -> bool:
         """Whether there are vignettes for validation, which may end the training."""
-        return self._validators.in_training is not None
+        return self._validator is not None
 
     @property
     def best_step(self) -> int:
@@ -65,11 +65,11 @@ class Selection:
 
         None without vignettes for validation.
         """
-        if self._validators.in_training is None:
+        if self._validator is None:
             return None
         best = self.chosen.get_weights()
         self._agent.copy_weights_to(self.chosen)
-        loss = self._validators.in_training.loss(self.chosen)
+        loss = self._validator.loss(self.chosen)
         if step >= self._first_step and loss < float(self._best_loss):
             self._best_loss.assign(loss)
             self._best_step.assign(step)
@@ -82,9 +82,7 @@ class Selection:
         if self.chosen is not self._agent.network and not self.best_step:
             self._agent.copy_weights_to(self.chosen)
 
-    def settle(self) -> HeldOut:
+    def settle(self) -> HeldOutOutputs | None:
         """Calibrates the chosen weights, and returns their outputs for vignettes that networks do not learn from."""
         self.choose_latest()
-        in_training, when_trained = self._validators
-        judged = None if in_training is None else in_training.settle(self.chosen)
-        return HeldOut(judged, None if when_trained is None else when_trained.outputs(self.chosen))
+        return None if self._validator is None else self._validator.settle(self.chosen)

@@ -22,8 +22,8 @@ from trainer.dyqn.rollout import Slice
 from trainer.vignettes import state
 from trainer.vignettes.state import Vignettes
 
-MOST_JUDGED = 2_000
-"""Maximum number of vignettes; more would not change the loss noticeably."""
+MOST_SET_APART = 2_000
+"""Number of vignettes that are set apart for promises: each is interviewed at several operating points."""
 LEAST_HELD_OUT, MOST_HELD_OUT = 100, 1_000
 """Number of vignettes that are held out for calibration: each is interviewed."""
 STATES_PER_VIGNETTE = 3
@@ -37,7 +37,7 @@ class Division(NamedTuple):
 
     learned: Vignettes  # V vignettes from which networks learn
     held_out: Slice | None  # vignettes from which no network learns, for calibration; None if there are none
-    apart: Slice | None  # the same for a bound on under-triage
+    apart: Slice | None  # vignettes that are for promises alone; None if there are none
 
 
 def divide(vignettes: Vignettes, config: ValidationConfig, seed: int) -> Division:
@@ -56,7 +56,7 @@ def divide(vignettes: Vignettes, config: ValidationConfig, seed: int) -> Divisio
     count = len(groups)
     least = min(LEAST_HELD_OUT, count // 4) if config.held_out_share else 0
     for_calibration = min(max(round(config.held_out_share * count), least), MOST_HELD_OUT)
-    for wanted in (min(round(config.bound_share * count), MOST_JUDGED), for_calibration):
+    for wanted in (min(round(config.set_apart * count), MOST_SET_APART), for_calibration):
         fitting = rest[sizes[rest] <= wanted]
         chosen = fitting[np.cumsum(sizes[fitting]) <= wanted]
         kept.append(np.isin(groups, chosen))
@@ -80,17 +80,10 @@ class Validates(Protocol):
         """Calibrates `network`, and returns its outputs."""
 
 
-class Validators(NamedTuple):
-    """What validates the networks of a run; None without vignettes for it."""
-
-    in_training: Validates | None  # for early stopping, calibration and the operating point
-    when_trained: "Validator | None"  # for a bound on under-triage
-
-
-def build_validators(
+def build_validator(
     division: Division, evidence_count: int, seed: int, interviewing: Interviewing | None = None
-) -> Validators:
-    """Returns the validators of a run.
+) -> Validates | None:
+    """Returns the validator of a run, for early stopping, calibration and the operating point; None without vignettes.
 
     Args:
         division: of the training split.
@@ -98,13 +91,11 @@ def build_validators(
         seed: of the evidence orders.
         interviewing: if the agent learns in interviews, by which it is validated then.
     """
-    held_out, apart = (
-        None if vignettes is None else Validator(vignettes, evidence_count, seed)
-        for vignettes in (division.held_out, division.apart)
-    )
-    if division.held_out is not None and interviewing is not None:
-        return Validators(InterviewValidator(interviewing, division.held_out), apart)
-    return Validators(held_out, apart)
+    if division.held_out is None:
+        return None
+    if interviewing is not None:
+        return InterviewValidator(interviewing, division.held_out)
+    return Validator(division.held_out, evidence_count, seed)
 
 
 def _evidence_keys(vignettes: Vignettes) -> np.ndarray:

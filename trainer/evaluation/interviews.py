@@ -9,6 +9,7 @@ import tensorflow as tf
 from schemas.triage import Action
 from trainer.decision import rewards
 from trainer.decision.decision import OperatingPoint, best_triage, decide, utilities
+from trainer.decision.rules import RuleGraph
 from trainer.evaluation.patients import Patients
 from trainer.evaluation.question_policies import Network, Policy
 
@@ -48,10 +49,25 @@ class Interviews(NamedTuple):
 
         By the rule of `serving.messages.goes_on`.
         """
+        return self._ends(self._actions(point), self.decisions(point))
+
+    def leave(self, patients: Patients, point: OperatingPoint, rules: RuleGraph | None) -> np.ndarray:
+        """Returns the decision with which each of V `patients` leaves an interview that obeys `rules`; int `[V]`."""
+        actions, decisions = self._actions(point), self.decisions(point)
+        if rules is not None:
+            for number, known in enumerate(self.states(patients).astype(np.float32)):
+                raised = rules.apply(rules.fired(tf.constant(known)), actions[number], decisions[number])
+                actions[number], decisions[number] = (each.numpy() for each in raised)
+        return decisions[self._ends(actions, decisions), np.arange(decisions.shape[1])]
+
+    def _actions(self, point: OperatingPoint) -> np.ndarray:
+        """Returns the action after each number of questions, int32 `[Q + 1, V]`."""
         flat = tf.constant(self.outputs.reshape(-1, self.outputs.shape[2]))
         here: np.ndarray = np.ones(len(flat), bool)
-        asks = (decide(flat, ~here, here, point).numpy() == Action.ASK).reshape(self.outputs.shape[:2])
-        asks |= self.flagged & (self.decisions(point) != Action.RED)
+        return decide(flat, ~here, here, point).numpy().reshape(self.outputs.shape[:2])
+
+    def _ends(self, actions: np.ndarray, decisions: np.ndarray) -> np.ndarray:
+        asks = (actions == Action.ASK) | (self.flagged & (decisions != Action.RED))
         # Where nothing is left to ask after q questions, question q + 1 is about nothing.
         asks[:-1] &= self.asked != NOTHING
         asks[-1] = False

@@ -1,9 +1,10 @@
 """Patients who answer questions, for the tracks of `trainer.evaluation.question_options`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from trainer.vignettes.state import Vignettes, sparse_states
 
@@ -36,6 +37,22 @@ def whole_patients(vignettes: Vignettes, evidence_count: int, known_cells: Seque
     known = first_pieces(vignettes, evidence_count)
     known[:, list(known_cells)] = True
     return Patients(known, answers, vignettes.decision_counts)
+
+
+def interviewed(vignettes: Vignettes, evidence_count: int, like: Callable[[tf.Tensor], tf.Tensor] | None) -> Patients:
+    """Returns patients who come with the first piece of evidence of a vignette, and answer everything.
+
+    Args:
+        vignettes: V of them.
+        evidence_count: E.
+        like: returns what such patients answer that their cards `[V, E]` leave open, `[V, E]` in {-1, 1}; None for
+            vignettes of whole patients, who lack what is not listed.
+    """
+    if like is None:
+        return whole_patients(vignettes, evidence_count)
+    cards = _listed(vignettes, evidence_count)
+    answers = np.where(cards != 0, cards, like(tf.constant(cards.astype(np.float32))).numpy()).astype(np.int8)
+    return Patients(first_pieces(vignettes, evidence_count), answers, vignettes.decision_counts)
 
 
 def first_pieces(vignettes: Vignettes, evidence_count: int) -> np.ndarray:

@@ -152,6 +152,26 @@ def require_vignettes(verdict: dict[str, Any], vignettes: int, minimum: int) -> 
     return {**verdict, "passed": False, "vignettes": vignettes, "minimum_vignettes": minimum}
 
 
+def require_promise(verdict: dict[str, Any], promise: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns the verdict, which no version passes whose promise the test vignettes show to be broken.
+
+    Args:
+        verdict: so far.
+        promise: of the version, with what these vignettes say of it as `newer`; None without a promise.
+    """
+    if promise is None or promise["newer"]["holds"]:
+        return verdict
+    return {**verdict, "passed": False, "promise_broken": promise["newer"]["broken"]}
+
+
+def broken_promise_text(verdict: dict[str, Any]) -> str:
+    """Returns which promise is broken, "" if none is."""
+    if "promise_broken" not in verdict:
+        return ""
+    risks = "; ".join(f"{setting}: {', '.join(names)}" for setting, names in verdict["promise_broken"].items())
+    return f"  the promise does not hold on these vignettes ({risks})"
+
+
 def small_test_text(verdict: dict[str, Any]) -> str:
     """Returns why there were too few vignettes, "" if there were enough."""
     if "minimum_vignettes" not in verdict:
@@ -167,7 +187,7 @@ def verdict_text(verdict: dict[str, Any]) -> str:
     lines = _safety_lines(verdict)
     if "textbook_cases" in verdict:
         lines += _case_lines(verdict["textbook_cases"])
-    return "\n".join(filter(None, [*lines, small_test_text(verdict)]))
+    return "\n".join(filter(None, [*lines, small_test_text(verdict), broken_promise_text(verdict)]))
 
 
 def _case_lines(textbook: dict[str, Any]) -> list[str]:

@@ -24,6 +24,7 @@ from trainer.export.case_reference import case_reference
 from trainer.export.policy import LoadedVersion, ServablePolicy, known_codes, load_version, play
 from trainer.export.saved_model import StagedVersion, newest_version, next_version, staged
 from trainer.reports import card_markdown, model_card
+from trainer.training import promises
 from trainer.training.job import TrainedNetwork
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.textbook_case import TextbookCase
@@ -92,6 +93,11 @@ class Evaluation:
     def stats(self) -> dict[str, Any]:
         """The stats.json of the data directory."""
         return self._data.stats
+
+    @property
+    def whole_patients(self) -> bool:
+        """Whether a patient lacks what a vignette does not list."""
+        return self._data.whole_patients
 
     @property
     def seed(self) -> int:
@@ -172,11 +178,15 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evalu
             version = load_version(stage.folder)
             outcomes = evaluation.play(version, f"version {name}")
             report = evaluation.report(outcomes)
+            if trained.promise is not None:
+                newer = promises.on_newer(trained, trained.promise, evaluation.vignettes, evaluation.whole_patients)
+                entries["promise"] = trained.promise | {"newer": newer}
             entries["metrics"] = _manifest_metrics(trained, report)
             if target.margin is not None:
                 verdict = _verdict(gate.Played(name, outcomes), version, serving, evaluation, target.margin)
                 counts = evaluation.vignettes.decision_counts
                 verdict = gate.require_vignettes(verdict, len(counts), target.minimum_vignettes)
+                verdict = gate.require_promise(verdict, entries.get("promise"))
                 entries["gate"] = gate.public(verdict)
             evaluation.describe_cases(version, stage.folder)
         stage.describe(**entries)

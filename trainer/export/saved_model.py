@@ -25,8 +25,7 @@ from schemas.errors import InputError
 from schemas.model_directory import ModelInfo, list_versions, read_manifest
 from schemas.triage import NUM_ACTIONS
 from trainer.decision import novelty
-from trainer.decision.decision import OperatingPoint
-from trainer.decision.operating_point import HeldOut, quality
+from trainer.decision.operating_point import quality
 from trainer.export import conversion, signatures, warmup
 from trainer.export.policy import LoadedVersion
 from trainer.training.job import TrainedNetwork
@@ -231,6 +230,7 @@ def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[st
         },
         "safety_rules": trained.rules.described(),
         "decision": decision(trained),
+        "promise": trained.promise,
         "novelty": _novelty(trained),
         "config": trained.config,
         "training": trained.training,
@@ -243,33 +243,30 @@ def decision(trained: TrainedNetwork) -> dict[str, Any]:
     """Returns the manifest's entry on how the version decides: see `trainer.decision.decision.OperatingPoint`.
 
     If the network has probabilities, `chosen` is the `point_chosen` of `TrainedNetwork`, and `held_out` the quality at
-    this operating point on the vignettes `apart`, from which no network learned, or else on those that are judged by
-    the networks that did not learn from them; None if there are none.
+    this operating point on the vignettes by which the agent was calibrated; None if there are none.
     """
     if trained.model.output_shape[-1] == NUM_ACTIONS:
         return {"probabilities": False}
-    bound = {} if trained.under_triage_at_most is None else {"under_triage_at_most": trained.under_triage_at_most}
     return {
         "probabilities": True,
         "safety_weight": trained.operating_point.safety_weight,
         "sure_enough": trained.operating_point.sure_enough,
         "price": trained.operating_point.price,
         "chosen": trained.point_chosen,
-        **bound,
-        "held_out": _held_out(trained.held_out, trained.operating_point),
+        "held_out": _held_out(trained),
     }
 
 
-def _held_out(held_out: HeldOut, point: OperatingPoint) -> dict[str, Any] | None:
-    vignettes = held_out.apart or held_out.judged
+def _held_out(trained: TrainedNetwork) -> dict[str, Any] | None:
+    vignettes = trained.held_out
     if vignettes is None:
         return None
-    reached = quality(vignettes, point)
+    reached = quality(vignettes, trained.operating_point)
     return {
         "vignettes": len(vignettes.sizes),
-        "apart": held_out.apart is not None,
         "appropriateness": reached.appropriateness,
         "under_triage": 1 - reached.safety,
+        "under_triage_of_red": None if reached.red_found is None else 1 - reached.red_found,
         "over_triage": reached.over_triage,
     }
 

@@ -15,7 +15,7 @@ from trainer.evaluation.rule_effect import rule_effect
 from trainer.reports import case_report
 from trainer.reports.evaluate_options import EvaluateOptions
 from trainer.reports.symptom_checker_csv import AGENT, RULED
-from trainer.training import operating_point_options
+from trainer.training import operating_point_options, promises
 from trainer.training.job import JobDirectory, TrainedNetwork
 from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.vignettes.arrays import VignetteArrays
@@ -50,6 +50,7 @@ def agent_report(
     triage = frontier.RecordedTriage(trained.model, trained.operating_point)
     report: dict[str, Any] = {
         **_identity(given, data, trained, vignettes),
+        "promises": [promises.text(answer) for answer in promises.answers(given.job_dir)],
         **measurement.baseline_figures(counts, minimum, seed),
         **measurement.agent_figures(outcomes, vignettes, seed),
         "as_clinicians": figures.plain(as_clinicians.figures(outcomes.decisions, counts, minimum, seed)),
@@ -118,7 +119,6 @@ def _identity(
             "sure_enough": trained.operating_point.sure_enough,
             "price": trained.operating_point.price,
             "chosen": trained.point_chosen,
-            "under_triage_at_most": trained.under_triage_at_most,
         }
         if probabilities
         else None,

@@ -41,7 +41,6 @@ _CHECKED = (
 _CHOSEN = {
     "default": "chosen in training",
     "given": "given as an option",
-    "bound": "chosen to keep under-triage at most {bound:g}",
 }
 _READINGS = {"all_evidence": "all evidence", "interview": "interview"}
 _PLAYED = {"without_rules": "", "with_rules": ", with rules"}
@@ -69,6 +68,7 @@ def answers(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("With safety rules", _ruled(report)),
         ("How much it asks", _asking(report)),
         ("How it decides", _point(report)),
+        ("What was promised", "; ".join(report.get("promises", ()))),
         ("Compared with a constant answer", _constant(report)),
     )
     return [(heading, text) for heading, text in candidates if text]
@@ -118,7 +118,7 @@ def _point(report: Mapping[str, Any]) -> str:
     if not point:
         return "By its Q-values alone: it triages as soon as a decision is worth more than asking."
     weight, sure = point["safety_weight"], point["sure_enough"]
-    chosen = _CHOSEN.get(str(point["chosen"]), "{}").format(bound=point["under_triage_at_most"] or 0)
+    chosen = _CHOSEN[point["chosen"]]
     stop = f"that is worth more than going on at {point['price']:g} a question"
     if sure is not None:
         stop = f"the best has {sure:g} of the possible value"

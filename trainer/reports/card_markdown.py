@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from schemas.promise import RISKS
 from schemas.triage import DECISION_LABELS
 
 _QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
@@ -38,6 +39,7 @@ def page(card: dict[str, Any]) -> str:
         "## Ethical considerations",
         _bullets(card["ethical_considerations"]),
         *_decision(card["decision"], card["evaluation"]),
+        *_promise(card["promise"]),
         *_rules(card["safety_rules"]),
         *_novelty(card["novelty"]),
         "## Questions",
@@ -160,7 +162,8 @@ def _gate(gate: dict[str, Any] | None) -> list[str]:
         return []
     title = "## Comparison with the serving version"
     if gate["serving_version"] is None:
-        return [title, f"There was no version to compare with: this is the first one.{_small_test_sentence(gate)}"]
+        first = "There was no version to compare with: this is the first one."
+        return [title, f"{first}{_small_test_sentence(gate)}{_broken_sentence(gate)}"]
     rows = (
         (_words(metric), f"{row['new']:.3f}", f"{row['serving']:.3f}", _cell(row["difference"]))
         for metric, row in gate["metrics"].items()
@@ -171,7 +174,7 @@ def _gate(gate: dict[str, Any] | None) -> list[str]:
         f"It {verdict} the gate: the lower bound of the difference in safety to version "
         f"{escape(gate['serving_version'])} is {gate['lower_bound']:+.4f} (5th percentile, one-sided 95%, paired "
         f"bootstrap over {gate['vignettes']:,} vignettes), and must not be below {-gate['margin']:g}."
-        f"{_textbook_sentence(gate.get('textbook_cases'))}{_small_test_sentence(gate)}",
+        f"{_textbook_sentence(gate.get('textbook_cases'))}{_small_test_sentence(gate)}{_broken_sentence(gate)}",
         table(("", "this version", f"version {escape(gate['serving_version'])}", "difference [95% interval]"), rows),
     ]
 
@@ -180,6 +183,10 @@ def _small_test_sentence(gate: dict[str, Any]) -> str:
     if "minimum_vignettes" not in gate:
         return ""
     return f" It was not blessed: {gate['vignettes']:,} test vignettes are fewer than {gate['minimum_vignettes']:,}."
+
+
+def _broken_sentence(gate: dict[str, Any]) -> str:
+    return " It was not blessed: its promise does not hold on them." if "promise_broken" in gate else ""
 
 
 def _textbook_sentence(textbook: dict[str, Any] | None) -> str:
@@ -206,39 +213,103 @@ def _decision(decision: dict[str, Any], evaluation: dict[str, Any] | None) -> li
         title,
         "For each triage decision the network gives P(appropriate), the probability that it lies between the most and "
         "the least urgent one that clinicians give, and P(safe), the probability that it is at least as urgent as the "
-        "least urgent one. Both are calibrated on vignettes by networks that did not learn from them.",
+        "least urgent one. Both are calibrated on vignettes from which no network learned.",
         f"It chooses the decision with the highest P(appropriate) + {weight:g} P(safe). {stops}. {_chosen(decision)}"
         f"{_held_out(decision['held_out'])}",
         *_calibration((evaluation or {}).get("probabilities")),
     ]
 
 
-CROSS_VALIDATED = (
-    " It is an estimate and no guarantee: the networks that did not learn from a vignette judge it, and the version "
-    "averages all networks."
-)
-
-
 def _chosen(decision: dict[str, Any]) -> str:
-    if decision["chosen"] == "default":
-        return "Training chose these numbers by the held-out vignettes."
-    if decision["chosen"] == "given":
-        return "These numbers were given at the export."
-    return (
-        "The weight is the least that keeps under-triage at most "
-        f"{decision['under_triage_at_most']:g} in expectation, by conformal risk control on the held-out vignettes: "
-        "on average over trainings, not for each version, and for patients like those vignettes."
-        + ("" if decision["held_out"]["apart"] else CROSS_VALIDATED)
-    )
+    return {
+        "default": "Training chose these numbers by the held-out vignettes.",
+        "given": "These numbers were given at the export.",
+        "promise": "These numbers keep the promise below.",
+    }[decision["chosen"]]
 
 
 def _held_out(held_out: dict[str, Any] | None) -> str:
     if held_out is None:
         return ""
+    of_red = held_out["under_triage_of_red"]
     return (
-        f" On {held_out['vignettes']:,} vignettes, by networks that did not learn from them and without safety rules, "
-        f"under-triage is {held_out['under_triage']:.3f} and over-triage {held_out['over_triage']:.3f}."
+        f" On {held_out['vignettes']:,} vignettes, from which no network learned but by which it was calibrated, and "
+        f"without safety rules, under-triage is {held_out['under_triage']:.3f} and over-triage "
+        f"{held_out['over_triage']:.3f}"
+        + ("." if of_red is None else f"; of those whom clinicians call Red, {of_red:.3f} are decided below Red.")
     )
+
+
+_SETTINGS = {"interview": "interviews that it leads", "all_evidence": "all evidence at once"}
+_NOT_COVERED = [
+    "patients unlike those of the vignettes, and other clinicians than theirs",
+    "interviews whose questions somebody else chooses, or that end earlier than the version itself ends them",
+    "single patients, and groups among those counted here",
+    "what a server or a caller changes: other safety rules, another operating point, answers that are overruled",
+    "how urgent patients really were: errors are counted by what clinicians decided",
+]
+
+
+def _promise(promise: dict[str, Any] | None) -> list[str]:
+    """Returns what is promised, for which patients, by how many, and what is not covered."""
+    title = "## Promise"
+    if promise is None:
+        return [title, "No promise was asked for (triage export --promise): all figures here are estimates."]
+    asked, found = promise["asked"], promise["found"]
+    levels = [
+        f"At most {_percent(level)} of {RISKS[name].patients} {RISKS[name].error}."
+        for name, level in promise["levels"].items()
+    ]
+    rules = "with its safety rules" if asked["rules"] else "without safety rules"
+    answers = "" if promise["whole_patients"] else (
+        " What the vignettes leave open, patients answered as the version's own model of patients would."
+    )  # fmt: skip
+    rows = (
+        (
+            f"{RISKS[name].patients} who {RISKS[name].error}",
+            _percent(promise["levels"][name]) if name in promise["levels"] else "nothing promised",
+            f"{counts[name]['patients']:,}",
+            *(_errors(each[name]) for each in found.values()),
+        )
+        for counts in [next(iter(found.values()))]
+        for name in RISKS
+    )
+    return [
+        title,
+        f"With {_percent(asked['confidence'])} confidence, all of this holds for new patients like those of the "
+        "vignettes that were set apart:",
+        _bullets(levels),
+        f"It holds for interviews that the version leads, of at most {asked['question_limit']} questions, and for all "
+        f"evidence at once, both {rules}. Nothing was learned from the patients set apart, and nothing else was chosen "
+        f"by them; the confidence is over their choice.{answers} Clinicians call a patient what most of them decided, "
+        "of equally frequent decisions the most urgent one.",
+        table(("", "promised", "patients set apart", *(_SETTINGS[name] for name in found)), rows),
+        *_newer(promise.get("newer")),
+        "Not covered:",
+        _bullets(_NOT_COVERED),
+    ]
+
+
+def _newer(newer: dict[str, Any] | None) -> list[str]:
+    if newer is None:
+        return []
+    if newer["holds"]:
+        return ["The vignettes of the evaluation do not contradict it."]
+    broken = ", ".join(
+        f"{name} in {_SETTINGS[setting]}" for setting, names in newer["broken"].items() for name in names
+    )
+    return [
+        f"**The vignettes of the evaluation show, with {_percent(newer['confidence'])} confidence, that it does not "
+        f"hold for them: {broken}.**"
+    ]
+
+
+def _errors(count: dict[str, int]) -> str:
+    return f"{count['errors']:,} ({_percent(count['errors'] / count['patients'])})" if count["patients"] else "-"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%"
 
 
 def _calibration(probabilities: dict[str, Any] | None) -> list[str]:

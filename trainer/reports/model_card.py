@@ -135,6 +135,7 @@ def model_card(
             **{f"{kind}s": kinds.count(kind) for kind in KINDS},
         },
         "decision": manifest["decision"],
+        "promise": manifest["promise"],
         "safety_rules": manifest["safety_rules"],
         "novelty": manifest["novelty"],
         "questions": _questions(manifest["questions"]),
@@ -220,12 +221,13 @@ def _commands(manifest: dict[str, Any], training_data: dict[str, Any], evaluatio
     how = "" if evaluation is None else f" --orders {evaluated[0]} --seed {evaluated[1]}"
     ruled = f" --rules {directories.RULES}" if manifest["safety_rules"]["rules"] else ""
     point = _point(manifest["decision"])
+    promised = _promised(manifest["promise"]) or point
     return [
         *([_simulate(training_data)] if training_data.get("simulation") else []),
         f'python -c "{make_config}"',
         f"triage train --data DATA --job-dir JOB --config config.json --steps {steps}",
         f"triage export --job-dir JOB --step {steps} --model-base-path MODELS --data DATA{how}"
-        f"{ruled or ' --rules none'}{point}",
+        f"{ruled or ' --rules none'}{promised}",
         f"triage evaluate --job-dir JOB --step {steps} --data DATA{how}{ruled}{point}",
     ]
 
@@ -234,13 +236,19 @@ def _point(decision: dict[str, Any]) -> str:
     """Returns the options that set the version's operating point, "" if training chose it."""
     if not decision["probabilities"] or decision["chosen"] == "default":
         return ""
-    if decision["chosen"] == "bound":
-        weight = f"--under-triage-at-most {decision['under_triage_at_most']:g}"
-    else:
-        weight = f"--safety-weight {decision['safety_weight']:g}"
+    weight = f"--safety-weight {decision['safety_weight']:g}"
     if decision["sure_enough"] is not None:
         return f" {weight} --sure-enough {decision['sure_enough']:g}"
     return f" {weight} --question-price {decision['price']:g}"
+
+
+def _promised(promise: dict[str, Any] | None) -> str:
+    """Returns the options that ask for the version's promise, "" without one."""
+    if promise is None:
+        return ""
+    levels, asked = ",".join(f"{name}={level:g}" for name, level in promise["levels"].items()), promise["asked"]
+    given = _point({"probabilities": True, "chosen": "given", **asked["given"]}) if asked["given"] else ""
+    return f" --promise {levels} --confidence {asked['confidence']:g} --question-limit {asked['question_limit']}{given}"
 
 
 def _simulate(training_data: dict[str, Any]) -> str:

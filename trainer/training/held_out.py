@@ -1,18 +1,15 @@
 """Two files of a job directory: the agent's outputs for held-out vignettes, and the operating point chosen with them.
 
-The name of an array is a field of `HeldOut`, a slash, and a field of `HeldOutOutputs`. held_out.npz is written after
-dial.json, at the end of training.
+The name of an array is a field of `HeldOutOutputs`. held_out.npz is written after dial.json, at the end of training.
 """
 
 import dataclasses
 import json
 import pathlib
 
-import numpy as np
-
 from schemas.errors import InputError
 from trainer.decision.decision import NEUTRAL, OperatingPoint
-from trainer.decision.operating_point import HeldOut, HeldOutOutputs
+from trainer.decision.operating_point import HeldOutOutputs
 from triage_runtime.storage import arrays_file, whole_file
 from triage_runtime.storage.whole_file import read_json
 
@@ -20,7 +17,7 @@ OUTPUTS = "held_out.npz"
 OPERATING_POINT = "dial.json"
 
 
-def write(folder: pathlib.Path, held_out: HeldOut, point: OperatingPoint) -> None:
+def write(folder: pathlib.Path, held_out: HeldOutOutputs, point: OperatingPoint) -> None:
     """Writes both files.
 
     Raises:
@@ -28,13 +25,7 @@ def write(folder: pathlib.Path, held_out: HeldOut, point: OperatingPoint) -> Non
     """
     with whole_file.replacing(folder / OPERATING_POINT) as file:
         file.write(json.dumps(dataclasses.asdict(point), indent=2) + "\n")
-    arrays = {
-        f"{part}/{name}": array
-        for part, outputs in held_out._asdict().items()
-        if outputs is not None
-        for name, array in outputs._asdict().items()
-    }
-    arrays_file.write(folder / OUTPUTS, arrays)
+    arrays_file.write(folder / OUTPUTS, held_out._asdict())
 
 
 def remove(folder: pathlib.Path) -> None:
@@ -43,7 +34,7 @@ def remove(folder: pathlib.Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def read(folder: pathlib.Path) -> HeldOut | None:
+def read(folder: pathlib.Path) -> HeldOutOutputs | None:
     """Returns the agent's outputs for held-out vignettes; None if there is no such file.
 
     Raises:
@@ -53,11 +44,7 @@ def read(folder: pathlib.Path) -> HeldOut | None:
     if not path.exists():
         return None
     try:
-        parts: dict[str, dict[str, np.ndarray]] = {part: {} for part in HeldOut._fields}
-        for key, array in arrays_file.read(path).items():
-            part, name = key.split("/")
-            parts[part][name] = array
-        return HeldOut(**{part: HeldOutOutputs(**values) if values else None for part, values in parts.items()})
+        return HeldOutOutputs(**arrays_file.read(path))
     except arrays_file.DAMAGE as error:
         raise InputError(f"{path}: damaged: train again in a new --job-dir") from error
 

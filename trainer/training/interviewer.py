@@ -12,10 +12,10 @@ from trainer.decision.mixture import Mixture
 from trainer.decision.question_graph import QuestionGraph
 from trainer.dyqn.network import members_of
 from trainer.evaluation.interviews import play
-from trainer.evaluation.patients import Patients, first_pieces
+from trainer.evaluation.patients import interviewed
 from trainer.evaluation.question_policies import learned_policy
 from trainer.vignettes import state
-from trainer.vignettes.state import Vignettes, sparse_states
+from trainer.vignettes.state import Vignettes
 
 SHORTLIST = 8
 """Questions of which the network judges both answers in training: fewer than when it is used, for speed."""
@@ -62,11 +62,9 @@ class Interviewing:
     def led_by(self, network: keras.Model | None, vignettes: Vignettes) -> np.ndarray:
         """See `trainer.dyqn.environment.Interviewing`."""
         graph = QuestionGraph(self._mixture, self._vocabulary, (), NEUTRAL, network)
-        cards = sparse_states(vignettes, len(self._vocabulary)).toarray()
         generator = tf.random.Generator.from_seed(_SEED, alg="philox")
-        like = np.where(cards > 0, 1, -1) if self._whole else graph.patients_like(tf.constant(cards), generator).numpy()
-        answers = np.where(cards != 0, cards, like).astype(np.int8)
-        patients = Patients(first_pieces(vignettes, len(self._vocabulary)), answers, vignettes.decision_counts)
+        like = None if self._whole else functools.partial(graph.patients_like, generator=generator)
+        patients = interviewed(vignettes, len(self._vocabulary), like)
         model = _no_outputs if network is None else tf.function(network, autograph=False)
         interviews = play(patients, model, graph.may_ask, learned_policy(graph), self._questions, NEUTRAL)
         return interviews.states(patients).transpose(1, 0, 2)

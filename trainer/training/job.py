@@ -8,6 +8,8 @@ checkpoints/       see `TrainingLoop.checkpoint`; those of the other workers are
 evaluations.jsonl  an evaluation on the test split per line
 validation.jsonl   the loss on validation vignettes per line, if any were kept for validation
 held_out.npz       outputs for vignettes that networks did not learn from, if any
+set_apart.npz      vignettes for promises alone, and what each vignette that something was learned from is known by
+promises.jsonl     every promise that was asked of them, and the answer
 dial.json          how the agent weighs safety and when it stops, chosen with those outputs
 logs/              TensorBoard summaries
 lock               held by the run that works in the directory; lock-worker-1 and so on by its other workers
@@ -21,6 +23,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from schemas import directories
@@ -32,9 +35,10 @@ from trainer.decision import novelty
 from trainer.decision.decision import NEUTRAL, OperatingPoint
 from trainer.decision.mixture import Mixture
 from trainer.decision.novelty import Novelty, fit
-from trainer.decision.operating_point import NOTHING_HELD_OUT, HeldOut
+from trainer.decision.operating_point import HeldOutOutputs
 from trainer.dyqn.network import build_network
-from trainer.training import held_out, questions
+from trainer.dyqn.rollout import Slice
+from trainer.training import held_out, questions, set_apart
 from trainer.training.checkpoint_files import CHECKPOINTS, checkpoint_path, existing_checkpoints, restore, unwritable
 from trainer.training.lock import lock
 from trainer.training.step_log import StepLog
@@ -68,9 +72,9 @@ class TrainedNetwork:
     rules: RuleSet = NO_RULES  # that an exported version obeys
     novelty: Novelty | None = None  # statistics of the training states; None if there are too few vignettes
     operating_point: OperatingPoint = NEUTRAL  # how its probabilities are weighed
-    point_chosen: str = "default"  # by training; "given", by the options; or "bound", to keep a bound on under-triage
-    under_triage_at_most: float | None = None  # that bound
-    held_out: HeldOut = NOTHING_HELD_OUT
+    point_chosen: str = "default"  # by training; "given", by the options; or "promise", to keep one
+    promise: dict[str, Any] | None = None  # see `trainer.training.promises.Promise`
+    held_out: HeldOutOutputs | None = None  # for which it was calibrated; None for all but the last checkpoint
     questions: Mixture | None = None  # from which it chooses questions; None if there are too few vignettes
     start_from: str | None = None  # the agent that its training started from, see `trainer.training.start`
 
@@ -184,6 +188,17 @@ class JobDirectory:
                 "the same settings and data to resume it"
             )
 
+    def prepare_set_apart(self, vignettes: Slice | None, whole: bool, seen: np.ndarray) -> None:
+        """Writes the vignettes that are for promises alone; see `trainer.training.set_apart.prepare`.
+
+        Raises:
+            InputError: they cannot be written.
+        """
+        try:
+            set_apart.prepare(self.path, vignettes, whole, seen)
+        except OSError as error:
+            raise self.unwritable(error) from error
+
     def prepare_statistics(self, vignettes: Vignettes, evidence_count: int) -> None:
         """Writes the statistics of the training vignettes for novelty and questions, unless they exist.
 
@@ -207,7 +222,7 @@ class JobDirectory:
         path = self.path / NOVELTY
         return novelty.load(path, evidence_count) if path.exists() else None
 
-    def write_held_out(self, outputs: HeldOut, point: OperatingPoint) -> None:
+    def write_held_out(self, outputs: HeldOutOutputs, point: OperatingPoint) -> None:
         """Writes the agent's outputs for held-out vignettes, and the operating point that was chosen with them.
 
         Raises:
@@ -218,7 +233,7 @@ class JobDirectory:
         except OSError as error:
             raise self.unwritable(error) from error
 
-    def held_out(self) -> HeldOut | None:
+    def held_out(self) -> HeldOutOutputs | None:
         """Returns the agent's outputs for held-out vignettes; None if training has not ended.
 
         Raises:
@@ -312,6 +327,6 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
         start_from=run["start_from"],
         novelty=job.novelty(len(vocabulary)),
         operating_point=job.operating_point() if newest else NEUTRAL,
-        held_out=(job.held_out() if newest else None) or NOTHING_HELD_OUT,
+        held_out=job.held_out() if newest else None,
         questions=questions.read(job_dir, len(vocabulary)),
     )

@@ -20,7 +20,6 @@ class OperatingPointOptions:
     """The options, see `add_arguments`; None for those that are not given."""
 
     safety_weight: float | None = None
-    under_triage_at_most: float | None = None
     question_price: float | None = None
     sure_enough: float | None = None
 
@@ -32,19 +31,11 @@ class OperatingPointOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options."""
-    weight = parser.add_mutually_exclusive_group()
-    weight.add_argument(
+    parser.add_argument(
         "--safety-weight",
         type=float,
         metavar="W",
         help="choose the triage decision with the highest P(appropriate) + W P(safe); by default training chose W",
-    )
-    weight.add_argument(
-        "--under-triage-at-most",
-        type=float,
-        metavar="SHARE",
-        help="the least W that keeps under-triage at most SHARE in expectation, such as 0.05, chosen by conformal risk "
-        "control: with a guarantee where training had --bound-share, an estimate otherwise",
     )
     parser.add_argument(
         "--question-price",
@@ -66,10 +57,9 @@ def apply(given: OperatingPointOptions, trained: "TrainedNetwork", job_dir: path
     """Returns `trained`, of `job_dir`, with the operating point that the options set, or unchanged if none is given.
 
     Raises:
-        InputError: the network has no probabilities, a value is out of range, or the held-out vignettes cannot keep the
-            bound on under-triage.
+        InputError: the network has no probabilities, or a value is out of range.
     """
-    weight, bound = given.safety_weight, given.under_triage_at_most
+    weight = given.safety_weight
     if not given.flags:
         return trained
     if trained.model.output_shape[-1] == NUM_ACTIONS:
@@ -80,12 +70,8 @@ def apply(given: OperatingPointOptions, trained: "TrainedNetwork", job_dir: path
     if weight is not None and not 0 <= weight < math.inf:
         raise InputError(f"--safety-weight {weight:g}: expected a number from 0, such as 2")
     _check(given)
-    if bound is not None:
-        point = _bounded(given, trained, bound, job_dir)
-    else:
-        point = with_weight(given, trained, trained.operating_point.safety_weight if weight is None else weight)
-    chosen_by = "given" if bound is None else "bound"
-    return dataclasses.replace(trained, operating_point=point, point_chosen=chosen_by, under_triage_at_most=bound)
+    point = with_weight(given, trained, trained.operating_point.safety_weight if weight is None else weight)
+    return dataclasses.replace(trained, operating_point=point, point_chosen="given")
 
 
 def points_by_weight(given: OperatingPointOptions, trained: "TrainedNetwork") -> "list[OperatingPoint]":
@@ -100,7 +86,7 @@ def with_weight(given: OperatingPointOptions, trained: "TrainedNetwork", weight:
     from trainer.decision.decision import OperatingPoint
     from trainer.decision.operating_point import with_price
 
-    judged = trained.held_out.judged
+    judged = trained.held_out
     if given.question_price is not None or given.sure_enough is not None:
         price = trained.operating_point.price if given.question_price is None else given.question_price
         return OperatingPoint(weight, given.sure_enough, price)
@@ -117,18 +103,3 @@ def _check(given: OperatingPointOptions) -> None:
         raise InputError(f"--question-price {price:g}: expected a number from {PRICES[0]:g} to {PRICES[-1]:g}")
     if sure_enough is not None and not 0 < sure_enough <= 1:
         raise InputError(f"--sure-enough {sure_enough:g}: expected a number above 0 and at most 1, such as 0.9")
-
-
-def _bounded(
-    given: OperatingPointOptions, trained: "TrainedNetwork", bound: float, job_dir: pathlib.Path
-) -> "OperatingPoint":
-    from trainer.decision.operating_point import WEIGHTS, least_point
-
-    vignettes = trained.held_out.apart or trained.held_out.judged
-    if vignettes is None:
-        raise InputError(
-            f"--under-triage-at-most {bound:g}: {job_dir} has no held-out vignettes for this checkpoint: training held "
-            "out none (--bound-share, --held-out-share), has not ended, or --step is not the last one; give "
-            "--safety-weight instead"
-        )
-    return least_point(vignettes, bound, [with_weight(given, trained, weight) for weight in WEIGHTS])

@@ -25,7 +25,7 @@ from trainer.dyqn.validation import divide
 from trainer.dyqn.workers import ALONE, Workers
 from trainer.evaluation import metrics
 from trainer.evaluation.measurement import order_seeds
-from trainer.training import held_out, questions, start
+from trainer.training import held_out, questions, set_apart, start
 from trainer.training.checkpoints import Checkpoints
 from trainer.training.interviewer import Interviewing
 from trainer.training.job import JobDirectory
@@ -71,9 +71,12 @@ def open_run(
     evidence_count = len(data.vocabulary)
     job, console = JobDirectory(job_dir), Console(stderr=True, quiet=not workers.chief)
     begin = None if hooks.start_from is None else start.read(hooks.start_from, data.vocabulary, config)
+    division = divide(train, config.validation, config.loop.seed)
+    seen = set_apart.seen(division, data.vocabulary, None if begin is None else begin.seen)
     _prepare(job, data, config, begin, workers)
     if workers.chief:
-        job.prepare_statistics(divide(train, config.validation, config.loop.seed).learned, evidence_count)
+        job.prepare_set_apart(division.apart, data.whole_patients, seen)
+        job.prepare_statistics(division.learned, evidence_count)
     workers.exchange(0)
     features = None
     if config.network.text_features:
@@ -295,14 +298,14 @@ class TrainingSession:
         """
         settled = self._loop.selection.settle()
         point = NEUTRAL
-        if settled.judged is not None and self._config.network.outputs == "probabilities":
-            point = choose(settled.judged)
+        if settled is not None and self._config.network.outputs == "probabilities":
+            point = choose(settled)
         if self._rollout is not None:
             limit, chosen = self._config.environment.max_questions, self._loop.selection.chosen
             policy = greedy_policy(chosen, point=point)
             self._evaluate(Rollout(self._test, chosen.input_shape[-1], limit, policy))
         self._save()
-        if self._workers.chief:
+        if self._workers.chief and settled is not None:
             self._job.write_held_out(settled, point)
 
     def _evaluate(self, rollout: Rollout) -> None:

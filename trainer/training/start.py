@@ -10,6 +10,7 @@ import numpy as np
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from trainer.config import NetworkConfig, TrainConfig
+from trainer.training import set_apart
 from trainer.training.job import load_network
 from triage_runtime.storage import locations
 
@@ -31,13 +32,16 @@ class Start(NamedTuple):
     """The agent in run.json and in the manifest: the fingerprint of its data, and its steps."""
     description: str
     """How the vocabularies match, in one line."""
+    seen: np.ndarray | None
+    """See `trainer.training.set_apart.seen`; None if its job directory does not say."""
 
 
 def read(job_dir: pathlib.Path, vocabulary: Vocabulary, config: TrainConfig) -> Start:
     """Returns the agent of a job directory, for a training with `vocabulary` and `config`.
 
     Raises:
-        InputError: there is no agent, its network is of another kind, or it knows none of the codes.
+        InputError: there is no agent, its network is of another kind, it knows none of the codes, or vignettes are to
+            be set apart and it does not say which ones it has seen.
     """
     trained = load_network(job_dir)
     shown = locations.shown(job_dir)
@@ -57,12 +61,18 @@ def read(job_dir: pathlib.Path, vocabulary: Vocabulary, config: TrainConfig) -> 
             f"--start-from {shown}: its vocabulary has none of the codes of this one, such as {vocabulary.codes[0]!r}: "
             "prepare the data with the same codes"
         )
+    seen = set_apart.read_seen(job_dir)
+    if seen is None and config.validation.set_apart:
+        raise InputError(
+            f"--start-from {shown}: it does not say which vignettes its agent has seen, so that none can be set apart: "
+            "train that agent again, or give --set-apart 0"
+        )
     new = [code for code in vocabulary.codes if code not in known]
     unused = [code for code in trained.vocabulary.codes if code not in vocabulary]
     description = f"starts from {shown}: {matched:,} of {len(places):,} codes match"
     description += _list_codes("new to it", new) + _list_codes("not used here", unused)
     identity = f"{trained.data_fingerprint} after {trained.training['steps']} steps"
-    return Start(trained.model, places, identity, description)
+    return Start(trained.model, places, identity, description, seen)
 
 
 def _kind(config: NetworkConfig) -> dict[str, Any]:

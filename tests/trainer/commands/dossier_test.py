@@ -19,7 +19,8 @@ from trainer.vignettes.tfrecord import DataDirectory
 # Fields of versions with probabilities, after a gate, or of other options than those of the test.
 CONDITIONAL = {
     "card:decision.safety_weight", "card:decision.sure_enough", "card:decision.chosen",
-    "card:decision.held_out.vignettes", "card:decision.under_triage_at_most", "card:gate.margin",
+    "card:decision.held_out.vignettes", "card:promise.levels", "card:promise.asked.confidence",
+    "card:promise.found.interview", "card:promise.newer.holds", "card:gate.margin",
     "card:gate.serving_version", "card:gate.lower_bound", "card:gate.passed", "card:novelty.threshold",
     "results:textbook_cases.cases",
 }  # fmt: skip

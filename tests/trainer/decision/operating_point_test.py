@@ -1,4 +1,4 @@
-"""The choice of a point: where the agent stops, what it then reaches, and what a bound on under-triage takes."""
+"""The choice of a point: where the agent stops, what it then reaches, and what it is worth."""
 
 import hypothesis
 import numpy as np
@@ -6,26 +6,23 @@ import pytest
 from hypothesis import strategies
 from hypothesis.extra import numpy as arrays
 
-from schemas.errors import InputError
 from trainer.decision.decision import ASK_POINTS, PRICES, OperatingPoint, best_triage
 from trainer.decision.operating_point import (
     BUDGET,
+    PROMISE_WEIGHTS,
     WEIGHTS,
     HeldOutOutputs,
     Quality,
+    candidates,
     choose,
-    least_point,
     quality,
     stops,
     with_price,
+    worth,
 )
 
 ASKS, DECIDES = 0.99, 0.1  # Q(ask) at every operating point
 PLAIN = OperatingPoint(0.0)
-
-
-def weight_for(held_out, bound, sure_enough):
-    return least_point(held_out, bound, [OperatingPoint(weight, sure_enough) for weight in WEIGHTS]).safety_weight
 
 
 def _row(ask, appropriate, safe):
@@ -199,67 +196,15 @@ def test_a_larger_weight_never_gives_a_less_urgent_decision(outputs):
     assert (np.diff(decisions[:, clear], axis=0) <= 0).all()
 
 
-def _exchangeable(count, seed):
-    """Vignettes of which the network knows P(safe) roughly: each has a least urgent safe decision of its own."""
-    generator = np.random.default_rng(seed)
-    least = generator.integers(0, 4, count)
-    columns = np.arange(4)
-    safe = 1 / (1 + np.exp(2 * (columns - least[:, np.newaxis] - 0.5 + generator.normal(0, 1, (count, 1)))))
-    safe[:, 0] = 1.0
-    appropriate = np.minimum(
-        safe, np.exp(-np.abs(columns - least[:, np.newaxis] - 1 + generator.normal(0, 1, (count, 1))))
-    )
-    outputs = np.concatenate(
-        [np.full((count, 5), 0.5), appropriate, safe, np.full((count, len(ASK_POINTS)), 0.5)], axis=1
-    ).astype(np.float32)
-    return outputs, np.eye(4, dtype=np.uint8)[least]
+def test_a_promise_is_looked_for_among_the_agents_own_point_and_two_of_each_weight():
+    # With one piece of evidence each, stopping costs nothing, so that the highest price suits any weight.
+    held_out = _single([_row(DECIDES, *GREEN)] * 10, [[0, 0, 3, 0]] * 10)
+    own = OperatingPoint(2.0, price=PRICES[-1])
+    prices = [(weight, price) for weight in PROMISE_WEIGHTS for price in (PRICES[-1], PRICES[0])]
+    others = [OperatingPoint(weight, price=price) for weight, price in prices]
+    assert candidates(held_out, own) == [own, *(point for point in others if point != own)]
 
 
-def test_under_triage_stays_below_the_bound_on_the_average_over_resplits():
-    outputs, counts = _exchangeable(1_200, seed=5)
-    ones = np.ones(1_200, np.int64)
-    bound, reached, weights = 0.1, [], set()
-    for split in range(50):  # the mean of these has a standard error below .003
-        order = np.random.default_rng(split).permutation(1_200)
-        calibration, fresh = (
-            HeldOutOutputs(outputs[rows], ones[rows], counts[rows]) for rows in (order[:400], order[400:])
-        )
-        weight = weight_for(calibration, bound, None)
-        weights.add(weight)
-        reached.append(1 - quality(fresh, OperatingPoint(weight)).safety)
-    assert np.mean(reached) <= bound + 0.01
-    # The bound decides: without it more cases are under-triaged, and it is not met by sending everybody to Red.
-    everything = HeldOutOutputs(outputs, ones, counts)
-    assert 1 - quality(everything, PLAIN).safety > bound + 0.02
-    assert 0.0 not in weights
-    assert np.mean(reached) > 0.03
-
-
-def test_the_least_weight_that_keeps_the_bound_is_chosen():
-    # 99 vignettes, of which ten want Yellow: Green for all under-triages those 10, (10 + 1) / (99 + 1) = .11.
-    counts = [[0, 3, 0, 0]] * 10 + [[0, 0, 3, 0]] * 89
-    held_out = _single([_row(DECIDES, *GREEN)] * 99, counts)
-    assert weight_for(held_out, 0.1101, None) == 0.0
-    # Only Red for all, from the weight 6 on, brings it below .11.
-    assert weight_for(held_out, 0.1099, None) == 6.0
-
-
-@pytest.mark.parametrize("bound", [0.0, 1.0, -0.1, 5.0])
-def test_a_bound_that_is_not_a_share_is_refused(two, bound):
-    with pytest.raises(InputError, match="above 0 and below 1"):
-        weight_for(two, bound, None)
-
-
-def test_a_bound_that_too_few_vignettes_can_show_is_refused():
-    # Without a single mistake (0 + 1) / (n + 1) <= .05 takes 19 vignettes.
-    faultless = _single([_row(DECIDES, *GREEN)] * 19, [[0, 0, 3, 0]] * 19)
-    assert weight_for(faultless, 0.05, None) == 0.0
-    fewer = _single([_row(DECIDES, *GREEN)] * 18, [[0, 0, 3, 0]] * 18)
-    with pytest.raises(InputError, match="at least 19 held-out vignettes, and there are 18"):
-        weight_for(fewer, 0.05, None)
-
-
-def test_a_bound_that_no_weight_reaches_is_refused():
-    wrong = ([0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0])
-    with pytest.raises(InputError, match="no weight up to 32 reaches it"):
-        weight_for(_single([_row(DECIDES, *wrong)] * 100, [[0, 0, 3, 0]] * 100), 0.05, None)
+def test_what_a_point_is_worth_falls_with_every_question(two):
+    # It decides Red with (.6 + 1) / 2 after three pieces, and Yellow with (.7 + .9) / 2 after one; .004 a piece.
+    assert worth(two, PLAIN) == pytest.approx(0.8 - 0.004 * 2, abs=1e-6)

@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from schemas.triage import Action
 from trainer.config import TrainConfig
-from trainer.decision.operating_point import NOTHING_HELD_OUT
 from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.loop import TrainingDivergedError, TrainingLoop
 from trainer.dyqn.network import build_network
@@ -218,7 +217,7 @@ TINY = {
     "environment": {"environments": 6},
     "network": {"hidden_sizes": [8], "networks": 2, "text_features": 0},
     "memory": {"batch_size": 16, "memory_capacity": 64},
-    "validation": {"validation_interval": 20, "patience": 3, "held_out_share": 0.2, "bound_share": 0.1},
+    "validation": {"validation_interval": 20, "patience": 3, "held_out_share": 0.2, "set_apart": 0.1},
     "loop": {"burn_in_steps": 10, "steps": 200, "seed": 3, "window_episodes": 8},
 }
 
@@ -260,7 +259,7 @@ def _end(loop):
         "weights": _weights(loop),
         "chosen": [weight.tobytes() for weight in loop.selection.chosen.get_weights()],
         "memory": [values.tobytes() for values in _memory(loop)],
-        "settled": [part.outputs.tobytes() for part in settled],
+        "settled": settled.outputs.tobytes(),
     }
 
 
@@ -296,13 +295,13 @@ def test_a_settled_run_comes_back_with_its_calibration(random_vignettes, tmp_pat
     loop.selection.choose_latest()
     states = np.eye(30, dtype=np.float32)
     uncalibrated = loop.selection.chosen(states).numpy()
-    outputs = loop.selection.settle().judged.outputs
+    outputs = loop.selection.settle().outputs
     path = loop.checkpoint().write(str(tmp_path / "checkpoint"))
     resumed = build_loop(random_vignettes, 30, _default())
     resumed.checkpoint().read(path).assert_consumed()
     assert not np.array_equal(loop.selection.chosen(states), uncalibrated)
     np.testing.assert_array_equal(resumed.selection.chosen(states), loop.selection.chosen(states))
-    np.testing.assert_array_equal(resumed.selection.settle().judged.outputs, outputs)
+    np.testing.assert_array_equal(resumed.selection.settle().outputs, outputs)
 
 
 def test_the_weights_with_the_lowest_validation_loss_are_kept(default):
@@ -329,13 +328,13 @@ def test_vignettes_from_which_no_network_learns_are_not_drawn(vignettes_of):
     loop.run(30)
     met = set(loop.memory.s_tm1.numpy()[:180].ravel().tolist()) - {0}
     assert len(met) == 33
-    assert loop.selection.settle().apart.sizes.sum() == 5
+    assert loop.selection.settle().sizes.sum() == 12
 
 
 def test_training_works_with_too_few_vignettes_to_leave_any_out(vignettes_of):
     loop = build_loop(vignettes_of([PAIR, ([2], [1, 0, 0, 0])]), 4, _default(loop={"steps": 30}))
     assert not loop.selection.validates
-    assert (loop.selection.validate(loop.step), loop.selection.settle()) == (None, NOTHING_HELD_OUT)
+    assert (loop.selection.validate(loop.step), loop.selection.settle()) == (None, None)
     loop.run(30)
     assert loop.finished
 

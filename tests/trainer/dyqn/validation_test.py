@@ -6,7 +6,7 @@ import pytest
 from trainer.config import NetworkConfig, ValidationConfig
 from trainer.dyqn import validation
 from trainer.dyqn.network import build_network
-from trainer.dyqn.validation import MOST_JUDGED, Validator, build_validators, divide, fit_calibration
+from trainer.dyqn.validation import MOST_SET_APART, Validator, build_validator, divide, fit_calibration
 
 
 def _rows(vignettes):
@@ -23,7 +23,7 @@ def _divide(vignettes, seed=0, **settings):
 
 
 def test_every_vignette_is_learned_from_held_out_or_apart(random_vignettes):
-    learned, held_out, apart = _divide(random_vignettes, seed=3, held_out_share=0.25, bound_share=0.2)
+    learned, held_out, apart = _divide(random_vignettes, seed=3, held_out_share=0.25, set_apart=0.2)
     # Single pieces of evidence come more than once among them, so that the shares are met from below.
     assert 35 <= len(apart.decision_counts) <= 40
     assert 45 <= len(held_out.decision_counts) <= 50
@@ -32,7 +32,7 @@ def test_every_vignette_is_learned_from_held_out_or_apart(random_vignettes):
 
 
 def test_the_seed_alone_decides_on_the_division(random_vignettes):
-    first, again, other = (_divide(random_vignettes, seed, held_out_share=0.25, bound_share=0.2) for seed in (3, 3, 4))
+    first, again, other = (_divide(random_vignettes, seed, held_out_share=0.25, set_apart=0.2) for seed in (3, 3, 4))
     assert _rows(first.apart) == _rows(again.apart) != _rows(other.apart)
     assert _rows(first.held_out) == _rows(again.held_out) != _rows(other.held_out)
 
@@ -40,7 +40,7 @@ def test_the_seed_alone_decides_on_the_division(random_vignettes):
 def test_vignettes_with_the_same_evidence_stay_together_in_whatever_order_it_stands(vignettes_of):
     rows = [(codes, [1, 0, 0, 0]) for number in range(1, 40) for codes in ([number, -40], [-40, number])]
     rows += [([-number], [1, 0, 0, 0]) for number in range(1, 40)]  # absent is not present
-    division = _divide(vignettes_of(rows), held_out_share=0.2, bound_share=0.4)
+    division = _divide(vignettes_of(rows), held_out_share=0.2, set_apart=0.4)
     learned, held_out, apart = ({evidence for evidence, _ in _rows(part)} for part in division)
     assert learned.isdisjoint(held_out)
     assert learned.isdisjoint(apart)
@@ -53,7 +53,7 @@ def test_vignettes_with_the_same_evidence_stay_together_in_whatever_order_it_sta
 def test_with_too_few_vignettes_networks_learn_from_all(vignettes_of, share, count):
     # A fifth of two vignettes, or half of one, is none; a quarter of two is none, too.
     vignettes = vignettes_of([([number + 1], [1, 0, 0, 0]) for number in range(count)])
-    assert _divide(vignettes, held_out_share=share, bound_share=share) == (vignettes, None, None)
+    assert _divide(vignettes, held_out_share=share, set_apart=share) == (vignettes, None, None)
 
 
 @pytest.mark.parametrize(("count", "held_out"), [(40, 10), (1_000, 100), (2_000, 200), (30_000, 1_000)])
@@ -63,20 +63,20 @@ def test_a_tenth_is_held_out_but_at_least_100_if_they_are_no_more_than_a_quarter
 
 
 def test_where_all_vignettes_are_alike_networks_learn_from_all(vignettes_of):
-    division = _divide(vignettes_of([([1, 2], [1, 0, 0, 0])] * 50), held_out_share=0.2, bound_share=0.2)
+    division = _divide(vignettes_of([([1, 2], [1, 0, 0, 0])] * 50), held_out_share=0.2, set_apart=0.2)
     assert division[1:] == (None, None)
-    assert build_validators(division, 30, seed=0) == (None, None)
+    assert build_validator(division, 30, seed=0) is None
 
 
 def test_a_group_that_is_too_large_does_not_keep_others_from_being_apart(vignettes_of):
     rows = [([41, 42], [1, 0, 0, 0])] * 60 + [([number + 1], [1, 0, 0, 0]) for number in range(40)]
     for seed in range(10):  # the group of 60 comes first for some of them
-        assert len(_divide(vignettes_of(rows), seed, bound_share=0.2).apart.decision_counts) == 20
+        assert len(_divide(vignettes_of(rows), seed, set_apart=0.2).apart.decision_counts) == 20
 
 
 def test_the_number_of_vignettes_apart_is_limited(vignettes_of):
-    rows = [([number + 1], [1, 0, 0, 0]) for number in range(5 * MOST_JUDGED + 500)]
-    assert len(_divide(vignettes_of(rows), bound_share=0.2).apart.decision_counts) == MOST_JUDGED
+    rows = [([number + 1], [1, 0, 0, 0]) for number in range(5 * MOST_SET_APART + 500)]
+    assert len(_divide(vignettes_of(rows), set_apart=0.2).apart.decision_counts) == MOST_SET_APART
 
 
 def test_shares_are_calibrated_as_outcomes_are():
@@ -107,7 +107,7 @@ def test_logits_stay_as_they_are_where_calibration_would_make_no_sense():
 
 
 def _half(vignettes):
-    return divide(vignettes, ValidationConfig(bound_share=0.5), seed=0).apart
+    return divide(vignettes, ValidationConfig(set_apart=0.5), seed=0).apart
 
 
 def _validator(part, evidence_count=30):

@@ -11,7 +11,16 @@ from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.cases import CaseDecisions
 from trainer.export import gate
-from trainer.export.gate import Played, compare, compare_cases, lower_bound, public, verdict_text
+from trainer.export.gate import (
+    Played,
+    broken_promise_text,
+    compare,
+    compare_cases,
+    lower_bound,
+    public,
+    require_promise,
+    verdict_text,
+)
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.textbook_case import TextbookCase
 
@@ -106,6 +115,17 @@ def test_the_figures_are_means_over_vignettes_of_the_shares_of_orders():
         {"vignette_id": "v0", "new": 0.5, "serving": 1.0},
     ]
     json.dumps(judged, allow_nan=False)
+
+
+def test_no_version_passes_whose_promise_these_vignettes_show_to_be_broken():
+    verdict = {"passed": True, "new_version": "2", "serving_version": None, "margin": 0.02}
+    holds = {"newer": {"holds": True, "broken": {}}}
+    assert require_promise(verdict, None) == require_promise(verdict, holds) == verdict
+    broken = require_promise(verdict, {"newer": {"holds": False, "broken": {"interview": ["red", "over"]}}})
+    assert not broken["passed"]
+    expected = "  the promise does not hold on these vignettes (interview: red, over)"
+    assert broken_promise_text(broken) == expected
+    assert broken_promise_text(verdict) == ""
 
 
 def test_the_text_names_versions_bound_margin_and_the_worst_vignettes():

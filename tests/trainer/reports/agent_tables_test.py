@@ -45,7 +45,6 @@ def test_an_agent_that_no_better_than_a_constant_has_learned_nothing(agent_repor
             {"chosen": "given", "sure_enough": None},
             "asks until that is worth more than going on at 0.004 a question; the weight was given as an option",
         ),
-        ({"chosen": "bound", "under_triage_at_most": 0.05}, "chosen to keep under-triage at most 0.05"),
     ],
 )
 def test_how_it_decides_follows_the_operating_point(agent_report, point, expected):

@@ -26,6 +26,7 @@ MANIFEST = {
     "safety_rules": {"source": "none", "fingerprint": None, "rules": []},
     "novelty": None,
     "decision": {"probabilities": False},
+    "promise": None,
 }
 METRICS = ("appropriateness", "safety", "over_triage", "under_triage", "questions", "evidence_seen", "forced")
 
@@ -182,24 +183,59 @@ def test_the_threshold_of_novelty_is_stated_or_that_there_is_none():
     assert "does not estimate how novel evidence is" in page_of()
 
 
+PROMISE = {
+    "asked": {"confidence": 0.9, "question_limit": 20, "rules": "sha256:r", "given": None},
+    "levels": {"red": 0.05, "over": 0.4},
+    "whole_patients": False,
+    "found": {
+        setting: {
+            "red": {"errors": red, "patients": 180}, "yellow": {"errors": 9, "patients": 400},
+            "under": {"errors": 11, "patients": 1200}, "over": {"errors": 300, "patients": 1200},
+        }
+        for setting, red in (("interview", 4), ("all_evidence", 3))
+    },
+}  # fmt: skip
+
+
+def test_what_is_promised_for_whom_by_how_many_and_what_is_not():
+    text = page_of(promise=PROMISE)
+    assert "With 90% confidence, all of this holds for new patients like those" in text
+    assert "- At most 5% of patients whom clinicians call Red leave below Red.\n- At most 40% of patients leave" in text
+    assert "of at most 20 questions, and for all evidence at once, both with its safety rules" in text
+    rows = cells(text)
+    assert ["patients whom clinicians call Red who leave below Red", "5%", "180", "4 (2.22%)", "3 (1.67%)"] in rows
+    # The share of all patients stands beside that of each colour.
+    under = "patients who leave with a less urgent decision than any clinician gave"
+    assert [under, "nothing promised", "1,200", "11 (0.917%)", "11 (0.917%)"] in rows
+    assert "Not covered:\n\n- patients unlike those of the vignettes" in text
+    assert "No promise was asked for" in page_of()
+
+
+def test_whether_the_evaluation_contradicts_a_promise():
+    assert "The vignettes of the evaluation" not in page_of(promise=PROMISE)
+    holds = {"holds": True, "broken": {}, "confidence": 0.95}
+    assert "do not contradict it" in page_of(promise=PROMISE | {"newer": holds})
+    broken = holds | {"holds": False, "broken": {"interview": ["red"]}}
+    assert "with 95% confidence, that it does not hold for them: red in interviews that it leads" in page_of(
+        promise=PROMISE | {"newer": broken}
+    )
+
+
 def test_how_a_version_with_probabilities_decides():
     estimate = estimates()["safety"]
     calibration = {"predicted": estimate, "observed": estimate, "expected_calibration_error": estimate}
     both = {"appropriate": calibration, "safe": calibration}
     evaluation = evaluation_with("x") | {"probabilities": {"own_decision": both, "every_decision": both}}
     decision = {
-        "probabilities": True, "safety_weight": 1.5, "sure_enough": 0.92, "price": 0.008, "chosen": "bound",
-        "under_triage_at_most": 0.05,
-        "held_out": {"vignettes": 2000, "apart": False, "under_triage": 0.041, "over_triage": 0.1},
+        "probabilities": True, "safety_weight": 1.5, "sure_enough": 0.92, "price": 0.008, "chosen": "given",
+        "held_out": {"vignettes": 2000, "under_triage": 0.041, "under_triage_of_red": 0.203, "over_triage": 0.1},
     }  # fmt: skip
     text = page_of(evaluation, decision=decision)
     assert "the highest P(appropriate) + 1.5 P(safe)" in text
     assert "asks until (P(appropriate) + 1.5 P(safe)) / 2.5 of its decision reaches 0.92" in text
-    assert "keeps under-triage at most 0.05 in expectation" in text
-    assert "On 2,000 vignettes, by networks that did not learn from them and without safety rules, under-triage" in text
-    assert "an estimate and no guarantee" in text
-    exact = decision | {"held_out": decision["held_out"] | {"apart": True}}
-    assert "an estimate and no guarantee" not in page_of(evaluation, decision=exact)
+    assert "On 2,000 vignettes, from which no network learned but by which it was calibrated" in text
+    # A small share of all may be a large one of the emergencies.
+    assert "under-triage is 0.041 and over-triage 0.100; of those whom clinicians call Red, 0.203 are decided" in text
     assert ["P(safe) of its decision", *["0.110 [0.100, 0.300]"] * 3] in cells(text)
     chosen = page_of(decision=decision | {"chosen": "default", "sure_enough": None})
     assert "Training chose these numbers" in chosen

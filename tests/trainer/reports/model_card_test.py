@@ -28,6 +28,7 @@ MANIFEST = {
     "safety_rules": {"source": "none", "fingerprint": None, "rules": []},
     "novelty": None,
     "decision": {"probabilities": False},
+    "promise": None,
 }
 DECISIONS = {"Red": 1, "Yellow": 2, "Green": 3, "Blue": 4}
 STATS = {
@@ -148,10 +149,6 @@ DECISION = {
     [
         (DECISION, " --safety-weight 2 --question-price 0.008"),
         (DECISION | {"sure_enough": 0.9}, " --safety-weight 2 --sure-enough 0.9"),
-        (
-            DECISION | {"chosen": "bound", "under_triage_at_most": 0.05, "sure_enough": 0.9},
-            " --under-triage-at-most 0.05 --sure-enough 0.9",
-        ),
         (DECISION | {"chosen": "default"}, " --seed 7"),  # training chooses it again
     ],
 )
@@ -161,6 +158,17 @@ def test_the_commands_repeat_how_the_version_decides(decision, options):
     assert card["decision"] == decision
     assert card["reproduce"]["commands"][-1].endswith(options)
     assert "P(appropriate) and P(safe) are" in limits(card)
+
+
+def test_the_export_is_repeated_with_its_promise():
+    asked = {"confidence": 0.9, "question_limit": 20, "given": None}
+    promise = {"asked": asked, "levels": {"red": 0.05, "over": 0.4}}
+    decision = DECISION | {"chosen": "promise"}
+    facts = training_facts("sha256:data", STATS)
+    card = model_card(MANIFEST | {"decision": decision, "promise": promise}, VOCABULARY, facts, EVALUATION, None)
+    export, evaluate = card["reproduce"]["commands"][-2:]
+    assert export.endswith(" --promise red=0.05,over=0.4 --confidence 0.9 --question-limit 20")
+    assert evaluate.endswith(" --safety-weight 2 --question-price 0.008")
     assert "do not read 0.9 as nine in ten" in limits(card_of())
 
 

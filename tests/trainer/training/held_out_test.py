@@ -5,32 +5,28 @@ import pytest
 
 from schemas.errors import InputError
 from trainer.decision.decision import NEUTRAL, OperatingPoint
-from trainer.decision.operating_point import HeldOut, HeldOutOutputs
+from trainer.decision.operating_point import HeldOutOutputs
 from trainer.training import held_out
 
 OUTPUTS = HeldOutOutputs(
     np.linspace(0, 1, 93, dtype=np.float32).reshape(3, 31), np.array([2, 1]), np.array([[1, 0, 0, 0]] * 2, np.uint8)
 )
-ONE = HeldOutOutputs(OUTPUTS.outputs[:1], OUTPUTS.sizes[1:], OUTPUTS.decision_counts[1:])
 
 
 @pytest.mark.parametrize("point", [OperatingPoint(2.5, 0.9), OperatingPoint(0.0, None, 0.008)])
-@pytest.mark.parametrize("given", [HeldOut(OUTPUTS, None), HeldOut(OUTPUTS, ONE), HeldOut(None, ONE)])
-def test_what_is_written_is_read_back(tmp_path, point, given):
-    held_out.write(tmp_path, given, point)
+def test_what_is_written_is_read_back(tmp_path, point):
+    held_out.write(tmp_path, OUTPUTS, point)
     assert held_out.read_operating_point(tmp_path) == point
-    for mine, theirs in zip(held_out.read(tmp_path), given, strict=True):
-        assert (mine is None) == (theirs is None)
-        for array, wanted in zip(mine or (), theirs or (), strict=True):
-            assert array.dtype == wanted.dtype
-            np.testing.assert_array_equal(array, wanted)
+    for array, wanted in zip(held_out.read(tmp_path), OUTPUTS, strict=True):
+        assert array.dtype == wanted.dtype
+        np.testing.assert_array_equal(array, wanted)
 
 
 def test_without_files_there_are_no_outputs_and_the_operating_point_is_neutral(tmp_path):
     held_out.remove(tmp_path)  # nothing to remove is no error
     assert held_out.read(tmp_path) is None
     assert held_out.read_operating_point(tmp_path) == NEUTRAL
-    held_out.write(tmp_path, HeldOut(OUTPUTS, None), OperatingPoint(1.0))
+    held_out.write(tmp_path, OUTPUTS, OperatingPoint(1.0))
     held_out.remove(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

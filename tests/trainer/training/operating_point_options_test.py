@@ -13,7 +13,7 @@ import tensorflow as tf
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from trainer.decision.decision import ASK_POINTS, OperatingPoint
-from trainer.decision.operating_point import NOTHING_HELD_OUT, HeldOut, HeldOutOutputs
+from trainer.decision.operating_point import HeldOutOutputs
 from trainer.export import saved_model
 from trainer.training import operating_point_options
 from trainer.training.job import TrainedNetwork
@@ -26,7 +26,6 @@ STOPS = [0.0] * len(ASK_POINTS)
 YELLOW = [0.2, 0.7, 0.0, 0.0, 1.0, 0.7, 0.0, 0.0, *STOPS]
 """P(appropriate), P(safe), Q(ask): Yellow is chosen as long as .7 + .7 w > .2 + w, for weights below 1.67; then Red."""
 GREEN = [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, *STOPS]
-GREEN_ONLY = np.array([[0, 0, 3, 0]] * 100)
 
 
 def network(outputs):
@@ -49,7 +48,7 @@ def trained():
     model = network(Q_VALUES + YELLOW)
     return TrainedNetwork(
         model, VOCABULARY, {}, 5, "sha256:d", {}, {}, operating_point=OperatingPoint(0.5, price=0.008),
-        held_out=HeldOut(held_out(), None),
+        held_out=held_out(),
     )  # fmt: skip
 
 
@@ -74,10 +73,6 @@ def apply(given, trained):
         (["--question-price", "0.002"], OperatingPoint(0.5, price=0.002), "given"),
         (["--safety-weight", "4", "--sure-enough", "0.9"], OperatingPoint(4.0, 0.9, 0.008), "given"),
         (["--sure-enough", "0.8"], OperatingPoint(0.5, 0.8, 0.008), "given"),
-        # Below 1.67 the 20 Red ones are sent to Yellow, 21 of 101 as risk control counts; 2 is the first weight above.
-        (["--under-triage-at-most", "0.05"], OperatingPoint(2.0, price=0.032), "bound"),
-        (["--under-triage-at-most", "0.21"], OperatingPoint(0.0, price=0.032), "bound"),
-        (["--under-triage-at-most", "0.2"], OperatingPoint(2.0, price=0.032), "bound"),
     ],
 )
 def test_the_options_set_the_operating_point(trained, given, point, chosen):
@@ -94,36 +89,17 @@ def test_the_options_set_the_operating_point(trained, given, point, chosen):
         (["--sure-enough", "nan"], "--sure-enough nan"),
         (["--question-price", "0.05"], "--question-price 0.05: expected a number from 0.001 to 0.032"),
         (["--question-price", "nan"], "--question-price nan"),
-        (["--under-triage-at-most", "1"], "under-triage at most 1: expected a share"),
-        (["--under-triage-at-most", "0.005"], "at least 199 held-out vignettes, and there are 100"),
     ],
 )
-def test_values_out_of_range_and_too_few_vignettes_are_refused(trained, given, complaint):
+def test_values_out_of_range_are_refused(trained, given, complaint):
     with pytest.raises(InputError, match=complaint):
         apply(given, trained)
 
 
-def test_a_bound_needs_held_out_vignettes_and_a_operating_point_needs_probabilities(trained):
-    without = dataclasses.replace(trained, held_out=NOTHING_HELD_OUT)
-    with pytest.raises(InputError, match="job has no held-out vignettes for this checkpoint"):
-        apply(["--under-triage-at-most", "0.05"], without)
+def test_an_operating_point_needs_probabilities(trained):
     plain = dataclasses.replace(trained, model=network(Q_VALUES))
     with pytest.raises(InputError, match="--safety-weight: job has a network without probabilities"):
         apply(["--safety-weight", "2"], plain)
-
-
-def test_vignettes_that_no_network_learned_from_keep_a_bound(trained):
-    # All 100 are certainly Green there: weight 0 sends none of them too late.
-    apart = held_out()._replace(outputs=np.array([Q_VALUES + GREEN] * 100, np.float32), decision_counts=GREEN_ONLY)
-    with_apart = dataclasses.replace(trained, held_out=trained.held_out._replace(apart=apart))
-    result = apply(["--under-triage-at-most", "0.05"], with_apart)
-    assert result.operating_point.safety_weight == 0.0
-    assert saved_model.decision(result)["held_out"]["apart"]
-
-
-def test_a_weight_and_a_bound_exclude_each_other():
-    with pytest.raises(argparse.ArgumentError, match="not allowed with"):
-        parsed("--safety-weight", "2", "--under-triage-at-most", "0.05")
 
 
 def test_the_chosen_operating_point_decides_in_the_version_and_stands_in_its_manifest(
@@ -132,7 +108,7 @@ def test_the_chosen_operating_point_decides_in_the_version_and_stands_in_its_man
     trained = dataclasses.replace(
         trained, operating_point=OperatingPoint(0.5, 0.6)
     )  # Yellow has (.7 + .5 * .7) / 1.5 = .7
-    result = apply(["--under-triage-at-most", "0.05"], trained)
+    result = apply(["--safety-weight", "2"], trained)
     with without_litert():
         folders = [saved_model.write_version(tmp_path, each) for each in (trained, result)]
     labels = []
@@ -141,12 +117,12 @@ def test_the_chosen_operating_point_decides_in_the_version_and_stands_in_its_man
         outputs = answer(states=tf.constant([[0.0, 1]]), questions_asked=tf.constant([0]))
         labels += outputs["action_label"].numpy().tolist()
     assert labels == [b"Yellow", b"Red"]
-    default, bound = (json.loads((folder / "manifest.json").read_text())["decision"] for folder in folders)
+    default, given = (json.loads((folder / "manifest.json").read_text())["decision"] for folder in folders)
     assert default == {
         "probabilities": True, "safety_weight": 0.5, "sure_enough": 0.6, "price": 0.004,
         "chosen": "default",
-        "held_out": {"vignettes": 100, "apart": False, "appropriateness": 0.8, "under_triage": pytest.approx(0.2),
-                     "over_triage": 0.0},
+        "held_out": {"vignettes": 100, "appropriateness": 0.8, "under_triage": pytest.approx(0.2),
+                     "under_triage_of_red": 1.0, "over_triage": 0.0},
     }  # fmt: skip
-    assert (bound["safety_weight"], bound["chosen"], bound["under_triage_at_most"]) == (2.0, "bound", 0.05)
-    assert bound["held_out"]["under_triage"] == 0.0
+    assert (given["safety_weight"], given["chosen"]) == (2.0, "given")
+    assert (given["held_out"]["under_triage"], given["held_out"]["under_triage_of_red"]) == (0.0, 0.0)

@@ -8,13 +8,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from schemas.errors import InputError
 from trainer.config import TrainConfig
 from trainer.decision.decision import NEUTRAL
-from trainer.decision.operating_point import NOTHING_HELD_OUT
 from trainer.dyqn.network import build_network, copy_weights, logits_of
 from trainer.dyqn.rollout import Rollout, greedy_policy
 from trainer.evaluation import metrics
 from trainer.evaluation.measurement import order_seeds
 from trainer.presets import preset
-from trainer.training import held_out
+from trainer.training import held_out, set_apart
 from trainer.training.job import JobDirectory, load_network
 from trainer.training.session import EVALUATION_SEED, RunHooks, open_run
 from trainer.vignettes.tfrecord import DataDirectory
@@ -150,7 +149,7 @@ DEFAULT = {
     "environment": {"environments": 6},
     "network": {"hidden_sizes": [8], "networks": 2, "text_features": 3},
     "memory": {"batch_size": 16, "memory_capacity": 64},
-    "validation": {"validation_interval": 20, "patience": 2, "bound_share": 0.3},
+    "validation": {"validation_interval": 20, "patience": 2, "set_apart": 0.3},
     "loop": {"burn_in_steps": 10, "steps": 60, "window_episodes": 8, "evaluation_interval": 40,
              "checkpoint_interval": 20, "steps_per_call": 25},
 }  # fmt: skip
@@ -178,8 +177,7 @@ def test_a_run_ends_with_a_calibrated_agent_and_its_operating_point(settled, dat
     losses = {each["step"]: each["loss"] for each in job.validation_losses()}
     assert list(losses) == list(range(20, report["steps"] + 1, 20))
     assert min(losses.values()) > 0
-    judged, apart = job.held_out()
-    assert len(apart.sizes) == 12  # .3 of 40
+    judged = job.held_out()
     assert len(judged.sizes) == 10  # a quarter of 40, as .1 of them would be too few
     assert judged.outputs.shape == (judged.sizes.sum(), 31)
     assert network.operating_point == job.operating_point() != NEUTRAL
@@ -192,6 +190,30 @@ def test_a_run_ends_with_a_calibrated_agent_and_its_operating_point(settled, dat
     assert last["step"] == report["steps"]
     assert last["metrics"]["appropriateness"]["mean"] == pytest.approx(expected["appropriateness"].mean)
     assert last["metrics"]["evidence_seen"]["mean"] == pytest.approx(expected["evidence_seen"].mean)
+
+
+def test_nothing_is_learned_of_questions_and_novelty_from_what_is_set_apart(data, tmp_path, monkeypatch):
+    fitted = []
+    monkeypatch.setattr(JobDirectory, "prepare_statistics", lambda _, vignettes, count: fitted.append(vignettes))
+    open_run(tmp_path, data, _default())
+    apart = set_apart.read(tmp_path)
+    keys = [set(set_apart.keys(part, data.vocabulary).tolist()) for part in (fitted[0], apart.vignettes)]
+    assert len(apart.vignettes.decision_counts) == 12  # .3 of 40
+    assert keys[0].isdisjoint(keys[1])
+    assert keys[1].isdisjoint(set_apart.read_seen(tmp_path).tolist())
+
+
+def test_an_agent_that_has_seen_what_is_set_apart_is_no_start(settled, data, tmp_path):
+    job, _ = settled
+    hooks = RunHooks(start_from=job)
+    open_run(tmp_path / "same", data, _default(), hooks=hooks)  # the seed sets the same vignettes apart
+    with pytest.raises(InputError, match=r"has seen \d+ of the 12 vignettes set apart"):
+        open_run(tmp_path / "other", data, _default(seed=5), hooks=hooks)
+    assert not (tmp_path / "other").exists()
+    silent = shutil.copytree(job, tmp_path / "silent")
+    (silent / set_apart.FILE).unlink()
+    with pytest.raises(InputError, match="does not say which vignettes its agent has seen"):
+        open_run(tmp_path / "other", data, _default(), hooks=RunHooks(start_from=silent))
 
 
 def test_a_run_that_has_chosen_its_operating_point_is_left_as_it_is(settled, data):
@@ -232,8 +254,8 @@ def test_a_run_killed_while_it_chose_its_operating_point_chooses_it_again(settle
     assert report["steps_this_session"] == 0
     assert report["last_evaluation"] == settled[1]["last_evaluation"]
     assert JobDirectory(path).operating_point() == JobDirectory(settled[0]).operating_point()
-    for mine, theirs in zip(JobDirectory(path).held_out(), JobDirectory(settled[0]).held_out(), strict=True):
-        np.testing.assert_array_equal(mine.outputs, theirs.outputs)
+    mine, theirs = (JobDirectory(job).held_out() for job in (path, settled[0]))
+    np.testing.assert_array_equal(mine.outputs, theirs.outputs)
 
 
 def test_a_run_that_goes_on_forgets_the_operating_point(settled, data, tmp_path):
@@ -250,4 +272,4 @@ def test_the_operating_point_belongs_only_to_the_newest_checkpoint(settled):
     assert len(steps) > 1
     assert load_network(job, steps[-1]).operating_point == JobDirectory(job).operating_point()
     assert load_network(job, steps[0]).operating_point == NEUTRAL
-    assert load_network(job, steps[0]).held_out == NOTHING_HELD_OUT
+    assert load_network(job, steps[0]).held_out is None

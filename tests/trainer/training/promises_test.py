@@ -1,0 +1,158 @@
+"""What is promised about an agent made by hand, and how its answers are counted."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from schemas.safety_rules import RuleSet, SafetyRule
+from schemas.triage import Action
+from trainer.decision.decision import ASK_POINTS, OperatingPoint
+from trainer.decision.mixture import Mixture
+from trainer.decision.operating_point import HeldOutOutputs
+from trainer.training import promises, set_apart
+from trainer.training.job import TrainedNetwork
+from trainer.training.promise_options import PromiseOptions
+
+VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "collapse", "rash"))
+MIXTURE = Mixture(
+    np.zeros(1, np.float32), np.full((1, 3), 0.5, np.float32), np.full((1, 8), 0.5, np.float32),
+    np.full((1, 3), 0.5, np.float32),
+)  # fmt: skip
+POINT = OperatingPoint(1.0)
+
+
+class Network:
+    """Asks about everything, and decides Red for a collapse, else Green; whoever has a rash, too, is decided Blue."""
+
+    output_shape = (None, 13 + len(ASK_POINTS))
+
+    def __call__(self, states):
+        red = tf.cast(states[:, 1] > 0, tf.float32)
+        blue = tf.cast(states[:, 2] > 0, tf.float32)
+        green = (1 - red) * (1 - blue)
+        appropriate = tf.stack([red * (1 - blue), 0 * red, green, blue], axis=1)
+        open_codes = tf.reduce_sum(tf.cast(states == 0, tf.float32), axis=1, keepdims=True)
+        asks = tf.where(open_codes > 0, 2.0, -1.0) * tf.ones([1, len(ASK_POINTS)])
+        return tf.concat([tf.tile(0 * red[:, tf.newaxis], [1, 5]), appropriate, appropriate, asks], axis=1)
+
+
+def vignettes(vignettes_of, right=190, late=10, green=100):
+    """Patients with a cough: emergencies who collapsed, some with a rash as well, and others who have nothing else."""
+    collapse, rash = ([1, 2, -3], [3, 0, 0, 0]), ([1, 2, 3], [3, 0, 0, 0])
+    return vignettes_of([collapse] * right + [rash] * late + [([1, -2, -3], [0, 0, 3, 0])] * green)
+
+
+@pytest.fixture
+def trained():
+    held_out = HeldOutOutputs(
+        Network()(tf.constant([[1.0, 1, -1]] * 30)).numpy(), np.ones(30, np.int64), np.array([[3, 0, 0, 0]] * 30)
+    )
+    return TrainedNetwork(
+        Network(), VOCABULARY, {}, 5, "sha256:d", {}, {"steps": 40}, operating_point=POINT, held_out=held_out,
+        questions=MIXTURE,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def job(tmp_path, vignettes_of):
+    set_apart.prepare(tmp_path, vignettes(vignettes_of), True, np.zeros(0, np.uint64))
+    return tmp_path
+
+
+def obeying(trained, code):
+    """The agent with a rule: whoever has `code` is Red."""
+    rule = SafetyRule("r", code, Action.RED, stop_asking=False, all_of=((code, True),))
+    return dataclasses.replace(trained, rules=RuleSet((rule,), "x", "sha256:r"))
+
+
+def ask(trained, job, limit=None, confidence=0.9, point_given=True, **levels):
+    return promises.make(trained, job, PromiseOptions(levels, confidence, limit), point_given)
+
+
+def test_a_promise_counts_the_patients_of_each_colour_in_both_settings(trained, job):
+    # 10 of 200 Red patients leave as Blue: 5%, and 3.3% of all.
+    answer = ask(trained, job, red=0.1, over=0.1)
+    assert answer.kept
+    assert answer.levels == {"red": 0.1, "over": 0.1}
+    counted = {"red": (10, 200), "yellow": (10, 200), "under": (10, 300), "over": (0, 300)}
+    assert answer.found == {"interview": counted, "all_evidence": counted}
+    promised = promises.promising(trained, answer)
+    assert (promised.operating_point, promised.point_chosen) == (POINT, "promise")
+    assert promised.promise["found"]["interview"]["red"] == {"errors": 10, "patients": 200}
+
+
+def test_what_is_not_shown_is_refused_with_the_tightest_that_holds_and_that_is_granted(trained, job):
+    refused = ask(trained, job, red=0.06)
+    assert not refused.kept
+    assert 0.06 < refused.levels["red"] < 0.12
+    tightest = promises.rounded(refused)
+    assert promises.text(refused) == (
+        f"no promise of red=0.06 with the patients set apart (200 for red); the tightest that holds is {tightest}"
+    )
+    granted = ask(trained, job, red=float(tightest.removeprefix("red=")))
+    assert granted.kept
+    assert granted.spent == 0
+    assert [answer.kept for answer in promises.answers(job)] == [False, True]
+
+
+def test_refusing_and_trying_the_next_is_counted(trained, job):
+    assert not ask(trained, job, red=0.05).kept
+    # All that .9 permits is spent, so that a level between the two is no longer tested.
+    with pytest.raises(InputError, match=r"no more questions at a confidence of 0\.9: ask for what is known \(no prom"):
+        ask(trained, job, red=0.07)
+    assert ask(trained, job, red=0.2).kept, "it follows from the refusal"
+    less = ask(trained, job, confidence=0.8, red=0.07)
+    assert less.spent <= 0.1 + 1e-9
+
+
+def test_a_second_promise_has_what_the_first_has_left(trained, job):
+    first, second = ask(trained, job, over=0.1), ask(trained, job, yellow=0.15)
+    assert first.spent == pytest.approx(0.75 * 0.1)
+    assert second.spent == pytest.approx(0.75 * 0.25 * 0.1)
+    assert ask(trained, job, over=0.1) == first, "the same question has the same answer"
+    assert ask(trained, job, over=0.2).spent == 0, "a weaker promise follows"
+    assert sum(answer.spent for answer in promises.answers(job)) < 0.1
+
+
+def test_an_earlier_answer_says_nothing_of_other_rules_limits_or_points(trained, job):
+    first = ask(trained, job, red=0.15)
+    ruled, other = obeying(trained, "rash"), dataclasses.replace(trained, operating_point=OperatingPoint(2.0))
+    for agent, limit in ((ruled, None), (trained, 4), (other, None)):
+        assert ask(agent, job, limit, red=0.15).spent > 0
+    assert ask(trained, job, red=0.15) == first
+
+
+def test_interviews_count_as_they_are_led_with_the_limit_and_the_rules(trained, job):
+    # The first question is about the collapse: forced after it, nobody is known to have the rash that misleads.
+    short = ask(trained, job, 1, red=0.5)
+    assert short.asked.question_limit == 1
+    assert [counts["red"].errors for counts in short.found.values()] == [0, 10]
+    ruled = ask(obeying(trained, "collapse"), job, confidence=0.8, red=0.5)
+    assert [counts["red"].errors for counts in ruled.found.values()] == [0, 0]
+
+
+def test_newer_patients_may_show_that_a_promise_does_not_hold(trained, job, vignettes_of):
+    promised = promises.promising(trained, ask(trained, job, red=0.1))
+    for late, holds in ((15, True), (60, False)):
+        newer = promises.on_newer(promised, promised.promise, vignettes(vignettes_of, 200 - late, late), True)
+        assert newer["holds"] is holds
+        assert newer["broken"] == ({} if holds else {"interview": ["red"], "all_evidence": ["red"]})
+        assert newer["found"]["interview"]["red"] == {"errors": late, "patients": 200}
+
+
+def test_what_cannot_be_promised_is_said(trained, job, tmp_path):
+    with pytest.raises(InputError, match="has no vignettes from whom nothing was learned: train with --set-apart"):
+        ask(trained, tmp_path / "other", red=0.1)
+    with pytest.raises(InputError, match="--question-limit 6: the agent asks 1 to 5"):
+        ask(trained, job, 6, red=0.1)
+    with pytest.raises(InputError, match="leads no interviews"):
+        ask(dataclasses.replace(trained, questions=None), job, red=0.1)
+    with pytest.raises(InputError, match="leave --step out"):
+        ask(dataclasses.replace(trained, held_out=None), job, red=0.1)
+    (job / promises.FILE).write_text("{}\n")
+    with pytest.raises(InputError, match=r"promises\.jsonl: damaged"):
+        ask(trained, job, red=0.1)

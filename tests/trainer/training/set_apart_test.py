@@ -1,0 +1,68 @@
+"""Vignettes that are set apart, and how an agent that starts from another one is kept from having seen them."""
+
+import numpy as np
+import pytest
+
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from trainer.dyqn.validation import Division
+from trainer.training import set_apart
+
+RED, GREEN = [3, 0, 0, 0], [0, 0, 3, 0]
+
+
+def vocabulary(*codes):
+    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in codes)
+
+
+HERE, THERE = vocabulary("cough", "fever", "rash"), vocabulary("rash", "itch", "cough", "fever")
+
+
+def test_a_vignette_is_known_by_its_evidence_by_name_in_any_order_and_its_decisions(vignettes_of):
+    ours = set_apart.keys(vignettes_of([([1, -2], RED), ([3], GREEN), ([1, -2], GREEN), ([1, 2], RED)]), HERE)
+    theirs = set_apart.keys(vignettes_of([([-4, 3], RED), ([1], GREEN), ([2], GREEN)]), THERE)
+    assert len(set(ours.tolist())) == 4
+    assert (theirs[0], theirs[1]) == (ours[0], ours[1])
+    assert theirs[2] not in ours
+
+
+def test_what_is_learned_or_calibrated_by_is_seen_and_what_is_set_apart_is_not(vignettes_of):
+    parts = [vignettes_of([([number], RED)]) for number in (1, 2, 3)]
+    seen = set_apart.seen(Division(*parts), HERE, None)
+    keys = [set_apart.keys(part, HERE)[0] for part in parts]
+    assert sorted(seen.tolist()) == sorted(keys[:2])
+    # What the agent that it starts from has seen is seen, too.
+    elsewhere = set_apart.seen(Division(vignettes_of([([2], RED)]), None, None), THERE, None)
+    assert set(set_apart.seen(Division(*parts), HERE, elsewhere).tolist()) == {*keys[:2], *elsewhere.tolist()}
+
+
+def test_an_agent_that_has_seen_what_is_set_apart_is_no_start(vignettes_of):
+    before = set_apart.seen(Division(vignettes_of([([1], GREEN), ([4, 3], RED)]), None, None), THERE, None)
+    apart = vignettes_of([([1, 2], RED), ([1, 2], GREEN)])  # the first one is there, under other numbers
+    with pytest.raises(InputError, match="has seen 1 of the 2 vignettes set apart"):
+        set_apart.seen(Division(vignettes_of([([3], RED)]), None, apart), HERE, before)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_is_written_is_read_back_and_stays(vignettes_of, tmp_path, whole):
+    assert (set_apart.read(tmp_path), set_apart.read_seen(tmp_path)) == (None, None)
+    apart, seen = vignettes_of([([1, -2], RED), ([3], GREEN)]), np.array([5, 7], np.uint64)
+    set_apart.prepare(tmp_path, apart, whole, seen)
+    set_apart.prepare(tmp_path, None, whole, seen[:1])  # as a resumed run does
+    vignettes, read_whole = set_apart.read(tmp_path)
+    for mine, theirs in zip(vignettes, apart, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert read_whole is whole
+    np.testing.assert_array_equal(set_apart.read_seen(tmp_path), seen)
+
+
+def test_a_run_that_sets_nothing_apart_says_what_it_has_seen(tmp_path):
+    set_apart.prepare(tmp_path, None, False, np.array([5], np.uint64))
+    assert set_apart.read(tmp_path) is None
+    assert set_apart.read_seen(tmp_path).tolist() == [5]
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    (tmp_path / set_apart.FILE).write_bytes(b"PK")
+    with pytest.raises(InputError, match=r"set_apart\.npz: damaged"):
+        set_apart.read(tmp_path)

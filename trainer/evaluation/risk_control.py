@@ -1,0 +1,82 @@
+"""Learn then Test: operating points that keep several risks low, with a stated confidence.
+
+Angelopoulos, Bates, Candès, Jordan and Lei, "Learn then Test: Calibrating Predictive Algorithms to Achieve Risk
+Control" (2021): fixed-sequence testing (section 2.3), in an order that other patients decide, of the hypothesis that
+one of the risks is above its level. Its p-value is the largest of theirs, so that several risks cost no correction.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from trainer.decision.decision import OperatingPoint
+from trainer.decision.operating_point import HeldOutOutputs, decisions_at, stops
+from triage_runtime import promise
+from triage_runtime.promise import Count
+
+Found = Mapping[str, Mapping[str, Count]]
+"""The errors in each setting, such as an interview, of each of `schemas.promise.RISKS`."""
+TEST_SHARE = 0.75
+"""Share of the permitted error that goes to the test; the rest goes to the bounds that a refusal states."""
+
+
+class Control(NamedTuple):
+    """What patients who were set apart say of operating points."""
+
+    kept: list[OperatingPoint]  # those that keep all risks at their levels
+    found: list[Found]  # of each of them
+    spent: float  # probability that this is wrong
+    likeliest: OperatingPoint  # the first one tested
+    bounds: dict[str, float]  # what its risks are at most, all at once, if none is kept
+
+
+def in_order(
+    points: Sequence[OperatingPoint], held_out: HeldOutOutputs, levels: Mapping[str, float]
+) -> list[OperatingPoint]:
+    """Returns operating points, those first that most probably keep the levels by what held-out patients show."""
+
+    def doubt(point: OperatingPoint) -> float:
+        decisions = decisions_at(held_out, stops(held_out, point), point)
+        return largest_p({"held_out": promise.count(decisions, held_out.decision_counts)}, levels)
+
+    return sorted(points, key=doubt)
+
+
+def largest_p(found: Found, levels: Mapping[str, float]) -> float:
+    """Returns the p-value of the hypothesis that a risk is above its level in one of the settings."""
+    return max(promise.p_value(counts[name], level) for counts in found.values() for name, level in levels.items())
+
+
+def control(
+    order: Sequence[OperatingPoint],
+    judge: Callable[[OperatingPoint], Found],
+    levels: Mapping[str, float],
+    error: float,
+) -> Control:
+    """Tests operating points in `order` until one fails.
+
+    With a probability of at least 1 - `error`, all that is returned is true: the points `kept` keep their levels, or
+    the `bounds` hold.
+
+    Args:
+        order: at least one point; decided without the patients of `judge`.
+        judge: returns the errors of these patients at a point.
+        levels: what each risk is at most.
+        error: in (0, 1).
+    """
+    kept, results = [], []
+    for point in order:
+        found = judge(point)
+        results.append(found)
+        if largest_p(found, levels) > TEST_SHARE * error:
+            break
+        kept.append(point)
+    if kept:
+        return Control(kept, results[: len(kept)], TEST_SHARE * error, order[0], {})
+    each = (1 - TEST_SHARE) * error / (len(levels) * len(results[0]))
+    bounds = {
+        name: float(np.max([promise.upper_bound(counts[name], each) for counts in results[0].values()]))
+        for name in levels
+    }
+    return Control([], [results[0]], error, order[0], bounds)

@@ -1,0 +1,65 @@
+"""The options of `triage export` about a promise, without loading TensorFlow."""
+
+import argparse
+import dataclasses
+import re
+
+from schemas.errors import InputError
+from schemas.promise import RISKS
+
+_LEVEL = re.compile(r"(\w+)=([0-9.eE-]+)")
+
+
+@dataclasses.dataclass(frozen=True)
+class PromiseOptions:
+    """The options, see `add_arguments`."""
+
+    promise: dict[str, float]
+    confidence: float
+    question_limit: int | None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.confidence < 1:
+            raise InputError(f"--confidence {self.confidence:g}: expected a number between 0 and 1, such as 0.9")
+        if self.question_limit is not None and not self.promise:
+            raise InputError("--question-limit is for a promise: give --promise, too")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options."""
+    parser.add_argument(
+        "--promise",
+        type=_levels,
+        default={},
+        metavar="RISK=SHARE,...",
+        help="export only with a promise about new patients, such as red=0.05,yellow=0.1,over=0.4: at most "
+        "such a share of "
+        + "; ".join(f"{risk.patients} {risk.error} ({name})" for name, risk in RISKS.items())
+        + ". The vignettes that training set apart decide (--set-apart 0.1)",
+    )
+    parser.add_argument(
+        "--confidence", type=float, default=0.9, metavar="C",
+        help="probability, over the vignettes set apart, with which the promise is true (default 0.9)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--question-limit", type=int, metavar="N",
+        help="with --promise: interviews end after N questions; default: the agent's own limit",
+    )  # fmt: skip
+
+
+def _levels(text: str) -> dict[str, float]:
+    levels: dict[str, float] = {}
+    for part in text.split(","):
+        match = _LEVEL.fullmatch(part.strip())
+        name, share = match.groups() if match else ("", "")
+        try:
+            level = float(share)
+        except ValueError:
+            level = 0.0
+        if name not in RISKS or name in levels or not 0 < level < 1:
+            raise argparse.ArgumentTypeError(
+                f"{part!r}: expected RISK=SHARE with a share between 0 and 1, each of {', '.join(RISKS)} at most once, "
+                "such as red=0.05,over=0.4"
+            )
+        levels[name] = level
+    return levels

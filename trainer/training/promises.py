@@ -1,0 +1,264 @@
+"""Promises about safety, and promises.jsonl of a job directory: every one that was asked for, and the answer.
+
+The patients set apart can be asked often only if that is counted. All answers of a job directory are true at once but
+for the probability that they have `spent` together: a further question has what the confidence leaves of it, and one
+that follows from an earlier answer costs nothing.
+"""
+
+import dataclasses
+import json
+import math
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from schemas.errors import InputError
+from schemas.triage import NUM_ACTIONS
+from trainer.decision.decision import OperatingPoint
+from trainer.decision.operating_point import candidates, worth
+from trainer.evaluation import risk_control
+from trainer.evaluation.leaving import Leader, Leaving
+from trainer.evaluation.risk_control import Found
+from trainer.training import set_apart
+from trainer.training.job import JobDirectory, TrainedNetwork
+from trainer.training.promise_options import PromiseOptions
+from trainer.vignettes.state import Vignettes
+from triage_runtime import promise
+from triage_runtime.promise import Count
+
+FILE = "promises.jsonl"
+NEWER_ERROR = 0.05
+"""Probability with which a promise that holds is called broken by newer data."""
+_LEAST_ERROR = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """A question about one agent."""
+
+    levels: dict[str, float]
+    confidence: float
+    question_limit: int
+    step: int  # of the agent's checkpoint
+    rules: str  # fingerprint of its safety rules, "" without rules
+    given: OperatingPoint | None  # the point that must keep the promise; None if it may be chosen
+
+    def about_the_same(self, other: "Asked") -> bool:
+        """Returns whether an answer to `other` says something here."""
+        mine, theirs = ((each.question_limit, each.step, each.rules) for each in (self, other))
+        return mine == theirs and self.confidence <= other.confidence
+
+
+@dataclasses.dataclass(frozen=True)
+class Promise:
+    """An answer. Its fields are those of `promise` in the manifest."""
+
+    asked: Asked
+    kept: bool
+    levels: dict[str, float]  # what is promised; if nothing is, what the risks are at most, all at once
+    operating_point: OperatingPoint
+    found: dict[str, dict[str, Count]]  # errors in each setting; those of `under` and `over` whether asked or not
+    whole_patients: bool
+    spent: float
+
+    def described(self) -> dict[str, Any]:
+        """Returns it for JSON."""
+        return dataclasses.asdict(self) | {
+            "found": {
+                setting: {name: count._asdict() for name, count in counts.items()}
+                for setting, counts in self.found.items()
+            }
+        }
+
+
+def make(trained: TrainedNetwork, job_dir: pathlib.Path, given: PromiseOptions, point_given: bool) -> Promise:
+    """Returns the answer to `--promise`, and writes it to the job directory.
+
+    Args:
+        trained: the agent, with its safety rules.
+        job_dir: where it was trained.
+        given: what is asked for.
+        point_given: whether the operating point of `trained` must keep the promise; it may be chosen otherwise.
+
+    Raises:
+        InputError: no vignettes are set apart, the agent leads no interviews, it has answered too often, or the answer
+            cannot be written.
+    """
+    apart = set_apart.read(job_dir)
+    if apart is None:
+        raise InputError(
+            f"--promise: {job_dir} has no vignettes from whom nothing was learned: train with --set-apart 0.1"
+        )
+    leader = _leader(trained, job_dir, given.question_limit)
+    asked = Asked(
+        dict(given.promise), given.confidence, leader.question_limit, trained.training["steps"],
+        trained.rules.fingerprint, trained.operating_point if point_given else None,
+    )  # fmt: skip
+    job = JobDirectory(job_dir)
+    with job.locked():
+        earlier = answers(job_dir)
+        answer = _implied(asked, earlier)
+        if answer is None:
+            left = 1 - asked.confidence - sum(each.spent for each in earlier)
+            if left < _LEAST_ERROR:
+                raise InputError(_exhausted(asked, earlier))
+            answer = _tested(asked, trained, leader, apart, left)
+        if answer not in earlier:
+            try:
+                with (job_dir / FILE).open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(answer.described(), allow_nan=False) + "\n")
+            except OSError as error:
+                raise job.unwritable(error) from error
+    return answer
+
+
+def promising(trained: TrainedNetwork, answer: Promise) -> TrainedNetwork:
+    """Returns an agent that keeps a promise."""
+    return dataclasses.replace(
+        trained, operating_point=answer.operating_point, point_chosen="promise", promise=answer.described()
+    )
+
+
+def on_newer(trained: TrainedNetwork, made: Mapping[str, Any], vignettes: Vignettes, whole: bool) -> dict[str, Any]:
+    """Returns what other patients say of a promise.
+
+    Args:
+        trained: the agent, at the promise's operating point.
+        made: the promise, as `Promise.described` gives it.
+        vignettes: of those patients.
+        whole: whether they list everything that a patient has.
+
+    Returns:
+        `holds`, unless these patients show that it does not; `broken`, the risks above their levels by setting;
+        `confidence` of that; `found`, the errors.
+    """
+    leader = _leader(trained, pathlib.Path(), made["asked"]["question_limit"])
+    found = _found(Leaving(leader, vignettes, whole), trained.operating_point, vignettes)
+    error = NEWER_ERROR / len(found)
+    broken = {
+        setting: names for setting, counts in found.items() if (names := promise.broken(made["levels"], counts, error))
+    }
+    return {
+        "holds": not broken,
+        "broken": broken,
+        "confidence": 1 - NEWER_ERROR,
+        "found": {
+            setting: {name: count._asdict() for name, count in counts.items()} for setting, counts in found.items()
+        },
+    }
+
+
+def _leader(trained: TrainedNetwork, job_dir: pathlib.Path, question_limit: int | None) -> Leader:
+    if trained.questions is None or trained.model.output_shape[-1] == NUM_ACTIONS:
+        raise InputError(
+            f"--promise: the agent of {job_dir} leads no interviews: train with the preset default on 100 vignettes "
+            "or more"
+        )
+    most = trained.max_questions
+    if question_limit is not None and not 1 <= question_limit <= most:
+        raise InputError(f"--question-limit {question_limit}: the agent asks 1 to {most} questions")
+    return Leader(trained.model, trained.vocabulary, trained.questions, trained.rules, question_limit or most)
+
+
+def _found(leaving: Leaving, point: OperatingPoint, vignettes: Vignettes) -> Found:
+    return {
+        setting: promise.count(decisions, vignettes.decision_counts)
+        for setting, decisions in leaving.decisions(point).items()
+    }
+
+
+def _tested(asked: Asked, trained: TrainedNetwork, leader: Leader, apart: set_apart.SetApart, error: float) -> Promise:
+    held_out = trained.held_out
+    if held_out is None:
+        raise InputError("--promise: it is about the last checkpoint of a finished training: leave --step out")
+    points = [asked.given] if asked.given is not None else candidates(held_out, trained.operating_point)
+    leaving = Leaving(leader, apart.vignettes, apart.whole)
+    result = risk_control.control(
+        risk_control.in_order(points, held_out, asked.levels),
+        lambda point: _found(leaving, point, apart.vignettes),
+        asked.levels,
+        error,
+    )
+    best = max(range(len(result.kept)), key=lambda place: worth(held_out, result.kept[place]), default=0)
+    return Promise(
+        asked,
+        bool(result.kept),
+        asked.levels if result.kept else result.bounds,
+        result.kept[best] if result.kept else result.likeliest,
+        {setting: dict(counts) for setting, counts in result.found[best].items()},
+        apart.whole,
+        result.spent,
+    )
+
+
+def _implied(asked: Asked, before: Sequence[Promise]) -> Promise | None:
+    """Returns the answer that earlier ones hold already; None if they say nothing."""
+    for earlier in before:
+        if earlier.asked == asked:
+            return earlier
+    for earlier in before:
+        fits = asked.given in (None, earlier.operating_point) and asked.about_the_same(earlier.asked)
+        if fits and all(earlier.levels.get(name, 1.0) <= level for name, level in asked.levels.items()):
+            return dataclasses.replace(earlier, asked=asked, kept=True, levels=asked.levels, spent=0.0)
+    return None
+
+
+def _exhausted(asked: Asked, before: Sequence[Promise]) -> str:
+    known = [text(earlier) for earlier in before if asked.about_the_same(earlier.asked)]
+    return (
+        "--promise: the vignettes set apart have answered before, and can answer no more questions at a confidence of "
+        f"{asked.confidence:g}: ask for what is known ({'; '.join(known) or 'nothing at this confidence'}), for less "
+        "confidence, or train with another --seed, which sets others apart"
+    )
+
+
+def text(answer: Promise) -> str:
+    """Returns an answer in one line."""
+    levels = ",".join(f"{name}={level:.4g}" for name, level in answer.levels.items())
+    if answer.kept:
+        return f"promised with {answer.asked.confidence:.0%} confidence: {levels}"
+    patients = next(iter(answer.found.values()))
+    asked = ",".join(f"{name}={level:.4g}" for name, level in answer.asked.levels.items())
+    numbers = ", ".join(f"{patients[name].patients:,} for {name}" for name in answer.levels)
+    return (
+        f"no promise of {asked} with the patients set apart ({numbers}); the tightest that holds is {rounded(answer)}"
+    )
+
+
+def rounded(answer: Promise) -> str:
+    """Returns the levels of an answer as `--promise` takes them, rounded up, so that it keeps them."""
+    levels = {name: math.ceil(1000 * level) / 1000 for name, level in answer.levels.items()}
+    return ",".join(f"{name}={level:g}" for name, level in levels.items() if level < 1) or "none"
+
+
+def answers(job_dir: pathlib.Path) -> list[Promise]:
+    """Returns all answers of a job directory, oldest first.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    path = job_dir / FILE
+    if not path.exists():
+        return []
+    try:
+        return [_parsed(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(
+            f"{path}: damaged: what was promised before cannot be counted: train again in a new --job-dir"
+        ) from error
+
+
+def _parsed(fields: dict[str, Any]) -> Promise:
+    asked, point = fields["asked"], fields["operating_point"]
+    given = asked["given"]
+    return Promise(
+        **fields
+        | {
+            "asked": Asked(**asked | {"given": None if given is None else OperatingPoint(**given)}),
+            "operating_point": OperatingPoint(**point),
+            "found": {
+                setting: {name: Count(**count) for name, count in counts.items()}
+                for setting, counts in fields["found"].items()
+            },
+        }
+    )

@@ -1,0 +1,72 @@
+"""The risks of `schemas.promise`: how many errors there are, and what that says of other patients.
+
+Each patient has one colour, and an error is yes or no. So the number of errors among n patients who are drawn alike is
+binomial, and its tests and bounds are exact (Clopper and Pearson, 1934).
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from schemas.triage import NUM_DECISIONS, Action
+
+
+class Count(NamedTuple):
+    """Errors among the patients that a risk is about."""
+
+    errors: int
+    patients: int
+
+    @property
+    def share(self) -> float | None:
+        """Share of errors; None without patients."""
+        return self.errors / self.patients if self.patients else None
+
+
+def count(decisions: np.ndarray, decision_counts: np.ndarray) -> dict[str, Count]:
+    """Returns the errors of each of `schemas.promise.RISKS`.
+
+    Args:
+        decisions: int `[V]`, columns of the decisions with which patients leave.
+        decision_counts: `[V, 4]`, of their clinicians, at least one decision a row.
+    """
+    called = decision_counts.argmax(axis=1)
+    given = decision_counts > 0
+    most, least = given.argmax(axis=1), NUM_DECISIONS - 1 - given[:, ::-1].argmax(axis=1)
+    everybody: np.ndarray = np.ones(len(called), bool)
+    sides = {
+        "red": (called == Action.RED, decisions > Action.RED),
+        "yellow": (called <= Action.YELLOW, decisions > Action.YELLOW),
+        "under": (everybody, decisions > least),
+        "over": (everybody, decisions < most),
+    }
+    return {name: Count(int((about & wrong).sum()), int(about.sum())) for name, (about, wrong) in sides.items()}
+
+
+def p_value(found: Count, level: float) -> float:
+    """Returns the probability of so few errors if the risk were `level`; 1 without patients."""
+    return float(stats.binom.cdf(found.errors, found.patients, level)) if found.patients else 1.0
+
+
+def upper_bound(found: Count, error: float) -> float:
+    """Returns what the risk is at most, but for a probability of `error`."""
+    if found.errors == found.patients:
+        return 1.0
+    return float(stats.beta.ppf(1 - error, found.errors + 1, found.patients - found.errors))
+
+
+def lower_bound(found: Count, error: float) -> float:
+    """Returns what the risk is at least, but for a probability of `error`."""
+    if not found.errors:
+        return 0.0
+    return float(stats.beta.ppf(error, found.errors, found.patients - found.errors + 1))
+
+
+def broken(levels: Mapping[str, float], found: Mapping[str, Count], error: float) -> list[str]:
+    """Returns the risks that are above their level, as other patients show.
+
+    That it names one although all are kept has a probability of at most `error`.
+    """
+    return [name for name, level in levels.items() if lower_bound(found[name], error / len(levels)) > level]
