@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options."""
     parser.add_argument(
         "--promise",
-        type=_levels,
+        type=levels_of,
         default={},
         metavar="RISK=SHARE,...",
         help="export only with a promise about new patients, such as red=0.05,yellow=0.1,over=0.4: at most "
@@ -47,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _levels(text: str) -> dict[str, float]:
+def levels_of(text: str) -> dict[str, float]:
+    """Returns the level of each risk of `--promise`; raises argparse.ArgumentTypeError if `text` is something else."""
     levels: dict[str, float] = {}
     for part in text.split(","):
         match = _LEVEL.fullmatch(part.strip())

@@ -1,0 +1,177 @@
+"""Do the promises of `triage export --promise` hold? Draws the patients set apart many times, without new training.
+
+    python benchmarks/promises.py --job-dir job --data data [--shifted cautious=other] [--systems neurological]
+
+The patients of the test split stand for all patients there are: those set apart are drawn from them, with replacement,
+and what is true of all of them is known. A statement is true if no risk of the chosen operating point is above what it
+says. Where patients are shifted, it need not be true, and a sample of them should show that.
+"""
+
+import argparse
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from schemas.promise import RISKS
+from schemas.safety_rules import NO_RULES
+from trainer.decision.decision import OperatingPoint
+from trainer.decision.operating_point import HeldOutOutputs, candidates, worth
+from trainer.dyqn.rollout import Slice
+from trainer.evaluation.leaving import Leader, Leaving
+from trainer.evaluation.risk_control import control, in_order
+from trainer.training.job import load_network
+from trainer.training.promise_options import levels_of
+from trainer.training.promises import NEWER_ERROR
+from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.tfrecord import DataDirectory
+from triage_runtime import promise
+from triage_runtime.promise import Count
+
+PROMISES = ("red=0.2,over=0.5", "red=0.1,yellow=0.05,over=0.5", "under=0.05,over=0.4")
+
+
+class Panel(NamedTuple):
+    """The patients there are, and with which decisions they leave."""
+
+    decisions: Mapping[OperatingPoint, Mapping[str, np.ndarray]]  # of V patients, in each setting
+    decision_counts: np.ndarray  # [V, 4]
+
+    def count(self, point: OperatingPoint, rows: np.ndarray) -> dict[str, dict[str, Count]]:
+        """Returns the errors of the patients `rows` in each setting."""
+        counts = self.decision_counts[rows]
+        return {setting: promise.count(each[rows], counts) for setting, each in self.decisions[point].items()}
+
+    def only(self, rows: np.ndarray) -> "Panel":
+        """Returns the panel of some of the patients."""
+        decisions = {
+            point: {setting: each[rows] for setting, each in settings.items()}
+            for point, settings in self.decisions.items()
+        }
+        return Panel(decisions, self.decision_counts[rows])
+
+    def risks(self, point: OperatingPoint) -> dict[str, float]:
+        """Returns the true risks: the larger one of both settings."""
+        found = self.count(point, np.arange(len(self.decision_counts)))
+        return {name: max(counts[name].share or 0.0 for counts in found.values()) for name in RISKS}
+
+
+def resampled(
+    panel: Panel,
+    shifted: Mapping[str, Panel],
+    held_out: HeldOutOutputs,
+    levels: Mapping[str, float],
+    confidence: float,
+    apart: int,
+    splits: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Returns how often statements are made and true, and how close they come.
+
+    Args:
+        panel: from which `apart` patients are drawn, `splits` times.
+        shifted: other panels, by name.
+        held_out: decides the order of the tests.
+        levels: what is asked for.
+        confidence: with which.
+        apart: number of patients.
+        splits: number of draws.
+        seed: of the draws.
+
+    Returns:
+        `made`, the share of draws with a promise; `true`, the share in which all that is said is true; `promises_true`,
+        that among the promises; `risk`, the mean true risk of the promised points; `bound` and `bound_risk`, the mean
+        bound of a refusal and the true risk; and for each shifted panel `holds`, the share of promises that are true of
+        it, and `noticed`, of the others, the share that `apart` patients of it show to be broken.
+    """
+    generator = np.random.default_rng(seed)
+    order = in_order(list(panel.decisions), held_out, levels)
+    worths = {point: worth(held_out, point) for point in order}
+    risks = {point: panel.risks(point) for point in order}
+    elsewhere = {name: {point: other.risks(point) for point in order} for name, other in shifted.items()}
+    rows: dict[str, list[Any]] = {key: [] for key in ("made", "true", "risk", "bound", "bound_risk")}
+    held: dict[str, list[bool]] = {name: [] for name in shifted}
+    noticed: dict[str, list[bool]] = {name: [] for name in shifted}
+    for _ in range(splits):
+        drawn = generator.integers(len(panel.decision_counts), size=apart)
+        result = control(order, lambda point, drawn=drawn: panel.count(point, drawn), levels, 1 - confidence)
+        point = max(result.kept, key=worths.__getitem__, default=result.likeliest)
+        stated = levels if result.kept else result.bounds
+        rows["made"].append(bool(result.kept))
+        rows["true"].append(_holds(risks[point], stated))
+        rows["risk" if result.kept else "bound_risk"].append([risks[point][name] for name in levels])
+        if not result.kept:
+            rows["bound"].append([stated[name] for name in levels])
+            continue
+        for name, other in shifted.items():
+            held[name].append(_holds(elsewhere[name][point], levels))
+            if not held[name][-1]:
+                newer = other.count(point, generator.integers(len(other.decision_counts), size=apart))
+                error = NEWER_ERROR / len(newer)
+                noticed[name].append(any(promise.broken(levels, counts, error) for counts in newer.values()))
+    made = np.array(rows["made"])
+    return {
+        "levels": dict(levels),
+        "made": float(made.mean()),
+        "true": float(np.mean(rows["true"])),
+        "promises_true": _mean(np.array(rows["true"])[made]),
+        **{key: dict(zip(levels, np.round(np.mean(rows[key], axis=0), 4).tolist(), strict=True)) if rows[key] else None
+           for key in ("risk", "bound", "bound_risk")},
+        "shifted": {name: {"holds": _mean(held[name]), "noticed": _mean(noticed[name])} for name in shifted},
+    }  # fmt: skip
+
+
+def _holds(risks: Mapping[str, float], levels: Mapping[str, float]) -> bool:
+    return all(risks[name] <= level for name, level in levels.items())
+
+
+def _mean(values: Sequence[bool] | np.ndarray) -> float | None:
+    return float(np.mean(values)) if len(values) else None
+
+
+def play(leader: Leader, points: Sequence[OperatingPoint], vignettes: VignetteArrays, whole: bool) -> Panel:
+    """Returns the panel of all vignettes."""
+    own = Slice(vignettes.offsets, vignettes.signed_codes, vignettes.decision_counts)
+    leaving = Leaving(leader, own, whole)
+    return Panel({point: leaving.decisions(point) for point in points}, np.asarray(vignettes.decision_counts))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints a line of JSON for each promise."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--job-dir", type=pathlib.Path, required=True)
+    parser.add_argument("--data", type=pathlib.Path, required=True)
+    parser.add_argument("--shifted", nargs="*", default=[], metavar="NAME=DATA")
+    parser.add_argument("--systems", nargs="*", default=[], help="a case mix of these systems alone, by their tags")
+    parser.add_argument("--promises", type=levels_of, nargs="+", default=[levels_of(each) for each in PROMISES])
+    parser.add_argument("--confidence", type=float, default=0.9)
+    parser.add_argument("--apart", type=int, default=500)
+    parser.add_argument("--splits", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(arguments)
+    trained = load_network(given.job_dir)
+    if trained.questions is None or trained.held_out is None:
+        raise SystemExit(f"{given.job_dir}: no agent that leads interviews: train with --preset default")
+    leader = Leader(trained.model, trained.vocabulary, trained.questions, NO_RULES, trained.max_questions)
+    points = candidates(trained.held_out, trained.operating_point)
+    data = DataDirectory.open(given.data)
+    vignettes = data.read("test")
+    panel = play(leader, points, vignettes, data.whole_patients)
+    shifted = {}
+    for name, _, path in (each.partition("=") for each in given.shifted):
+        other = DataDirectory.open(pathlib.Path(path))
+        shifted[name] = play(leader, points, other.read("test"), other.whole_patients)
+    if given.systems:
+        wanted = {f"system={system}" for system in given.systems}
+        shifted["systems"] = panel.only(np.flatnonzero([bool(wanted & set(tags)) for tags in vignettes.tags]))
+    for levels in given.promises:
+        figures = resampled(
+            panel, shifted, trained.held_out, levels, given.confidence, given.apart, given.splits, given.seed
+        )
+        print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

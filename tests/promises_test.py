@@ -1,0 +1,49 @@
+"""benchmarks/promises.py on a panel made by hand: how often promises are true, and whether they say anything."""
+
+import numpy as np
+import pytest
+
+from benchmarks.promises import Panel, resampled
+from schemas.triage import Action
+from trainer.decision.decision import ASK_POINTS, OperatingPoint
+from trainer.decision.operating_point import HeldOutOutputs
+
+HASTY, SAFE, SAFER = (OperatingPoint(weight) for weight in (0.0, 1.0, 2.0))
+
+
+def panel(late):
+    """1,000 Red and 1,000 Green patients; of the Red ones as many as `late` says leave as Yellow at each point."""
+    counts = np.array([[3, 0, 0, 0]] * 1000 + [[0, 0, 3, 0]] * 1000)
+    decisions = {}
+    for point, share in late.items():
+        red = np.where(np.arange(1000) < 1000 * share, Action.YELLOW, Action.RED)
+        decisions[point] = {"interview": np.concatenate([red, np.full(1000, Action.GREEN)])}
+    return Panel(decisions, counts)
+
+
+@pytest.fixture
+def held_out():
+    row = [0.0] * 5 + [0.9, 0.2, 0.1, 0.0] + [1.0, 0.4, 0.2, 0.1] + [0.0] * len(ASK_POINTS)
+    return HeldOutOutputs(np.array([row] * 50, np.float32), np.ones(50, np.int64), np.array([[3, 0, 0, 0]] * 50))
+
+
+def test_promises_are_true_as_often_as_they_say_and_some_are_made(held_out):
+    here = panel({HASTY: 0.06, SAFE: 0.11, SAFER: 0.12})
+    shifted = {"worse": panel({HASTY: 0.3, SAFE: 0.3, SAFER: 0.3}), "same": here}
+    figures = resampled(here, shifted, held_out, {"red": 0.1}, 0.9, 400, 300, seed=0)
+    # Of about 200 Red patients 13 or fewer errors pass: at .06 in 67% of the draws, at .11 in 3%.
+    assert figures["true"] >= 0.9
+    assert 0.4 < figures["made"] < 0.9
+    assert 0.06 <= figures["risk"]["red"] < 0.08
+    assert figures["bound"]["red"] > figures["bound_risk"]["red"] == pytest.approx(0.06)
+    assert figures["shifted"]["worse"] == {"holds": 0.0, "noticed": 1.0}
+    assert figures["shifted"]["same"]["holds"] == figures["promises_true"]
+
+
+def test_a_risk_above_its_level_is_promised_no_more_often_than_the_confidence_permits(held_out):
+    here = panel({HASTY: 0.101, SAFE: 0.101, SAFER: 0.101})
+    figures = resampled(here, {}, held_out, {"red": 0.1}, 0.8, 400, 500, seed=1)
+    # At most .15 of the draws; the standard error of 500 is .016.
+    assert figures["made"] <= 0.15 + 0.03
+    assert figures["promises_true"] == 0
+    assert figures["true"] >= 0.8
