@@ -29,6 +29,7 @@ class MonitorOptions:
     alpha: float
     fewest_cases: int
     unknown_limit: float
+    labels: pathlib.Path | None
     fail_on_drift: bool
     json: str | pathlib.Path | None
 
@@ -36,6 +37,8 @@ class MonitorOptions:
         for option, value in (("--alpha", self.alpha), ("--unknown-limit", self.unknown_limit)):
             if not 0 < value < 1:
                 raise InputError(f"{option} {value}: expected a number between 0 and 1")
+        if self.labels is not None and self.model is None:
+            raise InputError("--labels: they are compared with the promise of a version: give --model DIR, too")
         if self.fewest_cases < 1:
             raise InputError(f"--fewest-cases {self.fewest_cases}: expected a whole number from 1")
 
@@ -65,7 +68,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unknown-limit", type=float, default=0.01, help="acceptable share of cases with unknown codes (default 0.01)"
     )
-    parser.add_argument("--fail-on-drift", action="store_true", help=f"end with exit code {DRIFTED} if there is drift")
+    parser.add_argument(
+        "--labels",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="vignettes of served cases with clinicians' decisions, in JSON Lines: does the version keep its promise?",
+    )
+    parser.add_argument(
+        "--fail-on-drift",
+        action="store_true",
+        help=f"end with exit code {DRIFTED} if there is drift, or the promise is broken",
+    )
     figures.add_argument(parser)
 
 
@@ -73,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Compares, and prints the differences.
 
     Returns:
-        0, or `DRIFTED` if there is drift and --fail-on-drift is given.
+        0, or `DRIFTED` if there is drift, or a broken promise, and --fail-on-drift is given.
 
     Raises:
         InputError: an option is out of its range, or the log or the reference cannot be read.
@@ -83,7 +96,11 @@ def run(arguments: argparse.Namespace) -> int:
     )
     from serving.monitor.audit_reader import Reading, decided, read_cases
     from serving.monitor.drift import Observed, Thresholds, compare
+    from serving.monitor.labelled import Labelled, promise_of
 
+    labelled = None
+    if given.labels is not None and given.model is not None:
+        labelled = Labelled(given.labels, promise_of(given.model))
     reference, version = _reference(given.model, given.data)
     reading, observed, others, asked = Reading(), Observed(), 0, 0
     for case in read_cases(given.log, reading, given.model_name):
@@ -91,6 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
             others += 1
         elif decided(case):
             observed.add(case)
+            if labelled is not None:
+                labelled.add(case)
         else:
             asked += 1
     if len(reading.models) > 1:
@@ -106,11 +125,13 @@ def run(arguments: argparse.Namespace) -> int:
         "answers_of_other_versions": others,
         "answers_that_ask": asked,
         **compare(observed, reference, thresholds),
+        "promise": None if labelled is None else labelled.compare(given.alpha),
     }
     if given.json != "-":
         _print(report, reading)
     figures.write(report, given.json)
-    return DRIFTED if given.fail_on_drift and report["verdict"] == "drift" else 0
+    broken = report["promise"] is not None and report["promise"]["broken"]
+    return DRIFTED if given.fail_on_drift and (report["verdict"] == "drift" or broken) else 0
 
 
 def _reference(model: pathlib.Path | None, data: pathlib.Path | None) -> tuple[Reference, int | None]:
@@ -164,8 +185,25 @@ def _print(report: dict[str, Any], reading: "Reading") -> None:
         console.print(table)
     if "evidence" in report:
         console.print(f"{len(report['evidence'])} of {report['evidence_tested']} evidence rates differ")
+    for sentence in _promise(report["promise"]):
+        console.print(sentence)
     console.print(_sentence(report))
     sys.stdout.flush()
+
+
+def _promise(promise: dict[str, Any] | None) -> list[str]:
+    if promise is None:
+        return []
+    sentences = [f"promise: {promise['labelled']:,} labelled cases were served, {promise['not_served']:,} were not"]
+    for each in promise["risks"]:
+        low, high = each["interval"]
+        group = "" if each["group"] is None else f" of {each['group']}"
+        verdict = "broken" if each["broken"] else "not contradicted"
+        sentences.append(
+            f"  {each['risk']}{group}: {each['errors']:,} errors of {each['patients']:,} patients ({low:.1%} to "
+            f"{high:.1%}), promised at most {each['level']:.1%}: {verdict}"
+        )
+    return sentences
 
 
 def _sentence(report: dict[str, Any]) -> str:

@@ -70,6 +70,21 @@ def test_other_cases_are_drift_which_fails_on_request(serving, model, tmp_path, 
     assert "drift: the served cases differ from those of the reference" in output
 
 
+@pytest.mark.parametrize(("decision", "broken"), [("Blue", False), ("Red", True)])
+def test_clinicians_decisions_show_whether_a_promise_is_kept(serving, model, tmp_path, capsys, decision, broken):
+    path, labels = model / directories.MANIFEST, tmp_path / "labels.jsonl"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"promise": {"levels": {"red": 0.1}}}))
+    labels.write_text(json.dumps({"present": [], "absent": ["smoker"], "decisions": [decision]}) + "\n")
+    log = log_of(serving, tmp_path / "log", 100, 110)
+    # The agent says Blue. One error of one patient shows a risk of more than .25 at this alpha: half for each side.
+    options = ["--log", log, "--model", str(model), "--labels", str(labels), "--fail-on-drift", "--alpha", "0.5"]
+    code, report = monitor(tmp_path, *options)
+    assert (report["promise"]["broken"], report["verdict"], code) == (broken, "no_drift", int(broken))
+    output = capsys.readouterr().out
+    assert "promise: 1 labelled cases were served, 0 were not" in output
+    assert ("promised at most 10.0%: broken" in output) is broken
+
+
 def test_few_cases_are_not_judged(serving, model, tmp_path, capsys):
     options = ["--log", log_of(serving, tmp_path / "log", 20, 0), "--model", str(model), "--fail-on-drift"]
     assert monitor(tmp_path, *options)[0] == 0

@@ -20,7 +20,7 @@ from trainer.vignettes.tfrecord import DataDirectory
 CONDITIONAL = {
     "card:decision.safety_weight", "card:decision.sure_enough", "card:decision.chosen",
     "card:decision.held_out.vignettes", "card:promise.levels", "card:promise.asked.confidence",
-    "card:promise.found.interview", "card:promise.newer.holds", "card:gate.margin",
+    "card:promise.found.interview", "card:promise.newer.holds", "monitoring:promise.broken", "card:gate.margin",
     "card:gate.serving_version", "card:gate.lower_bound", "card:gate.passed", "card:novelty.threshold",
     "results:textbook_cases.cases",
 }  # fmt: skip

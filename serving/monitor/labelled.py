@@ -1,0 +1,115 @@
+"""Does a version keep its promise, by clinicians' decisions on cases that it has served?"""
+
+import collections
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from schemas.errors import InputError
+from schemas.model_directory import read_manifest, version_folder
+from schemas.triage import DECISION_LABELS
+from serving.monitor.audit_reader import ServedCase
+from triage_runtime import promise
+
+_Evidence = tuple[frozenset[str], frozenset[str]]
+
+
+def promise_of(model: pathlib.Path) -> dict[str, float]:
+    """Returns the levels that a version promises; `model` is the version, or its base path.
+
+    Raises:
+        InputError: it promises nothing.
+    """
+    folder = version_folder(model)
+    made = read_manifest(folder).get("promise")
+    if not made:
+        raise InputError(f"--labels: {folder} makes no promise: export the version with --promise")
+    levels: dict[str, float] = made["levels"]
+    return levels
+
+
+class Labelled:
+    """Labelled cases, and how they were decided when they were served.
+
+    A served case is one with the evidence of a label; each label counts once.
+
+    Args:
+        path: vignettes in JSON Lines, with decisions and optional tags.
+        levels: that are promised.
+
+    Raises:
+        InputError: the file cannot be read, or a line is no vignette with decisions.
+    """
+
+    def __init__(self, path: pathlib.Path, levels: dict[str, float]):
+        self._levels = levels
+        self._labels: dict[_Evidence, tuple[list[int], list[str]]] = {}
+        self._decided: dict[_Evidence, int] = {}
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"--labels {path}: cannot read: {error}") from error
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                try:
+                    self._read(json.loads(line))
+                except (ValueError, TypeError, KeyError, AttributeError) as error:
+                    raise InputError(
+                        f"--labels {path}: line {number}: expected a vignette with present, absent and decisions "
+                        f"(docs/data.md): {error}"
+                    ) from error
+
+    def _read(self, fields: dict[str, Any]) -> None:
+        counted = collections.Counter(fields["decisions"])
+        if not counted or not set(counted) <= set(DECISION_LABELS):
+            raise ValueError(f"decisions {fields['decisions']!r}")
+        key = frozenset(fields["present"]), frozenset(fields["absent"])
+        self._labels[key] = [counted[label] for label in DECISION_LABELS], list(fields.get("tags", []))
+
+    def add(self, case: ServedCase) -> None:
+        """Notes how a case was decided, if it is labelled."""
+        key = case.present - case.unknown, case.absent - case.unknown
+        if key in self._labels:
+            self._decided.setdefault(key, case.action)
+
+    def compare(self, alpha: float) -> dict[str, Any]:
+        """Returns what the labelled cases say of the promise, ready for JSON.
+
+        Args:
+            alpha: probability that one of all intervals misses: they are corrected for their number.
+
+        Returns:
+            `labelled` cases that were served, and those `not_served`; `broken`, whether a risk is above its level;
+            `risks`, each for all patients (`group` None) and for those with each tag: `errors`, `patients`, the exact
+            `interval` and whether it is `broken`.
+        """
+        keys = list(self._decided)
+        decisions = np.array([self._decided[key] for key in keys], int)
+        counts = np.array([self._labels[key][0] for key in keys], int).reshape(-1, len(DECISION_LABELS))
+        tags = [set(self._labels[key][1]) for key in keys]
+        groups: list[str | None] = [None, *sorted(set().union(*tags))]
+        each = alpha / (2 * len(groups) * len(self._levels))
+        risks = []
+        for group in groups:
+            rows = np.array([group is None or group in own for own in tags], bool)
+            found = promise.count(decisions[rows], counts[rows])
+            for name, level in self._levels.items():
+                interval = [promise.lower_bound(found[name], each), promise.upper_bound(found[name], each)]
+                risks.append(
+                    {
+                        "group": group,
+                        "risk": name,
+                        "level": level,
+                        **found[name]._asdict(),
+                        "interval": interval,
+                        "broken": interval[0] > level,
+                    }
+                )
+        return {
+            "labelled": len(keys),
+            "not_served": len(self._labels) - len(keys),
+            "broken": any(risk["broken"] for risk in risks),
+            "risks": risks,
+        }

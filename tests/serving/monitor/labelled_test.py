@@ -1,0 +1,71 @@
+"""What labelled cases say of a promise, counted by hand."""
+
+import json
+
+import pytest
+
+from schemas.errors import InputError
+from serving.monitor.audit_reader import ServedCase
+from serving.monitor.labelled import Labelled, promise_of
+from triage_runtime.promise import Count, lower_bound
+
+RED, BLUE = 0, 3
+
+
+def labels(tmp_path, rows):
+    """Writes vignettes: each with one code of its own, decisions and tags."""
+    path = tmp_path / "labels.jsonl"
+    path.write_text(
+        "".join(
+            json.dumps({"vignette_id": code, "present": [code], "absent": [], "decisions": decisions, "tags": tags})
+            + "\n"
+            for code, decisions, tags in rows
+        )
+    )
+    return path
+
+
+def served(code, action, unknown=()):
+    return ServedCase(3, frozenset([code, *unknown]), frozenset(), action, False, frozenset(unknown))
+
+
+def test_each_label_counts_once_for_all_and_for_its_groups(tmp_path):
+    rows = [(f"r{number}", ["Red", "Red", "Blue"], ["sex=f"] if number < 10 else []) for number in range(20)]
+    labelled = Labelled(
+        labels(tmp_path, [*rows, ("b", ["Blue"], []), ("gone", ["Red"], [])]), {"red": 0.2, "over": 0.5}
+    )
+    for number in range(20):
+        labelled.add(served(f"r{number}", BLUE if number < 10 else RED, unknown=["x"]))
+        labelled.add(served(f"r{number}", RED))  # the same case again
+    labelled.add(served("b", RED))
+    labelled.add(served("nobody labelled this", RED))
+    report = labelled.compare(0.05)
+    assert (report["labelled"], report["not_served"], report["broken"]) == (21, 1, True)
+    by_name = {(risk["group"], risk["risk"]): risk for risk in report["risks"]}
+    assert [(key, risk["errors"], risk["patients"]) for key, risk in by_name.items()] == [
+        ((None, "red"), 10, 20), ((None, "over"), 1, 21), (("sex=f", "red"), 10, 10), (("sex=f", "over"), 0, 10),
+    ]  # fmt: skip
+    # Four intervals, each with two sides.
+    assert by_name[None, "red"]["interval"][0] == pytest.approx(lower_bound(Count(10, 20), 0.05 / 8))
+    assert [risk["broken"] for risk in report["risks"]] == [True, False, True, False]
+
+
+def test_without_a_served_label_nothing_is_shown(tmp_path):
+    report = Labelled(labels(tmp_path, [("a", ["Red"], [])]), {"red": 0.1}).compare(0.05)
+    assert (report["labelled"], report["broken"]) == (0, False)
+    assert report["risks"][0]["interval"] == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "[]", '{"present": [], "absent": []}', '{"present": [], "absent": [], "decisions": ["x"]}']
+)
+def test_a_line_that_is_no_label_is_named(tmp_path, line):
+    path = tmp_path / "labels.jsonl"
+    path.write_text(line)
+    with pytest.raises(InputError, match=r"labels\.jsonl: line 1: expected a vignette"):
+        Labelled(path, {"red": 0.1})
+
+
+def test_a_version_without_a_promise_has_none_to_keep(model_base_path):
+    with pytest.raises(InputError, match="makes no promise"):
+        promise_of(model_base_path)
