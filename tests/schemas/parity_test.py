@@ -85,7 +85,7 @@ def test_rows_are_decided_clearly_where_the_best_stands_out_by_twice_the_bound()
 
 
 def test_probabilities_decide_by_their_merit_and_the_threshold_of_stopping():
-    # Merits with weight 1: the mean of appropriate and safe. Row 1: .9 and .6; row 2: .7 and .7; row 3: .8 at the
+    # Utilities with weight 1: the mean of appropriate and safe. Row 1: .9 and .6; row 2: .7 and .7; row 3: .8 at the
     # threshold; row 4: .9 and .6. Without a threshold it is Q(ask): equal to the utility in row 4.
     outputs = {
         "q_values": np.array([[0.9, 0, 0, 0, 0.1]] * 3 + [[0.5, 0, 0, 0, 0.9]]),

@@ -188,7 +188,7 @@ def _outputs(draw):
 @hypothesis.given(_outputs())
 def test_a_larger_weight_never_gives_a_less_urgent_decision(outputs):
     decisions = np.stack([best_triage(outputs, OperatingPoint(weight)).numpy() for weight in WEIGHTS])
-    # Merits that are equal but for rounding may go either way: no step of the weights is judged there.
+    # Utilities that are equal but for rounding may go either way: no step of the weights is judged there.
     clear = np.ones(len(outputs), bool)
     for weight in WEIGHTS:
         utilities = np.sort((outputs[:, 5:9] + np.float32(weight) * outputs[:, 9:13]) / np.float32(1 + weight), axis=1)

@@ -67,7 +67,7 @@ SURE = [*ASKS, 0.1, 0.9, 0.3, 0.1, 1.0, 0.9, 0.3, 0.1, *GOING_ON]
 @pytest.mark.parametrize(
     ("point", "expected", "values"),
     [
-        # Merits with weight 0 are P(appropriate): .6 is below the threshold, .9 is not.
+        # Utilities with weight 0 are P(appropriate): .6 is below the threshold, .9 is not.
         (OperatingPoint(0.0, 0.8), (1, 2, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.8]),
         (OperatingPoint(0.0, 0.6), (0, 1, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.6]),
         # With weight 1 the mean of both: Red has (.5 + 1) / 2, the most of all.
