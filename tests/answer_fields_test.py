@@ -75,7 +75,9 @@ def whole(engine):
     response = TriageResponse.FromString(engine.triage([STATES[0]])[0].SerializeToString())
     response.unknown_codes.append("x")
     response.conflicting_codes.append("e3")
-    response.is_novel = True
+    for tensor in ANSWER:
+        if tensor.kind is Kind.FLAG:
+            setattr(response, tensor.name, True)
     response.fired_rules[0].from_action = response.fired_rules[0].to_action = 1  # so that it says not all
     response.next_questions.add(code="e4", question="e4?", reason=1, expected_gain=0.25, worth_asking=True)
     response.explanation.effects.add(
