@@ -3,8 +3,6 @@
 import dataclasses
 import importlib.resources
 import sys
-from collections.abc import Mapping
-from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -54,17 +52,3 @@ def read_checklist(name: str) -> Checklist:
         for each in table["items"]
     ]
     return Checklist(table["title"], table["source"], table["subject"], tuple(items))
-
-
-def value_at(sources: Mapping[str, Mapping[str, Any]], fact: str) -> Any:
-    """Returns the value of a field, None if its source is not there or says nothing.
-
-    Args:
-        sources: the content of each source by its name.
-        fact: see `Item`.
-    """
-    name, _, keys = fact.partition(":")
-    value: Any = sources.get(name)
-    for key in keys.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value

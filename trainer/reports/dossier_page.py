@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from trainer.reports.card_markdown import escape, table
-from trainer.reports.checklists import Checklist, Item, value_at
+from trainer.reports.checklists import Checklist, Item
+from trainer.reports.numbers import value_at
 
 MISSING = "The organisation must supply this."
 _ABOUT = """\
@@ -52,9 +53,9 @@ def page(version: str, sources: Mapping[str, FactsFile], checklists: Iterable[Ch
 def _answer(item: Item, contents: Mapping[str, Mapping[str, Any]], files: Mapping[str, str]) -> str:
     parts = []
     for fact in item.facts:
-        text = _words(value_at(contents, fact))
+        name, _, field = fact.partition(":")
+        text = _words(value_at(contents, name, *field.split(".")))
         if text:
-            name, _, field = fact.partition(":")
             parts.append(f"{escape(field)}: {escape(text)} ({escape(files[name])})")
     parts += [f"{text} ({page})" for text, page in item.software]
     return "<br>".join(parts) or MISSING

@@ -1,8 +1,8 @@
-"""The lists have the published numbers, and fields are looked up in their sources."""
+"""The lists have the published numbers."""
 
 import pytest
 
-from trainer.reports.checklists import NAMES, read_checklist, value_at
+from trainer.reports.checklists import NAMES, read_checklist
 
 PUBLISHED = {
     "tripod_ai": "1 2 3a 3b 3c 4 5a 5b 6a 6b 6c 7 8a 8b 8c 9a 9b 9c 10 11 12a 12b 12c 12d 12e 12f 12g 13 14 15 16 17 "
@@ -17,15 +17,3 @@ PUBLISHED = {
 def test_each_published_item_is_there_once(name):
     assert [each.number for each in read_checklist(name).items] == PUBLISHED[name].split()
     assert all(each.item for each in read_checklist(name).items)
-
-
-def test_a_field_that_is_missing_at_any_depth_is_none():
-    sources = {"card": {"evaluation": {"agent": {"safety": 0.5}}, "gate": None}}
-    assert value_at(sources, "card:evaluation.agent.safety") == 0.5
-    for missing in (
-        "card:evaluation.human.safety",
-        "card:gate.margin",
-        "results:agent",
-        "card:evaluation.agent.safety.low",
-    ):
-        assert value_at(sources, missing) is None

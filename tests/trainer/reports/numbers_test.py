@@ -47,6 +47,7 @@ def test_zero_is_a_number():
 def test_a_missing_or_null_branch_ends_the_look_up():
     assert numbers.value_at({"a": None}, "a", "b") is None
     assert numbers.value_at({}, "a", "b") is None
+    assert numbers.value_at({"a": 0.5}, "a", "b") is None
     assert numbers.value_at({"a": {"b": False}}, "a", "b") is False
 
 
