@@ -14,8 +14,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from trainer.config import NetworkConfig, TrainConfig
+from trainer.decision import mixture
+from trainer.decision.decision import OperatingPoint
+from trainer.decision.operating_point import HeldOutOutputs
 from trainer.dyqn.network import build_network
+from trainer.training import held_out, set_apart
 from trainer.training.job import JobDirectory
+from trainer.training.questions import QUESTIONS
 
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever"))
 
@@ -160,6 +165,7 @@ def test_with_json_on_standard_output_nothing_else_is_printed(job_dir, tmp_path,
         "gate": None,
         "safety_rules": {"source": "none", "fingerprint": "", "rules": []},
         "decision": {"probabilities": False},
+        "promise": None,
     }
 
 
@@ -316,3 +322,45 @@ def test_a_version_obeys_the_rules_that_it_was_exported_with(jobs, tmp_path, cap
     assert manifest["safety_rules"]["source"] == str(path)
     assert [rule["rule_id"] for rule in manifest["safety_rules"]["rules"]] == ["hot"]
     assert (base / "1" / "assets.extra" / "rules.toml").read_text(encoding="utf-8") == path.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def asking(tmp_path, vignettes_of):
+    """An agent that leads interviews and decides Red on a fever; 100 patients with a fever are set apart, all Red."""
+    config = TrainConfig.from_dict({"network": {"hidden_sizes": [1], "outputs": "probabilities"}})
+    network = build_network(2, config.network, seed=0)
+    network.get_layer("hidden_1").set_weights([np.array([[0], [1]], np.float32), np.zeros(1, np.float32)])
+    kernel, biases = network.get_layer("q_values").get_weights()
+    kernel[:], biases[:] = 0, -3
+    kernel[0, [5, 9]], biases[[7, 11]] = 9, 2  # P(Red is appropriate) and that it is safe, and the same of Green
+    network.get_layer("q_values").set_weights([kernel, biases])
+    job = make_job(tmp_path / "job", network, config)
+    half = np.full((1, 2), 0.5, np.float32)
+    mixture.save(
+        mixture.Mixture(np.zeros(1, np.float32), half, np.full((1, 8), 0.5, np.float32), half), job / QUESTIONS
+    )
+    outputs = network(np.array([[0, 1]] * 20, np.float32)).numpy()
+    known = HeldOutOutputs(outputs, np.ones(20, np.int64), np.array([[3, 0, 0, 0]] * 20))
+    held_out.write(job, known, OperatingPoint(1.0))
+    set_apart.prepare(job, vignettes_of([([2, -1], [3, 0, 0, 0])] * 100), True, np.zeros(0, np.uint64))
+    return job
+
+
+def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, tmp_path, capsys):
+    given = ["export", "--job-dir", asking, "--model-base-path", tmp_path / "models", "--rules", "none"]
+    # No error among 100 patients: .97 ** 100 is .048, less than the .075 of the test; .98 ** 100 is .13.
+    code, out, error = run(capsys, *given, "--promise", "red=0.02", "--json", "-")
+    assert (code, json.loads(out)["promise"]["kept"]) == (3, False)
+    assert "no promise of red=0.02 with the patients set apart (100 for red); the tightest that holds is red=" in error
+    assert not (tmp_path / "models").exists()
+    (asking / "promises.jsonl").unlink()
+    code, _, error = run(capsys, *given, "--promise", "red=0.03")
+    assert (code, "promised with 90% confidence: red=0.03" in error) == (0, True)
+    version = tmp_path / "models" / "1"
+    manifest = json.loads((version / "manifest.json").read_text())
+    assert manifest["decision"]["chosen"] == "promise"
+    assert manifest["promise"]["levels"] == {"red": 0.03}
+    assert manifest["promise"]["found"]["interview"]["red"] == {"errors": 0, "patients": 100}
+    assert (
+        "- At most 3% of patients whom clinicians call Red leave below Red." in (version / "model_card.md").read_text()
+    )
