@@ -48,6 +48,7 @@ from trainer import presets
 from trainer.commands.simulate import simulate_splits
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics
 from trainer.evaluation.measurement import order_seeds, play
+from trainer.reports.numbers import bracketed
 from trainer.study.classifiers import CLASSIFIERS, classifier
 from trainer.study.ensemble import EnsembleConfig, train_ensemble
 from trainer.training.job import load_network
@@ -366,20 +367,12 @@ def markdown(table: Mapping[str, Any]) -> str:
     ]
     first = table["rows"][0]["row"]
     for row in table["rows"]:
-        cells = (_cell(row["figures"][name], ".3f") for name in SHOWN)
+        cells = (bracketed(row["figures"][name], ".3f") for name in SHOWN)
         lines.append(f"| {row['row']} | {row['sets']} | {' | '.join(cells)} |")
         if row["row"] != first:
-            cells = (_cell(row["differences"][name], "+.3f") for name in SHOWN)
+            cells = (bracketed(row["differences"][name], "+.3f") for name in SHOWN)
             lines.append(f"| - {first} | | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
-
-
-def _cell(estimate: Mapping[str, float | None] | None, form: str) -> str:
-    if estimate is None:
-        return "-"
-    if estimate["low"] is None:
-        return f"{estimate['mean']:{form}}"
-    return f"{estimate['mean']:{form}} [{estimate['low']:{form}}, {estimate['high']:{form}}]"
 
 
 def plot(tables: Sequence[Mapping[str, Any]], path: pathlib.Path) -> None:

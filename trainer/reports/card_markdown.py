@@ -7,6 +7,7 @@ from typing import Any
 
 from schemas.promise import RISKS
 from schemas.triage import DECISION_LABELS
+from trainer.reports.numbers import bracketed
 
 _QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
 _EFFORT = ("questions", "evidence_seen", "forced")
@@ -127,9 +128,11 @@ def _evaluation(evaluation: dict[str, Any] | None) -> list[str]:
         "**this version**": evaluation["agent"],
         f"clinicians ({minimum} decisions or more)": evaluation["human"],
     }
-    quality = ((who, *(_cell((row or {}).get(metric)) for metric in _QUALITY)) for who, row in policies.items())
-    constants = ((who, *(_cell(row[metric]) for metric in _QUALITY)) for who, row in evaluation["constants"].items())
-    effort = ((_words(metric), _cell(evaluation["agent"][metric])) for metric in _EFFORT)
+    quality = ((who, *(bracketed((row or {}).get(metric)) for metric in _QUALITY)) for who, row in policies.items())
+    constants = (
+        (who, *(bracketed(row[metric]) for metric in _QUALITY)) for who, row in evaluation["constants"].items()
+    )
+    effort = ((_words(metric), bracketed(evaluation["agent"][metric])) for metric in _EFFORT)
     return [
         f"{evaluation['vignettes']:,} {name} of the {escape(evaluation['split'])} split, each in "
         f"{evaluation['orders']:,} random evidence orders (seed {evaluation['seed']}); data fingerprint "
@@ -149,7 +152,7 @@ def _slices(slices: list[dict[str, Any]]) -> list[str]:
     parts = []
     for by in dict.fromkeys(row["by"] for row in slices):
         rows = [
-            (escape(row["value"]), f"{row['vignettes']:,}", *(_cell(row["metrics"][metric]) for metric in columns))
+            (escape(row["value"]), f"{row['vignettes']:,}", *(bracketed(row["metrics"][metric]) for metric in columns))
             for row in slices
             if row["by"] == by
         ]
@@ -165,7 +168,7 @@ def _gate(gate: dict[str, Any] | None) -> list[str]:
         first = "There was no version to compare with: this is the first one."
         return [title, f"{first}{_small_test_sentence(gate)}{_broken_sentence(gate)}"]
     rows = (
-        (_words(metric), f"{row['new']:.3f}", f"{row['serving']:.3f}", _cell(row["difference"]))
+        (_words(metric), f"{row['new']:.3f}", f"{row['serving']:.3f}", bracketed(row["difference"]))
         for metric, row in gate["metrics"].items()
     )
     verdict = "passed" if gate["passed"] else "**did not pass**"
@@ -317,7 +320,7 @@ def _calibration(probabilities: dict[str, Any] | None) -> list[str]:
         return []
     keys = ("predicted", "observed", "expected_calibration_error")
     rows = (
-        (f"P({name}) {text}", *(_cell(calibrated[key]) for key in keys))
+        (f"P({name}) {text}", *(bracketed(calibrated[key]) for key in keys))
         for part, text in (("own_decision", "of its decision"), ("every_decision", "of all four decisions"))
         for name, calibrated in probabilities[part].items()
     )
@@ -367,14 +370,6 @@ def _reproduce(reproduce: dict[str, Any]) -> list[str]:
 
 def _words(metric: str) -> str:
     return metric.replace("_", " ")
-
-
-def _cell(estimate: dict[str, Any] | None) -> str:
-    if estimate is None:
-        return "-"
-    if estimate["low"] is None:
-        return f"{estimate['mean']:.3f}"
-    return f"{estimate['mean']:.3f} [{estimate['low']:.3f}, {estimate['high']:.3f}]"
 
 
 def _bullets(lines: Iterable[str]) -> str:

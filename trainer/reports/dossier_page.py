@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from trainer.reports.card_markdown import escape, table
 from trainer.reports.checklists import Checklist, Item
-from trainer.reports.numbers import value_at
+from trainer.reports.numbers import bracketed, value_at
 
 MISSING = "The organisation must supply this."
 _ABOUT = """\
@@ -72,18 +72,14 @@ def _words(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, Mapping):
-        return _interval(value) if {"mean", "low", "high"} <= value.keys() else _pairs(value)
+        if not {"mean", "low", "high"} <= value.keys():
+            return _pairs(value)
+        return "" if value["mean"] is None else bracketed(value)
     if isinstance(value, list):
         if any(isinstance(each, Mapping) for each in value):
             return f"{len(value):,} entries"
         return "; ".join(filter(None, map(_words, value)))
     return str(value)
-
-
-def _interval(value: Mapping[str, Any]) -> str:
-    if value["mean"] is None or value["low"] is None:
-        return _words(value["mean"])
-    return f"{value['mean']:.3f} [{value['low']:.3f}, {value['high']:.3f}]"
 
 
 def _pairs(value: Mapping[str, Any]) -> str:

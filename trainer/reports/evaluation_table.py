@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trainer.reports.headline import agent_headline
+from trainer.reports.numbers import bracketed
 from triage_runtime.command_line.progress import print_table
 
 _QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
@@ -52,7 +53,7 @@ def print_rule_effect(effect: Mapping[str, Any]) -> None:
     )
     table = Table("", "without", "with", "difference", box=box.SIMPLE)
     for name, compared in effect["metrics"].items():
-        table.add_row(_words(name), *map(_cell, compared.values()))
+        table.add_row(_words(name), *map(bracketed, compared.values()))
     print_table(table)
 
 
@@ -70,7 +71,7 @@ def _agent_table(report: Mapping[str, Any]) -> Table:
     table = Table("", "agent", "clinicians", box=box.SIMPLE)
     for agent, human in (("agent", "human"), ("agreement", "human_agreement")):
         for metric, estimate in report[agent].items():
-            table.add_row(_words(metric), _cell(estimate), _cell((report[human] or {}).get(metric)))
+            table.add_row(_words(metric), bracketed(estimate), bracketed((report[human] or {}).get(metric)))
     return table
 
 
@@ -83,7 +84,7 @@ def _print_as_clinicians(console: Console, report: Mapping[str, Any]) -> None:
     table = Table("", "agent", "clinicians", box=box.SIMPLE)
     clinicians = (report["human"] or {}) | (report["human_agreement"] or {})
     for metric, estimate in judged["by_all_but_one"].items():
-        table.add_row(_words(metric), _cell(estimate), _cell(clinicians.get(metric)))
+        table.add_row(_words(metric), bracketed(estimate), bracketed(clinicians.get(metric)))
     print_table(table)
     by_all = judged["by_all"]
     console.print(
@@ -118,7 +119,7 @@ def _probabilities_table(probabilities: Mapping[str, Mapping[str, Any]]) -> Tabl
     for part, text in (("own_decision", "of its decision"), ("every_decision", "of all four")):
         for name, calibrated in probabilities[part].items():
             means = (f"{calibrated[column]['mean']:.3f}" for column in ("predicted", "observed"))
-            table.add_row(f"P({name}) {text}", *means, _cell(calibrated["expected_calibration_error"]))
+            table.add_row(f"P({name}) {text}", *means, bracketed(calibrated["expected_calibration_error"]))
     return table
 
 
@@ -126,7 +127,7 @@ def _calibration_line(best: Mapping[str, Any]) -> str:
     return (
         f"Calibration at the decision: mean Q of the triage {best['predicted']['mean']:.3f}, appropriate "
         f"{best['observed']['mean']:.3f}, "
-        f"error {_cell(best['expected_calibration_error'])}, Brier score {_cell(best['brier_score'])}."
+        f"error {bracketed(best['expected_calibration_error'])}, Brier score {bracketed(best['brier_score'])}."
     )
 
 
@@ -145,7 +146,7 @@ def _slices_table(slices: list[dict[str, Any]]) -> Table:
             before = entry["by"]
             table.add_row(Text(entry["by"]))  # Text, because a tag may contain markup
         metrics = entry["metrics"]
-        cells = (_cell(metrics[metric], digits=2) for metric in ("appropriateness", "safety"))
+        cells = (bracketed(metrics[metric], ".2f") for metric in ("appropriateness", "safety"))
         table.add_row(
             Text(f"  {entry['value']}"), f"{entry['vignettes']:,}", *cells, f"{metrics['questions']['mean']:.1f}"
         )
@@ -156,18 +157,9 @@ def _unseen_table(contrasts: Mapping[str, Any]) -> Table:
     table = Table("tag unseen", "with", "without", "difference", box=box.SIMPLE)
     for metric, contrast in contrasts.items():
         sides = (contrast["with_tag"], contrast["without_tag"], contrast["difference"])
-        table.add_row(_words(metric), *(_cell(side, digits=1) for side in sides))
+        table.add_row(_words(metric), *(bracketed(side, ".1f") for side in sides))
     return table
 
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
-
-
-def _cell(estimate: Mapping[str, Any] | None, digits: int = 3) -> str:
-    if estimate is None:
-        return "-"
-    mean = f"{estimate['mean']:.{digits}f}"
-    if estimate["low"] is None:
-        return mean
-    return f"{mean} [{estimate['low']:.{digits}f}, {estimate['high']:.{digits}f}]"

@@ -108,6 +108,14 @@ def with_interval_if_enough(measure: Measure, estimate: Any) -> str:
     return with_interval(measure, estimate)
 
 
+def bracketed(estimate: Mapping[str, Any] | None, form: str = ".3f") -> str:
+    """Returns mean and interval as text without a measure, such as "0.919 [0.890, 0.944]"; "-" for None."""
+    if estimate is None:
+        return "-"
+    mean = format(estimate["mean"], form)
+    return mean if estimate["low"] is None else f"{mean} [{estimate['low']:{form}}, {estimate['high']:{form}}]"
+
+
 def difference(measure: Measure, estimate: Any) -> str:
     """Returns a difference of two means with its interval, of shares in percentage points: "+1.2 (−0.3 to +2.7)"."""
     scale, digits = (100, 1) if measure.share else (1, 2)
