@@ -54,7 +54,8 @@ def test_the_command_serves_on_loopback_until_ctrl_c_and_logs_no_evidence(prepar
         try:
             assert process.stdout.readline() == "model version 3\n"
             url = re.fullmatch(r"console at (http://127\.0\.0\.1:\d+/) .*\n", process.stdout.readline())[1]
-            assert "Yellow" in httpx.post(url, data={"do": "add present fever"}, timeout=30, trust_env=False).text
+            form = {"do": "add present fever"}
+            assert "Yellow" in httpx.post(url, data=form, timeout=30, trust_env=False, follow_redirects=True).text
             process.send_signal(signal.SIGINT)
             output, errors = process.communicate(timeout=30)
         finally:
