@@ -92,6 +92,7 @@ DEVELOPMENT = [
     *TRACING,
     "build>=1.2,<2",
     "buf-bin>=1.75.0,<1.76",
+    "fhir.resources>=6.5,<7",  # R4, and of pydantic 1
     "gcp-storage-emulator>=2026.7.19,<2027",
     # Of apache-beam[gcp] no more than writes down a Dataflow job.
     "google-cloud-dataflow-client>=0.13.0,<0.14",

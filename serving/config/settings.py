@@ -97,6 +97,10 @@ class ServeConfig:
     cors_origins: str = _field(
         "", "origins, separated by commas, whose pages may call the HTTP API, such as https://triage.example.org"
     )
+    fhir: str = _field(
+        "",
+        "public address of the FHIR R4 API, such as https://triage.example.org/fhir: offers it at /fhir of --http-port",
+    )
     metrics_port: int = _field(-1, "port for the Prometheus metrics, over HTTP; 0 takes any free port, -1 opens none")
     metrics_host: str = _field("127.0.0.1", "address to listen on for --metrics-port")
     log_format: str = _field("text", "format of the log: text, or json with one object per line", choices=LOG_FORMATS)
@@ -133,8 +137,11 @@ class ServeConfig:
             raise InputError(f"--metrics-port {self.metrics_port}: expected a number from 0 to 65535, or -1 for none")
         if not -1 <= self.http_port <= 65535:
             raise InputError(f"--http-port {self.http_port}: expected a number from 0 to 65535, or -1 for none")
-        if self.cors_origins and self.http_port < 0:
-            raise InputError("--cors-origins needs --http-port: also give that option")
+        for option, given in (("--cors-origins", self.cors_origins), ("--fhir", self.fhir)):
+            if given and self.http_port < 0:
+                raise InputError(f"{option} needs --http-port: also give that option")
+        if self.fhir and not self.fhir.startswith(("https://", "http://")):
+            raise InputError(f"--fhir {self.fhir}: expected an address, such as https://triage.example.org/fhir")
         if self.log_format not in LOG_FORMATS:
             raise InputError(f"--log-format {self.log_format}: expected one of {', '.join(LOG_FORMATS)}")
         if not -1 <= self.probe_port <= 65535:

@@ -14,6 +14,7 @@ from serving.call import REQUEST_ID
 from serving.config import vertex
 from serving.config.settings import ServeConfig
 from serving.engine.served_models import ServedModels
+from serving.protocols.fhir_routes import FhirRoutes, failure_of
 from serving.protocols.http_endpoints import Endpoints, json_response
 from serving.protocols.http_pages import KnownPages
 from serving.protocols.http_problems import TITLES, problem
@@ -54,6 +55,8 @@ def application_of(
         runs = Signatures(models, config, telemetry)
         signatures += _tf_serving(endpoints, TfServingRoutes(runs, PredictionService(runs), ModelService(models)))
         signatures += _open_inference(endpoints, OpenInferenceRoutes(OpenModels(runs)))
+    if config.fhir:
+        signatures += _fhir(endpoints, FhirRoutes(service, config.fhir.rstrip("/")))
     return application(endpoints, TriageRoutes(service), signatures, lambda: models.ready, config)
 
 
@@ -125,6 +128,18 @@ def _tf_serving(endpoints: Endpoints, routes: "TfServingRoutes") -> list[Route]:
             Route(f"{_MODEL}{place}", endpoints.route("v1/models", routes.status)),
         ]
     return paths
+
+
+def _fhir(endpoints: Endpoints, routes: FhirRoutes) -> list[Route]:
+    paths = (
+        ("/metadata", "GET", routes.metadata, "metadata"),
+        ("/Questionnaire/$next-question", "POST", routes.next_question, "next-question"),
+        ("/Questionnaire/{name}", "GET", routes.questionnaire, "questionnaire"),
+    )
+    return [
+        Route(f"/fhir{path}", endpoints.route(f"fhir/{name}", handler, failure_of=failure_of), methods=[method])
+        for path, method, handler, name in paths
+    ]
 
 
 def _open_inference(endpoints: Endpoints, routes: "OpenInferenceRoutes") -> list[Route]:

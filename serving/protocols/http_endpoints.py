@@ -54,7 +54,11 @@ class Endpoints:
         self._arriving = Budget(pending, turns=_UNLIMITED)  # bodies that are being read
 
     def route(
-        self, name: str, handler: Handler, cost_of: Callable[[Any], Cost] | None = None
+        self,
+        name: str,
+        handler: Handler,
+        cost_of: Callable[[Any], Cost] | None = None,
+        failure_of: Callable[[Exception, str], tuple[Response, str]] = problem_of,
     ) -> Callable[[Request], Any]:
         """Returns an endpoint.
 
@@ -62,6 +66,7 @@ class Endpoints:
             name: the method in metrics, logs and traces.
             handler: answers.
             cost_of: tells from the request what a request below `LARGE_BYTES` costs, if it may be large all the same.
+            failure_of: makes the response to a failure, and the name of its gRPC status.
         """
         method, is_coroutine = f"/http/{name}", inspect.iscoroutinefunction(handler)
 
@@ -76,7 +81,7 @@ class Endpoints:
                 self._telemetry.end(call, "unary", grpc.StatusCode.CANCELLED.name)
                 raise
             except Exception as error:
-                response, code = problem_of(error, name)
+                response, code = failure_of(error, name)
                 if isinstance(error, ExhaustedError) and error.hold_seconds:
                     error.__traceback__ = None  # it holds the request
                     await asyncio.sleep(error.hold_seconds)

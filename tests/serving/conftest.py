@@ -39,6 +39,7 @@ from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from serving.server.triage_server import TriageServer
 from trainer.config import NetworkConfig
+from trainer.decision.mixture import Mixture
 from trainer.decision.novelty import Novelty
 from trainer.dyqn.network import build_network
 from trainer.export import saved_model
@@ -401,3 +402,44 @@ def rendered(helm):
         return {each["kind"]: each for each in yaml.safe_load_all(done.stdout) if each}
 
     return render
+
+
+ASKING_NAMES = (
+    "Chest pain", "Crushing chest pain", "Sweating", "Headache", "Stiff neck", "Fever", "Cough", "Runny nose", "Nausea",
+    "Rash", "Smoker", "Pregnant",
+)  # fmt: skip
+
+ASKING_RULE = """
+[flag]
+reason = "A red flag."
+urgency = "Red"
+all.present = ["crushing_chest_pain", "sweating"]
+"""
+
+
+@pytest.fixture(scope="session")
+def asking_base_path(tmp_path_factory):
+    """Version 1, a model that chooses questions, with a rule for Red; its numbers are drawn at random."""
+    vocabulary = Vocabulary(
+        Evidence(name.lower().replace(" ", "_"), "symptom", name, f"Is it so: {name.lower()}?") for name in ASKING_NAMES
+    )
+    size, generator = len(vocabulary), np.random.default_rng(5)
+    model = build_network(size, NetworkConfig(hidden_sizes=()), seed=0)
+    weights = generator.normal(0, 1.5, [size, 5])
+    model.get_layer("q_values").set_weights([weights, np.array([0.0, 0.5, 0.8, 0.2, 1.5])])
+    present = generator.uniform(0.02, 0.4, [8, size]).astype(np.float32)
+    truths = generator.uniform(0.05, 0.95, [8, 8]).astype(np.float32)
+    rules = safety_rules.parse(ASKING_RULE, "rules.toml", vocabulary)
+    mixture = Mixture(np.full(8, np.log(1 / 8), np.float32), present, truths, present)
+    trained = TrainedNetwork(model, vocabulary, {}, 23, "sha256:data", {}, {}, rules=rules, questions=mixture)
+    base = tmp_path_factory.mktemp("asking")
+    saved_model.write_version(base, trained, version=1)
+    return base
+
+
+@pytest.fixture(scope="session")
+def asking_watcher(asking_base_path):
+    """That version, loaded."""
+    watcher = Watcher(Versions("triage"), BatchedModels(LocalModels(), BatchingParameters()), Wanted(asking_base_path))
+    watcher.look()
+    return watcher

@@ -1,0 +1,324 @@
+"""FHIR R4 resources of an adaptive form (Structured Data Capture): what is read from them, and what is written.
+
+The form is a QuestionnaireResponse with the Questionnaire that was asked so far in `contained`. It is read as plain
+JSON: everything that is used is checked, and the rest goes back as it came.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from schemas import VERSION
+from schemas.errors import InputError
+from serving.errors import Fault, FaultyRequestError
+from serving.messages import action_label
+from triage.v1 import triage_pb2, triage_service_pb2
+
+FHIR_VERSION = "4.0.1"
+ID = "triage"
+"""Of the form, and of the Questionnaire in a response."""
+DECISION = "decision"
+"""Id of the RiskAssessment in a response."""
+COMPLAINT = "complaint"
+"""The linkId of the first question, whose answers are evidence that is present; no code is spelled so."""
+_SDC = "http://hl7.org/fhir/uv/sdc"
+NEXT_QUESTION = f"{_SDC}/OperationDefinition/Questionnaire-next-question"
+_ADAPTIVE = f"{_SDC}/StructureDefinition/sdc-questionnaire-questionnaireAdaptive"
+_FORM, _SEARCH, _RESPONSE = (
+    f"{_SDC}/StructureDefinition/sdc-{name}"
+    for name in ("questionnaire-adapt", "questionnaire-adapt-srch", "questionnaireresponse-adapt")
+)
+_YES, _NO, _NOT_KNOWN = "Y", "N", "asked-unknown"
+_YES_OR_NO = "http://terminology.hl7.org/CodeSystem/v2-0136"
+_ABSENT_REASON = "http://terminology.hl7.org/CodeSystem/data-absent-reason"
+_ANSWERS = (
+    {"system": _YES_OR_NO, "code": _YES, "display": "Yes"},
+    {"system": _YES_OR_NO, "code": _NO, "display": "No"},
+    {"system": _ABSENT_REASON, "code": _NOT_KNOWN, "display": "Don't know"},
+)
+RESEARCH_ONLY = "Research only: this is no medical device, and it was not validated for the care of patients."
+Resource = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """What a QuestionnaireResponse says of a patient.
+
+    Attributes:
+        resource: the QuestionnaireResponse.
+        asked: linkIds of the questions that were asked, in their order.
+        present: codes that are present, with the place of each in the resource.
+        absent: the same of those that are absent.
+        not_known: codes that were asked about without an answer.
+    """
+
+    resource: Resource
+    asked: tuple[str, ...]
+    present: Mapping[str, str]
+    absent: Mapping[str, str]
+    not_known: tuple[str, ...]
+
+    @property
+    def questions_asked(self) -> int:
+        """Questions that were asked and came back, 0 or more."""
+        stated = {*self.present, *self.absent, *self.not_known}
+        return sum(code in stated for code in self.asked if code != COMPLAINT)
+
+    def place(self, fault: Fault) -> Fault:
+        """Returns a fault of a state with the place in the resource that it is about."""
+        places = [*self.present.values(), *self.absent.values()]
+        begin, _, rest = fault.field.partition("state.evidence[")
+        if begin or not rest:
+            return fault
+        return dataclasses.replace(fault, field=places[int(rest.partition("]")[0])])
+
+
+def read_form(body: Any) -> Form:
+    """Returns what the body of `$next-question` says.
+
+    Args:
+        body: a QuestionnaireResponse, or Parameters with one as `questionnaire-response`.
+
+    Raises:
+        InputError: it is neither.
+        FaultyRequestError: something that is used is not as expected; the message names the place.
+    """
+    resource = _resource_of(body)
+    path = "QuestionnaireResponse"
+    contained = _list(resource, "contained", path)
+    forms = [each for each in contained if isinstance(each, dict) and each.get("resourceType") == "Questionnaire"]
+    asked = tuple(
+        _text(item, "linkId", f"{path}.contained.item[{number}]")
+        for form in forms[:1]
+        for number, item in enumerate(_list(form, "item", f"{path}.contained"))
+    )
+    present: dict[str, str] = {}
+    absent: dict[str, str] = {}
+    not_known: list[str] = []
+    links: set[str] = set()
+    for number, item in enumerate(_list(resource, "item", path)):
+        place = f"{path}.item[{number}]"
+        link = _text(item, "linkId", place)
+        if link in links:
+            raise _fault(f"{place}.linkId", f"{link[:80]!r} is there twice: give each question once")
+        links.add(link)
+        if "item" in item:
+            raise _fault(f"{place}.item", "expected questions without parts, as this form asks them")
+        answers = [
+            (_answer(answer, f"{place}.answer[{part}]"), f"{place}.answer[{part}]")
+            for part, answer in enumerate(_list(item, "answer", place))
+        ]
+        if link == COMPLAINT:
+            present |= answers
+        elif len(answers) > 1:
+            raise _fault(f"{place}.answer", "expected one answer, not several")
+        elif not answers or answers[0][0] == _NOT_KNOWN:
+            not_known.append(link)
+        elif answers[0][0] in (_YES, _NO):
+            (present if answers[0][0] == _YES else absent)[link] = f"{place}.linkId"
+        else:
+            raise _fault(answers[0][1], f"expected the code {_YES}, {_NO} or {_NOT_KNOWN}, or true or false")
+    if COMPLAINT in links and COMPLAINT not in asked:
+        asked = (COMPLAINT, *asked)
+    return Form(resource, asked, present, absent, tuple(not_known))
+
+
+def _resource_of(body: Any) -> Resource:
+    kind = body.get("resourceType") if isinstance(body, dict) else None
+    if kind == "Parameters":
+        for number, parameter in enumerate(_list(body, "parameter", "Parameters")):
+            if not isinstance(parameter, dict):
+                raise _fault(f"Parameters.parameter[{number}]", "expected an object")
+            if parameter.get("name") == "questionnaire-response":
+                return _resource_of(parameter.get("resource"))
+    if kind != "QuestionnaireResponse":
+        raise InputError(
+            "expected a QuestionnaireResponse, or Parameters with one as questionnaire-response: POST it as JSON"
+        )
+    return body
+
+
+def _list(resource: Resource, name: str, path: str) -> list[Any]:
+    value = resource.get(name, [])
+    if not isinstance(value, list):
+        raise _fault(f"{path}.{name}", "expected a list")
+    return value
+
+
+def _text(item: Any, name: str, place: str) -> str:
+    value = item.get(name) if isinstance(item, dict) else None
+    if not isinstance(value, str) or not value:
+        raise _fault(f"{place}.{name}", "expected a text")
+    return value
+
+
+def _answer(answer: Any, place: str) -> str:
+    """Returns the code of an answer; a boolean is yes or no."""
+    value = answer if isinstance(answer, dict) else {}
+    if isinstance(value.get("valueBoolean"), bool):
+        return _YES if value["valueBoolean"] else _NO
+    coding = value.get("valueCoding")
+    if not isinstance(coding, dict) or not isinstance(coding.get("code"), str):
+        raise _fault(place, "expected valueCoding with a code, or valueBoolean")
+    code: str = coding["code"]
+    return code
+
+
+def _fault(place: str, description: str) -> FaultyRequestError:
+    return FaultyRequestError([Fault(place, description, "FAULTY_RESOURCE")])
+
+
+def next_form(
+    form: Form,
+    asked: Sequence[str],
+    answer: triage_pb2.TriageResponse | None,
+    vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry],
+    base: str,
+) -> Resource:
+    """Returns the QuestionnaireResponse with the next question, or completed, and with the decision so far.
+
+    Args:
+        form: what was known.
+        asked: linkIds of the questions of the form; an interview that goes on has one more than `form`.
+        answer: of the model, None before anything was asked.
+        vocabulary: by code.
+        base: address of the FHIR API.
+    """
+    goes_on = len(asked) > len(form.asked)
+    others = [each for each in form.resource.get("contained", []) if not _is_ours(each)]
+    items = [_item(link, form, vocabulary, base) for link in asked]
+    questionnaire = {**_header(base, answer.model_version if answer else "", _FORM), "id": ID, "item": items}
+    questionnaire["derivedFrom"] = [questionnaire.pop("url")]
+    contained = [{key: value for key, value in questionnaire.items() if value}, *others]
+    nothing_known = answer is None or (answer.forced and answer.action == triage_pb2.TRIAGE_ACTION_ASK)
+    if answer is not None and not nothing_known:
+        contained.append(_risk(form, answer, final=not goes_on))
+    return {
+        **form.resource,
+        "meta": {"profile": [_RESPONSE]},
+        "contained": contained,
+        "questionnaire": f"#{ID}",
+        "status": "in-progress" if goes_on else "completed",
+    }
+
+
+def _is_ours(contained: Any) -> bool:
+    return isinstance(contained, dict) and contained.get("resourceType") in ("Questionnaire", "RiskAssessment")
+
+
+def _item(
+    link: str, form: Form, vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry], base: str
+) -> dict[str, Any]:
+    system = f"{base}/CodeSystem/evidence"
+    if link == COMPLAINT:
+        # Once it is answered, the answers alone: hundreds of options would go to and fro with each question.
+        offered = (
+            [code for code in form.present if code in vocabulary] if COMPLAINT in form.asked else _symptoms(vocabulary)
+        )
+        options: Iterable[Any] = [
+            {"system": system, "code": code, "display": vocabulary[code].name} for code in offered
+        ]
+        item = {"linkId": link, "text": "What does the patient come with?", "type": "choice", "repeats": True}
+    else:
+        entry, options = vocabulary[link], _ANSWERS
+        code = [{"system": system, "code": link, "display": entry.name}]
+        item = {"linkId": link, "code": code, "text": entry.question, "type": "choice"}
+    return item | {"answerOption": [{"valueCoding": option} for option in options]}
+
+
+def _symptoms(vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry]) -> list[str]:
+    return [code for code, entry in vocabulary.items() if entry.kind == triage_service_pb2.EVIDENCE_KIND_SYMPTOM]
+
+
+def _risk(form: Form, answer: triage_pb2.TriageResponse, final: bool) -> Resource:
+    """Returns the decision; its first prediction is what the model decides, after the safety rules."""
+    best = answer.best_triage
+    reasons = [rule.reason for rule in answer.fired_rules if rule.to_action == best]
+    chances = {each.decision: each.appropriate for each in answer.probabilities}
+    predictions = []
+    for decision in sorted(chances or [best], key=lambda each: (each != best, each)):
+        prediction: dict[str, Any] = {"outcome": {"text": action_label(decision)}}
+        if decision in chances:
+            prediction["probabilityDecimal"] = round(100 * chances[decision], 2)
+        if decision == best and reasons:
+            prediction["rationale"] = " ".join(reasons)
+        predictions.append(prediction)
+    notes = [RESEARCH_ONLY]
+    if answer.is_novel:
+        notes.append(f"Unlike anything seen in training (novelty {answer.novelty:.3f}): do not rely on this.")
+    return {
+        "resourceType": "RiskAssessment",
+        "id": DECISION,
+        "status": "final" if final else "preliminary",
+        "method": {"text": f"dyqn-triage {VERSION}, model version {answer.model_version}"},
+        "code": {"text": "Triage: how probably clinicians find each urgency appropriate, in percent"},
+        "subject": form.resource.get("subject", {"display": "not stated"}),
+        "basis": [{"reference": "#"}],
+        "prediction": predictions,
+        "note": [{"text": note} for note in notes],
+    }
+
+
+def questionnaire(base: str, version: str) -> Resource:
+    """Returns the form as it is found before it is filled in: adaptive, so it lists no questions."""
+    return {**_header(base, version, _SEARCH), "id": ID}
+
+
+def _header(base: str, version: str, profile: str) -> Resource:
+    return {
+        "resourceType": "Questionnaire",
+        "meta": {"profile": [profile]},
+        "extension": [{"url": _ADAPTIVE, "valueUrl": base}],
+        "url": f"{base}/Questionnaire/{ID}",
+        "version": version,
+        "title": "Triage (research only)",
+        "status": "active",
+        "experimental": True,
+        "subjectType": ["Patient"],
+        "description": RESEARCH_ONLY,
+    }
+
+
+def capability_statement(base: str, date: str) -> Resource:
+    """Returns what the FHIR API offers; `date` is when the model was exported."""
+    return {
+        "resourceType": "CapabilityStatement",
+        "status": "active",
+        "experimental": True,
+        "date": date,
+        "kind": "instance",
+        "software": {"name": "dyqn-triage", "version": VERSION},
+        "implementation": {"description": f"A triage interview as an adaptive form. {RESEARCH_ONLY}", "url": base},
+        "fhirVersion": FHIR_VERSION,
+        "format": ["json"],
+        "rest": [
+            {
+                "mode": "server",
+                "resource": [
+                    {
+                        "type": "Questionnaire",
+                        "interaction": [{"code": "read"}],
+                        "operation": [{"name": "next-question", "definition": NEXT_QUESTION}],
+                    }
+                ],
+            }
+        ],
+    }
+
+
+def operation_outcome(problem: Mapping[str, Any]) -> Resource:
+    """Returns a problem of `serving.protocols.http_problems` as an OperationOutcome."""
+    code = _ISSUES.get(problem["status"], "exception")
+    faults = problem.get("errors") or [{"field": "", "description": problem["detail"]}]
+    issues = []
+    for fault in faults:
+        issue = {"severity": "error", "code": code, "diagnostics": fault["description"]}
+        issues.append(issue | ({"expression": [fault["field"]]} if fault["field"] else {}))
+    return {"resourceType": "OperationOutcome", "issue": issues}
+
+
+_ISSUES = {
+    400: "invalid", 401: "login", 403: "forbidden", 404: "not-found", 411: "too-long", 413: "too-long",
+    415: "not-supported", 429: "throttled", 501: "not-supported", 503: "transient", 504: "timeout",
+}  # fmt: skip
+"""The IssueType of each HTTP status."""

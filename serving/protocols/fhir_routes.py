@@ -1,0 +1,96 @@
+"""FHIR R4: the interview as an adaptive form of Structured Data Capture (SDC), under /fhir.
+
+Nothing is kept between requests: a form holds all that was asked and answered.
+"""
+
+import json
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from serving.errors import FaultyRequestError, NotFoundError, UnsupportedError
+from serving.messages import goes_on, state_message
+from serving.protocols.fhir_resources import (
+    COMPLAINT,
+    ID,
+    Resource,
+    capability_statement,
+    next_form,
+    operation_outcome,
+    questionnaire,
+    read_form,
+)
+from serving.protocols.http_endpoints import Exchange
+from serving.protocols.http_problems import problem_of
+from serving.protocols.json_body import read_json
+from serving.triage import TriageService
+from triage.v1 import triage_service_pb2
+
+MEDIA_TYPE = "application/fhir+json"
+
+
+class FhirRoutes:
+    """Answers from the typed service, which gRPC calls too.
+
+    Args:
+        service: the typed service.
+        base: public address of `/fhir`, for canonical addresses.
+    """
+
+    def __init__(self, service: TriageService, base: str):
+        self._service, self._base = service, base
+
+    async def next_question(self, exchange: Exchange) -> Response:
+        """Answers `Questionnaire/$next-question`: the form with the next question, or completed with the decision.
+
+        The first question is for what the patient comes with; the model chooses the others.
+        """
+        form = read_form(await self._service.workers.run(read_json, exchange.raw))
+        entries = self._service.GetVocabulary(triage_service_pb2.GetVocabularyRequest(), None).entries
+        vocabulary = {entry.code: entry for entry in entries}
+        asked = tuple(link for link in form.asked if link == COMPLAINT or link in vocabulary)
+        if not form.asked and not form.present and not form.absent:
+            return _fhir(next_form(form, (COMPLAINT,), None, vocabulary, self._base))
+        state = state_message(form.present, form.absent, questions_asked=form.questions_asked)
+        request = triage_service_pb2.TriageRequest(state=state, questions=1, not_to_ask=form.not_known)
+        try:
+            answer = await self._service.triage(request, questions_if_able=True)
+        except FaultyRequestError as error:
+            raise FaultyRequestError([form.place(fault) for fault in error.faults]) from None
+        if goes_on(answer):
+            if not answer.next_questions and not self._chooses_questions():
+                raise UnsupportedError(
+                    f"model version {answer.model_version} cannot choose questions: export one that was trained on 100 "
+                    "vignettes or more"
+                )
+            asked += tuple(question.code for question in answer.next_questions)
+        return _fhir(next_form(form, asked, answer, vocabulary, self._base))
+
+    def questionnaire(self, exchange: Exchange) -> Response:
+        """Answers a read of the form."""
+        name = exchange.request.path_params["name"]
+        if name != ID:
+            raise NotFoundError(f"there is no Questionnaire {name[:80]!r}: the form is Questionnaire/{ID}")
+        return _fhir(questionnaire(self._base, self._info().model_version))
+
+    def metadata(self, exchange: Exchange) -> Response:
+        """Answers with the CapabilityStatement."""
+        return _fhir(capability_statement(self._base, json.loads(self._info().manifest_json)["created"]))
+
+    def _info(self) -> triage_service_pb2.GetModelInfoResponse:
+        return self._service.GetModelInfo(triage_service_pb2.GetModelInfoRequest(), None)
+
+    def _chooses_questions(self) -> bool:
+        return json.loads(self._info().manifest_json).get("questions") is not None
+
+
+def failure_of(error: Exception, name: str) -> tuple[Response, str]:
+    """Returns what `http_problems.problem_of` does, as an OperationOutcome."""
+    problem, code = problem_of(error, name)
+    headers = {key: value for key, value in problem.headers.items() if key in ("retry-after", "www-authenticate")}
+    return _fhir(operation_outcome(json.loads(bytes(problem.body))), problem.status_code, headers), code
+
+
+def _fhir(resource: Resource, status: int = 200, headers: Any = None) -> Response:
+    return Response(msgspec.json.encode(resource), status, headers, MEDIA_TYPE)

@@ -1,0 +1,222 @@
+"""The FHIR API, by a parser of R4 that is not ours, over a whole interview of an SDC client that knows no codes."""
+
+import json
+
+import httpx
+import pytest
+from fhir.resources.capabilitystatement import CapabilityStatement
+from fhir.resources.operationoutcome import OperationOutcome
+from fhir.resources.questionnaire import Questionnaire
+from fhir.resources.questionnaireresponse import QuestionnaireResponse
+from fhir.resources.riskassessment import RiskAssessment
+
+from schemas.errors import InputError
+from serving.config.settings import ServeConfig
+from serving.protocols.fhir_resources import read_form
+from serving.server.triage_server import TriageServer
+from triage_client import TriageClient, evidence_state
+
+BASE = "https://triage.example.org/fhir"
+NEXT = "/fhir/Questionnaire/$next-question"
+EMPTY = {
+    "resourceType": "QuestionnaireResponse",
+    "contained": [{"resourceType": "Questionnaire", "id": "q", "status": "active",
+                   "derivedFrom": [f"{BASE}/Questionnaire/triage"]}],
+    "questionnaire": "#q",
+    "status": "in-progress",
+    "subject": {"reference": "Patient/proband"},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server(asking_watcher):
+    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, fhir=BASE))
+    server.start(asking_watcher)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def grpc_client(server):
+    with TriageClient(server.address, timeout_seconds=60.0) as client:
+        yield client
+
+
+def _next(client, form):
+    """The form after `$next-question`, as R4 has it, and its Questionnaire and RiskAssessment, if it has one."""
+    response = client.post(NEXT, json=form)
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == "application/fhir+json"
+    form = response.json()
+    QuestionnaireResponse.parse_obj(form)
+    asked = next(each for each in form["contained"] if each["resourceType"] == "Questionnaire")
+    assert Questionnaire.parse_obj(asked).id == form["questionnaire"].removeprefix("#")
+    decided = next((each for each in form["contained"] if each["resourceType"] == "RiskAssessment"), None)
+    if decided is not None:
+        RiskAssessment.parse_obj(decided)
+    return form, asked, decided
+
+
+def _answered(form, asked, display):
+    """The form with an answer to the last question, chosen by what its options display."""
+    question = asked["item"][-1]
+    [coding] = [each["valueCoding"] for each in question["answerOption"] if each["valueCoding"]["display"] == display]
+    item = {"linkId": question["linkId"], "text": question["text"], "answer": [{"valueCoding": coding}]}
+    return {**form, "item": [*form.get("item", []), item]}
+
+
+def test_a_client_that_knows_no_codes_goes_from_an_empty_form_to_a_decision(client, server, grpc_client):
+    form, asked, decided = _next(client, EMPTY)
+    assert (form["status"], decided) == ("in-progress", None)
+    [complaint] = asked["item"]
+    assert (complaint["linkId"], complaint["repeats"], len(complaint["answerOption"])) == ("complaint", True, 12)
+    form, asked, decided = _next(client, _answered(form, asked, "Headache"))
+    assert decided["status"] == "preliminary"
+    present, absent, answers = ["headache"], [], {"Yes": True, "No": False}
+    while form["status"] == "in-progress":
+        assert len(asked["item"]) == 2 + len(present) - 1 + len(absent)
+        expected = grpc_client.triage(
+            evidence_state(present, absent, questions_asked=len(present) - 1 + len(absent)), questions=1
+        )
+        code = asked["item"][-1]["linkId"]
+        assert (code, asked["item"][-1]["text"]) == (
+            expected.next_questions[0].code, expected.next_questions[0].question
+        )  # fmt: skip
+        said = "No" if len(absent) < 2 else "Yes"
+        (present if answers[said] else absent).append(code)
+        form, asked, decided = _next(client, _answered(form, asked, said))
+    assert decided["status"] == "final"
+    assert decided["prediction"][0]["outcome"]["text"] in ("Red", "Yellow", "Green", "Blue")
+    assert decided["subject"] == {"reference": "Patient/proband"}
+    assert "model version 1" in decided["method"]["text"]
+    assert decided["note"][0]["text"].startswith("Research only")
+    assert [item["linkId"] for item in form["item"]] == [item["linkId"] for item in asked["item"]]
+
+
+def test_a_rule_that_decides_is_the_rationale_of_the_first_prediction(client):
+    items = [{"linkId": code, "answer": [{"valueBoolean": True}]} for code in ("crushing_chest_pain", "sweating")]
+    form, _, decided = _next(client, {**EMPTY, "item": items})
+    assert decided["prediction"][0]["outcome"]["text"] == "Red"
+    assert decided["prediction"][0]["rationale"] == "A red flag."
+    assert form["status"] == "completed"
+
+
+def test_what_is_not_known_is_not_asked_again(client):
+    form, asked, _ = _next(client, {**EMPTY, "item": [{"linkId": "headache", "answer": [{"valueBoolean": True}]}]})
+    first = asked["item"][-1]["linkId"]
+    for unknown in (_answered(form, asked, "Don't know"), {**form, "item": [*form["item"], {"linkId": first}]}):
+        _, again, _ = _next(client, unknown)
+        assert [item["linkId"] for item in again["item"]].count(first) == 1
+
+
+def test_parameters_wrap_the_form(client):
+    parameters = {"resourceType": "Parameters", "parameter": [{"name": "questionnaire-response", "resource": EMPTY}]}
+    assert client.post(NEXT, json=parameters).json() == client.post(NEXT, json=EMPTY).json()
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "text"),
+    [
+        ({"item": [{"linkId": "headach", "answer": [{"valueBoolean": True}]}]},
+         "QuestionnaireResponse.item[0].linkId", "unknown evidence code 'headach': did you mean headache"),
+        ({"item": [{"linkId": "complaint", "answer": [{"valueCoding": {"code": each}} for each in ("fever", "x")]}]},
+         "QuestionnaireResponse.item[0].answer[1]", "unknown evidence code 'x'"),
+        ({"item": [{"linkId": "complaint", "answer": [{"valueCoding": {"code": "fever"}}]},
+                   {"linkId": "fever", "answer": [{"valueBoolean": False}]}]},
+         "QuestionnaireResponse.item[1].linkId", "fever"),
+        ({"item": [{"linkId": "fever"}, {"linkId": "fever"}]}, "QuestionnaireResponse.item[1].linkId", "there twice"),
+        ({"item": [{"linkId": "fever", "answer": [{"valueString": "yes"}]}]},
+         "QuestionnaireResponse.item[0].answer[0]", "expected valueCoding with a code, or valueBoolean"),
+        ({"item": [{"linkId": "fever", "answer": [{"valueCoding": {"code": "maybe"}}]}]},
+         "QuestionnaireResponse.item[0].answer[0]", "expected the code Y, N or asked-unknown"),
+        ({"item": [{"answer": []}]}, "QuestionnaireResponse.item[0].linkId", "expected a text"),
+        ({"item": {}}, "QuestionnaireResponse.item", "expected a list"),
+        ({"item": [{"linkId": "fever", "item": []}]}, "QuestionnaireResponse.item[0].item", "without parts"),
+        ({"resourceType": "Patient"}, None, "expected a QuestionnaireResponse"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_an_operation_outcome_that_names_the_place(client, changes, place, text):
+    response = client.post(NEXT, json={**EMPTY, **changes})
+    assert (response.status_code, response.headers["content-type"]) == (400, "application/fhir+json")
+    OperationOutcome.parse_obj(response.json())
+    issue = response.json()["issue"][0]
+    assert issue.get("expression") == (None if place is None else [place])
+    assert text in issue["diagnostics"]
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"null", b'{"resourceType": "Parameters", "parameter": [null]}'])
+def test_what_is_no_resource_is_refused(client, body):
+    response = client.post(NEXT, content=body)
+    assert response.status_code == 400
+    OperationOutcome.parse_obj(response.json())
+
+
+def test_it_says_what_it_offers(client):
+    statement = client.get("/fhir/metadata")
+    assert statement.headers["content-type"] == "application/fhir+json"
+    read = CapabilityStatement.parse_obj(statement.json())
+    assert (read.fhirVersion, read.implementation.url) == ("4.0.1", BASE)
+    form = client.get("/fhir/Questionnaire/triage").json()
+    assert Questionnaire.parse_obj(form).url == f"{BASE}/Questionnaire/triage"
+    assert "item" not in form  # adaptive
+    missing = client.get("/fhir/Questionnaire/phq9")
+    assert (missing.status_code, missing.json()["issue"][0]["code"]) == (404, "not-found")
+
+
+def test_it_is_off_unless_asked_for(http):
+    assert http.get("/fhir/metadata").status_code == 404
+
+
+def test_tokens_are_those_of_the_other_routes(asking_watcher, tmp_path):
+    (tmp_path / "tokens").write_text("secret-1\n")
+    server = TriageServer(
+        ServeConfig(port=0, http_port=0, grace_seconds=0.0, fhir=BASE, tokens=str(tmp_path / "tokens"))
+    )
+    server.start(asking_watcher)
+    try:
+        with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as client:
+            refused = client.post(NEXT, json=EMPTY)
+            assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+            assert refused.json()["issue"][0]["code"] == "login"
+            known = {"authorization": "Bearer secret-1"}
+            assert client.post(NEXT, json=EMPTY, headers=known).status_code == 200
+    finally:
+        server.stop()
+
+
+def test_a_version_that_cannot_choose_questions_says_so(watcher):
+    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, fhir=BASE))
+    server.start(watcher)
+    try:
+        with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as client:
+            response = client.post(
+                NEXT, json={**EMPTY, "item": [{"linkId": "fever", "answer": [{"valueBoolean": True}]}]}
+            )
+    finally:
+        server.stop()
+    assert (response.status_code, response.json()["issue"][0]["code"]) == (501, "not-supported")
+    assert "cannot choose questions" in response.json()["issue"][0]["diagnostics"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"fhir": BASE}, "--fhir needs --http-port"),
+        ({"fhir": "triage", "http_port": 0}, "--fhir triage: expected an address"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        ServeConfig(**settings)
+
+
+def test_what_is_not_read_goes_back_as_it_came():
+    extension = [{"url": "https://example.org/x", "valueString": "y"}]
+    assert read_form({**EMPTY, "extension": extension}).resource["extension"] == extension
+    assert json.dumps(EMPTY) == json.dumps(read_form(EMPTY).resource)
