@@ -80,14 +80,14 @@ class Agent:
 
         Args:
             models: the model base path.
-            options: of `triage export`, such as `data=data`, `rules="rules.toml"`, `under_triage_at_most=0.05`.
+            options: of `triage export`, such as `data=data`, `rules="rules.toml"`, `safety_weight=2`.
 
         Raises:
-            InputError: an option is faulty, or the version did not pass the gate that an option asks for.
+            InputError: an option is faulty, or the version did not pass the gate or keep the promise that one asks for.
         """
         arguments = parsed(export.add_arguments, {"job_dir": self.job_dir, "model_base_path": models, **options})
         if export.run(arguments):
-            raise InputError(f"{models}: the version did not pass its comparison and is not to be served")
+            raise InputError(f"{models}: the version did not pass its comparison, or cannot keep the promise")
         return Model(models)
 
 
