@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from schemas.triage import TRIAGE_DECISIONS, Action
+from serving.messages import action_label
 from triage_client import TriageClient, TriageResponse, evidence_state
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -81,8 +82,8 @@ def show(answers: dict[str, TriageResponse]) -> None:
     rows = {
         "present": [", ".join(PATIENTS[name][0]) for name in answers],
         "absent": [", ".join(PATIENTS[name][1]) for name in answers],
-        "action": [label(answer.action) for answer in answers.values()],
-        "best triage": [label(answer.best_triage) for answer in answers.values()],
+        "action": [action_label(answer.action) for answer in answers.values()],
+        "best triage": [action_label(answer.best_triage) for answer in answers.values()],
         "safety rules": [", ".join(rule.rule_id for rule in answer.fired_rules) or "-" for answer in answers.values()],
     }
     for action in Action:
@@ -97,11 +98,6 @@ def show(answers: dict[str, TriageResponse]) -> None:
         table.add_row(name, *cells)
     CONSOLE.print()
     CONSOLE.print(table)
-
-
-def label(action: int) -> str:
-    """Returns the label of an action on the wire, whose numbers begin behind UNSPECIFIED."""
-    return Action(action - 1).label
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from tf_agents.trajectories import time_step as ts
 
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import Decision, RuleSet, SafetyRule
-from schemas.triage import Action
+from schemas.triage import Action, action_on_wire
 from serving.config.settings import ServeConfig
 from serving.engine.served_models import LocalModels
 from serving.engine.version_policy import Wanted
@@ -174,11 +174,11 @@ def assert_same(answer, expected):
 
 
 def fields_of(responses):
-    """Returns the fields of TriageResponse messages as arrays; the wire counts actions from 1."""
+    """Returns the fields of TriageResponse messages as arrays."""
     return {
         "q_values": [[q_value.value for q_value in response.q_values] for response in responses],
-        "action": [response.action - 1 for response in responses],
-        "best_triage": [response.best_triage - 1 for response in responses],
+        "action": [action_on_wire(response.action) for response in responses],
+        "best_triage": [action_on_wire(response.best_triage) for response in responses],
         "forced": [response.forced for response in responses],
         "novelty": [response.novelty for response in responses],
         "rules_fired": [

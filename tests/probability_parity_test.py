@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from schemas import directories
 from schemas.evidence import Evidence, Vocabulary
-from schemas.triage import Action
+from schemas.triage import Action, action_on_wire
 from trainer.config import NetworkConfig
 from trainer.decision.decision import (
     ASK_POINTS,
@@ -135,8 +135,8 @@ def test_messages_carry_the_networks_probabilities_and_decision(version, states,
         "q_values": [[q_value.value for q_value in response.q_values] for response in responses],
         "p_appropriate": [[each.appropriate for each in response.probabilities] for response in responses],
         "p_safe": [[each.safe for each in response.probabilities] for response in responses],
-        "action": [response.action - 1 for response in responses],
-        "best_triage": [response.best_triage - 1 for response in responses],
+        "action": [action_on_wire(response.action) for response in responses],
+        "best_triage": [action_on_wire(response.best_triage) for response in responses],
         "forced": [response.forced for response in responses],
     }
     assert_same(carried, expected, rows)

@@ -14,6 +14,7 @@ from serving.engine.served_models import LocalModels
 from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
+from serving.messages import action_label
 from serving.server.triage_server import TriageServer
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
@@ -79,7 +80,7 @@ def states(cases):
 
 def messages(responses):
     q_values = [[q_value.value for q_value in response.q_values] for response in responses]
-    return [ACTION_LABELS[response.action - 1] for response in responses], np.float32(q_values)
+    return [action_label(response.action) for response in responses], np.float32(q_values)
 
 
 def typed_http(http, cases):
