@@ -25,7 +25,6 @@ from trainer.evaluation.risk_control import control, in_order
 from trainer.training.job import load_network
 from trainer.training.promise_options import levels_of
 from trainer.training.promises import NEWER_ERROR
-from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime import promise
 from triage_runtime.promise import Count
@@ -131,15 +130,20 @@ def _mean(values: Sequence[bool] | np.ndarray) -> float | None:
     return float(np.mean(values)) if len(values) else None
 
 
-def play(leader: Leader, points: Sequence[OperatingPoint], vignettes: VignetteArrays, whole: bool) -> Panel:
-    """Returns the panel of all vignettes."""
-    own = Slice(vignettes.offsets, vignettes.signed_codes, vignettes.decision_counts)
-    leaving = Leaving(leader, own, whole)
-    return Panel({point: leaving.decisions(point) for point in points}, np.asarray(vignettes.decision_counts))
+def play(
+    leader: Leader, points: Sequence[OperatingPoint], data: DataDirectory, most: int
+) -> tuple[Panel, list[set[str]]]:
+    """Returns the panel of the first `most` vignettes of a test split, and the tags of each."""
+    vignettes = data.read("test")
+    offsets = vignettes.offsets[: most + 1]
+    some = Slice(offsets, vignettes.signed_codes[: offsets[-1]], vignettes.decision_counts[:most])
+    leaving = Leaving(leader, some, data.whole_patients)
+    panel = Panel({point: leaving.decisions(point) for point in points}, np.asarray(some.decision_counts))
+    return panel, [set(tags) for tags in vignettes.tags[:most]]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints a line of JSON for each promise."""
+    """Prints a line of JSON for each operating point, with its true risks, and one for each promise."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--job-dir", type=pathlib.Path, required=True)
     parser.add_argument("--data", type=pathlib.Path, required=True)
@@ -147,6 +151,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--systems", nargs="*", default=[], help="a case mix of these systems alone, by their tags")
     parser.add_argument("--promises", type=levels_of, nargs="+", default=[levels_of(each) for each in PROMISES])
     parser.add_argument("--confidence", type=float, default=0.9)
+    parser.add_argument("--weights", type=float, nargs="+", help="safety weights to play, for speed; by default all")
+    parser.add_argument("--patients", type=int, default=2000, help="of each panel")
     parser.add_argument("--apart", type=int, default=500)
     parser.add_argument("--splits", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
@@ -156,16 +162,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(f"{given.job_dir}: no agent that leads interviews: train with --preset default")
     leader = Leader(trained.model, trained.vocabulary, trained.questions, NO_RULES, trained.max_questions)
     points = candidates(trained.held_out, trained.operating_point)
-    data = DataDirectory.open(given.data)
-    vignettes = data.read("test")
-    panel = play(leader, points, vignettes, data.whole_patients)
+    points = [point for point in points if not given.weights or point.safety_weight in given.weights]
+    panel, tags = play(leader, points, DataDirectory.open(given.data), given.patients)
     shifted = {}
     for name, _, path in (each.partition("=") for each in given.shifted):
-        other = DataDirectory.open(pathlib.Path(path))
-        shifted[name] = play(leader, points, other.read("test"), other.whole_patients)
+        shifted[name], _ = play(leader, points, DataDirectory.open(pathlib.Path(path)), given.patients)
     if given.systems:
         wanted = {f"system={system}" for system in given.systems}
-        shifted["systems"] = panel.only(np.flatnonzero([bool(wanted & set(tags)) for tags in vignettes.tags]))
+        shifted["systems"] = panel.only(np.flatnonzero([bool(wanted & each) for each in tags]))
+    for point in points:
+        print(json.dumps({"safety_weight": point.safety_weight, "price": round(point.price, 4), **panel.risks(point)}))
     for levels in given.promises:
         figures = resampled(
             panel, shifted, trained.held_out, levels, given.confidence, given.apart, given.splits, given.seed
