@@ -10,7 +10,17 @@ from schemas.safety_rules import RuleSet
 from schemas.triage import NUM_ACTIONS
 from trainer.decision.rules import RuleGraph
 from trainer.dyqn.rollout import Outcomes
-from trainer.evaluation import as_clinicians, cautions, frontier, measurement, metrics, slices, symptom_checkers, walk
+from trainer.evaluation import (
+    as_clinicians,
+    cautions,
+    frontier,
+    handing_over,
+    measurement,
+    metrics,
+    slices,
+    symptom_checkers,
+    walk,
+)
 from trainer.evaluation.rule_effect import rule_effect
 from trainer.reports import case_report
 from trainer.reports.evaluate_options import EvaluateOptions
@@ -56,6 +66,7 @@ def agent_report(
         "as_clinicians": figures.plain(as_clinicians.figures(outcomes.decisions, counts, minimum, seed)),
         "by_evidence": measurement.evidence_figures(triage, vignettes, len(data.vocabulary), seeds, seed),
         "frontier": None,
+        "handing_over": figures.plain(handing_over.frontier(outcomes, counts)),
         "learning": _learning(given, trained),
         "safety_rules": None,
         "no_safety_rules": no_rules,

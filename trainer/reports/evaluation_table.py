@@ -1,6 +1,6 @@
 """The figures of `triage evaluate` on the terminal; the tables fit into 80 columns."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich import box
@@ -64,6 +64,8 @@ def _print_details(console: Console, report: Mapping[str, Any]) -> None:
         print_table(_probabilities_table(report["probabilities"]))
     if report["frontier"] is not None:
         print_table(_frontier_table(report))
+    if report["handing_over"]:
+        print_table(_handing_over_table(report["handing_over"]))
     print_table(_constants_table(report["constants"]))
 
 
@@ -111,6 +113,17 @@ def _frontier_table(report: Mapping[str, Any]) -> Table:
         means = (clinicians.get(name) for name in columns)
         cells = ("-" if mean is None else f"{mean['mean']:.3f}" for mean in means)
         table.add_row("clinicians", "", *cells, "-", "all", "-")
+    return table
+
+
+def _handing_over_table(rows: Iterable[Mapping[str, Any]]) -> Table:
+    table = Table(
+        "hand over\nbelow", "handed\nover", "under-triage\nof the others", "Red that leave\nbelow Red",
+        title="Handing over by P(safe) of the decision", box=box.SIMPLE,
+    )  # fmt: skip
+    for row in rows:
+        shares = (row["handed_over"], row["under_triage"], row["red_missed"])
+        table.add_row(f"{row['defer_below']:g}", *("-" if share is None else f"{share:.1%}" for share in shares))
     return table
 
 

@@ -40,6 +40,7 @@ REPORT = {
         }
         for part in ("own_decision", "every_decision")
     },
+    "handing_over": [{"defer_below": 0.9, "handed_over": 0.125, "under_triage": 0.02, "red_missed": None}],
     "frontier": [
         {
             "safety_weight": weight,
@@ -120,8 +121,13 @@ def test_slices_are_listed_under_their_kind(capsys):
     assert "evidence seen 14.2 [12.0, 16.0] 9.5 4.8 [2.0, 7.5]" in rows
 
 
+def test_what_is_handed_over_stands_beside_the_risk_that_is_left(capsys):
+    assert "0.9 12.5% 2.0% -" in _rows(capsys, REPORT)
+
+
 @pytest.mark.parametrize(
-    "name", ["human", "human_agreement", "as_clinicians", "calibration", "probabilities", "frontier", "unseen"]
+    "name",
+    ["human", "human_agreement", "as_clinicians", "calibration", "probabilities", "frontier", "handing_over", "unseen"],
 )
 def test_missing_parts_of_the_report_are_left_out(name, capsys):
     report = copy.deepcopy(REPORT)
