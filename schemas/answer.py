@@ -80,7 +80,7 @@ ANSWER = (
     AnswerTensor(features.ACTION_LABEL, Kind.LABEL, features.ACTION, column=None),
     AnswerTensor(features.BEST_TRIAGE_LABEL, Kind.LABEL, features.BEST_TRIAGE, column=None),
 )
-BY_SERVER = frozenset({"model_version", "vocabulary_fingerprint", "next_questions", "explanation"})
+BY_SERVER = frozenset({"model_version", "vocabulary_fingerprint", "next_questions", "explanation", "deferred"})
 """Fields of the response that are no tensors of an answer: what the version is, and what only some requests ask for."""
 
 

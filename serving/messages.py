@@ -31,12 +31,20 @@ def state_message(
     return triage_pb2.EvidenceState(evidence=evidence, questions_asked=questions_asked, **fields)
 
 
+DEFERRALS: dict[Any, str] = {
+    triage_pb2.DEFERRAL_REASON_CONTRADICTORY: "a piece of evidence is said to be both present and absent",
+    triage_pb2.DEFERRAL_REASON_NOVEL: "the evidence is unlike anything seen in training",
+    triage_pb2.DEFERRAL_REASON_UNSURE: "no decision is safe enough",
+}
+"""Why a case is handed over, for people to read, by the DeferralReason of the server's package or of the client's."""
+
+
 def goes_on(response: Any) -> bool:
     """Returns whether an interview goes on after a TriageResponse, of the server's package or of the client's.
 
     It does while the model asks and, where the response suggests questions, one of them is worth more than it costs. It
     also does where one may raise a red flag, and the decision is not Red yet: the model may be sure enough of a less
-    urgent decision before anybody asked.
+    urgent decision before anybody asked. It ends where the case is handed over to a person.
     """
     questions = response.next_questions
     asks = response.action == triage_pb2.TRIAGE_ACTION_ASK and (
@@ -44,7 +52,7 @@ def goes_on(response: Any) -> bool:
     )
     flags = any(question.reason == triage_pb2.QUESTION_REASON_RED_FLAG for question in questions)
     open_flag = flags and response.best_triage != triage_pb2.TRIAGE_ACTION_RED
-    return not response.forced and (asks or open_flag)
+    return not response.forced and not response.HasField("deferred") and (asks or open_flag)
 
 
 def speaks(effect: Any, best_triage: int) -> str:

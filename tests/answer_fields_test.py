@@ -79,6 +79,7 @@ def whole(engine):
         if tensor.kind is Kind.FLAG:
             setattr(response, tensor.name, True)
     response.fired_rules[0].from_action = response.fired_rules[0].to_action = 1  # so that it says not all
+    response.deferred = triage_pb2.DEFERRAL_REASON_NOVEL
     response.next_questions.add(code="e4", question="e4?", reason=1, expected_gain=0.25, worth_asking=True)
     response.explanation.effects.add(
         evidence={"code": "e1", "status": 1}, effect=0.5, best_triage_without=2, support=0.25

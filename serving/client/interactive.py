@@ -43,6 +43,7 @@ class Asked:
     max_questions: int = 0
     allow_unknown_codes: bool = False
     model: str = ""
+    defer_below: float | None = None
 
 
 def converse(client: TriageClient, known: Known, asked: Asked, read: Callable[[], str]) -> TriageResponse:
@@ -65,6 +66,7 @@ def converse(client: TriageClient, known: Known, asked: Asked, read: Callable[[]
             questions=1,
             not_to_ask=known.not_known,
             model=asked.model,
+            defer_below=asked.defer_below,
         )
         asks = goes_on(response)
         decided = not asks and response.action != TriageAction.TRIAGE_ACTION_ASK

@@ -13,7 +13,7 @@ from schemas.errors import InputError
 from serving.client import channel
 from serving.client.interactive import Asked, Known, ask_complaint, converse
 from serving.message_json import message_figures
-from serving.messages import action_label, speaks
+from serving.messages import DEFERRALS, action_label, speaks
 from triage_client import (
     Evidence,
     EvidenceStatus,
@@ -43,6 +43,7 @@ class Patient:
     max_questions: int
     no_more_evidence: bool
     explain: bool
+    defer_below: float | None
     questions: int
     interactive: bool
     allow_unknown_codes: bool
@@ -62,6 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-more-evidence", action="store_true", help="nobody can answer another question")
     parser.add_argument("--explain", action="store_true", help="say why the decision is what it is")
+    parser.add_argument(
+        "--defer-below", type=float, metavar="P",
+        help="hand over to a person what is novel, contradictory, or safe with a probability of less than P",
+    )  # fmt: skip
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--questions", type=int, default=0, metavar="N", help="suggest so many questions to put next; default: 0"
@@ -123,6 +128,7 @@ def _ask(patient: Patient, connection: channel.Connection) -> TriageResponse:
             questions=patient.questions,
             explain=patient.explain,
             model=patient.model_name,
+            defer_below=patient.defer_below,
         )
 
 
@@ -132,7 +138,7 @@ def _interview(client: TriageClient, patient: Patient) -> TriageResponse:
     if not known.present and not known.absent:
         codes = frozenset(entry.code for entry in client.vocabulary(model=patient.model_name).entries)
         ask_complaint(known, codes, sys.stdin.readline)
-    asked = Asked(patient.max_questions, patient.allow_unknown_codes, patient.model_name)
+    asked = Asked(patient.max_questions, patient.allow_unknown_codes, patient.model_name, patient.defer_below)
     response = converse(client, known, asked, sys.stdin.readline)
     sys.stdout.write("\n")
     if not patient.explain:
@@ -143,6 +149,7 @@ def _interview(client: TriageClient, patient: Patient) -> TriageResponse:
         not_to_ask=known.not_known,
         explain=True,
         model=patient.model_name,
+        defer_below=patient.defer_below,
     )
 
 
@@ -177,6 +184,8 @@ def _print(response: TriageResponse) -> None:
     action = action_label(response.action)
     forced = " (asking was not possible)" if response.forced else ""
     console.print(rich.text.Text(f"action       {action}{forced}", style="bold"))
+    if response.HasField("deferred"):
+        console.print(rich.text.Text(f"hand over to a person: {DEFERRALS[response.deferred]}", style="bold"))
     console.print(rich.text.Text(f"best triage  {action_label(response.best_triage)}"))
     numbers = ("Q-value", "appropriate", "safe") if response.probabilities else ("Q-value",)
     columns = (rich.table.Column(name, justify="right") for name in numbers)

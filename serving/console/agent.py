@@ -136,6 +136,7 @@ class Agent:
             questions=int(model.chooses_questions),
             not_to_ask=not_to_ask,
             explain=len(state.evidence) <= MOST_EXPLAINED,
+            defer_below=0.0,
         )
 
     def _reloaded(self) -> Model:

@@ -9,7 +9,7 @@ from schemas.triage import DECISION_LABELS
 from serving.console.agent import Answer, Model
 from serving.console.case import Case
 from serving.message_json import STATUSES, message_figures
-from serving.messages import action_label, speaks
+from serving.messages import DEFERRALS, action_label, speaks
 from triage_client import QuestionReason, TriageAction, TriageResponse
 
 MEANINGS = {
@@ -61,6 +61,8 @@ class Verdict:
     rules: list[dict[str, str]]
     novelty: float | None
     is_novel: bool
+    deferred: str
+    """Why the case is handed over to a person, "" if it is not."""
     turning: list[Turn]
     version: str
 
@@ -117,6 +119,7 @@ def verdict(response: TriageResponse, model: Model) -> Verdict:
         rules=[_rule(rule) for rule in response.fired_rules],
         novelty=response.novelty if response.HasField("novelty") else None,
         is_novel=response.is_novel,
+        deferred=DEFERRALS[response.deferred] if response.HasField("deferred") else "",
         turning=[
             Turn(
                 action_label(turn.best_triage),

@@ -52,6 +52,7 @@ _MEANINGS = {
     "TriageResponse.forced": "asking was not possible",
     "TriageResponse.unknown_codes": "codes that the model does not know: they had no part in the decision",
     "TriageResponse.conflicting_codes": "codes both present and absent: they had no part in the decision",
+    "TriageResponse.deferred": "why the case is handed over to a person, with defer_below alone",
     "NextQuestion.code": "the answer is this evidence, present or absent",
     "NextQuestion.question": "to ask a patient",
     "NextQuestion.expected_gain": "in bits",
@@ -79,7 +80,10 @@ _SCHEMAS: dict[str, Any] = {
     "Interview": _object(
         {
             "done": {**_FLAG, "description": "whether the interview is over"},
-            "decision": {"type": ["string", "null"], "description": "the triage decision, null while asking"},
+            "decision": {
+                "type": ["string", "null"],
+                "description": "the triage decision, null while asking, and where a person takes over (deferred)",
+            },
             "questions": {
                 "type": "array",
                 "description": "what to ask next, the best first; empty where nothing is left to ask, and where the "

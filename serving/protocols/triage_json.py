@@ -35,6 +35,10 @@ _Ignored = Annotated[bool, Meta(description="ignore codes that the model does no
 _SUGGESTED = f"questions to suggest, 0 to {MOST_QUESTIONS}: by default 0, in an interview 1 if the model can choose any"
 _Suggested = Annotated[int, _INT32, Meta(description=_SUGGESTED)] | UnsetType
 _Model = Annotated[str, Meta(description="name of the model; by default the first one of the server")] | UnsetType
+_Defer = (
+    Annotated[float, Meta(description="hand over to a person what is novel, contradictory or has a lower P(safe)")]
+    | UnsetType
+)
 _Explain = Annotated[bool, Meta(description="say why: takes some further runs of the model")] | UnsetType
 
 
@@ -56,6 +60,7 @@ class Patient(State, forbid_unknown_fields=True):
     model: _Model = UNSET
     not_to_ask: _NotToAsk = UNSET
     explain: _Explain = UNSET
+    defer_below: _Defer = UNSET
 
 
 class Parameters(Struct, forbid_unknown_fields=True):
@@ -64,6 +69,7 @@ class Parameters(Struct, forbid_unknown_fields=True):
     allow_unknown_codes: _Ignored = UNSET
     questions: _Suggested = UNSET
     model: _Model = UNSET
+    defer_below: _Defer = UNSET
 
 
 class Batch(Parameters, forbid_unknown_fields=True, kw_only=True):

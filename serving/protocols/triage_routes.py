@@ -48,7 +48,7 @@ class TriageRoutes:
         nothing_known = response.forced and response.action == triage_pb2.TRIAGE_ACTION_ASK
         return {
             "done": not asks,
-            "decision": None if asks or nothing_known else answer["best_triage"],
+            "decision": None if asks or nothing_known or answer["deferred"] else answer["best_triage"],
             "questions": questions if asks else [],
             "answer": answer,
         }

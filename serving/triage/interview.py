@@ -23,6 +23,8 @@ class InterviewState:
         self._not_to_ask: list[str] = []
         self.questions = 0
         """How many questions each response suggests."""
+        self.defer_below: float | None = None
+        """See `serving.triage.deferral.defer`."""
 
     @property
     def not_to_ask(self) -> tuple[str, ...]:
@@ -59,8 +61,9 @@ class InterviewState:
         """Returns the message with the response to the state that `add` returned."""
         self._put = response.next_questions[0].code if response.next_questions else ""
         self._asked = bool(self._put) or response.action == triage_pb2.TRIAGE_ACTION_ASK
+        ended = response.forced or response.HasField("deferred")
         return triage_service_pb2.InterviewResponse(
-            response=response, questions_asked=self._state.questions_asked, ended=response.forced
+            response=response, questions_asked=self._state.questions_asked, ended=ended
         )
 
     def _take_settings(self, settings: triage_service_pb2.InterviewSettings) -> None:
@@ -69,4 +72,9 @@ class InterviewState:
             raise FaultyRequestError([Fault("settings", description, "LATE_SETTINGS")])
         self._state.max_questions = settings.max_questions
         self.questions = settings.questions
-        self._limits = dataclasses.replace(self._limits, allow_unknown_codes=settings.allow_unknown_codes)
+        self.defer_below = settings.defer_below if settings.HasField("defer_below") else None
+        self._limits = dataclasses.replace(
+            self._limits,
+            allow_unknown_codes=settings.allow_unknown_codes,
+            allow_contradictions=self.defer_below is not None,
+        )

@@ -22,12 +22,14 @@ from serving.engine.served_models import ServedModels
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
 from serving.message_json import EVIDENCE_KINDS
 from serving.telemetry import Telemetry
+from serving.triage.deferral import defer
 from serving.triage.explanation import check_explainable, explain, give_rationales
 from serving.triage.interview import InterviewState
 from serving.triage.routing import Routing
 from serving.triage.validation import (
     RequestLimits,
     are_clear,
+    check_deferral,
     check_not_to_ask,
     check_number,
     check_questions,
@@ -48,6 +50,7 @@ class Asked(NamedTuple):
     not_to_ask: Sequence[str] = ()
     explain: bool = False
     model: str = ""  # its name, "" for the server's first model
+    defer_below: float | None = None  # hand over what is less safe, and what is novel or contradictory
     questions_if_able: bool = False  # a model that cannot choose questions answers without, instead of refusing
 
 
@@ -101,7 +104,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             raise FaultyRequestError([Fault("state", "missing: set the evidence state to answer", "MISSING_STATE")])
         asked = Asked(
             request.allow_unknown_codes, request.questions, request.not_to_ask, request.explain,
-            request.model, questions_if_able,
+            request.model, _deferral(request), questions_if_able,
         )  # fmt: skip
         if request.explain:
             check_explainable(request.state)
@@ -113,7 +116,9 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, request: triage_service_pb2.BatchTriageRequest, context: Any
     ) -> triage_service_pb2.BatchTriageResponse:
         """Answers several evidence states in their order; no states get no responses."""
-        asked = Asked(request.allow_unknown_codes, request.questions, model=request.model)
+        asked = Asked(
+            request.allow_unknown_codes, request.questions, model=request.model, defer_below=_deferral(request)
+        )
         responses = await self._answer(request.states, asked, batch=True)
         return triage_service_pb2.BatchTriageResponse(responses=responses)
 
@@ -139,10 +144,12 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                     if interview is None:  # the first message names the model
                         routing = self._routing(request.settings.model)
                         engine = stack.enter_context(routing.borrow())
-                        interview = InterviewState(self._limits(engine, allow_unknown_codes=False))
+                        interview = InterviewState(self._limits(engine, Asked()))
                     state = await self.workers.run(_add_message, interview, request)
                     check_questions(interview.questions, "settings.questions", engine.info)
+                    check_deferral(interview.defer_below, "settings.defer_below")
                     responses = await self._run(engine, [state])
+                    defer(responses, interview.defer_below)
                     asked = Asked(questions=interview.questions, not_to_ask=interview.not_to_ask)
                     await self._add_questions(engine, [state], responses, asked)
                     (response,) = responses
@@ -204,12 +211,14 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             if asked.questions_if_able and not engine.info.questions:
                 asked = asked._replace(questions=0)
             check_questions(asked.questions, "questions", engine.info)
-            limits = self._limits(engine, asked.allow_unknown_codes)
+            check_deferral(asked.defer_below, "defer_below")
+            limits = self._limits(engine, asked)
             check_not_to_ask(asked.not_to_ask, limits)
             await self._validate(states, limits, batch)
             if not states:
                 return []
             responses = await self._run(engine, states)
+            defer(responses, asked.defer_below)
             await self._add_questions(engine, states, responses, asked)
             if asked.explain:
                 await self.workers.run(_add_explanation, engine, states[0], responses[0])
@@ -223,9 +232,11 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         """Returns what chooses the version of a model, of the first one for ""; raises NotFoundError without it."""
         return self._routings[self._models.named(model).versions.model_name]
 
-    def _limits(self, engine: Engine, allow_unknown_codes: bool) -> RequestLimits:
-        config = self._config
-        return RequestLimits(engine.vocabulary, config.max_batch, config.max_evidence, allow_unknown_codes)
+    def _limits(self, engine: Engine, asked: Asked) -> RequestLimits:
+        config, may_defer = self._config, asked.defer_below is not None
+        return RequestLimits(
+            engine.vocabulary, config.max_batch, config.max_evidence, asked.allow_unknown_codes, may_defer
+        )
 
     async def _validate(self, states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits, batch: bool) -> None:
         """Refuses faulty states, see `check_states`, which runs only for those that `are_clear` cannot pass."""
@@ -256,7 +267,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             else:
                 chosen = await self.workers.run(engine.next_questions, states, asked.questions, asked.not_to_ask)
         for response, questions in zip(responses, chosen, strict=True):
-            if not response.forced:
+            if not response.forced and not response.HasField("deferred"):
                 response.next_questions.extend(questions)
 
     def _record(
@@ -288,6 +299,11 @@ def _described(vocabulary: Vocabulary) -> triage_service_pb2.GetVocabularyRespon
         for entry in vocabulary
     ]
     return triage_service_pb2.GetVocabularyResponse(entries=entries, vocabulary_fingerprint=vocabulary.fingerprint)
+
+
+def _deferral(request: Any) -> float | None:
+    """Returns the `defer_below` of a request or of settings, None if it is not set."""
+    return request.defer_below if request.HasField("defer_below") else None
 
 
 def _add_explanation(engine: Engine, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> None:

@@ -24,6 +24,7 @@ class RequestLimits:
     max_batch: int
     max_evidence: int
     allow_unknown_codes: bool = False
+    allow_contradictions: bool = False
 
 
 def are_clear(states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits) -> bool:
@@ -81,6 +82,16 @@ def check_questions(number: int, path: str, info: ModelInfo) -> None:
             "out, or train on at least 100 vignettes and export the model again"
         )
         raise FaultyRequestError([Fault(path, description, "NO_QUESTIONS")])
+
+
+def check_deferral(defer_below: float | None, path: str) -> None:
+    """Refuses a probability that is none.
+
+    Raises:
+        FaultyRequestError: the message names the field at `path`.
+    """
+    if defer_below is not None and not 0 <= defer_below <= 1:
+        raise FaultyRequestError([Fault(path, f"{defer_below:g}: expected a number from 0 to 1", "NO_PROBABILITY")])
 
 
 def check_not_to_ask(codes: Sequence[str], limits: RequestLimits) -> None:
@@ -145,6 +156,6 @@ def _evidence_faults(state: triage_pb2.EvidenceState, path: str, limits: Request
             near = tuple(limits.vocabulary.nearest(evidence.code))
             yield Fault(f"{place}.code", unknown_message(evidence.code, near), UNKNOWN_CODE, code, near)
         earlier, status = first.setdefault(evidence.code, (number, evidence.status))
-        if status != evidence.status:
+        if status != evidence.status and not limits.allow_contradictions:
             description = f"{code!r} is both present and absent (see evidence[{earlier}])"
             yield Fault(place, description, "CONTRADICTORY_EVIDENCE")

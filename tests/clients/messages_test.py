@@ -27,10 +27,11 @@ def test_what_a_message_cannot_hold_is_a_value_error(wrong):
 
 
 def test_only_the_first_request_of_an_interview_holds_its_settings():
-    script = Script(max_questions=4, allow_unknown_codes=True, questions=3, model="adults")
+    script = Script(max_questions=4, allow_unknown_codes=True, questions=3, model="adults", defer_below=0.5)
     first, second = script.present("fever"), script.not_known()
     settings = first.settings
     assert (settings.max_questions, settings.allow_unknown_codes, settings.questions) == (4, True, 3)
+    assert settings.defer_below == 0.5
     assert settings.model == "adults"
     assert first.evidence == triage_pb2.Evidence(code="fever", status=triage_pb2.EVIDENCE_STATUS_PRESENT)
     assert not second.HasField("settings")

@@ -33,6 +33,8 @@ export interface TriageSettings extends CallSettings {
   allowUnknownCodes?: boolean;
   /** How many questions to put next the response suggests, 0 to 10; 0 by default. */
   questions?: number;
+  /** Hand over to a person what is novel, contradictory, or has a lower P(safe): `deferred` then says why. */
+  deferBelow?: number;
 }
 
 /** Of one call about one evidence state. */
@@ -80,6 +82,7 @@ export class TriageClient {
       notToAsk: [...(settings.notToAsk ?? [])],
       explain: settings.explain,
       model: settings.model,
+      deferBelow: settings.deferBelow,
     });
     return this.#call(this.#stub.triage, request, settings);
   }
@@ -91,6 +94,7 @@ export class TriageClient {
       allowUnknownCodes: settings.allowUnknownCodes,
       questions: int32("questions", settings.questions),
       model: settings.model,
+      deferBelow: settings.deferBelow,
     });
     return (await this.#call(this.#stub.batchTriage, request, settings)).responses;
   }

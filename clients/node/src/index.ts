@@ -4,6 +4,7 @@ export { type CallSettings, type StateSettings, TriageClient, type TriageSetting
 export { type ClientOptions, tlsCredentials, type TlsFiles } from "./connection.js";
 export * from "./errors.js";
 export {
+  DeferralReason,
   Evidence,
   EvidenceState,
   EvidenceStatus,

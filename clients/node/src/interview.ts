@@ -24,6 +24,8 @@ export interface InterviewOptions {
   allowUnknownCodes?: boolean;
   /** How many questions to put next each answer suggests; `notKnown` is about the first of them. */
   questions?: number;
+  /** As in `triage`; an answer that is `deferred` is the last one. */
+  deferBelow?: number;
   /** Name of the model, if the server has several; the first one by default. */
   model?: string;
   /** How long it may take in all, half an hour by default; each answer may take the client's `timeoutMs`. */
@@ -55,6 +57,7 @@ export class Interview {
       allowUnknownCodes: options.allowUnknownCodes,
       questions: int32("questions", options.questions),
       model: options.model,
+      deferBelow: options.deferBelow,
     });
     this.#answerMs = connection.timeoutMs;
     const deadline = connection.deadline(checkedMs("timeoutMs", options.timeoutMs ?? INTERVIEW_MS));

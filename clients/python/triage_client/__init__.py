@@ -23,6 +23,7 @@ from triage_client.errors import (
 )
 from triage_client.messages import evidence_state
 from triage_client.v1.triage_pb2 import (
+    DeferralReason,
     Evidence,
     EvidenceState,
     EvidenceStatus,
@@ -37,6 +38,7 @@ __all__ = [
     "AsyncTriageClient",
     "CallCancelledError",
     "DeadlineExceededError",
+    "DeferralReason",
     "Evidence",
     "EvidenceState",
     "EvidenceStatus",

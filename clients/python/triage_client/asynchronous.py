@@ -53,10 +53,16 @@ class AsyncTriageClient:
         not_to_ask: Iterable[str] = (),
         explain: bool = False,
         model: str = "",
+        defer_below: Optional[float] = None,
         timeout_seconds: Optional[float] = None,
     ) -> triage_pb2.TriageResponse:
-        """Returns the answer to one evidence state, with the best `questions` to put next, without `not_to_ask`."""
-        request = messages.triage_request(state, allow_unknown_codes, questions, not_to_ask, explain, model)
+        """Returns the answer to one evidence state, with the best `questions` to put next, without `not_to_ask`.
+
+        With `defer_below`, the answer may be `deferred`: handed over to a person, such as where P(safe) is lower.
+        """
+        request = messages.triage_request(
+            state, allow_unknown_codes, questions, not_to_ask, explain, model, defer_below
+        )
         return await self._call(self._stub.Triage, request, timeout_seconds)
 
     async def batch_triage(
@@ -66,10 +72,11 @@ class AsyncTriageClient:
         allow_unknown_codes: bool = False,
         questions: int = 0,
         model: str = "",
+        defer_below: Optional[float] = None,
         timeout_seconds: Optional[float] = None,
     ) -> list[triage_pb2.TriageResponse]:
         """Returns the answer to each evidence state, in the same order. One faulty state fails the call."""
-        request = messages.batch_request(states, allow_unknown_codes, questions, model)
+        request = messages.batch_request(states, allow_unknown_codes, questions, model, defer_below)
         return list((await self._call(self._stub.BatchTriage, request, timeout_seconds)).responses)
 
     async def model_info(
@@ -93,10 +100,11 @@ class AsyncTriageClient:
         allow_unknown_codes: bool = False,
         questions: int = 0,
         model: str = "",
+        defer_below: Optional[float] = None,
         timeout_seconds: float = INTERVIEW_SECONDS,
     ) -> "AsyncInterview":
         """Begins an interview of at most `timeout_seconds` in all. Use it as a context manager (`async with`)."""
-        script = messages.Script(max_questions, allow_unknown_codes, questions, model)
+        script = messages.Script(max_questions, allow_unknown_codes, questions, model, defer_below)
         checked_seconds("timeout_seconds", timeout_seconds)
         try:
             return AsyncInterview(self._stub.Interview, script, self._connection, timeout_seconds)

@@ -68,10 +68,16 @@ class TriageClient:
         not_to_ask: Iterable[str] = (),
         explain: bool = False,
         model: str = "",
+        defer_below: Optional[float] = None,
         timeout_seconds: Optional[float] = None,
     ) -> triage_pb2.TriageResponse:
-        """Returns the answer to one evidence state, with the best `questions` to put next, without `not_to_ask`."""
-        request = messages.triage_request(state, allow_unknown_codes, questions, not_to_ask, explain, model)
+        """Returns the answer to one evidence state, with the best `questions` to put next, without `not_to_ask`.
+
+        With `defer_below`, the answer may be `deferred`: handed over to a person, such as where P(safe) is lower.
+        """
+        request = messages.triage_request(
+            state, allow_unknown_codes, questions, not_to_ask, explain, model, defer_below
+        )
         return self._call(self._stub.Triage, request, timeout_seconds)
 
     def batch_triage(
@@ -81,10 +87,11 @@ class TriageClient:
         allow_unknown_codes: bool = False,
         questions: int = 0,
         model: str = "",
+        defer_below: Optional[float] = None,
         timeout_seconds: Optional[float] = None,
     ) -> list[triage_pb2.TriageResponse]:
         """Returns the answer to each evidence state, in the same order. One faulty state fails the call."""
-        request = messages.batch_request(states, allow_unknown_codes, questions, model)
+        request = messages.batch_request(states, allow_unknown_codes, questions, model, defer_below)
         return list(self._call(self._stub.BatchTriage, request, timeout_seconds).responses)
 
     def model_info(
@@ -108,13 +115,14 @@ class TriageClient:
         allow_unknown_codes: bool = False,
         questions: int = 0,
         model: str = "",
+        defer_below: Optional[float] = None,
         timeout_seconds: float = INTERVIEW_SECONDS,
     ) -> "Interview":
         """Begins an interview of at most `timeout_seconds` in all. Use it as a context manager.
 
         Each answer has the best `questions` to put next; `not_known` is about the first of them.
         """
-        script = messages.Script(max_questions, allow_unknown_codes, questions, model)
+        script = messages.Script(max_questions, allow_unknown_codes, questions, model, defer_below)
         checked_seconds("timeout_seconds", timeout_seconds)
         return Interview(self._stub.Interview, script, self._connection, timeout_seconds)
 

@@ -1,7 +1,7 @@
 """Makes requests from Python values."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Optional
 
 from triage_client.v1 import triage_pb2, triage_service_pb2
 
@@ -52,6 +52,7 @@ def triage_request(
     not_to_ask: Iterable[str],
     explain: bool,
     model: str,
+    defer_below: Optional[float],
 ) -> triage_service_pb2.TriageRequest:
     """Returns the request of `Triage`."""
     if isinstance(not_to_ask, (str, bytes)):
@@ -63,28 +64,45 @@ def triage_request(
         not_to_ask=not_to_ask,
         explain=explain,
         model=model,
+        defer_below=defer_below,
     )
 
 
 def batch_request(
-    states: Sequence[triage_pb2.EvidenceState], allow_unknown_codes: bool, questions: int, model: str
+    states: Sequence[triage_pb2.EvidenceState],
+    allow_unknown_codes: bool,
+    questions: int,
+    model: str,
+    defer_below: Optional[float],
 ) -> triage_service_pb2.BatchTriageRequest:
     """Returns the request of `BatchTriage`."""
     return triage_service_pb2.BatchTriageRequest(
-        states=states, allow_unknown_codes=allow_unknown_codes, questions=questions, model=model
+        states=states,
+        allow_unknown_codes=allow_unknown_codes,
+        questions=questions,
+        model=model,
+        defer_below=defer_below,
     )
 
 
 class Script:
     """Makes the requests of one interview, of which only the first has the settings."""
 
-    def __init__(self, max_questions: int, allow_unknown_codes: bool, questions: int, model: str):
+    def __init__(
+        self,
+        max_questions: int,
+        allow_unknown_codes: bool,
+        questions: int,
+        model: str,
+        defer_below: Optional[float],
+    ):
         self._first: dict[str, Any] = {
             "settings": triage_service_pb2.InterviewSettings(
                 max_questions=max_questions,
                 allow_unknown_codes=allow_unknown_codes,
                 questions=questions,
                 model=model,
+                defer_below=defer_below,
             )
         }
 

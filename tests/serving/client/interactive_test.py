@@ -23,7 +23,7 @@ class Questioner:
     def __init__(self, *codes, worthless=()):
         self._codes, self._worthless, self.states, self.not_to_ask = list(codes), worthless, [], []
 
-    def triage(self, state, *, allow_unknown_codes, questions, not_to_ask, model):
+    def triage(self, state, *, allow_unknown_codes, questions, not_to_ask, model, defer_below):
         self.states.append(({e.code: e.status for e in state.evidence}, state.questions_asked, state.no_more_evidence))
         self.not_to_ask = list(not_to_ask)
         response = TriageResponse(action=TriageAction.TRIAGE_ACTION_RED, best_triage=TriageAction.TRIAGE_ACTION_RED)
@@ -64,7 +64,7 @@ def test_an_interview_ends_with_a_decision_where_no_question_is_worth_asking(cap
 class Flagged:
     """A server that is sure of Yellow from the start, and of Red where a red flag is present: fever, or a rash."""
 
-    def triage(self, state, *, allow_unknown_codes, questions, not_to_ask, model):
+    def triage(self, state, *, allow_unknown_codes, questions, not_to_ask, model, defer_below):
         present = {each.code for each in state.evidence if each.status == EvidenceStatus.EVIDENCE_STATUS_PRESENT}
         red = bool(present & {"fever", "rash"})
         action = TriageAction.TRIAGE_ACTION_RED if red else TriageAction.TRIAGE_ACTION_YELLOW

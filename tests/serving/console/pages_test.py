@@ -19,7 +19,7 @@ def test_what_a_vocabulary_or_a_rule_says_is_text():
     entry = Evidence("x'", "symptom", evil, evil)
     verdict = view.Verdict(
         decision="Red", rule=evil, columns=("Q-value",), rows=[view.Row("Red", 0.5, (evil,))],
-        rules=[{"id": evil, "reason": evil, "change": evil}], novelty=None, is_novel=False,
+        rules=[{"id": evil, "reason": evil, "change": evil}], novelty=None, is_novel=False, deferred="",
         turning=[view.Turn("Red", evil, evil, 0.5)], version=evil,
     )  # fmt: skip
     page = view.CasePage(
@@ -35,7 +35,7 @@ def shown_case(so_far, rule=""):
     entry = Evidence("smoker", "risk_factor", "Smoker", "Do you smoke?")
     verdict = view.Verdict(
         decision="Red", rule=rule, columns=("appropriate", "safe"), rows=[view.Row("Red", 0.5, ("50%", "90%"))],
-        rules=[], novelty=1.0, is_novel=True, turning=[], version="1",
+        rules=[], novelty=1.0, is_novel=True, deferred="no decision is safe", turning=[], version="1",
     )  # fmt: skip
     page = view.CasePage(
         text="", findings=[view.Finding("Fever", "present", "")], can_undo=True, ended=False, questions_asked=3,

@@ -50,6 +50,15 @@ def test_an_interview_decides_or_asks_for_more(http):
     assert (nothing["done"], nothing["decision"]) == (True, None)  # a person must look
 
 
+def test_a_case_is_handed_over_to_a_person_where_that_is_asked_for(http):
+    body = {"present": ["fever"], "absent": ["fever"], "defer_below": 0.0}
+    assert http.post("/v1/triage", json=body).json()["deferred"] == "contradictory"
+    interview = http.post("/v1/interview", json=body).json()
+    assert (interview["done"], interview["decision"], interview["answer"]["deferred"]) == (True, None, "contradictory")
+    states = {"states": [{"present": ["fever"], "absent": ["fever"]}], "defer_below": 0.0}
+    assert [each["deferred"] for each in http.post("/v1/triage", json=states).json()["answers"]] == ["contradictory"]
+
+
 @pytest.mark.parametrize("path", ["/v1/triage", "/v1/interview"])
 def test_questions_that_a_version_cannot_choose_are_refused(http, path):
     [error] = http.post(path, json={"present": ["fever"], "questions": 1}).json()["errors"]

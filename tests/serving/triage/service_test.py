@@ -162,6 +162,28 @@ def test_a_contradiction_ends_an_interview_and_says_where_it_was(client):
     assert error.value.message == "state.evidence[1]: 'fever' is both present and absent (see evidence[0])"
 
 
+CONTRADICTORY = triage_pb2.DEFERRAL_REASON_CONTRADICTORY
+
+
+def test_contradictory_evidence_is_handed_over_to_a_person_where_that_is_asked_for(client):
+    state = evidence_state(["fever"], ["fever"])
+    assert client.triage(state, defer_below=0.0).deferred == CONTRADICTORY
+    first, second = client.batch_triage([state, evidence_state(["chest_pain"])], defer_below=0.0)
+    assert first.deferred == CONTRADICTORY
+    assert not second.HasField("deferred")
+    with pytest.raises(TriageError, match="both present and absent"):
+        client.triage(state)
+    with pytest.raises(TriageError, match=r"defer_below: 1\.5: expected a number from 0 to 1"):
+        client.triage(state, defer_below=1.5)
+
+
+def test_an_interview_ends_where_it_is_handed_over(client):
+    with client.interview(defer_below=0.0) as interview:
+        assert not interview.present("fever").ended
+        last = interview.absent("fever")
+    assert (last.response.deferred, last.ended) == (CONTRADICTORY, True)
+
+
 def test_an_interview_without_a_deadline_is_refused(channel):
     stub = triage_service_pb2_grpc.TriageServiceStub(channel)
     for timeout in (None, 4000):

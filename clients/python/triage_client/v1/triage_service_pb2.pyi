@@ -27,32 +27,36 @@ EVIDENCE_KIND_SYMPTOM: EvidenceKind
 EVIDENCE_KIND_RISK_FACTOR: EvidenceKind
 
 class TriageRequest(_message.Message):
-    __slots__ = ("state", "allow_unknown_codes", "questions", "not_to_ask", "explain", "model")
+    __slots__ = ("state", "allow_unknown_codes", "questions", "not_to_ask", "explain", "model", "defer_below")
     STATE_FIELD_NUMBER: _ClassVar[int]
     ALLOW_UNKNOWN_CODES_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     NOT_TO_ASK_FIELD_NUMBER: _ClassVar[int]
     EXPLAIN_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
+    DEFER_BELOW_FIELD_NUMBER: _ClassVar[int]
     state: _triage_pb2.EvidenceState
     allow_unknown_codes: bool
     questions: int
     not_to_ask: _containers.RepeatedScalarFieldContainer[str]
     explain: bool
     model: str
-    def __init__(self, state: _Optional[_Union[_triage_pb2.EvidenceState, _Mapping]] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., not_to_ask: _Optional[_Iterable[str]] = ..., explain: bool = ..., model: _Optional[str] = ...) -> None: ...
+    defer_below: float
+    def __init__(self, state: _Optional[_Union[_triage_pb2.EvidenceState, _Mapping]] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., not_to_ask: _Optional[_Iterable[str]] = ..., explain: bool = ..., model: _Optional[str] = ..., defer_below: _Optional[float] = ...) -> None: ...
 
 class BatchTriageRequest(_message.Message):
-    __slots__ = ("states", "allow_unknown_codes", "questions", "model")
+    __slots__ = ("states", "allow_unknown_codes", "questions", "model", "defer_below")
     STATES_FIELD_NUMBER: _ClassVar[int]
     ALLOW_UNKNOWN_CODES_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
+    DEFER_BELOW_FIELD_NUMBER: _ClassVar[int]
     states: _containers.RepeatedCompositeFieldContainer[_triage_pb2.EvidenceState]
     allow_unknown_codes: bool
     questions: int
     model: str
-    def __init__(self, states: _Optional[_Iterable[_Union[_triage_pb2.EvidenceState, _Mapping]]] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., model: _Optional[str] = ...) -> None: ...
+    defer_below: float
+    def __init__(self, states: _Optional[_Iterable[_Union[_triage_pb2.EvidenceState, _Mapping]]] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., model: _Optional[str] = ..., defer_below: _Optional[float] = ...) -> None: ...
 
 class BatchTriageResponse(_message.Message):
     __slots__ = ("responses",)
@@ -73,16 +77,18 @@ class InterviewRequest(_message.Message):
     def __init__(self, settings: _Optional[_Union[InterviewSettings, _Mapping]] = ..., evidence: _Optional[_Union[_triage_pb2.Evidence, _Mapping]] = ..., not_known: bool = ..., no_more_evidence: bool = ...) -> None: ...
 
 class InterviewSettings(_message.Message):
-    __slots__ = ("max_questions", "allow_unknown_codes", "questions", "model")
+    __slots__ = ("max_questions", "allow_unknown_codes", "questions", "model", "defer_below")
     MAX_QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     ALLOW_UNKNOWN_CODES_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
+    DEFER_BELOW_FIELD_NUMBER: _ClassVar[int]
     max_questions: int
     allow_unknown_codes: bool
     questions: int
     model: str
-    def __init__(self, max_questions: _Optional[int] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., model: _Optional[str] = ...) -> None: ...
+    defer_below: float
+    def __init__(self, max_questions: _Optional[int] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., model: _Optional[str] = ..., defer_below: _Optional[float] = ...) -> None: ...
 
 class InterviewResponse(_message.Message):
     __slots__ = ("response", "questions_asked", "ended")

@@ -169,6 +169,56 @@ export function questionReasonToJSON(object: QuestionReason): string {
   }
 }
 
+/** Why a case is handed over to a person. */
+export enum DeferralReason {
+  /** DEFERRAL_REASON_UNSPECIFIED - Not set. Never sent by the server. */
+  DEFERRAL_REASON_UNSPECIFIED = 0,
+  /** DEFERRAL_REASON_CONTRADICTORY - A piece of evidence is said to be both present and absent. */
+  DEFERRAL_REASON_CONTRADICTORY = 1,
+  /** DEFERRAL_REASON_NOVEL - The evidence is unlike anything seen in training: is_novel. */
+  DEFERRAL_REASON_NOVEL = 2,
+  /** DEFERRAL_REASON_UNSURE - No decision is safe enough: P(safe) of best_triage is less than the request's defer_below. */
+  DEFERRAL_REASON_UNSURE = 3,
+  UNRECOGNIZED = -1,
+}
+
+export function deferralReasonFromJSON(object: any): DeferralReason {
+  switch (object) {
+    case 0:
+    case "DEFERRAL_REASON_UNSPECIFIED":
+      return DeferralReason.DEFERRAL_REASON_UNSPECIFIED;
+    case 1:
+    case "DEFERRAL_REASON_CONTRADICTORY":
+      return DeferralReason.DEFERRAL_REASON_CONTRADICTORY;
+    case 2:
+    case "DEFERRAL_REASON_NOVEL":
+      return DeferralReason.DEFERRAL_REASON_NOVEL;
+    case 3:
+    case "DEFERRAL_REASON_UNSURE":
+      return DeferralReason.DEFERRAL_REASON_UNSURE;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return DeferralReason.UNRECOGNIZED;
+  }
+}
+
+export function deferralReasonToJSON(object: DeferralReason): string {
+  switch (object) {
+    case DeferralReason.DEFERRAL_REASON_UNSPECIFIED:
+      return "DEFERRAL_REASON_UNSPECIFIED";
+    case DeferralReason.DEFERRAL_REASON_CONTRADICTORY:
+      return "DEFERRAL_REASON_CONTRADICTORY";
+    case DeferralReason.DEFERRAL_REASON_NOVEL:
+      return "DEFERRAL_REASON_NOVEL";
+    case DeferralReason.DEFERRAL_REASON_UNSURE:
+      return "DEFERRAL_REASON_UNSURE";
+    case DeferralReason.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
+
 /** One piece of evidence (a symptom, a sign or a risk factor) that is known about the patient. */
 export interface Evidence {
   /** The code in the model's vocabulary, such as "chest_pain". */
@@ -358,7 +408,15 @@ export interface TriageResponse {
    */
   nextQuestions: NextQuestion[];
   /** Why, where the request asks for it. */
-  explanation: Explanation | undefined;
+  explanation:
+    | Explanation
+    | undefined;
+  /**
+   * Set where the case is handed over to a person instead, which only a request with defer_below gets. best_triage is the
+   * least urgency until then. Evidence that contradicts itself is handed over at once, and the rest in place of a triage
+   * decision, not while the agent asks.
+   */
+  deferred?: DeferralReason | undefined;
 }
 
 function createBaseEvidence(): Evidence {
@@ -1416,6 +1474,7 @@ function createBaseTriageResponse(): TriageResponse {
     probabilities: [],
     nextQuestions: [],
     explanation: undefined,
+    deferred: undefined,
   };
 }
 
@@ -1462,6 +1521,9 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     }
     if (message.explanation !== undefined) {
       Explanation.encode(message.explanation, writer.uint32(114).fork()).join();
+    }
+    if (message.deferred !== undefined) {
+      writer.uint32(120).int32(message.deferred);
     }
     return writer;
   },
@@ -1591,6 +1653,14 @@ export const TriageResponse: MessageFns<TriageResponse> = {
             message.explanation = Explanation.decode(reader, reader.uint32());
             continue;
           }
+          case 15: {
+            if (tag !== 120) {
+              break;
+            }
+
+            message.deferred = reader.int32() as any;
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1657,6 +1727,7 @@ export const TriageResponse: MessageFns<TriageResponse> = {
         ? object.next_questions.map((e: any) => NextQuestion.fromJSON(e))
         : [],
       explanation: isSet(object.explanation) ? Explanation.fromJSON(object.explanation) : undefined,
+      deferred: isSet(object.deferred) ? deferralReasonFromJSON(object.deferred) : undefined,
     };
   },
 
@@ -1704,6 +1775,9 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     if (message.explanation !== undefined) {
       obj.explanation = Explanation.toJSON(message.explanation);
     }
+    if (message.deferred !== undefined) {
+      obj.deferred = deferralReasonToJSON(message.deferred);
+    }
     return obj;
   },
 
@@ -1728,6 +1802,7 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     message.explanation = (object.explanation !== undefined && object.explanation !== null)
       ? Explanation.fromPartial(object.explanation)
       : undefined;
+    message.deferred = object.deferred ?? undefined;
     return message;
   },
 };

@@ -140,6 +140,12 @@ export interface TriageRequest {
   explain: boolean;
   /** Name of the model. Empty: the first one of the server. */
   model: string;
+  /**
+   * Set: the response may hand the case over to a person, see deferred. From 0 to 1, the P(safe) that its decision must have
+   * not to be handed over; 0, or a model without probabilities, leaves that reason out. Evidence that contradicts itself is
+   * then not refused.
+   */
+  deferBelow?: number | undefined;
 }
 
 /** Asks for an answer to each of several evidence states. */
@@ -152,6 +158,8 @@ export interface BatchTriageRequest {
   questions: number;
   /** As in TriageRequest. */
   model: string;
+  /** As in TriageRequest, for each state. */
+  deferBelow?: number | undefined;
 }
 
 /** The answers to a batch of evidence states. */
@@ -191,6 +199,8 @@ export interface InterviewSettings {
   questions: number;
   /** As in TriageRequest, for the whole interview. */
   model: string;
+  /** As in TriageRequest. A response that hands over is the last one. */
+  deferBelow?: number | undefined;
 }
 
 /** The answer on all that was said so far. */
@@ -284,7 +294,15 @@ export interface UnknownCode {
 }
 
 function createBaseTriageRequest(): TriageRequest {
-  return { state: undefined, allowUnknownCodes: false, questions: 0, notToAsk: [], explain: false, model: "" };
+  return {
+    state: undefined,
+    allowUnknownCodes: false,
+    questions: 0,
+    notToAsk: [],
+    explain: false,
+    model: "",
+    deferBelow: undefined,
+  };
 }
 
 export const TriageRequest: MessageFns<TriageRequest> = {
@@ -306,6 +324,9 @@ export const TriageRequest: MessageFns<TriageRequest> = {
     }
     if (message.model !== "") {
       writer.uint32(50).string(message.model);
+    }
+    if (message.deferBelow !== undefined) {
+      writer.uint32(61).float(message.deferBelow);
     }
     return writer;
   },
@@ -371,6 +392,14 @@ export const TriageRequest: MessageFns<TriageRequest> = {
             message.model = reader.string();
             continue;
           }
+          case 7: {
+            if (tag !== 61) {
+              break;
+            }
+
+            message.deferBelow = reader.float();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -399,6 +428,11 @@ export const TriageRequest: MessageFns<TriageRequest> = {
         : [],
       explain: isSet(object.explain) ? globalThis.Boolean(object.explain) : false,
       model: isSet(object.model) ? globalThis.String(object.model) : "",
+      deferBelow: isSet(object.deferBelow)
+        ? globalThis.Number(object.deferBelow)
+        : isSet(object.defer_below)
+        ? globalThis.Number(object.defer_below)
+        : undefined,
     };
   },
 
@@ -422,6 +456,9 @@ export const TriageRequest: MessageFns<TriageRequest> = {
     if (message.model !== "") {
       obj.model = message.model;
     }
+    if (message.deferBelow !== undefined) {
+      obj.deferBelow = floatToJson(message.deferBelow);
+    }
     return obj;
   },
 
@@ -438,12 +475,13 @@ export const TriageRequest: MessageFns<TriageRequest> = {
     message.notToAsk = object.notToAsk?.map((e) => e) || [];
     message.explain = object.explain ?? false;
     message.model = object.model ?? "";
+    message.deferBelow = object.deferBelow ?? undefined;
     return message;
   },
 };
 
 function createBaseBatchTriageRequest(): BatchTriageRequest {
-  return { states: [], allowUnknownCodes: false, questions: 0, model: "" };
+  return { states: [], allowUnknownCodes: false, questions: 0, model: "", deferBelow: undefined };
 }
 
 export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
@@ -459,6 +497,9 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
     }
     if (message.model !== "") {
       writer.uint32(34).string(message.model);
+    }
+    if (message.deferBelow !== undefined) {
+      writer.uint32(45).float(message.deferBelow);
     }
     return writer;
   },
@@ -508,6 +549,14 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
             message.model = reader.string();
             continue;
           }
+          case 5: {
+            if (tag !== 45) {
+              break;
+            }
+
+            message.deferBelow = reader.float();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -530,6 +579,11 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
         : false,
       questions: isSet(object.questions) ? globalThis.Number(object.questions) : 0,
       model: isSet(object.model) ? globalThis.String(object.model) : "",
+      deferBelow: isSet(object.deferBelow)
+        ? globalThis.Number(object.deferBelow)
+        : isSet(object.defer_below)
+        ? globalThis.Number(object.defer_below)
+        : undefined,
     };
   },
 
@@ -547,6 +601,9 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
     if (message.model !== "") {
       obj.model = message.model;
     }
+    if (message.deferBelow !== undefined) {
+      obj.deferBelow = floatToJson(message.deferBelow);
+    }
     return obj;
   },
 
@@ -559,6 +616,7 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
     message.allowUnknownCodes = object.allowUnknownCodes ?? false;
     message.questions = object.questions ?? 0;
     message.model = object.model ?? "";
+    message.deferBelow = object.deferBelow ?? undefined;
     return message;
   },
 };
@@ -764,7 +822,7 @@ export const InterviewRequest: MessageFns<InterviewRequest> = {
 };
 
 function createBaseInterviewSettings(): InterviewSettings {
-  return { maxQuestions: 0, allowUnknownCodes: false, questions: 0, model: "" };
+  return { maxQuestions: 0, allowUnknownCodes: false, questions: 0, model: "", deferBelow: undefined };
 }
 
 export const InterviewSettings: MessageFns<InterviewSettings> = {
@@ -780,6 +838,9 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
     }
     if (message.model !== "") {
       writer.uint32(34).string(message.model);
+    }
+    if (message.deferBelow !== undefined) {
+      writer.uint32(45).float(message.deferBelow);
     }
     return writer;
   },
@@ -829,6 +890,14 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
             message.model = reader.string();
             continue;
           }
+          case 5: {
+            if (tag !== 45) {
+              break;
+            }
+
+            message.deferBelow = reader.float();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -855,6 +924,11 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
         : false,
       questions: isSet(object.questions) ? globalThis.Number(object.questions) : 0,
       model: isSet(object.model) ? globalThis.String(object.model) : "",
+      deferBelow: isSet(object.deferBelow)
+        ? globalThis.Number(object.deferBelow)
+        : isSet(object.defer_below)
+        ? globalThis.Number(object.defer_below)
+        : undefined,
     };
   },
 
@@ -872,6 +946,9 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
     if (message.model !== "") {
       obj.model = message.model;
     }
+    if (message.deferBelow !== undefined) {
+      obj.deferBelow = floatToJson(message.deferBelow);
+    }
     return obj;
   },
 
@@ -884,6 +961,7 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
     message.allowUnknownCodes = object.allowUnknownCodes ?? false;
     message.questions = object.questions ?? 0;
     message.model = object.model ?? "";
+    message.deferBelow = object.deferBelow ?? undefined;
     return message;
   },
 };

@@ -1,0 +1,31 @@
+"""Hands a case over to a person: a third outcome beside asking and triaging, for callers who want it."""
+
+from collections.abc import Iterable
+
+from triage.v1 import triage_pb2
+
+
+def defer(responses: Iterable[triage_pb2.TriageResponse], defer_below: float | None) -> None:
+    """Sets `deferred` in the responses that are handed over; none is where `defer_below` is None.
+
+    Args:
+        responses: after the safety rules.
+        defer_below: P(safe) of the decision below which none is safe enough.
+    """
+    if defer_below is None:
+        return
+    for response in responses:
+        reason = _reason(response, defer_below)
+        if reason is not None:
+            response.deferred = reason
+
+
+def _reason(response: triage_pb2.TriageResponse, defer_below: float) -> triage_pb2.DeferralReason | None:
+    if response.conflicting_codes:
+        return triage_pb2.DEFERRAL_REASON_CONTRADICTORY
+    if response.action == triage_pb2.TRIAGE_ACTION_ASK:
+        return None
+    if response.is_novel:
+        return triage_pb2.DEFERRAL_REASON_NOVEL
+    safe = (each.safe for each in response.probabilities if each.decision == response.best_triage)
+    return triage_pb2.DEFERRAL_REASON_UNSURE if any(each < defer_below for each in safe) else None

@@ -1,0 +1,43 @@
+"""When a case is handed over to a person, and why."""
+
+import pytest
+
+from serving.message_json import message_figures
+from serving.messages import goes_on
+from serving.triage.deferral import defer
+from triage.v1 import triage_pb2
+
+ASK, YELLOW = triage_pb2.TRIAGE_ACTION_ASK, triage_pb2.TRIAGE_ACTION_YELLOW
+SAFE = [triage_pb2.DecisionProbability(decision=decision, safe=safe) for decision, safe in ((1, 1.0), (2, 0.8))]
+
+
+def answer(**fields):
+    return triage_pb2.TriageResponse(**{"action": YELLOW, "best_triage": YELLOW, "probabilities": SAFE, **fields})
+
+
+@pytest.mark.parametrize(
+    ("response", "below", "reason"),
+    [
+        (answer(), 0.75, None),
+        (answer(), 0.85, "unsure"),
+        (answer(best_triage=1, action=1), 0.85, None),  # Red is safe
+        (answer(probabilities=[]), 0.85, None),
+        (answer(is_novel=True), 0.0, "novel"),
+        (answer(conflicting_codes=["fever"], is_novel=True), 0.0, "contradictory"),
+        # While the agent asks, the next answer may help; but not where answers contradict each other.
+        (answer(action=ASK, is_novel=True), 0.85, None),
+        (answer(action=ASK, conflicting_codes=["fever"]), 0.0, "contradictory"),
+    ],
+)
+def test_the_reason_follows_from_the_answer(response, below, reason):
+    action = response.action
+    defer([response], below)
+    assert message_figures(response)["deferred"] == reason
+    assert goes_on(response) == (action == ASK and reason is None)
+    assert response.action == action, "old callers see what they saw"
+
+
+def test_who_does_not_ask_for_it_is_not_handed_over():
+    response = answer(is_novel=True, conflicting_codes=["fever"])
+    defer([response], None)
+    assert not response.HasField("deferred")
