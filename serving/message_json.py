@@ -96,7 +96,8 @@ def schema(message: Descriptor, meanings: Mapping[str, str], references: Mapping
             properties |= kind["properties"]
             continue
         if field.has_presence:
-            kind = {"type": [kind["type"], "null"]} if "type" in kind else {"anyOf": [kind, {"type": "null"}]}
+            plain = kind.keys() == {"type"}
+            kind = {"type": [kind["type"], "null"]} if plain else {"anyOf": [kind, {"type": "null"}]}
         meaning = meanings.get(f"{message.name}.{field.name}")
         properties[field.name] = kind | ({"description": meaning} if meaning else {})
     return {"type": "object", "properties": properties, "required": [*properties]}

@@ -114,6 +114,9 @@ def test_every_field_is_in_json_and_in_its_description(whole):
     assert set(message_figures(triage_pb2.TriageResponse(action=5, best_triage=1))) == FIELDS
     described = openapi.document()["components"]["schemas"]["Answer"]
     assert set(described["properties"]) == FIELDS
+    reasons, null = described["properties"]["deferred"]["anyOf"]
+    assert message_figures(whole)["deferred"] in reasons["enum"]
+    assert null == {"type": "null"}  # not set in most answers
     assert set(described["required"]) == FIELDS - {"next_questions"}  # an interview has them beside its answer
 
 
