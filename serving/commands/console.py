@@ -15,6 +15,7 @@ from schemas.errors import InputError
 from serving.client import channel
 from serving.config.settings import DEFAULT_ENGINE
 from serving.console.agent import Agent, AgentError
+from serving.console.view import ANSWERS
 from serving.security import VersionKey, verified
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Settings:
     open: bool
     vignettes: pathlib.Path | None = None
     out: pathlib.Path | None = None
+    language: str = "en"
     key: VersionKey | None = None  # of whoever must have signed the version
 
     def __post_init__(self) -> None:
@@ -61,6 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=int, default=PORT, help=f"port of the pages on {HOST}; 0 takes any free port; default: {PORT}"
     )
+    parser.add_argument(
+        "--language", choices=tuple(ANSWERS), default="en",
+        help="language of the vocabulary's questions, in which Yes, No and Don't know stand below them; default: en",
+    )  # fmt: skip
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
     parser.add_argument(
         "--vignettes", type=pathlib.Path, metavar="FILE", help="vignettes to label, in JSON Lines; needs --out"
@@ -142,6 +148,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         not arguments.no_open,
         arguments.vignettes,
         arguments.out,
+        arguments.language,
         VersionKey.read(key) if key else None,
     )
 
@@ -158,8 +165,8 @@ def _application(agent: Agent, settings: Settings) -> tuple["ASGIApp", str]:
     except AgentError as error:
         raise InputError(str(error)) from error
     if settings.vignettes is None or settings.out is None:
-        return application(Console(agent, Pages(labels=False), settings.models)), ""
-    pages = Pages(labels=True)
+        return application(Console(agent, Pages(False, settings.language), settings.models)), ""
+    pages = Pages(True, settings.language)
     labels = Labels(settings.out, read_vignettes(settings.vignettes, vocabulary), vocabulary)
     return application(Console(agent, pages, settings.models), Labelling(agent, pages, labels)), "label"
 

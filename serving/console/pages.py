@@ -10,7 +10,8 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from schemas.triage import DECISION_LABELS
-from serving.console.view import MEANINGS
+from serving.console.case import STATUSES
+from serving.console.view import ANSWERS, MEANINGS
 
 _HERE = pathlib.Path(__file__).parent
 _FILES = {"console.css": "text/css", "console.js": "text/javascript"}
@@ -22,14 +23,19 @@ class Pages:
 
     Args:
         labels: whether there are vignettes to label, to which each page then links.
+        language: of the vocabulary's questions, one of `ANSWERS`.
     """
 
-    def __init__(self, labels: bool):
+    def __init__(self, labels: bool, language: str = "en"):
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
             lstrip_blocks=True,
         )  # fmt: skip
-        self._templates.globals |= {"labels": labels, "meanings": MEANINGS, "decisions": DECISION_LABELS}
+        answers = tuple(zip(ANSWERS[language], STATUSES, strict=True))
+        self._templates.globals |= {
+            "labels": labels, "meanings": MEANINGS, "decisions": DECISION_LABELS, "answers": answers,
+            "language": language,
+        }  # fmt: skip
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
         """Returns a page; all values are shown as text, except for Markup."""

@@ -19,6 +19,14 @@ MEANINGS = {
     "Blue": "self-care or a pharmacy",
 }
 """What the four decisions mean, as in triage.proto."""
+ANSWERS = {
+    "en": ("Yes", "No", "Don\N{RIGHT SINGLE QUOTATION MARK}t know"),
+    "de": ("Ja", "Nein", "Weiß nicht"),
+    "es": ("Sí", "No", "No lo sé"),
+    "fr": ("Oui", "Non", "Ne sait pas"),
+    "it": ("Sì", "No", "Non lo so"),
+}
+"""What a patient answers, present, absent or not known, in the language of the vocabulary's questions."""
 _MOST_TURNING = 5
 
 

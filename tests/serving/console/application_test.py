@@ -11,6 +11,8 @@ from serving.console.agent import Agent
 from serving.console.application import Console, application
 from serving.console.pages import Pages
 
+ADDRESS = "http://127.0.0.1:8510"
+
 
 def _case(page):
     """The hidden field that the next form sends."""
@@ -62,6 +64,13 @@ def test_only_the_latest_pages_are_kept_and_others_are_gone_with_the_console(age
     again = TestClient(application(Console(agent, Pages(labels=False))), base_url="http://localhost")
     assert again.get(address).status_code == 404
     assert "no longer" in again.get(address).text
+
+
+def test_answers_stand_in_the_language_of_the_questions(agent):
+    console = TestClient(application(Console(agent, Pages(labels=False, language="de"))), base_url=ADDRESS)
+    page = console.post("/", data={"do": "add present fever"}).text
+    buttons = re.findall('<button[^>]* lang="de"[^>]* value="answer ([a-z_]+) [^>]*>([^<]+)<', page)
+    assert buttons == [("present", "Ja"), ("absent", "Nein"), ("not_known", "Weiß nicht")]
 
 
 def test_results_alone_are_what_the_script_shows(browser):
