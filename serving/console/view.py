@@ -190,12 +190,12 @@ def _name(code: str, model: Model) -> str:
 def _why_asked(answer: Answer) -> str:
     if answer.chosen is None:
         return "The next one in the vocabulary: this model cannot choose questions."
-    worth = f"{answer.chosen.likely:.0%} likely yes; worth {answer.chosen.expected_gain:.3f} bits"
+    likely = f"{answer.chosen.likely:.0%} say yes"
     if answer.chosen.rationale:
-        return f"{answer.chosen.rationale} ({worth})"
+        return f"{answer.chosen.rationale} ({likely})"
     if answer.chosen.reason == QuestionReason.QUESTION_REASON_RED_FLAG:
-        return f"May be a red flag; {worth}."
-    return f"Chosen by the model: {worth}."
+        return f"May be a red flag; {likely}."
+    return f"Chosen by the model; {likely}."
 
 
 def _status(case: Case, answer: Answer) -> str:

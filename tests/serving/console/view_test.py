@@ -96,11 +96,11 @@ def test_a_question_says_why_it_is_put(agent):
 
     assert "cannot choose questions" in why(None)
     chosen = NextQuestion(code="smoker", expected_gain=0.0625, likely=0.25)
-    assert why(chosen) == "Chosen by the model: 25% likely yes; worth 0.062 bits."
+    assert why(chosen) == "Chosen by the model; 25% say yes."
     chosen.reason = QuestionReason.QUESTION_REASON_RED_FLAG
     assert why(chosen).startswith("May be a red flag; ")
     chosen.rationale = "Fast breathing with fever can mean sepsis."
-    assert why(chosen) == "Fast breathing with fever can mean sepsis. (25% likely yes; worth 0.062 bits)"
+    assert why(chosen) == "Fast breathing with fever can mean sepsis. (25% say yes)"
 
 
 def test_the_case_as_json_is_the_request_and_the_answer(agent):
