@@ -82,7 +82,7 @@ def frontier_figure(report: Mapping[str, Any]) -> Drawing | None:
         "frontier",
         "What other operating points would give, from the least safety weight (left) to the largest: more safety "
         "costs more over-triage. Each point is this agent with another weight; the lines through its own point are 95% "
-        "intervals. The weight can be changed without training (--safety-weight).",
+        "intervals. The weight can be changed without training.",
         _own_point(own),
         tuple(Panel(f"{measure.label}, by over-triage", _frontier(points, measure)) for measure in measures),
         (Key("this agent", "orange", marker="o"), Key("other safety weights", "blue", "-", "o")),

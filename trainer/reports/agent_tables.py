@@ -119,7 +119,7 @@ def _point(report: Mapping[str, Any]) -> str:
         return "By its Q-values alone: it triages as soon as a decision is worth more than asking."
     weight, sure = point["safety_weight"], point["sure_enough"]
     chosen = _CHOSEN[point["chosen"]]
-    stop = f"that is worth more than going on at {point['price']:g} a question"
+    stop = f"that is worth more than going on at {point['price']:.2g} a question"
     if sure is not None:
         stop = f"the best has {sure:g} of the possible value"
     return (
@@ -183,11 +183,13 @@ def slices_notes(report: Mapping[str, Any]) -> list[str]:
     if lacking:
         notes.append(
             f"Not measured by {listed(lacking)}: no vignette names it by a code that begins with "
-            f"{listed([f'“{kind}_”' for kind in lacking])}. Name the codes of your vocabulary with --slice."
+            f"{listed([f'“{kind}_”' for kind in lacking])}. Other codes can be named when the report is made."
         )
     left_out = len(report.get("slices") or []) - len(shown_slices(report))
     if left_out:
-        notes.append(f"Of each tag, the {MOST_SLICES} largest slices are shown; {left_out} more are in --json.")
+        notes.append(
+            f"Of each tag, the {MOST_SLICES} largest slices are shown; {left_out} more are in the figures as JSON."
+        )
     return notes
 
 
@@ -225,8 +227,8 @@ def checkers_sentence(report: Mapping[str, Any]) -> str:
         return f"{text} The capability comparison score needs at least two symptom checkers."
     return (
         f"{text} The capability comparison score weighs right answers by it: 50 is as good as the mean of the table. "
-        "With fewer than four symptom checkers it says little; --symptomcheckr writes a table to which others can be "
-        "added. Every case was given advice, so comprehensiveness is 100%."
+        "With fewer than four symptom checkers it says little. Every case was given advice, so comprehensiveness is "
+        "100%."
     )
 
 

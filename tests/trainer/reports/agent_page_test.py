@@ -56,6 +56,14 @@ def poisoned(tree):
     return [poisoned(value) for value in tree] if isinstance(tree, list) else tree
 
 
+def test_a_clinician_reads_no_names_of_options(agent_report):
+    sparse = agent_report | {"textbook_cases": None, "slices": agent_report["slices"][:1]}
+    for report in (agent_report, sparse):
+        sections = Reader(agent_page(report, PROVENANCE)).sections
+        named = {name: re.findall(r"--\w[\w-]*", text) for name, text in sections.items() if name != "reproduce"}
+        assert {name: options for name, options in named.items() if options and name != "head"} == {}
+
+
 def test_the_answer_comes_first_and_each_section_has_its_figures(agent_report):
     page = Reader(agent_page(agent_report, PROVENANCE))
     head = page.sections.pop("head")
