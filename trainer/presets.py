@@ -37,7 +37,7 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "optimiser": {"algorithm": "adam", "learning_rate": 0.001, "average": 0.998},
     "loop": {"steps": 0, "burn_in_steps": 20, "steps_per_call": 100, "window_episodes": 2_000},
 }
-"""What was measured to be best (docs/learner.md); the steps follow from the number of vignettes."""
+"""What was measured to be best (docs/how-it-works.md); the steps follow from the number of vignettes."""
 
 PRESETS = {"default": DEFAULT, "paper": PAPER}
 """Two tables of settings for one method; what a table leaves out is as in the paper."""

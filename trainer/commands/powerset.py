@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
         start = time.monotonic()
         stats = _made(data, inputs, expected, given, beam_runner)
     _report(stats, time.monotonic() - start, given)
-    following = "train classifiers on it (docs/expanded-data.md)"
+    following = "train classifiers on it (docs/beam.md)"
     say_result(Console(stderr=True), locations.shown(given.out), following)
     return 0
 
