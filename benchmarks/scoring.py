@@ -1,4 +1,4 @@
-"""Measures `triage score` beside the bare model, and how its memory grows.
+"""Measures `triage score` against the bare model, and how its memory grows.
 
     triage simulate --vignettes 1000000 --test-fraction 0.5 --out data
     python benchmarks/scoring.py --model models --cases data/*.tfrecord*

@@ -68,7 +68,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 SHOWN = {
     "appropriateness": "appropriate",
     "safety": "safe",
-    "red_sensitivity": "Red found",
+    "red_sensitivity": "Red sensitivity",
     "evidence_share": "evidence",
     "appropriateness_as_clinicians": "appropriate, as clinicians",
     "safety_as_clinicians": "safe, as clinicians",

@@ -69,7 +69,7 @@ class Model:
         return pd.DataFrame(rows, columns=["code", "kind", "name", "question"]).set_index("code")
 
     def interview(self, present: Sequence[str] = (), absent: Sequence[str] = ()) -> "Interview":
-        """Returns an interview that begins with what the patient comes with, at least one code.
+        """Returns an interview that begins with the presenting complaint, at least one code.
 
         Raises:
             InputError: nothing is given.

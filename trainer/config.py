@@ -146,7 +146,7 @@ class OptimiserConfig:
     learning_rate: float = _field(0.02, "step size")
     weight_decay: float = _field(0.0, "decoupled decay of the kernels, times the step size; 0 means none")
     average: float = _field(
-        0.0, "momentum of the moving average of the weights, which is what the training leaves; 0 leaves the weights"
+        0.0, "momentum of the moving average of the weights, which the trained agent has; 0 means no average"
     )
 
 

@@ -77,13 +77,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     given.add_argument(parser, "--data", given.TRAINING_DATA, given.training_data, data, required=True)
     text = "data directory on whose test split the run is evaluated; without one, --data"
     given.add_argument(parser, "--validation-data", given.VALIDATION_DATA, given.evaluation_data, text)
-    text = "data directory on whose test split the model in --model-dir is evaluated; without one, it is not"
+    text = "data directory on whose test split the model in --model-dir is evaluated; none by default"
     given.add_argument(parser, "--test-data", given.TEST_DATA, given.evaluation_data, text)
     text = "where checkpoints, evaluations and summaries go; a run that was interrupted there is resumed"
     given.add_argument(parser, "--job-dir", given.CHECKPOINTS, locations.job, text, required=True)
     text = "where TensorBoard summaries go; without one, to logs in --job-dir"
     given.add_argument(parser, "--log-dir", given.SUMMARIES, locations.fresh_result, text)
-    text = "where the trained model goes when all steps are done, saved_model.pb right in it; without one, nowhere"
+    text = "where the finished model goes, with saved_model.pb directly in it; without it, no model is written"
     given.add_argument(parser, "--model-dir", given.MODEL, locations.fresh_result, text)
     parser.add_argument(
         "--start-from", type=locations.source_job, metavar="JOB_DIR",

@@ -108,7 +108,7 @@ def open_client(connection: Connection) -> TriageClient:
 
 def add_arguments(parser: argparse.ArgumentParser, server: str | None = "127.0.0.1:8500") -> None:
     """Gives `parser` the options of the connection; without the option, the server is `server`."""
-    about = "where a server answers already" if server is None else f"default: {server}"
+    about = "server that is running, in place of one of this command" if server is None else f"default: {server}"
     parser.add_argument("--server", default=server, metavar="HOST:PORT", help=about)
     parser.add_argument(
         "--timeout", type=float, default=5.0, metavar="SECONDS", help="longest time to wait; default: 5"

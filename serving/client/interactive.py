@@ -92,7 +92,7 @@ def ask_complaint(known: Known, codes: frozenset[str], read: Callable[[], str]) 
         InputError: the input ends before.
     """
     while not known.present and not known.absent:
-        sys.stdout.write("Codes of what the patient comes with (triage ask --present names them too): ")
+        sys.stdout.write("Codes of the presenting complaint (triage ask --present names them too): ")
         sys.stdout.flush()
         line = read()
         if not line:

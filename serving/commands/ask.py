@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-questions", type=int, default=0, metavar="N", help="limit on questions, if lower than the model's"
     )
-    parser.add_argument("--no-more-evidence", action="store_true", help="nobody can answer another question")
+    parser.add_argument("--no-more-evidence", action="store_true", help="get a decision, as nobody can answer more")
     parser.add_argument("--explain", action="store_true", help="say why the decision is what it is")
     parser.add_argument(
         "--defer-below", type=float, metavar="P",
@@ -69,10 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
-        "--questions", type=int, default=0, metavar="N", help="suggest so many questions to put next; default: 0"
+        "--questions", type=int, default=0, metavar="N", help="number of next questions to suggest; default: 0"
     )
     how.add_argument(
-        "--interactive", action="store_true", help="put the questions, one by one, until the model decides"
+        "--interactive", action="store_true", help="ask the model's questions one by one, until it decides"
     )
     parser.add_argument(
         "--model-name", default="", metavar="NAME", help="model to ask, if the server has several; default: the first"

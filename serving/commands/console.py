@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=pathlib.Path,
         metavar="FILE",
-        help="file for the labelled vignettes, which `triage prepare` reads; if it is there, labelling goes on",
+        help="file for the labelled vignettes, which `triage prepare` reads; if it exists, labelling continues",
     )
     channel.add_arguments(parser, server=None)
 

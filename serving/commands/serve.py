@@ -61,13 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--label",
         action="append",
         metavar="NAME=VERSION",
-        help="name a version, so that requests can ask for it, and load it too; may be repeated",
+        help="name of a version by which requests can choose it; the version is loaded, too; may be repeated",
     )
     parser.add_argument(
         "--shadow-version",
         type=int,
         metavar="N",
-        help="let this version answer each call again, and log where it decides differently; same as --label shadow=N",
+        help="version that answers each call, too, to log where it decides differently; same as --label shadow=N",
     )
     parser.add_argument(
         "--port-file",

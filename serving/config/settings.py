@@ -39,9 +39,9 @@ class ServeConfig:
     tls_certificate: str = _field("", "file of the server's certificate, in PEM format; it then answers over TLS only")
     tls_key: str = _field("", "file of the certificate's private key, in PEM format")
     tls_client_ca: str = _field(
-        "", "file of root certificates, in PEM format; each client must then show a certificate that one of them signed"
+        "", "file of root certificates, in PEM format; one of them must have signed each client's certificate"
     )
-    tokens: str = _field("", "file of tokens, one per line; each call except for health must then show one of them")
+    tokens: str = _field("", "file of tokens, one per line; each call except for health must carry one of them")
     metrics_tokens: bool = _field(False, "let only tokens with the role metrics read the metrics; needs --tokens")
     insecure: bool = _field(False, "allow plain text on other addresses than loopback")
     model_name: str = _field("triage", "name of the model, by which clients may choose it")
@@ -85,7 +85,7 @@ class ServeConfig:
         1000, "largest number of connections to each port except for probes; more are closed at once"
     )
     silence_seconds: float = _field(
-        20.0, "seconds after which a client is cut off that has gone away or does not finish sending its request"
+        20.0, "seconds without a sign of life, or of the rest of its request, after which a client is disconnected"
     )
     max_batch: int = _field(1024, "largest number of evidence states in one call")
     max_evidence: int = _field(

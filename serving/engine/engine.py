@@ -49,7 +49,7 @@ class Engine(abc.ABC):
     def next_questions(
         self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
     ) -> list[list[triage_pb2.NextQuestion]]:
-        """Returns the best questions to put next in each state, the best first.
+        """Returns the best questions to ask next in each state, the best first.
 
         Args:
             states: evidence states; what has no part in a decision has none here.
@@ -178,7 +178,7 @@ class LocalEngine(Engine):
     def next_questions(
         self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
     ) -> list[list[triage_pb2.NextQuestion]]:
-        """Returns the best questions to put next in each state."""
+        """Returns the best questions to ask next in each state."""
         if not states:
             return []
         outputs = self.choose_questions(self._encoder.encode_questions(states, not_to_ask))

@@ -59,7 +59,7 @@ class RemoteEngine(Engine):
     def next_questions(
         self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
     ) -> list[list[triage_pb2.NextQuestion]]:
-        """Returns the best questions to put next in each state, from one call of Predict.
+        """Returns the best questions to ask next in each state, from one call of Predict.
 
         Raises:
             UnavailableError: and the other errors of `Connection`.

@@ -41,7 +41,7 @@ def explain(
     Args:
         state: what is known.
         response: the answer to it.
-        questions: the best ones to put next, whose answers may turn the decision.
+        questions: the best ones to ask next, whose answers may turn the decision.
         ask: answers states, in one run of the model.
     """
     pieces = list(state.evidence)

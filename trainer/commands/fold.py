@@ -45,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data", type=locations.source, required=True, help="data directory, as triage prepare makes it"
     )
     parser.add_argument("--out", type=locations.result, required=True, metavar="DIR", help="data directory to make")
-    parser.add_argument("--folds", type=int, required=True, help="K: number of parts of the training split")
-    parser.add_argument("--fold", type=int, required=True, help="the part to test on, from 0 to K - 1")
+    parser.add_argument("--folds", type=int, required=True, help="number K of folds of the training split")
+    parser.add_argument("--fold", type=int, required=True, help="fold to test on, from 0 to K - 1")
     parser.add_argument("--seed", type=int, default=0, help="seed of the division, the same for all folds (default 0)")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
     figures.add_argument(parser)

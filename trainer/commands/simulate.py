@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--whole-patient",
         action="store_true",
-        help="patients who can answer any question, judged by clinicians who read the whole case",
+        help="complete patients, who can answer any question; clinicians read the whole case",
     )
     parser.add_argument(
         "--caution",

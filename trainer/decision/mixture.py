@@ -3,7 +3,7 @@
 Each class has a probability of each piece of evidence and, for each decision, the share of its patients for whom it is
 appropriate, and safe. Pieces are independent within a class, so all predictions have a closed form. The classes are
 fitted to training vignettes by expectation maximisation. Evidence that a vignette does not list counts as absent. This
-is exact for whole patients; for vignettes written by people, the probabilities are those of being listed, which are
+is exact for complete patients; for vignettes written by people, the probabilities are those of being listed, which are
 lower than those of being present.
 """
 

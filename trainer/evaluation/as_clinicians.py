@@ -1,4 +1,4 @@
-"""The agent judged as clinicians are: on the same vignettes, by the decisions of all clinicians but one.
+"""The agent judged by leave-one-out, as clinicians are: on the same vignettes, by all of their clinicians but one.
 
 A clinician is judged by the *others*. Judging the agent by all of them widens the range of decisions that count as
 appropriate, and flatters it. Here each clinician is left out in turn, and the agent takes that clinician's place.

@@ -29,7 +29,7 @@ def whole_patients(vignettes: Vignettes, evidence_count: int, known_cells: Seque
     """Returns patients who answer everything, absent if not listed.
 
     Args:
-        vignettes: the first piece listed is known at the start, as what the patient comes with.
+        vignettes: the first piece listed is known at the start, as the presenting complaint.
         evidence_count: E.
         known_cells: further cells that are known of every patient, such as age and sex.
     """
@@ -46,7 +46,7 @@ def interviewed(vignettes: Vignettes, evidence_count: int, like: Callable[[tf.Te
         vignettes: V of them.
         evidence_count: E.
         like: returns what such patients answer that their cards `[V, E]` leave open, `[V, E]` in {-1, 1}; None for
-            vignettes of whole patients, who lack what is not listed.
+            vignettes of complete patients, who lack what is not listed.
     """
     if like is None:
         return whole_patients(vignettes, evidence_count)
@@ -56,7 +56,7 @@ def interviewed(vignettes: Vignettes, evidence_count: int, like: Callable[[tf.Te
 
 
 def first_pieces(vignettes: Vignettes, evidence_count: int) -> np.ndarray:
-    """Returns bool `[V, E]`: the first piece that each vignette lists, which is what the patient comes with."""
+    """Returns bool `[V, E]`: the first piece that each vignette lists, the presenting complaint."""
     first = np.asarray(vignettes.signed_codes)[np.asarray(vignettes.offsets)[:-1]].astype(np.int64)
     return _one(np.abs(first) - 1, evidence_count)
 

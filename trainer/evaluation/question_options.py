@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         choices=POLICIES,
         metavar="POLICY",
-        help=f"compare policies of questions instead, the first one with each other (docs/questions.md): "
+        help=f"compare ways to choose questions instead, the first with each of the others (docs/questions.md): "
         f"{', '.join(POLICIES)}",
     )
     parser.add_argument(

@@ -136,7 +136,7 @@ def _evidence(cell: str, release: Release) -> list[str]:
 
 
 def _initial_first(codes: list[str], fields: Mapping[str, str], release: Release) -> list[str]:
-    """Returns the codes with what the patient comes with, where it is one of them, before the others."""
+    """Returns the codes with the presenting complaint, where it is one of them, before the others."""
     initial = release.codes.get(normalised(fields.get(INITIAL_EVIDENCE, "")))
     return sorted(codes, key=lambda code: code != initial)
 

@@ -34,7 +34,7 @@ class Simulator:
         config: the constants.
         seed: 0 or more, below 2^64.
         unseen: codes of the conditions held out of the training split.
-        whole_test: for whole patients in place of cards, see `trainer.simulation.whole_patient`: the share of the
+        whole_test: for complete patients in place of cards, see `trainer.simulation.whole_patient`: the share of the
             test split. The vignettes then say which split they belong to.
 
     Raises:

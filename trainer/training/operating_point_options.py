@@ -35,21 +35,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--safety-weight",
         type=float,
         metavar="W",
-        help="choose the triage decision with the highest P(appropriate) + W P(safe); by default training chose W",
+        help="weight of safety: decide by the highest P(appropriate) + W P(safe); default: chosen in training",
     )
     parser.add_argument(
         "--question-price",
         type=float,
         metavar="PRICE",
-        help="what a question costs, in points of (P(appropriate) + W P(safe)) / (1 + W), such as 0.004; by default "
-        "the price is chosen for the weight, as in training",
+        help="price of a question, in units of the utility (P(appropriate) + W P(safe)) / (1 + W), such as 0.004; "
+        "default: chosen for the weight, as in training",
     )
     parser.add_argument(
         "--sure-enough",
         type=float,
         metavar="S",
-        help="do not weigh the price of a question, but ask until (P(appropriate) + W P(safe)) / (1 + W) reaches S, in "
-        "(0, 1]",
+        help="stopping threshold in place of a price: ask until the utility (P(appropriate) + W P(safe)) / (1 + W) "
+        "reaches S, in (0, 1]",
     )
 
 

@@ -56,7 +56,7 @@ class AsyncTriageClient:
         defer_below: Optional[float] = None,
         timeout_seconds: Optional[float] = None,
     ) -> triage_pb2.TriageResponse:
-        """Returns the answer to one evidence state, with the best `questions` to put next, without `not_to_ask`.
+        """Returns the answer to one evidence state, with the best `questions` to ask next, without `not_to_ask`.
 
         With `defer_below`, the answer may be `deferred`: handed over to a person, such as where P(safe) is lower.
         """

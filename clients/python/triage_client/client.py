@@ -71,7 +71,7 @@ class TriageClient:
         defer_below: Optional[float] = None,
         timeout_seconds: Optional[float] = None,
     ) -> triage_pb2.TriageResponse:
-        """Returns the answer to one evidence state, with the best `questions` to put next, without `not_to_ask`.
+        """Returns the answer to one evidence state, with the best `questions` to ask next, without `not_to_ask`.
 
         With `defer_below`, the answer may be `deferred`: handed over to a person, such as where P(safe) is lower.
         """
@@ -120,7 +120,7 @@ class TriageClient:
     ) -> "Interview":
         """Begins an interview of at most `timeout_seconds` in all. Use it as a context manager.
 
-        Each answer has the best `questions` to put next; `not_known` is about the first of them.
+        Each answer has the best `questions` to ask next; `not_known` is about the first of them.
         """
         script = messages.Script(max_questions, allow_unknown_codes, questions, model, defer_below)
         checked_seconds("timeout_seconds", timeout_seconds)
