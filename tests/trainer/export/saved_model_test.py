@@ -92,6 +92,7 @@ def test_the_manifest_records_how_the_model_was_made(version):
         "signatures": ["serving_default", "triage", "state"],
         "safety_rules": {"source": "none", "fingerprint": "", "rules": []},
         "decision": {"probabilities": False},
+        "promise": None,
         "novelty": None,
         "config": {"environment": {"max_questions": 23}},
         "training": {"steps": 5, "episodes": 3},
