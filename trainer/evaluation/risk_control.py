@@ -34,11 +34,15 @@ class Control(NamedTuple):
 def in_order(
     points: Sequence[OperatingPoint], held_out: HeldOutOutputs, levels: Mapping[str, float]
 ) -> list[OperatingPoint]:
-    """Returns operating points, those first that most probably keep the levels by what held-out patients show."""
+    """Returns operating points, those first that most probably keep the levels by what held-out patients show.
 
-    def doubt(point: OperatingPoint) -> float:
+    Of points that these few patients cannot tell apart, such as without an error, the one that weighs safety most.
+    """
+
+    def doubt(point: OperatingPoint) -> tuple[float, float]:
         decisions = decisions_at(held_out, stops(held_out, point), point)
-        return largest_p({"held_out": promise.count(decisions, held_out.decision_counts)}, levels)
+        found = promise.count(decisions, held_out.decision_counts)
+        return largest_p({"held_out": found}, levels), -point.safety_weight
 
     return sorted(points, key=doubt)
 
