@@ -22,8 +22,9 @@ def before_training(splits: Mapping[str, Any], optimiser: OptimiserConfig) -> li
     vignettes = splits["train"]["vignettes"]
     if vignettes < mixture.MINIMUM_VIGNETTES:
         sentences.append(
-            f"only {vignettes} training vignettes: with fewer than {mixture.MINIMUM_VIGNETTES} the agent cannot choose "
-            "questions, so nobody can be interviewed, and it cannot tell what is unlike anything that it saw"
+            f"only {vignettes} training vignette{'' if vignettes == 1 else 's'}: with fewer than "
+            f"{mixture.MINIMUM_VIGNETTES} the agent cannot choose questions, so nobody can be interviewed, and it "
+            "cannot tell what is unlike anything that it saw"
         )
     if optimiser.learning_rate > HIGH_LEARNING_RATES[optimiser.algorithm]:
         sentences.append(
