@@ -69,7 +69,7 @@ def frontier_figure(report: Mapping[str, Any]) -> Drawing | None:
     rows = tuple(
         (
             f"{point['safety_weight']:g}{' (this agent)' if point['chosen'] else ''}",
-            f"price {point['price']:g}" if point["sure_enough"] is None else f"sure enough at {point['sure_enough']:g}",
+            f"price {point['price']:g}" if point["sure_enough"] is None else f"threshold {point['sure_enough']:g}",
             *(_point_cell(measure, point) for measure in (SAFETY, APPROPRIATENESS, OVER_TRIAGE, RED_SENSITIVITY)),
             shown(QUESTIONS, point["questions"]),
         )

@@ -224,7 +224,7 @@ def in_words(share: float) -> str:
 
 
 def beside_table(results: Mapping[str, Any]) -> Table | None:
-    """Returns Red cases found, dangerous errors and agreement of agents, agents with rules, and clinicians; or None."""
+    """Returns Red sensitivity, dangerous errors and agreement of agents, agents with rules, and clinicians; or None."""
     caption = (
         "Agents and clinicians side by side: mean (95% interval) on vignettes with three or more decisions. Each takes "
         "the place of one clinician after the other, and is judged by the rest. One training of each agent"

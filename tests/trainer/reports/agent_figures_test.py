@@ -13,7 +13,7 @@ def drawn(panel):
 
 def test_agent_rules_and_clinicians_stand_side_by_side(agent_report):
     figure = agent_figures.beside_figure(agent_report)
-    assert [panel.title for panel in figure.panels] == ["Red cases found", "Safety", "Appropriateness"]
+    assert [panel.title for panel in figure.panels] == ["Red sensitivity", "Safety", "Appropriateness"]
     labels = [text.get_text() for text in drawn(figure.panels[0]).texts]
     assert labels == [
         "The agent", "21.0%", "The agent with safety rules", "75.0%", "Clinicians", "65.0%",
@@ -27,13 +27,13 @@ def test_a_mean_over_fewer_than_ten_vignettes_is_not_drawn(poor_agent_report):
 
 def test_the_frontier_marks_the_agents_own_point_with_its_intervals(agent_report):
     figure = agent_figures.frontier_figure(agent_report)
-    assert [panel.title for panel in figure.panels] == ["Safety, by over-triage", "Red cases found, by over-triage"]
+    assert [panel.title for panel in figure.panels] == ["Safety, by over-triage", "Red sensitivity, by over-triage"]
     curve, across, down, own = (line.get_xydata().tolist() for line in drawn(figure.panels[0]).lines)
     assert curve == [[0.05, 0.85], [0.1, 0.9], [0.4, 0.97]]
     assert own == [[0.1, 0.9]]
     assert across == [[0.1 - 0.01, 0.9], [0.1 + 0.01, 0.9]]
     assert down == [[0.1, 0.9 - 0.01], [0.1, 0.9 + 0.01]]
-    assert figure.numbers.rows[1][:3] == ("1.5 (this agent)", "sure enough at 0.9", "90.0% (89.0\u201391.0%)")
+    assert figure.numbers.rows[1][:3] == ("1.5 (this agent)", "threshold 0.9", "90.0% (89.0\u201391.0%)")
     assert agent_figures.frontier_figure({"frontier": None}) is None
 
 

@@ -460,7 +460,7 @@ def test_the_answer_comes_first_in_plain_words_with_red_cases_beside_the_clinici
     )
     (table,) = answer.all("table")
     rows = [[cell.text for cell in row.all("th", "td")] for row in table.all("tr")]
-    assert rows[0][:2] == ["Who", "Red cases found"]
+    assert rows[0][:2] == ["Who", "Red sensitivity"]
     assert [row[:2] for row in rows[1:]] == [
         ["DyQN, OR query", "21.0% (15.0\u201327.0%)"],
         ["DyQN, OR query, with safety rules", "73.0% (67.0\u201379.0%)"],
