@@ -81,7 +81,7 @@ def _print_as_clinicians(console: Console, report: Mapping[str, Any]) -> None:
     """Prints the agent beside the clinicians, on the same vignettes and judged in the same way."""
     judged = report["as_clinicians"]
     console.print(
-        f"Leave-one-out, on the same {judged['vignettes']:,} vignettes: the agent in place of each clinician in turn:"
+        f"The agent by leave-one-out, on the same {judged['vignettes']:,} vignettes by all clinicians but one:"
     )
     table = Table("", "agent", "clinicians", box=box.SIMPLE)
     clinicians = (report["human"] or {}) | (report["human_agreement"] or {})

@@ -98,7 +98,7 @@ def test_the_frontier_marks_the_agent_and_ends_with_the_clinicians(capsys):
     assert rows[place + 1] == "clinicians - 0.900 - 1.000 - all -"
 
 
-def test_the_agent_is_shown_judged_as_clinicians_are_and_with_its_calibration(capsys):
+def test_the_agent_is_shown_by_leave_one_out_and_with_its_calibration(capsys):
     text = " ".join(_rows(capsys, REPORT))
     assert "on the same 900 vignettes by all clinicians but one" in text
     for which in ("of its decision", "of all four"):
