@@ -412,9 +412,9 @@ export interface TriageResponse {
     | Explanation
     | undefined;
   /**
-   * Set where the case is handed over to a person instead, which only a request with defer_below gets. best_triage is the
-   * least urgency until then. Evidence that contradicts itself is handed over at once, and the rest in place of a triage
-   * decision, not while the agent asks.
+   * Set where the case is handed over to a person instead, which only a request with defer_below gets. best_triage is
+   * the least urgency until then. Evidence that contradicts itself is handed over at once, and the rest in place of a
+   * triage decision, not while the agent asks.
    */
   deferred?: DeferralReason | undefined;
 }
