@@ -87,6 +87,9 @@ class TargetConfig:
 
     ask_query: str = _field("or", "query that gives the target of ask", ASK_QUERIES)
     loss: str = _field("squared", "loss between an output and its target", ("squared", "cross_entropy"))
+    bootstrap: float = _field(
+        0.0, "share of the probability in s' in the target of a probability; the clinicians' decisions have the rest"
+    )
     best_triage_over: str = _field(
         "appropriate", "decisions over which Q_m is the maximum: all, or only the appropriate ones",
         ("appropriate", "all"),
@@ -277,6 +280,7 @@ def _check(config: TrainConfig) -> None:
          "text_features must be 0, or 1 or more with inputs two"),
         (0 <= network.dropout < 1, "dropout must lie in [0, 1)"),
         (0 <= config.environment.masking < 1, "masking must lie in [0, 1)"),
+        (0 <= config.target.bootstrap < 1, "bootstrap must lie in [0, 1)"),
         (0 <= config.optimiser.average < 1, "average must lie in [0, 1)"),
         (0 <= validation.set_apart <= 0.5, "set_apart must lie in [0, 0.5]"),
         (0 <= validation.held_out_share <= 0.5, "held_out_share must lie in [0, 0.5]"),

@@ -26,7 +26,7 @@ DEFAULT: dict[str, dict[str, Any]] = {
         "outputs": "probabilities",
         "output_bias": "means",
     },
-    "target": {"ask_query": "value", "loss": "cross_entropy"},
+    "target": {"ask_query": "value", "loss": "cross_entropy", "bootstrap": 0.5},
     "memory": {
         "memory_capacity": 300_000,
         "batch_size": 256,

@@ -56,7 +56,9 @@ def dyqn_loss(config: TargetConfig) -> LossFn:
         target, mask = targets.td_targets(q_tm1, q_t, r_t, config), targets.loss_weights(a_tm1, config)
         if width == NUM_ACTIONS:
             return output_loss(learned, target, mask * rows) * members
-        probabilities, asking = targets.probability_targets(r_t), targets.ask_point_targets(tf.sigmoid(t[:, :OUTPUTS]))
+        together = tf.repeat(tf.sigmoid(tf.reduce_mean(logits.t[:, :, :OUTPUTS], axis=1)), members, axis=0)
+        probabilities = targets.probability_td_targets(together, r_t, config.bootstrap)
+        asking = targets.ask_point_targets(tf.sigmoid(t[:, :OUTPUTS]))
         target = tf.concat([target, probabilities, asking], axis=1)  # [B N, O]
         asking_mask = tf.fill(tf.shape(asking), WEIGHT_OF_ASK_POINTS)
         mask = tf.concat([mask, tf.ones_like(probabilities), asking_mask], axis=1)

@@ -104,6 +104,21 @@ def probability_targets(r_t: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.concat([appropriate(r_t), safe(r_t)], axis=-1), tf.float32)
 
 
+def probability_td_targets(outputs_t: tf.Tensor, r_t: tf.Tensor, bootstrap: float) -> tf.Tensor:
+    """Returns the target of each probability, float32 `[B, 8]`; no gradient flows through it.
+
+    A probability in s is what it is expected to be in s', whatever the answer will be. One patient's decisions are a
+    noisy sample of it, and a network that learns from them alone becomes too sure of what it has learned by heart.
+
+    Args:
+        outputs_t: `[B, O]`, of all networks together in s'.
+        r_t: counterfactual reward `[B, 4]`.
+        bootstrap: share of the probability in s'; the truth has the rest.
+    """
+    values_t = tf.concat([decision.appropriate(outputs_t), decision.safe(outputs_t)], axis=1)
+    return tf.stop_gradient(bootstrap * values_t + (1 - bootstrap) * probability_targets(r_t))
+
+
 def ask_point_targets(outputs_t: tf.Tensor) -> tf.Tensor:
     """Returns the target of Q(ask) at each of the P operating points `trainer.decision.decision.ASK_POINTS`, `[B, P]`.
 

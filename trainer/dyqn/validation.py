@@ -13,7 +13,6 @@ from sklearn.linear_model import LogisticRegression
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.config import ValidationConfig
 from trainer.decision import rewards
-from trainer.decision.decision import ASK_POINTS
 from trainer.decision.operating_point import HeldOutOutputs, choose, stops
 from trainer.dyqn import targets
 from trainer.dyqn.environment import Interviewing
@@ -30,6 +29,7 @@ STATES_PER_VIGNETTE = 3
 """Number of states of each vignette, with different amounts of evidence, that the loss is computed on."""
 _ROWS = 8_192
 _ROUNDS_OF_ASKING = 4
+_STATES_OF_ASKING = 4_096  # enough for a scale and a shift; all of them would take a tenth of the time of training
 
 
 class Division(NamedTuple):
@@ -222,9 +222,11 @@ def calibrate_asking(network: keras.Model, logits: np.ndarray) -> None:
     On average over the states, Q(ask) then is the value of the next state less the price, see
     `trainer.dyqn.targets.ask_point_targets`. As that value depends on Q(ask) in turn, it is done several times.
     """
-    asking = logits[:, :-1, WITH_PROBABILITIES:].reshape(-1, len(ASK_POINTS))
+    before, after = (each.reshape(-1, OUTPUTS) for each in (logits[:, :-1], logits[:, 1:]))
+    few = np.random.default_rng(0).permutation(len(before))[:_STATES_OF_ASKING]
+    asking, after = before[few, WITH_PROBABILITIES:], after[few, np.newaxis]
     for _ in range(_ROUNDS_OF_ASKING):
-        outputs = network.get_layer(AVERAGE)(logits[:, 1:].reshape(-1, 1, OUTPUTS))
+        outputs = network.get_layer(AVERAGE)(after)
         values = targets.ask_point_targets(outputs).numpy()  # [M Q, P]
         pairs = [_platt(*column) for column in zip(asking.T, values.T, strict=True)]
         scale, shift = (np.array(each, np.float32) for each in zip(*pairs, strict=True))
@@ -303,7 +305,8 @@ def _platt(values: np.ndarray, truths: np.ndarray) -> tuple[float, float]:
         return 1.0, 0.0
     both = np.concatenate([values, values]).reshape(-1, 1)
     held: np.ndarray = np.repeat([1, 0], len(truths))
-    model = LogisticRegression(C=1e6).fit(both, held, sample_weight=np.concatenate([truths, 1 - truths]))
+    weights = np.concatenate([truths, 1 - truths])
+    model = LogisticRegression(C=1e6, solver="newton-cholesky").fit(both, held, sample_weight=weights)
     scale, shift = float(model.coef_[0, 0]), float(model.intercept_[0])
     return (scale, shift) if scale > 0 else (1.0, 0.0)
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from schemas.triage import Action
+from schemas.triage import NUM_ACTIONS, Action
 from trainer.config import ASK_QUERIES, TargetConfig
 from trainer.dyqn import targets
+from trainer.dyqn.network import OUTPUTS, WITH_PROBABILITIES
 
 # Different Q-values in s and s', so that mistaking one for the other shows. Columns: Red, Yellow, Green, Blue, ask.
 Q_TM1 = [[0.2, 0.6, 0.9, 0.1, 0.5]]
@@ -89,6 +90,17 @@ def test_probability_targets_say_what_is_appropriate_and_what_is_safe():
     # {Red, Red, Green}: all from Red to Green is appropriate, and safe; {Yellow}: Red is safe, Yellow both.
     result = targets.probability_targets(tf.constant([[1.0, 0.0, 0.5, 0.0], [0.0, 1.0, 0.0, 0.0]]))
     np.testing.assert_array_equal(result, [[1, 1, 1, 0, 1, 1, 1, 0], [0, 1, 0, 0, 1, 1, 0, 0]])
+
+
+def test_a_probability_is_learned_in_part_from_what_it_is_in_the_next_state():
+    outputs_t = np.full([1, OUTPUTS], 0.5, np.float32)
+    outputs_t[0, NUM_ACTIONS:WITH_PROBABILITIES] = [0.2, 0.8, 0.6, 0.0, 0.4, 1.0, 0.6, 0.2]
+    reward = tf.constant([[0.0, 1.0, 0.0, 0.0]])  # {Yellow}: appropriate 0 1 0 0, safe 1 1 0 0
+    result = targets.probability_td_targets(tf.constant(outputs_t), reward, 0.25)
+    # A quarter of the probability in s', three quarters of the truth.
+    np.testing.assert_allclose(result, [[0.05, 0.95, 0.15, 0.0, 0.85, 1.0, 0.15, 0.05]], atol=1e-6)
+    alone = targets.probability_td_targets(tf.constant(outputs_t), reward, 0.0)
+    np.testing.assert_array_equal(alone, targets.probability_targets(reward))
 
 
 def test_the_names_of_the_queries_are_those_of_the_configuration():
