@@ -17,9 +17,10 @@ demo: $(VENV)/package ## vignettes -> TFRecords -> trained agent -> SavedModel -
 QUICK_XLA := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
              --xla_cpu_use_fusion_emitters=false
 # Tests compile many graphs and run each for a few steps: here without the expensive optimisations of XLA and of
-# TensorFlow's graphs (QUICK_GRAPHS), and an operation in one thread; in test-all as for users. The third worker has work
-# while others wait for processes.
-QUICK := TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1 QUICK_GRAPHS=1 XLA_FLAGS="$(QUICK_XLA)"
+# TensorFlow's graphs (QUICK_GRAPHS), and an operation in one thread (threads of OpenBLAS and OpenMP spin while they wait
+# for a core); in test-all as for users. The third worker has work while others wait for processes.
+QUICK := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1 QUICK_GRAPHS=1 \
+         XLA_FLAGS="$(QUICK_XLA)"
 test: $(VENV)/development ## format, lint, types, and all tests except the slow ones
 	$(MAKE) --no-print-directory --jobs 2 check quick-tests
 

@@ -5,6 +5,7 @@ and it must not be used to make decisions about a patient.
 """
 
 import dataclasses
+import functools
 import hashlib
 import importlib.resources
 import itertools
@@ -58,8 +59,7 @@ class KnowledgeBase:
             InputError: it has faults; the message has one line per fault.
         """
         if directory is None:
-            with importlib.resources.as_file(importlib.resources.files("schemas").joinpath("knowledge")) as packaged:
-                return cls.load(packaged)
+            return _packaged()
         paths = sorted((directory / CONDITIONS).glob("*.toml"))
         if not paths:
             raise InputError(
@@ -83,6 +83,13 @@ class KnowledgeBase:
         files = (directory / EVIDENCE, directory / RISK_FACTORS, *paths)
         digest = hashlib.sha256(b"".join(path.name.encode() + b"\n" + path.read_bytes() for path in files))
         return cls(catalogue, demographics, tuple(conditions), f"sha256:{digest.hexdigest()}")
+
+
+@functools.cache
+def _packaged() -> KnowledgeBase:
+    """Returns the knowledge base of the package, which stays the same while a program runs."""
+    with importlib.resources.as_file(importlib.resources.files("schemas").joinpath("knowledge")) as directory:
+        return KnowledgeBase.load(directory)
 
 
 def cross_faults(conditions: Sequence[Condition], catalogue: Catalogue) -> list[str]:
