@@ -30,10 +30,6 @@ class CatalogueEntry:
     evidence: Evidence
     system: str
     """The body system of a symptom or sign, or the type of a risk factor (demographic, medicine, habit, ...)."""
-    parent: str | None
-    """Evidence that is present whenever this is: chest pain is the parent of chest pain on exertion."""
-    exclusive: str | None
-    """The group of which a patient has at most one member, such as the age bands."""
     only_if: tuple[tuple[str, ...], ...]
     """Who can have it: every term must hold. A term holds if one of its risk factors is present or, written with `!`,
     absent."""
@@ -45,6 +41,16 @@ class CatalogueEntry:
     def code(self) -> str:
         """The evidence code."""
         return self.evidence.code
+
+    @property
+    def parent(self) -> str | None:
+        """Evidence that is present whenever this is: chest pain is the parent of chest pain on exertion."""
+        return self.evidence.parent or None
+
+    @property
+    def exclusive(self) -> str | None:
+        """The group of which a patient has at most one member, such as the age bands."""
+        return self.evidence.exclusive or None
 
 
 class Catalogue:
@@ -108,7 +114,7 @@ class Catalogue:
                 faults.append(f"{source}: line {number}: {error}")
         if not faults:
             try:
-                # The codes, names and questions of a catalogue are a vocabulary.
+                # The codes, names, questions, parents and groups of a catalogue are a vocabulary.
                 Vocabulary(entry.evidence for entry in entries)
             except InputError as error:
                 raise InputError(f"{source}: {error}") from None
@@ -145,7 +151,7 @@ def _entry(row: Sequence[str]) -> CatalogueEntry:
     if len(row) != len(COLUMNS):
         raise InputError(f"expected {len(COLUMNS)} columns ({','.join(COLUMNS)}), found {len(row)}")
     code, kind, name, question, system, parent, exclusive, only_if, background = row
-    entry = Evidence(code, kind, name, question)
+    entry = Evidence(code, kind, name, question, parent=parent, exclusive=exclusive)
     for value, column in ((entry.code, "code"), (system, "system"), (exclusive or "none", "exclusive")):
         if not _NAME.fullmatch(value):
             raise InputError(f"{entry.code!r}: {column} {value!r} is not in snake_case")
@@ -156,7 +162,7 @@ def _entry(row: Sequence[str]) -> CatalogueEntry:
     if not MIN_BACKGROUND <= share < 1:
         raise InputError(f"{entry.code!r}: background {background!r}: expected {MIN_BACKGROUND} or more, less than 1")
     terms = tuple(tuple(term.split("|")) for term in only_if.split())
-    return CatalogueEntry(entry, system, parent or None, exclusive or None, terms, share)
+    return CatalogueEntry(entry, system, terms, share)
 
 
 def _relation_faults(entries: Sequence[CatalogueEntry]) -> list[str]:
@@ -176,10 +182,8 @@ def _relation_faults(entries: Sequence[CatalogueEntry]) -> list[str]:
 def _entry_relation_faults(entry: CatalogueEntry, known: dict[str, CatalogueEntry]) -> list[str]:
     faults = []
     if entry.parent is not None:
-        parent = known.get(entry.parent)
-        if parent is None:
-            faults.append(f"unknown parent {entry.parent!r}")
-        elif parent.evidence.kind != entry.evidence.kind:
+        parent = known[entry.parent]
+        if parent.evidence.kind != entry.evidence.kind:
             faults.append(f"its parent {entry.parent!r} is of another kind")
         elif list(known).index(entry.parent) > list(known).index(entry.code):
             faults.append(f"its parent {entry.parent!r} must come above it")

@@ -9,6 +9,7 @@ models; a test compares the two.
 import csv
 import dataclasses
 import difflib
+import functools
 import hashlib
 import io
 import os
@@ -21,12 +22,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from schemas import synonyms
+from schemas import relations, synonyms
 from schemas.errors import InputError
+from schemas.relations import RELATIONS, Relations
 from schemas.synonyms import CRISIS, SYNONYMS
 
 KINDS = ("symptom", "risk_factor")
 COLUMNS = ("code", "kind", "name", "question")
+OPTIONAL = (SYNONYMS, *RELATIONS)
+"""Columns that a vocabulary file may have beside `COLUMNS`."""
 _DELIMITERS = (",", ";", "\t")
 MAX_CODE_LENGTH = 128
 
@@ -46,6 +50,10 @@ class Evidence:
     name: str
     question: str
     synonyms: tuple[str, ...] = ()
+    parent: str = ""
+    """Code that is present whenever this is, "" if there is none."""
+    exclusive: str = ""
+    """Group of which a patient has at most one member, "" if there is none."""
 
 
 def code_fault(code: object) -> str | None:
@@ -76,9 +84,12 @@ def _entry_fault(entry: Evidence) -> str | None:
     if entry.kind not in KINDS:
         return f"evidence {entry.code!r}: kind {entry.kind!r} is not one of {', '.join(KINDS)}"
     texts = (("name", entry.name), ("question", entry.question), *((SYNONYMS, each) for each in entry.synonyms))
+    texts += (("exclusive", entry.exclusive),) if entry.exclusive else ()
     for column, text in texts:
         # One entry is one line of the file: TensorFlow takes the line number as the index.
-        if not text.strip(CRISIS + " ") or any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text):
+        if not text.strip(CRISIS + " " if column == SYNONYMS else None) or any(
+            unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text
+        ):
             return f"evidence {entry.code!r}: {column} must be one line of text, not {text!r}"
     return None
 
@@ -93,7 +104,7 @@ class Vocabulary:
     """An ordered set of evidence; the position of a piece of evidence is its cell in the state vector.
 
     Raises:
-        InputError: there is no evidence, or a code is duplicate, empty or malformed.
+        InputError: there is no evidence, a code is duplicate, empty or malformed, or a relation is impossible.
     """
 
     def __init__(self, entries: Iterable[Evidence]):
@@ -108,6 +119,9 @@ class Vocabulary:
             self._index[entry.code] = index
         if not self._entries:
             raise InputError("the vocabulary is empty: expected at least one piece of evidence")
+        fault = relations.fault_of(self._entries)
+        if fault:
+            raise InputError(fault)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -135,6 +149,11 @@ class Vocabulary:
     def codes(self) -> tuple[str, ...]:
         """The codes in the order of the state vector's cells."""
         return tuple(self._index)
+
+    @functools.cached_property
+    def relations(self) -> Relations:
+        """What cannot be so together."""
+        return Relations(self._entries)
 
     def index(self, code: str) -> int:
         """Returns the state cell of `code`, in `[0, len(self))`.
@@ -189,11 +208,11 @@ class Vocabulary:
         """Returns the canonical text of the vocabulary file, LF line ends, header first."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        columns = (*COLUMNS, SYNONYMS) if any(entry.synonyms for entry in self._entries) else COLUMNS
-        writer.writerow(columns)
+        used = [column for column in OPTIONAL if any(getattr(entry, column) for entry in self._entries)]
+        writer.writerow((*COLUMNS, *used))
         for entry in self._entries:
-            row = (entry.code, entry.kind, entry.name, entry.question, synonyms.join(entry.synonyms))
-            writer.writerow(row[: len(columns)])
+            cells = {**vars(entry), SYNONYMS: synonyms.join(entry.synonyms)}
+            writer.writerow(cells[column] for column in (*COLUMNS, *used))
         return text.getvalue()
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -215,17 +234,18 @@ class Vocabulary:
         seen: dict[str, int] = {}
         try:
             header = tuple(next(reader, []))
-            if header not in (COLUMNS, (*COLUMNS, SYNONYMS)):
+            added = header[len(COLUMNS) :]
+            if header[: len(COLUMNS)] != COLUMNS or len(set(added)) < len(added) or not set(added) <= set(OPTIONAL):
                 raise InputError(
-                    f"{source}: line 1: expected the header {','.join(COLUMNS)!r}, and {SYNONYMS!r} after it or not; "
-                    f"not {','.join(header)!r}"
+                    f"{source}: line 1: expected the header {','.join(COLUMNS)!r}, and after it any of "
+                    f"{', '.join(OPTIONAL)}; not {','.join(header)!r}"
                 )
             for row in reader:
                 line = f"{source}: line {reader.line_num}"
                 if len(row) != len(header):
                     raise InputError(f"{line}: expected {len(header)} columns ({','.join(header)}), found {len(row)}")
-                code, kind, name, question = row[: len(COLUMNS)]
-                entry = Evidence(code, kind, name, question, synonyms.split("".join(row[len(COLUMNS) :])))
+                cells: dict[str, Any] = dict(zip(header, row, strict=True))
+                entry = Evidence(**{**cells, SYNONYMS: synonyms.split(cells.get(SYNONYMS, ""))})
                 fault = _entry_fault(entry)
                 if fault is None and entry.code in seen:
                     fault = f"evidence code {entry.code!r} is a duplicate of line {seen[entry.code]}"
@@ -237,11 +257,14 @@ class Vocabulary:
             raise InputError(f"{source}: line {reader.line_num}: not valid CSV: {error}") from error
         if not entries:
             raise InputError(f"{source}: expected at least one piece of evidence below the header")
-        return cls(entries)
+        try:
+            return cls(entries)
+        except InputError as error:
+            raise InputError(f"{source}: {error}") from None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Vocabulary":
-        """Reads a vocabulary file: UTF-8 CSV with the columns code, kind, name, question, and perhaps synonyms.
+        """Reads a vocabulary file: UTF-8 CSV with the columns code, kind, name, question, and perhaps more.
 
         The delimiter is a comma, semicolon or tab, as spreadsheets write them; `save` writes commas.
 

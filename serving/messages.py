@@ -32,7 +32,7 @@ def state_message(
 
 
 DEFERRALS: dict[Any, str] = {
-    triage_pb2.DEFERRAL_REASON_CONTRADICTORY: "a piece of evidence is said to be both present and absent",
+    triage_pb2.DEFERRAL_REASON_CONTRADICTORY: "the evidence contradicts itself",
     triage_pb2.DEFERRAL_REASON_NOVEL: "the evidence is unlike anything seen in training",
     triage_pb2.DEFERRAL_REASON_UNSURE: "no decision is safe enough",
 }

@@ -196,9 +196,10 @@ def _print(response: TriageResponse) -> None:
         cells = probabilities.get(q_value.action, ("",) * (len(numbers) - 1))
         table.add_row(action_label(q_value.action), f"{q_value.value:.3f}", *cells, bar)
     console.print(table)
-    for title, codes in (("unknown", response.unknown_codes), ("conflicting", response.conflicting_codes)):
-        if codes:
-            console.print(rich.text.Text(f"{title} codes, ignored in the decision: {', '.join(codes)}"))
+    if response.unknown_codes:
+        console.print(rich.text.Text(f"unknown codes, ignored in the decision: {', '.join(response.unknown_codes)}"))
+    if response.conflicting_codes:
+        console.print(rich.text.Text(f"contradictory codes: {', '.join(response.conflicting_codes)}"))
     for rule in response.fired_rules:
         change = f"{action_label(rule.from_action)} -> {action_label(rule.to_action)}"
         console.print(rich.text.Text(f"safety rule {rule.rule_id} ({change}): {rule.reason}"))

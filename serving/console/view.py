@@ -127,7 +127,7 @@ def verdict(response: TriageResponse, model: Model) -> Verdict:
         rules=[_rule(rule) for rule in response.fired_rules],
         novelty=response.novelty if response.HasField("novelty") else None,
         is_novel=response.is_novel,
-        deferred=DEFERRALS[response.deferred] if response.HasField("deferred") else "",
+        deferred=_deferred(response, model),
         turning=[
             Turn(
                 action_label(turn.best_triage),
@@ -139,6 +139,13 @@ def verdict(response: TriageResponse, model: Model) -> Verdict:
         ],
         version=response.model_version,
     )
+
+
+def _deferred(response: TriageResponse, model: Model) -> str:
+    if not response.HasField("deferred"):
+        return ""
+    names = ", ".join(_name(code, model) for code in response.conflicting_codes)
+    return f"{DEFERRALS[response.deferred]}{': ' if names else ''}{names}"
 
 
 def _rows(response: TriageResponse) -> list[Row]:

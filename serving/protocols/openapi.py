@@ -51,7 +51,7 @@ _MEANINGS = {
     "TriageResponse.best_triage": "the best triage decision on what is known",
     "TriageResponse.forced": "asking was not possible",
     "TriageResponse.unknown_codes": "codes that the model does not know: they had no part in the decision",
-    "TriageResponse.conflicting_codes": "codes both present and absent: they had no part in the decision",
+    "TriageResponse.conflicting_codes": "codes that contradict themselves, without part in the decision, or each other",
     "TriageResponse.deferred": "why the case is handed over to a person, with defer_below alone",
     "NextQuestion.code": "the answer is this evidence, present or absent",
     "NextQuestion.question": "to ask a patient",

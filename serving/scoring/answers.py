@@ -46,7 +46,7 @@ class Scorer:
         """Returns what `answer` takes: states `[B, E]`, questions asked `[B]`, and unknown codes.
 
         Raises:
-            InputError: a code is both present and absent, or not in the vocabulary; `path` is for the message.
+            InputError: codes contradict each other, or one is not in the vocabulary; `path` is for the message.
         """
         codes = list(chain.from_iterable(chain.from_iterable(zip(cases.present, cases.absent, strict=True))))
         lengths = [length for pair in zip(cases.present, cases.absent, strict=True) for length in map(len, pair)]
@@ -55,6 +55,9 @@ class Scorer:
         if encoded.conflicting_codes.size:
             where, code = _first(path, cases, encoded.conflicting_codes)
             raise InputError(f"{where}: {code!r} is both present and absent: give one of them")
+        for row, (there, missing) in enumerate(zip(cases.present, cases.absent, strict=True)):
+            for found in self.engine.vocabulary.relations.contradictions(there, frozenset(missing)):
+                raise InputError(f"{_place(path, cases, row)}: {found}: correct one of them")
         if encoded.unknown_codes.size and not self._allow_unknown_codes:
             where, code = _first(path, cases, encoded.unknown_codes)
             raise InputError(
@@ -118,7 +121,11 @@ class Scorer:
 def _first(path: pathlib.Path, cases: Cases, codes: np.ndarray) -> tuple[str, str]:
     """Returns the first case of which there are `codes`, bytes `[B, N]`, in words, and the first of its codes."""
     row, code = next((row, listed[0]) for row, listed in enumerate(codes.tolist()) if listed[0])
-    return f"{path}: {cases.ids[row]!r} (line or record {cases.places[row]})", code.decode()
+    return _place(path, cases, row), code.decode()
+
+
+def _place(path: pathlib.Path, cases: Cases, row: int) -> str:
+    return f"{path}: {cases.ids[row]!r} (line or record {cases.places[row]})"
 
 
 def _rounded(values: np.ndarray) -> list[Any]:

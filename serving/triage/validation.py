@@ -3,11 +3,14 @@
 import dataclasses
 import operator
 from collections.abc import Iterator, Sequence
+from itertools import compress
 
 from schemas.evidence import MAX_CODE_LENGTH, Vocabulary, unknown_message
 from schemas.features import MOST_QUESTIONS
 from schemas.model_directory import ModelInfo
+from schemas.relations import Contradiction
 from serving.errors import UNKNOWN_CODE, Fault, FaultyRequestError
+from serving.messages import codes_of
 from triage.v1 import triage_pb2
 
 _CLEAR_STATUSES = frozenset({triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT})
@@ -106,17 +109,25 @@ def check_not_to_ask(codes: Sequence[str], limits: RequestLimits) -> None:
         raise FaultyRequestError([Fault("not_to_ask", description, "TOO_MANY_CODES")])
 
 
+def contradictions(state: triage_pb2.EvidenceState, vocabulary: Vocabulary) -> Iterator[Contradiction]:
+    """Yields what cannot be so together, by the vocabulary's relations."""
+    present, absent = codes_of(state)
+    return vocabulary.relations.contradictions(dict.fromkeys(present), frozenset(absent))
+
+
 def _is_clear(state: triage_pb2.EvidenceState, limits: RequestLimits) -> bool:
-    """Returns whether a state is faultless at a glance, without running a line of Python per piece of evidence."""
+    """Returns whether a state is faultless at a glance, with little Python per piece of evidence."""
     if len(state.evidence) > limits.max_evidence:
         return False  # before the list: making a long one takes quadratic time
     pieces = list(state.evidence)
-    codes = list(map(_CODE, pieces))
+    codes, statuses = list(map(_CODE, pieces)), list(map(_STATUS, pieces))
     distinct = set(codes)
+    present = list(compress(codes, map(triage_pb2.EVIDENCE_STATUS_PRESENT.__eq__, statuses)))
     return (
         0 < len(codes) == len(distinct)
         and limits.vocabulary.has_all(distinct)
-        and set(map(_STATUS, pieces)) <= _CLEAR_STATUSES
+        and set(statuses) <= _CLEAR_STATUSES
+        and not any(limits.vocabulary.relations.contradictions(present, distinct.difference(present)))
         and state.questions_asked >= 0
         and state.max_questions >= 0
     )
@@ -159,3 +170,10 @@ def _evidence_faults(state: triage_pb2.EvidenceState, path: str, limits: Request
         if status != evidence.status and not limits.allow_contradictions:
             description = f"{code!r} is both present and absent (see evidence[{earlier}])"
             yield Fault(place, description, "CONTRADICTORY_EVIDENCE")
+    if not limits.allow_contradictions:
+        for found in contradictions(state, limits.vocabulary):
+            yield Fault(
+                f"{path}[{first[found.code][0]}]",
+                f"{found} (see evidence[{first[found.other][0]}])",
+                "CONTRADICTORY_EVIDENCE",
+            )

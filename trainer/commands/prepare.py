@@ -16,6 +16,8 @@ from rich.console import Console
 from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
+from schemas.relations import RELATIONS
+from trainer.decision.relations import with_relations
 from trainer.importing import input_formats
 from trainer.importing.derived_vocabulary import kinds_of
 from trainer.importing.input_formats import Source
@@ -28,6 +30,7 @@ from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.vignettes.data_writer import WriteOptions
+    from trainer.vignettes.vignette import Vignette
 
 _COLUMNS_LISTED = 12
 
@@ -108,7 +111,19 @@ def _prepare(
         raise _with_rejects(error, log.count, output, given) from None
     read = [reader.sha256 for reader in source.readers]
     stats = _header(source, read, content.vocabulary, given) | written
-    return content.vocabulary, stats | {"rejected": log.count, "blank_lines": blank_lines}
+    stats |= {"rejected": log.count, "blank_lines": blank_lines}
+    return content.vocabulary, stats | {"contradictory": _contradictory(vignettes, content.vocabulary)}
+
+
+def _contradictory(vignettes: Sequence["Vignette"], vocabulary: Vocabulary) -> dict[str, Any]:
+    """Returns the number of vignettes whose evidence cannot be so together, and the first one in words."""
+    relations = with_relations(vocabulary).relations
+    found = (
+        (vignette, next(relations.contradictions(vignette.present, frozenset(vignette.absent)), None))
+        for vignette in vignettes
+    )
+    faults = [f"vignette {vignette.vignette_id}: {fault}" for vignette, fault in found if fault]
+    return {"vignettes": len(faults), "first": next(iter(faults), None)}
 
 
 def _how(given: PrepareOptions) -> "WriteOptions":
@@ -151,6 +166,13 @@ def _report(source: Source, vocabulary: Vocabulary, stats: dict[str, Any], given
         say(console, f"warning: {warning.text}")
     if not stats["splits"]["test"]["vignettes"]:
         say(console, "warning: the test split is empty: triage evaluate will have nothing to measure")
+    if stats["contradictory"]["vignettes"]:
+        say(
+            console,
+            f"warning: contradictory evidence, which a server refuses, in {stats['contradictory']['vignettes']:,} "
+            f"vignettes; {stats['contradictory']['first']}: correct them, or the columns {' and '.join(RELATIONS)} "
+            "of the vocabulary",
+        )
     if given.json != "-":
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
         left_out = f"{stats['rejected']:,} rejected, {stats['blank_lines']:,} blank lines"

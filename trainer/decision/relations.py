@@ -1,15 +1,43 @@
 """What follows from the known evidence, so that no question is asked whose answer is known or impossible.
 
-A *literal* is a cell that is known to be present (the first E) or known to be absent (the next E).
+A vocabulary states its relations itself. One that states none, such as one derived from data, gets those of the
+knowledge base for the codes that the two share. A *literal* is a cell that is known to be present (the first E) or
+known to be absent (the next E).
 """
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from schemas.catalogue import EXHAUSTIVE, Catalogue, CatalogueEntry
-from schemas.evidence import Vocabulary
+from schemas.catalogue import EXHAUSTIVE, Catalogue
+from schemas.evidence import Evidence, Vocabulary
 from schemas.knowledge_base import KnowledgeBase
+
+OnlyIf = tuple[tuple[str, ...], ...]
+"""Who can have a piece of evidence, see `schemas.catalogue.CatalogueEntry`."""
+
+
+def with_relations(vocabulary: Vocabulary, catalogue: Catalogue | None = None) -> Vocabulary:
+    """Returns the vocabulary with its relations, see above.
+
+    Args:
+        vocabulary: of the model.
+        catalogue: with relations, by default that of `triage simulate`.
+    """
+    if any(entry.parent or entry.exclusive for entry in vocabulary):
+        return vocabulary
+    catalogue = KnowledgeBase.load(None).catalogue if catalogue is None else catalogue
+
+    def related(entry: Evidence) -> Evidence:
+        if entry.code not in catalogue:
+            return entry
+        parent = catalogue[entry.code].parent or ""
+        while parent and parent not in vocabulary:
+            parent = catalogue[parent].parent or ""
+        return dataclasses.replace(entry, parent=parent, exclusive=catalogue[entry.code].exclusive or "")
+
+    return Vocabulary(map(related, vocabulary))
 
 
 def settled_by(vocabulary: Vocabulary, catalogue: Catalogue | None = None) -> np.ndarray:
@@ -21,10 +49,11 @@ def settled_by(vocabulary: Vocabulary, catalogue: Catalogue | None = None) -> np
 
     Args:
         vocabulary: of the model.
-        catalogue: with the relations, by default that of `triage simulate`. Codes that it lacks have no relations.
+        catalogue: says who can have what, and see `with_relations`; by default that of `triage simulate`.
     """
     catalogue = KnowledgeBase.load(None).catalogue if catalogue is None else catalogue
-    relations = _Relations([entry for entry in catalogue if entry.code in vocabulary])
+    only_if = {entry.code: entry.only_if for entry in catalogue if entry.code in vocabulary}
+    relations = _Relations(with_relations(vocabulary, catalogue), only_if)
     count = len(vocabulary)
     cells = {code: cell for cell, code in enumerate(vocabulary.codes)}
 
@@ -41,10 +70,11 @@ def settled_by(vocabulary: Vocabulary, catalogue: Catalogue | None = None) -> np
 
 
 class _Relations:
-    """The relations among some entries of a catalogue."""
+    """The relations among the entries of a vocabulary."""
 
-    def __init__(self, entries: Iterable[CatalogueEntry]):
+    def __init__(self, entries: Iterable[Evidence], only_if: Mapping[str, OnlyIf]):
         self._entries = {entry.code: entry for entry in entries}
+        self._only_if = only_if
         self._groups: dict[str, list[str]] = {}
         self._children: dict[str, list[str]] = {}
         for entry in self._entries.values():
@@ -55,18 +85,16 @@ class _Relations:
 
     def settling(self, code: str) -> set[tuple[str, bool]]:
         """Returns the conditions, code and whether it is present, of which any one settles `code`."""
-        if code not in self._entries:
-            return set()
         return self._excluding(code) | self._implying(code)
 
     def _excluding(self, code: str) -> set[tuple[str, bool]]:
         """Returns the conditions of which any one means that `code` is absent."""
         entry = self._entries[code]
         conditions = {(sibling, True) for sibling in self._siblings(code)}
-        for term in entry.only_if:
+        for term in self._only_if.get(code, ()):
             parts = [self._denying(part) for part in term]
             conditions |= set.intersection(*parts)  # all parts of a term must fail
-        if entry.parent in self._entries:
+        if entry.parent:
             conditions |= {(entry.parent, False)} | self._excluding(entry.parent)
         return conditions
 
@@ -90,5 +118,4 @@ class _Relations:
         return {(code, False)} | {(sibling, True) for sibling in self._siblings(code)}
 
     def _siblings(self, code: str) -> list[str]:
-        group = self._entries[code].exclusive
-        return [member for member in self._groups.get(group or "", ()) if member != code]
+        return [each for each in self._groups.get(self._entries[code].exclusive, ()) if each != code]

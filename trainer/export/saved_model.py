@@ -26,6 +26,7 @@ from schemas.model_directory import ModelInfo, list_versions, read_manifest
 from schemas.triage import NUM_ACTIONS
 from trainer.decision import novelty
 from trainer.decision.operating_point import quality
+from trainer.decision.relations import with_relations
 from trainer.export import conversion, signatures, warmup
 from trainer.export.policy import LoadedVersion
 from trainer.training.job import TrainedNetwork
@@ -165,7 +166,7 @@ def _age_seconds(path: pathlib.Path) -> float:
 
 def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_name: str) -> None:
     """Writes all files of a version to the empty `folder`."""
-    vocabulary = trained.vocabulary
+    vocabulary = with_relations(trained.vocabulary)  # a server refuses what they contradict
     identity = signatures.Identity(str(number), vocabulary.fingerprint, len(vocabulary), trained.max_questions)
     with tempfile.TemporaryDirectory() as scratch:
         asset = pathlib.Path(scratch) / directories.VOCABULARY

@@ -2,11 +2,13 @@
 
 import pytest
 
+from schemas.evidence import Evidence, Vocabulary
 from serving.message_json import message_figures
 from serving.messages import goes_on
 from serving.triage.deferral import defer
 from triage.v1 import triage_pb2
 
+VOCABULARY = Vocabulary([Evidence("fever", "symptom", "Fever", "Fever?")])
 ASK, YELLOW = triage_pb2.TRIAGE_ACTION_ASK, triage_pb2.TRIAGE_ACTION_YELLOW
 SAFE = [triage_pb2.DecisionProbability(decision=decision, safe=safe) for decision, safe in ((1, 1.0), (2, 0.8))]
 
@@ -31,7 +33,7 @@ def answer(**fields):
 )
 def test_the_reason_follows_from_the_answer(response, below, reason):
     action = response.action
-    defer([response], below)
+    defer([triage_pb2.EvidenceState()], [response], VOCABULARY, below)
     assert message_figures(response)["deferred"] == reason
     assert goes_on(response) == (action == ASK and reason is None)
     assert response.action == action, "old callers see what they saw"
@@ -39,5 +41,5 @@ def test_the_reason_follows_from_the_answer(response, below, reason):
 
 def test_who_does_not_ask_for_it_is_not_handed_over():
     response = answer(is_novel=True, conflicting_codes=["fever"])
-    defer([response], None)
+    defer([triage_pb2.EvidenceState()], [response], VOCABULARY, None)
     assert not response.HasField("deferred")

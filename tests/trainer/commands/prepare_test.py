@@ -14,7 +14,7 @@ from trainer.vignettes.tfrecord import DataDirectory
 VOCABULARY = "code,kind,name,question\na,symptom,A,A?\nb,symptom,B,B?\nc,risk_factor,C,C?\n"
 STATS_KEYS = [
     "format", "sources", "options", "seed", "test_fraction", "vocabulary_fingerprint", "data_fingerprint", "splits",
-    "rejected", "blank_lines",
+    "rejected", "blank_lines", "contradictory",
 ]  # fmt: skip
 
 
@@ -91,6 +91,19 @@ def test_stats_say_where_the_data_comes_from_and_what_is_in_it(tmp_path):
     assert train["symptoms_absent"] == {"mean": 0.0, "sd": 0.0}
     absent = sum(part["vignettes"] * part["risk_factors_absent"]["mean"] for part in stats["splits"].values())
     assert absent == pytest.approx(5)
+
+
+def test_contradictory_vignettes_are_counted_and_one_is_named(tmp_path, capsys):
+    write_input(tmp_path, line("v1"), line("v2", present=["a"], absent=["b"]), line("v3"), line("v4", absent=[]))
+    rows = VOCABULARY.splitlines()
+    related = [f"{rows[0]},parent", *(f"{row},{'b' if row.startswith('a,') else ''}" for row in rows[1:])]
+    (tmp_path / "vocabulary.csv").write_text("\n".join(related) + "\n")
+    assert run_prepare(tmp_path, [], "out") == 0
+    warning = (
+        "contradictory evidence, which a server refuses, in 3 vignettes; vignette v1: 'a' is present and 'b' absent"
+    )
+    assert warning in " ".join(capsys.readouterr().err.split())
+    assert stats_of(tmp_path / "out")["contradictory"]["vignettes"] == 3
 
 
 def test_the_same_input_and_seed_give_the_same_bytes(tmp_path):

@@ -6,12 +6,13 @@ from schemas.evidence import Evidence
 from trainer.simulation.evidence_tree import NO_PARENT, EvidenceSampler, EvidenceTree
 
 
-def _entry(code, parent=None, exclusive=None):
-    return CatalogueEntry(Evidence(code, "symptom", code, f"{code}?"), "general", parent, exclusive, (), 0.1)
+def _entry(code, parent="", exclusive=""):
+    evidence = Evidence(code, "symptom", code, f"{code}?", parent=parent, exclusive=exclusive)
+    return CatalogueEntry(evidence, "general", (), 0.1)
 
 
 TREE = EvidenceTree(
-    [_entry("pain"), _entry("cramp", "pain"), _entry("mild", None, "severity"), _entry("severe", None, "severity")]
+    [_entry("pain"), _entry("cramp", "pain"), _entry("mild", "", "severity"), _entry("severe", "", "severity")]
 )
 PAIN, CRAMP, MILD, SEVERE = range(4)
 

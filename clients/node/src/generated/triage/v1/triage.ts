@@ -173,7 +173,7 @@ export function questionReasonToJSON(object: QuestionReason): string {
 export enum DeferralReason {
   /** DEFERRAL_REASON_UNSPECIFIED - Not set. Never sent by the server. */
   DEFERRAL_REASON_UNSPECIFIED = 0,
-  /** DEFERRAL_REASON_CONTRADICTORY - A piece of evidence is said to be both present and absent. */
+  /** DEFERRAL_REASON_CONTRADICTORY - The evidence contradicts itself: a code is both present and absent, or codes cannot be so together. */
   DEFERRAL_REASON_CONTRADICTORY = 1,
   /** DEFERRAL_REASON_NOVEL - The evidence is unlike anything seen in training: is_novel. */
   DEFERRAL_REASON_NOVEL = 2,
@@ -230,7 +230,8 @@ export interface Evidence {
 /** All that is known about a patient at one moment of an interview. */
 export interface EvidenceState {
   /**
-   * The evidence known so far, in any order. A code may not be both present and absent. Where nothing is known that the
+   * The evidence known so far, in any order. A code may not be both present and absent, nor may codes
+   * contradict each other, such as two age bands. Where nothing is known that the
    * model knows the answer is ASK, whatever else this message says.
    */
   evidence: Evidence[];
@@ -375,7 +376,10 @@ export interface TriageResponse {
   forced: boolean;
   /** Codes that the model does not know. They had no part in the decision. */
   unknownCodes: string[];
-  /** Codes given both as present and as absent. They had no part in the decision. */
+  /**
+   * Codes given both as present and as absent, which had no part in the decision. With defer_below, also codes that
+   * cannot be so together by the vocabulary's relations.
+   */
   conflictingCodes: string[];
   /** Version of the servable that decided, the name of its folder, such as "3". */
   modelVersion: string;

@@ -1,0 +1,66 @@
+"""What cannot be so together, by the relations that a vocabulary states."""
+
+import pytest
+
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+
+TEXT = """\
+code,kind,name,question,parent,exclusive
+pain,symptom,Pain,Pain?,,
+chest_pain,symptom,Chest pain,Chest pain?,pain,
+crushing,symptom,Crushing,Crushing?,chest_pain,
+child,risk_factor,Child,Child?,,age
+baby,risk_factor,Baby,Baby?,child,
+adult,risk_factor,Adult,Adult?,,age
+cough,symptom,Cough,Cough?,,
+"""
+
+
+@pytest.fixture(scope="module")
+def relations():
+    return Vocabulary.parse(TEXT, "vocabulary.csv").relations
+
+
+@pytest.mark.parametrize(
+    ("present", "absent", "faults"),
+    [
+        (["crushing"], ["pain"], ["'crushing' is present and 'pain' absent, and who has the first has the second"]),
+        (["adult", "child"], [], ["'child' and 'adult' are both present, and a patient has at most one of them"]),
+        (["adult", "baby"], [], ["'baby' and 'adult' are both present, and a patient has at most one of them"]),
+        (["baby", "child", "pain"], ["crushing", "chest_pain", "adult"], []),  # an absent child says nothing of pain
+        ([], ["child", "adult"], []),
+        (["gout"], ["cough"], []),
+    ],
+)
+def test_what_contradicts_a_parent_or_a_group_is_found(relations, present, absent, faults):
+    assert [str(found) for found in relations.contradictions(present, frozenset(absent))] == faults
+
+
+@pytest.mark.parametrize(
+    ("code", "present", "absent", "follows"),
+    [
+        ("pain", {"pain", "crushing"}, set(), True),
+        ("crushing", {"pain", "crushing"}, set(), False),
+        ("chest_pain", set(), {"pain", "chest_pain"}, True),
+        ("pain", set(), {"pain", "chest_pain"}, False),
+        ("adult", {"baby"}, {"adult"}, True),
+        ("baby", {"adult"}, {"baby"}, True),
+        ("adult", {"cough"}, {"adult"}, False),
+    ],
+)
+def test_what_follows_from_other_evidence_is_known(relations, code, present, absent, follows):
+    assert relations.follows(code, present, absent) == follows
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("ache,symptom,A,A?,aches,", "evidence 'ache': unknown parent 'aches'"),
+        ("ache,symptom,A,A?,ache,", "evidence 'ache' is its own ancestor"),
+        ("teen,risk_factor,T,T?,child,age", "evidence 'teen': an ancestor is in its group 'age'"),
+    ],
+)
+def test_an_impossible_relation_is_refused_with_the_file(line, fault):
+    with pytest.raises(InputError, match=f"^vocabulary.csv: {fault}"):
+        Vocabulary.parse(TEXT + line + "\n", "vocabulary.csv")

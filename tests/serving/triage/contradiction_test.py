@@ -1,0 +1,113 @@
+"""Evidence that cannot be so together is refused by every route, or handed over to a person where one asks for that.
+
+The model's vocabulary states no relations, so it has those of the knowledge base: who has crushing chest pain has chest
+pain.
+"""
+
+import json
+
+import httpx
+import pytest
+
+import triage_cli
+from dyqn_triage.model import Model
+from schemas.errors import InputError
+from serving.client.channel import Connection
+from serving.config.settings import ServeConfig
+from serving.console.agent import Agent
+from serving.console.case import ABSENT, PRESENT, Case, Said
+from serving.server.triage_server import TriageServer
+from triage_client import InvalidArgumentError, TriageClient, TriageError, evidence_state
+
+FAULT = "'crushing_chest_pain' is present and 'chest_pain' absent"
+CODES = ["chest_pain", "crushing_chest_pain"]
+STATE = evidence_state(["crushing_chest_pain", "cough"], ["chest_pain"])
+BODY = {"present": ["crushing_chest_pain"], "absent": ["chest_pain"]}
+
+
+@pytest.fixture(scope="module")
+def server(asking_watcher):
+    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, fhir="https://example.org/fhir"))
+    server.start(asking_watcher)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with TriageClient(server.address, timeout_seconds=60.0) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda client, **more: client.triage(STATE, **more),
+        lambda client, **more: client.batch_triage([STATE], **more)[0],
+    ],
+    ids=["one state", "batch"],
+)
+def test_grpc_refuses_it_or_hands_it_over(client, ask):
+    with pytest.raises(InvalidArgumentError, match=FAULT):
+        ask(client)
+    answer = ask(client, defer_below=0.0)
+    assert (answer.deferred, sorted(answer.conflicting_codes)) == (1, CODES)
+
+
+def test_an_interview_ends_with_it(client):
+    with client.interview() as interview:
+        interview.absent("chest_pain")
+        with pytest.raises(TriageError, match=FAULT):
+            interview.present("crushing_chest_pain")
+    with client.interview(defer_below=0.0) as interview:
+        assert not interview.absent("chest_pain").ended
+        last = interview.present("crushing_chest_pain")
+    assert (last.ended, last.response.deferred) == (True, 1)
+
+
+@pytest.mark.parametrize("path", ["/v1/triage", "/v1/interview"])
+def test_http_refuses_it_or_hands_it_over(server, path):
+    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as http:
+        refused = http.post(path, json=BODY)
+        assert (refused.status_code, refused.json()["errors"][0]["reason"]) == (400, "CONTRADICTORY_EVIDENCE")
+        answer = http.post(path, json=BODY | {"defer_below": 0.0}).json()
+    assert answer.get("answer", answer)["deferred"] == "contradictory"
+
+
+def test_an_adaptive_form_refuses_it_with_its_place(server):
+    said = [{"linkId": code, "answer": [{"valueBoolean": yes}]} for code, yes in zip(CODES, (False, True), strict=True)]
+    form = {"resourceType": "QuestionnaireResponse", "status": "in-progress", "item": said}
+    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as http:
+        refused = http.post("/fhir/Questionnaire/$next-question", json=form)
+    [issue] = refused.json()["issue"]
+    assert (refused.status_code, issue["expression"]) == (400, ["QuestionnaireResponse.item[1].linkId"])
+    assert issue["diagnostics"].startswith(FAULT)
+
+
+def test_commands_refuse_it_or_hand_it_over(server, asking_base_path, tmp_path, capsys):
+    ask = ["ask", "--server", server.address, "--present", "crushing_chest_pain", "--absent", "chest_pain"]
+    assert triage_cli.main(ask) == 2
+    assert FAULT in capsys.readouterr().err
+    assert triage_cli.main([*ask, "--defer-below", "0"]) == 0
+    shown = capsys.readouterr().out
+    assert "hand over to a person: the evidence contradicts itself" in shown
+    assert "contradictory codes: crushing_chest_pain, chest_pain" in shown
+    (tmp_path / "in.jsonl").write_text(json.dumps({"vignette_id": "v1", **BODY}) + "\n")
+    score = ["score", "--model", str(asking_base_path), "--input", str(tmp_path / "in.jsonl")]
+    assert triage_cli.main([*score, "--output", str(tmp_path / "out")]) == 2
+    assert f"'v1' (line or record 1): {FAULT}" in capsys.readouterr().err
+
+
+def test_the_console_hands_it_over(server):
+    case = Case((Said("chest_pain", ABSENT, False), Said("crushing_chest_pain", PRESENT, False)))
+    with Agent(Connection(server.address, timeout=60.0)) as agent:
+        answer = agent.answer(case)
+    assert (answer.response.deferred, answer.goes_on) == (1, False)
+
+
+def test_a_notebook_hands_it_over(asking_base_path):
+    with Model(asking_base_path) as model:
+        interview = model.interview(["crushing_chest_pain"], ["chest_pain"])
+        assert (interview.figures["deferred"], interview.question) == ("contradictory", None)
+        with pytest.raises(InputError, match="the interview is over"):
+            interview.answer(True)
