@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from schemas.evidence import Vocabulary
 from serving.errors import Fault, FaultyRequestError
-from serving.messages import MOST_EXPLAINED
+from serving.messages import MOST_EXPLAINED, codes_of
 from triage.v1 import triage_pb2
 
 _MOST_SETS = 500
@@ -34,14 +35,18 @@ def explain(
     state: triage_pb2.EvidenceState,
     response: triage_pb2.TriageResponse,
     questions: Sequence[triage_pb2.NextQuestion],
+    vocabulary: Vocabulary,
     ask: Ask,
 ) -> triage_pb2.Explanation:
     """Returns why the best triage decision of `response` is what it is.
+
+    What follows from another piece has no effect of its own: chest pain, where there is crushing chest pain.
 
     Args:
         state: what is known.
         response: the answer to it.
         questions: the best ones to ask next, whose answers may turn the decision.
+        vocabulary: with its relations.
         ask: answers states, in one run of the model.
     """
     pieces = list(state.evidence)
@@ -57,8 +62,9 @@ def explain(
         for piece, answer in zip(pieces, without, strict=True)
     ]
     effects.sort(key=lambda each: -each.effect)
+    known = [frozenset(codes) for codes in codes_of(state)]
     return triage_pb2.Explanation(
-        effects=effects,
+        effects=[each for each in effects if not vocabulary.relations.follows(each.evidence.code, *known)],
         sufficient=_sufficient(state, response, effects, ask),
         turning=_turning(state, response, questions, ask),
     )

@@ -308,7 +308,7 @@ def _deferral(request: Any) -> float | None:
 
 def _add_explanation(engine: Engine, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> None:
     questions = engine.next_questions([state], MOST_QUESTIONS)[0] if engine.info.questions else []
-    response.explanation.CopyFrom(explain(state, response, questions, engine.triage))
+    response.explanation.CopyFrom(explain(state, response, questions, engine.vocabulary, engine.triage))
     give_rationales(state, response, engine.triage)
 
 

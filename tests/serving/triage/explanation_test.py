@@ -1,5 +1,6 @@
 import pytest
 
+from schemas.evidence import Evidence, Vocabulary
 from serving.errors import FaultyRequestError
 from serving.messages import MOST_EXPLAINED, state_message
 from serving.triage.explanation import check_explainable, explain, give_rationales
@@ -8,6 +9,7 @@ from triage.v1 import triage_pb2
 RED, YELLOW, GREEN = (
     triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW, triage_pb2.TRIAGE_ACTION_GREEN,
 )  # fmt: skip
+VOCABULARY = Vocabulary([Evidence("pain", "symptom", "P", "P?"), Evidence("ache", "symptom", "A", "A?", parent="pain")])
 PRESENT, ABSENT = triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT
 
 
@@ -24,7 +26,7 @@ def ask(states):
 
 def _explained(present, absent=(), questions=()):
     state = state_message(present, absent)
-    return explain(state, ask([state])[0], questions, ask)
+    return explain(state, ask([state])[0], questions, VOCABULARY, ask)
 
 
 def test_effects_are_changes_where_a_piece_is_left_out():
@@ -32,6 +34,12 @@ def test_effects_are_changes_where_a_piece_is_left_out():
     # Two probabilities, of which one changes by .4: .2 on average; the absent fever changes nothing.
     effects = [(each.evidence.code, round(each.effect, 3), each.best_triage_without) for each in why.effects]
     assert effects == [("pain", 0.2, YELLOW), ("sweating", 0.2, YELLOW), ("fever", 0.0, RED)]
+
+
+def test_what_follows_from_another_piece_has_no_effect_of_its_own():
+    why = _explained(["pain", "ache", "sweating"])
+    assert [each.evidence.code for each in why.effects] == ["sweating", "ache"]
+    assert sorted(each.code for each in why.sufficient) == ["pain", "sweating"]  # what the model needs, all the same
 
 
 def test_support_says_what_speaks_for_the_decision_and_what_against_it():
@@ -44,7 +52,7 @@ def test_support_says_what_speaks_for_the_decision_and_what_against_it():
         return answers
 
     state = state_message(["pain"], ["fever"])
-    why = explain(state, ask([state])[0], (), ask)
+    why = explain(state, ask([state])[0], (), VOCABULARY, ask)
     assert {each.evidence.code: round(each.support, 3) for each in why.effects} == {"pain": 0.4, "fever": -0.2}
 
 
@@ -88,7 +96,7 @@ def test_the_smallest_set_is_found_where_leaving_out_the_weakest_piece_first_lea
 
     state = state_message(list(weights))
     # Collapse, the weakest, would be left out first; the other three give Red too, and none of them can be left out.
-    assert [each.code for each in explain(state, ask([state])[0], (), ask).sufficient] == ["collapse"]
+    assert [each.code for each in explain(state, ask([state])[0], (), VOCABULARY, ask).sufficient] == ["collapse"]
 
 
 def test_too_many_sets_are_not_tried():
@@ -102,7 +110,7 @@ def test_too_many_sets_are_not_tried():
         return answers
 
     state = state_message([f"e{number}" for number in range(40)])
-    why = explain(state, all_needed([state])[0], (), all_needed)
+    why = explain(state, all_needed([state])[0], (), VOCABULARY, all_needed)
     assert len(why.sufficient) == 40
     assert len(asked) == 1 + 40 + 40  # all, without each piece, and each piece alone; the 780 pairs are too many
 
@@ -126,7 +134,7 @@ def test_other_fields_of_the_state_stay():
         return ask(states)
 
     state = state_message(["pain", "rash"], questions_asked=5, max_questions=7)
-    explain(state, ask([state])[0], (), recording)
+    explain(state, ask([state])[0], (), VOCABULARY, recording)
     assert {(each.questions_asked, each.max_questions) for each in asked} == {(5, 7)}
 
 

@@ -344,7 +344,7 @@ export interface TurningAnswer {
 
 /** Why the best triage decision is what it is. It explains the model, not the patient. */
 export interface Explanation {
-  /** The effect of each known piece of evidence, the largest first. */
+  /** The effect of each known piece of evidence, the largest first. What follows from another piece has none of its own. */
   effects: EvidenceEffect[];
   /**
    * The smallest set of pieces that by itself gives the same best triage decision. With many pieces there may be a
