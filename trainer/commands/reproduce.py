@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.vignettes.tfrecord import DataDirectory
 
 FAILED = 1
-_VERDICTS = {True: "yes", False: "no", None: "open"}
 _FULL = {"loop": {"evaluation_interval": 150}}
 """Settings of the study that differ from the preset `paper`: enough evaluations to average the last ten."""
 _QUICK = {"loop": {"steps": 3000, "evaluation_interval": 250}}
@@ -35,7 +34,7 @@ _SIZES = {
     "partially_observed_seeds": (3, 1, "number of seeds of each partially-observed agent; 0 for none"),
     "folds": (10, 0, "folds of the cross-validation; 0 for none"),
     "fold_seeds": (3, 1, "repetitions of the cross-validation"),
-    "powerset_rows": (10_000, 2000, "maximum rows of the expanded data set to train an ensemble on"),
+    "powerset_rows": (10_000, 2000, "maximum rows of the expanded data set to train an ensemble on, and to test it on"),
 }
 
 
@@ -184,17 +183,18 @@ def _results(
     failures: Mapping[str, str],
 ) -> dict[str, Any]:
     from trainer.study.claims import claims
+    from trainer.study.measured import Measured
     from trainer.study.results import collect
     from trainer.study.study import FORMAT
 
-    collected = collect(settings, {name: outcome["result"] for name, outcome in outcomes.items()})
+    measured = Measured(settings, {name: outcome["result"] for name, outcome in outcomes.items()})
     return {
         "format": FORMAT,
         "provenance": provenance(),
         "settings": settings.to_dict(),
         "data": _data_figures(data),
-        **collected,
-        "claims": claims(collected, settings.config.environment.max_questions),
+        **collect(measured),
+        "claims": claims(measured, settings.config.environment.max_questions),
         "failures": [{"task": name, "error": reason} for name, reason in failures.items()],
     }
 
@@ -241,7 +241,7 @@ def print_results(results: Mapping[str, Any], out: pathlib.Path) -> None:
         table.add_row(agent["label"], *cells)
     print_table(table)
     for each in results["claims"]:
-        say(console, f"{_VERDICTS[each['holds']]:>4}  {each['claim']}. {each['numbers']}")
+        say(console, f"{each['outcome']:>12}  {each['claim']}. {each['numbers']}")
     for each in results["failures"]:
         say(console, f"failed: {each['task']}: {each['error']}")
     say_result(console, out, f"open {out / 'report.html'}")

@@ -45,7 +45,11 @@ _SHARES = {
 }  # fmt: skip
 _ALMOST = 0.05
 MARGIN = 0.05
-"""Difference of two shares up to which agents are on a par, unless a study says otherwise."""
+"""Difference of two shares up to which agents are on a par, unless a study says otherwise.
+
+The smallest difference on which the paper rests a claim (.93 against .88 safe) is that; of smaller ones (.84, .85 and
+.86 appropriate) it says "on a par".
+"""
 _RULE_OF_THREE = 3
 """Of n cases without a single difference, up to a share of 3/n may still differ (95% confidence)."""
 _RULED, _THE_AGENT = "The agent with safety rules", "The agent"

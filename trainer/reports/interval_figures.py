@@ -47,8 +47,8 @@ def agents_figure(results: Mapping[str, Any]) -> Drawing | None:
     return Drawing(
         "agents",
         "How often each agent decides appropriately and safely. Dot: mean; line: 95% interval; diamond: the paper's "
-        "figure for its own data. Further right is better. If the lines of two agents overlap widely, the study does "
-        "not show a difference between them.",
+        "figure for its own data. Further right is better. All are judged by all clinicians, the clinicians by each "
+        "other; for what differs between two of them, read the claims, which compare them vignette by vignette.",
         "; ".join(_message(agent) for agent in agents) + ".",
         tuple(panels),
         (Key("this study", "blue", "-", "o"), Key("the paper", "orange", marker="D")),

@@ -28,6 +28,7 @@ from trainer.reports.numbers import (
     several,
     shown,
     value_at,
+    with_interval,
 )
 
 _SPLITS = {"train": "training vignettes", "test": "test vignettes"}
@@ -108,11 +109,12 @@ def k_fold_figure(results: Mapping[str, Any]) -> Drawing | None:
         if not folds:
             continue
         mean = sum(folds) / len(folds)
+        over_all = with_interval(measure, value_at(results, "k_fold", "mean", measure.key) or {"mean": mean})
         single = number_at(results, "agents", "dyqn_or", "metrics", measure.key, "mean")
         paper = number_at(results, "k_fold", "paper", measure.key)
         panels.append(Panel(measure.label, _folds(runs, measure, {"mean": mean, "single": single, "paper": paper})))
-        cells = (min(folds), mean, max(folds), single, paper)
-        rows.append((measure.label, *(shown(measure, value) for value in cells)))
+        low, high, *others = (shown(measure, value) for value in (min(folds), max(folds), single, paper))
+        rows.append((measure.label, low, over_all, high, *others))
     if not panels:
         return None
     columns = ("Metric", "Lowest fold", "Mean of folds", "Highest fold", "Single split", "Paper, mean of folds")

@@ -42,6 +42,7 @@ def results_markdown(results: Mapping[str, Any]) -> str:
         facts=_facts(results),
         agents_columns=("Agent", *(measure.label for measure in numbers.MEASURES)),
         agents=_agents(results),
+        alike=tables.alike_table(results),
         claims=tables.claims_table(results),
         k_fold=_k_fold(results),
         evidence=_evidence(results),
@@ -105,7 +106,8 @@ def _k_fold(results: Mapping[str, Any]) -> Table | None:
     if drawing is None or drawing.numbers is None:
         return None
     rows = tuple((name, mean, f"{low} to {high}", *rest) for name, low, mean, high, *rest in drawing.numbers.rows)
-    mean_of = f"Mean of {len(results['k_fold']['runs'])} folds"
+    repetitions = numbers.value_at(results, "k_fold", "repetitions") or 1
+    mean_of = f"Mean of {len(results['k_fold']['runs'])} folds in {numbers.several(repetitions, 'repetition')}"
     columns = ("DyQN, OR query", mean_of, "Lowest and highest fold", "Common split", "Paper, folds")
     return Table(drawing.numbers.caption, columns, rows)
 
@@ -119,12 +121,12 @@ def _evidence(results: Mapping[str, Any]) -> Table | None:
     rows = tuple(
         (
             f"{count}",
-            numbers.count(next(points[count]["vignettes"] for points in known.values() if count in points)),
+            numbers.count(next(points[count]["states"] for points in known.values() if count in points)),
             *(_quality(points.get(count)) for points in known.values()),
         )
         for count in pieces
     )
-    return Table("By evidence", ("Pieces", "Vignettes", *(_CURVES[name] for name in known)), rows)
+    return Table("By evidence", ("Pieces", "States", *(_CURVES[name] for name in known)), rows)
 
 
 def _quality(point: Mapping[str, Any] | None) -> str:

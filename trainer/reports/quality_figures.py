@@ -46,23 +46,25 @@ def evidence_figure(results: Mapping[str, Any]) -> Drawing | None:
         if any(number_at(point, measure.key) is not None for points in models.values() for point in points)
     ]
     longest = max(models.values(), key=len)
-    panels.append(Panel("Vignettes", _bars([(point.get("pieces"), point.get("vignettes")) for point in longest])))
+    panels.append(Panel("States", _bars([(point.get("pieces"), point.get("states")) for point in longest])))
     rows = tuple(
         (
             _MODELS[name][0],
             count(point.get("pieces")),
+            count(point.get("states")),
             count(point.get("vignettes")),
             *(shown(measure, number_at(point, measure.key)) for measure in measures),
         )
         for name, points in models.items()
         for point in points
     )
-    columns = ("Model", "Pieces", "Vignettes", *(measure.label for measure in measures))
+    columns = ("Model", "Pieces", "States", "Vignettes", *(measure.label for measure in measures))
     return Drawing(
         "by_evidence",
-        "Quality of decisions forced after a number of pieces of evidence; bands are 95% intervals. A calibrated model "
-        "should improve steadily with more evidence, so that its confidence shows when it knows enough. Points with "
-        f"fewer than {FEWEST} vignettes (last panel) are left out.",
+        "Quality of decisions on states with a number of pieces of evidence, drawn from the expanded data set (D_pow) "
+        "of the test vignettes; bands are 95% intervals. A calibrated model should improve steadily with more "
+        "evidence, so that its confidence shows when it knows enough. Last panel: the number of states. Points with "
+        f"fewer than {FEWEST} vignettes are left out.",
         "; ".join(_rise(name, points) for name, points in models.items()) + ".",
         tuple(panels),
         tuple(Key(*_MODELS[name]) for name in models),

@@ -18,7 +18,7 @@ from trainer.reports.quality_figures import confusion_figure, evidence_figure, r
 
 REPORT = "report.html"
 FIGURES = "figures"
-FORMAT = 3
+FORMAT = 4
 """Of results.json."""
 
 _FIGURES: dict[str, Callable[[Mapping[str, Any]], Drawing | None]] = {
@@ -83,6 +83,7 @@ def _page(results: Mapping[str, Any], drawings: Mapping[str, Drawing | None]) ->
         targets=numbers.TARGETS,
         agents=tables.results_rows(results),
         seeds=_most_seeds(results),
+        alike=tables.alike_table(results),
         claims=tables.claims_table(results),
         ablations=tables.ablations_table(results),
         unseen=tables.unseen_table(results),

@@ -23,22 +23,23 @@ from trainer.reports.numbers import (
 
 FEW_VIGNETTES = 300
 _AGENT = ("agents", "dyqn_or", "metrics")
-_AS_CLINICIANS = ("agents", "dyqn_or_as_clinicians", "metrics")
+_AS_CLINICIANS = ("agents", "dyqn_or", "as_clinicians")
 _HUMAN = ("agents", "human", "metrics")
 
 
 def verdict(results: Mapping[str, Any]) -> str:
     """Returns the outcome of the claims in one sentence."""
-    holding = Counter(value_at(claim, "holds") for claim in results.get("claims") or [])
-    total = sum(holding.values())
+    outcomes = Counter(value_at(claim, "outcome") for claim in results.get("claims") or [])
+    total = sum(outcomes.values())
     if not total:
         return "This study checked none of the paper's claims."
     parts = [
-        f"{holding[holds]} {what}"
-        for holds, what in ((True, "held here"), (False, "did not hold here"), (None, "could not be checked"))
-        if holding[holds]
-    ]
-    return f"Of {several(total, 'claim')} about the agent, {listed(parts)}."
+        f"{outcomes[outcome]} {words}"
+        for outcome, words in (("holds", "held here"), ("fails", "failed here"), ("not shown", "not shown"),
+                               ("not measured", "not measured"))
+        if outcomes[outcome]
+    ]  # fmt: skip
+    return f"Of {several(total, 'claim')} about the agents, {listed(parts)}."
 
 
 def answer(results: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -97,9 +98,8 @@ def limits(results: Mapping[str, Any]) -> list[str]:
         "differences can come from the data as well as from the method.",
         "The reference is the decisions of a few clinicians. A decision that they all share can be wrong, and one that "
         "none of them made can be right.",
-        "A clinician is judged by the other clinicians, an agent by all of them, which is easier. Compare the two only "
-        "where an agent is judged as clinicians are: in the rows “3 or more decisions”, in the table of agents and "
-        "clinicians side by side, and in the claims.",
+        "A clinician is judged by the other clinicians. In the table of all agents an agent is judged by all of them, "
+        "as in the paper, which is easier: compare the two in the other tables and in the claims.",
         "The agent decides when to stop asking, not what to ask: evidence comes in random order, and answers are "
         "always correct.",
         "Intervals are 95% bootstrap intervals of the mean over the test vignettes. They do not cover the choice of "

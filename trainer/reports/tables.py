@@ -25,9 +25,9 @@ from trainer.reports.numbers import (
     with_interval,
 )
 
+_QUALITY = (APPROPRIATENESS, SAFETY)
 _WITH_ALL_EVIDENCE = ("human", "fully_observed")
 _ANSWERS = {"present": "yes", "absent": "no", None: "not known (no evidence left)"}
-_HOLDS = {True: "yes", False: "no", None: "not measured"}
 
 
 class Cell(NamedTuple):
@@ -107,16 +107,41 @@ def _cell(name: str, agent: Any, measure: Measure) -> Cell:
 
 
 def claims_table(results: Mapping[str, Any]) -> Table | None:
-    """Returns each claim, whether it holds, and its numbers; None without claims."""
+    """Returns each claim, the paper's numbers, the outcome, and this study's numbers; None without claims."""
     rows = tuple(
-        (
-            str(value_at(claim, "claim")),
-            _HOLDS.get(value_at(claim, "holds"), NONE),
-            str(value_at(claim, "numbers") or NONE),
-        )
+        tuple(str(value_at(claim, key) or NONE) for key in ("claim", "paper", "outcome", "numbers"))
         for claim in results.get("claims") or []
     )
-    return Table("Claims about the agent", ("Claim", "Holds here", "Numbers"), rows) if rows else None
+    caption = (
+        "The paper's claims and ours, each judged by the 95% interval of a difference between figures made in the same "
+        f"way: it holds, it fails, or this study does not show which. {_margin(results)}"
+        f"Of {len(rows)} claims, one or two intervals miss by chance"
+    )
+    return Table(caption, ("Claim", "Paper", "Here", "Numbers"), rows) if rows else None
+
+
+def _margin(results: Mapping[str, Any]) -> str:
+    margin = number_at(results, "comparisons", "margin")
+    if margin is None:
+        return ""
+    return (
+        f"“On a par” means within {100 * margin:g} percentage points on both sides; an agent is not “better” by any "
+        "advantage that is surely below them. "
+    )
+
+
+def alike_table(results: Mapping[str, Any]) -> Table | None:
+    """Returns appropriateness and safety of agents and clinicians that are judged alike; None if none were."""
+    rows = tuple(
+        (str(value_at(agent, "label") or name), *(with_interval(measure, judged[measure.key]) for measure in _QUALITY))
+        for name, agent in agents_of(results).items()
+        if (judged := value_at(agent, "as_clinicians"))
+    )
+    caption = (
+        "On the vignettes with three or more decisions, each judged by all clinicians but one, so that agents and "
+        "clinicians compare: mean (95% interval)"
+    )
+    return Table(caption, ("Who", *(measure.label for measure in _QUALITY)), rows) if rows else None
 
 
 def ablations_table(results: Mapping[str, Any]) -> Table | None:

@@ -1,8 +1,4 @@
-"""The agents without reinforcement learning, measured like all others (paper, section "Baselines").
-
-Each function returns the metrics of `trainer.evaluation.metrics.agent_metrics` on V vignettes, float `[V]` each. Agents
-that see all evidence have no `questions`, `forced` or `evidence_seen`.
-"""
+"""The agents without reinforcement learning (paper, section "Baselines"): what they decide on V vignettes."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,7 +12,6 @@ from tf_agents.trajectories import time_step as ts
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.dyqn.environment import action_spec, time_step_spec
 from trainer.dyqn.rollout import Outcomes, Rollout
-from trainer.evaluation import metrics
 from trainer.study.state_values import TriageValues
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.state import Vignettes, sparse_states
@@ -62,30 +57,18 @@ def random_outcomes(
     return Rollout(vignettes, evidence_count, max_questions, RandomPolicy(evidence_count, generator)).run(orders)
 
 
-def random_metrics(
-    vignettes: Vignettes, evidence_count: int, orders: Iterable[int], seed: int, max_questions: int
-) -> dict[str, np.ndarray]:
-    """Returns the figures of the random agent; see `random_outcomes`."""
-    outcomes = random_outcomes(vignettes, evidence_count, orders, seed, max_questions)
-    return metrics.agent_metrics(outcomes, vignettes.decision_counts)
-
-
-def always_metrics(decision: Action, vignettes: Vignettes) -> dict[str, np.ndarray]:
-    """Returns the figures of an agent that always gives the same decision, such as the paper's "always green"."""
+def always_outcomes(decision: Action, vignettes: Vignettes) -> Outcomes:
+    """Returns the outcomes of an agent that always gives the same decision, such as the paper's "always green"."""
     nothing: np.ndarray = np.zeros([1, len(vignettes.decision_counts)], np.int32)
-    outcomes = Outcomes(nothing + int(decision), nothing, nothing + 1, nothing.astype(bool))
-    return metrics.agent_metrics(outcomes, vignettes.decision_counts)
+    return Outcomes(nothing + int(decision), nothing, nothing + 1, nothing.astype(bool))
 
 
-def fully_observed_metrics(
-    triage_values: TriageValues, vignettes: VignetteArrays, evidence_count: int
-) -> dict[str, np.ndarray]:
-    """Returns the figures of a classifier that sees all evidence of each vignette; ties go to the more urgent decision.
+def fully_observed_decisions(triage_values: TriageValues, vignettes: VignetteArrays, evidence_count: int) -> np.ndarray:
+    """Returns the decisions of a classifier that sees all evidence, int `[1, V]`; ties go to the more urgent one.
 
     Args:
         triage_values: of an ensemble trained on whole vignettes, see `trainer.study.ensemble`.
         vignettes: V of them.
         evidence_count: E, the width of the state.
     """
-    decisions = triage_values(sparse_states(vignettes, evidence_count)).argmax(axis=1)
-    return metrics.triage_quality(decisions[np.newaxis], vignettes.decision_counts)
+    return triage_values(sparse_states(vignettes, evidence_count)).argmax(axis=1)[np.newaxis]

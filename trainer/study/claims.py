@@ -1,241 +1,395 @@
-"""The paper's claims, and whether a study's figures support them: pure functions of results.json.
+"""What the paper claims of its agents, and whether a study supports it; and what we claim of ours.
 
-A claim holds, does not hold, or is open (None) if the study did not measure it.
+Agents, clinicians and models are judged alike: on the test vignettes on which clinicians are judged, each by all
+clinicians but one, and by differences vignette by vignette. A claim holds where the 95% interval shows it, fails where
+the interval shows the contrary, and is not shown where it leaves both open.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from schemas.triage import MAX_QUESTIONS
+from trainer.study.by_evidence import SMALL
+from trainer.study.comparison import QUALITY, paired, ratio, unpaired
+from trainer.study.measured import Measured, Values
+from trainer.study.study import DEFAULT_PRESET
 
-WORSE_BY = 0.03
-"""DyQN-AND is worse than DyQN-OR if its appropriateness is below by more than this."""
+HOLDS, FAILS, NOT_SHOWN, NOT_MEASURED = "holds", "fails", "not shown", "not measured"
+
 MUCH_EARLIER = 0.5
-"""DyQN-AND stops much earlier if it asks at most this share of DyQN-OR's questions (in the paper, a tenth: 1.4 and
+"""DyQN-AND stops much earlier if it asks at most this share of DyQN-OR's questions (in the paper a tenth: 1.4 of
 13.3)."""
 NEVER_STOPS = 22.5
 """Mean number of questions from which an agent counts as never stopping before the limit of 23."""
-NEAR = 3.0
-"""Distance from the paper's 10.35 questions that counts as near."""
+TEN, NEAR = 10.35, 3.0
+"""The paper's number of questions of the partially observed AND agent, and the distance that counts as near."""
 LESS = 0.95
 """Share of the evidence up to which an agent needs less; any agent that ever stops early sees slightly less."""
-LESS_EVIDENCE = 0.8
-"""Share of the evidence that the goal allows."""
-SMALL = 3
-"""Maximum number of pieces in a small evidence set."""
-WORSE = 0.1
-"""A difference up to this is small."""
+SLIGHTLY = 0.1
+"""A difference up to this is slight; the paper calls .04 so."""
 
-Verdict = tuple[bool | None, str]
-_QUALITY = ("appropriateness", "safety")
-_COMPARED = {"dyqn_or": "DyQN-OR", "default_preset": "The preset default"}
-_OTHERS = {"human": "the clinicians", "fully_observed": "the fully-observed model"}
-_NOT_MEASURED: Verdict = (None, "Not measured in this study.")
+_OR, _AND, _PO_OR, _PO_AND = "dyqn_or", "dyqn_and", "partially_observed_or", "partially_observed_and"
+_LEARNING = (_OR, _AND, _PO_OR, _PO_AND)
+_HUMAN, _FULL = "human", "fully_observed"
+_LABELS = {
+    _AND: "DyQN-AND", _PO_OR: "partially observed OR", _PO_AND: "partially observed AND", "random": "random",
+    "always_green": "always Green", _HUMAN: "clinicians", _FULL: "fully observed", _OR: "DyQN-OR",
+}  # fmt: skip
+_MEASURES = {"appropriateness": "more often appropriate", "safety": "safer"}
 
-
-def claims(results: Mapping[str, Any], max_questions: int = MAX_QUESTIONS) -> list[dict[str, Any]]:
-    """Returns each claim with `holds` and a sentence with its `numbers`.
-
-    Args:
-        results: results.json with `agents`, `comparisons`, `by_evidence` and `k_fold`.
-        max_questions: the question limit.
-    """
-    agents, comparisons = results["agents"], results["comparisons"]
-    verdicts: dict[str, Verdict] = {
-        **{
-            f"{label} is on a par with {other_label}": _on_a_par(comparisons, name, other)
-            for name, label in _COMPARED.items()
-            for other, other_label in _OTHERS.items()
-        },
-        "DyQN-OR needs less evidence than the vignettes hold": _less_evidence(agents),
-        "DyQN-AND stops much earlier than DyQN-OR and is worse": _and_query(agents),
-        "Partially observed OR never stops before the limit on the test split": _never_stops(agents),
-        "Partially observed AND stops after about 10 questions": _near_ten(agents),
-        "DyQN-OR asks more on test vignettes than on training vignettes": _asks_more(agents, max_questions),
-        "Calibration helps on small evidence sets": _calibration(results["by_evidence"]),
-        "K-fold cross-validation is a little worse than the common split": _k_fold(agents, results["k_fold"]),
-        **{
-            f"Goal: {label} is at or above clinicians and fully-observed model, with at most 80% of the evidence":
-            _goal(agents, name, label)
-            for name, label in _COMPARED.items()
-        },
-    }  # fmt: skip
-    return [{"claim": claim, "holds": holds, "numbers": numbers} for claim, (holds, numbers) in verdicts.items()]
+Estimate = Mapping[str, Any]
+"""A difference or another figure: `mean`, and `low` and `high` of its 95% interval, None for a single vignette."""
 
 
-def _measured(agents: Mapping[str, Any], *needed: tuple[str, str]) -> bool:
-    """Returns whether each (agent, metric) has a figure."""
-    return all(name in agents and agents[name]["metrics"].get(metric) for name, metric in needed)
+class Found(NamedTuple):
+    """What a study says about a claim."""
+
+    outcome: str
+    numbers: str
 
 
-def _mean(agents: Mapping[str, Any], name: str, metric: str) -> float:
-    return agents[name]["metrics"][metric]["mean"]
+def above(estimate: Estimate, bar: float) -> str:
+    """Returns whether a figure is above `bar`."""
+    if estimate["low"] is None:
+        return NOT_SHOWN
+    return HOLDS if estimate["low"] > bar else FAILS if estimate["high"] <= bar else NOT_SHOWN
 
 
-def _on_a_par(comparisons: Mapping[str, Any], name: str, other: str) -> Verdict:
-    differences = comparisons.get(name, {}).get(other)
-    if not differences:
-        return _NOT_MEASURED
-    margin = comparisons["margin"]
-    verdicts = {metric: equivalent(differences[metric], margin) for metric in _QUALITY}
-    vignettes = differences["safety"]["vignettes"]
-    parts = (
-        f"{metric} {_signed(differences[metric])} ({_placed(differences[metric], verdicts[metric], margin)})"
-        for metric in _QUALITY
-    )
-    return all(verdicts.values()), (
-        f"Difference on the same {vignettes:,} vignettes, with its 95% interval and a margin of {_share(margin)}: "
-        f"{'; '.join(parts)}."
-    )
-
-
-def equivalent(difference: Mapping[str, Any], margin: float) -> bool:
-    """Returns whether two shares are equivalent: whether the 95% interval of their difference lies within the margin.
-
-    That is two one-sided tests, each at 2.5% (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15(6),
-    1987). Few vignettes make a wide interval, which shows no equivalence.
-    """
-    low, high = difference["low"], difference["high"]
-    return low is not None and -margin <= low and high <= margin
-
-
-def _placed(difference: Mapping[str, Any], within: bool, margin: float) -> str:
-    """Returns where the interval of a difference lies."""
-    if within:
-        return "within the margin"
-    low, high = difference["low"], difference["high"]
-    if low is None:
-        return "without an interval"
-    if high < 0:
-        return "below"
-    return "above" if low > 0 else f"not known to within {_share(margin)}"
-
-
-def _evidence_part(agents: Mapping[str, Any], name: str) -> tuple[float, float]:
-    """Returns the mean pieces that an agent saw, and those that the same vignettes hold."""
-    return _mean(agents, name, "evidence_seen"), _mean(agents, "fully_observed", "evidence_seen")
-
-
-def _less_evidence(agents: Mapping[str, Any]) -> Verdict:
-    if not _measured(agents, ("dyqn_or", "evidence_seen"), ("fully_observed", "evidence_seen")):
-        return _NOT_MEASURED
-    seen, held = _evidence_part(agents, "dyqn_or")
-    asked = _mean(agents, "dyqn_or", "questions")
-    return seen <= LESS * held, (
-        f"It decides on {seen:.1f} of {held:.1f} pieces of evidence ({seen / held:.0%}), after {asked:.1f} questions, "
-        "including those asked after the evidence had run out."
-    )
-
-
-def _and_query(agents: Mapping[str, Any]) -> Verdict:
-    needed = [(name, metric) for name in ("dyqn_or", "dyqn_and") for metric in ("appropriateness", "questions")]
-    if not _measured(agents, *needed):
-        return _NOT_MEASURED
-    (asked_or, asked_and), (right_or, right_and) = (
-        [_mean(agents, name, metric) for name in ("dyqn_or", "dyqn_and")] for metric in ("questions", "appropriateness")
-    )
-    holds = asked_and <= MUCH_EARLIER * asked_or and right_and < right_or - WORSE_BY
-    return holds, (
-        f"DyQN-AND asks {asked_and:.1f} questions, DyQN-OR {asked_or:.1f}; appropriateness {_share(right_and)} against "
-        f"{_share(right_or)}."
-    )
-
-
-def _never_stops(agents: Mapping[str, Any]) -> Verdict:
-    if not _measured(agents, ("partially_observed_or", "questions")):
-        return _NOT_MEASURED
-    asked = _mean(agents, "partially_observed_or", "questions")
-    return asked >= NEVER_STOPS, f"It asks {asked:.1f} questions on the test split; the limit and the paper say 23."
-
-
-def _near_ten(agents: Mapping[str, Any]) -> Verdict:
-    if not _measured(agents, ("partially_observed_and", "questions")):
-        return _NOT_MEASURED
-    asked = _mean(agents, "partially_observed_and", "questions")
-    return abs(asked - 10.35) <= NEAR, f"It asks {asked:.1f} questions on the test split; the paper says 10.35."
-
-
-def _asks_more(agents: Mapping[str, Any], max_questions: int) -> Verdict:
-    """Judges DyQN-OR by the same rule on both splits; in the paper a training episode ends with its evidence.
-
-    Forced episodes are told apart: an agent that is forced more often asks more without having chosen to.
-    """
-    needed = ("questions", "forced", "evidence_seen")
-    if not _measured(agents, *(("dyqn_or", metric) for metric in needed)) or not agents["dyqn_or"]["train"]:
-        return _NOT_MEASURED
-    train = {metric: agents["dyqn_or"]["train"][metric] for metric in needed}
-    test = {metric: _mean(agents, "dyqn_or", metric) for metric in needed}
-    ended = [_ended_by_itself(split, max_questions) for split in (test, train)]
-    by_itself = "on one of them none that it ended by itself" if None in ended else (
-        f"{ended[0]:.1f} and {ended[1]:.1f} in those that it ended by itself"
-    )  # fmt: skip
-    more = test["questions"] > train["questions"] and None not in ended and ended[0] > ended[1]  # type: ignore[operator]
-    return more, (
-        f"Questions on test and on training vignettes: {test['questions']:.1f} and {train['questions']:.1f} in all "
-        f"episodes, {by_itself}; forced at the limit in {test['forced']:.0%} and {train['forced']:.0%}. Counted as "
-        f"in the paper, whose training episodes end with the evidence: {test['questions']:.1f} and "
-        f"{train['evidence_seen'] - 1:.1f}; the paper's four agents 15.6 and 4.9."
-    )
-
-
-def _ended_by_itself(split: Mapping[str, float], max_questions: int) -> float | None:
-    """Returns the mean number of questions in episodes that were not forced, each of which asks the most questions."""
-    if split["forced"] >= 1:
-        return None
-    return (split["questions"] - max_questions * split["forced"]) / (1 - split["forced"])
-
-
-def _calibration(by_evidence: Mapping[str, Sequence[Mapping[str, Any]]]) -> Verdict:
-    points = [[p for p in by_evidence[name] if p["pieces"] <= SMALL] for name in ("calibrated", "uncalibrated")]
-    if not all(points):
-        return _NOT_MEASURED
-
-    def mean(part: Sequence[Mapping[str, Any]], value: Callable[[Mapping[str, Any]], float]) -> float:
-        return float(np.average([value(p) for p in part], weights=[p["vignettes"] for p in part]))
-
-    right = [mean(part, lambda p: p["appropriateness"]) for part in points]
-    safe = [mean(part, lambda p: p["safety"]) for part in points]
-    return right[0] > right[1], (
-        f"With 1 to {SMALL} pieces of evidence: appropriateness {_share(right[0])} calibrated and {_share(right[1])} "
-        f"not, safety {_share(safe[0])} and {_share(safe[1])}."
-    )
-
-
-def _k_fold(agents: Mapping[str, Any], k_fold: Mapping[str, Any] | None) -> Verdict:
-    if k_fold is None or not _measured(agents, ("dyqn_or", "appropriateness")):
-        return _NOT_MEASURED
-    runs = [run["appropriateness"] for run in k_fold["runs"]]
-    common, mean = _mean(agents, "dyqn_or", "appropriateness"), float(np.mean(runs))
-    return 0 < common - mean <= WORSE, (
-        f"Appropriateness {_share(mean)} over {len(runs)} folds ({_share(min(runs))} to {_share(max(runs))}) against "
-        f"{_share(common)} on the common split."
-    )
-
-
-def _goal(agents: Mapping[str, Any], ours: str, label: str) -> Verdict:
-    others = ("human", "fully_observed")
-    needed = [(name, metric) for name in (ours, *others) for metric in _QUALITY]
-    needed += [(ours, "evidence_seen"), ("fully_observed", "evidence_seen")]
-    if not _measured(agents, *needed):
-        return _NOT_MEASURED
-    best = {metric: max(_mean(agents, name, metric) for name in others) for metric in _QUALITY}
-    reached = {metric: _mean(agents, ours, metric) for metric in _QUALITY}
-    seen, held = _evidence_part(agents, ours)
-    holds = all(reached[metric] >= best[metric] for metric in _QUALITY) and seen <= LESS_EVIDENCE * held
-    compared = ", ".join(f"{metric} {_share(reached[metric])} against {_share(best[metric])}" for metric in _QUALITY)
-    return holds, f"{label} and the better of the two: {compared}; with {seen / held:.0%} of the evidence."
-
-
-def _share(value: float) -> str:
-    return f"{value:.3f}".removeprefix("0") if 0 <= value < 1 else f"{value:.3f}"
-
-
-def _signed(difference: Mapping[str, Any]) -> str:
-    def text(value: float) -> str:
-        return f"{value:+.3f}".replace("0.", ".", 1)
-
+def better(difference: Estimate, margin: float) -> str:
+    """Returns whether a difference is above 0. It fails where any advantage is smaller than `margin`, 0 or more."""
     if difference["low"] is None:
-        return text(difference["mean"])
-    return f"{text(difference['mean'])} [{text(difference['low'])}, {text(difference['high'])}]"
+        return NOT_SHOWN
+    return HOLDS if difference["low"] > 0 else FAILS if difference["high"] <= margin else NOT_SHOWN
+
+
+def within(estimate: Estimate, low: float, high: float) -> str:
+    """Returns whether a figure lies between `low` and `high`.
+
+    For a difference of two agents and a margin on both sides, these are two one-sided tests, each at 2.5% (Schuirmann,
+    Journal of Pharmacokinetics and Biopharmaceutics 15(6), 1987).
+    """
+    if estimate["low"] is None:
+        return NOT_SHOWN
+    if low <= estimate["low"] and estimate["high"] <= high:
+        return HOLDS
+    return FAILS if estimate["high"] < low or estimate["low"] > high else NOT_SHOWN
+
+
+def every(outcomes: Sequence[str]) -> str:
+    """Returns the outcome of a claim that consists of several."""
+    return FAILS if FAILS in outcomes else HOLDS if set(outcomes) == {HOLDS} else NOT_SHOWN
+
+
+def claims(measured: Measured, max_questions: int = MAX_QUESTIONS) -> list[dict[str, Any]]:
+    """Returns each claim with the `paper`'s numbers, its `outcome`, and a sentence with this study's `numbers`."""
+    judge = _Judge(measured, max_questions)
+    rows: list[tuple[str, str, Found | None]] = [
+        ("The fully observed model is on a par with the clinicians", ".86 and .94 against .84 and .93",
+         judge.on_a_par(_FULL, _HUMAN)),
+        ("The fully observed model is appropriate in .95 of its training vignettes", ".95", judge.learns_training()),
+        ("DyQN-OR is on a par with the clinicians", ".85 and .93 against .84 and .93", judge.on_a_par(_OR, _HUMAN)),
+        ("DyQN-OR is on a par with the fully observed model", ".85 and .93 against .86 and .94",
+         judge.on_a_par(_OR, _FULL)),
+        *((f"DyQN-OR is {_MEASURES[metric]} than the partially observed agents", paper,
+           judge.better(_OR, (_PO_OR, _PO_AND), (metric,)))
+          for metric, paper in (("appropriateness", ".85 against .79 and .79"), ("safety", ".93 against .88 and .86"))),
+        ("DyQN-OR is better than them on training vignettes too", "a figure",
+         judge.better(_OR, (_PO_OR, _PO_AND), QUALITY, split="train")),
+        *((f"DyQN-OR is {_MEASURES[metric]} than DyQN-AND", paper, judge.better(_OR, (_AND,), (metric,)))
+          for metric, paper in (("appropriateness", ".85 against .76"), ("safety", ".93 against .86"))),
+        ("DyQN-OR is better than random and than always Green", ".39 and .74, .71 and .75",
+         judge.better(_OR, ("random", "always_green"), QUALITY)),
+        ("DyQN-OR needs less evidence than the vignettes hold", "13.3 questions", judge.less_evidence(_OR)),
+        ("DyQN-OR asks fewer questions than the partially observed agents", "13.3 against 23 and 10.4",
+         judge.fewer_questions(_OR, (_PO_OR, _PO_AND))),
+        ("DyQN-AND stops much earlier than DyQN-OR", "1.4 against 13.3", judge.much_earlier()),
+        ("The AND query costs DyQN more than it costs the partially observed agents", "-.09 against .00",
+         judge.cost_of_and()),
+        ("The partially observed agents are equally often appropriate", ".79 and .79", judge.equally_appropriate()),
+        ("The partially observed OR agent is slightly safer than AND", ".88 against .86",
+         judge.better(_PO_OR, (_PO_AND,), ("safety",), margin=0)),
+        ("Partially observed OR never stops before the limit on test vignettes", "23.0", judge.never_stops()),
+        ("Partially observed AND stops after about 10 questions", f"{TEN}", judge.near_ten()),
+        ("Partially observed OR asks more than AND on training vignettes", "6.5 against 3.7",
+         judge.better(_PO_OR, (_PO_AND,), ("questions",), split="train", margin=0)),
+        ("The partially observed agents do not improve in training", "a figure", judge.no_progress()),
+        ("DyQN-OR asks more on test vignettes than on training vignettes", "a figure", judge.asks_more((_OR,))),
+        ("The four learning agents ask more on test vignettes", "15.6 against 4.9", judge.asks_more(_LEARNING)),
+        ("DyQN-OR asks more in conditions held out of training", "no figure", judge.asks_more_unseen()),
+        ("Calibration helps on small evidence sets", "a figure", judge.calibration_helps()),
+        ("The calibrated model improves with more evidence", "a figure", judge.rises()),
+        ("Cross-validation is slightly worse than the common split", ".81 against .85", judge.folds_less_common()),
+        ("In cross-validation, DyQN-OR is less often appropriate than the clinicians", ".81 against .84",
+         judge.folds_below_clinicians()),
+        *((f"Ours: the preset default is at least as good as the {_LABELS[other]}", "",
+           judge.not_worse(DEFAULT_PRESET, other)) for other in (_HUMAN, _FULL)),
+        ("Ours: the preset default is better than DyQN-OR", "", judge.better(DEFAULT_PRESET, (_OR,), QUALITY)),
+        ("Ours: the preset default needs less evidence than the vignettes hold", "",
+         judge.less_evidence(DEFAULT_PRESET)),
+    ]  # fmt: skip
+    return [
+        {
+            "claim": claim,
+            "paper": paper,
+            "outcome": found.outcome if found else NOT_MEASURED,
+            "numbers": found.numbers if found else "Not measured in this study.",
+        }
+        for claim, paper, found in rows
+    ]
+
+
+class _Judge:
+    """Judges claims; None where a claim was not measured."""
+
+    def __init__(self, measured: Measured, max_questions: int):
+        self._measured, self._seed, self._margin = measured, measured.seed, measured.settings.margin
+        self._max_questions = max_questions
+
+    def on_a_par(self, name: str, other: str) -> Found | None:
+        return self._compared(name, (other,), QUALITY, lambda each: within(each, -self._margin, self._margin))
+
+    def not_worse(self, name: str, other: str) -> Found | None:
+        return self._compared(name, (other,), QUALITY, lambda each: above(each, -self._margin))
+
+    def better(
+        self, name: str, others: Sequence[str], metrics: Sequence[str], split: str | None = None,
+        margin: float | None = None,
+    ) -> Found | None:  # fmt: skip
+        least = self._margin if margin is None else margin
+        return self._compared(name, others, metrics, lambda each: better(each, least), split)
+
+    def equally_appropriate(self) -> Found | None:
+        bound = self._margin
+        return self._compared(_PO_OR, (_PO_AND,), ("appropriateness",), lambda each: within(each, -bound, bound))
+
+    def fewer_questions(self, name: str, others: Sequence[str]) -> Found | None:
+        parts = [
+            self._compared(name, others, ("questions",), lambda each: better(_negative(each), 0), split)
+            for split in ("test", "train")
+        ]
+        if not all(parts):
+            return None
+        found = [part for part in parts if part]
+        return Found(every([part.outcome for part in found]), " ".join(part.numbers for part in found))
+
+    def _compared(
+        self, name: str, others: Sequence[str], metrics: Sequence[str], judged: Callable[[Estimate], str],
+        split: str | None = None,
+    ) -> Found | None:  # fmt: skip
+        """Returns what `judged` says of every difference of an agent to others.
+
+        Args:
+            name: of the agent.
+            others: their names.
+            metrics: to compare.
+            judged: from a difference to an outcome.
+            split: whose vignettes are judged by all clinicians; by default as clinicians are.
+        """
+        sides = {each: values for each in (name, *others) if (values := self._values(each, split))}
+        if len(sides) <= len(others) or any(not set(metrics) <= set(values) for values in sides.values()):
+            return None
+        ours = sides.pop(name)
+        differences = {
+            (other, metric): paired(ours[metric], theirs[metric], self._seed)
+            for other, theirs in sides.items()
+            for metric in metrics
+        }
+        outcome = every([judged(each) for each in differences.values()])
+        vignettes = len(ours[metrics[0]])
+        where = {None: "by all clinicians but one", "test": "of the test split", "train": "of the training split"}
+        parts = [
+            f"{metric}{f' less {_LABELS[other]}' if len(others) > 1 else ''} {_signed(each)}"
+            for (other, metric), each in differences.items()
+        ]
+        return Found(outcome, f"On {vignettes:,} vignettes, {where[split]}: {', '.join(parts)}.")
+
+    def _values(self, name: str, split: str | None) -> Values | None:
+        return self._measured.by_all(name, split) if split else self._measured.as_clinicians(name)
+
+    def learns_training(self) -> Found | None:
+        values = self._measured.by_all(_FULL, "train")
+        if values is None:
+            return None
+        share = paired(values["appropriateness"], np.zeros(len(values["appropriateness"])), self._seed)
+        return Found(within(share, 0.95 - self._margin, 0.95 + self._margin), f"Appropriate: {_share(share)}.")
+
+    def less_evidence(self, name: str) -> Found | None:
+        ours, held = (self._measured.by_all(each, "test") for each in (name, _FULL))
+        if ours is None or held is None:
+            return None
+        seen = ratio(ours["evidence_seen"], held["evidence_seen"], self._seed)
+        if seen is None:
+            return None
+        return Found(_opposite(above(seen, LESS)), (
+            f"It decides on {ours['evidence_seen'].mean():.1f} of {held['evidence_seen'].mean():.1f} pieces of "
+            f"evidence, a share of {_share(seen)}, after {ours['questions'].mean():.1f} questions, including those "
+            "asked after the evidence had run out."
+        ))  # fmt: skip
+
+    def much_earlier(self) -> Found | None:
+        ours, theirs = (self._measured.by_all(each, "test") for each in (_AND, _OR))
+        if ours is None or theirs is None:
+            return None
+        asked = [each["questions"].mean() for each in (ours, theirs)]
+        share = ratio(ours["questions"], theirs["questions"], self._seed)
+        if share is None:
+            return Found(FAILS, "DyQN-OR asks nothing.")
+        return Found(_opposite(above(share, MUCH_EARLIER)), (
+            f"DyQN-AND asks {asked[0]:.1f} questions, DyQN-OR {asked[1]:.1f}: a share of {_share(share)}."
+        ))  # fmt: skip
+
+    def cost_of_and(self) -> Found | None:
+        sides = [self._measured.as_clinicians(each) for each in (_AND, _OR, _PO_AND, _PO_OR)]
+        if any(each is None for each in sides):
+            return None
+        and_query, or_query, known_and, known_or = (each["appropriateness"] for each in sides if each)
+        more = paired(and_query - or_query, known_and - known_or, self._seed)
+        return Found(better(_negative(more), 0), (
+            f"Appropriateness changes by {_plus((and_query - or_query).mean())} in DyQN and by "
+            f"{_plus((known_and - known_or).mean())} in the others: {_signed(more)}."
+        ))  # fmt: skip
+
+    def never_stops(self) -> Found | None:
+        return self._questions(_PO_OR, lambda asked: above(asked, NEVER_STOPS))
+
+    def near_ten(self) -> Found | None:
+        return self._questions(_PO_AND, lambda asked: within(asked, TEN - NEAR, TEN + NEAR))
+
+    def _questions(self, name: str, judged: Callable[[Estimate], str]) -> Found | None:
+        values = self._measured.by_all(name, "test")
+        if values is None:
+            return None
+        asked = paired(values["questions"], np.zeros(len(values["questions"])), self._seed)
+        return Found(judged(asked), f"It asks {_ends(asked, '.1f')} questions on test vignettes.")
+
+    def no_progress(self) -> Found | None:
+        parts, outcomes = [], []
+        for name in (_PO_OR, _PO_AND):
+            first, last = self._measured.first(name), self._measured.by_all(name, "test")
+            if first is None or last is None:
+                return None
+            for metric in QUALITY:
+                gained = paired(last[metric], first[metric], self._seed)
+                outcomes.append(within(gained, -self._margin, self._margin))
+                parts.append(f"{_LABELS[name]}, {metric} {_signed(gained)}")
+        return Found(every(outcomes), f"The last evaluations less the first: {', '.join(parts)}.")
+
+    def asks_more(self, names: Sequence[str]) -> Found | None:
+        """Judges by the same rule on both splits; in the paper a training episode ends with its evidence.
+
+        Forced episodes are told apart: an agent that is forced more often asks more without having chosen to.
+        """
+        sides = {split: [self._measured.by_all(name, split) for name in names] for split in ("test", "train")}
+        if any(each is None for side in sides.values() for each in side):
+            return None
+        asked, by_itself, shown = [], [], {}
+        for split, side in sides.items():
+            values = {key: np.mean([each[key] for each in side if each], axis=0)
+                      for key in ("questions", "forced", "evidence_seen")}  # fmt: skip
+            ended = 1 - values["forced"]
+            asked.append((values["questions"], np.ones(len(ended))))
+            by_itself.append((values["questions"] - self._max_questions * values["forced"], ended))
+            shown[split] = {key: each.mean() for key, each in values.items()}
+        test, train = shown["test"], shown["train"]
+        differences = [unpaired(test_sums, train_sums, self._seed) for test_sums, train_sums in (asked, by_itself)]
+        outcome = every([FAILS if each is None else better(each, 0) for each in differences])
+        alone = "none on one of them" if differences[1] is None else f"{_ends(differences[1], '+.1f')} more on test"
+        return Found(outcome, (
+            f"Questions on test and on training vignettes: {test['questions']:.1f} and {train['questions']:.1f} in all "
+            f"episodes ({_ends(differences[0], '+.1f')}); in those that it ended by itself, {alone}; forced at the "
+            f"limit in {test['forced']:.0%} and {train['forced']:.0%}. Counted as in the paper, whose training "
+            f"episodes end with the evidence: {test['questions']:.1f} and {train['evidence_seen'] - 1:.1f}."
+        ))  # fmt: skip
+
+    def asks_more_unseen(self) -> Found | None:
+        unseen = self._measured.outcomes.get("detail", {}).get("unseen")
+        if not unseen:
+            return None
+        more = unseen["difference"]["questions"]
+        return Found(better(more, 0), f"Questions, less those in known conditions: {_ends(more, '+.1f')}.")
+
+    def calibration_helps(self) -> Found | None:
+        changed = self._measured.outcomes.get("calibration", {}).get("small_sets")
+        if not changed:
+            return None
+        shown = ", ".join(f"{metric} {_signed(each)}" for metric, each in changed.items())
+        return Found(better(changed["appropriateness"], 0), (
+            f"Calibrated less uncalibrated, on rows of D_pow's test part with 1 to {SMALL} pieces of evidence: {shown}."
+        ))  # fmt: skip
+
+    def rises(self) -> Found | None:
+        rise = self._measured.outcomes.get("calibration", {}).get("rise")
+        return rise and Found(better(rise, 0), f"Appropriateness by piece of evidence: {_signed(rise)}.")
+
+    def folds_less_common(self) -> Found | None:
+        folds, common = self._measured.folds(), self._measured.by_all(_OR, "test")
+        if folds is None or common is None:
+            return None
+        tested = folds.values["appropriateness"]
+        lowest, highest = _extremes(self._measured)
+        less = unpaired((tested, np.ones(len(tested))),
+                        (common["appropriateness"], np.ones(len(common["appropriateness"]))), self._seed)  # fmt: skip
+        if less is None:
+            return None
+        both = every([better(_negative(less), 0), above(less, -SLIGHTLY)])
+        return Found(both, (
+            f"Appropriateness {tested.mean():.3f} over {folds.repetitions} repetitions of the folds (single folds "
+            f"{lowest:.3f} to {highest:.3f}), less {common['appropriateness'].mean():.3f} on the common split: "
+            f"{_signed(less)}."
+        ))  # fmt: skip
+
+    def folds_below_clinicians(self) -> Found | None:
+        folds = self._measured.folds()
+        if folds is None or not folds.clinicians:
+            return None
+        ours, theirs = folds.as_clinicians["appropriateness"], folds.clinicians["appropriateness"]
+        judged = ~np.isnan(theirs)
+        less = paired(ours[judged], theirs[judged], self._seed)
+        return Found(better(_negative(less), 0), (
+            f"On all {judged.sum():,} vignettes with enough decisions, by all clinicians but one: {_signed(less)}."
+        ))  # fmt: skip
+
+
+def _extremes(measured: Measured) -> tuple[float, float]:
+    means = [
+        outcome["converged"]["test"]["appropriateness"]
+        for name, outcome in measured.outcomes.items()
+        if name.startswith("k_fold")
+    ]
+    return min(means), max(means)
+
+
+def _opposite(outcome: str) -> str:
+    return {HOLDS: FAILS, FAILS: HOLDS}.get(outcome, outcome)
+
+
+def _negative(estimate: Estimate) -> Estimate:
+    if estimate["low"] is None:
+        return estimate
+    return {"mean": -estimate["mean"], "low": -estimate["high"], "high": -estimate["low"]}
+
+
+def _share(estimate: Estimate) -> str:
+    return _without_zeros(_ends(estimate, ".3f"))
+
+
+def _signed(estimate: Estimate) -> str:
+    return _without_zeros(_ends(estimate, "+.3f"))
+
+
+def _plus(value: float) -> str:
+    return _without_zeros(f"{value:+.3f}")
+
+
+def _without_zeros(text: str) -> str:
+    return re.sub(r"\b0\.", ".", text)
+
+
+def _ends(estimate: Estimate | None, form: str) -> str:
+    if estimate is None:
+        return "not defined"
+    ends = f" [{estimate['low']:{form}}, {estimate['high']:{form}}]" if estimate["low"] is not None else ""
+    return f"{estimate['mean']:{form}}{ends}"

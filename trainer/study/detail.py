@@ -8,7 +8,6 @@ import numpy as np
 from schemas.triage import DECISION_LABELS
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import agreement, calibration, metrics, slices
-from trainer.evaluation.prefixes import Triage, metrics_by_evidence
 from trainer.simulation.simulator import UNSEEN
 from trainer.vignettes.arrays import VignetteArrays
 
@@ -38,30 +37,6 @@ def detail_figures(outcomes: Outcomes, vignettes: VignetteArrays, seed: int) -> 
         "slices": [_slice(each) for each in slices.slice_figures(values, groups, seed)],
         "unseen": _unseen(values, vignettes.tags, seed),
     }
-
-
-def evidence_curve(
-    triage: Triage, vignettes: VignetteArrays, evidence_count: int, orders: list[int], seed: int
-) -> list[dict[str, Any]]:
-    """Returns the means of `trainer.evaluation.prefixes.metrics_by_evidence` as results.json holds them."""
-    return [
-        {
-            "pieces": point.evidence,
-            "vignettes": point.vignettes,
-            "appropriateness": point.appropriateness.mean,
-            "safety": point.safety.mean,
-            "confidence": point.best_value.mean,
-            "intervals": {
-                name: [value.low, value.high]
-                for name, value in (
-                    ("appropriateness", point.appropriateness),
-                    ("safety", point.safety),
-                    ("confidence", point.best_value),
-                )
-            },
-        }
-        for point in metrics_by_evidence(vignettes, evidence_count, triage, orders, seed)
-    ]
 
 
 def _reliability(outcomes: Outcomes, decision_counts: np.ndarray, seed: int) -> dict[str, Any]:

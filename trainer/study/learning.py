@@ -9,9 +9,9 @@ from tf_agents.policies import tf_policy
 
 from trainer.config import TrainConfig
 from trainer.dyqn.rollout import Outcomes, Rollout
-from trainer.evaluation import as_clinicians, metrics
+from trainer.evaluation import metrics
 from trainer.evaluation.measurement import order_seeds
-from trainer.importing.vignette_statistics import MINIMUM_DECISIONS
+from trainer.study.comparison import judged_alike, judged_rows, plain_values
 from trainer.study.folds import concatenate, fold_rows, sample_rows, select
 from trainer.study.state_values import StateValues
 from trainer.study.stopping import AskValues, EvaluationOrders
@@ -76,9 +76,7 @@ class Evaluations:
             values = metrics.agent_metrics(outcomes, counts)
             self._values[name].append(values)
             if name == "test":
-                enough = counts.sum(axis=1) >= MINIMUM_DECISIONS
-                judged = as_clinicians.quality(outcomes.decisions, counts, MINIMUM_DECISIONS)
-                self._as_clinicians.append({**{name: each[enough] for name, each in values.items()}, **judged})
+                self._as_clinicians.append(judged_alike(outcomes.decisions, values, counts))
 
     def report(self, converged: int) -> dict[str, Any]:
         """Returns all evaluations.
@@ -88,25 +86,29 @@ class Evaluations:
 
         Returns:
             `curve` (`steps`, and by split the means of each metric at each step), `converged` (by split the means over
-            the last evaluations), `vignettes` (of each metric, each test vignette's mean over the last evaluations),
-            and `as_clinicians` (the same on the vignettes on which clinicians are judged, by all clinicians but one).
+            the last evaluations), `vignettes` (by split and metric, each vignette's mean over the last evaluations),
+            `as_clinicians` (the same on the test vignettes on which clinicians are judged, by all clinicians but one),
+            `judged` (the places of these) and `first` (each test vignette's value in the first evaluation).
         """
         names = list(self._values["test"][0])
         curve: dict[str, Any] = {"steps": self._steps}
         for split, values in self._values.items():
             curve[split] = {name: [float(each[name].mean()) for each in values] for name in names}
-        last = self._values["test"][-converged:]
+
+        def last(evaluations: list[dict[str, np.ndarray]]) -> dict[str, list[float]]:
+            chosen = evaluations[-converged:]
+            return plain_values({name: np.mean([each[name] for each in chosen], axis=0) for name in names})
+
         return {
             "curve": curve,
             "converged": {
                 split: {name: float(np.mean(curve[split][name][-converged:])) for name in names}
                 for split in self._values
             },
-            "vignettes": {name: np.mean([each[name] for each in last], axis=0).tolist() for name in names},
-            "as_clinicians": {
-                name: np.mean([each[name] for each in self._as_clinicians[-converged:]], axis=0).tolist()
-                for name in names
-            },
+            "vignettes": {split: last(values) for split, values in self._values.items()},
+            "as_clinicians": last(self._as_clinicians),
+            "judged": judged_rows(self._played["test"].decision_counts).tolist(),
+            "first": plain_values(self._values["test"][0]),
         }
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from trainer.evaluation.metrics import estimate
-from trainer.importing.vignette_statistics import MINIMUM_DECISIONS
+from trainer.evaluation import metrics
 from trainer.study.comparison import QUALITY, paired
+from trainer.study.measured import Measured, Outcomes
 from trainer.study.study import (
     ABLATIONS,
     DEFAULT_PRESET,
@@ -19,13 +19,10 @@ from trainer.study.study import (
     seeds_of,
 )
 
-Outcomes = Mapping[str, Mapping[str, Any]]
-"""The result of each finished task by name; without tasks that failed or were not planned."""
-
+_TARGETS = ("appropriateness", "safety", "questions")
 METRICS = ("appropriateness", "safety", "over_triage", "under_triage", "questions", "evidence_seen", "forced")
 COMPARED = ("dyqn_or", DEFAULT_PRESET)
-"""The agents that are compared with clinicians and fully-observed model."""
-_SUFFIX = "_as_clinicians"
+"""The agents whose differences from clinicians and fully observed model are in the report's first sentences."""
 K_FOLD_PAPER = {"appropriateness": 0.81, "safety": 0.90, "questions": 13.14}
 
 
@@ -45,12 +42,9 @@ class AgentRow:
         return {"appropriateness": self.appropriateness, "safety": self.safety, "questions": self.questions}
 
 
-_AS_CLINICIANS = f", {MINIMUM_DECISIONS} or more decisions"
 AGENTS = {
     "dyqn_or": AgentRow("DyQN, OR query", True, 0.85, 0.93, 13.34),
-    "dyqn_or_as_clinicians": AgentRow(f"DyQN, OR query{_AS_CLINICIANS}", False),
     DEFAULT_PRESET: AgentRow("Preset default", True),
-    f"{DEFAULT_PRESET}_as_clinicians": AgentRow(f"Preset default{_AS_CLINICIANS}", False),
     "dyqn_and": AgentRow("DyQN, AND query", True, 0.76, 0.86, 1.40),
     "partially_observed_or": AgentRow("Partially observed, OR query", True, 0.79, 0.88, 23.0),
     "partially_observed_and": AgentRow("Partially observed, AND query", True, 0.79, 0.86, 10.35),
@@ -61,59 +55,64 @@ AGENTS = {
 }
 
 
-def collect(settings: StudySettings, outcomes: Outcomes) -> dict[str, Any]:
+def collect(measured: Measured) -> dict[str, Any]:
     """Returns the sections of results.json that come from tasks; those not measured are None or empty."""
-    detail = outcomes.get("detail", {})
-    by_evidence = {
-        "calibrated": outcomes.get("ensemble_calibrated", {}).get("by_evidence"),
-        "uncalibrated": outcomes.get("ensemble_uncalibrated", {}).get("by_evidence"),
-        "dyqn_or": detail.get("by_evidence"),
-    }
+    outcomes = measured.outcomes
+    detail, calibration = outcomes.get("detail", {}), outcomes.get("calibration", {})
+    by_evidence = {**calibration.get("by_evidence", {}), "dyqn_or": detail.get("by_evidence")}
     return {
-        "agents": _agents(settings, outcomes),
-        "comparisons": _comparisons(settings, outcomes),
-        "beside_clinicians": _beside_clinicians(settings, outcomes),
+        "agents": _agents(measured),
+        "comparisons": _comparisons(measured),
+        "beside_clinicians": _beside_clinicians(measured),
         "curves": {
-            name: [_curve(seed, outcome["curve"]) for seed, outcome in _trained(settings, name, outcomes)]
+            name: [_curve(seed, outcome["curve"]) for seed, outcome in measured.trained(name)]
             for name, row in AGENTS.items()
             if row.learns and name != DEFAULT_PRESET  # which is evaluated at its end only
         },
-        "by_evidence": {name: points or [] for name, points in by_evidence.items()},
-        "k_fold": _k_fold(settings, outcomes),
+        "by_evidence": {name: by_evidence.get(name) or [] for name in ("calibrated", "uncalibrated", "dyqn_or")},
+        "k_fold": _k_fold(measured),
         "agreement": detail.get("agreement"),
         "reliability": detail.get("reliability"),
         "slices": detail.get("slices", []),
         "unseen": detail.get("unseen"),
         "errors": detail.get("errors", []),
-        "ablations": _ablations(settings, outcomes),
+        "ablations": _ablations(measured.settings, outcomes),
     }
 
 
-def _agents(settings: StudySettings, outcomes: Outcomes) -> dict[str, Any]:
+def _agents(measured: Measured) -> dict[str, Any]:
     agents = {}
     for name, row in AGENTS.items():
-        if name.endswith(_SUFFIX):
-            measured = _judged_as_clinicians(settings, name.removesuffix(_SUFFIX), outcomes)
-        else:
-            measured = _learned(settings, name, outcomes) if row.learns else _fixed(name, outcomes)
-        if measured is not None:
-            agents[name] = {"label": row.label, "learns": row.learns, "split": "test", **measured, "paper": row.paper}
+        figures = _learned(measured, name) if row.learns else _fixed(measured, name)
+        if figures is None:
+            continue
+        alike = measured.as_clinicians(name) or {}
+        agents[name] = {
+            "label": row.label, "learns": row.learns, "split": "test", **figures,
+            "as_clinicians": {
+                metric: metrics.estimate(alike[metric], measured.seed)._asdict()
+                for metric in METRICS
+                if metric in alike
+            },
+            "paper": row.paper,
+        }  # fmt: skip
     return agents
 
 
-def _learned(settings: StudySettings, name: str, outcomes: Outcomes) -> dict[str, Any] | None:
+def _learned(measured: Measured, name: str) -> dict[str, Any] | None:
     """Returns the figures of a learning agent over its seeds.
 
     The mean is over seeds and last evaluations; the interval resamples the vignettes of that mean.
     """
-    trained = [outcome for _, outcome in _trained(settings, name, outcomes)]
-    if not trained:
+    trained = [outcome for _, outcome in measured.trained(name)]
+    values = measured.by_all(name, "test")
+    if values is None:
         return None
     return {
         "metrics": {
             metric: {
                 **over_seeds([outcome["converged"]["test"][metric] for outcome in trained]),
-                **_interval(np.mean([outcome["vignettes"][metric] for outcome in trained], axis=0), settings),
+                **_interval(values[metric], measured.seed),
             }
             for metric in METRICS
         },
@@ -123,54 +122,29 @@ def _learned(settings: StudySettings, name: str, outcomes: Outcomes) -> dict[str
     }
 
 
-def _judged_as_clinicians(settings: StudySettings, name: str, outcomes: Outcomes) -> dict[str, Any] | None:
-    """Returns the figures of a learning agent on vignettes with enough decisions, judged as clinicians are."""
-    judged = [outcome["as_clinicians"] for _, outcome in _trained(settings, name, outcomes)]
-    if not judged or not judged[0]["safety"]:
-        return None
-    return {
-        "metrics": {
-            metric: {
-                **over_seeds([float(np.mean(each[metric])) for each in judged]),
-                **_interval(np.mean([each[metric] for each in judged], axis=0), settings),
-            }
-            for metric in METRICS
-        },
-        "train": None,
-    }
-
-
-def _comparisons(settings: StudySettings, outcomes: Outcomes) -> dict[str, Any]:
+def _comparisons(measured: Measured) -> dict[str, Any]:
     """Returns the paired differences of the agents to others, and the margin within which they are negligible.
 
-    Agents and clinicians are judged by all clinicians but one, agents and the fully-observed model by all of them.
+    All are judged as clinicians are, on the same vignettes.
     """
-    theirs = {
-        "human": (outcomes.get("fixed", {}).get("human") or {}).get("vignettes"),
-        "fully_observed": outcomes.get("fully_observed", {}).get("vignettes"),
-    }
-    compared: dict[str, Any] = {"margin": settings.margin}
+    compared: dict[str, Any] = {"margin": measured.settings.margin}
     for name in COMPARED:
-        trained = [outcome for _, outcome in _trained(settings, name, outcomes)]
-        ours = {"human": "as_clinicians", "fully_observed": "vignettes"}
+        ours = measured.as_clinicians(name)
         compared[name] = {
-            other: {
-                metric: paired(np.mean([each[ours[other]][metric] for each in trained], axis=0).tolist(),
-                               values[metric], settings.config.loop.seed)
-                for metric in QUALITY
-            }
-            for other, values in theirs.items()
-            if values and trained
-        }  # fmt: skip
+            other: {metric: paired(ours[metric], theirs[metric], measured.seed) for metric in QUALITY}
+            for other in ("human", "fully_observed")
+            if ours and (theirs := measured.as_clinicians(other))
+        }
     return compared
 
 
-def _beside_clinicians(settings: StudySettings, outcomes: Outcomes) -> list[dict[str, Any]]:
+def _beside_clinicians(measured: Measured) -> list[dict[str, Any]]:
     """Returns the agents alone and with safety rules, and the clinicians, on the same vignettes and judged alike.
 
     One training of each agent, that of the first seed.
     """
-    trained = _trained(settings, DEFAULT_PRESET, outcomes)
+    outcomes = measured.outcomes
+    trained = measured.trained(DEFAULT_PRESET)
     agents = {"DyQN, OR query": outcomes.get("detail", {}), "Preset default": trained[0][1] if trained else {}}
     rows = [
         {"label": f"{label}{rules}", "metrics": figures}
@@ -182,16 +156,17 @@ def _beside_clinicians(settings: StudySettings, outcomes: Outcomes) -> list[dict
     return [*rows, {"label": "Clinicians", "metrics": clinicians}] if clinicians else rows
 
 
-def _fixed(name: str, outcomes: Outcomes) -> dict[str, Any] | None:
+def _fixed(measured: Measured, name: str) -> dict[str, Any] | None:
     """Returns the figures of an agent that does not learn to stop, from its task."""
+    outcomes = measured.outcomes
     outcome = outcomes.get("fully_observed") if name == "fully_observed" else outcomes.get("fixed", {}).get(name)
     if outcome is None:
         return None
-    measured = {
+    figures = {
         metric: {**figure, "sd_over_seeds": None, "per_seed": [figure["mean"]]} if figure else None
         for metric, figure in ((metric, outcome["metrics"].get(metric)) for metric in METRICS)
     }
-    return {"metrics": measured, "train": outcome["train"]}
+    return {"metrics": figures, "train": outcome["train"]}
 
 
 def over_seeds(values: Sequence[float]) -> dict[str, Any]:
@@ -200,34 +175,36 @@ def over_seeds(values: Sequence[float]) -> dict[str, Any]:
     return {"mean": float(np.mean(values)), "sd_over_seeds": spread, "per_seed": list(values)}
 
 
-def _interval(values: np.ndarray, settings: StudySettings) -> dict[str, float | None]:
-    interval = estimate(values, settings.config.loop.seed)
+def _interval(values: np.ndarray, seed: int) -> dict[str, float | None]:
+    interval = metrics.estimate(values, seed)
     return {"low": interval.low, "high": interval.high}
 
 
-def _trained(settings: StudySettings, name: str, outcomes: Outcomes) -> list[tuple[int, Mapping[str, Any]]]:
-    counts = {"dyqn": settings.seeds, "default": settings.default_preset_seeds}
-    count = counts.get(name.partition("_")[0], settings.partially_observed_seeds)
-    tasks = [(seed, agent_task(name, seed)) for seed in seeds_of(settings, count)]
-    return [(seed, outcomes[task]) for seed, task in tasks if task in outcomes]
-
-
 def _curve(seed: int, curve: Mapping[str, Any]) -> dict[str, Any]:
-    kept = ("appropriateness", "safety", "questions")
-    splits = {split: {metric: curve[split][metric] for metric in kept} for split in ("test", "train")}
+    splits = {split: {metric: curve[split][metric] for metric in _TARGETS} for split in ("test", "train")}
     return {"seed": seed, "steps": curve["steps"], **splits}
 
 
-def _k_fold(settings: StudySettings, outcomes: Outcomes) -> dict[str, Any] | None:
-    runs = []
+def _k_fold(measured: Measured) -> dict[str, Any] | None:
+    """Returns each fold, and over all repetitions that are complete the mean of each metric with its interval."""
+    settings, runs = measured.settings, []
     for seed in seeds_of(settings, settings.fold_seeds):
         for fold in range(settings.folds):
-            outcome = outcomes.get(fold_task(seed, fold))
+            outcome = measured.outcomes.get(fold_task(seed, fold))
             if outcome is not None:
                 means = outcome["converged"]["test"]
-                figures = {metric: means[metric] for metric in ("appropriateness", "safety", "questions")}
-                runs.append({"seed": seed, "fold": fold, **figures})
-    return {"runs": runs, "paper": K_FOLD_PAPER} if runs else None
+                runs.append({"seed": seed, "fold": fold, **{metric: means[metric] for metric in _TARGETS}})
+    if not runs:
+        return None
+    folds = measured.folds()
+    return {
+        "runs": runs,
+        "repetitions": folds.repetitions if folds else 0,
+        "mean": {
+            metric: metrics.estimate(folds.values[metric], measured.seed)._asdict() for metric in _TARGETS
+        } if folds else None,
+        "paper": K_FOLD_PAPER,
+    }  # fmt: skip
 
 
 def _ablations(settings: StudySettings, outcomes: Outcomes) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from trainer import presets
 from trainer.config import PAPER_QUERIES, TrainConfig
 from trainer.reports.headline import MARGIN
 
-FORMAT = 3
+FORMAT = 4
 """Raised when tasks change what they compute from the same settings, so that earlier outcomes are not reused."""
 
 DETAIL_ORDERS = 10
@@ -23,8 +23,8 @@ CONVERGED_PART = 4
 TRAIN_SAMPLE = 150
 """Maximum number of training vignettes that evaluations during training include."""
 
-DYQN, PRESET, DETAIL, ENSEMBLE, PARTIALLY_OBSERVED, FULLY_OBSERVED, FIXED = (
-    "dyqn", "preset", "detail", "ensemble", "partially_observed", "fully_observed", "fixed",
+DYQN, PRESET, DETAIL, ENSEMBLE, CALIBRATION, PARTIALLY_OBSERVED, FULLY_OBSERVED, FIXED = (
+    "dyqn", "preset", "detail", "ensemble", "calibration", "partially_observed", "fully_observed", "fixed",
 )  # fmt: skip
 """Kinds of tasks: `trainer.study.tasks` says what each does."""
 
@@ -53,7 +53,7 @@ class StudySettings:
     partially_observed_seeds: int
     folds: int  # 0 means no cross-validation
     fold_seeds: int
-    powerset_rows: int  # maximum rows of D_pow to train an ensemble on
+    powerset_rows: int  # rows of D_pow, at most: to train an ensemble on, and of its test part to judge it on
     support_vectors: bool  # whether ensembles include the SVC, whose cost is quadratic in the rows
     ablations: bool
     config: TrainConfig
@@ -196,6 +196,7 @@ def _plan_agents(planner: _Planner, settings: StudySettings) -> None:
             planner.add(agent_task(f"dyqn_{query}", seed), DYQN, values)
     detail = {
         "orders": DETAIL_ORDERS,
+        "rows": settings.powerset_rows,
         "seed": first,
         "max_questions": settings.config.environment.max_questions,
         "network": settings.config.to_dict()["network"],
@@ -216,13 +217,14 @@ def _plan_default_preset(planner: _Planner, settings: StudySettings) -> None:
 
 def _plan_ensembles(planner: _Planner, settings: StudySettings) -> None:
     first, *_ = seeds_of(settings, 1)
-    orders = settings.config.loop.evaluation_orders
     shared = {"seed": first, "support_vectors": settings.support_vectors}
     planner.add("fully_observed", FULLY_OBSERVED, shared)
     for calibrated in (True, False):
         name = "calibrated" if calibrated else "uncalibrated"
-        values = {**shared, "calibrated": calibrated, "rows": settings.powerset_rows, "orders": orders}
+        values = {**shared, "calibrated": calibrated, "rows": settings.powerset_rows}
         planner.add(f"ensemble_{name}", ENSEMBLE, values)
+    compared = {"seed": first, "rows": settings.powerset_rows}
+    planner.add("calibration", CALIBRATION, compared, ("ensemble_calibrated", "ensemble_uncalibrated"))
     for query in PAPER_QUERIES:
         config = variant(settings.config, {"target": {"ask_query": query}})
         for seed in seeds_of(settings, settings.partially_observed_seeds):

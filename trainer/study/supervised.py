@@ -1,19 +1,29 @@
 """The supervised models of the study: their training data, and the figures of the fully-observed model."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from trainer.study.baselines import fully_observed_metrics
+from trainer.evaluation import metrics
+from trainer.study.baselines import fully_observed_decisions
+from trainer.study.comparison import judged_alike
 from trainer.study.ensemble import MEMBERS, EnsembleConfig, TriageEnsemble, powerset_groups, train_ensemble
-from trainer.study.fixed import plain_figures
+from trainer.study.fixed import Measures, plain_figures
 from trainer.study.powerset import expand, row_count
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.state import signed_codes, sparse_states
 from trainer.vignettes.tfrecord import DataDirectory, decode_example, read_records
 
 SUPPORT_VECTORS = "svc"
+
+
+class PowersetRows(NamedTuple):
+    """R rows of D_pow."""
+
+    states: scipy.sparse.csr_matrix  # [R, E]
+    decision_counts: np.ndarray  # [R, 4]
+    groups: np.ndarray  # int [R], equal for parts of one vignette
 
 
 def ensemble_config(settings: dict[str, Any], jobs: int) -> EnsembleConfig:
@@ -30,19 +40,17 @@ def train_on_powerset(data: DataDirectory, rows: int, config: EnsembleConfig) ->
         rows: approximate number of rows to draw from D_pow, at most all.
         config: how to train; its seed is also that of the draw.
     """
-    states, counts, groups = powerset_sample(data, rows, config.seed)
-    return train_ensemble(states, counts, groups, config), len(groups)
+    drawn = powerset_sample(data, rows, config.seed)
+    return train_ensemble(*drawn, config), len(drawn.groups)
 
 
-def powerset_sample(
-    data: DataDirectory, rows: int, seed: int
-) -> tuple[scipy.sparse.csr_matrix, np.ndarray, np.ndarray]:
-    """Returns rows drawn from D_pow of the training split: states `[R, E]`, decisions `[R, 4]`, vignette int `[R]`."""
-    train = data.read("train")
-    total = sum(map(row_count, np.diff(train.offsets).tolist()))
-    counts_of = dict(zip(train.vignette_ids, train.decision_counts, strict=True))
+def powerset_sample(data: DataDirectory, rows: int, seed: int, split: str = "train") -> PowersetRows:
+    """Returns about `rows` rows drawn from D_pow of a split, at most all."""
+    whole = data.read(split)
+    total = sum(map(row_count, np.diff(whole.offsets).tolist()))
+    counts_of = dict(zip(whole.vignette_ids, whole.decision_counts, strict=True))
     ids, codes, lengths = [], [], []
-    for shard in data.shards("train"):
+    for shard in data.shards(split):
         for record in read_records(shard, shard.name.endswith(".gz")):
             for row in expand(vignette := decode_example(record), seed, min(1.0, rows / total)):
                 signed = signed_codes(row.present, row.absent, data.vocabulary)
@@ -56,11 +64,12 @@ def powerset_sample(
         decision_counts=np.array([counts_of[vignette_id] for _, vignette_id in ids], np.uint8),
         tags=((),) * len(ids),
     )
-    return sparse_states(drawn, len(data.vocabulary)), drawn.decision_counts, powerset_groups(drawn.vignette_ids)
+    states = sparse_states(drawn, len(data.vocabulary))
+    return PowersetRows(states, drawn.decision_counts, powerset_groups(drawn.vignette_ids))
 
 
 def fully_observed_figures(data: DataDirectory, config: EnsembleConfig) -> dict[str, Any]:
-    """Returns `metrics` on the test split and their means on the training split (`train`) of the fully-observed model.
+    """Returns the figures of the fully observed model, see `trainer.study.fixed.plain_figures`.
 
     It is trained on the training vignettes with all their evidence (paper, section "Baselines").
     """
@@ -68,11 +77,11 @@ def fully_observed_figures(data: DataDirectory, config: EnsembleConfig) -> dict[
     evidence_count = len(data.vocabulary)
     states = sparse_states(train, evidence_count)
     ensemble = train_ensemble(states, train.decision_counts, np.arange(len(train.decision_counts)), config)
-    on_train, on_test = (
-        {
-            **fully_observed_metrics(ensemble.triage_values, vignettes, evidence_count),
-            "evidence_seen": np.diff(vignettes.offsets).astype(np.float64),
-        }
-        for vignettes in (train, test)
-    )
-    return plain_figures(on_train, on_test, config.seed)
+
+    def measured(vignettes: VignetteArrays) -> Measures:
+        decisions = fully_observed_decisions(ensemble.triage_values, vignettes, evidence_count)
+        held = np.diff(vignettes.offsets).astype(np.float64)
+        values = {**metrics.triage_quality(decisions, vignettes.decision_counts), "evidence_seen": held}
+        return Measures(values, judged_alike(decisions, values, vignettes.decision_counts))
+
+    return plain_figures(measured(train), measured(test), config.seed)

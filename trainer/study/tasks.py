@@ -19,15 +19,26 @@ from trainer.dyqn.rollout import Outcomes, greedy_policy
 from trainer.evaluation.measurement import order_seeds, play
 from trainer.evaluation.prefixes import network_triage
 from trainer.evaluation.walk import Agent, worst_cases
+from trainer.study.by_evidence import calibration_figures, curve, judge
 from trainer.study.comparison import agent_figures
-from trainer.study.detail import detail_figures, evidence_curve
+from trainer.study.detail import detail_figures
 from trainer.study.directory import StudyDirectory
 from trainer.study.fixed import RandomPlay, fixed_figures
 from trainer.study.learning import evaluated_splits, learn, rollout_evaluations, splits_of, table_evaluations
 from trainer.study.partially_observed import PartiallyObservedLoop
 from trainer.study.state_values import StateValues
-from trainer.study.study import DETAIL, DYQN, ENSEMBLE, FIXED, FULLY_OBSERVED, PARTIALLY_OBSERVED, PRESET, Task
-from trainer.study.supervised import ensemble_config, fully_observed_figures, train_on_powerset
+from trainer.study.study import (
+    CALIBRATION,
+    DETAIL,
+    DYQN,
+    ENSEMBLE,
+    FIXED,
+    FULLY_OBSERVED,
+    PARTIALLY_OBSERVED,
+    PRESET,
+    Task,
+)
+from trainer.study.supervised import ensemble_config, fully_observed_figures, powerset_sample, train_on_powerset
 from trainer.study.worker import Work
 from trainer.training.job import load_network
 from trainer.training.session import open_run
@@ -98,13 +109,14 @@ def detail(job: Work) -> dict[str, Any]:
     orders = order_seeds(seed, settings["orders"])
     outcomes = play(network, vignettes, orders, limit)
     rules, _ = safety_rules.choose(None, data.vocabulary)
+    rows = powerset_sample(data, settings["rows"], seed, "test")
     return {
         **detail_figures(outcomes, vignettes, seed),
         "beside_clinicians": _beside_clinicians(
             lambda rules: outcomes if rules is None else play(network, vignettes, orders, limit, rules),
             data.vocabulary, vignettes.decision_counts, seed,
         ),
-        "by_evidence": evidence_curve(network_triage(network), vignettes, len(data.vocabulary), orders, seed),
+        "by_evidence": curve(judge(lambda states: network_triage(network)(states.toarray()), rows), seed),
         "errors": worst_cases(Agent(network, data.vocabulary, limit, rules=rules), outcomes, vignettes, orders),
     }  # fmt: skip
 
@@ -141,14 +153,26 @@ def fully_observed(job: Work) -> dict[str, Any]:
 
 
 def ensemble(job: Work) -> dict[str, Any]:
-    """Trains and saves the supervised model of parts of vignettes, and evaluates it by pieces of evidence."""
+    """Trains and saves the supervised model of parts of vignettes."""
     settings, data = job.task.settings, DataDirectory.open(job.data)
     trained, rows = train_on_powerset(data, settings["rows"], ensemble_config(settings, job.threads))
     with whole_file.path_replacing(StudyDirectory(job.out).model_path(job.task, CLASSIFIER)) as unfinished:
         joblib.dump(trained, unfinished, compress=True)
-    orders = order_seeds(settings["seed"], settings["orders"])
-    curve = evidence_curve(trained.triage_values, data.read("test"), len(data.vocabulary), orders, settings["seed"])
-    return {"rows": rows, "by_evidence": curve}
+    return {"rows": rows}
+
+
+def calibration(job: Work) -> dict[str, Any]:
+    """Compares the calibrated ensemble with the other one on rows of D_pow's test part."""
+    settings = job.task.settings
+    rows = powerset_sample(DataDirectory.open(job.data), settings["rows"], settings["seed"], "test")
+    judged = {}
+    for name, trained in job.needs.items():
+        model = joblib.load(StudyDirectory(job.out).model_path(trained, CLASSIFIER))
+        judged[name.removeprefix("ensemble_")] = judge(model.triage_values, rows)
+    return {
+        "by_evidence": {name: curve(each, settings["seed"]) for name, each in judged.items()},
+        **calibration_figures(judged["calibrated"], judged["uncalibrated"], settings["seed"]),
+    }
 
 
 def _save(network: keras.Model, job: Work) -> None:
@@ -171,4 +195,5 @@ KINDS: dict[str, Callable[[Work], dict[str, Any]]] = {
     FIXED: fixed,
     FULLY_OBSERVED: fully_observed,
     ENSEMBLE: ensemble,
+    CALIBRATION: calibration,
 }

@@ -16,9 +16,9 @@ def test_the_table_holds_this_study_beside_the_paper_and_the_verdicts(capsys, mo
     results = {
         "agents": {"x": {"label": "An agent", "metrics": metrics, "paper": {"appropriateness": 0.85, "safety": None}}},
         "claims": [
-            {"claim": "It asks", "holds": True, "numbers": "N1."},
-            {"claim": "It stops", "holds": False, "numbers": "N2."},
-            {"claim": "It flies", "holds": None, "numbers": "Not measured in this study."},
+            {"claim": "It asks", "outcome": "holds", "numbers": "N1."},
+            {"claim": "It stops", "outcome": "fails", "numbers": "N2."},
+            {"claim": "It flies", "outcome": "not measured", "numbers": "Not measured in this study."},
         ],
         "failures": [{"task": "dyqn_or-seed-0", "error": "the loss [red] is not finite"}],
     }
@@ -29,9 +29,9 @@ def test_the_table_holds_this_study_beside_the_paper_and_the_verdicts(capsys, mo
         "An agent", "0.812 ± 0.021 (0.85)", "0.900", "", "6.5",
     ]  # fmt: skip
     for line in (
-        " yes  It asks. N1.",
-        "  no  It stops. N2.",
-        "open  It flies.",
+        "       holds  It asks. N1.",
+        "       fails  It stops. N2.",
+        "not measured  It flies.",
         "failed: dyqn_or-seed-0: the loss [red] is",
     ):
         assert line in printed

@@ -108,10 +108,12 @@ def fail(job):
 
 def fixed(job):
     figure = {"mean": 0.5, "low": 0.4, "high": 0.6, "vignettes": 10}
-    return {"human": {"metrics": {"appropriateness": figure, "safety": figure}, "train": {"safety": 0.5}}}
+    values = {"appropriateness": [0.5, 0.5], "safety": [0.5, 0.5]}
+    metrics = {"appropriateness": figure, "safety": figure}
+    return {"human": {"metrics": metrics, "train": {"safety": 0.5}, "as_clinicians": values}}
 
 
-FAIL = ("dyqn", "preset", "detail", "ensemble", "partially_observed", "fully_observed")
+FAIL = ("dyqn", "preset", "detail", "ensemble", "calibration", "partially_observed", "fully_observed")
 KINDS = dict.fromkeys(FAIL, fail) | {"fixed": fixed}
 """
 
@@ -138,11 +140,12 @@ def test_results_say_what_failed_and_hold_the_rest(data_directory, tmp_path, mon
             "ValueError: no luck",
         ),
         "detail": "needs dyqn_or-seed-0, which failed",
+        "calibration": "needs ensemble_calibrated, which failed",
         "partially_observed_or-seed-0": "needs ensemble_calibrated, which failed",
         "partially_observed_and-seed-0": "needs ensemble_calibrated, which failed",
     }
     assert list(results["agents"]) == ["human"]
-    assert {each["holds"] for each in results["claims"]} == {None}
+    assert {each["outcome"] for each in results["claims"]} == {"not measured"}
     assert results["data"]["vignettes"] == {"train": 40, "test": 10}
     assert json.loads(figures.read_text()) == results
     assert (out / "report.html").is_file()

@@ -26,14 +26,16 @@ def results():
                 "paper": {"appropriateness": 0.85, "safety": 0.93, "questions": 13.34},
             }
         },
-        "claims": [{"claim": "It | works", "holds": False, "numbers": "a*b"}],
+        "claims": [{"claim": "It | works", "paper": ".9", "outcome": "fails", "numbers": "a*b"}],
         "k_fold": {
             "runs": [{"appropriateness": share, "safety": 0.9, "questions": 12.0} for share in (0.7, 0.8, 0.9, 0.8)],
             "paper": {"appropriateness": 0.81, "safety": 0.90, "questions": 13.14},
+            "mean": {"appropriateness": estimate(0.8, 0.75, 0.85)},
+            "repetitions": 2,
         },
         "by_evidence": {
-            "dyqn_or": [{"pieces": 2, "vignettes": 120, "appropriateness": 0.75, "safety": 0.8}],
-            "calibrated": [{"pieces": 1, "vignettes": 126, "appropriateness": 0.7, "safety": 0.75}],
+            "dyqn_or": [{"pieces": 2, "states": 120, "appropriateness": 0.75, "safety": 0.8}],
+            "calibrated": [{"pieces": 1, "states": 126, "appropriateness": 0.7, "safety": 0.75}],
             "uncalibrated": [],
         },
         "ablations": [{"name": "default", "metrics": {"safety": estimate(0.9, spread=0.01)}}],
@@ -59,7 +61,7 @@ def test_an_agent_has_mean_interval_spread_and_the_papers_figure_in_one_cell(res
 
 
 def test_what_markdown_would_read_as_more_than_a_letter_is_escaped(results):
-    assert rows_of(results_markdown(results), "The claims") == [["It \\| works", "no", "a\\*b"]]
+    assert rows_of(results_markdown(results), "The claims") == [["It \\| works", ".9", "fails", "a\\*b"]]
     results["agents"]["dyqn_or"]["label"] = "<b>a|b</b>\n# c"
     page = results_markdown(results)
     assert rows_of(page, "The agents")[0][0] == "\\<b\\>a\\|b\\</b\\> \\# c"
@@ -67,8 +69,10 @@ def test_what_markdown_would_read_as_more_than_a_letter_is_escaped(results):
 
 def test_cross_validation_has_mean_and_range_over_folds(results):
     # (.7 + .8 + .9 + .8) / 4 = .8
-    first, *_ = rows_of(results_markdown(results), "Cross-validation")
-    assert first == ["Appropriateness", "80.0%", "70.0% to 90.0%", "84.2%", "81.0%"]
+    page = results_markdown(results)
+    first, *_ = rows_of(page, "Cross-validation")
+    assert "Mean of 4 folds in 2 repetitions" in page
+    assert first == ["Appropriateness", "80.0% (75.0\u201385.0%)", "70.0% to 90.0%", "84.2%", "81.0%"]
 
 
 def test_evidence_curves_are_joined_by_number_of_pieces(results):

@@ -15,7 +15,13 @@ def drawn(panel):
 
 
 def point(pieces, vignettes, appropriateness, **more):
-    return {"pieces": pieces, "vignettes": vignettes, "appropriateness": appropriateness, **more}
+    return {
+        "pieces": pieces,
+        "vignettes": vignettes,
+        "states": 5 * vignettes,
+        "appropriateness": appropriateness,
+        **more,
+    }
 
 
 def test_evidence_curves_have_intervals_and_no_point_below_ten_vignettes():
@@ -31,11 +37,11 @@ def test_evidence_curves_have_intervals_and_no_point_below_ten_vignettes():
         }
     }
     figure = evidence_figure(results)
-    assert [panel.title for panel in figure.panels] == ["Appropriateness", "Vignettes"]
+    assert [panel.title for panel in figure.panels] == ["Appropriateness", "States"]
     assert [list(line.get_xydata().ravel()) for line in drawn(figure.panels[0]).lines] == [[1, 0.6, 2, 0.8], [1, 0.5]]
     [band] = drawn(figure.panels[0]).collections
     assert (band.get_paths()[0].vertices[:, 1].min(), band.get_paths()[0].vertices[:, 1].max()) == (0.5, 0.7)
-    assert [bar.get_height() for bar in drawn(figure.panels[1]).patches] == [90, 10]
+    assert [bar.get_height() for bar in drawn(figure.panels[1]).patches] == [450, 50]
     assert figure.alt == (
         "supervised model, calibrated: appropriate in 60.0% with 1 and 80.0% with 2 pieces of evidence; "
         "supervised model, not calibrated: appropriate in 50.0% with 1 and \u2013 with 2 pieces of evidence."

@@ -59,6 +59,7 @@ def agent(key):
         "split": split,
         "metrics": metrics,
         "train": train,
+        "as_clinicians": {name: metrics[name] for name in ("appropriateness", "safety")},
         "paper": dict(zip(("appropriateness", "safety", "questions"), paper, strict=True)),
     }
 
@@ -111,6 +112,7 @@ def by_evidence(slope, confidence):
         {
             "pieces": n,
             "vignettes": max(2, 126 - 8 * n),
+            "states": 1000 - 60 * n,
             "appropriateness": 0.6 + slope * n,
             "safety": 0.75 + slope * n / 2,
             "confidence": confidence + slope * n,
@@ -150,7 +152,7 @@ def full_results():
     ]
     measured = {name: estimate(0.8 if name in METRICS[:4] else 8.0, 0.05) for name in METRICS}
     return {
-        "format": 3,
+        "format": 4,
         "provenance": {
             "dyqn_triage": "0.1.0",
             "python": "3.11.7",
@@ -248,20 +250,25 @@ def full_results():
         "claims": [
             {
                 "claim": "DyQN-OR is on a par with the clinicians",
-                "holds": True,
+                "paper": "85%",
+                "outcome": "holds",
                 "numbers": "84.2% against 83.8% appropriate.",
             },
             {
                 "claim": "The agents ask more questions on new vignettes than in training",
-                "holds": True,
+                "outcome": "holds",
                 "numbers": "11.2 against 5.6.",
             },
             {
                 "claim": "The AND query stops too early",
-                "holds": False,
+                "outcome": "fails",
                 "numbers": "2.1 questions, and 77.1% appropriate.",
             },
-            {"claim": "Cross-validation is slightly worse than the single split", "holds": None, "numbers": "Not run."},
+            {
+                "claim": "Cross-validation is slightly worse than the single split",
+                "outcome": "not shown",
+                "numbers": "Not run.",
+            },
         ],
     }
 
@@ -271,7 +278,7 @@ def empty_results():
     results = dict.fromkeys(full_results())
     return {
         **results,
-        "format": 3,
+        "format": 4,
         "curves": {},
         "by_evidence": {},
         "agents": {},
@@ -472,8 +479,13 @@ def test_the_answer_comes_first_in_plain_words_with_red_cases_beside_the_clinici
 def test_claims_are_answered_in_words(full):
     root, _ = read(full)
     rows = [[cell.text for cell in row.all("th", "td")] for row in root.with_id("claims").all("tr")][1:]
-    assert [row[1] for row in rows] == ["yes", "yes", "no", "not measured"]
-    assert "Of 4 claims about the agent, 2 held here" in root.with_id("answer").text
+    assert [row[1:3] for row in rows] == [
+        ["85%", "holds"],
+        ["\u2013", "holds"],
+        ["\u2013", "fails"],
+        ["\u2013", "not shown"],
+    ]
+    assert "Of 4 claims about the agents, 2 held here, 1 failed here and 1 not shown." in root.with_id("answer").text
 
 
 def test_errors_are_cards_that_open_to_the_agents_values(full):
@@ -567,7 +579,7 @@ def test_the_results_are_not_changed(tmp_path):
 
 @pytest.mark.parametrize("results", [{}, {"format": 2}, [], None])
 def test_another_format_is_refused(results, tmp_path):
-    with pytest.raises(InputError, match=r"expected 3: make them anew with triage reproduce"):
+    with pytest.raises(InputError, match=r"expected 4: make them anew with triage reproduce"):
         write_report(results, tmp_path)
     assert list(tmp_path.iterdir()) == []
 

@@ -35,11 +35,12 @@ def answers(results):
 
 
 def test_the_verdict_counts_the_claims():
-    claims = [{"holds": True}, {"holds": True}, {"holds": False}, {"holds": None}]
+    outcomes = ("holds", "holds", "fails", "not shown", "not measured")
+    claims = [{"outcome": outcome} for outcome in outcomes]
     assert sentences.verdict({"claims": claims}) == (
-        "Of 4 claims about the agent, 2 held here, 1 did not hold here and 1 could not be checked."
+        "Of 5 claims about the agents, 2 held here, 1 failed here, 1 not shown and 1 not measured."
     )
-    assert sentences.verdict({"claims": [{"holds": False}]}) == "Of 1 claim about the agent, 1 did not hold here."
+    assert sentences.verdict({"claims": [{"outcome": "fails"}]}) == "Of 1 claim about the agents, 1 failed here."
     assert "none" in sentences.verdict({"claims": []})
 
 
@@ -52,9 +53,7 @@ def test_quality_comes_with_its_uncertainty():
 
 def test_the_agent_is_compared_with_clinicians_where_both_are_judged_alike():
     results = study()
-    results["agents"]["dyqn_or_as_clinicians"] = {
-        "metrics": {"appropriateness": {"mean": 0.8}, "safety": {"mean": 0.9}}
-    }
+    results["agents"]["dyqn_or"]["as_clinicians"] = {"appropriateness": {"mean": 0.8}, "safety": {"mean": 0.9}}
     difference = {"mean": -0.05, "low": -0.09, "high": -0.01, "vignettes": 700}
     results["comparisons"] = {
         "margin": 0.05,

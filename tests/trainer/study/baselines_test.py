@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from schemas.triage import Action
-from trainer.evaluation import metrics
 from trainer.study import baselines
 
 E = 6
@@ -17,11 +16,10 @@ def many(vignettes_of):
 def test_the_random_agent_asks_a_quarter_of_a_question(many):
     # The number of questions before one of the four triage actions (4/5) comes is geometric: mean (1/5) / (4/5) = .25,
     # variance .25 * 1.25, so that the mean of 5,000 episodes has a standard deviation of .008.
-    metrics = baselines.random_metrics(many, E, range(5), seed=0, max_questions=23)
-    assert metrics["questions"].mean() == pytest.approx(0.25, abs=0.03)
-    # Red is one of four; all decisions are as urgent as Red or less, so that only Red is safe: deviation .006.
-    assert metrics["appropriateness"].mean() == metrics["safety"].mean() == pytest.approx(0.25, abs=0.025)
-    assert metrics["forced"].mean() == 0.0
+    outcomes = baselines.random_outcomes(many, E, range(5), seed=0, max_questions=23)
+    assert outcomes.questions.mean() == pytest.approx(0.25, abs=0.03)
+    assert (outcomes.decisions == Action.RED).mean() == pytest.approx(0.25, abs=0.025)  # deviation .006
+    assert outcomes.forced.mean() == 0.0
 
 
 def test_the_random_agent_never_asks_where_it_must_triage(many):
@@ -44,16 +42,10 @@ def test_the_random_agent_is_that_of_its_seed(random_vignettes):
 
 def test_always_green_asks_nothing_and_knows_one_piece(vignettes_of):
     vignettes = vignettes_of([([1, 2], [1, 0, 1, 0]), ([3], [1, 2, 0, 0]), ([4], [0, 0, 0, 3])])
-    metrics = {name: values.tolist() for name, values in baselines.always_metrics(Action.GREEN, vignettes).items()}
-    assert metrics == {
-        "appropriateness": [1.0, 0.0, 0.0],
-        "safety": [1.0, 0.0, 1.0],
-        "over_triage": [0.0, 0.0, 1.0],
-        "under_triage": [0.0, 1.0, 0.0],
-        "questions": [0.0] * 3,
-        "evidence_seen": [1.0] * 3,
-        "forced": [0.0] * 3,
-    }
+    outcomes = baselines.always_outcomes(Action.GREEN, vignettes)
+    assert outcomes.decisions.tolist() == [[Action.GREEN] * 3]
+    assert (outcomes.questions.tolist(), outcomes.evidence_seen.tolist()) == ([[0] * 3], [[1] * 3])
+    assert not outcomes.forced.any()
 
 
 def test_the_fully_observed_agent_sees_all_evidence_of_each_vignette(vignettes_of):
@@ -67,20 +59,5 @@ def test_the_fully_observed_agent_sees_all_evidence_of_each_vignette(vignettes_o
         return values
 
     vignettes = vignettes_of([([1, -3], [0, 1, 0, 0]), ([2], [0, 0, 3, 0])])
-    metrics = baselines.fully_observed_metrics(triage, vignettes, 3)
+    assert baselines.fully_observed_decisions(triage, vignettes, 3).tolist() == [[Action.YELLOW, Action.BLUE]]
     assert shown == [[[1, 0, -1], [0, 1, 0]]]
-    assert metrics["appropriateness"].tolist() == [1.0, 0.0]
-    assert metrics["under_triage"].tolist() == [0.0, 1.0]
-    assert "questions" not in metrics
-
-
-def test_constant_agents_ask_nothing_and_clinicians_have_no_questions(vignettes_of):
-    vignettes = vignettes_of([([1, 2], [0, 1, 2, 0]), ([3], [0, 0, 0, 4])])
-    always_green = baselines.always_metrics(Action.GREEN, vignettes)
-    human = metrics.human_metrics(vignettes.decision_counts)
-    assert always_green["questions"].mean() == 0.0
-    assert always_green["appropriateness"].mean() == 0.5
-    assert "questions" not in human
-    # Yellow against {Green, Green} is safe only, each Green against {Yellow, Green} is both: (2/3 + 1) / 2 with Blue.
-    assert human["appropriateness"].mean() == pytest.approx(5 / 6)
-    assert human["safety"].mean() == 1.0

@@ -41,3 +41,18 @@ def test_a_paired_interval_leaves_out_what_makes_a_vignette_hard_for_both():
     hard = np.random.default_rng(0).random(200)
     figures = comparison.paired(hard - 0.1, hard, seed=0)
     assert (figures["mean"], figures["low"], figures["high"]) == pytest.approx((-0.1, -0.1, -0.1))
+
+
+def test_different_vignettes_are_resampled_apart():
+    ours, theirs = np.array([0.0, 1.0] * 100), np.array([0.5] * 50)
+    found = comparison.unpaired((ours, np.ones(200)), (theirs, np.ones(50)), seed=0)
+    # Only ours vary: .5 with a standard error of .5 / sqrt(200) = .035.
+    assert found["mean"] == 0.0
+    assert found["high"] - found["low"] == pytest.approx(2 * 1.96 * 0.035, abs=0.02)
+    assert comparison.unpaired((ours, np.zeros(200)), (theirs, np.ones(50)), seed=0) is None
+
+
+def test_a_ratio_is_of_the_sums():
+    # (1 + 1) / (2 + 6), not the mean of 1/2 and 1/6.
+    assert comparison.ratio(np.array([1.0, 1.0]), np.array([2.0, 6.0]), seed=0)["mean"] == 0.25
+    assert comparison.ratio(np.array([1.0]), np.array([0.0]), seed=0) is None

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from trainer.dyqn.rollout import Outcomes
-from trainer.study.detail import detail_figures, evidence_curve
+from trainer.study.detail import detail_figures
 from trainer.vignettes.arrays import VignetteArrays
 
 GREEN = [0.1, 0.2, 0.8, 0.1, 0.5]
@@ -49,19 +49,3 @@ def test_unseen_conditions_are_named_and_compared():
     assert unseen["unseen"]["questions"]["mean"] == 7.0
     assert unseen["seen"]["questions"]["mean"] == 3.0
     assert unseen["difference"]["questions"]["mean"] == 4.0
-
-
-def test_evidence_curve_has_quality_and_confidence_of_each_number_of_pieces():
-    def triage(states):
-        known = np.count_nonzero(states, axis=1)[:, np.newaxis]
-        return np.where(known >= 2, [[0.9, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.6, 0.0]])
-
-    points = evidence_curve(triage, _arrays([[1, 0, 0, 0], [0, 0, 1, 0]], [(1, 2), (3,)]), 3, [1, 2], seed=0)
-    intervals = [each.pop("intervals") for each in points]
-    assert intervals[0]["appropriateness"] == [0.0, 1.0]  # of two vignettes, one is right
-    assert intervals[1]["safety"] == [None, None]  # a single vignette leaves none
-    # After one piece it says Green, which is right for v1 alone; only v0 has a second one, and is Red.
-    assert points == [
-        {"pieces": 1, "vignettes": 2, "appropriateness": 0.5, "safety": 0.5, "confidence": 0.6},
-        {"pieces": 2, "vignettes": 1, "appropriateness": 1.0, "safety": 1.0, "confidence": 0.9},
-    ]

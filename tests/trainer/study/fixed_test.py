@@ -41,7 +41,11 @@ def test_always_green_asks_nothing_and_clinicians_see_all():
     assert human["appropriateness"]["mean"] == pytest.approx((2 / 3 + 1) / 2)
     assert human["evidence_seen"]["mean"] == pytest.approx((4 + 6) / 2)
     assert "questions" not in human
-    assert figures["human"]["vignettes"]["appropriateness"] == pytest.approx([2 / 3, 1.0])
+    assert figures["human"]["as_clinicians"]["appropriateness"] == pytest.approx([2 / 3, 1.0])
+    assert figures["human"]["judged"] == {"train": [0], "test": [0, 1]}
+    # In the place of each clinician of {Green, Green, Blue}, Green is always among the others; {Red, Red}: not safe.
+    assert green["as_clinicians"]["safety"] == [1.0, 0.0]
+    assert green["as_clinicians"]["evidence_seen"] == [1.0, 1.0]
     # Three Red ones of three, all found: only the vignettes with three decisions count.
     assert figures["human"]["beside_agents"]["red_sensitivity"]["mean"] == 1.0
 

@@ -61,9 +61,13 @@ def test_curve_and_means_over_the_last_evaluations(splits):
     green = (counts[:, 2:].sum(axis=1) > 0).astype(float)
     assert report["curve"]["test"]["safety"] == pytest.approx([green.mean(), green.mean(), 1.0, 1.0])
     # The last three evaluations are one of Green and two of Red.
-    assert report["vignettes"]["safety"] == pytest.approx((green + 2.0) / 3.0)
+    assert report["vignettes"]["test"]["safety"] == pytest.approx((green + 2.0) / 3.0)
     assert report["converged"]["test"]["safety"] == pytest.approx(((green + 2.0) / 3.0).mean())
     assert report["converged"]["train"]["questions"] == 0.0
+    assert report["first"]["safety"] == green.tolist()
+    # Clinicians are judged where three or more decided; so is the agent, by all of them but one.
+    assert report["judged"] == np.flatnonzero(counts.sum(axis=1) >= 3).tolist()
+    assert len(report["as_clinicians"]["safety"]) == len(report["judged"])
 
 
 def test_a_training_whose_steps_are_few_is_evaluated_once(splits):

@@ -28,7 +28,8 @@ def _configured(**sections):
 def test_tasks_of_a_quick_study():
     assert set(_plan()) == {
         "dyqn_or-seed-7", "dyqn_or-seed-8", "dyqn_and-seed-7", "dyqn_and-seed-8", "detail", "fixed", "fully_observed",
-        "ensemble_calibrated", "ensemble_uncalibrated", "partially_observed_or-seed-7", "partially_observed_and-seed-7",
+        "ensemble_calibrated", "ensemble_uncalibrated", "calibration", "partially_observed_or-seed-7",
+        "partially_observed_and-seed-7",
     }  # fmt: skip
 
 
@@ -59,7 +60,7 @@ def test_what_a_task_needs_is_planned_and_other_tasks_wait_for_nothing():
         (
             {"powerset_rows": 400},
             {
-                "ensemble_calibrated", "ensemble_uncalibrated",
+                "ensemble_calibrated", "ensemble_uncalibrated", "calibration", "detail",
                 "partially_observed_or-seed-7", "partially_observed_and-seed-7",
             },
         ),

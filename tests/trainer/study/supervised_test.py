@@ -26,6 +26,8 @@ def test_the_svc_is_left_out_where_the_settings_say_so():
 def test_the_whole_expanded_split_holds_every_part_of_every_training_vignette(data):
     states, counts, groups = powerset_sample(data, 10**9, seed=0)
     train = data.read("train")
+    tested = powerset_sample(data, 10**9, seed=0, split="test")
+    assert len(np.unique(tested.groups)) == len(data.read("test").vignette_ids)
     pieces = np.diff(train.offsets)
     # All have 2 to 7 pieces of evidence: 2^n parts each, the sum of their sizes n 2^(n - 1).
     assert states.shape == ((2**pieces).sum(), len(data.vocabulary))
