@@ -18,9 +18,10 @@ QUICK_XLA := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_pas
              --xla_cpu_use_fusion_emitters=false
 # Tests compile many graphs and run each for a few steps: here without the expensive optimisations of XLA and of
 # TensorFlow's graphs (QUICK_GRAPHS), and an operation in one thread (threads of OpenBLAS and OpenMP spin while they wait
-# for a core); in test-all as for users. The third worker has work while others wait for processes.
+# for a core); in test-all as for users. Bytecode is kept, as some thirty processes would compile all modules again. The
+# third worker has work while others wait for processes.
 QUICK := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1 QUICK_GRAPHS=1 \
-         XLA_FLAGS="$(QUICK_XLA)"
+         PYTHONDONTWRITEBYTECODE= XLA_FLAGS="$(QUICK_XLA)"
 test: $(VENV)/development ## format, lint, types, and all tests except the slow ones
 	$(MAKE) --no-print-directory --jobs 2 check quick-tests
 

@@ -4,12 +4,14 @@ TensorFlow itself is not imported here: pytest-xdist's controller, which runs no
 """
 
 import contextlib
+import fcntl
 import gc
 import json
 import os
 import pathlib
 import resource
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -42,7 +44,7 @@ def pytest_collection():
 
 def pytest_collection_finish():
     gc.freeze()  # what was imported stays for good: no collection needs to look at it
-    gc.set_threshold(2_000, 10, 50)  # tracing makes so many objects that collections took a fourteenth of all time
+    gc.set_threshold(20_000, 5, 20)  # tracing makes so many objects that collections took a twelfth of all time
     gc.enable()
 
 
@@ -55,6 +57,27 @@ def pytest_make_parametrize_id(val, argname):
 def _quick_graphs():
     if os.environ.get("QUICK_GRAPHS") and "tensorflow" in sys.modules:
         sys.modules["tensorflow"].config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory):
+    """Returns a folder that the first worker of pytest-xdist to need it makes for all; who changes it takes a copy."""
+    folders = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folders = folders.parent  # which holds one of each worker
+
+    def folder(name, make):
+        place, complete = folders / name, folders / f"{name}.complete"
+        with (folders / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not complete.exists():
+                shutil.rmtree(place, ignore_errors=True)  # what a worker has left that failed
+                place.mkdir()
+                make(place)
+                complete.touch()
+        return place
+
+    return folder
 
 
 @pytest.fixture

@@ -33,9 +33,17 @@ WEIGHTS = ((0, 1, 0, 0, 2), (2, 0, 0, 0, 0))
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory):
+def server(made_once):
     """`triage serve` with version 7 of a model of fever and chest_pain that must triage at 3 questions."""
-    base = tmp_path_factory.mktemp("models")
+    server = TriageServer(ServeConfig(port=0, max_workers=2, max_interviews=2, max_batch=4, grace_seconds=0))
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(made_once("clients", _write_model)))
+    watcher.look()
+    server.start(watcher)
+    yield server
+    server.stop()
+
+
+def _write_model(base):
     vocabulary = Vocabulary(
         Evidence(code, "symptom", code.capitalize(), f"{code}, do you have it?") for code in ("fever", "chest_pain")
     )
@@ -51,12 +59,6 @@ def server(tmp_path_factory):
         training={},
     )
     saved_model.write_version(base, trained, version=7)
-    server = TriageServer(ServeConfig(port=0, max_workers=2, max_interviews=2, max_batch=4, grace_seconds=0))
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
-    watcher.look()
-    server.start(watcher)
-    yield server
-    server.stop()
 
 
 class Scripted(triage_service_pb2_grpc.TriageServiceServicer):

@@ -125,19 +125,16 @@ def write_model(vocabulary, base, version, weights=HandSet.weights, **safeguards
 
 
 @pytest.fixture(scope="session")
-def model_base_path(vocabulary, tmp_path_factory):
-    base = tmp_path_factory.mktemp("models")
-    write_model(vocabulary, base, 3)
-    return base
+def model_base_path(vocabulary, made_once):
+    return made_once("hand-set", lambda base: write_model(vocabulary, base, 3))
 
 
 @pytest.fixture(scope="session")
-def contrary_version(vocabulary, tmp_path_factory):
+def contrary_version(vocabulary, made_once):
     """A version that decides Blue where the `hand_set` one decides Red."""
     red, yellow, green, blue, ask = zip(*HandSet.weights, strict=True)
-    base = tmp_path_factory.mktemp("contrary")
-    write_model(vocabulary, base, 6, tuple(zip(blue, yellow, green, red, ask, strict=True)))
-    return base / "6"
+    weights = tuple(zip(blue, yellow, green, red, ask, strict=True))
+    return made_once("contrary", lambda base: write_model(vocabulary, base, 6, weights)) / "6"
 
 
 RULES = """
@@ -158,15 +155,13 @@ all.present = ["fever", "smoker"]
 
 
 @pytest.fixture(scope="session")
-def guarded_base_path(vocabulary, tmp_path_factory):
+def guarded_base_path(vocabulary, made_once):
     """Version 4: the `hand_set` model with the rules above, and a novelty of 1 where fever is present, else 0."""
     log_literals = np.zeros([6, 2], np.float32)
     log_literals[1, 1] = 1.0
     novelty = Novelty(np.zeros(1, np.float32), log_literals, np.full([1, 1], 0.5, np.float32), 10)
-    base = tmp_path_factory.mktemp("guarded")
     rules = safety_rules.parse(RULES, "rules.toml", vocabulary)
-    write_model(vocabulary, base, 4, rules=rules, novelty=novelty)
-    return base
+    return made_once("guarded", lambda base: write_model(vocabulary, base, 4, rules=rules, novelty=novelty))
 
 
 @pytest.fixture(scope="session")
@@ -418,8 +413,12 @@ all.present = ["crushing_chest_pain", "sweating"]
 
 
 @pytest.fixture(scope="session")
-def asking_base_path(tmp_path_factory):
+def asking_base_path(made_once):
     """Version 1, a model that chooses questions, with a rule for Red; its numbers are drawn at random."""
+    return made_once("asking", _write_asking)
+
+
+def _write_asking(base):
     vocabulary = Vocabulary(
         Evidence(name.lower().replace(" ", "_"), "symptom", name, f"Is it so: {name.lower()}?") for name in ASKING_NAMES
     )
@@ -432,9 +431,7 @@ def asking_base_path(tmp_path_factory):
     rules = safety_rules.parse(ASKING_RULE, "rules.toml", vocabulary)
     mixture = Mixture(np.full(8, np.log(1 / 8), np.float32), present, truths, present)
     trained = TrainedNetwork(model, vocabulary, {}, 23, "sha256:data", {}, {}, rules=rules, questions=mixture)
-    base = tmp_path_factory.mktemp("asking")
     saved_model.write_version(base, trained, version=1)
-    return base
 
 
 @pytest.fixture(scope="session")

@@ -44,9 +44,12 @@ def random_vignettes():
 
 
 @pytest.fixture(scope="session")
-def data_directory(tmp_path_factory):
+def data_directory(made_once):
     """A data directory of 50 made-up vignettes, 40 to train on and 10 to test on, as `triage prepare` writes it."""
-    folder = tmp_path_factory.mktemp("prepared")
+    return made_once("prepared", _prepare) / "data"
+
+
+def _prepare(folder):
     codes = [f"e{index}" for index in range(12)]
     Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in codes).save(folder / "vocabulary.csv")
     generator = np.random.default_rng(11)
@@ -66,7 +69,6 @@ def data_directory(tmp_path_factory):
     arguments = ["--vignettes", folder / "vignettes.jsonl", "--vocabulary", folder / "vocabulary.csv"]
     code = triage_cli.main(["prepare", *map(str, arguments), "--out", str(folder / "data"), "--test-fraction", "0.2"])
     assert code == 0
-    return folder / "data"
 
 
 @pytest.fixture
@@ -82,15 +84,17 @@ def light_exports(without_litert):
 
 
 @pytest.fixture(scope="session")
-def version_base(data_directory, tmp_path_factory):
+def version_base(data_directory, made_once):
     """A model base path with version 1: a random network, biases too, over the vocabulary of `data_directory`."""
-    base = tmp_path_factory.mktemp("models")
-    vocabulary = Vocabulary.load(data_directory / "vocabulary.csv")
-    network = build_network(len(vocabulary), NetworkConfig(hidden_sizes=(32, 16)), seed=0)
-    generator = np.random.default_rng(1)
-    network.set_weights([generator.normal(0, 0.25, weight.shape) for weight in network.get_weights()])
-    saved_model.write_version(base, TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {}))
-    return base
+
+    def make(base):
+        vocabulary = Vocabulary.load(data_directory / "vocabulary.csv")
+        network = build_network(len(vocabulary), NetworkConfig(hidden_sizes=(32, 16)), seed=0)
+        generator = np.random.default_rng(1)
+        network.set_weights([generator.normal(0, 0.25, weight.shape) for weight in network.get_weights()])
+        saved_model.write_version(base, TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {}))
+
+    return made_once("random-network", make)
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Patience without end, so that a run ends with its steps.
 SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2", "--patience", "1000000",
          "--hidden-sizes", "16", "--batch-size", "8", "--memory-capacity", "200", "--burn-in-steps", "50",
-         "--checkpoint-interval", "250", "--steps-per-call", "50", "--evaluation-interval", "500"]  # fmt: skip
+         "--checkpoint-interval", "100", "--steps-per-call", "50", "--evaluation-interval", "200"]  # fmt: skip
 RULES = """
 [e3_without_e4]
 reason = "Made up."
@@ -32,7 +32,7 @@ none.present = ["e4"]
 
 @pytest.fixture(scope="module")
 def run_directory(prepared_python, data_directory, tmp_path_factory):
-    """An uninterrupted run of 1,500 steps, which leaves a model with rules in `model` beside the job directory."""
+    """An uninterrupted run of 600 steps, which leaves a model with rules in `model` beside the job directory."""
     folder = tmp_path_factory.mktemp("jobs")
     (folder / "rules.toml").write_text(RULES)
     given = ("--model-dir", str(folder / "model"), "--rules", str(folder / "rules.toml"), "--json", "-")
@@ -41,7 +41,7 @@ def run_directory(prepared_python, data_directory, tmp_path_factory):
     return folder / "whole", finished
 
 
-def _command(data, job, *flags, steps=1500):
+def _command(data, job, *flags, steps=600):
     return ["-m", "trainer.task", "--data", str(data), "--job-dir", str(job), "--steps", str(steps),
             *SMALL, *flags]  # fmt: skip
 
@@ -82,10 +82,10 @@ def _weights(job):
 def test_a_run_reports_its_figures_and_leaves_what_later_commands_read(run_directory):
     job, finished = run_directory
     report = json.loads(finished.stdout)
-    assert report["steps"] == 1500
-    assert report["last_evaluation"]["step"] == 1500
+    assert report["steps"] == 600
+    assert report["last_evaluation"]["step"] == 600
     assert set(report["window"]) == {"appropriateness", "safety", "questions"}
-    assert load_network(job).training["steps"] == 1500
+    assert load_network(job).training["steps"] == 600
     assert list((job / "logs").glob("events.out.tfevents*"))
     assert "warning: only 10 test vignettes" in finished.stderr
     assert finished.stderr.splitlines()[-1].startswith(
@@ -97,14 +97,14 @@ def test_a_run_killed_and_resumed_ends_with_the_weights_of_one_that_was_not(
     prepared_python, run_directory, data_directory, tmp_path
 ):
     job = tmp_path / "killed"
-    assert _start_and_signal(prepared_python, data_directory, job, signal.SIGKILL, steps=1500) == -signal.SIGKILL
-    assert load_network(job).training["steps"] < 1500, "the run ended before it was killed"
+    assert _start_and_signal(prepared_python, data_directory, job, signal.SIGKILL, steps=600) == -signal.SIGKILL
+    assert load_network(job).training["steps"] < 600, "the run ended before it was killed"
     resumed = _train(prepared_python, data_directory, job)
     assert resumed.returncode == 0, resumed.stderr
     assert "resumed at step" in resumed.stderr
     assert _weights(job) == _weights(run_directory[0])
     evaluations = [json.loads(line)["step"] for line in (job / "evaluations.jsonl").read_text().splitlines()]
-    assert evaluations == [500, 1000, 1500]
+    assert evaluations == [200, 400, 600]
 
 
 @pytest.mark.slow
@@ -134,17 +134,17 @@ def test_a_full_disk_is_one_clear_line_and_the_last_good_checkpoint_stays(
     prepared_python, run_directory, data_directory, tmp_path
 ):
     job = shutil.copytree(run_directory[0], tmp_path / "job")
-    [content] = (job / "checkpoints").glob("ckpt-1500.data*")
+    [content] = (job / "checkpoints").glob("ckpt-600.data*")
     before = _weights(job)
     # No file may grow to a checkpoint's size, which fails like a full disk.
     code = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2); "
     code += "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
-    _, *command = _command(data_directory, job, steps=1700)
+    _, *command = _command(data_directory, job, steps=700)
     failed = prepared_python.run("-c", code, str(content.stat().st_size // 2), *command, timeout=300)
     assert failed.returncode == 2
     assert failed.stderr.strip().splitlines()[-1].startswith(f"python -m trainer.task: error: {job}: cannot write")
     assert "Traceback" not in failed.stderr
-    assert load_network(job).training["steps"] == 1500
+    assert load_network(job).training["steps"] == 600
     assert _weights(job) == before
 
 

@@ -19,7 +19,7 @@ from trainer.training.job import TrainedNetwork
 from triage_runtime.litert import LiteRtModel
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def calibration():
     return np.random.default_rng(5).integers(-1, 2, [100, 12]).astype(np.float32)
 
@@ -36,6 +36,12 @@ def tied(without_litert, tmp_path_factory):
     return load_version(folder)
 
 
+@pytest.fixture(scope="module")
+def converted(version, calibration):
+    """The file of `version` in each quantisation."""
+    return {quantization: convert(version, quantization, calibration) for quantization in QUANTIZATIONS}
+
+
 @pytest.mark.parametrize("quantization", QUANTIZATIONS)
 def test_equal_q_values_go_to_the_more_urgent_decision_and_to_triage_before_ask(tied, quantization):
     model = LiteRtModel(convert(tied, quantization, np.eye(3, dtype=np.float32)))
@@ -47,8 +53,8 @@ def test_equal_q_values_go_to_the_more_urgent_decision_and_to_triage_before_ask(
 
 
 @pytest.mark.parametrize("quantization", QUANTIZATIONS)
-def test_at_the_question_limit_the_action_is_the_best_triage(version, calibration, quantization):
-    model = LiteRtModel(convert(version, quantization, calibration))
+def test_at_the_question_limit_the_action_is_the_best_triage(converted, quantization):
+    model = LiteRtModel(converted[quantization])
     states = np.random.default_rng(6).integers(-1, 2, [60, 12]).astype(np.float32)
     free, forced = (run_each(model, states, np.full(60, asked, np.int32)) for asked in (4, 5))
     assert (free["action"] == Action.ASK).any()
@@ -87,9 +93,9 @@ def test_int8_keeps_the_negative_side_of_selu(without_litert, tmp_path):
     assert answer["q_values"][0, 0] == pytest.approx(0.25, abs=0.05)
 
 
-def test_the_same_version_gives_the_same_bytes(version, calibration):
+def test_the_same_version_gives_the_same_bytes(version, converted, calibration):
     for quantization in ("none", "int8"):
-        assert convert(version, quantization, calibration) == convert(version, quantization, calibration)
+        assert convert(version, quantization, calibration) == converted[quantization]
 
 
 def test_calibration_states_are_parts_of_training_vignettes(data_directory, version):
