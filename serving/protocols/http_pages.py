@@ -25,7 +25,7 @@ class KnownPages:
         self._app = app
         self._origins = frozenset(filter(None, config.cors_origins.split(",")))
         self._names = {urllib.parse.urlsplit(origin).netloc for origin in self._origins}
-        self._local = is_loopback(config.host)
+        self._local = is_loopback(config.http_host or config.host)
         self._all_pass = bool(config.tokens)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

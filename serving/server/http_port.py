@@ -57,7 +57,7 @@ class HttpPort:
         place: Place | None = None,
     ):
         self._loop, self._config, self._certificate = loop, config, certificate
-        place = place or Place("--http-port", config.host, config.http_port, config.reuse_port)
+        place = place or Place("--http-port", config.http_host or config.host, config.http_port, config.reuse_port)
         family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
         self._socket = socket.socket(family)
         try:

@@ -44,8 +44,9 @@ def test_a_server_answers_pages_of_the_given_origins_under_their_names(headers):
     assert answer({"origin": "https://evil.example.com"}, cors_origins=ORIGIN) == 403
 
 
-def test_another_server_may_have_any_name_and_still_refuses_foreign_pages():
-    settings = {"host": "0.0.0.0", "insecure": True}  # noqa: S104
+@pytest.mark.parametrize("option", ["host", "http_host"])
+def test_another_server_may_have_any_name_and_still_refuses_foreign_pages(option):
+    settings = {option: "0.0.0.0", "insecure": True}  # noqa: S104
     assert answer({"host": "triage.example.org", "origin": ORIGIN}, **settings) == 200
     assert answer({"host": "triage.example.org", "origin": "https://evil.example.com"}, **settings) == 403
 
