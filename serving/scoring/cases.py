@@ -11,6 +11,7 @@ import io
 import itertools
 import json
 import pathlib
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Any, AnyStr, NamedTuple
 
@@ -32,7 +33,12 @@ _MOST_QUESTIONS = 2**31 - 1
 MOST_LINE_BYTES = 1024 * 1024
 """Length of a case; one of a thousand codes takes a fiftieth."""
 MOST_CODES = 1024 * 1024
-"""Codes in a batch, which ends early where there are more."""
+"""Codes in a batch if each case had as many as the longest one; it ends early where there are more."""
+MOST_BATCH_BYTES = 16 * 1024 * 1024
+"""Length of the texts in a batch, or of records that are parsed together."""
+MOST_VALUES = 64 * 1024 * 1024
+MOST_COLUMN_BYTES = 256 * 1024 * 1024
+"""Values in a column of a row group in Parquet, and their length as stored: pages of a column are read whole."""
 
 Rows = Iterable[tuple[int, Any]]
 """What a file holds: the number of each line or record, from 1, and its fields by name."""
@@ -56,6 +62,7 @@ class StoredCase(NamedTuple):
     present: list[str]
     absent: list[str]
     questions_asked: int
+    length: int  # of the texts
 
 
 def format_of(path: pathlib.PurePath) -> str | None:
@@ -100,23 +107,28 @@ def read(path: pathlib.Path, batch_size: int) -> Iterator[Cases]:
     rows, unit = _READERS[kind or ""](path, batch_size), "line" if kind in (JSONL, CSV) else "record"
     cases = (_case(path, place, row, unit) for place, row in rows)
     try:
-        while batch := _batch(cases, batch_size):
-            places, ids, present, absent, asked = map(list, zip(*batch, strict=True))
+        for batch in _batches(cases, batch_size):
+            places, ids, present, absent, asked, _ = map(list, zip(*batch, strict=True))
             yield Cases(places, ids, present, absent, np.array(asked, np.int32))
-    except (OSError, EOFError) as error:  # gzip raises EOFError where a file is cut off
+    except (OSError, EOFError, zlib.error) as error:  # gzip raises the others where a file is cut off or damaged
         raise InputError(f"{path}: cannot read: {first_line(error)}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def _batch(cases: Iterator[StoredCase], size: int) -> list[StoredCase]:
-    batch, codes = [], 0
-    for case in itertools.islice(cases, size):
+def _batches(cases: Iterator[StoredCase], size: int) -> Iterator[list[StoredCase]]:
+    """Yields `size` cases at a time, or fewer if they are long: codes of a batch are padded to the most of a case."""
+    batch: list[StoredCase] = []
+    most = length = 0
+    for case in cases:
+        codes = len(case.present) + len(case.absent)
+        most, length = max(most, codes), length + case.length
+        if batch and (len(batch) == size or (len(batch) + 1) * most > MOST_CODES or length > MOST_BATCH_BYTES):
+            yield batch
+            batch, most, length = [], codes, case.length
         batch.append(case)
-        codes += len(case.present) + len(case.absent)
-        if codes > MOST_CODES:
-            break
-    return batch
+    if batch:
+        yield batch
 
 
 def _case(path: pathlib.Path, place: int, row: Any, unit: str) -> StoredCase:
@@ -138,7 +150,10 @@ def _case(path: pathlib.Path, place: int, row: Any, unit: str) -> StoredCase:
         raise InputError(f"{where}, {vignette_id!r}: {ASKED}: expected a number from 0, not {asked!r}")
     if type(ended) is not bool:
         raise InputError(f"{where}, {vignette_id!r}: {ENDED}: expected true or false, not {ended!r}")
-    return StoredCase(place, vignette_id, present, absent, NO_QUESTIONS_LEFT if ended else asked)
+    length = len(vignette_id) + sum(map(len, present)) + sum(map(len, absent))
+    if length > MOST_LINE_BYTES:
+        raise InputError(f"{where}: longer than {MOST_LINE_BYTES} bytes")
+    return StoredCase(place, vignette_id, present, absent, NO_QUESTIONS_LEFT if ended else asked, length)
 
 
 _KNOWN = {*FIELDS, *_NOT_READ}
@@ -218,8 +233,9 @@ def _examples(path: pathlib.Path, batch_size: int) -> Iterator[Mapping[str, Any]
         **dict(zip((ASKED, ENDED), numbers, strict=True)),
     }
     kind = "GZIP" if path.name.endswith(COMPRESSED) else ""
+    number = min(batch_size, MOST_BATCH_BYTES // (_longest_record(path) or 1))
     try:
-        for batch in tf.data.TFRecordDataset(str(path), kind).batch(batch_size):
+        for batch in tf.data.TFRecordDataset(str(path), kind).batch(number):
             parsed = tf.io.parse_example(batch, shape)
             columns = [[code.decode() for code in parsed[ID].numpy()]]
             columns += [_decoded(parsed[name]) for name in (PRESENT, ABSENT)]
@@ -228,6 +244,31 @@ def _examples(path: pathlib.Path, batch_size: int) -> Iterator[Mapping[str, Any]
             yield from (dict(zip(FIELDS, row, strict=True)) for row in zip(*columns, strict=True))
     except tf.errors.OpError as error:
         raise InputError(f"{path}: not a TFRecord file of cases, or damaged: {first_line(error)}") from error
+
+
+def _longest_record(path: pathlib.Path) -> int:
+    """Returns the length of the longest record of a TFRecord file, of those before the first damaged one.
+
+    TensorFlow takes as much memory as a record says that it needs.
+
+    Raises:
+        InputError: one is too long.
+    """
+    longest = 0
+    with _open(path) as file:
+        for number in itertools.count(1):
+            head = file.read(12)  # the length, and its checksum
+            length = int.from_bytes(head[:8], "little")
+            if len(head) < 12:
+                break
+            if length > MOST_LINE_BYTES:
+                raise InputError(
+                    f"{path}: not a TFRecord file of cases, or damaged: record {number} is longer than "
+                    f"{MOST_LINE_BYTES} bytes"
+                )
+            longest = max(longest, length)
+            file.read(length + 4)  # and its checksum
+    return longest
 
 
 def _decoded(codes: Any) -> list[list[str]]:
@@ -239,14 +280,87 @@ def _parquet(path: pathlib.Path, batch_size: int) -> Iterator[Mapping[str, Any]]
     import pyarrow
 
     try:
-        file = parquet.ParquetFile(path)
-        for batch in file.iter_batches(
-            batch_size, columns=[name for name in file.schema_arrow.names if name in FIELDS]
-        ):
-            for row in batch.to_pylist():
-                yield {name: value for name, value in row.items() if value is not None}
+        with parquet.ParquetFile(path) as file:
+            texts = _columns_of_texts(path, file)
+        names, place = [name for name in file.schema_arrow.names if name in FIELDS], 0
+        with parquet.ParquetFile(path, read_dictionary=texts) as file:
+            for batch in file.iter_batches(batch_size, columns=names):
+                for rows in _parts(batch, f"{path}: records {place + 1} to {place + len(batch)}"):
+                    for values in zip(*map(_values, rows.columns), strict=True):
+                        yield {name: value for name, value in zip(names, values, strict=True) if value is not None}
+                place += len(batch)
     except pyarrow.ArrowException as error:
         raise InputError(f"{path}: not a Parquet file, or damaged: {first_line(error)}") from error
+
+
+def _columns_of_texts(path: pathlib.Path, file: Any) -> list[str]:
+    """Returns the paths of columns to read as dictionaries, in which each text is there once.
+
+    Raises:
+        InputError: a row group is too large.
+    """
+    columns: dict[str, bool] = {}
+    for number in range(file.num_row_groups):
+        group = file.metadata.row_group(number)
+        for column in map(group.column, range(group.num_columns)):
+            if column.path_in_schema.split(".")[0] not in FIELDS:
+                continue
+            if column.num_values > MOST_VALUES or column.total_uncompressed_size > MOST_COLUMN_BYTES:
+                raise InputError(
+                    f"{path}: row group {number + 1}, {column.path_in_schema}: more than {MOST_VALUES} values, or "
+                    f"{MOST_COLUMN_BYTES} bytes: write smaller row groups"
+                )
+            columns[column.path_in_schema] = column.physical_type == "BYTE_ARRAY"
+    return [name for name, is_text in columns.items() if is_text]
+
+
+def _parts(batch: Any, where: str) -> Iterator[Any]:
+    """Yields the rows of a record batch in parts of at most `MOST_CODES` codes.
+
+    Raises:
+        InputError: one row has more, or a column is of a type that no field has.
+    """
+    import pyarrow
+    from pyarrow import compute
+
+    lists = [column for column in batch.columns if _is_list(column.type)]
+    flat = [column.type.value_type if _is_list(column.type) else column.type for column in batch.columns]
+    if any(map(pyarrow.types.is_nested, flat)):
+        raise InputError(
+            f"{where}: expected columns of texts, lists of texts, numbers and truths: {batch.schema.names}"
+        )
+    codes = max((compute.sum(compute.list_value_length(column)).as_py() or 0 for column in lists), default=0)
+    if codes <= MOST_CODES:
+        yield batch
+    elif len(batch) > 1:
+        half = len(batch) // 2
+        yield from _parts(batch.slice(0, half), where)
+        yield from _parts(batch.slice(half), where)
+    else:
+        raise InputError(f"{where}: one of them has {codes} codes: expected at most {MOST_CODES}")
+
+
+def _values(column: Any) -> list[Any]:
+    """Returns the values of a column, in which a text that comes several times is one object."""
+    import pyarrow
+    from pyarrow import compute
+
+    if _is_list(column.type):
+        values = iter(_values(column.flatten()))
+        lengths = compute.list_value_length(column).to_pylist()
+        return [None if length is None else list(itertools.islice(values, length)) for length in lengths]
+    if not pyarrow.types.is_dictionary(column.type):
+        listed: list[Any] = column.to_pylist()
+        return listed
+    used, places = np.unique(column.indices.fill_null(-1).to_numpy(), return_inverse=True)
+    texts = column.dictionary.take(pyarrow.array(used, mask=used < 0)).to_pylist()
+    return [texts[place] for place in places.tolist()]
+
+
+def _is_list(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
 def import_parquet(path: pathlib.Path) -> Any:

@@ -66,7 +66,7 @@ def test_the_command_without_options_answers_the_service(prepared_python, model_
             assert [answer["forced"] for answer in answers["predictions"]] == [False, True]
             assert answers["predictions"] == http.post("/v1/triage", json={"states": instances}).json()["answers"]
         assert said[0].startswith("listening on 127.0.0.1:")
-        assert address.startswith("0.0.0.0:")  # noqa: S104 (the container's own address, as the service calls from outside)
+        assert address.startswith("0.0.0.0:")  # the service calls from outside the container
         process.terminate()
         assert process.wait(timeout=60) == 0
     finally:

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import struct
 
 import hypothesis
 import hypothesis.strategies as st
@@ -200,9 +201,107 @@ def test_a_long_line_of_csv_is_named(tmp_path):
 
 def test_a_batch_of_many_codes_ends_early(tmp_path):
     path = tmp_path / "cases.jsonl"
-    codes = ["a"] * 200_000  # the sixth case makes 1,200,000, above 1,048,576
+    codes = ["a"] * 200_000  # a sixth case would make 1,200,000, above 1,048,576
     path.write_text("".join(json.dumps({"vignette_id": f"v{number}", "present": codes}) + "\n" for number in range(8)))
-    assert [len(batch.ids) for batch in cases.read(path, 100)] == [6, 2]
+    assert [len(batch.ids) for batch in cases.read(path, 100)] == [5, 3]
+
+
+def test_a_batch_ends_before_a_case_to_whose_many_codes_the_others_would_be_padded(tmp_path):
+    path = tmp_path / "cases.jsonl"
+    rows = [{"vignette_id": "v", "present": ["a"] * number} for number in (1, 1, 1, 1, 1, 200_000, 1)]
+    path.write_bytes(_json_lines(rows))
+    # 6 * 200,000 is above 1,048,576, and 2 * 200,000 is not.
+    assert [len(batch.ids) for batch in cases.read(path, 100)] == [5, 2]
+
+
+def test_a_batch_of_long_texts_ends_early(tmp_path):
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(_json_lines([{"vignette_id": "v" * 1_000_000}] * 20))  # 16 MiB are 16.8 of them
+    assert [len(batch.ids) for batch in cases.read(path, 100)] == [16, 4]
+
+
+def _bomb(path, rows):
+    """Writes `rows`, lists of codes that are present, in the format that the name of the file says."""
+    write(path, [{**ROWS[0], "vignette_id": f"v{number}", "present": codes} for number, codes in enumerate(rows)])
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "message"),
+    [
+        (
+            "a.tfrecord",
+            [["a"], ["a" * 2**20]],
+            "not a TFRecord file of cases, or damaged: record 2 is longer than 10485",
+        ),
+        (
+            "a.tfrecord.gz",
+            [["a"], ["a"] * 2**19],
+            "not a TFRecord file of cases, or damaged: record 2 is longer than 1",
+        ),
+        ("a.parquet", [["a"], ["a"] * (2**20 + 1)], "records 1 to 2: one of them has 1048577 codes"),
+        ("a.parquet", [["a"], ["a" * 1000] * 2000], "record 2: longer than 1048576 bytes"),
+        ("a.parquet", [["a"], ["a" * 2**20] * 1000], "record 2: longer than 1048576 bytes"),
+    ],
+)
+def test_a_record_that_would_fill_the_memory_is_named(tmp_path, name, rows, message):
+    _bomb(tmp_path / name, rows)
+    with pytest.raises(InputError) as error:
+        list(cases.read(tmp_path / name, 4096))
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("length", [2**31, 2**36, 2**62])
+def test_a_record_that_says_it_is_longer_than_the_memory_is_refused(tmp_path, length):
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(struct.pack("<QI", length, 0) + b"x" * 100)
+    with pytest.raises(InputError, match="record 1 is longer than 1048576 bytes"):
+        list(cases.read(path, 10))
+
+
+@pytest.mark.parametrize("ending", ["tfrecord.gz", "parquet"])
+def test_records_that_are_long_together_are_read_in_parts(tmp_path, ending):
+    path = tmp_path / f"a.{ending}"
+    _bomb(path, [["a" * 1_000_000]] * 40)
+    assert [len(batch.ids) for batch in cases.read(path, 4096)] == [16, 16, 8]
+
+
+def test_a_row_group_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    _bomb(path, [["a", "b"], ["a"]])
+    monkeypatch.setattr(cases, "MOST_VALUES", 2)
+    with pytest.raises(InputError, match=r"row group 1, present.list.element: more than 2 values, or 268435456 bytes"):
+        list(cases.read(path, 10))
+
+
+def test_columns_of_other_types_are_refused(tmp_path):
+    path = tmp_path / "a.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"vignette_id": ["v"], "present": [[["a"]]]}), path)
+    with pytest.raises(InputError, match="records 1 to 1: expected columns of texts, lists of texts"):
+        list(cases.read(path, 10))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pyarrow.list_(pyarrow.dictionary(pyarrow.int32(), pyarrow.string())),
+        pyarrow.large_list(pyarrow.large_string()),
+    ],
+)
+def test_lists_of_any_kind_are_codes(tmp_path, kind):
+    path = tmp_path / "a.parquet"
+    values = pyarrow.array([["a", "b"], None, ["b", "b"]]).cast(kind)
+    pyarrow.parquet.write_table(pyarrow.table({"vignette_id": ["v", "w", "x"], "present": values}), path)
+    [read] = cases.read(path, 10)
+    assert read.present == [["a", "b"], [], ["b", "b"]]
+
+
+def test_a_damaged_gzip_file_is_named(tmp_path):
+    path = tmp_path / "a.jsonl.gz"
+    content = bytearray(gzip.compress(_json_lines([{"vignette_id": f"v{number}"} for number in range(1000)])))
+    content[20:40] = b"\xff" * 20
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"a.jsonl.gz: cannot read"):
+        list(cases.read(path, 10))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
