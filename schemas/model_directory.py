@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
 from schemas import answer, directories
@@ -96,12 +97,10 @@ def find_version(base: pathlib.Path, version: int | None = None) -> pathlib.Path
 def file_states(folder: pathlib.Path) -> frozenset[tuple[str, int, int]]:
     """Returns path, size and time of each file below `folder`; a changed value means that files changed."""
     states = set()
-    for directory, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(directory, name)
-            with contextlib.suppress(OSError):  # removed meanwhile
-                status = os.stat(path)
-                states.add((path, status.st_size, status.st_mtime_ns))
+    for path in _paths(folder):
+        with contextlib.suppress(OSError):  # removed meanwhile
+            status = os.stat(path)
+            states.add((path, status.st_size, status.st_mtime_ns))
     return frozenset(states)
 
 
@@ -111,16 +110,29 @@ def check_files(folder: pathlib.Path) -> None:
     Raises:
         InputError: something below `folder` is neither a file nor a folder.
     """
-    for directory, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(directory, name)
-            if os.path.exists(path) and not os.path.isfile(path):
-                raise InputError(f"{path}: neither a file nor a folder: remove it from the version")
+    for path in _paths(folder):
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise InputError(f"{path}: neither a file nor a folder: remove it from the version")
+
+
+def _paths(folder: pathlib.Path, behind_links: bool = True) -> Iterator[str]:
+    """Yields what lies below `folder`, or behind links to folders, and is no folder; each folder is entered once."""
+    entered = set()
+    for directory, folders, names in os.walk(folder, followlinks=behind_links):
+        place = os.path.realpath(directory)
+        if place in entered:
+            folders.clear()
+            continue
+        entered.add(place)
+        yield from (os.path.join(directory, name) for name in names)
 
 
 def file_names(folder: pathlib.Path) -> set[str]:
-    """Returns the names of a version's files relative to `folder`, except those of its signature."""
-    names = {pathlib.Path(path).relative_to(folder).as_posix() for path, _, _ in file_states(folder)}
+    """Returns the names of a version's files relative to `folder`, except those of its signature.
+
+    A folder elsewhere, to which there is a link, does not stand in for one of the version.
+    """
+    names = {pathlib.Path(path).relative_to(folder).as_posix() for path in _paths(folder, behind_links=False)}
     return names - {directories.CHECKSUMS, directories.SIGNATURE}
 
 

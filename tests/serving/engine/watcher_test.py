@@ -195,10 +195,16 @@ def test_a_start_beside_a_broken_version_serves_the_next_lower_one(watch, folder
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_a_version_with_a_pipe_is_broken_at_once_and_the_next_lower_one_served(watch, folders):
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_version_with_a_pipe_is_broken_at_once_and_the_next_lower_one_served(watch, folders, tmp_path, linked):
     folders.put(4)
-    (folders.base / "5" / "variables").mkdir(parents=True)
-    os.mkfifo(folders.base / "5" / "variables" / "pipe")
+    (folders.base / "5").mkdir()
+    place = tmp_path / "elsewhere" if linked else folders.base / "5" / "variables"
+    place.mkdir()
+    if linked:
+        (folders.base / "5" / "variables").symlink_to(place)
+        (place / "back").symlink_to(folders.base / "5")
+    os.mkfifo(place / "pipe")
     watcher = watch()
     watcher.look()
     assert watcher.versions.default == 4
