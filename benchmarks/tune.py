@@ -12,6 +12,8 @@ sets and the paired differences from the first row, both with 95% t intervals. A
     forest, logistic                    trained on all evidence: 300 trees with leaves of 2; logistic regression
     ensemble                            the same for the paper's ensemble, which the study calls fully observed
     clinicians                          each judged by the others
+    ladder                              from paper to default, one change at a time, each compared with the one before
+    absences                            default, and default without each of these changes
 
 Choose by seeds below 1,000. Those from 1,000 on are kept for the figures that are reported (`--report`): a setting that
 was chosen by them has not been measured. `--data DIR` gives a second opinion on data of your own: its sets are the
@@ -61,6 +63,24 @@ from triage_runtime.command_line.progress import say, say_result
 REPORTING = 1000
 """The first of the seeds that are kept for reporting."""
 SETS = 5
+LADDER, ABSENCES = "ladder", "absences"
+CHANGES: dict[str, tuple[str, ...]] = {
+    "environments, starts and replay": (
+        "environments", "start", "draw", "masking", "window_episodes", "steps", "burn_in_steps", "steps_per_call",
+        "memory_capacity", "batch_size", "bucket_probabilities", "bucket_thresholds",
+    ),
+    "network": (
+        "hidden_sizes", "activation", "inputs", "text_features", "dropout", "networks", "output_bias",
+    ),
+    "loss": ("loss",),
+    "optimiser": ("algorithm", "learning_rate"),
+    "averaging": ("average",),
+    "query of ask": ("ask_query",),
+    "probabilities": ("outputs", "bootstrap"),
+    "calibration and operating point": ("held_out_share",),
+    "learning in interviews": ("asks",),
+}  # fmt: skip
+"""What leads from the preset paper to default, by the names of the settings; one change is as small as makes sense."""
 ORDERS = 3
 MINIMUM_DECISIONS = 3
 ENSEMBLE, CLINICIANS = "ensemble", "clinicians"
@@ -83,6 +103,7 @@ class Row(NamedTuple):
 
     name: str
     settings: dict[str, Any]  # together with the data, determines the result
+    reference: str = ""  # the row that it is compared with; by default the first one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,6 +129,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", nargs="+", metavar="ROW", help="the others are compared with the first one")
     parser.add_argument("--results", type=pathlib.Path, required=True, help="JSON Lines; what stands there is kept")
+    parser.add_argument("--steps", type=int, help="in place of the steps of rows that have a number, for a quick look")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1248], help="training vignettes (default 1248)")
     parser.add_argument("--test", type=int, default=10_000, help="test vignettes of each set (default 10000)")
     parser.add_argument("--seeds", type=int, nargs="+", help=f"one set each (default 0 to {SETS - 1})")
@@ -119,7 +141,7 @@ def main() -> None:
     parser.add_argument("--plot", type=pathlib.Path, metavar="PNG", help="picture of the learning curve")
     arguments = parser.parse_args()
     try:
-        rows = [read_row(text) for text in arguments.rows]
+        rows = [_with_steps(row, arguments.steps) for text in arguments.rows for row in read_rows(text)]
         sets = training_sets(options.read(SetOptions, arguments))
     except InputError as error:
         parser.error(str(error))
@@ -137,9 +159,49 @@ def main() -> None:
     if arguments.json:
         arguments.json.write_text(json.dumps(tables, indent=1) + "\n")
     if arguments.plot:
-        plot(tables, arguments.plot)
+        (plot_changes if any(row.reference for row in rows) else plot)(tables, arguments.plot)
     say_result(console, arguments.results, "the tables again with --show" if arguments.report or arguments.data
                else "the row that you choose with --report, for figures to publish")  # fmt: skip
+
+
+def read_rows(text: str) -> list[Row]:
+    """Returns the rows that a word of the command line describes.
+
+    Raises:
+        InputError: it describes none.
+    """
+    return {LADDER: ladder, ABSENCES: absences}.get(text, lambda: [read_row(text)])()
+
+
+def ladder() -> list[Row]:
+    """Returns the preset paper, and after each of `CHANGES` what it has become; the last row is the preset default."""
+    rows = [read_row("paper")]
+    for change in CHANGES:
+        rows.append(Row(f"+ {change}", _changed(rows[-1].settings["config"], change, "default"), rows[-1].name))
+    return rows
+
+
+def absences() -> list[Row]:
+    """Returns the preset default, and what it is with each of `CHANGES` taken back."""
+    default = read_row("default")
+    config = default.settings["config"]
+    return [default, *(Row(f"without {each}", _changed(config, each, "paper"), "default") for each in CHANGES)]
+
+
+def _changed(config: Mapping[str, Any], change: str, preset: str) -> dict[str, Any]:
+    """Returns settings with those of a change as a preset has them."""
+    others = presets.preset(preset).to_dict()
+    return {"config": {
+        section: {**fields, **{name: others[section][name] for name in CHANGES[change] if name in fields}}
+        for section, fields in config.items()
+    }}  # fmt: skip
+
+
+def _with_steps(row: Row, steps: int | None) -> Row:
+    loop = row.settings.get("config", {}).get("loop")
+    if not steps or not loop or not loop["steps"]:
+        return row
+    return row._replace(settings={"config": {**row.settings["config"], "loop": {**loop, "steps": steps}}})
 
 
 def read_row(text: str) -> Row:
@@ -210,6 +272,8 @@ def run_rows(rows: Sequence[Row], training_set: TrainingSet, results: pathlib.Pa
     seed, done = training_set.key["seed"], read(results)
     keys = {row.name: training_set.key | {"settings": row.settings} for row in rows}
     waiting = [row for row in rows if not any(keys[row.name].items() <= run.items() for run in done)]
+    waiting = [row for place, row in enumerate(waiting)
+               if row.settings not in [each.settings for each in waiting[:place]]]  # fmt: skip
     if not waiting:
         return 0
     with tempfile.TemporaryDirectory() as scratch:
@@ -322,19 +386,22 @@ def read(results: pathlib.Path) -> list[dict[str, Any]]:
 
 
 def compare(rows: Sequence[Row], runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns means and paired differences of each row that has runs, over the sets that it shares with the first."""
+    """Returns means of each row that has runs, and paired differences over the sets shared with its reference."""
     by_seed = [{run["seed"]: run["figures"] for run in runs if run["settings"] == row.settings} for row in rows]
     names = dict.fromkeys([*SHOWN, *(name for by_set in by_seed for each in by_set.values() for name in each)])
     compared = []
     for row, by_set in zip(rows, by_seed, strict=True):
-        shared = sorted(set(by_set) & set(by_seed[0]))
+        reference = next((place for place, each in enumerate(rows) if each.name == row.reference), 0)
+        theirs = by_seed[reference]
+        shared = sorted(set(by_set) & set(theirs))
         compared.append(
             {
                 "row": row.name,
+                "reference": rows[reference].name,
                 "sets": len(by_set),
                 "figures": {name: mean([each.get(name) for each in by_set.values()]) for name in names},
                 "differences": {
-                    name: mean([_difference(by_set[seed].get(name), by_seed[0][seed].get(name)) for seed in shared])
+                    name: mean([_difference(by_set[seed].get(name), theirs[seed].get(name)) for seed in shared])
                     for name in names
                 },
             }
@@ -365,13 +432,12 @@ def markdown(table: Mapping[str, Any]) -> str:
         f"| | sets | {' | '.join(SHOWN.values())} |",
         "| --- " * (len(SHOWN) + 2) + "|",
     ]
-    first = table["rows"][0]["row"]
     for row in table["rows"]:
         cells = (bracketed(row["figures"][name], ".3f") for name in SHOWN)
         lines.append(f"| {row['row']} | {row['sets']} | {' | '.join(cells)} |")
-        if row["row"] != first:
+        if row["row"] != row["reference"]:
             cells = (bracketed(row["differences"][name], "+.3f") for name in SHOWN)
-            lines.append(f"| - {first} | | {' | '.join(cells)} |")
+            lines.append(f"| - {row['reference']} | | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -390,6 +456,23 @@ def plot(tables: Sequence[Mapping[str, Any]], path: pathlib.Path) -> None:
         axis.set(xscale="log", xlabel="training vignettes", title=SHOWN[measure])
         axis.grid(alpha=0.3)
     axes[0].legend()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def plot_changes(tables: Sequence[Mapping[str, Any]], path: pathlib.Path) -> None:
+    """Draws the difference of each row from its reference with its interval, for the largest training sets."""
+    rows = [row for row in tables[-1]["rows"] if row["row"] != row["reference"]][::-1]
+    figure, axes = plt.subplots(1, len(DRAWN), figsize=(13, 1 + 0.3 * len(rows)), sharey=True, layout="constrained")
+    for axis, measure in zip(axes, DRAWN, strict=True):
+        for place, estimate in enumerate(row["differences"][measure] for row in rows):
+            if estimate:
+                half = 0.0 if estimate["low"] is None else estimate["mean"] - estimate["low"]
+                axis.errorbar(estimate["mean"], place, xerr=half, marker="o", capsize=3, color="C0")
+        axis.axvline(0, color="black", linewidth=0.8)
+        axis.set(title=f"{SHOWN[measure]}: difference")
+        axis.grid(alpha=0.3)
+    axes[0].set_yticks(range(len(rows)), [row["row"] for row in rows])
     figure.savefig(path, dpi=110)
     plt.close(figure)
 

@@ -11,6 +11,7 @@ import pytest
 import triage_cli
 from schemas.errors import InputError
 from trainer import presets
+from trainer.config import TrainConfig
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 tune = types.SimpleNamespace(**runpy.run_path(str(ROOT / "benchmarks" / "tune.py")))
@@ -42,6 +43,41 @@ def test_a_row_is_a_preset_a_file_or_options_over_a_preset(tmp_path):
     assert paper["network"] == presets.preset("paper").to_dict()["network"]
     assert own["network"] == paper["network"] | {"hidden_sizes": [8, 4]}
     assert mine["network"] == presets.preset("default").to_dict()["network"] | {"dropout": 0.1}
+
+
+def test_the_ladder_leads_from_paper_to_default_and_changes_each_setting_once():
+    rungs = tune.read_rows("ladder")
+    paper, default = (tune.read_row(name).settings for name in ("paper", "default"))
+    assert (rungs[0].settings, rungs[-1].settings) == (paper, default)
+    assert [rung.reference for rung in rungs[1:]] == [rung.name for rung in rungs[:-1]]
+    names = [name for change in tune.CHANGES.values() for name in change]
+    assert len(names) == len(set(names))
+    for rung in rungs:  # each of them is one that can be trained
+        TrainConfig.from_dict(rung.settings["config"])
+
+
+def test_an_absence_is_the_default_with_one_change_taken_back():
+    others = tune.read_rows("absences")[1:]
+    assert {row.reference for row in others} == {"default"}
+    for row, names in zip(others, tune.CHANGES.values(), strict=True):
+        config = TrainConfig.from_dict(row.settings["config"])
+        theirs, paper = presets.preset("default").to_dict(), presets.preset("paper").to_dict()
+        for section, fields in config.to_dict().items():
+            for name, value in fields.items():
+                if (section, name) != ("loop", "evaluation_interval"):
+                    assert value == (paper if name in names else theirs)[section][name]
+
+
+def test_a_rung_is_compared_with_the_one_before():
+    rows = [
+        tune.Row("a", {"baseline": "a"}),
+        tune.Row("b", {"baseline": "b"}, "a"),
+        tune.Row("c", {"baseline": "c"}, "b"),
+    ]
+    runs = [run_of(row, 0, safety=value) for row, value in zip(rows, (0.7, 0.8, 0.85), strict=True)]
+    table = tune.compare(rows, runs)
+    assert [row["differences"]["safety"]["mean"] for row in table["rows"]] == pytest.approx([0.0, 0.1, 0.05])
+    assert "| - b |" in tune.markdown(table)
 
 
 def test_a_row_that_is_none_of_them_is_refused():

@@ -1,5 +1,7 @@
 """What the finished tasks of a study measured, vignette by vignette; several seeds of an agent are averaged."""
 
+import functools
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -67,11 +69,12 @@ class Measured:
 
     def _averaged(self, name: str, *keys: str) -> Values | None:
         single = {**self.outcomes.get("fixed", {}), "fully_observed": self.outcomes.get("fully_observed")}
-        outcomes = [single[name]] if name in single else [outcome for _, outcome in self.trained(name)]
+        outcomes: list[Any] = [single[name]] if name in single else [outcome for _, outcome in self.trained(name)]
         found = []
-        for values in filter(None, outcomes):
-            for key in keys:
-                values = values[key]
+        for outcome in outcomes:
+            if not outcome:
+                continue
+            values = functools.reduce(operator.getitem, keys, outcome)
             found.append({metric: np.asarray(each, float) for metric, each in values.items()})
         return _mean(found) if found and len(found[0]["safety"]) else None
 
