@@ -1,8 +1,10 @@
 """Figures of learning: curves over training, questions on known and new vignettes, and cross-validation."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
@@ -31,6 +33,10 @@ from trainer.reports.numbers import (
     with_interval,
 )
 
+NEWEST = 0.3
+"""Share of the newest evaluation in an exponential mean; the paper gives none."""
+SPAN = 0.4
+"""Share of the evaluations that the smoothing weighs around each of them; the paper gives none."""
 _SPLITS = {"train": "training vignettes", "test": "test vignettes"}
 
 
@@ -51,6 +57,39 @@ def mean_curve(runs: Sequence[Any], split: str, metric: str) -> tuple[list[float
     return steps, [sum(values[step]) / len(curves) for step in steps]
 
 
+def exponential_mean(values: Sequence[float]) -> list[float]:
+    """Returns the exponential moving mean of a curve, `NEWEST` of it the newest value."""
+    means: list[float] = []
+    for value in values:
+        means.append(value if not means else means[-1] + NEWEST * (value - means[-1]))
+    return means
+
+
+def smoothed(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """Returns the places and heights of a curve by locally weighted regression (Cleveland, 1979), without robustness.
+
+    At each place, a line is fitted to the nearest `SPAN` of the points, the near ones with more weight (tricube).
+
+    Args:
+        points: places and heights, in any order; several may share a place.
+    """
+    if not points:
+        return [], []
+    x, y = np.array(points, float).T
+    nearest = max(2, math.ceil(SPAN * len(x)))
+    heights = []
+    for place in np.unique(x):
+        distance = np.abs(x - place)
+        # Of points that share their places, the farthest counted ones would have no weight.
+        width = max(np.sort(distance)[min(nearest, len(x)) - 1], np.min(distance[distance > 0], initial=np.inf))
+        weight = (1 - np.minimum(distance / width, 1) ** 3) ** 3 if np.isfinite(width) else np.ones(len(x))
+        centre, middle = np.average(x, weights=weight), np.average(y, weights=weight)
+        spread = np.average((x - centre) ** 2, weights=weight)
+        slope = np.average((x - centre) * (y - middle), weights=weight) / spread if spread else 0.0
+        heights.append(float(middle + slope * (place - centre)))
+    return np.unique(x).tolist(), heights
+
+
 def learning_figure(results: Mapping[str, Any]) -> Drawing | None:
     """Returns the three target metrics over training, on both splits (paper, figure "RL learning curves")."""
     curves = {name: runs for name, runs in (results.get("curves") or {}).items() if runs}
@@ -65,8 +104,10 @@ def learning_figure(results: Mapping[str, Any]) -> Drawing | None:
     seeds = max(len(runs) for runs in curves.values())
     return Drawing(
         "learning_curves",
-        f"Learning on training vignettes and on new ones. Light: one of up to {several(seeds, 'seed')}"
-        "; dark: their mean. An agent whose curve still rises at the right edge has not finished learning. A gap "
+        "Learning on training vignettes and on new ones, smoothed as in the paper. Light: the exponential mean of one "
+        f"of up to {several(seeds, 'seed')} (the newest evaluation counts {NEWEST:.0%}); dark: locally weighted "
+        f"regression over the evaluations of all seeds (each line over {SPAN:.0%} of them). An agent whose curve still "
+        "rises at the right edge has not finished learning. A gap "
         "between training and test vignettes shows what does not generalise to new cases.",
         "; ".join(_last(results, name, runs) for name, runs in curves.items()) + ".",
         panels,
@@ -167,9 +208,11 @@ def _curves(curves: Mapping[str, Any], split: str, measure: Measure) -> Callable
         for name, runs in curves.items():
             tone, line = _look(curves, name)
             for run in runs:
-                pairs = _curve(run, split, measure.key)
-                axes.plot(*zip(*pairs, strict=True), color=colour(tone), linewidth=1, alpha=0.3) if pairs else None
-            axes.plot(*mean_curve(runs, split, measure.key), color=colour(tone), linestyle=line)
+                if pairs := _curve(run, split, measure.key):
+                    steps, values = zip(*pairs, strict=True)
+                    axes.plot(steps, exponential_mean(values), color=colour(tone), linewidth=1, alpha=0.3)
+            points = [pair for run in runs for pair in _curve(run, split, measure.key)]
+            axes.plot(*smoothed(points), color=colour(tone), linestyle=line)
         axes.set_xlabel("training steps")
         axes.xaxis.set_major_formatter(FuncFormatter(thousands))
         _scale(axes, measure, curves)

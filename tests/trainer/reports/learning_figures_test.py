@@ -3,7 +3,14 @@
 import pytest
 from matplotlib.figure import Figure
 
-from trainer.reports.learning_figures import k_fold_figure, learning_figure, mean_curve, questions_figure
+from trainer.reports.learning_figures import (
+    exponential_mean,
+    k_fold_figure,
+    learning_figure,
+    mean_curve,
+    questions_figure,
+    smoothed,
+)
 
 
 def drawn(panel):
@@ -31,7 +38,31 @@ def test_seeds_without_the_split_are_left_out_of_the_mean():
     assert mean_curve([], "test", "safety") == ([], [])
 
 
-def test_learning_curves_have_a_light_line_a_seed_and_a_dark_mean():
+def test_the_exponential_mean_starts_at_the_first_value():
+    # .4, then .4 + .3 (.5 - .4), then .43 + .3 (.13 - .43)
+    assert exponential_mean([0.4, 0.5, 0.13]) == pytest.approx([0.4, 0.43, 0.34])
+
+
+def test_smoothing_keeps_a_line_and_evens_out_what_swings_around_it():
+    line = [(step, 0.5 + 0.01 * step) for step in range(20)]
+    steps, heights = smoothed(line)
+    assert steps == list(range(20))
+    assert heights == pytest.approx([height for _, height in line])
+    swinging = [(step, height + 0.05 * (-1) ** step) for step, height in line]
+    # Eight of twenty points at a time; inside, the swings all but cancel.
+    assert smoothed(swinging)[1][5:15] == pytest.approx([height for _, height in line[5:15]], abs=0.01)
+
+
+def test_smoothing_follows_a_bend_that_one_line_would_not():
+    bend = [(step, min(step, 20) / 20) for step in range(41)]
+    heights = smoothed(bend)[1]
+    assert heights[0] == pytest.approx(0.0, abs=0.01)
+    assert heights[40] == pytest.approx(1.0, abs=0.02)
+    assert smoothed([(3, 0.4), (3, 0.6)]) == ([3.0], [0.5])
+    assert smoothed([]) == ([], [])
+
+
+def test_learning_curves_have_a_light_exponential_mean_a_seed_and_a_dark_smoothed_line():
     runs = [run([1, 2], [0.5, 0.7], train=[0.5, 0.9]), run([1, 2], [0.6, 0.9], train=[0.6, 1.0])]
     figure = learning_figure({"curves": {"dyqn_or": runs}, "agents": {"dyqn_or": {"label": "DyQN"}}})
     assert [panel.title for panel in figure.panels] == [
@@ -40,8 +71,8 @@ def test_learning_curves_have_a_light_line_a_seed_and_a_dark_mean():
         for metric in ("Appropriateness", "Safety", "Questions asked")
     ]
     first, second, mean = drawn(figure.panels[4]).lines  # safety, test
-    assert list(first.get_ydata()) == [0.5, 0.7]
-    assert list(second.get_ydata()) == [0.6, 0.9]
+    assert list(first.get_ydata()) == pytest.approx([0.5, 0.56])
+    assert list(second.get_ydata()) == pytest.approx([0.6, 0.69])
     assert list(mean.get_ydata()) == pytest.approx([0.55, 0.8])
     assert first.get_alpha() < 0.5
     assert mean.get_alpha() is None
