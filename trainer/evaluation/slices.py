@@ -1,9 +1,11 @@
 """Metrics by slice: by tag, majority decision, number of pieces of evidence, age, sex and any code; pure NumPy."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import scipy.stats
 
 from schemas.evidence import Vocabulary
 from schemas.triage import TRIAGE_DECISIONS
@@ -28,6 +30,9 @@ DEMOGRAPHICS = {"age": "age_", "sex": "sex_"}
 
 QUALITY = ("appropriateness", "safety")
 _COMPARED_AT_ONCE = 32
+FALSE_DISCOVERIES = 0.05
+"""Expected share of the gaps that are named and due to chance. A share, not the chance of a single one (as with Holm's
+correction): the gaps are where to look, and missing one costs more than looking in vain."""
 
 BEHAVIOUR = ("questions", "evidence_seen")
 """Metrics that show whether the agent asks more."""
@@ -132,7 +137,8 @@ def _with_the_rest(division: Sequence[Group], vignettes: int) -> list[Group]:
 def gaps(metrics: Mapping[str, np.ndarray], chosen: Sequence[Group], seed: int) -> tuple[list[Gap], int]:
     """Returns where the agent is worse than elsewhere, and the number of comparisons that were made.
 
-    Of slices without a difference, one comparison in forty shows one all the same.
+    Each comparison is a Welch test; of all of them, the Benjamini-Hochberg correction keeps those named by chance to a
+    share of `FALSE_DISCOVERIES`.
 
     Args:
         metrics: float `[V]` each, of which `QUALITY` are compared.
@@ -143,19 +149,34 @@ def gaps(metrics: Mapping[str, np.ndarray], chosen: Sequence[Group], seed: int) 
     values = np.stack([metrics[name] for name in QUALITY], axis=1)  # [V, 2]
     enough = range(MINIMUM_VIGNETTES, len(values) - MINIMUM_VIGNETTES + 1)
     compared = [group for group in chosen if len(group.rows) in enough]
+    if not compared:
+        return [], 0
+    chances = np.array([_chance(values, group) for group in compared])  # [G, 2]
+    named = scipy.stats.false_discovery_control(chances.ravel()).reshape(chances.shape) <= FALSE_DISCOVERIES
     worse = []
     for start in range(0, len(compared), _COMPARED_AT_ONCE):
-        some = compared[start : start + _COMPARED_AT_ONCE]
-        for (group, column), difference in zip(
+        here = slice(start, start + _COMPARED_AT_ONCE)
+        some = compared[here]
+        for (group, column), known, difference in zip(
             ((group, column) for group in some for column in range(len(QUALITY))),
+            named[here].ravel(),
             _differences(values, some, seed),
             strict=True,
         ):
-            if difference is not None and difference.high is not None and difference.high < 0:
+            if known and difference is not None and difference.high is not None and difference.high < 0:
                 mean = float(values[group.rows, column].mean())
                 others = mean - difference.mean
                 worse.append(Gap(group.by, group.value, len(group.rows), QUALITY[column], mean, others, difference))
     return worse, len(compared) * len(QUALITY)
+
+
+def _chance(values: np.ndarray, group: Group) -> np.ndarray:
+    """Returns how likely a difference as large is if there is none, float `[M]`, for each column of values `[V, M]`."""
+    inside = np.isin(np.arange(len(values)), group.rows)
+    with np.errstate(invalid="ignore", divide="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column that is the same everywhere shows no difference
+        tested = scipy.stats.ttest_ind(values[inside], values[~inside], equal_var=False)
+    return np.nan_to_num(np.asarray(tested.pvalue), nan=1.0)
 
 
 def _differences(values: np.ndarray, some: Sequence[Group], seed: int) -> list[Estimate | None]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas.triage import DECISION_LABELS
+from trainer.evaluation.slices import FALSE_DISCOVERIES
 from trainer.reports.agent_figures import MOST_SLICES, shown_slices, slice_name
 from trainer.reports.headline import MARGIN, beside_clinicians, best_constant, side_by_side
 from trainer.reports.numbers import (
@@ -157,7 +158,7 @@ def gaps_table(report: Mapping[str, Any]) -> Table | None:
 
 
 def gaps_sentence(report: Mapping[str, Any]) -> str:
-    """Returns how many groups were compared, and how many differences chance alone would show."""
+    """Returns for how many groups the agent is worse, of how many comparisons, and how those were corrected."""
     comparisons, worse = value_at(report, "gaps", "comparisons") or 0, value_at(report, "gaps", "worse") or []
     if not comparisons:
         return "No group of patients is large enough to be compared with the others: that takes ten vignettes in both."
@@ -166,12 +167,10 @@ def gaps_sentence(report: Mapping[str, Any]) -> str:
         "For no group of patients is the agent shown to be worse than for the others"
     )  # fmt: skip
     more = f" The {_MOST_GAPS} widest gaps are listed." if len(worse) > _MOST_GAPS else ""
-    by_chance = (
-        f"some {comparisons / 40:.0f}" if comparisons >= 60 else "about one" if comparisons > 20 else "almost none"
-    )
     return (
-        f"{groups}, of {several(comparisons, 'comparison')} of safety and appropriateness. By chance alone, "
-        f"{by_chance} would look so.{more}"
+        f"{groups}, in {several(comparisons, 'comparison')} of safety and appropriateness. They are corrected for "
+        f"their number: of the gaps that are named, one in {1 / FALSE_DISCOVERIES:.0f} is expected to be due to "
+        f"chance.{more}"
     )
 
 

@@ -150,6 +150,18 @@ def test_a_slice_that_is_worse_than_the_others_is_named():
     assert gap.difference.high < 0
 
 
+def test_many_comparisons_name_no_gap_that_chance_explains():
+    draws = np.random.default_rng(0)
+    metrics = {name: (draws.random(400) < 0.8).astype(float) for name in ("appropriateness", "safety")}
+    groups = [slices.Group("code", str(n), np.flatnonzero(draws.random(400) < 0.2)) for n in range(94)]
+    uncorrected = [slices.gaps(metrics, [group], seed=0)[0] for group in groups]
+    assert len(list(filter(None, uncorrected))) >= 2  # of 188 comparisons, some 5 are below 0 by chance
+    assert slices.gaps(metrics, groups, seed=0) == ([], 188)
+    metrics["safety"][groups[7].rows] *= draws.random(len(groups[7].rows)) < 0.6  # this one is real
+    worse, _ = slices.gaps(metrics, groups, seed=0)
+    assert ("7", "safety") in {(gap.value, gap.metric) for gap in worse}
+
+
 def test_a_difference_that_chance_explains_is_no_gap():
     safe = np.ones(100)
     safe[[0, 50]] = 0.0

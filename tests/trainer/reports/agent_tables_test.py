@@ -52,14 +52,13 @@ def test_how_it_decides_follows_the_operating_point(agent_report, point, expecte
     assert expected in dict(agent_tables.answers(agent_report))["How it decides"]
 
 
-def test_gaps_are_named_with_both_sides_and_the_number_that_chance_explains(agent_report):
+def test_gaps_are_named_with_both_sides_and_the_correction_for_their_number(agent_report):
     assert agent_tables.gaps_table(agent_report).rows == (
         ("age: 75 years old or over", "30", "Safety", "80.0%", "92.0%", "\u221212.0 (\u221218.0 to \u22126.0)"),
     )
     sentence = agent_tables.gaps_sentence(agent_report)
-    # One comparison in forty is below 0 by chance: 80 / 40.
-    assert sentence.startswith("The agent is worse for 1 group of patients, of 80 comparisons")
-    assert "some 2 would look so" in sentence
+    assert sentence.startswith("The agent is worse for 1 group of patients, in 80 comparisons")
+    assert "one in 20 is expected to be due to chance" in sentence
     agent_report["gaps"]["worse"] = []
     assert agent_tables.gaps_sentence(agent_report).startswith("For no group of patients is the agent shown")
     assert agent_tables.gaps_table(agent_report) is None
