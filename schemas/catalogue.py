@@ -9,6 +9,7 @@ import io
 import pathlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from schemas import evidence
 from schemas.errors import InputError
@@ -76,16 +77,23 @@ class Catalogue:
         """Returns the entries of a kind, "symptom" or "risk_factor", in order."""
         return tuple(entry for entry in self._entries if entry.evidence.kind == kind)
 
-    def with_synonyms(self, phrases: Mapping[str, tuple[str, ...]], source: str) -> "Catalogue":
-        """Returns the catalogue with what patients say, by code; `source` is the file's name in errors.
+    def with_column(self, name: str, cells: Mapping[str, Any], source: str) -> "Catalogue":
+        """Returns the catalogue with a field of `Evidence` by code; `source` is the file's name in errors.
 
         Raises:
-            InputError: a code is not in the catalogue.
+            InputError: a code is not in the catalogue, or a cell is faulty.
         """
-        for code in phrases:
+        for code in cells:
             if code not in self:
                 raise InputError(f"{source}: {self.vocabulary.unknown_message(code)}")
-        said = (dataclasses.replace(entry.evidence, synonyms=phrases.get(entry.code, ())) for entry in self)
+        said = [
+            dataclasses.replace(entry.evidence, **{name: cells[entry.code]}) if entry.code in cells else entry.evidence
+            for entry in self
+        ]
+        try:
+            Vocabulary(said)
+        except InputError as error:
+            raise InputError(f"{source}: {error}") from None
         return Catalogue([dataclasses.replace(entry, evidence=each) for entry, each in zip(self, said, strict=True)])
 
     def group(self, name: str) -> tuple[CatalogueEntry, ...]:

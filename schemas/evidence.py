@@ -9,7 +9,6 @@ models; a test compares the two.
 import csv
 import dataclasses
 import difflib
-import functools
 import hashlib
 import io
 import os
@@ -23,13 +22,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schemas import relations, synonyms
+from schemas.bands import BAND, Bands
 from schemas.errors import InputError
 from schemas.relations import RELATIONS, Relations
 from schemas.synonyms import CRISIS, SYNONYMS
 
 KINDS = ("symptom", "risk_factor")
 COLUMNS = ("code", "kind", "name", "question")
-OPTIONAL = (SYNONYMS, *RELATIONS)
+OPTIONAL = (SYNONYMS, *RELATIONS, BAND)
 """Columns that a vocabulary file may have beside `COLUMNS`."""
 _DELIMITERS = (",", ";", "\t")
 MAX_CODE_LENGTH = 128
@@ -54,6 +54,8 @@ class Evidence:
     """Code that is present whenever this is, "" if there is none."""
     exclusive: str = ""
     """Group of which a patient has at most one member, "" if there is none."""
+    band: str = ""
+    """Numbers for which it is present, see `schemas.bands`; "" if there are none."""
 
 
 def code_fault(code: object) -> str | None:
@@ -104,7 +106,7 @@ class Vocabulary:
     """An ordered set of evidence; the position of a piece of evidence is its cell in the state vector.
 
     Raises:
-        InputError: there is no evidence, a code is duplicate, empty or malformed, or a relation is impossible.
+        InputError: there is no evidence, a code is duplicate, empty or malformed, or a relation or a band impossible.
     """
 
     def __init__(self, entries: Iterable[Evidence]):
@@ -122,6 +124,10 @@ class Vocabulary:
         fault = relations.fault_of(self._entries)
         if fault:
             raise InputError(fault)
+        self.relations = Relations(self._entries)
+        """What cannot be so together."""
+        self.bands = Bands(self._entries, self.relations)
+        """What numbers say."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -150,10 +156,18 @@ class Vocabulary:
         """The codes in the order of the state vector's cells."""
         return tuple(self._index)
 
-    @functools.cached_property
-    def relations(self) -> Relations:
-        """What cannot be so together."""
-        return Relations(self._entries)
+    def read_numbers(self, present: Sequence[str], absent: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Returns codes that are present and absent, with those of bands in place of numbers, see `schemas.bands`.
+
+        Raises:
+            NumberError: one of the numbers is faulty.
+        """
+        there, missing = [code for code in present if not self.bands.is_number(code)], list(absent)
+        for finding in self.bands.read(present):
+            codes = there if finding.present else missing
+            if finding.code not in codes:
+                codes.append(finding.code)
+        return there, missing
 
     def index(self, code: str) -> int:
         """Returns the state cell of `code`, in `[0, len(self))`.

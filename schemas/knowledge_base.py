@@ -13,6 +13,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 
 from schemas import synonyms
+from schemas.bands import BAND
 from schemas.catalogue import AGE, SEX, Catalogue, read_text
 from schemas.conditions import MAX_MULTIPLIER, Condition, load_conditions, load_tables
 from schemas.errors import InputError
@@ -20,6 +21,8 @@ from schemas.errors import InputError
 EVIDENCE = "evidence.csv"
 SYNONYMS = "synonyms.csv"
 """What patients say for a piece of evidence. It changes no patient, so the fingerprint leaves it out."""
+BANDS = "bands.csv"
+"""The numbers for which a piece of evidence is present; likewise."""
 RISK_FACTORS = "risk_factors.toml"
 CONDITIONS = "conditions"
 
@@ -66,9 +69,14 @@ class KnowledgeBase:
                 f"{directory / CONDITIONS}: expected the conditions of a knowledge base, found no .toml file"
             )
         catalogue = Catalogue.load(directory / EVIDENCE)
-        said = directory / SYNONYMS
+        said, bands = directory / SYNONYMS, directory / BANDS
         if said.exists():
-            catalogue = catalogue.with_synonyms(synonyms.parse(read_text(said), str(said)), str(said))
+            phrases = synonyms.parse(read_text(said), str(said))
+            catalogue = catalogue.with_column(synonyms.SYNONYMS, phrases, str(said))
+        if bands.exists():
+            cells = synonyms.parse(read_text(bands), str(bands), BAND)
+            joined = {code: synonyms.join(each) for code, each in cells.items()}
+            catalogue = catalogue.with_column(BAND, joined, str(bands))
         demographics = load_tables(directory / RISK_FACTORS)
         faults = [f"{directory / RISK_FACTORS}: {fault}" for fault in _demographic_faults(demographics, catalogue)]
         conditions: list[Condition] = []

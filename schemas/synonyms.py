@@ -23,22 +23,23 @@ def join(phrases: Sequence[str]) -> str:
     return _SEPARATOR.join(phrases)
 
 
-def parse(text: str, source: str) -> dict[str, tuple[str, ...]]:
+def parse(text: str, source: str, column: str = SYNONYMS) -> dict[str, tuple[str, ...]]:
     """Reads a file with a line for each code: the code and its phrases.
 
     Args:
         text: of the file.
         source: its name in errors.
+        column: of the phrases.
 
     Raises:
         InputError: the header or a line is malformed.
     """
     header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
-    if header != ["code", SYNONYMS]:
-        raise InputError(f"{source}: line 1: expected the header 'code,{SYNONYMS}'")
+    if header != ["code", column]:
+        raise InputError(f"{source}: line 1: expected the header 'code,{column}'")
     phrases: dict[str, tuple[str, ...]] = {}
     for number, row in enumerate(rows, start=2):
         if len(row) != 2 or row[0] in phrases:
-            raise InputError(f"{source}: line {number}: expected a code, once, and its synonyms")
+            raise InputError(f"{source}: line {number}: expected a code, once, and its {column}")
         phrases[row[0]] = split(row[1])
     return phrases

@@ -8,11 +8,11 @@ import rich.console
 import rich.text
 
 from schemas.errors import InputError
+from schemas.evidence import Vocabulary
 from serving.messages import action_label, goes_on
 from triage_client import EvidenceState, QuestionReason, TriageAction, TriageClient, TriageResponse, evidence_state
 
 YES, NO, NOT_KNOWN, STOP = "1", "2", "3", "4"
-_CHOICES = "1 yes   2 no   3 don't know   4 no more questions"
 
 
 @dataclasses.dataclass
@@ -46,13 +46,16 @@ class Asked:
     defer_below: float | None = None
 
 
-def converse(client: TriageClient, known: Known, asked: Asked, read: Callable[[], str]) -> TriageResponse:
+def converse(
+    client: TriageClient, known: Known, asked: Asked, vocabulary: Vocabulary, read: Callable[[], str]
+) -> TriageResponse:
     """Puts questions while `goes_on` says so, and returns the model's last answer.
 
     Args:
         client: of the server.
         known: the complaint; the answers are added to it.
         asked: what else each request asks.
+        vocabulary: of the model.
         read: returns a line that somebody types, "" at the end of the input.
 
     Raises:
@@ -82,11 +85,11 @@ def converse(client: TriageClient, known: Known, asked: Asked, read: Callable[[]
         console.print(rich.text.Text(f"\n{known.questions_asked + 1}. {question.question}", style="bold"))
         so_far = action_label(response.best_triage)
         console.print(rich.text.Text(f"   {question.code}: {why}; best triage so far: {so_far}"))
-        _take(console, known, question.code, read)
+        _take(console, known, question.code, vocabulary, read)
 
 
-def ask_complaint(known: Known, codes: frozenset[str], read: Callable[[], str]) -> None:
-    """Asks for codes until at least one is known.
+def ask_complaint(known: Known, vocabulary: Vocabulary, read: Callable[[], str]) -> None:
+    """Asks for codes, or numbers, until at least one is known.
 
     Raises:
         InputError: the input ends before.
@@ -97,21 +100,41 @@ def ask_complaint(known: Known, codes: frozenset[str], read: Callable[[], str]) 
         line = read()
         if not line:
             raise InputError("nothing is known of the patient: give --present CODE, or type a code")
-        unknown = [code for code in line.split() if code not in codes]
+        try:
+            present, absent = vocabulary.read_numbers(line.split(), known.absent)
+        except InputError as error:
+            sys.stdout.write(f"{error}\n")
+            continue
+        unknown = [code for code in present if code not in vocabulary]
         if unknown:
             sys.stdout.write(f"not in the vocabulary: {', '.join(unknown)}\n")
         else:
-            known.present.extend(line.split())
+            known.present, known.absent = present, absent
 
 
-def _take(console: rich.console.Console, known: Known, code: str, read: Callable[[], str]) -> None:
+def _take(
+    console: rich.console.Console, known: Known, code: str, vocabulary: Vocabulary, read: Callable[[], str]
+) -> None:
     """Adds the answer to a question about `code`; what is no answer is asked again."""
+    measure = vocabulary.bands.measure_of(code)
+    choices = "1 yes   2 no   3 don't know   4 no more questions"
+    if measure:
+        choices += f"   ={measure}{f' in {unit}' if (unit := vocabulary.bands.units[measure]) else ''}"
     while True:
-        console.print(f"   {_CHOICES}: ", end="")
+        console.print(f"   {choices}: ", end="")
         line = read()
         answer = line.strip() or (STOP if not line else "")
         if not sys.stdin.isatty():
             console.print(answer)  # in a transcript, too, the answer stands behind its question
+        if measure and answer.startswith("="):
+            try:
+                number = f"{measure}{answer}"
+                known.present, known.absent = vocabulary.read_numbers([*known.present, number], known.absent)
+            except InputError as error:
+                console.print(f"   {error}", markup=False)
+                continue
+            known.questions_asked += 1
+            return
         if answer in (YES, NO, NOT_KNOWN, STOP):
             break
     if answer == STOP:

@@ -12,6 +12,7 @@ import rich.text
 from schemas.errors import InputError
 from serving.client import channel
 from serving.client.interactive import Asked, Known, ask_complaint, converse
+from serving.client.vocabulary import vocabulary_of
 from serving.message_json import message_figures
 from serving.messages import DEFERRALS, action_label, speaks
 from triage_client import (
@@ -53,7 +54,10 @@ class Patient:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage ask`."""
     channel.add_arguments(parser)
-    parser.add_argument("--present", nargs="+", default=[], metavar="CODE", help="evidence that is present")
+    parser.add_argument(
+        "--present", nargs="+", default=[], metavar="CODE",
+        help="evidence that is present, or a number, such as temperature=38.9",
+    )  # fmt: skip
     parser.add_argument("--absent", nargs="+", default=[], metavar="CODE", help="evidence that is absent")
     parser.add_argument(
         "--questions-asked", type=int, default=0, metavar="N", help="number of questions so far; default: 0"
@@ -135,11 +139,11 @@ def _ask(patient: Patient, connection: channel.Connection) -> TriageResponse:
 def _interview(client: TriageClient, patient: Patient) -> TriageResponse:
     """Returns the last answer of an interview on the terminal."""
     known = Known([*patient.present], [*patient.absent], questions_asked=patient.questions_asked)
+    vocabulary = vocabulary_of(client.vocabulary(model=patient.model_name))
     if not known.present and not known.absent:
-        codes = frozenset(entry.code for entry in client.vocabulary(model=patient.model_name).entries)
-        ask_complaint(known, codes, sys.stdin.readline)
+        ask_complaint(known, vocabulary, sys.stdin.readline)
     asked = Asked(patient.max_questions, patient.allow_unknown_codes, patient.model_name, patient.defer_below)
-    response = converse(client, known, asked, sys.stdin.readline)
+    response = converse(client, known, asked, vocabulary, sys.stdin.readline)
     sys.stdout.write("\n")
     if not patient.explain:
         return response

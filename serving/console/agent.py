@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from schemas.evidence import Evidence, Vocabulary
 from serving.client import channel
+from serving.client.vocabulary import vocabulary_of
 from serving.console.case import Case
 from serving.console.search import Search
-from serving.message_json import EVIDENCE_KINDS
 from serving.messages import MOST_EXPLAINED, goes_on
 from triage_client import (
     EvidenceState,
@@ -146,10 +146,7 @@ class Agent:
 
     def _load(self) -> Model:
         info, listed = self._client.model_info(), self._client.vocabulary()
-        vocabulary = Vocabulary(
-            Evidence(entry.code, EVIDENCE_KINDS[entry.kind], entry.name, entry.question, tuple(entry.synonyms))
-            for entry in listed.entries
-        )
+        vocabulary = vocabulary_of(listed)
         evidence = {entry.code: entry for entry in vocabulary}
         return Model(info, json.loads(info.manifest_json), vocabulary, evidence, Search(tuple(vocabulary)))
 

@@ -24,11 +24,13 @@ from schemas.errors import InputError
 from schemas.evidence import code_fault
 from serving.console import view
 from serving.console.agent import Agent, AgentError
-from serving.console.case import STATUSES, Case, Said
+from serving.console.case import ABSENT, PRESENT, STATUSES, Case, Said
 from serving.console.guard import Guard
 from serving.console.labelling import Labelling
 from serving.console.pages import Pages, files, markup
 
+NUMBER = "number"
+"""In place of a status: a measured number follows, see `schemas.bands`."""
 _MOST_BYTES = 1 << 20
 _MOST_PAGES = 500  # some 10 MB
 
@@ -52,13 +54,14 @@ class Console:
 
     def go_on(self, form: dict[str, str]) -> Response:
         """Returns the page of a case after what its form asks for."""
-        case = _after(Case.parse(form.get("case", "")), form.get("do", ""))
+        case = self._after(Case.parse(form.get("case", "")), form.get("do", ""), form.get("number", ""))
         return self._case(case, form.get("search", "") if form.get("do") == "search" else "")
 
     def search(self, form: dict[str, str]) -> Response:
         """Returns the results of a search alone, which the script puts into the page while somebody types."""
-        case, typed = Case.parse(form.get("case", "")), form.get("search", "")
-        return self.pages.show("results", case=case, typed=typed, results=self._agent.model().search.find(typed))
+        case, typed, model = Case.parse(form.get("case", "")), form.get("search", ""), self._agent.model()
+        found: dict[str, Any] = {"results": model.search.find(typed), "number": view.number_in(typed, model)}
+        return self.pages.show("results", case=case, typed=typed, **found)
 
     def model_card(self, form: dict[str, str]) -> Response:
         """Returns the model card of the version that answers, as far as it is here."""
@@ -72,9 +75,23 @@ class Console:
     def _case(self, case: Case, typed: str) -> Response:
         answer = self._agent.answer(case) if case.present or case.absent else None
         model = answer.model if answer else self._agent.model()
-        results = model.search.find(typed)
-        page = view.case_page(case, answer, model)
-        return self.pages.show("case", page=page, case=case, typed=typed, results=results)
+        found: dict[str, Any] = {"results": model.search.find(typed), "number": view.number_in(typed, model)}
+        return self.pages.show("case", page=view.case_page(case, answer, model), case=case, typed=typed, **found)
+
+    def _after(self, case: Case, do: str, number: str) -> Case:
+        """Returns a case after what a button says, see `_after`; `add` and `answer` may say a number, too."""
+        verb, _, rest = do.partition(" ")
+        status, _, code = rest.partition(" ")
+        if status != NUMBER or verb not in ("add", "answer"):
+            return _after(case, do)
+        bands = self._agent.model().vocabulary.bands
+        text = code if verb == "add" else f"{bands.measure_of(code)}={number.strip()}"
+        if not bands.is_number(text):
+            raise InputError("this page has no such button: start over")
+        for place, finding in enumerate(bands.read([*case.present, text])):
+            status = PRESENT if finding.present else ABSENT
+            case = case.after(Said(finding.code, status, asked=verb == "answer" and place == 0))
+        return case
 
 
 class _Led:

@@ -146,7 +146,8 @@ def _vignette(line: str, vocabulary: Vocabulary) -> Vignette:
     vignette_id = fields.get("vignette_id")
     if not isinstance(vignette_id, str) or not vignette_id:
         raise InputError("vignette_id: expected a text that is not empty")
-    present, absent = _codes(fields, "present", vocabulary), _codes(fields, "absent", vocabulary)
+    listed = vocabulary.read_numbers(*(_listed(fields, key) for key in ("present", "absent")))
+    present, absent = (_codes(codes, key, vocabulary) for codes, key in zip(listed, ("present", "absent"), strict=True))
     if (not present and not absent) or set(present) & set(absent):
         raise InputError(f"vignette {vignette_id!r}: expected evidence, each code either present or absent")
     decisions = fields.get("decisions", [])
@@ -155,10 +156,14 @@ def _vignette(line: str, vocabulary: Vocabulary) -> Vignette:
     return Vignette(vignette_id, present, absent, tuple(decisions), fields)
 
 
-def _codes(fields: dict[str, Any], key: str, vocabulary: Vocabulary) -> tuple[str, ...]:
+def _listed(fields: dict[str, Any], key: str) -> list[str]:
     codes = fields.get(key)
     if not isinstance(codes, list) or not all(isinstance(code, str) for code in codes):
         raise InputError(f"{key}: expected a list of codes")
+    return codes
+
+
+def _codes(codes: list[str], key: str, vocabulary: Vocabulary) -> tuple[str, ...]:
     for code in codes:
         vocabulary.index(code)  # raises InputError with the nearest codes
     if len(set(codes)) < len(codes):

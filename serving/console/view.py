@@ -2,12 +2,14 @@
 
 import dataclasses
 import json
+import re
 from typing import Any, NamedTuple
 
 from schemas.evidence import Evidence
 from schemas.triage import DECISION_LABELS
 from serving.console.agent import Answer, Model
 from serving.console.case import Case
+from serving.console.search import words_of
 from serving.message_json import STATUSES, message_figures
 from serving.messages import DEFERRALS, action_label, speaks
 from triage_client import QuestionReason, TriageAction, TriageResponse
@@ -28,6 +30,7 @@ ANSWERS = {
 }
 """What a patient answers, present, absent or not known, in the language of the vocabulary's questions."""
 _MOST_TURNING = 5
+_NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?")
 
 
 class Row(NamedTuple):
@@ -87,6 +90,8 @@ class CasePage:
     questions_asked: int
     question: Evidence | None
     question_why: str
+    question_unit: str | None
+    """Unit of the number that would answer it, None where none does."""
     verdict: Verdict | None
     so_far: bool
     """Whether the model would ask on."""
@@ -109,11 +114,24 @@ def case_page(case: Case, answer: Answer | None, model: Model) -> CasePage:
         questions_asked=case.questions_asked,
         question=question,
         question_why=_why_asked(answer) if answer and question else "",
+        question_unit=_unit(question, model) if question else None,
         verdict=verdict(response, model) if response else None,
         so_far=asks,
         status=_status(case, answer) if answer else "",
         json=json.dumps(figures, ensure_ascii=False, indent=2),
     )
+
+
+def number_in(typed: str, model: Model) -> str:
+    """Returns the measured number that somebody typed, such as `temperature=38.9` for "temperature 38,9"; or ""."""
+    words = words_of(_NUMBER.sub(" ", typed))
+    numbers = _NUMBER.findall(typed)
+    for measure, unit in model.vocabulary.bands.units.items():
+        if len(numbers) == 1 and (
+            set(words_of(measure.replace("_", " "))) <= set(words) or f"{numbers[0]} {unit}" in typed
+        ):
+            return f"{measure}={numbers[0].replace(',', '.')}"
+    return ""
 
 
 def verdict(response: TriageResponse, model: Model) -> Verdict:
@@ -146,6 +164,12 @@ def _deferred(response: TriageResponse, model: Model) -> str:
         return ""
     names = ", ".join(_name(code, model) for code in response.conflicting_codes)
     return f"{DEFERRALS[response.deferred]}{': ' if names else ''}{names}"
+
+
+def _unit(question: Evidence, model: Model) -> str | None:
+    bands = model.vocabulary.bands
+    measure = bands.measure_of(question.code)
+    return f"{measure.replace('_', ' ')} {bands.units[measure]}".strip() if measure else None
 
 
 def _rows(response: TriageResponse) -> list[Row]:

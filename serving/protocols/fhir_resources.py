@@ -29,6 +29,7 @@ _FORM, _SEARCH, _RESPONSE = (
     for name in ("questionnaire-adapt", "questionnaire-adapt-srch", "questionnaireresponse-adapt")
 )
 _YES, _NO, _NOT_KNOWN = "Y", "N", "asked-unknown"
+_NUMBER = "="
 _YES_OR_NO = "http://terminology.hl7.org/CodeSystem/v2-0136"
 _ABSENT_REASON = "http://terminology.hl7.org/CodeSystem/data-absent-reason"
 _ANSWERS = (
@@ -114,6 +115,8 @@ def read_form(body: Any) -> Form:
             raise _fault(f"{place}.answer", "expected one answer, not several")
         elif not answers or answers[0][0] == _NOT_KNOWN:
             not_known.append(link)
+        elif answers[0][0].startswith(_NUMBER):
+            present[f"{link}{answers[0][0]}"] = f"{place}.linkId"
         elif answers[0][0] in (_YES, _NO):
             (present if answers[0][0] == _YES else absent)[link] = f"{place}.linkId"
         else:
@@ -153,13 +156,22 @@ def _text(item: Any, name: str, place: str) -> str:
 
 
 def _answer(answer: Any, place: str) -> str:
-    """Returns the code of an answer; a boolean is yes or no."""
+    """Returns the code of an answer; a boolean is yes or no, and a number is what `schemas.bands` reads."""
     value = answer if isinstance(answer, dict) else {}
+    quantity = value.get("valueQuantity")
+    numbers = (
+        value.get("valueDecimal"),
+        value.get("valueInteger"),
+        quantity.get("value") if isinstance(quantity, dict) else None,
+    )
     if isinstance(value.get("valueBoolean"), bool):
         return _YES if value["valueBoolean"] else _NO
+    for number in numbers:
+        if isinstance(number, int | float):
+            return f"{_NUMBER}{number}"
     coding = value.get("valueCoding")
     if not isinstance(coding, dict) or not isinstance(coding.get("code"), str):
-        raise _fault(place, "expected valueCoding with a code, or valueBoolean")
+        raise _fault(place, "expected valueCoding with a code, valueBoolean or a number")
     code: str = coding["code"]
     return code
 

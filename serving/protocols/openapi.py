@@ -110,6 +110,9 @@ _SCHEMAS: dict[str, Any] = {
                             "items": _TEXT,
                             "description": "what patients say for it; one that begins with ! tells of a crisis",
                         },
+                        "parent": {**_TEXT, "description": "code that is present whenever this one is, or empty"},
+                        "exclusive": {**_TEXT, "description": "group of which a patient has at most one, or empty"},
+                        "band": {**_TEXT, "description": "numbers for which it is present, or empty"},
                     }
                 ),
             },

@@ -70,6 +70,9 @@ class TriageRoutes:
                     "name": entry.name,
                     "question": entry.question,
                     "synonyms": list(entry.synonyms),
+                    "parent": entry.parent,
+                    "exclusive": entry.exclusive,
+                    "band": entry.band,
                 }
                 for entry in vocabulary.entries
             ],

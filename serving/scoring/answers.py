@@ -46,8 +46,10 @@ class Scorer:
         """Returns what `answer` takes: states `[B, E]`, questions asked `[B]`, and unknown codes.
 
         Raises:
-            InputError: codes contradict each other, or one is not in the vocabulary; `path` is for the message.
+            InputError: codes contradict each other, one is not in the vocabulary, or a number is faulty; `path` is for
+                the message.
         """
+        cases = self._numbers_read(path, cases)
         codes = list(chain.from_iterable(chain.from_iterable(zip(cases.present, cases.absent, strict=True))))
         lengths = [length for pair in zip(cases.present, cases.absent, strict=True) for length in map(len, pair)]
         present: np.ndarray = np.repeat(np.arange(len(lengths)) % 2 == 0, lengths)
@@ -69,6 +71,18 @@ class Scorer:
             features.QUESTIONS_ASKED: cases.questions_asked,
             features.UNKNOWN_CODES: encoded.unknown_codes,
         }
+
+    def _numbers_read(self, path: pathlib.Path, cases: Cases) -> Cases:
+        """Returns the cases with the codes of their bands in place of numbers."""
+        vocabulary, read = self.engine.vocabulary, []
+        for row, (there, missing) in enumerate(zip(cases.present, cases.absent, strict=True)):
+            try:
+                with_number = any(map(vocabulary.bands.is_number, there))
+                read.append(vocabulary.read_numbers(there, missing) if with_number else (there, missing))
+            except InputError as error:
+                raise InputError(f"{_place(path, cases, row)}: {error}") from None
+        present, absent = map(list, zip(*read, strict=True))
+        return cases._replace(present=present, absent=absent)
 
     def answer(self, ids: Sequence[str], encoded: Mapping[str, np.ndarray]) -> Columns:
         """Returns the answers to encoded cases.

@@ -295,6 +295,9 @@ def _described(vocabulary: Vocabulary) -> triage_service_pb2.GetVocabularyRespon
             name=entry.name,
             question=entry.question,
             synonyms=entry.synonyms,
+            parent=entry.parent,
+            exclusive=entry.exclusive,
+            band=entry.band,
         )
         for entry in vocabulary
     ]

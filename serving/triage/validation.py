@@ -5,6 +5,7 @@ import operator
 from collections.abc import Iterator, Sequence
 from itertools import compress
 
+from schemas.bands import NumberError
 from schemas.evidence import MAX_CODE_LENGTH, Vocabulary, unknown_message
 from schemas.features import MOST_QUESTIONS
 from schemas.model_directory import ModelInfo
@@ -36,7 +37,7 @@ def are_clear(states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits)
 
 
 def check_states(states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits, batch: bool) -> None:
-    """Refuses faulty states.
+    """Refuses faulty states, and puts the codes of their bands in place of numbers, see `schemas.bands`.
 
     Args:
         states: the states of one request.
@@ -144,12 +145,40 @@ def _state_faults(state: triage_pb2.EvidenceState, path: str, limits: RequestLim
         description = f"{len(state.evidence)} pieces of evidence: the server takes at most {limit} in one state"
         yield Fault(place, description, "TOO_MUCH_EVIDENCE")
         return
-    yield from _evidence_faults(state, place, limits)
+    try:
+        places = _read_numbers(state, limits.vocabulary)
+    except NumberError as error:
+        number = [piece.code for piece in state.evidence].index(error.text)
+        yield Fault(f"{place}[{number}].code", str(error), "FAULTY_NUMBER")
+        return
+    yield from _evidence_faults(state, place, places, limits)
 
 
-def _evidence_faults(state: triage_pb2.EvidenceState, path: str, limits: RequestLimits) -> Iterator[Fault]:
+def _read_numbers(state: triage_pb2.EvidenceState, vocabulary: Vocabulary) -> Sequence[int]:
+    """Puts codes in place of the numbers that are present; returns the place that each piece had.
+
+    Raises:
+        NumberError: one of the numbers is faulty.
+    """
+    pieces = list(state.evidence)
+    present = [piece.code if piece.status == triage_pb2.EVIDENCE_STATUS_PRESENT else "" for piece in pieces]
+    findings = list(vocabulary.bands.read(present))
+    if not findings:
+        return range(len(pieces))
+    kept = [(place, piece) for place, piece in enumerate(pieces) if not vocabulary.bands.is_number(present[place])]
+    for code, there, place in findings:
+        status = triage_pb2.EVIDENCE_STATUS_PRESENT if there else triage_pb2.EVIDENCE_STATUS_ABSENT
+        kept.append((place, triage_pb2.Evidence(code=code, status=status)))
+    del state.evidence[:]
+    state.evidence.extend(piece for _, piece in kept)
+    return [place for place, _ in kept]
+
+
+def _evidence_faults(
+    state: triage_pb2.EvidenceState, path: str, places: Sequence[int], limits: RequestLimits
+) -> Iterator[Fault]:
     first: dict[str, tuple[int, int]] = {}  # code -> index and status of its first occurrence
-    for number, evidence in enumerate(state.evidence):
+    for number, evidence in zip(places, state.evidence, strict=True):
         place = f"{path}[{number}]"
         code = evidence.code[:MAX_CODE_LENGTH]
         if not evidence.code:

@@ -34,7 +34,7 @@ def test_kinds_and_groups_are_in_the_order_of_the_file():
 
 
 def test_synonyms_are_given_to_the_evidence():
-    catalogue = _parse(PAIN).with_synonyms({"pain": ("it hurts", "Schmerzen")}, "synonyms.csv")
+    catalogue = _parse(PAIN).with_column("synonyms", {"pain": ("it hurts", "Schmerzen")}, "synonyms.csv")
     assert catalogue["pain"].evidence.synonyms == ("it hurts", "Schmerzen")
     assert catalogue["child"].evidence.synonyms == ()
 
@@ -42,7 +42,7 @@ def test_synonyms_are_given_to_the_evidence():
 def test_synonyms_of_an_unknown_code_are_refused():
     catalogue = _parse(PAIN)
     with pytest.raises(InputError, match=r"synonyms\.csv: unknown evidence code 'pains': did you mean pain"):
-        catalogue.with_synonyms({"pains": ("it hurts",)}, "synonyms.csv")
+        catalogue.with_column("synonyms", {"pains": ("it hurts",)}, "synonyms.csv")
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,8 @@ class _VignetteRows:
                 raise VignetteError(f"vignette_id: {fault}")
             if source == _DECISIONS:
                 self._add_decision(cells, row.line.number)
+            elif cells["evidence"] in vocabulary.bands.units:
+                self._add_evidence(f"{cells['evidence']}={cells['presence']}", "present", row.line.number)
             elif cells["evidence"] not in vocabulary:
                 raise VignetteError(f"evidence: {explain(cells['evidence'])}")
             else:

@@ -77,15 +77,17 @@ class WideTable:
         try:
             if row.fault:
                 raise VignetteError(row.fault)
-            return Accepted(row.line, from_fields(self._fields(row.cells), vocabulary))
+            return Accepted(row.line, from_fields(self._fields(row.cells, vocabulary), vocabulary))
         except VignetteError as error:
             return Rejected(row.line, stated_id(row, self._known["vignette_id"]), str(error))
 
-    def _fields(self, cells: Sequence[str]) -> dict[str, Any]:
+    def _fields(self, cells: Sequence[str], vocabulary: Vocabulary) -> dict[str, Any]:
         known = {name: cells[place] for name, place in self._known.items()}
         evidence: dict[bool, list[str]] = {True: [], False: []}
         for place, code in self._evidence:
-            if cells[place]:
+            if cells[place] and code in vocabulary.bands.units:
+                evidence[True].append(f"{code}={cells[place]}")
+            elif cells[place]:
                 try:
                     evidence[parse_presence(cells[place])].append(code)
                 except VignetteError as error:
@@ -111,7 +113,11 @@ def wide_vocabulary(tables: Sequence[WideTable], given: Vocabulary | None, risk_
     if given is not None:
         vocabulary = given  # not None in the function below
         for table in tables:
-            table.check_codes(lambda code: None if code in vocabulary else vocabulary.unknown_message(code))
+            table.check_codes(
+                lambda code: (
+                    None if code in vocabulary or code in vocabulary.bands.units else vocabulary.unknown_message(code)
+                )
+            )
         return vocabulary
     collected = CodeCollector()
     for table in tables:

@@ -127,6 +127,8 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_
 
 def _checked(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
     check_keys(fields, KEYS, REQUIRED_KEYS)
+    if any(isinstance(each, str) and vocabulary.bands.is_number(each) for each in _list(fields, "present")):
+        fields = {**fields, **_numbers_read(fields, vocabulary)}
     present = _codes(fields, "present", vocabulary)
     absent = _codes(fields, "absent", vocabulary)
     both = set(present).intersection(absent)
@@ -144,6 +146,12 @@ def _checked(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
         split=fields.get("split"),
         tags=_unique((_name(tag, "tags") for tag in _list(fields, "tags")), "tags") if "tags" in fields else (),
     )
+
+
+def _numbers_read(fields: dict[str, Any], vocabulary: Vocabulary) -> dict[str, list[str]]:
+    """Returns `present` and `absent` with the codes of their bands in place of numbers, see `schemas.bands`."""
+    lists = [[each for each in _list(fields, key) if isinstance(each, str)] for key in ("present", "absent")]
+    return dict(zip(("present", "absent"), vocabulary.read_numbers(*lists), strict=True))
 
 
 def check_keys(fields: dict[str, Any], keys: Sequence[str], required: Sequence[str]) -> None:

@@ -155,18 +155,24 @@ class GetVocabularyResponse(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[_Union[VocabularyEntry, _Mapping]]] = ..., vocabulary_fingerprint: _Optional[str] = ...) -> None: ...
 
 class VocabularyEntry(_message.Message):
-    __slots__ = ("code", "kind", "name", "question", "synonyms")
+    __slots__ = ("code", "kind", "name", "question", "synonyms", "parent", "exclusive", "band")
     CODE_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     SYNONYMS_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
+    BAND_FIELD_NUMBER: _ClassVar[int]
     code: str
     kind: EvidenceKind
     name: str
     question: str
     synonyms: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, code: _Optional[str] = ..., kind: _Optional[_Union[EvidenceKind, str]] = ..., name: _Optional[str] = ..., question: _Optional[str] = ..., synonyms: _Optional[_Iterable[str]] = ...) -> None: ...
+    parent: str
+    exclusive: str
+    band: str
+    def __init__(self, code: _Optional[str] = ..., kind: _Optional[_Union[EvidenceKind, str]] = ..., name: _Optional[str] = ..., question: _Optional[str] = ..., synonyms: _Optional[_Iterable[str]] = ..., parent: _Optional[str] = ..., exclusive: _Optional[str] = ..., band: _Optional[str] = ...) -> None: ...
 
 class UnknownCode(_message.Message):
     __slots__ = ("field", "code", "nearest_codes")

@@ -3,8 +3,17 @@
 import pytest
 
 from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
 from serving.client.interactive import Asked, Known, ask_complaint, converse
 from triage_client import EvidenceStatus, QuestionReason, TriageAction, TriageResponse
+
+VOCABULARY = Vocabulary(
+    [
+        Evidence("fever", "symptom", "F", "F?", band="temperature >=38 <45 °C"),
+        Evidence("cold", "symptom", "C", "C?", band="temperature >=20 <35 °C"),
+        Evidence("chest_pain", "symptom", "P", "P?"),
+    ]
+)
 
 
 class Script:
@@ -43,7 +52,7 @@ class Questioner:
 
 def test_an_interview_takes_numbered_answers_and_ends_with_a_decision(capsys):
     server, known = Questioner("fever", "smoker", "rash"), Known(["chest_pain"], [])
-    response = converse(server, known, Asked(), Script("1", "maybe", "2", "3"))
+    response = converse(server, known, Asked(), VOCABULARY, Script("1", "maybe", "2", "3"))
     assert response.action == TriageAction.TRIAGE_ACTION_RED
     assert (known.present, known.absent, known.not_known) == (["chest_pain", "fever"], ["smoker"], ["rash"])
     assert server.not_to_ask == ["rash"]
@@ -56,7 +65,7 @@ def test_an_interview_takes_numbered_answers_and_ends_with_a_decision(capsys):
 
 def test_an_interview_ends_with_a_decision_where_no_question_is_worth_asking(capsys):
     server, known = Questioner("fever", "smoker", worthless=("smoker",)), Known(["chest_pain"], [])
-    response = converse(server, known, Asked(), Script("2"))
+    response = converse(server, known, Asked(), VOCABULARY, Script("2"))
     assert (response.action, known.absent) == (TriageAction.TRIAGE_ACTION_RED, ["fever"])
     assert "No question is left that is worth asking." in capsys.readouterr().out
 
@@ -89,14 +98,14 @@ class Flagged:
 )
 def test_an_interview_goes_on_while_a_red_flag_is_open(lines, asked, action):
     known = Known(["pain"], [])
-    response = converse(Flagged(), known, Asked(), Script(*lines))
+    response = converse(Flagged(), known, Asked(), VOCABULARY, Script(*lines))
     assert (known.questions_asked, response.action) == (asked, action)
 
 
 @pytest.mark.parametrize("ending", [("4",), ()], ids=["no more questions", "end of input"])
 def test_an_interview_ends_when_nobody_answers_any_more(ending):
     server, known = Questioner("fever", "smoker"), Known(["chest_pain"], [])
-    response = converse(server, known, Asked(), Script("2", *ending))
+    response = converse(server, known, Asked(), VOCABULARY, Script("2", *ending))
     assert response.forced
     assert server.states[-1][2]
     assert known.questions_asked == 1
@@ -104,8 +113,25 @@ def test_an_interview_ends_when_nobody_answers_any_more(ending):
 
 def test_the_complaint_is_asked_for_until_it_is_known(capsys):
     known = Known([], [])
-    ask_complaint(known, frozenset({"fever", "chest_pain"}), Script("gout", "", "fever chest_pain"))
+    ask_complaint(known, VOCABULARY, Script("gout", "", "fever chest_pain"))
     assert known.present == ["fever", "chest_pain"]
     assert "not in the vocabulary: gout" in capsys.readouterr().out
     with pytest.raises(InputError, match="nothing is known of the patient"):
-        ask_complaint(Known([], []), frozenset({"fever"}), Script())
+        ask_complaint(Known([], []), VOCABULARY, Script())
+
+
+def test_a_question_takes_a_number_where_it_has_bands(capsys):
+    server, known = Questioner("fever", "smoker"), Known(["chest_pain"], [])
+    converse(server, known, Asked(), VOCABULARY, Script("=warm", "=101", "=38,4", "2"))
+    assert (known.present, known.absent) == (["chest_pain", "fever"], ["cold", "smoker"])
+    assert [questions for _, questions, _ in server.states] == [0, 1, 2]
+    output = capsys.readouterr().out
+    assert "=temperature in °C" in output
+    assert "'temperature=101': expected a number between 20 and 45 °C" in output
+
+
+def test_a_complaint_may_be_a_number(capsys):
+    known = Known([], [])
+    ask_complaint(known, VOCABULARY, Script("temperature=50", "temperature=36 chest_pain"))
+    assert (known.present, known.absent) == (["chest_pain"], ["fever", "cold"])
+    assert "expected a number between 20 and 45" in capsys.readouterr().out

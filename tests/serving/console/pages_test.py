@@ -24,11 +24,13 @@ def test_what_a_vocabulary_or_a_rule_says_is_text():
     )  # fmt: skip
     page = view.CasePage(
         text=evil, findings=[view.Finding(evil, "present", evil)], can_undo=True, ended=False, questions_asked=0,
-        question=entry, question_why=evil, verdict=verdict, so_far=True, status=evil, json=evil,
+        question=entry, question_why=evil, question_unit=evil, verdict=verdict, so_far=True, status=evil, json=evil,
     )  # fmt: skip
-    shown = Pages(labels=True).show("case", page=page, case=Case(), typed=evil, results=[entry]).body.decode()
+    shown = (
+        Pages(labels=True).show("case", page=page, case=Case(), typed=evil, results=[entry], number="").body.decode()
+    )
     assert "<script>" not in shown
-    assert shown.count("&lt;script&gt;") >= 15  # each of the values above
+    assert shown.count("&lt;script&gt;") >= 16  # each of the values above
 
 
 def shown_case(so_far, rule=""):
@@ -39,9 +41,9 @@ def shown_case(so_far, rule=""):
     )  # fmt: skip
     page = view.CasePage(
         text="", findings=[view.Finding("Fever", "present", "")], can_undo=True, ended=False, questions_asked=3,
-        question=entry, question_why="", verdict=verdict, so_far=so_far, status="Why.", json="{}",
+        question=entry, question_why="", question_unit=None, verdict=verdict, so_far=so_far, status="Why.", json="{}",
     )  # fmt: skip
-    return Pages(labels=False).show("case", page=page, case=Case(), typed="", results=[]).body.decode()
+    return Pages(labels=False).show("case", page=page, case=Case(), typed="", results=[], number="").body.decode()
 
 
 def test_the_decision_comes_first_once_there_is_one_and_the_question_has_no_large_buttons():
@@ -62,7 +64,7 @@ def test_where_a_rule_decides_it_stands_before_the_figures_of_the_model():
 
 def test_more_than_eight_results_are_a_click_away():
     entries = [Evidence(f"pain_{number}", "symptom", f"Pain {number}", "Pain?") for number in range(11)]
-    shown = Pages(labels=False).show("results", case=Case(), typed="pain", results=entries).body.decode()
+    shown = Pages(labels=False).show("results", case=Case(), typed="pain", results=entries, number="").body.decode()
     first, _, more = shown.partition("<details><summary>3 more</summary>")
     assert [first.count("<li>"), more.count("<li>")] == [8, 3]
     assert "11 matches" in first

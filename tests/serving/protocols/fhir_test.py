@@ -132,7 +132,7 @@ def test_parameters_wrap_the_form(client):
          "QuestionnaireResponse.item[1].linkId", "fever"),
         ({"item": [{"linkId": "fever"}, {"linkId": "fever"}]}, "QuestionnaireResponse.item[1].linkId", "there twice"),
         ({"item": [{"linkId": "fever", "answer": [{"valueString": "yes"}]}]},
-         "QuestionnaireResponse.item[0].answer[0]", "expected valueCoding with a code, or valueBoolean"),
+         "QuestionnaireResponse.item[0].answer[0]", "expected valueCoding with a code, valueBoolean or a number"),
         ({"item": [{"linkId": "fever", "answer": [{"valueCoding": {"code": "maybe"}}]}]},
          "QuestionnaireResponse.item[0].answer[0]", "expected the code Y, N or asked-unknown"),
         ({"item": [{"answer": []}]}, "QuestionnaireResponse.item[0].linkId", "expected a text"),

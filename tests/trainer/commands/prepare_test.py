@@ -328,3 +328,27 @@ def test_small_data_are_warned_about_and_the_next_command_is_named(tmp_path, cap
     assert "warning: all decisions in the train split are Green" in shown
     assert "warning: each vignette in the test split has one decision" in shown
     assert f"result in {tmp_path / 'out'}; next: triage stats {tmp_path / 'out'} --validate" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "files"),
+    [
+        (["--format", "jsonl", "--vignettes", "in"],
+         {"in": '{"vignette_id": "v1", "present": ["t=39", "a"], "absent": [], "decisions": ["Red"]}\n'}),
+        (["--format", "csv-wide", "--vignettes", "in"], {"in": "vignette_id,t,a,decisions\nv1,39,1,Red\n"}),
+        (["--format", "csv-long", "--evidence-table", "in", "--decisions", "of"],
+         {"in": "vignette_id,evidence,presence\nv1,t,39\nv1,a,present\n", "of": "vignette_id,decision\nv1,Red\n"}),
+    ],
+    ids=["jsonl", "csv-wide", "csv-long"],
+)  # fmt: skip
+def test_numbers_become_codes_in_every_format(arguments, files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bands = {"b": "t >=38 <45", "c": "t <35"}
+    rows = [f"{row},{bands.get(row[0], '')}" for row in VOCABULARY.splitlines()[1:]]
+    (tmp_path / "vocabulary.csv").write_text("\n".join(["code,kind,name,question,band", *rows]) + "\n")
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    more = ["--vocabulary", "vocabulary.csv", "--out", "out", "--test-fraction", "0"]
+    assert triage_cli.main(["prepare", *arguments, *more]) == 0
+    train = DataDirectory.open(tmp_path / "out").read("train")
+    assert sorted(train.signed_codes.tolist()) == [-3, 1, 2]  # a and b are present, c is absent

@@ -221,7 +221,10 @@ export function deferralReasonToJSON(object: DeferralReason): string {
 
 /** One piece of evidence (a symptom, a sign or a risk factor) that is known about the patient. */
 export interface Evidence {
-  /** The code in the model's vocabulary, such as "chest_pain". */
+  /**
+   * The code in the model's vocabulary, such as "chest_pain". Where it is present, it may be a number of a measure that
+   * the vocabulary has bands of, such as "temperature=38.9", which stands for the codes of its bands.
+   */
   code: string;
   /** Present or absent. */
   status: EvidenceStatus;

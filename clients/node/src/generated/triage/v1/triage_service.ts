@@ -281,6 +281,15 @@ export interface VocabularyEntry {
   question: string;
   /** What patients say for it, in any language. One that begins with "!" tells of a crisis: show what it finds first. */
   synonyms: string[];
+  /** Code that is present whenever this one is. Empty: none. */
+  parent: string;
+  /** Group of which a patient has at most one member. Empty: none. */
+  exclusive: string;
+  /**
+   * Numbers for which it is present, such as "temperature >=38 <45 °C": a measure, its bounds and its unit; where it
+   * depends on others, such as the age, "if" and codes of which one is present. Several are separated by "|".
+   */
+  band: string;
 }
 
 /** A code that the model does not know: a detail of INVALID_ARGUMENT, beside google.rpc.BadRequest. */
@@ -1660,7 +1669,7 @@ export const GetVocabularyResponse: MessageFns<GetVocabularyResponse> = {
 };
 
 function createBaseVocabularyEntry(): VocabularyEntry {
-  return { code: "", kind: 0, name: "", question: "", synonyms: [] };
+  return { code: "", kind: 0, name: "", question: "", synonyms: [], parent: "", exclusive: "", band: "" };
 }
 
 export const VocabularyEntry: MessageFns<VocabularyEntry> = {
@@ -1679,6 +1688,15 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
     }
     for (const v of message.synonyms) {
       writer.uint32(42).string(v!);
+    }
+    if (message.parent !== "") {
+      writer.uint32(50).string(message.parent);
+    }
+    if (message.exclusive !== "") {
+      writer.uint32(58).string(message.exclusive);
+    }
+    if (message.band !== "") {
+      writer.uint32(66).string(message.band);
     }
     return writer;
   },
@@ -1736,6 +1754,30 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
             message.synonyms.push(reader.string());
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.parent = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.exclusive = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.band = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1755,6 +1797,9 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
       name: isSet(object.name) ? globalThis.String(object.name) : "",
       question: isSet(object.question) ? globalThis.String(object.question) : "",
       synonyms: globalThis.Array.isArray(object?.synonyms) ? object.synonyms.map((e: any) => globalThis.String(e)) : [],
+      parent: isSet(object.parent) ? globalThis.String(object.parent) : "",
+      exclusive: isSet(object.exclusive) ? globalThis.String(object.exclusive) : "",
+      band: isSet(object.band) ? globalThis.String(object.band) : "",
     };
   },
 
@@ -1775,6 +1820,15 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
     if (message.synonyms?.length) {
       obj.synonyms = message.synonyms;
     }
+    if (message.parent !== "") {
+      obj.parent = message.parent;
+    }
+    if (message.exclusive !== "") {
+      obj.exclusive = message.exclusive;
+    }
+    if (message.band !== "") {
+      obj.band = message.band;
+    }
     return obj;
   },
 
@@ -1788,6 +1842,9 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
     message.name = object.name ?? "";
     message.question = object.question ?? "";
     message.synonyms = object.synonyms?.map((e) => e) || [];
+    message.parent = object.parent ?? "";
+    message.exclusive = object.exclusive ?? "";
+    message.band = object.band ?? "";
     return message;
   },
 };

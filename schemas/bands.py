@@ -1,0 +1,187 @@
+"""Numbers as evidence: `temperature=38.9` stands for the codes in whose bands it lies, and denies the others.
+
+A cell of the vocabulary's column `band` is `MEASURE >=FROM <BELOW UNIT if CODE CODE`, where one of the bounds, the unit
+and the condition may be left out: `age >=75`, `fever` of `temperature >=38 <45 °C`. Several cells are separated by `|`,
+such as what a fast heart rate is at each age; a condition holds where one of its codes is present.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import NamedTuple, Protocol
+
+from schemas.errors import InputError
+from schemas.relations import Relations
+
+BAND = "band"
+"""The optional column of a vocabulary."""
+_SEPARATOR = "|"
+_EQUALS = "="
+_BAND = re.compile(
+    r"(?P<measure>[^\W\d]\w*)(?: (?P<above>>=?)(?P<low>-?\d+(?:\.\d+)?))?(?: (?P<below><=?)(?P<high>-?\d+(?:\.\d+)?))?"
+    r"(?: (?!if )(?P<unit>\S+))?(?: if (?P<given>\S+(?: \S+)*))?"
+)
+_NUMBER = re.compile(r"[+-]?\d{1,9}(?:[.,]\d{1,9})?")
+
+
+class _Banded(Protocol):
+    @property
+    def code(self) -> str: ...
+    @property
+    def band(self) -> str: ...
+
+
+class Band(NamedTuple):
+    """Numbers for which a code is present."""
+
+    measure: str
+    low: float
+    with_low: bool
+    high: float
+    with_high: bool
+    unit: str
+    given: frozenset[str]
+    """Codes of which one has to be present, none where it always applies."""
+
+    def begins_before(self, value: float) -> bool:
+        """Returns whether a number lies above the lower bound."""
+        return self.low < value or (self.with_low and value == self.low)
+
+    def ends_after(self, value: float) -> bool:
+        """Returns whether a number lies below the upper bound."""
+        return value < self.high or (self.with_high and value == self.high)
+
+
+class NumberError(InputError):
+    """What is wrong with a number; `text` is the number as it was given."""
+
+    def __init__(self, text: str, reason: str):
+        super().__init__(f"{text!r}: {reason}")
+        self.text = text
+
+
+class Finding(NamedTuple):
+    """What a number says of a code."""
+
+    code: str
+    present: bool
+    place: int
+    """Of the number, in the list that has it."""
+
+
+def bands_of(cell: str) -> list[Band]:
+    """Returns the bands in a cell of the column.
+
+    Raises:
+        InputError: the cell is malformed.
+    """
+    bands = []
+    for text in cell.split(_SEPARATOR) if cell else ():
+        match = _BAND.fullmatch(text.strip())
+        if match is None or not (match["above"] or match["below"]):
+            raise InputError(f"band {text!r}: expected such as 'temperature >=38 <45 °C'")
+        low, high = float(match["low"] or -math.inf), float(match["high"] or math.inf)
+        bands.append(
+            Band(
+                match["measure"], low, match["above"] == ">=", high, match["below"] == "<=", match["unit"] or "",
+                frozenset((match["given"] or "").split()),
+            )
+        )  # fmt: skip
+    return bands
+
+
+class Bands:
+    """Reads numbers by the bands of a vocabulary.
+
+    Args:
+        entries: of the vocabulary.
+        relations: of the same.
+
+    Raises:
+        InputError: a band is malformed, or does not fit the others.
+    """
+
+    def __init__(self, entries: Iterable[_Banded], relations: Relations):
+        self._relations = relations
+        self._measures: dict[str, dict[str, list[Band]]] = {}
+        listed = list(entries)
+        codes = {entry.code for entry in listed}
+        for entry in listed:
+            try:
+                bands = bands_of(entry.band)
+                for band in bands:
+                    self._check(band, bands[0], codes)
+                    self._measures.setdefault(band.measure, {}).setdefault(entry.code, []).append(band)
+            except InputError as error:
+                raise InputError(f"evidence {entry.code!r}: {error}") from None
+
+    def _check(self, band: Band, first: Band, codes: Set[str]) -> None:
+        if band.measure != first.measure:
+            raise InputError(f"band of {band.measure!r} and of {first.measure!r}: expected one measure")
+        if band.measure in codes:
+            raise InputError(f"band: {band.measure!r} is a code: choose another name for the measure")
+        if not band.low < band.high:
+            raise InputError(f"band: expected a number above {band.low:g}, not {band.high:g}")
+        if band.given - codes:
+            raise InputError(f"band: unknown code {min(band.given - codes)!r} after 'if'")
+        others = {each.unit for bands in self._measures.get(band.measure, {}).values() for each in bands}
+        if others - {band.unit}:
+            raise InputError(f"band: {band.measure!r} is in {others.pop()!r} elsewhere: expected one unit")
+
+    @property
+    def units(self) -> Mapping[str, str]:
+        """The unit of each measure, "" where it has none."""
+        return {name: next(iter(coded.values()))[0].unit for name, coded in self._measures.items()}
+
+    def measure_of(self, code: str) -> str:
+        """Returns the measure that a code is a band of, "" if it is none."""
+        return next((name for name, coded in self._measures.items() if code in coded), "")
+
+    def is_number(self, code: str) -> bool:
+        """Returns whether a text in the place of a code is a number of a measure, such as `temperature=38.9`."""
+        return code.partition(_EQUALS)[0] in self._measures and _EQUALS in code
+
+    def read(self, present: Sequence[str]) -> Iterator[Finding]:
+        """Yields what the numbers among the codes that are present say, but for what follows from the rest.
+
+        Raises:
+            NumberError: one is no number, out of range, there twice, or depends on what is not known.
+        """
+        places = {text: place for place, text in enumerate(present) if self.is_number(text)}
+        known = {code for code in present if code not in places}
+        findings: list[Finding] = []
+        for text in sorted(places, key=self._is_conditional):  # the age first, on which others depend
+            for code, there in self._statuses(text, known, places):
+                findings.append(Finding(code, there, places[text]))
+            known |= {each.code for each in findings if each.present}
+        denied = {each.code for each in findings if not each.present}
+        for finding in findings:
+            if finding.present or not self._relations.follows(finding.code, known, denied):
+                yield finding
+
+    def _is_conditional(self, text: str) -> bool:
+        coded = self._measures[text.partition(_EQUALS)[0]]
+        return any(band.given for bands in coded.values() for band in bands)
+
+    def _statuses(self, text: str, known: Set[str], texts: Iterable[str]) -> Iterator[tuple[str, bool]]:
+        measure, _, number = text.partition(_EQUALS)
+        if sum(other.partition(_EQUALS)[0] == measure for other in texts) > 1:
+            raise NumberError(text, f"{measure} is given twice")
+        if not _NUMBER.fullmatch(number.strip()):
+            raise NumberError(text, f"expected a number, such as {measure}=38.9")
+        value = float(number.strip().replace(",", "."))
+        coded = self._measures[measure]
+        needed = {code for bands in coded.values() for band in bands for code in band.given}
+        applying = {
+            code: [band for band in bands if not band.given or band.given & known] for code, bands in coded.items()
+        }
+        bands = [band for listed in applying.values() for band in listed]
+        if not bands:
+            raise NumberError(text, f"what it means depends on others: give one of {', '.join(sorted(needed))}, too")
+        if not (any(band.begins_before(value) for band in bands) and any(band.ends_after(value) for band in bands)):
+            low, high = min(band.low for band in bands), max(band.high for band in bands)
+            unit = f" {bands[0].unit}" if bands[0].unit else ""
+            raise NumberError(text, f"expected a number between {low:g} and {high:g}{unit}")
+        for code, listed in applying.items():
+            if listed:
+                yield code, any(band.begins_before(value) and band.ends_after(value) for band in listed)

@@ -1,0 +1,16 @@
+"""The vocabulary that a server lists."""
+
+from schemas.evidence import Evidence, Vocabulary
+from serving.message_json import EVIDENCE_KINDS
+from triage_client.v1 import triage_service_pb2
+
+
+def vocabulary_of(listed: triage_service_pb2.GetVocabularyResponse) -> Vocabulary:
+    """Returns the answer of GetVocabulary as a vocabulary."""
+    return Vocabulary(
+        Evidence(
+            entry.code, EVIDENCE_KINDS[entry.kind], entry.name, entry.question, tuple(entry.synonyms),
+            entry.parent, entry.exclusive, entry.band,
+        )
+        for entry in listed.entries
+    )  # fmt: skip

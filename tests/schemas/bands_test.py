@@ -1,0 +1,100 @@
+"""Numbers become the codes of their bands."""
+
+import pytest
+
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from schemas.knowledge_base import KnowledgeBase
+
+TEXT = """\
+code,kind,name,question,parent,exclusive,band
+fever,symptom,F,F?,,,temperature >=38 <45 °C
+high_fever,symptom,H,H?,fever,,temperature >39 <45 °C
+cold,symptom,C,C?,,,temperature >=20 <35 °C
+child,risk_factor,C,C?,,age,age >=0 <18
+adult,risk_factor,A,A?,,age,age >=18 <130
+fast_pulse,symptom,P,P?,,,pulse >100 <300 if adult|pulse >130 <300 if child
+slow_pulse,symptom,P,P?,,,pulse >=20 <=50
+"""
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return Vocabulary.parse(TEXT, "vocabulary.csv")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "present", "absent"),
+    [
+        (["temperature=39.5"], ["fever", "high_fever"], ["cold"]),
+        (["temperature=39"], ["fever"], ["high_fever", "cold"]),
+        (["temperature=36,6"], [], ["fever", "cold"]),  # without fever there is no high fever
+        (["age=17.9"], ["child"], []),  # who is a child is no adult
+        (["pulse=120", "age=40"], ["adult", "fast_pulse"], ["slow_pulse"]),
+        (["pulse=120", "child"], ["child"], ["slow_pulse", "fast_pulse"]),
+        (["pulse=50"], ["slow_pulse"], []),  # whether it is fast depends on the age
+        (["cough", "fever", "temperature=38.2"], ["cough", "fever"], ["high_fever", "cold"]),
+    ],
+)
+def test_a_number_says_in_which_bands_it_lies(vocabulary, numbers, present, absent):
+    there, missing = vocabulary.read_numbers(numbers, [])
+    assert (there, sorted(missing)) == (present, sorted(absent))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "fault"),
+    [
+        (["temperature=101"], "'temperature=101': expected a number between 20 and 45 °C"),
+        (["temperature=45"], "expected a number between 20 and 45"),
+        (["temperature=warm"], "'temperature=warm': expected a number, such as temperature=38.9"),
+        (["temperature=nan"], "expected a number"),
+        (["temperature="], "expected a number"),
+        (["temperature=38", "temperature=39"], "temperature is given twice"),
+    ],
+)
+def test_a_number_that_cannot_be_is_refused(vocabulary, numbers, fault):
+    with pytest.raises(InputError, match=fault):
+        vocabulary.read_numbers(numbers, [])
+
+
+def test_a_number_that_means_nothing_without_another_is_refused_with_what_it_needs():
+    vocabulary = Vocabulary.parse(TEXT.replace("slow_pulse,symptom,P,P?,,,pulse >=20 <=50\n", ""), "v.csv")
+    with pytest.raises(InputError, match="'pulse=120': what it means depends on others: give one of adult, child, too"):
+        vocabulary.read_numbers(["pulse=120"], [])
+
+
+@pytest.mark.parametrize(
+    ("band", "fault"),
+    [
+        ("temperature", "band 'temperature': expected such as"),
+        ("temperature 38", "expected such as"),
+        ("temperature >=40 <39 °C", "expected a number above 40, not 39"),
+        ("temperature >=38 K", "'temperature' is in '°C' elsewhere"),
+        ("temperature >=38 °C|age >3", "band of 'age' and of 'temperature'"),
+        ("fever >=38", "'fever' is a code"),
+        ("sugar >=200 if diabetic", "unknown code 'diabetic' after 'if'"),
+    ],
+)
+def test_a_band_that_cannot_be_is_refused(band, fault):
+    with pytest.raises(InputError, match=f"vocabulary.csv: evidence 'x': .*{fault}"):
+        Vocabulary.parse(f"{TEXT}x,symptom,X,X?,,,{band}\n", "vocabulary.csv")
+
+
+def test_bands_are_written_as_they_were_read(vocabulary):
+    assert vocabulary.to_csv() == TEXT
+    assert vocabulary.bands.units == {"temperature": "°C", "age": "", "pulse": ""}
+    assert vocabulary.bands.measure_of("high_fever") == "temperature"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "present"),
+    [
+        (["age=0.1", "heart_rate=150"], ["age_under_3_months"]),
+        (["age=34", "heart_rate=150", "temperature=39.4"],
+         ["age_30_to_44", "fast_heart_rate", "fever", "fever_over_39"]),
+        (["age=80", "heart_rate=40", "temperature=34"], ["age_75_and_over", "slow_heart_rate", "low_body_temperature"]),
+    ],
+)  # fmt: skip
+def test_the_knowledge_base_has_bands_for_age_temperature_and_heart_rate(numbers, present):
+    there, _ = KnowledgeBase.load().catalogue.vocabulary.read_numbers(numbers, [])
+    assert sorted(there) == sorted(present)

@@ -1,0 +1,127 @@
+"""A number stands for the codes of its bands by every route."""
+
+import json
+
+import httpx
+import pytest
+
+import triage_cli
+from schemas.evidence import Evidence, Vocabulary
+from serving.client.channel import Connection
+from serving.config.settings import ServeConfig
+from serving.console.agent import Agent
+from serving.console.application import Console
+from serving.console.case import Case
+from serving.console.pages import Pages
+from serving.engine.served_models import LocalModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
+from serving.messages import codes_of, state_message
+from serving.protocols.fhir_resources import read_form
+from serving.server.triage_server import TriageServer
+from serving.triage.validation import RequestLimits, check_states
+from tests.serving.conftest import write_model
+from triage_client import TriageClient, evidence_state
+
+VOCABULARY = Vocabulary(
+    [
+        Evidence("chest_pain", "symptom", "Chest pain", "Chest pain?"),
+        Evidence("fever", "symptom", "Fever", "Fever?", band="temperature >=38 <45 °C"),
+        Evidence("smoker", "risk_factor", "Smoker", "Do you smoke?"),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    base = tmp_path_factory.mktemp("banded")
+    write_model(VOCABULARY, base, 1)
+    return base
+
+
+@pytest.fixture(scope="module")
+def server(base):
+    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0))
+    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
+    watcher.look()
+    server.start(watcher)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with TriageClient(server.address, timeout_seconds=60.0) as client:
+        yield client
+
+
+def q_values(answer):
+    return [each.value for each in answer.q_values]
+
+
+def test_grpc_answers_a_number_as_the_codes_of_its_bands(client):
+    expected = q_values(client.triage(evidence_state(["smoker", "fever"])))
+    state = evidence_state(["temperature=38.9", "smoker"])
+    assert q_values(client.triage(state)) == expected
+    assert q_values(client.batch_triage([state])[0]) == expected
+    with client.interview() as interview:
+        interview.present("temperature=38.9")
+        assert q_values(interview.present("smoker").response) == expected
+
+
+def test_http_names_the_place_of_a_number_that_cannot_be(server):
+    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as http:
+        answers = [http.post("/v1/triage", json={"present": [code]}).json() for code in ("temperature=40", "fever")]
+        assert answers[0]["q_values"] == answers[1]["q_values"]
+        [error] = http.post("/v1/triage", json={"present": ["smoker", "temperature=101"]}).json()["errors"]
+        [entry] = [each for each in http.get("/v1/vocabulary").json()["entries"] if each["band"]]
+    assert (error["field"], error["reason"]) == ("present[1]", "FAULTY_NUMBER")
+    assert error["description"] == "'temperature=101': expected a number between 38 and 45 °C"
+    assert (entry["code"], entry["band"]) == ("fever", "temperature >=38 <45 °C")
+
+
+def test_a_number_that_contradicts_a_code_is_refused_at_its_place():
+    limits = RequestLimits(VOCABULARY, max_batch=1, max_evidence=9)
+    with pytest.raises(Exception, match=r"state\.evidence\[0\]: 'fever' is both present and absent"):
+        check_states([state_message(["temperature=38", "smoker"], ["fever"])], limits, batch=False)
+    state = state_message(["temperature=38", "fever"], ["smoker"])
+    check_states([state], limits, batch=False)
+    assert codes_of(state) == (["fever", "fever"], ["smoker"])
+
+
+def test_commands_take_numbers(server, client, base, tmp_path, capsys):
+    assert triage_cli.main(["ask", "--server", server.address, "--present", "temperature=39", "--json", "-"]) == 0
+    expected = client.triage(evidence_state(["fever"]))
+    assert json.loads(capsys.readouterr().out)["q_values"]["Yellow"] == pytest.approx(expected.q_values[1].value)
+    cases = tmp_path / "in.jsonl"
+    cases.write_text('{"vignette_id": "v1", "present": ["temperature=39"], "absent": []}\n')
+    score = ["score", "--model", str(base), "--input", str(cases), "--output"]
+    assert triage_cli.main([*score, str(tmp_path / "out")]) == 0
+    assert json.loads((tmp_path / "out" / "in.jsonl").read_text())["q_yellow"] == pytest.approx(
+        expected.q_values[1].value, abs=1e-6
+    )
+    cases.write_text('{"vignette_id": "v1", "present": ["temperature=3900"], "absent": []}\n')
+    assert triage_cli.main([*score, str(tmp_path / "other")]) == 2
+    assert "'v1' (line or record 1): 'temperature=3900': expected a number between 38" in capsys.readouterr().err
+
+
+def test_the_console_takes_a_number_from_the_search_and_as_an_answer(server):
+    with Agent(Connection(server.address, timeout=60.0)) as agent:
+        console = Console(agent, Pages(False))
+        found = console.search({"case": "", "search": "a temperature of 38,9"}).body.decode()
+        assert 'value="add number temperature=38.9"' in found
+        assert "add number" not in console.search({"case": "", "search": "pain for 39 days"}).body.decode()
+        page = console.go_on({"case": "", "do": "add number temperature=38.9"}).body.decode()
+        assert "Fever" in page
+        smoker = Case().to_text()
+        asked = console.go_on({"case": smoker, "do": "add present chest_pain"}).body.decode()
+        assert "measured: temperature °C" in asked
+        answered = console.go_on({"case": smoker, "do": "answer number fever", "number": " 38,4 "}).body.decode()
+        assert "Fever" in answered
+
+
+def test_an_adaptive_form_may_state_numbers():
+    item = {"linkId": "temperature", "answer": [{"valueQuantity": {"value": 38.9, "unit": "°C"}}]}
+    form = read_form({"resourceType": "QuestionnaireResponse", "item": [item]})
+    assert list(form.present) == ["temperature=38.9"]
