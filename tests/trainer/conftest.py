@@ -1,6 +1,9 @@
 """Small vignette sets that tests spell out in full."""
 
+import hashlib
 import json
+import pickle
+import shutil
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,7 +16,7 @@ from schemas.triage import DECISION_LABELS
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Slice
-from trainer.export import saved_model
+from trainer.export import saved_model, signatures
 from trainer.export.policy import load_version
 from trainer.training.job import TrainedNetwork
 
@@ -81,6 +84,20 @@ def light_exports(without_litert):
     with without_litert():
         yield
     tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
+def known_graphs(light_exports, made_once, monkeypatch):
+    """Light exports that copy the SavedModel of an agent which was exported before, for tests of all that follows."""
+    write = signatures.write
+
+    def write_once(folder, model, vocabulary, identity, safeguards):
+        agent = pickle.dumps((identity, safeguards, model.get_weights()))
+        name = f"graph-{hashlib.sha256(agent).hexdigest()}"
+        made = made_once(name, lambda place: write(place, model, vocabulary, identity, safeguards))
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+
+    monkeypatch.setattr(signatures, "write", write_once)
 
 
 @pytest.fixture(scope="session")

@@ -139,7 +139,7 @@ def test_the_trained_weights_answer_from_the_exported_version(model, job_dir, tm
     assert "not evaluated" in (tmp_path / "1" / "model_card.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.usefixtures("light_exports")
+@pytest.mark.usefixtures("known_graphs")
 def test_an_export_is_signed_with_the_given_key(job_dir, tmp_path):
     key = Ed25519PrivateKey.generate()
     form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -150,7 +150,7 @@ def test_an_export_is_signed_with_the_given_key(job_dir, tmp_path):
     key.public_key().verify((version / "SHA256SUMS.sig").read_bytes(), (version / "SHA256SUMS").read_bytes())
 
 
-@pytest.mark.usefixtures("light_exports")
+@pytest.mark.usefixtures("known_graphs")
 def test_with_json_on_standard_output_nothing_else_is_printed(job_dir, tmp_path, capsys):
     options = ["--version", "12", "--step", "40", "--model-name", "nurse", "--json", "-"]
     assert triage_cli.main(["export", "--job-dir", str(job_dir), "--model-base-path", str(tmp_path), *options]) == 0
@@ -203,7 +203,7 @@ def test_the_exported_version_has_the_figures_of_triage_evaluate(jobs, data, tmp
     assert r"| a\|b | 11 |" in card
 
 
-@pytest.mark.usefixtures("light_exports")
+@pytest.mark.usefixtures("known_graphs")
 def test_a_push_publishes_a_safe_version_and_exits_with_3_for_an_unsafe_one(
     served_red, base, jobs, data, tmp_path, capsys
 ):
@@ -264,7 +264,7 @@ def test_pushing_and_plain_exporting_exclude_each_other(job_dir, tmp_path, capsy
     assert "not allowed with argument" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("light_exports")
+@pytest.mark.usefixtures("known_graphs")
 def test_a_version_compared_elsewhere_is_marked_and_only_a_blessed_one_can_be_pushed(jobs, data, tmp_path, capsys):
     served, apart = tmp_path / "served", tmp_path / "apart"
     given = ["--compare-with", served, "--data", data, "--orders", "1", "--allow-small-test"]
@@ -286,7 +286,7 @@ def test_a_version_compared_elsewhere_is_marked_and_only_a_blessed_one_can_be_pu
     assert [path.name for path in served.iterdir()] == ["1"]
 
 
-@pytest.mark.usefixtures("light_exports")
+@pytest.mark.usefixtures("known_graphs")
 def test_a_version_that_decides_a_textbook_emergency_later_is_not_pushed_and_the_case_is_named(
     base, jobs, data, tmp_path, capsys
 ):
@@ -307,7 +307,7 @@ def test_a_version_that_decides_a_textbook_emergency_later_is_not_pushed_and_the
     assert [folder.name for folder in base.iterdir()] == ["1"]
 
 
-@pytest.mark.usefixtures("light_exports")
+@pytest.mark.usefixtures("known_graphs")
 def test_a_version_obeys_the_rules_that_it_was_exported_with(jobs, tmp_path, capsys):
     path = tmp_path / "rules.toml"
     path.write_text('[hot]\nreason = "Hot."\nurgency = "Yellow"\nall.present = ["fever"]\n')
@@ -346,7 +346,7 @@ def asking(tmp_path, vignettes_of):
     return job
 
 
-def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, tmp_path, capsys):
+def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, without_litert, tmp_path, capsys):
     given = ["export", "--job-dir", asking, "--model-base-path", tmp_path / "models", "--rules", "none"]
     # No error among 100 patients: .97 ** 100 is .048, less than the .075 of the test; .98 ** 100 is .13.
     code, out, error = run(capsys, *given, "--promise", "red=0.02", "--json", "-")
@@ -354,7 +354,8 @@ def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, 
     assert "no promise of red=0.02 with the patients set apart (100 for red); the tightest that holds is red=" in error
     assert not (tmp_path / "models").exists()
     (asking / "promises.jsonl").unlink()
-    code, _, error = run(capsys, *given, "--promise", "red=0.03")
+    with without_litert():
+        code, _, error = run(capsys, *given, "--promise", "red=0.03")
     assert (code, "promised with 90% confidence: red=0.03" in error) == (0, True)
     version = tmp_path / "models" / "1"
     manifest = json.loads((version / "manifest.json").read_text())

@@ -24,7 +24,7 @@ from trainer.export.publish import Evaluation, Target
 from trainer.training.job import TrainedNetwork
 from trainer.vignettes.textbook_case import TextbookCase
 
-pytestmark = pytest.mark.usefixtures("light_exports")
+pytestmark = pytest.mark.usefixtures("known_graphs")
 
 TEST = ("Red", "Red", "Green", "Green", "Blue", "Blue")
 
