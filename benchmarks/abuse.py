@@ -235,7 +235,11 @@ Attack = Callable[[Ports, float, "collections.Counter[str]"], None]
 
 
 def calls(
-    method: str, make: Callable[[list[str]], bytes], callers: int, patient: bool = True
+    method: str,
+    make: Callable[[list[str]], bytes],
+    callers: int,
+    patient: bool = True,
+    compression: grpc.Compression = grpc.Compression.NoCompression,
 ) -> Callable[[list[str]], Attack]:
     """Returns an attack of callers over gRPC, who wait before they try again if they are `patient`."""
 
@@ -243,8 +247,8 @@ def calls(
         request = make(codes)
 
         def send(ports: Ports, end: float, ended: "collections.Counter[str]") -> None:
-            options = [*DIRECT, ("grpc.max_receive_message_length", -1)]
-            with grpc.insecure_channel(ports.grpc, options=options) as channel:
+            options = [*DIRECT, ("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+            with grpc.insecure_channel(ports.grpc, options, compression) as channel:
                 ask = channel.unary_unary(method)
                 while time.monotonic() < end:
                     try:
@@ -376,6 +380,9 @@ ATTACKS: dict[str, Callable[[list[str]], Attack]] = {
     "8 batches of 2 million states": calls(BATCH, lambda codes: EMPTY * TWO_MILLION, 8),
     "8 batches of 1,024 states x 2,000 pieces": calls(BATCH, lambda codes: nested(EMPTY * 2000) * 1024, 8),
     "one Predict of 230,000 inputs": calls(PREDICT, many_inputs, 1),
+    "2 callers of 100 MB of zeros, compressed": calls(
+        TRIAGE, lambda codes: bytes(100_000_000), 2, compression=grpc.Compression.Gzip
+    ),
     "3 connections that only send PINGs": streams(PREFACE, PINGS, 3),
     "one caller of 4 MiB of unknown keys (HTTP)": posts("/v1/triage", unknown_keys, 1),
     "8 callers of 1.3 million states (HTTP)": posts("/v1/triage", lambda codes: many("{}", '{"states": [', "]}"), 8),

@@ -269,6 +269,6 @@ async def _read_without_limit(context: Any) -> Any:
 
 def _no_such_method() -> grpc.RpcMethodHandler:
     async def refuse(request: Any, context: Any) -> NoReturn:
-        raise UnsupportedError("there is no such method")
+        raise UnsupportedError("there is no such method: the reflection service lists those there are")
 
     return grpc.unary_unary_rpc_method_handler(refuse)

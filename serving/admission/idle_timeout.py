@@ -12,7 +12,10 @@ _LONGEST = 2**30 - 1  # milliseconds; gRPC accepts twice as many
 
 
 def options(seconds: float) -> list[tuple[str, int]]:
-    """Returns gRPC's options for a server that closes a connection on which nothing arrives for `seconds`."""
+    """Returns gRPC's options for a server that closes a connection on which nothing arrives for `seconds`.
+
+    It holds no more of a request than arrives.
+    """
     half = min(max(1, int(seconds * 500)), _LONGEST)
     return [
         # After half the time the server pings the client, whose process has the other half to answer.
@@ -27,6 +30,8 @@ def options(seconds: float) -> list[tuple[str, int]]:
         ("grpc.http2.max_ping_strikes", 0),
         # Before a request is read gRPC holds 64 KiB of it, and with this it never holds more.
         ("grpc.http2.bdp_probe", 0),
+        # Nothing compressed: gRPC compares the size of a message with the limit once it is decompressed.
+        ("grpc.compression_enabled_algorithms_bitset", 1),
     ]
 
 

@@ -155,5 +155,8 @@ def _open_inference(endpoints: Endpoints, routes: "OpenInferenceRoutes") -> list
 
 
 async def _missing(request: Request, error: Any) -> Response:
+    status = error.status_code
+    if status == 404 and request.url.path.startswith("/v2/"):
+        status = 501  # such as Triton's extensions of the protocol, whose clients shall not look for another model
     detail = f"there is no {request.method} of this path: see /openapi.json"
-    return problem(error.status_code, {"detail": detail, "reason": TITLES[error.status_code]}, error.headers)
+    return problem(status, {"detail": detail, "reason": TITLES[status]}, error.headers)

@@ -50,6 +50,20 @@ def test_it_answers_between_start_and_stop_and_releases_the_port(listen):
     again.stop(0)
 
 
+@pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
+def test_a_compressed_request_is_refused_and_not_decompressed(listen, compression):
+    listener = listen()
+    listener.start()
+    options = [("grpc.enable_http_proxy", 0), ("grpc.max_send_message_length", -1)]
+    with grpc.insecure_channel(listener.address, options=options, compression=compression) as channel:
+        call = channel.unary_unary("/test.Service/Echo")
+        for size in (100, 5_000_000):  # decompressed, the latter is above gRPC's limit, which has another status
+            with pytest.raises(grpc.RpcError, match=r"Compression algorithm .* is disabled") as refused:
+                call(bytes(size), timeout=30)
+            assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
+    listener.stop(0)
+
+
 def test_a_port_is_held_before_it_is_answered_on_and_released_without_that(listen):
     listener = listen()
     with pytest.raises(OSError, match=rf"cannot listen on 127\.0\.0\.1:{listener.port}"):

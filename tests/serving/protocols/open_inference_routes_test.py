@@ -33,6 +33,26 @@ def test_server_and_model_are_described(http):
     assert model["inputs"][2] == {"name": "questions_asked", "datatype": "INT32", "shape": [-1]}
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", f"{MODEL}/config"),
+        ("GET", f"{MODEL}/versions/3/stats"),
+        ("GET", "/v2/models/stats"),
+        ("POST", "/v2/repository/index"),
+        ("POST", "/v2/repository/models/triage/load"),
+        ("GET", "/v2/systemsharedmemory/status"),
+    ],
+)
+def test_what_triton_adds_to_the_protocol_is_said_not_to_be_there(http, method, path):
+    answer = http.request(method, path)
+    if path == "/v2/models/stats":  # also a name that a model may have
+        assert (answer.status_code, "no model 'stats'" in answer.json()["error"]) == (404, True)
+    else:
+        assert (answer.status_code, answer.json()["title"]) == (501, "The server does not offer this")
+        assert answer.json()["error"] == f"there is no {method} of this path: see /openapi.json"
+
+
 def test_values_in_json_get_values_in_json(http, hand_set):
     answer = http.post(f"{MODEL}/infer", json={"id": "r-1", "inputs": INPUTS}).json()
     assert (answer["model_name"], answer["model_version"], answer["id"]) == ("triage", "3", "r-1")

@@ -29,11 +29,13 @@ def calls(module, address, plain):
     outputs = [module.InferRequestedOutput(name, **plain) for name in ("action", "forced")]
     whole = client.infer("triage", inputs, request_id="r-1")
     some = client.infer("triage", inputs, model_version="3", outputs=outputs)
-    try:
-        client.infer("triage", inputs[:2])
-        refusal = ""
-    except InferenceServerException as error:
-        refusal = error.message()
+    def refusal(ask, *arguments, **options):
+        try:
+            ask(*arguments, **options)
+        except InferenceServerException as error:
+            return error.message()
+
+    compressed = {"compression_algorithm" if module is tritonclient.grpc else "request_compression_algorithm": "gzip"}
     return {
         "live": client.is_server_live(), "ready": client.is_server_ready(),
         "model ready": [client.is_model_ready("triage"), client.is_model_ready("triage", "4")],
@@ -41,7 +43,12 @@ def calls(module, address, plain):
         "labels": [each.decode() if isinstance(each, bytes) else each for each in whole.as_numpy("action_label")],
         "q_values": whole.as_numpy("q_values").tolist(),
         "some": [some.as_numpy("action").tolist(), some.as_numpy("forced").tolist()],
-        "refusal": refusal,
+        "refusal": refusal(client.infer, "triage", inputs[:2]),
+        "compressed": refusal(client.infer, "triage", inputs, **compressed),
+        "extensions": [
+            refusal(client.get_model_config, "triage"), refusal(client.get_inference_statistics, "triage"),
+            refusal(client.get_model_repository_index),
+        ],
     }
 
 print(json.dumps([
@@ -65,3 +72,5 @@ def test_tritonclient_gets_the_hand_set_answers_over_grpc_and_http(environment_o
         assert answer["q_values"][1] == pytest.approx(hand_set.chest_pain_q, abs=1e-6)
         assert answer["some"] == [[4, 0], [False, True]]
         assert "Missing but required: {questions_asked}" in answer["refusal"]
+        assert "compress" in answer["compressed"].lower()
+        assert all(refusal.startswith("there is no ") for refusal in answer["extensions"])
