@@ -31,6 +31,10 @@ LESS = 0.95
 SLIGHTLY = 0.1
 """A difference up to this is slight; the paper calls .04 so."""
 
+PAPER_TEST = 126
+"""Vignettes in the paper's test split."""
+_DRAWS = 2_000
+
 _OR, _AND, _PO_OR, _PO_AND = "dyqn_or", "dyqn_and", "partially_observed_or", "partially_observed_and"
 _LEARNING = (_OR, _AND, _PO_OR, _PO_AND)
 _HUMAN, _FULL = "human", "fully_observed"
@@ -81,6 +85,23 @@ def within(estimate: Estimate, low: float, high: float) -> str:
 def every(outcomes: Sequence[str]) -> str:
     """Returns the outcome of a claim that consists of several."""
     return FAILS if FAILS in outcomes else HOLDS if set(outcomes) == {HOLDS} else NOT_SHOWN
+
+
+def ordered_share(gains: np.ndarray, seed: int) -> float | None:
+    """Returns how often all mean gains are above 0 on random test sets as small as the paper's.
+
+    Args:
+        gains: float `[D, V]`, differences of the same vignettes.
+        seed: of the sets, drawn without replacement.
+
+    Returns:
+        A share; None without twice as many vignettes, which the sets would all but share.
+    """
+    vignettes = gains.shape[1]
+    if vignettes < 2 * PAPER_TEST:
+        return None
+    drawn = np.random.default_rng(seed).random((_DRAWS, vignettes)).argpartition(PAPER_TEST, axis=1)[:, :PAPER_TEST]
+    return float((gains[:, drawn].mean(axis=2) > 0).all(axis=0).mean())
 
 
 def claims(measured: Measured, max_questions: int = MAX_QUESTIONS) -> list[dict[str, Any]]:
@@ -159,7 +180,16 @@ class _Judge:
         margin: float | None = None,
     ) -> Found | None:  # fmt: skip
         least = self._margin if margin is None else margin
-        return self._compared(name, others, metrics, lambda each: better(each, least), split)
+        found = self._compared(name, others, metrics, lambda each: better(each, least), split)
+        sides = [self._values(each, split) for each in (name, *others)]
+        if found is None or not all(sides):
+            return found
+        ours, *theirs = (each for each in sides if each)
+        gains = np.stack([ours[metric] - each[metric] for each in theirs for metric in metrics])
+        share = ordered_share(gains, self._seed)
+        return found if share is None else found._replace(
+            numbers=f"{found.numbers} It would be seen on {share:.0%} of test sets of {PAPER_TEST}."
+        )  # fmt: skip
 
     def equally_appropriate(self) -> Found | None:
         bound = self._margin

@@ -39,6 +39,8 @@ ABLATIONS: dict[str, dict[str, dict[str, Any]]] = {
     "ask successor: same state": {"target": {"ask_successor": "same_state"}},
     "Q_m over all decisions": {"target": {"best_triage_over": "all"}},
     "uniform replay": _UNIFORM,
+    # The paper's alternative (Discussion): the value of ask is the highest value in s', less the price of a question.
+    "classic DQN, priced question": {"target": {"ask_query": "value"}},
     "no exploration noise": {"exploration": {"ask_noise_initial": 0.0, "ask_noise_final": 0.0}},
 }
 """The change of each variant to the configuration of DyQN-OR, one choice at a time."""

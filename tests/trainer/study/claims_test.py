@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from trainer.config import TrainConfig
-from trainer.study.claims import above, better, claims, every, within
+from trainer.study.claims import above, better, claims, every, ordered_share, within
 from trainer.study.folds import fold_rows
 from trainer.study.measured import Measured
 from trainer.study.study import StudySettings
@@ -50,6 +50,15 @@ def test_on_a_par_is_an_interval_within_the_margin(low, high, expected):
 
 def test_a_single_vignette_shows_nothing():
     assert {above(UNKNOWN, 0.1), better(UNKNOWN, 0.05), within(UNKNOWN, -1, 1)} == {"not shown"}
+
+
+def test_small_test_sets_show_an_ordering_as_often_as_chance_lets_them():
+    # Better on 103 of 1,000 vignettes, worse on 97: the mean of 126 is .006 with an SD of about
+    # sqrt(.2 / 126 * 874 / 999) = .037, so that it is above 0 in about 56% of the sets.
+    gains = np.concatenate([np.ones(103), -np.ones(97), np.zeros(800)])
+    assert ordered_share(gains[np.newaxis], seed=0) == pytest.approx(0.56, abs=0.06)
+    assert ordered_share(np.stack([gains, -gains]), seed=0) == 0.0  # both at once
+    assert ordered_share(np.ones([1, 251]), seed=0) is None
 
 
 def test_a_claim_of_several_parts_fails_with_one_of_them():
