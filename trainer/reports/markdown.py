@@ -48,6 +48,7 @@ def results_markdown(results: Mapping[str, Any]) -> str:
         evidence=_evidence(results),
         ablations=tables.ablations_table(results),
         unseen=tables.unseen_table(results),
+        coverage=tables.coverage_tables(results),
         agreement=tables.agreement_sentences(results),
         failures=[(each["task"], each["error"]) for each in results.get("failures") or []],
         limits=sentences.limits(results),

@@ -87,6 +87,7 @@ def _page(results: Mapping[str, Any], drawings: Mapping[str, Drawing | None]) ->
         claims=tables.claims_table(results),
         ablations=tables.ablations_table(results),
         unseen=tables.unseen_table(results),
+        coverage=tables.coverage_tables(results),
         agreement=tables.agreement_sentences(results),
         cards=tables.cards(results),
         settings=tables.flat(results.get("settings")) if results.get("settings") else [],

@@ -163,6 +163,42 @@ def _with_spread(measure: Measure, estimate: Any) -> str:
     return mean if deviation is None else f"{mean} ({spread(measure, deviation)})"
 
 
+def coverage_tables(results: Mapping[str, Any]) -> list[Table]:
+    """Returns how many states training visited, and the quality by distance from them; none if not measured."""
+    coverage = results.get("coverage")
+    if not coverage:
+        return []
+    visited = tuple(
+        (count(each["pieces"]), count(each["states"]), shown(SAFETY, each["visited"])) for each in coverage["by_pieces"]
+    )
+    farthest = coverage["by_distance"][-1]["distance"]
+    quality = tuple(
+        (
+            f"{each['distance']}{' or more' if each['distance'] == farthest else ''}",
+            count(each["states"]),
+            *(
+                with_interval(measure, dict(zip(("mean", "low", "high"), ends, strict=True)))
+                for measure in _QUALITY
+                if (ends := (each[measure.key], *each["intervals"][measure.key]))
+            ),
+        )
+        for each in coverage["by_distance"]
+    )
+    return [
+        Table(
+            "Of states that the training vignettes hold (D_pow), the share among the "
+            f"{count(coverage['visited'])} that training visited",
+            ("Pieces of evidence", "States", "Visited"),
+            visited,
+        ),
+        Table(
+            "Quality on states of the test vignettes, by the number of pieces in which the nearest visited one differs",
+            ("Distance", "States", *(measure.label for measure in _QUALITY)),
+            quality,
+        ),
+    ]
+
+
 def unseen_table(results: Mapping[str, Any]) -> Table | None:
     """Returns the agent's figures on conditions seen and not seen in training; None if not measured."""
     unseen = results.get("unseen")

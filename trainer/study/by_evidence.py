@@ -41,19 +41,31 @@ def judge(triage_values: TriageValues, rows: PowersetRows) -> Judged:
 
 
 def curve(judged: Judged, seed: int) -> list[dict[str, Any]]:
-    """Returns the means of each number of pieces, with the numbers of states and of vignettes behind them."""
+    """Returns the quality of each number of `pieces`, see `quality_by`."""
+    return quality_by(judged, "pieces", judged.pieces, seed)
+
+
+def quality_by(judged: Judged, name: str, places: np.ndarray, seed: int) -> list[dict[str, Any]]:
+    """Returns the mean quality of the rows at each place, with the numbers of states and of vignettes behind it.
+
+    Args:
+        judged: R rows.
+        name: what a place is.
+        places: int `[R]`.
+        seed: of the bootstrap over vignettes.
+    """
     points = []
-    for pieces in np.unique(judged.pieces).tolist():
-        here = judged.pieces == pieces
+    for place in np.unique(places).tolist():
+        here = places == place
         _, groups = np.unique(judged.groups[here], return_inverse=True)
         means = [each or {} for each in _figures(groups, _with_count(judged.values[here]), _means, seed)]
         points.append(
             {
-                "pieces": pieces,
+                name: place,
                 "states": int(here.sum()),
                 "vignettes": int(groups.max() + 1),
-                **{name: each["mean"] for name, each in zip(_SHOWN, means, strict=True)},
-                "intervals": {name: [each["low"], each["high"]] for name, each in zip(_SHOWN, means, strict=True)},
+                **{metric: each["mean"] for metric, each in zip(_SHOWN, means, strict=True)},
+                "intervals": {metric: [each["low"], each["high"]] for metric, each in zip(_SHOWN, means, strict=True)},
             }
         )
     return points

@@ -75,6 +75,7 @@ def collect(measured: Measured) -> dict[str, Any]:
         "reliability": detail.get("reliability"),
         "slices": detail.get("slices", []),
         "unseen": detail.get("unseen"),
+        "coverage": detail.get("coverage"),
         "errors": detail.get("errors", []),
         "ablations": _ablations(measured.settings, outcomes),
     }

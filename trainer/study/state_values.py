@@ -26,7 +26,9 @@ class Prefixes(NamedTuple):
     offsets: np.ndarray  # int64 [R + 1]: order r passes through codes[offsets[r]:offsets[r + 1]], one piece to depth
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
+    """States as compressed sparse rows of signed codes."""
+
     offsets: np.ndarray
     signed_codes: np.ndarray
 
@@ -67,7 +69,7 @@ class StateValues:
         return len(self._known)
 
     def _judge(self, codes: np.ndarray) -> np.ndarray:
-        values = np.asarray(self._triage_values(state.sparse_states(_rows(codes), self.evidence_count)), np.float32)
+        values = np.asarray(self._triage_values(state.sparse_states(rows_of(codes), self.evidence_count)), np.float32)
         if values.shape != (len(codes), NUM_DECISIONS):
             raise ValueError(f"expected values [{len(codes)}, {NUM_DECISIONS}], found {list(values.shape)}")
         if not ((values >= 0) & (values <= 1)).all():
@@ -75,10 +77,10 @@ class StateValues:
         return values
 
 
-def _rows(codes: np.ndarray) -> _Rows:
+def rows_of(codes: np.ndarray) -> Rows:
     """Returns signed codes int `[P, W]`, padded with 0, as compressed sparse rows."""
     known = codes != 0
-    return _Rows(np.concatenate([[0], np.cumsum(known.sum(axis=1))]), codes[known])
+    return Rows(np.concatenate([[0], np.cumsum(known.sum(axis=1))]), codes[known])
 
 
 def prefixes(orders: np.ndarray, deepest: int) -> Prefixes:

@@ -194,7 +194,7 @@ def _plan_agents(planner: _Planner, settings: StudySettings) -> None:
     for query in PAPER_QUERIES:
         config = variant(settings.config, {"target": {"ask_query": query}})
         for seed in seeds_of(settings, settings.seeds):
-            values = _training(settings, config, seed, keep_weights=True)
+            values = _training(settings, config, seed, keep_agent=True)
             planner.add(agent_task(f"dyqn_{query}", seed), DYQN, values)
     detail = {
         "orders": DETAIL_ORDERS,

@@ -15,18 +15,20 @@ from trainer.config import NetworkConfig, TrainConfig
 from trainer.decision.rules import RuleGraph
 from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.network import build_network
+from trainer.dyqn.replay import BucketMemory
 from trainer.dyqn.rollout import Outcomes, greedy_policy
 from trainer.evaluation.measurement import order_seeds, play
 from trainer.evaluation.prefixes import network_triage
 from trainer.evaluation.walk import Agent, worst_cases
 from trainer.study.by_evidence import calibration_figures, curve, judge
 from trainer.study.comparison import agent_figures
+from trainer.study.coverage import coverage_figures
 from trainer.study.detail import detail_figures
 from trainer.study.directory import StudyDirectory
 from trainer.study.fixed import RandomPlay, fixed_figures
 from trainer.study.learning import evaluated_splits, learn, rollout_evaluations, splits_of, table_evaluations
 from trainer.study.partially_observed import PartiallyObservedLoop
-from trainer.study.state_values import StateValues
+from trainer.study.state_values import StateValues, rows_of
 from trainer.study.study import (
     CALIBRATION,
     DETAIL,
@@ -42,14 +44,15 @@ from trainer.study.supervised import ensemble_config, fully_observed_figures, po
 from trainer.study.worker import Work
 from trainer.training.job import load_network
 from trainer.training.session import open_run
+from trainer.vignettes.state import sparse_states
 from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.storage import whole_file
 
-WEIGHTS, CLASSIFIER = "weights.h5", "joblib"
+WEIGHTS, VISITED, CLASSIFIER = "weights.h5", "visited.npy", "joblib"
 
 
 def dyqn(job: Work) -> dict[str, Any]:
-    """Trains a DyQN agent; saves its weights if the settings say so."""
+    """Trains a DyQN agent; saves its weights and the states that it visited if the settings say so."""
     settings = job.task.settings
     config = TrainConfig.from_dict(settings["config"])
     splits = splits_of(DataDirectory.open(job.data), settings)
@@ -57,8 +60,9 @@ def dyqn(job: Work) -> dict[str, Any]:
     played = evaluated_splits(splits, settings["train_sample"])
     evaluations = rollout_evaluations(played, splits.evidence_count, loop.agent.policy, config)
     learn(loop, evaluations, config)
-    if settings.get("keep_weights"):
+    if settings.get("keep_agent"):
         _save(loop.network, job)
+        _save_visited(loop.memory, job)
     return evaluations.report(settings["converged"])
 
 
@@ -109,14 +113,18 @@ def detail(job: Work) -> dict[str, Any]:
     orders = order_seeds(seed, settings["orders"])
     outcomes = play(network, vignettes, orders, limit)
     rules, _ = safety_rules.choose(None, data.vocabulary)
-    rows = powerset_sample(data, settings["rows"], seed, "test")
+    train, test = (powerset_sample(data, settings["rows"], seed, split) for split in ("train", "test"))
+    codes = np.load(StudyDirectory(job.out).model_path(trained, VISITED))
+    visited = sparse_states(rows_of(codes), len(data.vocabulary))
+    judged = judge(lambda states: network_triage(network)(states.toarray()), test)
     return {
         **detail_figures(outcomes, vignettes, seed),
         "beside_clinicians": _beside_clinicians(
             lambda rules: outcomes if rules is None else play(network, vignettes, orders, limit, rules),
             data.vocabulary, vignettes.decision_counts, seed,
         ),
-        "by_evidence": curve(judge(lambda states: network_triage(network)(states.toarray()), rows), seed),
+        "by_evidence": curve(judged, seed),
+        "coverage": coverage_figures(visited, train, test, judged, seed),
         "errors": worst_cases(Agent(network, data.vocabulary, limit, rules=rules), outcomes, vignettes, orders),
     }  # fmt: skip
 
@@ -179,6 +187,17 @@ def _save(network: keras.Model, job: Work) -> None:
     """Saves the weights, whole or not at all."""
     with whole_file.path_replacing(StudyDirectory(job.out).model_path(job.task, WEIGHTS)) as unfinished:
         network.save_weights(unfinished)
+
+
+def _save_visited(memory: BucketMemory, job: Work) -> None:
+    """Saves the states in the memory, each once, as signed codes; of long trainings the last ones."""
+    codes = memory.s_tm1[: memory.size].numpy().astype(np.int32)
+    each_once = np.unique(np.sort(codes, axis=1), axis=0)
+    with (
+        whole_file.path_replacing(StudyDirectory(job.out).model_path(job.task, VISITED)) as unfinished,
+        unfinished.open("wb") as file,
+    ):
+        np.save(file, each_once)
 
 
 def _load(job: Work, task: Task, evidence_count: int, config: NetworkConfig) -> keras.Model:

@@ -233,6 +233,20 @@ def full_results():
             "unseen": measured,
             "difference": {"questions": {"mean": 1.25, "low": 0.5, "high": 2.0}},
         },
+        "coverage": {
+            "visited": 4100,
+            "by_pieces": [{"pieces": 1, "states": 300, "visited": 0.9}],
+            "by_distance": [
+                {
+                    "distance": n,
+                    "states": 50,
+                    "appropriateness": 0.8,
+                    "safety": 0.9,
+                    "intervals": {"appropriateness": [0.7, 0.9], "safety": [None, None]},
+                }
+                for n in (0, 4)
+            ],
+        },
         "errors": [error(number) for number in range(4)],
         "ablations": [
             {
@@ -477,6 +491,14 @@ def test_the_answer_comes_first_in_plain_words_with_red_cases_beside_the_clinici
         ["Clinicians", "64.0% (58.0\u201370.0%)"],
     ]
     assert answer.text.index("a dynamic Q-network") < answer.text.index("the agent (DyQN, OR query) triaged")
+
+
+def test_states_that_training_never_visited_are_in_two_tables(full):
+    root, _ = read(full)
+    *_, first, second = root.with_id("evidence").all("table")
+    rows = [[[cell.text for cell in row.all("th", "td")] for row in table.all("tr")][1:] for table in (first, second)]
+    assert rows[0] == [["1", "300", "90.0%"]]
+    assert rows[1] == [[distance, "50", "80.0% (70.0\u201390.0%)", "90.0%"] for distance in ("0", "4 or more")]
 
 
 def test_claims_are_answered_in_words(full):

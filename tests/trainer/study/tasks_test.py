@@ -70,6 +70,13 @@ def test_the_detail_is_of_the_trained_agent(done):
     assert here == pytest.approx(at_the_end, abs=0.25)
     assert np.sum(detail["agreement"]["confusion"]) == pytest.approx(1.0)
     assert 90 < sum(point["states"] for point in detail["by_evidence"]) < 210
+    # Thirty steps visit few of the states that the training vignettes hold, and those with one piece first.
+    by_pieces = detail["coverage"]["by_pieces"]
+    assert 0 < detail["coverage"]["visited"] <= 30
+    assert by_pieces[0]["visited"] > by_pieces[-1]["visited"]
+    assert sum(each["states"] for each in detail["coverage"]["by_distance"]) == sum(
+        point["states"] for point in detail["by_evidence"]
+    )
     for error in detail["errors"]:
         assert error["steps"][-1]["action"] == error["decision"]
         known = {step["evidence"] for step in error["steps"] if step["presence"]}
