@@ -89,8 +89,9 @@ def _entry_fault(entry: Evidence) -> str | None:
     texts += (("exclusive", entry.exclusive),) if entry.exclusive else ()
     for column, text in texts:
         # One entry is one line of the file: TensorFlow takes the line number as the index.
-        if not text.strip(CRISIS + " " if column == SYNONYMS else None) or any(
-            unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text
+        # What is printable has none of these characters, and is told far sooner.
+        if not text.strip(CRISIS + " " if column == SYNONYMS else None) or (
+            not text.isprintable() and any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text)
         ):
             return f"evidence {entry.code!r}: {column} must be one line of text, not {text!r}"
     return None

@@ -52,12 +52,15 @@ def decide(outputs: tf.Tensor, forced: tf.Tensor, known: tf.Tensor, point: Opera
         known: bool `[B]`, rows in which anything is known, see `anything_known`; the others ask.
         point: how probabilities are weighed.
     """
-    if has_probabilities(outputs):
-        best = tf.reduce_max(utilities(outputs, point), axis=1)
-        asks = ask_value(outputs, point) > best + TIE if point.sure_enough is None else best < point.sure_enough
-    else:
-        asks = _first_best(outputs[:, :NUM_ACTIONS]) == Action.ASK
-    return tf.where(known & (forced | ~asks), best_triage(outputs, point), int(Action.ASK))
+    return tf.where(known & (forced | ~would_ask(outputs, point)), best_triage(outputs, point), int(Action.ASK))
+
+
+def would_ask(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
+    """Returns whether asking is worth more than the best triage decision, bool `[B]`."""
+    if not has_probabilities(outputs):
+        return _first_best(outputs[:, :NUM_ACTIONS]) == Action.ASK
+    best = tf.reduce_max(utilities(outputs, point), axis=1)
+    return ask_value(outputs, point) > best + TIE if point.sure_enough is None else best < point.sure_enough
 
 
 def anything_known(states: tf.Tensor) -> tf.Tensor:

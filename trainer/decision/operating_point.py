@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from schemas.triage import Action
 from trainer.decision import rewards
-from trainer.decision.decision import NEUTRAL, PRICES, OperatingPoint, appropriate, best_triage, decide, safe
+from trainer.decision.decision import NEUTRAL, PRICES, OperatingPoint, appropriate, best_triage, safe, would_ask
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 """The safety weights to choose from."""
@@ -59,9 +59,8 @@ def quality(held_out: HeldOutOutputs, point: OperatingPoint) -> Quality:
 
 def stops(held_out: HeldOutOutputs, point: OperatingPoint) -> np.ndarray:
     """Returns int64 `[M]`, the pieces of evidence that are known when the agent stops asking."""
-    here: np.ndarray = np.ones(len(held_out.outputs), bool)
     ends = np.cumsum(held_out.sizes)
-    stopping = decide(tf.constant(held_out.outputs), ~here, here, point).numpy() != Action.ASK
+    stopping = ~would_ask(tf.constant(held_out.outputs), point).numpy()
     stopping[ends - 1] = True
     places = np.flatnonzero(stopping)
     starts = ends - held_out.sizes

@@ -192,6 +192,12 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         """uint8 `[B, 4]`: the clinicians' decisions on each row's vignette."""
         return tf.gather(self._decision_counts, self._vignette)
 
+    @property
+    def forced(self) -> tf.Tensor:
+        """Whether each row must triage, bool `[B]`: that part of the observation alone."""
+        exhausted = self._mode.training & (self._revealed >= self._most_revealed())
+        return is_forced(self._questions, self._limit, exhausted)
+
     def _evidence_total(self) -> tf.Tensor:
         starts = tf.gather(self._offsets, self._vignette)
         return tf.cast(tf.gather(self._offsets, self._vignette + 1) - starts, tf.int32)  # [B]
@@ -205,8 +211,6 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
 
     def _current_time_step(self) -> ts.TimeStep:
         last = self._is_last()
-        exhausted = self._mode.training & (self._revealed >= self._most_revealed())
-        forced = is_forced(self._questions, self._limit, exhausted)
         first = self._step_type == ts.StepType.FIRST
         reward = counterfactual_reward(self.decision_counts)  # [B, 4]
         return ts.TimeStep(
@@ -215,7 +219,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
             discount=tf.where(last, 0.0, 1.0),
             observation=Observation(
                 state=state.from_signed_codes(self.signed_codes, self._evidence_count),
-                forced=forced,
+                forced=self.forced,
             ),
         )
 
@@ -229,15 +233,12 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         return self._current_time_step()
 
     def _step(self, action: tf.Tensor) -> ts.TimeStep:
-        before = self._current_time_step()
-        starting = self._is_last()
+        forced, starting = self.forced, self._is_last()
         if self._interviewer is not None:
             known = self._with_next_answer(self._interviewer)
             self._order.assign(tf.where(starting[:, tf.newaxis], self._order, known))
         asking = (action == Action.ASK) & ~starting
-        legal = tf.debugging.Assert(
-            ~tf.reduce_any(asking & before.observation.forced), ["the action is ask, but triage is forced"]
-        )
+        legal = tf.debugging.Assert(~tf.reduce_any(asking & forced), ["the action is ask, but triage is forced"])
         with tf.control_dependencies([legal] if legal is not None else []):
             self._questions.assign_add(tf.cast(asking, tf.int32))
         self._revealed.assign(tf.where(asking, tf.minimum(self._revealed + 1, self._most_revealed()), self._revealed))

@@ -169,7 +169,7 @@ class TrainingLoop:
         self.environment.begin_where_ended()
         s_tm1 = self._known()
         outputs = self.network(self._states(s_tm1))
-        forced = self.environment.current_time_step().observation.forced
+        forced = self.environment.forced
         action = self.agent.collect_policy.choose(outputs, forced)
         if self.environment.interviews:
             # All lengths are learned, wherever the agent would stop: rewards and s' are the same for every action.
