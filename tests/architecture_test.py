@@ -1,6 +1,7 @@
 """Imports run one way: schemas <- triage_runtime <- trainer and serving <- dyqn_triage, inside each by layers."""
 
 import ast
+import functools
 import graphlib
 import pathlib
 
@@ -62,13 +63,20 @@ READERS_OF_OPTIONS = {"read", "read_connection", "from_arguments", "chosen_forma
 STAGING = {"any_remote", "staged", "upload"}  # for every command, before its options are read
 
 
+@functools.cache
+def _nodes(path):
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@functools.cache
 def _imports(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    names = []
+    for node in _nodes(path):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return names
 
 
 def _modules(package):
@@ -142,7 +150,7 @@ def test_what_is_imported_of_ours_is_there():
         f"{path.relative_to(ROOT)}: {node.module}.{alias.name}"
         for top in (*PACKAGES, "tests", "examples", "benchmarks")
         for path in _modules(top)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in _nodes(path)
         if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] in PACKAGES
         for alias in node.names
         if f"{node.module}.{alias.name}" not in there
@@ -183,7 +191,7 @@ def test_parsed_arguments_become_dataclasses_where_a_command_starts():
         function.name
         for package in PACKAGES
         for path in _modules(package)
-        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for function in _nodes(path)
         if isinstance(function, ast.FunctionDef)
         and any(each.annotation and "Namespace" in ast.unparse(each.annotation) for each in function.args.args)
     }

@@ -1,7 +1,12 @@
 """The figures of one agent beyond `triage evaluate` without further options, and its page."""
 
+import contextlib
 import csv
+import functools
+import io
 import json
+import pathlib
+from typing import NamedTuple
 
 import pytest
 
@@ -53,19 +58,40 @@ def job(patients, tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def evaluate(job, patients, tmp_path):
-    def run(*arguments):
-        given = ["--job-dir", job, "--data", patients, "--orders", 2, "--json", tmp_path / "figures.json", *arguments]
+@pytest.fixture(scope="module")
+def evaluate_to(job, patients):
+    def run(folder, *arguments):
+        given = ["--job-dir", job, "--data", patients, "--orders", 2, "--json", folder / "figures.json", *arguments]
         code = triage_cli.main(["evaluate", *map(str, given)])
-        return code, json.loads((tmp_path / "figures.json").read_text()) if code == 0 else None
+        return code, json.loads((folder / "figures.json").read_text()) if code == 0 else None
 
     return run
 
 
-def test_slices_by_age_and_code_stand_beside_those_by_tag(evaluate):
-    code, report = evaluate("--slice", "cough")
+@pytest.fixture
+def evaluate(evaluate_to, tmp_path):
+    return functools.partial(evaluate_to, tmp_path)
+
+
+class Evaluated(NamedTuple):
+    """An evaluation with a page: its figures, what it said, and the path of the page."""
+
+    figures: dict
+    said: str
+    page: pathlib.Path
+
+
+@pytest.fixture(scope="module")
+def evaluated(evaluate_to, tmp_path_factory):
+    folder, said = tmp_path_factory.mktemp("evaluated"), io.StringIO()
+    with contextlib.redirect_stderr(said):
+        code, figures = evaluate_to(folder, "--slice", "cough", "--html", folder / "report.html")
     assert code == 0
+    return Evaluated(figures, said.getvalue(), folder / "report.html")
+
+
+def test_slices_by_age_and_code_stand_beside_those_by_tag(evaluated):
+    report = evaluated.figures
     sizes = {(each["by"], each["value"]): each["vignettes"] for each in report["slices"]}
     assert (sizes["age", "Child"], sizes["age", "Adult"]) == (12, 18)
     assert (sizes["code:cough", "absent"], sizes["code:cough", "(not stated)"]) == (20, 10)
@@ -74,17 +100,17 @@ def test_slices_by_age_and_code_stand_beside_those_by_tag(evaluate):
     assert report["gaps"]["comparisons"] == 12
 
 
-def test_the_learning_curve_is_what_the_job_has_recorded(evaluate, job):
-    _, report = evaluate()
+def test_the_learning_curve_is_what_the_job_has_recorded(evaluated, job):
     recorded = [json.loads(line) for line in (job / "evaluations.jsonl").read_text().splitlines()]
-    evaluations = report["learning"]["evaluations"]
+    learning = evaluated.figures["learning"]
+    evaluations = learning["evaluations"]
     assert [each["step"] for each in evaluations] == [each["step"] for each in recorded]
     assert evaluations[-1]["metrics"]["safety"] == recorded[-1]["metrics"]["safety"]
-    assert [each["step"] for each in report["learning"]["validation_losses"]][:1] == [20]
+    assert [each["step"] for each in learning["validation_losses"]][:1] == [20]
 
 
-def test_the_worst_cases_are_those_of_the_played_agent(evaluate):
-    _, report = evaluate()
+def test_the_worst_cases_are_those_of_the_played_agent(evaluated):
+    report = evaluated.figures
     assert report["dial"]["chosen"] == "default"
     for error in report["errors"]:
         assert error["steps"][-1]["action"] == error["decision"]
@@ -92,16 +118,14 @@ def test_the_worst_cases_are_those_of_the_played_agent(evaluate):
     assert report["agent"]["safety"]["mean"] == 1.0 or report["errors"]
 
 
-def test_the_page_says_what_does_not_fit_this_vocabulary(evaluate, tmp_path, capsys):
-    code, report = evaluate("--html", tmp_path / "report.html")
-    assert code == 0
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+def test_the_page_says_what_does_not_fit_this_vocabulary(evaluated):
+    page = evaluated.page.read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
-    assert report["safety_rules"] is None
+    assert evaluated.figures["safety_rules"] is None
     assert "the default ones are for the vocabulary of triage simulate" in page
     assert "<b>Fever</b>" not in page  # a name of the vocabulary is no markup
     assert "Not played: those of this software are in another vocabulary" in page
-    assert f"result in {tmp_path / 'report.html'}, " in capsys.readouterr().err
+    assert f"result in {evaluated.page}, " in evaluated.said
 
 
 def test_rules_and_textbook_cases_join_the_report(evaluate, tmp_path):
