@@ -39,6 +39,15 @@ DEFERRALS: dict[Any, str] = {
 """Why a case is handed over, for people to read, by the DeferralReason of the server's package or of the client's."""
 
 
+MEANINGS = {
+    "Red": "immediate attention",
+    "Yellow": "within the next hours",
+    "Green": "to be seen, not urgently",
+    "Blue": "self-care or a pharmacy",
+}
+"""What the four decisions mean, as in triage.proto."""
+
+
 def goes_on(response: Any) -> bool:
     """Returns whether an interview goes on after a TriageResponse, of the server's package or of the client's.
 

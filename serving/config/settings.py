@@ -101,6 +101,11 @@ class ServeConfig:
         "",
         "public address of the FHIR R4 API, such as https://triage.example.org/fhir: offers it at /fhir of --http-port",
     )
+    cds_codes: str = _field(
+        "", "CSV file that maps codes of FHIR resources to evidence: offers CDS Hooks at /cds-services of --http-port"
+    )
+    cds_feedback: str = _field("", "directory for cards and what clinicians made of them, with patients' evidence")
+    cds_link: str = _field("", "address of the SMART app that goes on with the case of a card")
     metrics_port: int = _field(-1, "port for the Prometheus metrics, over HTTP; 0 takes any free port, -1 opens none")
     metrics_host: str = _field("127.0.0.1", "address to listen on for --metrics-port")
     log_format: str = _field("text", "format of the log: text, or json with one object per line", choices=LOG_FORMATS)
@@ -137,11 +142,15 @@ class ServeConfig:
             raise InputError(f"--metrics-port {self.metrics_port}: expected a number from 0 to 65535, or -1 for none")
         if not -1 <= self.http_port <= 65535:
             raise InputError(f"--http-port {self.http_port}: expected a number from 0 to 65535, or -1 for none")
-        for option, given in (("--cors-origins", self.cors_origins), ("--fhir", self.fhir)):
+        for option, given in (
+            ("--cors-origins", self.cors_origins), ("--fhir", self.fhir), ("--cds-codes", self.cds_codes)
+        ):  # fmt: skip
             if given and self.http_port < 0:
                 raise InputError(f"{option} needs --http-port: also give that option")
         if self.fhir and not self.fhir.startswith(("https://", "http://")):
             raise InputError(f"--fhir {self.fhir}: expected an address, such as https://triage.example.org/fhir")
+        if (self.cds_feedback or self.cds_link) and not self.cds_codes:
+            raise InputError("--cds-feedback and --cds-link need --cds-codes: also give that option")
         if self.log_format not in LOG_FORMATS:
             raise InputError(f"--log-format {self.log_format}: expected one of {', '.join(LOG_FORMATS)}")
         if not -1 <= self.probe_port <= 65535:

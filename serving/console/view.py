@@ -14,13 +14,6 @@ from serving.message_json import STATUSES, message_figures
 from serving.messages import DEFERRALS, action_label, speaks
 from triage_client import QuestionReason, TriageAction, TriageResponse
 
-MEANINGS = {
-    "Red": "immediate attention",
-    "Yellow": "within the next hours",
-    "Green": "to be seen, not urgently",
-    "Blue": "self-care or a pharmacy",
-}
-"""What the four decisions mean, as in triage.proto."""
 ANSWERS = {
     "en": ("Yes", "No", "Don\N{RIGHT SINGLE QUOTATION MARK}t know"),
     "de": ("Ja", "Nein", "Weiß nicht"),

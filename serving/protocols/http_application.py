@@ -1,5 +1,6 @@
 """All paths of the HTTP port."""
 
+import pathlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from serving.call import REQUEST_ID
 from serving.config import vertex
 from serving.config.settings import ServeConfig
 from serving.engine.served_models import ServedModels
+from serving.protocols.cds_hooks import CodeMap
+from serving.protocols.cds_hooks_routes import CdsHooksRoutes, FeedbackLog
 from serving.protocols.fhir_routes import FhirRoutes, failure_of
 from serving.protocols.http_endpoints import Endpoints, json_response
 from serving.protocols.http_pages import KnownPages
@@ -57,6 +60,10 @@ def application_of(
         signatures += _open_inference(endpoints, OpenInferenceRoutes(OpenModels(runs)))
     if config.fhir:
         signatures += _fhir(endpoints, FhirRoutes(service, config.fhir.rstrip("/")))
+    if config.cds_codes:
+        log = FeedbackLog(pathlib.Path(config.cds_feedback)) if config.cds_feedback else None
+        codes = CodeMap.load(pathlib.Path(config.cds_codes))
+        signatures += _cds_hooks(endpoints, CdsHooksRoutes(service, codes, log, config.cds_link))
     return application(endpoints, TriageRoutes(service), signatures, lambda: models.ready, config)
 
 
@@ -139,6 +146,15 @@ def _fhir(endpoints: Endpoints, routes: FhirRoutes) -> list[Route]:
     return [
         Route(f"/fhir{path}", endpoints.route(f"fhir/{name}", handler, failure_of=failure_of), methods=[method])
         for path, method, handler, name in paths
+    ]
+
+
+def _cds_hooks(endpoints: Endpoints, routes: CdsHooksRoutes) -> list[Route]:
+    service = "/cds-services/{name}"
+    return [
+        Route("/cds-services", endpoints.route("cds-services", routes.discover)),
+        Route(service, endpoints.route("cds-services/call", routes.call), methods=["POST"]),
+        Route(f"{service}/feedback", endpoints.route("cds-services/feedback", routes.feedback), methods=["POST"]),
     ]
 
 

@@ -35,6 +35,7 @@ TITLES = {
     404: "There is no such thing here",
     405: "There is no such method here",
     411: "The length of the body is required",
+    412: "Data that the request must bring is missing",
     413: "The body is too large",
     415: "The body is written in another way than the server reads",
     429: "The server has too much to do",

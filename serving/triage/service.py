@@ -185,6 +185,11 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         with self._models.named(request.model).versions.borrow_default() as engine:
             return _described(engine.vocabulary)
 
+    def vocabulary(self) -> Vocabulary:
+        """Returns the evidence that the first model knows."""
+        with self._models.named("").versions.borrow_default() as engine:
+            return engine.vocabulary
+
     def check_number(self, number: int, field: str) -> None:
         """Refuses more states in one call than the server takes, before they are made.
 

@@ -15,6 +15,7 @@ from trainer.importing.csv_wide import WideTable, wide_vocabulary
 from trainer.importing.ddxplus import LANGUAGES, read_release
 from trainer.importing.ddxplus_patients import ABSENT_FROM, PatientOptions, read_patients
 from trainer.importing.derived_vocabulary import malformed_code
+from trainer.importing.feedback import read_feedback
 from trainer.importing.row_groups import RowGroups
 from trainer.vignettes.source import LineReader, Outcome, check_kind, read_vignettes
 from trainer.vignettes.vignette import MAX_SAME_DECISIONS
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files: dict[str, Any] = {"type": locations.source, "nargs": "+", "metavar": "FILE"}
     file: dict[str, Any] = {"type": locations.source, "metavar": "FILE"}
     parser.add_argument("--format", choices=tuple(FORMATS), default="jsonl", help="format of the input (default jsonl)")
-    vignettes = parser.add_argument_group("formats jsonl, csv-wide and csv-long")
+    vignettes = parser.add_argument_group("formats jsonl, csv-wide, csv-long and feedback")
     vignettes.add_argument(
         "--vignettes", **files, help="jsonl: one JSON object per line; csv-wide: one row per vignette"
     )
@@ -61,6 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     vignettes.add_argument("--risk-factors", nargs="+", metavar="CODE", help="risk factors in a derived vocabulary")
     vignettes.add_argument(
         "--ignore-columns", nargs="+", metavar="COLUMN", help="csv-wide: columns that are not evidence, such as notes"
+    )
+    vignettes.add_argument(
+        "--feedback",
+        **files,
+        help="feedback: files or directories of triage serve --cds-feedback; --vignettes may add others",
     )
     _add_ddxplus_arguments(parser.add_argument_group("format ddxplus"), files, file)
 
@@ -250,7 +256,30 @@ class Ddxplus:
         return Source(readers, lambda _: Content(release.vocabulary, outcomes), whole, stated)
 
 
-FORMATS: dict[str, Any] = {"jsonl": Jsonl, "csv-wide": CsvWide, "csv-long": CsvLong, "ddxplus": Ddxplus}
+@dataclasses.dataclass(frozen=True)
+class Feedback:
+    """What clinicians made of cards, beside vignettes that there are already."""
+
+    feedback: list[pathlib.Path]
+    vocabulary: pathlib.Path
+    vignettes: list[pathlib.Path] | None = None
+
+    def open(self, seed: int) -> Source:
+        """See `Format`."""
+        paths = [file for path in self.feedback for file in (sorted(path.glob("*.jsonl")) if path.is_dir() else [path])]
+        vocabulary, readers = Vocabulary.load(self.vocabulary), _readers(paths)
+        before = Jsonl(self.vignettes, self.vocabulary).open(seed) if self.vignettes else None
+
+        def read(tracked: Tracked) -> Content:
+            others = before.read(tracked).outcomes if before else ()
+            return Content(vocabulary, itertools.chain(others, read_feedback(readers, vocabulary)))
+
+        return Source([*(before.readers if before else ()), *readers], read)
+
+
+FORMATS: dict[str, Any] = {
+    "jsonl": Jsonl, "csv-wide": CsvWide, "csv-long": CsvLong, "ddxplus": Ddxplus, "feedback": Feedback,
+}  # fmt: skip
 """The class of each format, by its name on the command line."""
 OPTIONS = tuple(dict.fromkeys(field.name for each in FORMATS.values() for field in dataclasses.fields(each)))
 """The names of all their options."""

@@ -1,0 +1,69 @@
+"""What clinicians made of cards, as vignettes: the model's decision where they accepted it, else their own.
+
+A card that nobody answered, or that was overridden without another decision, says nothing and is left out. Of several
+outcomes of a card the one with the latest time counts.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from schemas import feedback
+from schemas.evidence import Vocabulary
+from trainer.vignettes.source import Accepted, Line, LineReader, Outcome, Rejected
+from trainer.vignettes.vignette import VignetteError, from_fields, parse_object, shown
+
+
+def read_feedback(readers: Iterable[LineReader], vocabulary: Vocabulary) -> Iterator[Outcome]:
+    """Yields the vignette of each card with a decision, and a reject for each line that is neither card nor outcome.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    cards: dict[str, tuple[Line, dict[str, Any]]] = {}
+    outcomes: dict[str, dict[str, Any]] = {}
+    for reader in readers:
+        for line in reader:
+            if line.blank:
+                yield None
+                continue
+            try:
+                line.require_whole()
+                fields = _checked(parse_object(line.content))
+            except VignetteError as error:
+                yield Rejected(line, None, str(error))
+                continue
+            name = fields[feedback.CARD]
+            if feedback.OUTCOME not in fields:
+                cards[name] = line, fields
+            elif name not in outcomes or outcomes[name][feedback.TIME] <= fields[feedback.TIME]:
+                outcomes[name] = fields
+    for name, (line, fields) in cards.items():
+        outcome = outcomes.get(name, {feedback.OUTCOME: feedback.OVERRIDDEN, feedback.DECISION: None})
+        kind = outcome[feedback.OUTCOME]
+        decision = fields[feedback.DECISION] if kind == feedback.ACCEPTED else outcome[feedback.DECISION]
+        if decision is None:
+            continue
+        stated = {"vignette_id": name, "decisions": [decision], "tags": [f"feedback:{kind}"]}
+        try:
+            yield Accepted(line, from_fields({**stated, **{key: fields.get(key) for key in _EVIDENCE}}, vocabulary))
+        except VignetteError as error:
+            yield Rejected(line, name, str(error))
+
+
+_EVIDENCE = ("present", "absent")
+
+
+def _checked(fields: dict[str, Any]) -> dict[str, Any]:
+    """Returns the fields of a line, see `schemas.feedback`.
+
+    Raises:
+        VignetteError: it is neither of a card nor of an outcome.
+    """
+    texts = (feedback.CARD, *((feedback.TIME,) if feedback.OUTCOME in fields else (feedback.DECISION,)))
+    for key in texts:
+        if not isinstance(fields.get(key), str):
+            raise VignetteError(f"{key}: expected a text, found {shown(fields.get(key))}")
+    outcome = fields.get(feedback.OUTCOME, feedback.ACCEPTED)
+    if outcome not in feedback.OUTCOMES:
+        raise VignetteError(f"{feedback.OUTCOME}: expected {' or '.join(feedback.OUTCOMES)}, found {shown(outcome)}")
+    return {feedback.DECISION: None, **fields}
