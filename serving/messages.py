@@ -48,6 +48,24 @@ MEANINGS = {
 """What the four decisions mean, as in triage.proto."""
 
 
+ANSWERS = {
+    "en": ("Yes", "No", "Don\N{RIGHT SINGLE QUOTATION MARK}t know"),
+    "de": ("Ja", "Nein", "Weiß nicht"),
+    "es": ("Sí", "No", "No lo sé"),
+    "fr": ("Oui", "Non", "Ne sait pas"),
+    "it": ("Sì", "No", "Non lo so"),
+}
+"""What a patient answers, present, absent or not known, in the language of the vocabulary's questions."""
+ENOUGH = {
+    "en": "no more questions",
+    "de": "keine weiteren Fragen",
+    "es": "no más preguntas",
+    "fr": "plus de questions",
+    "it": "basta domande",
+}
+"""What somebody says who ends the questions, in the same languages."""
+
+
 def goes_on(response: Any) -> bool:
     """Returns whether an interview goes on after a TriageResponse, of the server's package or of the client's.
 

@@ -9,7 +9,7 @@ import rich.text
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from serving.messages import action_label, goes_on
+from serving.messages import ANSWERS, ENOUGH, action_label, goes_on
 from triage_client import EvidenceState, QuestionReason, TriageAction, TriageClient, TriageResponse, evidence_state
 
 YES, NO, NOT_KNOWN, STOP = "1", "2", "3", "4"
@@ -38,12 +38,14 @@ class Known:
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """What is asked of the server beside the patient: as in EvidenceState and TriageRequest."""
+    """What is asked of the server beside the patient, as in EvidenceState and TriageRequest, and how of the user."""
 
     max_questions: int = 0
     allow_unknown_codes: bool = False
     model: str = ""
     defer_below: float | None = None
+    language: str = "en"
+    """Of the vocabulary's questions, in which the answers are offered; one of `ANSWERS`."""
 
 
 def converse(
@@ -85,7 +87,7 @@ def converse(
         console.print(rich.text.Text(f"\n{known.questions_asked + 1}. {question.question}", style="bold"))
         so_far = action_label(response.best_triage)
         console.print(rich.text.Text(f"   {question.code}: {why}; best triage so far: {so_far}"))
-        _take(console, known, question.code, vocabulary, read)
+        _take(console, known, question.code, vocabulary, asked.language, read)
 
 
 def ask_complaint(known: Known, vocabulary: Vocabulary, read: Callable[[], str]) -> None:
@@ -113,11 +115,17 @@ def ask_complaint(known: Known, vocabulary: Vocabulary, read: Callable[[], str])
 
 
 def _take(
-    console: rich.console.Console, known: Known, code: str, vocabulary: Vocabulary, read: Callable[[], str]
+    console: rich.console.Console,
+    known: Known,
+    code: str,
+    vocabulary: Vocabulary,
+    language: str,
+    read: Callable[[], str],
 ) -> None:
     """Adds the answer to a question about `code`; what is no answer is asked again."""
     measure = vocabulary.bands.measure_of(code)
-    choices = "1 yes   2 no   3 don't know   4 no more questions"
+    texts = [*(answer.lower() for answer in ANSWERS[language]), ENOUGH[language]]
+    choices = "   ".join(f"{number} {text}" for number, text in zip((YES, NO, NOT_KNOWN, STOP), texts, strict=True))
     if measure:
         choices += f"   ={measure}{f' in {unit}' if (unit := vocabulary.bands.units[measure]) else ''}"
     while True:

@@ -14,7 +14,7 @@ from serving.client import channel
 from serving.client.interactive import Asked, Known, ask_complaint, converse
 from serving.client.vocabulary import vocabulary_of
 from serving.message_json import message_figures
-from serving.messages import DEFERRALS, action_label, speaks
+from serving.messages import ANSWERS, DEFERRALS, action_label, speaks
 from triage_client import (
     Evidence,
     EvidenceStatus,
@@ -47,6 +47,7 @@ class Patient:
     defer_below: float | None
     questions: int
     interactive: bool
+    language: str
     allow_unknown_codes: bool
     model_name: str
 
@@ -78,6 +79,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--interactive", action="store_true", help="ask the model's questions one by one, until it decides"
     )
+    parser.add_argument(
+        "--language", choices=tuple(ANSWERS), default="en",
+        help="language of the vocabulary's questions, for the answers to them with --interactive; default: en",
+    )  # fmt: skip
     parser.add_argument(
         "--model-name", default="", metavar="NAME", help="model to ask, if the server has several; default: the first"
     )
@@ -142,7 +147,9 @@ def _interview(client: TriageClient, patient: Patient) -> TriageResponse:
     vocabulary = vocabulary_of(client.vocabulary(model=patient.model_name))
     if not known.present and not known.absent:
         ask_complaint(known, vocabulary, sys.stdin.readline)
-    asked = Asked(patient.max_questions, patient.allow_unknown_codes, patient.model_name, patient.defer_below)
+    asked = Asked(
+        patient.max_questions, patient.allow_unknown_codes, patient.model_name, patient.defer_below, patient.language
+    )
     response = converse(client, known, asked, vocabulary, sys.stdin.readline)
     sys.stdout.write("\n")
     if not patient.explain:

@@ -15,7 +15,7 @@ from schemas.errors import InputError
 from serving.client import channel
 from serving.config.settings import DEFAULT_ENGINE
 from serving.console.agent import Agent, AgentError
-from serving.console.view import ANSWERS
+from serving.messages import ANSWERS
 from serving.security import VersionKey, verified
 
 if TYPE_CHECKING:

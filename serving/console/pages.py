@@ -11,8 +11,7 @@ from starlette.routing import Route
 
 from schemas.triage import DECISION_LABELS
 from serving.console.case import STATUSES
-from serving.console.view import ANSWERS
-from serving.messages import MEANINGS
+from serving.messages import ANSWERS, MEANINGS
 
 _HERE = pathlib.Path(__file__).parent
 _FILES = {"console.css": "text/css", "console.js": "text/javascript"}

@@ -14,14 +14,6 @@ from serving.message_json import STATUSES, message_figures
 from serving.messages import DEFERRALS, action_label, speaks
 from triage_client import QuestionReason, TriageAction, TriageResponse
 
-ANSWERS = {
-    "en": ("Yes", "No", "Don\N{RIGHT SINGLE QUOTATION MARK}t know"),
-    "de": ("Ja", "Nein", "Weiß nicht"),
-    "es": ("Sí", "No", "No lo sé"),
-    "fr": ("Oui", "Non", "Ne sait pas"),
-    "it": ("Sì", "No", "Non lo so"),
-}
-"""What a patient answers, present, absent or not known, in the language of the vocabulary's questions."""
 _MOST_TURNING = 5
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?")
 
