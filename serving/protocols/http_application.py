@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # load TensorFlow
 
 _MODEL = "/v1/models/{model}"
 _OPEN_MODEL = "/v2/models/{model}"
+_POST = ["POST"]
 
 
 def application_of(
@@ -91,36 +92,40 @@ def application(
         return json_response({"live": True})
 
     async def described(request: Request) -> Response:
-        return json_response(document())
+        return json_response(api)
 
     async def shown(request: Request) -> Response:
-        return HTMLResponse(page(), headers={"content-security-policy": POLICY})
+        return HTMLResponse(page(api), headers={"content-security-policy": POLICY})
 
     routes = [
-        Route("/healthz", is_live),
-        Route("/readyz", is_ready),
-        Route("/v2/health/live", is_live),
-        Route("/v2/health/ready", is_ready),
-        Route("/openapi.json", described),
-        Route("/", shown),
-        Route("/v1/triage", endpoints.route("v1/triage", triage.triage, triage.cost_of), methods=["POST"]),
-        Route("/v1/interview", endpoints.route("v1/interview", triage.interview, triage.cost_of), methods=["POST"]),
-        Route("/v1/vocabulary", endpoints.route("v1/vocabulary", triage.vocabulary)),
-        Route("/v1/model", endpoints.route("v1/model", triage.model)),
-    ]
+        Route("/v1/triage", endpoints.route("v1/triage", triage.triage, triage.cost_of), methods=_POST, name="triage"),
+        Route(
+            "/v1/interview", endpoints.route("v1/interview", triage.interview, triage.cost_of), methods=_POST,
+            name="interview",
+        ),
+        Route("/v1/vocabulary", endpoints.route("v1/vocabulary", triage.vocabulary), name="vocabulary"),
+        Route("/v1/model", endpoints.route("v1/model", triage.model), name="model"),
+        Route("/healthz", is_live, name="live"),
+        Route("/readyz", is_ready, name="ready"),
+        Route("/v2/health/live", is_live, name="live"),
+        Route("/v2/health/ready", is_ready, name="ready"),
+        Route("/openapi.json", described, name="openapi"),
+        Route("/", shown, name="page"),
+    ]  # fmt: skip
     predict_path, health_path = vertex.routes()
     if health_path:
-        routes.append(Route(health_path, is_ready))
+        routes.append(Route(health_path, is_ready, name="ready"))
     if predict_path:
         endpoint = endpoints.route("vertex/predict", triage.predictions, triage.cost_of)
-        routes.append(Route(predict_path, endpoint, methods=["POST"]))
+        routes.append(Route(predict_path, endpoint, methods=_POST, name="vertex-predict"))
+    routes += signatures
+    api = document(routes, config)
     origins = config.cors_origins.split(",") if config.cors_origins else []
     cors = Middleware(
         CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"],
         allow_headers=["authorization", "content-type", REQUEST_ID], expose_headers=[REQUEST_ID, "retry-after"],
     )  # fmt: skip
     handlers: Any = {404: _missing, 405: _missing}
-    routes += signatures
     middleware = [Middleware(KnownPages, config=config), *([cors] if origins else [])]
     return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
 
@@ -130,9 +135,11 @@ def _tf_serving(endpoints: Endpoints, routes: "TfServingRoutes") -> list[Route]:
     for place in ("", "/versions/{version}", "/labels/{label}"):
         predict = endpoints.route("v1/models:predict", routes.predict, TriageRoutes.cost_of)
         paths += [
-            Route(f"{_MODEL}{place}:predict", predict, methods=["POST"]),
-            Route(f"{_MODEL}{place}/metadata", endpoints.route("v1/models/metadata", routes.metadata)),
-            Route(f"{_MODEL}{place}", endpoints.route("v1/models", routes.status)),
+            Route(f"{_MODEL}{place}:predict", predict, methods=_POST, name="tf-predict"),
+            Route(
+                f"{_MODEL}{place}/metadata", endpoints.route("v1/models/metadata", routes.metadata), name="tf-metadata"
+            ),
+            Route(f"{_MODEL}{place}", endpoints.route("v1/models", routes.status), name="tf-status"),
         ]
     return paths
 
@@ -144,9 +151,12 @@ def _fhir(endpoints: Endpoints, routes: FhirRoutes) -> list[Route]:
         ("/Questionnaire/{name}", "GET", routes.questionnaire, "questionnaire"),
     )
     return [
-        Route(f"/fhir{path}", endpoints.route(f"fhir/{name}", handler, failure_of=failure_of), methods=[method])
+        Route(
+            f"/fhir{path}", endpoints.route(f"fhir/{name}", handler, failure_of=failure_of), methods=[method],
+            name=f"fhir-{name}",
+        )
         for path, method, handler, name in paths
-    ]
+    ]  # fmt: skip
 
 
 def _cds_hooks(endpoints: Endpoints, routes: CdsHooksRoutes) -> list[Route]:
@@ -159,13 +169,13 @@ def _cds_hooks(endpoints: Endpoints, routes: CdsHooksRoutes) -> list[Route]:
 
 
 def _open_inference(endpoints: Endpoints, routes: "OpenInferenceRoutes") -> list[Route]:
-    paths = [Route("/v2", endpoints.route("v2", routes.server))]
+    paths = [Route("/v2", endpoints.route("v2", routes.server), name="v2-server")]
     for place in ("", "/versions/{version}"):
         infer = endpoints.route("v2/models/infer", routes.infer, routes.cost_of)
         paths += [
-            Route(f"{_OPEN_MODEL}{place}", endpoints.route("v2/models", routes.metadata)),
-            Route(f"{_OPEN_MODEL}{place}/ready", endpoints.route("v2/models/ready", routes.is_ready)),
-            Route(f"{_OPEN_MODEL}{place}/infer", infer, methods=["POST"]),
+            Route(f"{_OPEN_MODEL}{place}", endpoints.route("v2/models", routes.metadata), name="v2-model"),
+            Route(f"{_OPEN_MODEL}{place}/ready", endpoints.route("v2/models/ready", routes.is_ready), name="v2-ready"),
+            Route(f"{_OPEN_MODEL}{place}/infer", infer, methods=_POST, name="v2-infer"),
         ]
     return paths
 

@@ -20,7 +20,8 @@ MOST_NESTED = 32_768
 
 _Kind = TypeVar("_Kind", bound=msgspec.Struct)
 _NAMES = {
-    "array": "a list", "object": "an object", "str": "a text", "int": "a whole number", "bool": "true or false",
+    "array": "a list", "object": "an object", "str": "a text", "int": "a whole number", "float": "a number",
+    "bool": "true or false",
 }  # fmt: skip
 _INVALID = re.compile(r"(?P<text>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `(?P<name>\w+)`(?P<limit> [^,]*)?")

@@ -11,6 +11,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from schemas.evidence import MAX_CODE_LENGTH
 from schemas.features import MOST_QUESTIONS
 from serving.errors import Fault, FaultyRequestError
 from serving.messages import state_message
@@ -19,9 +20,9 @@ from triage.v1 import triage_pb2
 
 _PATH = re.compile(r"state(s\[(?P<number>\d+)\])?\.(evidence\[(?P<piece>\d+)\](\.\w+)?|(?P<field>\w+))")
 _INT32 = Meta(ge=-(2**31), le=2**31 - 1)  # what a message holds; the service refuses negative numbers, and says why
+_Code = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": MAX_CODE_LENGTH})]
 
-
-_Codes = Annotated[list[str], Meta(description="codes of the vocabulary")] | UnsetType
+_Codes = Annotated[list[_Code], Meta(description="codes of the vocabulary")] | UnsetType
 _NotToAsk = (
     Annotated[list[str], Meta(description="codes not to ask about, such as what the patient could not tell")]
     | UnsetType
@@ -36,7 +37,13 @@ _SUGGESTED = f"questions to suggest, 0 to {MOST_QUESTIONS}: by default 0, in an 
 _Suggested = Annotated[int, _INT32, Meta(description=_SUGGESTED)] | UnsetType
 _Model = Annotated[str, Meta(description="name of the model; by default the first one of the server")] | UnsetType
 _Defer = (
-    Annotated[float, Meta(description="hand over to a person what is novel, contradictory or has a lower P(safe)")]
+    Annotated[
+        float,
+        Meta(
+            description="hand over to a person what is novel, contradictory or has a lower P(safe)",
+            extra_json_schema={"minimum": 0, "maximum": 1},
+        ),
+    ]
     | UnsetType
 )
 _Explain = Annotated[bool, Meta(description="say why: takes some further runs of the model")] | UnsetType

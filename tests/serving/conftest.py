@@ -436,7 +436,8 @@ def _write_asking(base):
 
 @pytest.fixture(scope="session")
 def asking_watcher(asking_base_path):
-    """That version, loaded."""
-    watcher = Watcher(Versions("triage"), BatchedModels(LocalModels(), BatchingParameters()), Wanted(asking_base_path))
+    """That version, loaded, which also has the label "stable"."""
+    models, wanted = BatchedModels(LocalModels(), BatchingParameters()), Wanted(asking_base_path, labels={"stable": 1})
+    watcher = Watcher(Versions("triage"), models, wanted)
     watcher.look()
     return watcher

@@ -82,6 +82,7 @@ def test_keys_that_do_not_exist_are_one_fault_and_too_many_of_any_name_are_refus
         (b'{"questions_asked": 3.0}', "questions_asked: expected a whole number"),
         (b'{"questions_asked": 2147483648}', "questions_asked: expected a whole number <= 2147483647"),
         (b'{"explain": null}', "explain: expected true or false"),
+        (b'{"defer_below": {}}', "defer_below: expected a number"),
         (b"3", "body: expected an object"),
     ],
 )

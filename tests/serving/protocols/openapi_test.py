@@ -1,38 +1,165 @@
-"""The document describes what the server does, and its page loads nothing."""
+"""The document describes what the server does on every route, and its page loads nothing."""
 
+import copy
 import re
 
+import httpx
 import jsonschema
 import pytest
 
+from serving.config import vertex
+from serving.config.settings import ServeConfig
+from serving.server.triage_server import TriageServer
 
-def schema(document, name):
-    return {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+PREDICT, HEALTH = "/v1/endpoints/7:predict", "/v1/endpoints/7"
+LIMITS = {"max_batch": 4, "max_evidence": 5, "max_message_bytes": 20_000}
 
 
 @pytest.fixture(scope="module")
-def document(http):
-    return http.get("/openapi.json").json()
+def client(asking_watcher, tmp_path_factory):
+    """Sends a token to a server with every route that there can be."""
+    tokens = tmp_path_factory.mktemp("tokens") / "tokens"
+    tokens.write_text("secret-1\nreader roles=metrics\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(vertex.PREDICT, PREDICT)
+        patch.setenv(vertex.HEALTH, HEALTH)
+        settings = {"tokens": str(tokens), "fhir": "https://triage.example.org/fhir", **LIMITS}
+        server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, **settings))
+        server.start(asking_watcher)
+    headers = {"authorization": "Bearer secret-1"}
+    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60, headers=headers) as client:
+        yield client
+    server.stop()
 
 
-def test_each_path_answers_as_the_document_says(http, document):
+@pytest.fixture(scope="module")
+def document(client):
+    return client.get("/openapi.json").json()
+
+
+def closed(schema):
+    """The same schema, which takes no fields but those that it describes."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    same = {name: closed(each) for name, each in schema.items()}
+    described = schema.get("type") == "object" and "properties" in schema and "resourceType" not in schema["properties"]
+    return same | ({"additionalProperties": False} if described else {})
+
+
+def check(document, path, answer):
+    """Checks that an answer is one that the document describes for the path, field by field."""
+    operation = document["paths"][path][answer.request.method.lower()]
+    described = operation["responses"][str(answer.status_code)]["content"]
+    media_type = answer.headers["content-type"].partition(";")[0]
+    assert media_type in described, (path, answer.status_code, media_type)
+    if media_type.endswith("json"):
+        schema = closed({**described[media_type]["schema"], "components": copy.deepcopy(document["components"])})
+        jsonschema.validate(answer.json(), schema)
+
+
+FORM = {"resourceType": "QuestionnaireResponse", "status": "in-progress"}
+ROW = {"present": ["fever"], "absent": [""], "questions_asked": 0}
+TENSORS = {"inputs": [
+    {"name": "present", "datatype": "BYTES", "shape": [1, 1], "data": ["fever"]},
+    {"name": "absent", "datatype": "BYTES", "shape": [1, 1], "data": [""]},
+    {"name": "questions_asked", "datatype": "INT32", "shape": [1], "data": [0]},
+]}  # fmt: skip
+BODIES = {
+    "/v1/triage": {"present": ["fever"], "questions": 2, "explain": True, "defer_below": 1},
+    "/v1/interview": {"present": ["fever"]},
+    PREDICT: {"instances": [{"present": ["fever"]}]},
+    "/v1/models/{model}:predict": {"instances": [ROW]},
+    "/v1/models/{model}/versions/{version}:predict": {"instances": [ROW]},
+    "/v1/models/{model}/labels/{label}:predict": {"inputs": {name: [value] for name, value in ROW.items()}},
+    "/v2/models/{model}/infer": {"id": "r-1", **TENSORS},
+    "/v2/models/{model}/versions/{version}/infer": TENSORS,
+    "/fhir/Questionnaire/$next-question": FORM,
+}
+PLACES = {"model": "triage", "version": "1", "label": "stable", "name": "triage"}
+
+
+def test_every_route_answers_as_the_document_says(client, document):
     assert document["openapi"] == "3.1.0"
     for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            body = {"json": {"present": ["fever"]}} if method == "post" else {}
-            # A token that is missing, one without the role, a caller above its rate, and no version.
-            assert {"401", "403", "429", "503"} <= set(operation["responses"])
-            answer = http.request(method.upper(), path, **body)
-            assert answer.status_code == 200, path
-            described = operation["responses"]["200"]["content"]["application/json"]["schema"]
-            jsonschema.validate(answer.json(), {**described, "components": document["components"]})
+        for method in methods:
+            body = {"json": BODIES[path]} if method == "post" else {}
+            for described in methods[method].get("requestBody", {}).get("content", {}).values():
+                if "contentMediaType" not in described["schema"]:  # bytes
+                    jsonschema.validate(BODIES[path], {**described["schema"], "components": document["components"]})
+            answer = client.request(method.upper(), path.format(**PLACES), **body)
+            assert answer.status_code == 200, (path, answer.text)
+            check(document, path, answer)
 
 
-def test_problems_and_requests_fit_the_document(http, document):
-    problem = http.post("/v1/triage", json={"present": ["gout"]}).json()
-    jsonschema.validate(problem, schema(document, "Problem"))
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"presents": []}, schema(document, "Patient"))
+def test_every_route_refuses_as_the_document_says(client, document):
+    """A missing token and one without the role; a model, version, label or form that is not there; faulty bodies."""
+    seen = set()
+
+    def ask(method, path, url, **request):
+        answer = client.request(method.upper(), url, **request)
+        check(document, path, answer)
+        seen.add(answer.status_code)
+
+    others = {"model": "other", "version": "7", "label": "other", "name": "other"}
+    for path, methods in document["paths"].items():
+        for method in methods:
+            url, body = path.format(**PLACES), {"json": BODIES[path]} if method == "post" else {}
+            for token in ("", "Bearer reader"):
+                ask(method, path, url, headers={"authorization": token}, **body)
+            for name in re.findall(r"{(\w+)}", path):
+                ask(method, path, path.format(**PLACES | {name: others[name]}), **body)
+            if method == "post":
+                for content in (b"{", b"[]", b"{}", b"\xff", b'{"a": NaN}', b" " * (LIMITS["max_message_bytes"] + 1)):
+                    ask(method, path, url, content=content)
+                ask(method, path, url, content=b"{}", headers={"content-encoding": "gzip"})
+                ask(method, path, url, content=iter([b" " * 17_000]))
+    for path in ("/v1/vocabulary", "/v1/model"):
+        ask("get", path, f"{path}?model=other")
+    ask("get", "/v1/model", "/v1/model", headers=[("a", "b")] * 101)
+    assert seen >= {200, 400, 401, 403, 404, 411, 413, 415, 431}
+
+
+def test_answers_of_other_forms_are_described(client, document):
+    for body in ({"states": [{"present": ["fever"]}]}, {"present": ["fever"], "absent": ["fever"]}, {"present": ["x"]}):
+        check(document, "/v1/triage", client.post("/v1/triage", json=body))
+    binary = {**TENSORS, "parameters": {"binary_data_output": True}}
+    answer = client.post("/v2/models/triage/infer", json=binary)
+    assert answer.headers["content-type"] == "application/octet-stream"
+    check(document, "/v2/models/{model}/infer", answer)
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "fits"),
+    [
+        ("Patient", {"present": ["fever"], "questions": 10, "defer_below": 1}, True),
+        ("Patient", {"presents": []}, False),
+        ("Patient", {"present": [""]}, False),
+        ("Patient", {"present": ["a" * 129]}, False),
+        ("Patient", {"questions": 11}, False),
+        ("Patient", {"questions_asked": -1}, False),
+        ("Patient", {"defer_below": 1.5}, False),
+        ("Batch", {"states": [{}] * 4}, True),
+        ("Batch", {"states": [{}] * 5}, False),
+        ("Instances", {"instances": [{}] * 5}, False),
+    ],
+)
+def test_the_limits_of_bodies_are_those_of_the_server(client, document, name, body, fits):
+    schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+    assert jsonschema.Draft202012Validator(schema).is_valid(body) is fits
+    path = PREDICT if name == "Instances" else "/v1/triage"
+    assert (client.post(path, json=body).status_code == 200) is fits
+
+
+def test_it_lists_the_routes_of_its_own_server_alone(http, client, document):
+    own = http.get("/openapi.json").json()
+    assert set(document["paths"]) - set(own["paths"]) == {PREDICT, HEALTH} | {
+        path for path in document["paths"] if path.startswith("/fhir/")
+    }
+    assert (document["security"], own["security"]) == ([{"token": []}], [])
+    identifiers = [each["operationId"] for methods in document["paths"].values() for each in methods.values()]
+    assert len(identifiers) == len(set(identifiers))
 
 
 def test_the_page_loads_nothing(http):
