@@ -40,7 +40,10 @@ DEFAULT: dict[str, dict[str, Any]] = {
 """What was measured to be best (docs/how-it-works.md); the steps follow from the number of vignettes."""
 
 PRESETS = {"default": DEFAULT, "paper": PAPER}
-"""Two tables of settings for one method; what a table leaves out is as in the paper."""
+"""Two tables of settings for one learner; what a table leaves out is as in the paper.
+
+Their targets differ: with the outputs `probabilities` come eight probabilities, and Q(ask) at every operating point.
+"""
 
 
 def preset(name: str) -> TrainConfig:

@@ -29,8 +29,9 @@ TERMS = (
      "after the next piece of evidence (OR), or that it would be wrong now and right then (AND)."),
     ("Partially observed", "an agent whose decisions are those of a supervised classifier; it learns only when to stop "
      "asking. “Fully observed” is such a classifier that sees all evidence of the case and asks nothing."),
-    ("Preset default", "the agent that triage train makes today: the same method, with other settings than the "
-     "paper's."),
+    ("Preset default", "the agent that triage train makes today. It is built on the paper's, and learns more: the "
+     "probabilities that each decision is appropriate and safe, and what asking is worth at several prices of a "
+     "question, in interviews that it leads itself."),
 )  # fmt: skip
 """The terms of the report, in order of appearance."""
 
