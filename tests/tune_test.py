@@ -80,6 +80,13 @@ def test_a_rung_is_compared_with_the_one_before():
     assert "| - b |" in tune.markdown(table)
 
 
+def test_changes_are_drawn_where_an_interval_is_missing_too(tmp_path):
+    rows = [tune.Row("a", {"baseline": "a"}), tune.Row("b", {"baseline": "b"}, "a")]
+    figures = dict.fromkeys(tune.DRAWN, 0.5)
+    tune.plot_changes([tune.compare(rows, [run_of(row, 0, **figures) for row in rows])], tmp_path / "changes.png")
+    assert (tmp_path / "changes.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_row_that_is_none_of_them_is_refused():
     with pytest.raises(InputError, match="'defualt': expected a preset, a baseline"):
         tune.read_row("defualt")
