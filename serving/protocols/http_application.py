@@ -162,10 +162,13 @@ def _fhir(endpoints: Endpoints, routes: FhirRoutes) -> list[Route]:
 def _cds_hooks(endpoints: Endpoints, routes: CdsHooksRoutes) -> list[Route]:
     service = "/cds-services/{name}"
     return [
-        Route("/cds-services", endpoints.route("cds-services", routes.discover)),
-        Route(service, endpoints.route("cds-services/call", routes.call), methods=["POST"]),
-        Route(f"{service}/feedback", endpoints.route("cds-services/feedback", routes.feedback), methods=["POST"]),
-    ]
+        Route("/cds-services", endpoints.route("cds-services", routes.discover), name="cds-services"),
+        Route(service, endpoints.route("cds-services/call", routes.call), methods=_POST, name="cds-call"),
+        Route(
+            f"{service}/feedback", endpoints.route("cds-services/feedback", routes.feedback), methods=_POST,
+            name="cds-feedback",
+        ),
+    ]  # fmt: skip
 
 
 def _open_inference(endpoints: Endpoints, routes: "OpenInferenceRoutes") -> list[Route]:

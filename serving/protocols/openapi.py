@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 from starlette.routing import Route
 
+from schemas import feedback
 from schemas.features import MOST_QUESTIONS
 from serving import message_json
 from serving.config.settings import ServeConfig
@@ -26,6 +27,7 @@ _WHOLE = {"type": "integer"}
 _FLAG = {"type": "boolean"}
 _EXAMPLE = {"present": ["chest_pain"], "absent": ["fever"], "questions_asked": 3}
 _TEXT = {"type": "string"}
+_ANY_OBJECT = {"type": "object"}
 _VALUE = {"type": "number"}
 _BYTES = {"type": "string", "contentMediaType": _BINARY}
 _MODEL_NAME = {"name": "model", "in": "query", "schema": _TEXT, "description": "by default the server's first model"}
@@ -196,7 +198,7 @@ _SCHEMAS: dict[str, Any] = {
     "ModelSignatures": _object(
         {
             "model_spec": _object({"name": _TEXT, "signature_name": _TEXT, "version": _TEXT}),
-            "metadata": _object({"signature_def": {"type": "object"}}),
+            "metadata": _object({"signature_def": _ANY_OBJECT}),
         }
     ),
     "InferenceServer": _object({"name": _TEXT, "version": _TEXT, "extensions": _list(_TEXT)}),
@@ -234,6 +236,36 @@ _SCHEMAS: dict[str, Any] = {
         },
         ("id",),
     ),
+    "CdsServices": _object(
+        {
+            "services": _list(
+                _object(
+                    {**dict.fromkeys(("hook", "id", "title", "description"), _TEXT), "prefetch": _ANY_OBJECT}
+                )
+            )
+        }
+    ),
+    "CdsRequest": {
+        **_object({"hook": _TEXT, "hookInstance": _TEXT, "context": _ANY_OBJECT, "prefetch": _ANY_OBJECT}),
+        "description": "as CDS Hooks 2.0 has it; the prefetch must be there",
+    },
+    "CdsCards": _object({"cards": _list({"type": "object", "description": "a card of CDS Hooks 2.0"})}),
+    "CdsFeedback": _object(
+        {
+            "feedback": _list(
+                _object(
+                    {
+                        "card": _TEXT,
+                        "outcome": {"enum": list(feedback.OUTCOMES)},
+                        "outcomeTimestamp": _TEXT,
+                        "overrideReason": _ANY_OBJECT,
+                    },
+                    ("overrideReason",),
+                )
+            )
+        }
+    ),
+    "Nothing": _object({}),
     **{
         name: {**_object(_RESOURCE), "description": f"{article} {name} of FHIR R4"}
         for article, name in (
@@ -254,6 +286,7 @@ class _Operation(NamedTuple):
         body: those of the body, None without one.
         parameters: beside those in the path.
         open: whether it takes no token and no place on the server.
+        failures: statuses that it has beside those of all others.
     """
 
     summary: str
@@ -261,6 +294,7 @@ class _Operation(NamedTuple):
     body: Mapping[str, Any] | None = None
     parameters: tuple[dict[str, Any], ...] = ()
     open: bool = False
+    failures: tuple[int, ...] = ()
 
 
 def _json(*names: str) -> dict[str, Any]:
@@ -285,7 +319,7 @@ _OPERATIONS = {
     "model": _Operation("Describe the model that answers", _json("Model"), parameters=(_MODEL_NAME,)),
     "live": _Operation("Say that the process answers", _json("Live"), open=True),
     "ready": _Operation("Say whether each model can answer", _json("Ready"), open=True),
-    "openapi": _Operation("Describe the API, as here", {_JSON: {"type": "object"}}, open=True),
+    "openapi": _Operation("Describe the API, as here", {_JSON: _ANY_OBJECT}, open=True),
     "page": _Operation("Show this description", {"text/html": _TEXT}, open=True),
     "vertex-predict": _Operation("Answer Vertex AI", _json("Predictions"), _json("Instances")),
     "tf-predict": _Operation("Run a signature, as TensorFlow Serving", _json("TensorOutputs"), _json("TensorInputs")),
@@ -306,6 +340,13 @@ _OPERATIONS = {
         "Add the next question to a form, or complete it",
         {_FHIR: _reference("QuestionnaireResponse")},
         {_FHIR: {"anyOf": [_reference("QuestionnaireResponse"), _reference("Parameters")]}},
+    ),
+    "cds-services": _Operation("List the services of CDS Hooks", _json("CdsServices")),
+    "cds-call": _Operation(
+        "Answer a hook with a card (CDS Hooks)", _json("CdsCards"), _json("CdsRequest"), failures=(412,)
+    ),
+    "cds-feedback": _Operation(
+        "Keep what clinicians made of cards (CDS Hooks)", _json("Nothing"), _json("CdsFeedback")
     ),
 }
 """The operations by the names of their routes."""
@@ -354,7 +395,7 @@ def _described(route: Route) -> dict[str, Any]:
         {"name": name, "in": "path", "required": True, "schema": {**_TEXT, "pattern": "^[^/]+$"}}
         for name in route.param_convertors
     ]
-    failures: tuple[int, ...] = _FAILURES_WITH_BODY if operation.body else _FAILURES
+    failures = operation.failures + (_FAILURES_WITH_BODY if operation.body else _FAILURES)
     if operation.open:
         failures = (403, 503)
     is_fhir = _FHIR in operation.answer

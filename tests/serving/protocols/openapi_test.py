@@ -18,12 +18,14 @@ LIMITS = {"max_batch": 4, "max_evidence": 5, "max_message_bytes": 20_000}
 @pytest.fixture(scope="module")
 def client(asking_watcher, tmp_path_factory):
     """Sends a token to a server with every route that there can be."""
-    tokens = tmp_path_factory.mktemp("tokens") / "tokens"
-    tokens.write_text("secret-1\nreader roles=metrics\n")
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "tokens").write_text("secret-1\nreader roles=metrics\n")
+    (folder / "codes").write_text("system,code,evidence\nPatient.gender,male,fever\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(vertex.PREDICT, PREDICT)
         patch.setenv(vertex.HEALTH, HEALTH)
-        settings = {"tokens": str(tokens), "fhir": "https://triage.example.org/fhir", **LIMITS}
+        settings = {"tokens": str(folder / "tokens"), "fhir": "https://triage.example.org/fhir", **LIMITS}
+        settings |= {"cds_codes": str(folder / "codes"), "cds_feedback": str(folder / "feedback")}
         server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, **settings))
         server.start(asking_watcher)
     headers = {"authorization": "Bearer secret-1"}
@@ -60,6 +62,8 @@ def check(document, path, answer):
 
 
 FORM = {"resourceType": "QuestionnaireResponse", "status": "in-progress"}
+PATIENT = {"resourceType": "Patient", "gender": "male"}
+HOOK = {"hook": "patient-view", "hookInstance": "h", "context": {}, "prefetch": {"patient": PATIENT}}
 ROW = {"present": ["fever"], "absent": [""], "questions_asked": 0}
 TENSORS = {"inputs": [
     {"name": "present", "datatype": "BYTES", "shape": [1, 1], "data": ["fever"]},
@@ -76,6 +80,10 @@ BODIES = {
     "/v2/models/{model}/infer": {"id": "r-1", **TENSORS},
     "/v2/models/{model}/versions/{version}/infer": TENSORS,
     "/fhir/Questionnaire/$next-question": FORM,
+    "/cds-services/{name}": HOOK,
+    "/cds-services/{name}/feedback": {
+        "feedback": [{"card": "c", "outcome": "accepted", "outcomeTimestamp": "2026-03-01T11:00:00Z"}]
+    },
 }
 PLACES = {"model": "triage", "version": "1", "label": "stable", "name": "triage"}
 
@@ -115,10 +123,11 @@ def test_every_route_refuses_as_the_document_says(client, document):
                     ask(method, path, url, content=content)
                 ask(method, path, url, content=b"{}", headers={"content-encoding": "gzip"})
                 ask(method, path, url, content=iter([b" " * 17_000]))
+    ask("post", "/cds-services/{name}", "/cds-services/triage", json={**HOOK, "prefetch": {}})
     for path in ("/v1/vocabulary", "/v1/model"):
         ask("get", path, f"{path}?model=other")
     ask("get", "/v1/model", "/v1/model", headers=[("a", "b")] * 101)
-    assert seen >= {200, 400, 401, 403, 404, 411, 413, 415, 431}
+    assert seen >= {200, 400, 401, 403, 404, 411, 412, 413, 415, 431}
 
 
 def test_answers_of_other_forms_are_described(client, document):
@@ -155,7 +164,7 @@ def test_the_limits_of_bodies_are_those_of_the_server(client, document, name, bo
 def test_it_lists_the_routes_of_its_own_server_alone(http, client, document):
     own = http.get("/openapi.json").json()
     assert set(document["paths"]) - set(own["paths"]) == {PREDICT, HEALTH} | {
-        path for path in document["paths"] if path.startswith("/fhir/")
+        path for path in document["paths"] if path.startswith(("/fhir/", "/cds-services"))
     }
     assert (document["security"], own["security"]) == ([{"token": []}], [])
     identifiers = [each["operationId"] for methods in document["paths"].values() for each in methods.values()]
