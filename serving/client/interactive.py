@@ -137,10 +137,13 @@ def _take(
         if measure and answer.startswith("="):
             try:
                 number = f"{measure}{answer}"
-                known.present, known.absent = vocabulary.read_numbers([*known.present, number], known.absent)
+                present, absent = vocabulary.read_numbers([*known.present, number], known.absent)
+                if set(present) & set(absent) or any(vocabulary.relations.contradictions(present, set(absent))):
+                    raise InputError(f"{number!r} contradicts what is known")  # the server would end the interview
             except InputError as error:
                 console.print(f"   {error}", markup=False)
                 continue
+            known.present, known.absent = present, absent
             known.questions_asked += 1
             return
         if answer in (YES, NO, NOT_KNOWN, STOP):

@@ -130,6 +130,13 @@ def test_a_question_takes_a_number_where_it_has_bands(capsys):
     assert "'temperature=101': expected a number between 20 and 45 °C" in output
 
 
+def test_a_number_that_contradicts_an_answer_is_asked_again(capsys):
+    known = Known(["chest_pain"], ["fever"])
+    converse(Questioner("cold"), known, Asked(), VOCABULARY, Script("=39", "=34"))
+    assert (known.present, known.absent) == (["chest_pain", "cold"], ["fever"])
+    assert "'temperature=39' contradicts what is known" in capsys.readouterr().out
+
+
 def test_the_answers_are_offered_in_the_language_of_the_questions(capsys):
     converse(Questioner("smoker"), Known(["chest_pain"], []), Asked(language="de"), VOCABULARY, Script("3"))
     assert "1 ja   2 nein   3 weiß nicht   4 keine weiteren Fragen: " in capsys.readouterr().out
