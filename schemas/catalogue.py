@@ -14,12 +14,11 @@ from typing import Any
 from schemas import evidence
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
+from schemas.relations import EXHAUSTIVE
 
-COLUMNS = (*evidence.COLUMNS, "system", "parent", "exclusive", "only_if", "background")
-AGE, SEX = "age", "sex"
-EXHAUSTIVE = (AGE, SEX)
-"""Groups of which every patient has exactly one member. Of any other group, a patient has at most one."""
-
+COLUMNS = (*evidence.COLUMNS, "system", "parent", "exclusive", "only_if", "background", "instrument")
+"""The columns of the file; the last one may be left out."""
+AGE, SEX = EXHAUSTIVE
 MIN_BACKGROUND = 1e-4  # any finding is possible in a patient who comes for another reason
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -112,12 +111,14 @@ class Catalogue:
             rows = list(reader)
         except csv.Error as error:
             raise InputError(f"{source}: line {reader.line_num}: not valid CSV: {error}") from error
-        if not rows or tuple(rows[0]) != COLUMNS:
+        if not rows or tuple(rows[0]) not in (COLUMNS, COLUMNS[:-1]):
             raise InputError(f"{source}: line 1: expected the header {','.join(COLUMNS)!r}")
         entries, faults = [], []
         for number, row in enumerate(rows[1:], start=2):  # the vocabulary refuses line breaks in a field
             try:
-                entries.append(_entry(row))
+                if len(row) != len(rows[0]):
+                    raise InputError(f"expected {len(rows[0])} columns ({','.join(rows[0])}), found {len(row)}")
+                entries.append(_entry(*row))
             except InputError as error:
                 faults.append(f"{source}: line {number}: {error}")
         if not faults:
@@ -155,11 +156,11 @@ def read_text(path: pathlib.Path) -> str:
         raise InputError(f"{path}: byte {error.start}: not UTF-8") from error
 
 
-def _entry(row: Sequence[str]) -> CatalogueEntry:
-    if len(row) != len(COLUMNS):
-        raise InputError(f"expected {len(COLUMNS)} columns ({','.join(COLUMNS)}), found {len(row)}")
-    code, kind, name, question, system, parent, exclusive, only_if, background = row
-    entry = Evidence(code, kind, name, question, parent=parent, exclusive=exclusive)
+def _entry(
+    code: str, kind: str, name: str, question: str, system: str, parent: str, exclusive: str, only_if: str,
+    background: str, instrument: str = "",
+) -> CatalogueEntry:  # fmt: skip
+    entry = Evidence(code, kind, name, question, parent=parent, exclusive=exclusive, instrument=instrument)
     for value, column in ((entry.code, "code"), (system, "system"), (exclusive or "none", "exclusive")):
         if not _NAME.fullmatch(value):
             raise InputError(f"{entry.code!r}: {column} {value!r} is not in snake_case")

@@ -9,13 +9,14 @@ models; a test compares the two.
 import csv
 import dataclasses
 import difflib
+import functools
 import hashlib
 import io
 import os
 import pathlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise, repeat
 from typing import Any, NamedTuple
 
@@ -24,12 +25,13 @@ import numpy as np
 from schemas import relations, synonyms
 from schemas.bands import BAND, Bands
 from schemas.errors import InputError
-from schemas.relations import RELATIONS, Relations
+from schemas.relations import EXHAUSTIVE, RELATIONS, Relations
 from schemas.synonyms import CRISIS, SYNONYMS
 
 KINDS = ("symptom", "risk_factor")
 COLUMNS = ("code", "kind", "name", "question")
-OPTIONAL = (SYNONYMS, *RELATIONS, BAND)
+INSTRUMENT = "instrument"
+OPTIONAL = (SYNONYMS, *RELATIONS, BAND, INSTRUMENT)
 """Columns that a vocabulary file may have beside `COLUMNS`."""
 _DELIMITERS = (",", ";", "\t")
 MAX_CODE_LENGTH = 128
@@ -56,6 +58,8 @@ class Evidence:
     """Group of which a patient has at most one member, "" if there is none."""
     band: str = ""
     """Numbers for which it is present, see `schemas.bands`; "" if there are none."""
+    instrument: str = ""
+    """Without which nobody can tell, such as a stethoscope, "" if there is none."""
 
 
 def code_fault(code: object) -> str | None:
@@ -85,7 +89,8 @@ def _entry_fault(entry: Evidence) -> str | None:
         return f"evidence code {entry.code!r} is reserved for the header line"
     if entry.kind not in KINDS:
         return f"evidence {entry.code!r}: kind {entry.kind!r} is not one of {', '.join(KINDS)}"
-    texts = (("name", entry.name), ("question", entry.question), *((SYNONYMS, each) for each in entry.synonyms))
+    texts = (("name", entry.name), ("question", entry.question), *((SYNONYMS, each) for each in entry.synonyms),
+             (INSTRUMENT, entry.instrument or "none"))  # fmt: skip
     texts += (("exclusive", entry.exclusive),) if entry.exclusive else ()
     for column, text in texts:
         # One entry is one line of the file: TensorFlow takes the line number as the index.
@@ -193,6 +198,20 @@ class Vocabulary:
         if composed != code and composed in self:
             return f"evidence code {code!a} is {composed!a} in another Unicode form: convert the file to form C (NFC)"
         return unknown_message(code, self.nearest(code))
+
+    @functools.cached_property
+    def openings(self) -> Mapping[str, tuple[int, ...]]:
+        """The cells of each group of which every patient has exactly one member, by which an interview opens."""
+        groups = {
+            name: tuple(cell for cell, entry in enumerate(self._entries) if entry.exclusive == name)
+            for name in EXHAUSTIVE
+        }
+        return {name: cells for name, cells in groups.items() if len(cells) > 1}
+
+    @functools.cached_property
+    def measured(self) -> tuple[str, ...]:
+        """The codes that nobody can tell without an instrument."""
+        return tuple(entry.code for entry in self._entries if entry.instrument)
 
     @property
     def fingerprint(self) -> str:

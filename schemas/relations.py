@@ -8,6 +8,10 @@ RELATIONS = ("parent", "exclusive")
 most one member, such as the age bands."""
 
 
+EXHAUSTIVE = ("age", "sex")
+"""Groups of which every patient has exactly one member."""
+
+
 class _Related(Protocol):
     @property
     def code(self) -> str: ...

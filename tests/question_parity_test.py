@@ -35,7 +35,17 @@ from triage_client import InvalidArgumentError, QuestionReason, TriageAction, Tr
 from triage_runtime.litert import LiteRtModel
 
 EVIDENCE_COUNT, STATES, ONE_BY_ONE = 40, 10_000, 300
-VOCABULARY = Vocabulary(Evidence(f"e{cell}", "symptom", f"e{cell}", f"e{cell}?") for cell in range(EVIDENCE_COUNT))
+AGES, SEXES, MEASURED = ("e30", "e31", "e32"), ("e35", "e36"), "e39"
+
+
+def _entry(code):
+    group = "age" if code in AGES else "sex" if code in SEXES else ""
+    return Evidence(
+        code, "symptom", code, f"{code}?", exclusive=group, instrument="stethoscope" if code == MEASURED else ""
+    )
+
+
+VOCABULARY = Vocabulary(_entry(f"e{cell}") for cell in range(EVIDENCE_COUNT))
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +103,21 @@ def states():
     for row in states:
         known = generator.permutation(EVIDENCE_COUNT)[: generator.integers(0, 13)]
         row[known] = generator.choice([-1, 1], len(known))
+        for group in (AGES, SEXES):  # of which nobody has two
+            cells = [VOCABULARY.index(code) for code in group]
+            row[[cell for cell in cells if row[cell] > 0][1:]] = 0
     return states
+
+
+def _nobody_measures(states):
+    return tf.constant(np.broadcast_to([code == MEASURED for code in VOCABULARY.codes], states.shape))
 
 
 @pytest.fixture(scope="module")
 def expected(mixture, rules, states):
     """The codes of the three best questions in each state, in the words of the trainer."""
     graph = QuestionGraph(mixture, VOCABULARY, rules.rules, NEUTRAL)
-    return graph(tf.constant(states), tf.zeros(states.shape, tf.bool)).codes.numpy()[:, :3]
+    return graph(tf.constant(states), _nobody_measures(states)).codes.numpy()[:, :3]
 
 
 def _messages(states):
@@ -145,19 +162,21 @@ def http(server):
 
 def test_a_saved_model_asks_as_the_trainer_does(base, states, expected):
     signature = tf.saved_model.load(str(base / "1")).signatures[features.QUESTIONS]
-    answer = signature(states=tf.constant(states), not_to_ask=tf.zeros(states.shape, tf.bool))
+    answer = signature(states=tf.constant(states), not_to_ask=_nobody_measures(states))
     assert _share(answer[features.QUESTION_CODES].numpy()[:, :3], expected) >= 0.999
 
 
 def test_questions_that_the_deciding_network_judges_are_the_same_by_every_route(
     network, judging, mixture, rules, states
 ):
-    rows = states[:200]
+    known = states != 0
+    groups = [known[:, [VOCABULARY.index(code) for code in group]].any(axis=1) for group in (AGES, SEXES)]
+    rows = states[groups[0] & groups[1]][:200]  # no opening, which all choose alike
     graph = QuestionGraph(mixture, VOCABULARY, rules.rules, NEUTRAL, network)
-    asked = graph(tf.constant(rows), tf.zeros(rows.shape, tf.bool))
+    asked = graph(tf.constant(rows), _nobody_measures(rows))
     codes, worth = (values.numpy()[:, :3] for values in (asked.codes, asked.worth_asking))
     by_mixture = QuestionGraph(mixture, VOCABULARY, rules.rules, NEUTRAL)
-    others = by_mixture(tf.constant(rows), tf.zeros(rows.shape, tf.bool)).codes.numpy()[:, :3]
+    others = by_mixture(tf.constant(rows), _nobody_measures(rows)).codes.numpy()[:, :3]
     assert _share(others, codes) < 0.5
     assert 0.05 < worth.mean() < 0.95
     answers = [_by_signature(judging, rows), _by_phone(judging, rows), *_by_server(judging, rows)]
@@ -168,14 +187,14 @@ def test_questions_that_the_deciding_network_judges_are_the_same_by_every_route(
 
 def _by_signature(base, rows):
     signature = tf.saved_model.load(str(base / "1")).signatures[features.QUESTIONS]
-    answer = signature(states=tf.constant(rows), not_to_ask=tf.zeros(rows.shape, tf.bool))
+    answer = signature(states=tf.constant(rows), not_to_ask=_nobody_measures(rows))
     return (answer[name].numpy()[:, :3] for name in (features.QUESTION_CODES, features.QUESTION_WORTH_ASKING))
 
 
 def _by_phone(base, rows):
     model = LiteRtModel(convert(load_version(base / "1"), "none"))
-    nothing = np.zeros([1, EVIDENCE_COUNT], bool)
-    answers = [model.ask(row[np.newaxis], nothing) for row in rows]
+    measured = _nobody_measures(np.zeros([1, EVIDENCE_COUNT])).numpy()
+    answers = [model.ask(row[np.newaxis], measured) for row in rows]
     return (
         [answer[name][0, :3] for answer in answers]
         for name in (features.QUESTION_CODES, features.QUESTION_WORTH_ASKING)
@@ -204,8 +223,8 @@ def _by_server(base, rows):
 
 def test_a_phone_asks_as_the_trainer_does(base, states, expected):
     model = LiteRtModel(convert(load_version(base / "1"), "none"))
-    nothing = np.zeros([1, EVIDENCE_COUNT], bool)
-    answers = [model.ask(row[np.newaxis], nothing)[features.QUESTION_CODES][0, :3] for row in states[:ONE_BY_ONE]]
+    measured = _nobody_measures(np.zeros([1, EVIDENCE_COUNT])).numpy()
+    answers = [model.ask(row[np.newaxis], measured)[features.QUESTION_CODES][0, :3] for row in states[:ONE_BY_ONE]]
     assert _share(answers, expected[:ONE_BY_ONE]) >= 0.999
 
 
@@ -219,8 +238,46 @@ def test_a_server_asks_as_the_trainer_does(client, states, expected):
     assert [_cells(each.next_questions) for each in alone] == answers[:20]
 
 
+def test_an_interview_opens_with_age_and_sex_to_choose_from(client, http):
+    """Nothing is known of either, so they come before the red flag e2; of each group, one member stands for all."""
+    asked = client.triage(evidence_state(["e1"]), questions=3).next_questions
+    assert {tuple(question.one_of) for question in asked[:2]} == {AGES, SEXES}
+    assert asked[0].code in asked[0].one_of
+    assert (asked[2].code, list(asked[2].one_of)) == ("e2", [])
+    over_http = http.post("/v1/triage", json={"present": ["e1"], "questions": 1}).json()["next_questions"]
+    assert over_http[0]["one_of"] == list(asked[0].one_of)
+    # Who cannot tell the age is not asked about another band of it; both answers together are one question.
+    with client.interview(questions=3) as interview:
+        first = interview.present("e1").response.next_questions[0]
+        left = interview.not_known().response.next_questions
+        assert not {question.code for question in left} & set(first.one_of)
+    with client.interview(questions=3) as interview:
+        interview.present("e1")
+        answer = interview.present("e31", "e36")
+        assert answer.questions_asked == 1
+        assert answer.response.next_questions[0].code == "e2"
+        assert not {question.code for question in answer.response.next_questions} & {*AGES, *SEXES}
+
+
+def test_what_takes_an_instrument_is_asked_only_where_somebody_can_measure(client, http):
+    """Everything else but the last two codes is known; the group of e39 is none."""
+    rest = [code for code in VOCABULARY.codes if code not in ("e38", MEASURED, *AGES[1:], *SEXES[1:])]
+    state = evidence_state([AGES[0], SEXES[0]], [code for code in rest if code not in (AGES[0], SEXES[0])])
+    assert [question.code for question in client.triage(state, questions=3).next_questions] == ["e38"]
+    able = client.triage(state, questions=3, can_measure=True).next_questions
+    assert {question.code for question in able} == {"e38", MEASURED}
+    [batched] = client.batch_triage([state], questions=3, can_measure=True)
+    assert len(batched.next_questions) == 2
+    body = {"present": [AGES[0], SEXES[0]], "absent": [each.code for each in state.evidence[2:]], "questions": 3}
+    assert len(http.post("/v1/triage", json=body).json()["next_questions"]) == 1
+    assert len(http.post("/v1/triage", json={**body, "can_measure": True}).json()["next_questions"]) == 2
+
+
+ADULT = (AGES[1], SEXES[1])
+
+
 def test_a_question_says_what_it_asks_and_why(client):
-    [first, second] = client.triage(evidence_state(["e1"]), questions=2).next_questions
+    [first, second] = client.triage(evidence_state(["e1", *ADULT]), questions=2).next_questions
     assert (first.code, first.question) == ("e2", "e2?")  # a yes would be the red flag
     assert first.reason == QuestionReason.QUESTION_REASON_RED_FLAG
     assert second.reason == QuestionReason.QUESTION_REASON_INFORMATION
@@ -230,7 +287,7 @@ def test_a_question_says_what_it_asks_and_why(client):
 
 def test_a_server_without_tensorflow_asks_as_the_trainer_does(base, states, expected):
     engine = LiteRtEngine(base / "1")
-    questions = engine.next_questions(_messages(states[:ONE_BY_ONE]), 3)
+    questions = engine.next_questions(_messages(states[:ONE_BY_ONE]), 3, [MEASURED])
     assert _share(map(_cells, questions), expected[:ONE_BY_ONE]) >= 0.999
 
 
@@ -240,8 +297,8 @@ def test_callers_who_ask_for_no_questions_get_none(client):
 
 
 def test_no_question_is_about_what_is_not_to_be_asked_or_where_asking_is_not_possible(client):
-    codes = [question.code for question in client.triage(evidence_state(["e3"]), questions=10).next_questions]
-    others = client.triage(evidence_state(["e3"]), questions=10, not_to_ask=[*codes[:2], "gout"]).next_questions
+    codes = [question.code for question in client.triage(evidence_state(["e3", *ADULT]), questions=10).next_questions]
+    others = client.triage(evidence_state(["e3", *ADULT]), questions=10, not_to_ask=[*codes[:2], "gout"]).next_questions
     assert [question.code for question in others][:8] == codes[2:]
     assert not client.triage(evidence_state(["e3"], no_more_evidence=True), questions=3).next_questions
 
@@ -254,7 +311,7 @@ def test_a_number_of_questions_out_of_range_is_refused(client, number):
 
 def test_an_interview_asks_and_does_not_ask_again_what_nobody_could_tell(client):
     with client.interview(questions=2) as interview:
-        answer = interview.present("e3")
+        answer = interview.present("e3", *ADULT)
         put = [question.code for question in answer.response.next_questions]
         assert len(put) == 2
         answer = interview.not_known()
@@ -321,7 +378,7 @@ def test_over_http_a_state_gets_the_same_questions(http, states, expected):
 
 
 def test_an_interview_over_http_suggests_one_question_or_as_many_as_it_is_asked_for(http):
-    asks = http.post("/v1/interview", json={"present": ["e1"]}).raise_for_status().json()
+    asks = http.post("/v1/interview", json={"present": ["e1", *ADULT]}).raise_for_status().json()
     jsonschema.validate(asks, _described(http, "Interview"))
     assert (asks["done"], asks["decision"]) == (False, None)
     [question] = asks["questions"]
@@ -349,9 +406,9 @@ def test_an_interview_over_http_goes_on_while_a_red_flag_is_open(mixture, rules,
                 answer = http.post("/v1/interview", json=body).raise_for_status().json()
                 return answer["done"], answer["decision"], [question["code"] for question in answer["questions"]]
 
-            assert said(present=["e1"]) == (False, None, ["e2"])
-            assert said(present=["e1"], absent=["e2"]) == (True, "Green", [])
-            assert said(present=["e1"], not_to_ask=["e2"]) == (True, "Green", [])
+            assert said(present=["e1", *ADULT]) == (False, None, ["e2"])
+            assert said(present=["e1", *ADULT], absent=["e2"]) == (True, "Green", [])
+            assert said(present=["e1", *ADULT], not_to_ask=["e2"]) == (True, "Green", [])
             assert said(present=["e1", "e2"]) == (True, "Red", [])
             assert said(present=["e1"], no_more_evidence=True) == (True, "Green", [])
             assert said(present=["e1"], questions=0) == (True, "Green", [])

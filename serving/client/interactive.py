@@ -1,6 +1,7 @@
 """`triage ask --interactive`: an interview on the terminal, in which the model chooses the questions."""
 
 import dataclasses
+import itertools
 import sys
 from collections.abc import Callable
 
@@ -10,9 +11,15 @@ import rich.text
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from serving.messages import ANSWERS, ENOUGH, action_label, goes_on
-from triage_client import EvidenceState, QuestionReason, TriageAction, TriageClient, TriageResponse, evidence_state
-
-YES, NO, NOT_KNOWN, STOP = "1", "2", "3", "4"
+from triage_client import (
+    EvidenceState,
+    NextQuestion,
+    QuestionReason,
+    TriageAction,
+    TriageClient,
+    TriageResponse,
+    evidence_state,
+)
 
 
 @dataclasses.dataclass
@@ -46,6 +53,7 @@ class Asked:
     defer_below: float | None = None
     language: str = "en"
     """Of the vocabulary's questions, in which the answers are offered; one of `ANSWERS`."""
+    can_measure: bool = False
 
 
 def converse(
@@ -68,10 +76,11 @@ def converse(
         response = client.triage(
             known.state(asked.max_questions),
             allow_unknown_codes=asked.allow_unknown_codes,
-            questions=1,
+            questions=2,  # age and sex, which are asked in one turn
             not_to_ask=known.not_known,
             model=asked.model,
             defer_below=asked.defer_below,
+            can_measure=asked.can_measure,
         )
         asks = goes_on(response)
         decided = not asks and response.action != TriageAction.TRIAGE_ACTION_ASK
@@ -81,13 +90,20 @@ def converse(
             known.no_more_evidence = True
             console.print("\nNo question is left that is worth asking.")
             continue
-        [question] = response.next_questions
-        red_flag = question.reason == QuestionReason.QUESTION_REASON_RED_FLAG
-        why = "may be a red flag" if red_flag else f"worth {question.expected_gain:.3f} bits"
-        console.print(rich.text.Text(f"\n{known.questions_asked + 1}. {question.question}", style="bold"))
-        so_far = action_label(response.best_triage)
-        console.print(rich.text.Text(f"   {question.code}: {why}; best triage so far: {so_far}"))
-        _take(console, known, question.code, vocabulary, asked.language, read)
+        opening = list(itertools.takewhile(lambda question: question.one_of, response.next_questions))
+        before = (*known.present, *known.absent, *known.not_known)
+        for question in opening or response.next_questions[:1]:
+            if known.no_more_evidence:
+                break
+            text = "Which of these is right?" if question.one_of else question.question
+            console.print(rich.text.Text(f"\n{known.questions_asked + 1}. {text}", style="bold"))
+            red_flag = question.reason == QuestionReason.QUESTION_REASON_RED_FLAG
+            why = "may be a red flag" if red_flag else f"worth {question.expected_gain:.3f} bits"
+            about = "" if question.one_of else f"{question.code}: {why}; "
+            so_far = action_label(response.best_triage)
+            console.print(rich.text.Text(f"   {about}best triage so far: {so_far}"))
+            _take(console, known, question, vocabulary, asked.language, read)
+        known.questions_asked += before != (*known.present, *known.absent, *known.not_known)
 
 
 def ask_complaint(known: Known, vocabulary: Vocabulary, read: Callable[[], str]) -> None:
@@ -117,21 +133,27 @@ def ask_complaint(known: Known, vocabulary: Vocabulary, read: Callable[[], str])
 def _take(
     console: rich.console.Console,
     known: Known,
-    code: str,
+    question: NextQuestion,
     vocabulary: Vocabulary,
     language: str,
     read: Callable[[], str],
 ) -> None:
-    """Adds the answer to a question about `code`; what is no answer is asked again."""
-    measure = vocabulary.bands.measure_of(code)
-    texts = [*(answer.lower() for answer in ANSWERS[language]), ENOUGH[language]]
-    choices = "   ".join(f"{number} {text}" for number, text in zip((YES, NO, NOT_KNOWN, STOP), texts, strict=True))
+    """Adds the answer to a question; what is no answer is asked again."""
+    measure = vocabulary.bands.measure_of(question.code)
+    yes, no, not_known = (answer.lower() for answer in ANSWERS[language])
+    answers = [(yes, known.present, question.code), (no, known.absent, question.code)]
+    if question.one_of:
+        answers = [(code, known.present, code) for code in question.one_of]
+    answers.append((not_known, known.not_known, question.code))
+    stop = str(len(answers) + 1)
+    texts = [*(text for text, *_ in answers), ENOUGH[language]]
+    choices = "   ".join(f"{number} {text}" for number, text in enumerate(texts, start=1))
     if measure:
         choices += f"   ={measure}{f' in {unit}' if (unit := vocabulary.bands.units[measure]) else ''}"
     while True:
         console.print(f"   {choices}: ", end="")
         line = read()
-        answer = line.strip() or (STOP if not line else "")
+        answer = line.strip() or (stop if not line else "")
         if not sys.stdin.isatty():
             console.print(answer)  # in a transcript, too, the answer stands behind its question
         if measure and answer.startswith("="):
@@ -144,12 +166,11 @@ def _take(
                 console.print(f"   {error}", markup=False)
                 continue
             known.present, known.absent = present, absent
-            known.questions_asked += 1
             return
-        if answer in (YES, NO, NOT_KNOWN, STOP):
+        if answer in map(str, range(1, len(answers) + 2)):
             break
-    if answer == STOP:
+    if answer == stop:
         known.no_more_evidence = True
         return
-    known.questions_asked += 1
-    {YES: known.present, NO: known.absent, NOT_KNOWN: known.not_known}[answer].append(code)
+    _, codes, code = answers[int(answer) - 1]
+    codes.append(code)

@@ -45,6 +45,7 @@ class Patient:
     no_more_evidence: bool
     explain: bool
     defer_below: float | None
+    can_measure: bool
     questions: int
     interactive: bool
     language: str
@@ -72,6 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--defer-below", type=float, metavar="P",
         help="hand over to a person what is novel, contradictory, or safe with a probability of less than P",
     )  # fmt: skip
+    parser.add_argument(
+        "--can-measure",
+        action="store_true",
+        help="let questions be about what takes an instrument, such as a stethoscope",
+    )
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--questions", type=int, default=0, metavar="N", help="number of next questions to suggest; default: 0"
@@ -138,6 +144,7 @@ def _ask(patient: Patient, connection: channel.Connection) -> TriageResponse:
             explain=patient.explain,
             model=patient.model_name,
             defer_below=patient.defer_below,
+            can_measure=patient.can_measure,
         )
 
 
@@ -148,7 +155,12 @@ def _interview(client: TriageClient, patient: Patient) -> TriageResponse:
     if not known.present and not known.absent:
         ask_complaint(known, vocabulary, sys.stdin.readline)
     asked = Asked(
-        patient.max_questions, patient.allow_unknown_codes, patient.model_name, patient.defer_below, patient.language
+        patient.max_questions,
+        patient.allow_unknown_codes,
+        patient.model_name,
+        patient.defer_below,
+        patient.language,
+        patient.can_measure,
     )
     response = converse(client, known, asked, vocabulary, sys.stdin.readline)
     sys.stdout.write("\n")
@@ -161,6 +173,7 @@ def _interview(client: TriageClient, patient: Patient) -> TriageResponse:
         explain=True,
         model=patient.model_name,
         defer_below=patient.defer_below,
+        can_measure=patient.can_measure,
     )
 
 

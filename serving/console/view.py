@@ -74,6 +74,10 @@ class CasePage:
     ended: bool
     questions_asked: int
     question: Evidence | None
+    choices: list[Evidence]
+    """Of which the patient has exactly one, to choose from in place of yes and no; [] for other questions."""
+    counts: bool
+    """Whether the question counts: age and sex are one question together."""
     question_why: str
     question_unit: str | None
     """Unit of the number that would answer it, None where none does."""
@@ -90,6 +94,7 @@ def case_page(case: Case, answer: Answer | None, model: Model) -> CasePage:
     response = answer.response if answer else None
     asks = answer is not None and answer.goes_on
     question = model.evidence[answer.question] if answer and answer.question else None
+    choices = [model.evidence[code] for code in answer.chosen.one_of] if answer and answer.chosen else []
     figures = {"case": case.figures(), "answer": message_figures(response) if response else None}
     return CasePage(
         text=case.to_text(),
@@ -98,6 +103,8 @@ def case_page(case: Case, answer: Answer | None, model: Model) -> CasePage:
         ended=case.ended,
         questions_asked=case.questions_asked,
         question=question,
+        choices=choices,
+        counts=not (choices and any(said.asked for said in case.said)),
         question_why=_why_asked(answer) if answer and question else "",
         question_unit=_unit(question, model) if question else None,
         verdict=verdict(response, model) if response else None,

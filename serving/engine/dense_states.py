@@ -60,21 +60,31 @@ class MessageEncoder:
 
 
 def to_questions(
-    outputs: Mapping[str, np.ndarray], vocabulary: Vocabulary, number: int
+    outputs: Mapping[str, np.ndarray], inputs: Mapping[str, np.ndarray], vocabulary: Vocabulary, number: int
 ) -> list[list[triage_pb2.NextQuestion]]:
-    """Returns at most `number` questions for each row of the outputs of the signature `questions`."""
+    """Returns at most `number` questions for each row of the outputs of the signature `questions` and of its inputs."""
     listed = [outputs[name][:, :number].tolist() for name in features.QUESTION]
+    open_cells = (inputs[features.STATES] == 0) & ~inputs[features.NOT_TO_ASK]
     return [
-        [_question(vocabulary, *question) for question in zip(*row, strict=True) if question[0] >= 0]
-        for row in zip(*listed, strict=True)
+        [_question(vocabulary, here, *question) for question in zip(*row, strict=True) if question[0] >= 0]
+        for here, row in zip(open_cells, zip(*listed, strict=True), strict=True)
     ]
 
 
 def _question(
-    vocabulary: Vocabulary, cell: int, gain: float, likely: float, red_flag: bool, worth_asking: bool
+    vocabulary: Vocabulary,
+    open_cells: np.ndarray,
+    cell: int,
+    gain: float,
+    likely: float,
+    red_flag: bool,
+    worth_asking: bool,
 ) -> triage_pb2.NextQuestion:
     reason = triage_pb2.QUESTION_REASON_RED_FLAG if red_flag else triage_pb2.QUESTION_REASON_INFORMATION
     entry = vocabulary[cell]
+    # As in the opening of an interview, see `trainer.decision.question_graph`.
+    group = list(vocabulary.openings.get(entry.exclusive, ()))
+    one_of = [vocabulary[member].code for member in group] if open_cells[group].all() else []
     return triage_pb2.NextQuestion(
         code=entry.code,
         question=entry.question,
@@ -82,4 +92,5 @@ def _question(
         reason=reason,
         likely=likely,
         worth_asking=worth_asking,
+        one_of=one_of,
     )

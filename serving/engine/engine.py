@@ -181,8 +181,8 @@ class LocalEngine(Engine):
         """Returns the best questions to ask next in each state."""
         if not states:
             return []
-        outputs = self.choose_questions(self._encoder.encode_questions(states, not_to_ask))
-        return to_questions(outputs, self.vocabulary, number)
+        inputs = self._encoder.encode_questions(states, not_to_ask)
+        return to_questions(self.choose_questions(inputs), inputs, self.vocabulary, number)
 
     @abc.abstractmethod
     def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:

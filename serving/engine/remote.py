@@ -65,7 +65,8 @@ class RemoteEngine(Engine):
             UnavailableError: and the other errors of `Connection`.
         """
         inputs = self._encoder.encode_questions(states, not_to_ask)
-        return to_questions(self._predict(features.QUESTIONS, inputs, features.QUESTION), self.vocabulary, number)
+        outputs = self._predict(features.QUESTIONS, inputs, features.QUESTION)
+        return to_questions(outputs, inputs, self.vocabulary, number)
 
     def _predict(
         self,

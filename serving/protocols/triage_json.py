@@ -46,6 +46,7 @@ _Defer = (
     ]
     | UnsetType
 )
+_Measure = Annotated[bool, Meta(description="whether questions may be about what takes an instrument")] | UnsetType
 _Explain = Annotated[bool, Meta(description="say why: takes some further runs of the model")] | UnsetType
 
 
@@ -68,6 +69,7 @@ class Patient(State, forbid_unknown_fields=True):
     not_to_ask: _NotToAsk = UNSET
     explain: _Explain = UNSET
     defer_below: _Defer = UNSET
+    can_measure: _Measure = UNSET
 
 
 class Parameters(Struct, forbid_unknown_fields=True):
@@ -77,6 +79,7 @@ class Parameters(Struct, forbid_unknown_fields=True):
     questions: _Suggested = UNSET
     model: _Model = UNSET
     defer_below: _Defer = UNSET
+    can_measure: _Measure = UNSET
 
 
 class Batch(Parameters, forbid_unknown_fields=True, kw_only=True):

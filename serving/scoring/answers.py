@@ -117,12 +117,14 @@ class Scorer:
     def _next_questions(self, states: np.ndarray, forced: Sequence[bool]) -> Columns:
         if not self._questions:
             return {}
-        anything = {features.STATES: states, features.NOT_TO_ASK: np.zeros(states.shape, bool)}
-        outputs = self.engine.predict(features.QUESTIONS, anything)
+        vocabulary = self.engine.vocabulary
+        measured = [code in vocabulary.measured for code in vocabulary.codes]
+        inputs = {features.STATES: states, features.NOT_TO_ASK: np.broadcast_to(measured, states.shape)}
+        outputs = self.engine.predict(features.QUESTIONS, inputs)
         cells = outputs[features.QUESTION_CODES][:, : self._questions]
         cells = np.where(np.array(forced)[:, np.newaxis], -1, cells).tolist()  # asking is not possible
         worth = outputs[features.QUESTION_WORTH_ASKING][:, : self._questions].tolist()
-        codes = self.engine.vocabulary.codes
+        codes = vocabulary.codes
         kept = [[place for place, cell in enumerate(row) if cell >= 0] for row in cells]
         return {
             "next_questions": [

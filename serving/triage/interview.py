@@ -23,6 +23,8 @@ class InterviewState:
         self._not_to_ask: list[str] = []
         self.questions = 0
         """How many questions each response suggests."""
+        self.can_measure = False
+        """Whether questions may be about what takes an instrument."""
         self.defer_below: float | None = None
         """See `serving.triage.deferral.defer`."""
 
@@ -45,8 +47,11 @@ class InterviewState:
         if said is None or (said != "evidence" and not getattr(request, said)):
             description = "empty: set evidence, or not_known or no_more_evidence to true"
             raise FaultyRequestError([Fault("said", description, "NOTHING_SAID")])
+        if request.also and said != "evidence":
+            description = "only evidence can be said together with other evidence"
+            raise FaultyRequestError([Fault("also", description, "NOTHING_SAID")])
         if said == "evidence":
-            self._state.evidence.append(request.evidence)
+            self._state.evidence.extend([request.evidence, *request.also])
         elif said == "not_known" and self._put:
             self._not_to_ask.append(self._put)
         elif said == "no_more_evidence":
@@ -72,6 +77,7 @@ class InterviewState:
             raise FaultyRequestError([Fault("settings", description, "LATE_SETTINGS")])
         self._state.max_questions = settings.max_questions
         self.questions = settings.questions
+        self.can_measure = settings.can_measure
         self.defer_below = settings.defer_below if settings.HasField("defer_below") else None
         self._limits = dataclasses.replace(
             self._limits,

@@ -51,6 +51,7 @@ class Asked(NamedTuple):
     explain: bool = False
     model: str = ""  # its name, "" for the server's first model
     defer_below: float | None = None  # hand over what is less safe, and what is novel or contradictory
+    can_measure: bool = False  # whether questions may be about what takes an instrument
     questions_if_able: bool = False  # a model that cannot choose questions answers without, instead of refusing
 
 
@@ -104,7 +105,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             raise FaultyRequestError([Fault("state", "missing: set the evidence state to answer", "MISSING_STATE")])
         asked = Asked(
             request.allow_unknown_codes, request.questions, request.not_to_ask, request.explain,
-            request.model, _deferral(request), questions_if_able,
+            request.model, _deferral(request), request.can_measure, questions_if_able,
         )  # fmt: skip
         if request.explain:
             check_explainable(request.state)
@@ -117,8 +118,9 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     ) -> triage_service_pb2.BatchTriageResponse:
         """Answers several evidence states in their order; no states get no responses."""
         asked = Asked(
-            request.allow_unknown_codes, request.questions, model=request.model, defer_below=_deferral(request)
-        )
+            request.allow_unknown_codes, request.questions, model=request.model, defer_below=_deferral(request),
+            can_measure=request.can_measure,
+        )  # fmt: skip
         responses = await self._answer(request.states, asked, batch=True)
         return triage_service_pb2.BatchTriageResponse(responses=responses)
 
@@ -150,7 +152,11 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                     check_deferral(interview.defer_below, "settings.defer_below")
                     responses = await self._run(engine, [state])
                     defer([state], responses, engine.vocabulary, interview.defer_below)
-                    asked = Asked(questions=interview.questions, not_to_ask=interview.not_to_ask)
+                    asked = Asked(
+                        questions=interview.questions,
+                        not_to_ask=interview.not_to_ask,
+                        can_measure=interview.can_measure,
+                    )
                     await self._add_questions(engine, [state], responses, asked)
                     (response,) = responses
                     self._record(routing, [state], [response])
@@ -226,7 +232,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             defer(states, responses, engine.vocabulary, asked.defer_below)
             await self._add_questions(engine, states, responses, asked)
             if asked.explain:
-                await self.workers.run(_add_explanation, engine, states[0], responses[0])
+                await self.workers.run(_add_explanation, engine, states[0], responses[0], _not_to_ask(engine, asked))
         if current().large:
             await self.workers.run(self._record, routing, states, responses)
         else:
@@ -266,11 +272,12 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         """Adds the next questions to the responses in which asking is possible, where the caller wants any."""
         if not asked.questions:
             return
+        not_to_ask = _not_to_ask(engine, asked)
         with current().timed(MODEL):
             if len(states) == 1 and engine.brief_states and self._concurrency.taken == 1:
-                chosen = engine.next_questions(states, asked.questions, asked.not_to_ask)  # handing over takes longer
+                chosen = engine.next_questions(states, asked.questions, not_to_ask)  # handing over takes longer
             else:
-                chosen = await self.workers.run(engine.next_questions, states, asked.questions, asked.not_to_ask)
+                chosen = await self.workers.run(engine.next_questions, states, asked.questions, not_to_ask)
         for response, questions in zip(responses, chosen, strict=True):
             if not response.forced and not response.HasField("deferred"):
                 response.next_questions.extend(questions)
@@ -303,6 +310,7 @@ def _described(vocabulary: Vocabulary) -> triage_service_pb2.GetVocabularyRespon
             parent=entry.parent,
             exclusive=entry.exclusive,
             band=entry.band,
+            instrument=entry.instrument,
         )
         for entry in vocabulary
     ]
@@ -314,8 +322,15 @@ def _deferral(request: Any) -> float | None:
     return request.defer_below if request.HasField("defer_below") else None
 
 
-def _add_explanation(engine: Engine, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> None:
-    questions = engine.next_questions([state], MOST_QUESTIONS)[0] if engine.info.questions else []
+def _not_to_ask(engine: Engine, asked: Asked) -> Sequence[str]:
+    """Returns the codes that no question is about."""
+    return asked.not_to_ask if asked.can_measure else (*asked.not_to_ask, *engine.vocabulary.measured)
+
+
+def _add_explanation(
+    engine: Engine, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse, not_to_ask: Sequence[str]
+) -> None:
+    questions = engine.next_questions([state], MOST_QUESTIONS, not_to_ask)[0] if engine.info.questions else []
     response.explanation.CopyFrom(explain(state, response, questions, engine.vocabulary, engine.triage))
     give_rationales(state, response, engine.triage)
 

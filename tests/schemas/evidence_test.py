@@ -17,8 +17,19 @@ LINE_OF_TEXT = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]
 CODES = st.from_regex(r"[a-zA-Z0-9][\w.@:/+()\-']{0,20}", fullmatch=True).filter(
     lambda code: code_fault(code) is None and code != COLUMNS[0]
 )
+PHRASES = st.lists(LINE_OF_TEXT.filter(lambda text: "|" not in text and text.strip("! ")), max_size=2).map(tuple)
+OPTIONAL_TEXT = st.just("") | LINE_OF_TEXT
 VOCABULARIES = st.lists(
-    st.builds(Evidence, CODES, st.sampled_from(KINDS), LINE_OF_TEXT, LINE_OF_TEXT),
+    st.builds(
+        Evidence,
+        CODES,
+        st.sampled_from(KINDS),
+        LINE_OF_TEXT,
+        LINE_OF_TEXT,
+        PHRASES,
+        exclusive=OPTIONAL_TEXT,
+        instrument=OPTIONAL_TEXT,
+    ),
     min_size=1,
     max_size=8,
     unique_by=lambda entry: entry.code,

@@ -19,7 +19,7 @@ from schemas.triage import NUM_DECISIONS, Action
 from trainer.decision.decision import OperatingPoint, anything_known, appropriate, decide, safe
 from trainer.decision.mixture import Mixture
 from trainer.decision.red_flags import OpenRedFlags
-from trainer.decision.relations import settled_by
+from trainer.decision.relations import settled_by, with_relations
 
 RED_FLAG_LIKELY = 0.02
 """Minimum probability with which an open red flag is asked about before anything else.
@@ -33,6 +33,8 @@ RED_FLAG_WORTH = 0.3
 The information of an answer is an average: that of a rare red flag is small. With .3 the first red flag of an emergency
 is known after half as many questions; more than that costs quality (docs/questions.md).
 """
+OPENING = 1_000.0
+"""What the age and the sex of a patient are worth where nothing is known of them: more than a red flag."""
 RED_FLAG = 100.0
 """What a question about an open red flag is worth at least, by its rank: more than any information."""
 SHORTLIST = 12
@@ -91,6 +93,10 @@ class QuestionGraph:
         self._point = point
         self._shortlist = min(shortlist, len(vocabulary))
         self._settled_by = settled_by(vocabulary)
+        groups = [list(cells) for cells in with_relations(vocabulary).openings.values()]
+        width = max(map(len, groups), default=1)
+        padded = [cells + [len(vocabulary)] * (width - len(cells)) for cells in groups]
+        self._groups = np.array(padded, np.int32).reshape(len(groups), width)  # [G, W], padded with E
         self.red_flags = OpenRedFlags(rules, vocabulary)
         self._worth: np.ndarray = np.zeros(len(vocabulary), np.float32)  # [E]
         self._worth[self.red_flags.cells] = RED_FLAG_WORTH
@@ -139,7 +145,9 @@ class QuestionGraph:
         gains, likely = self.values(states)
         flags = self._flags(states, likely)
         first = tf.where(flags, RED_FLAG + likely, likely * self._worth)
-        may_ask = self.may_ask(states) & ~not_to_ask
+        opens, others = self._first_asked(states, likely, not_to_ask)
+        first = tf.where(opens, OPENING + likely, first)
+        may_ask = self.may_ask(states) & ~not_to_ask & ~others
         never = tf.fill(tf.shape(gains), _NEVER)
         ranks = tf.where(may_ask, gains + first, never)
         if self._network is None:
@@ -172,6 +180,48 @@ class QuestionGraph:
         truths = tf.concat([states > 0, states < 0, never], axis=1)  # [B, 2 E + 1]
         return ~tf.reduce_any(tf.gather(truths, self._settled_by, axis=1), axis=2)
 
+    @property
+    def opening_size(self) -> int:
+        """G, the number of groups that an interview opens with."""
+        return len(self._groups)
+
+    def opening(self, states: tf.Tensor, answers: tf.Tensor) -> tf.Tensor:
+        """Returns what the opening of interviews makes known: signed codes int32 `[B, G]`, 0 where it asks nothing.
+
+        An interview opens with the age and sex of a patient, in one turn, where nothing is known of them.
+
+        Args:
+            states: float32 `[B, E]`.
+            answers: of the patients, `[B, E]` in {-1, 0, 1}.
+        """
+        has = tf.gather(tf.pad(answers, [[0, 0], [0, 1]]), self._groups, axis=1) > 0  # [B, G, W]
+        members = tf.reduce_max(tf.where(has, self._groups + 1, 0), axis=2)  # [B, G]
+        return tf.where(self._unknown(states), members, 0)
+
+    def _first_asked(self, states: tf.Tensor, likely: tf.Tensor, not_to_ask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the codes that stand for a group in the opening, and those not to be asked, bool `[B, E]` both.
+
+        The most likely member stands for a group of which nothing is known. The others are not asked, and no member is
+        if one of them is in `not_to_ask`: who cannot tell an age band cannot tell another one.
+        """
+        if not len(self._groups):
+            nothing = tf.zeros_like(states, tf.bool)
+            return nothing, nothing
+        withheld = tf.gather(tf.pad(not_to_ask, [[0, 0], [0, 1]]), self._groups, axis=1)  # [B, G, W]
+        withheld = tf.reduce_any(withheld, axis=2)
+        opens = self._unknown(states) & ~withheld  # [B, G]
+        odds = tf.gather(tf.pad(likely, [[0, 0], [0, 1]], constant_values=-1.0), self._groups, axis=1)
+        member = tf.one_hot(tf.argmax(odds, axis=2), self._groups.shape[1])  # [B, G, W]
+        places = np.eye(states.shape[1] + 1, dtype=np.float32)[self._groups][:, :, :-1]  # [G, W, E]
+        chosen = tf.einsum("bgw,gwe->be", member * tf.cast(opens, tf.float32)[:, :, tf.newaxis], places) > 0
+        members = tf.matmul(tf.cast(opens | withheld, tf.float32), places.sum(axis=1)) > 0
+        return chosen, members & ~chosen
+
+    def _unknown(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns of which groups nothing is known, bool `[B, G]`."""
+        known = tf.gather(tf.pad(states, [[0, 0], [0, 1]]), self._groups, axis=1) != 0  # [B, G, W]
+        return ~tf.reduce_any(known, axis=2)
+
     def values(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the value of each code in bits, and the probability that it is present, float32 `[B, E]` both."""
         one = _one(states)
@@ -198,7 +248,17 @@ class QuestionGraph:
             tf.reduce_sum(tf.cast(tf.cumsum(classes, axis=1) < drawn, tf.int32), axis=1), classes.shape[1] - 1
         )
         present = tf.gather(tf.constant(self._mixture.present), chosen)  # [B, E]
-        return tf.where(generator.uniform(tf.shape(present)) < present, 1.0, -1.0)
+        patients = tf.where(generator.uniform(tf.shape(present)) < present, 1.0, -1.0)
+        for group in self._groups:  # exactly one member each, that of the state if it has one
+            cells = group[group < patients.shape[1]]
+            known = tf.gather(states, cells, axis=1)  # [B, W]
+            odds = tf.where(known < 0, _LEAST, tf.gather(present, cells, axis=1)) + tf.nn.relu(known) / _LEAST
+            shares = tf.cumsum(odds / tf.reduce_sum(odds, axis=1, keepdims=True), axis=1)
+            below = shares[:, :-1] <= generator.uniform([tf.shape(states)[0], 1])
+            member = tf.one_hot(tf.reduce_sum(tf.cast(below, tf.int32), axis=1), len(cells))  # [B, W]
+            places = tf.one_hot(cells, patients.shape[1])  # [W, E]
+            patients = tf.where(tf.reduce_any(places > 0, axis=0), 2 * tf.matmul(member, places) - 1, patients)
+        return patients
 
     def _likely(self, states: tf.Tensor) -> tf.Tensor:
         """Returns the probability that each code is present, float32 `[B, E]`."""

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from schemas.catalogue import EXHAUSTIVE, Catalogue
+from schemas.catalogue import Catalogue
 from schemas.evidence import Evidence, Vocabulary
 from schemas.knowledge_base import KnowledgeBase
+from schemas.relations import EXHAUSTIVE
 
 OnlyIf = tuple[tuple[str, ...], ...]
 """Who can have a piece of evidence, see `schemas.catalogue.CatalogueEntry`."""

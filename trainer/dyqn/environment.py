@@ -33,10 +33,17 @@ class Interviewer(Protocol):
     def patients(self, vignettes: tf.Tensor) -> tf.Tensor:
         """Returns what the patients of `vignettes`, int64 `[B]`, answer to each question: int8 `[B, E]`, 1 or -1."""
 
-    def questions(self, states: tf.Tensor, explored: tf.Tensor) -> tf.Tensor:
-        """Returns the next question in states `[B, E]`: cells int32 `[B]`, -1 where nothing is left to ask.
+    @property
+    def most_answers(self) -> int:
+        """T, the largest number of answers to one question."""
 
-        It is drawn at random in the share `explored`, float32 `[B]`, of the states.
+    def answers(self, states: tf.Tensor, patients: tf.Tensor, explored: tf.Tensor) -> tf.Tensor:
+        """Returns what `patients` answer to the next question, signed codes int32 `[B, T]`, 0 where there is none.
+
+        Args:
+            states: float32 `[B, E]`.
+            patients: what they answer to each question, int8 `[B, E]`.
+            explored: the share of questions that are drawn at random, float32 `[B]`.
         """
 
 
@@ -123,7 +130,9 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
             raise ValueError("expected at least one vignette, each with evidence and decisions")
         self._evidence_count = evidence_count
         self._card_width = int(counts.max())
-        self._width = self._card_width + (mode.max_questions + 1 if interviewer else 0)
+        self._width = self._card_width
+        if interviewer is not None:  # all answers that an interview can have
+            self._width += mode.max_questions + interviewer.most_answers
         self._mode = mode
         self._generator = generator
         self._offsets = tf.constant(vignettes.offsets, tf.int64)
@@ -133,6 +142,8 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         self._vignette = tf.Variable(tf.zeros([batch_size], tf.int64), name="vignette")
         self._order = tf.Variable(tf.zeros([batch_size, self._width], tf.int32), name="order")
         self._revealed = tf.Variable(tf.zeros([batch_size], tf.int32), name="revealed")
+        # How many pieces asking makes known from here.
+        self._next = tf.Variable(tf.ones([batch_size], tf.int32), name="next")
         self._questions = tf.Variable(tf.zeros([batch_size], tf.int32), name="questions")
         self._step_type = tf.Variable(tf.fill([batch_size], ts.StepType.LAST), name="step_type")
         self._drawn = tf.Variable(0, dtype=tf.int64, name="drawn")
@@ -151,6 +162,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
             "vignette": self._vignette,
             "order": self._order,
             "revealed": self._revealed,
+            "next": self._next,
             "questions": self._questions,
             "step_type": self._step_type,
             "drawn": self._drawn,
@@ -173,7 +185,8 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
     def signed_codes(self) -> tf.Tensor:
         """int32 `[B, M]`: the state of each row's current time step as signed codes, M the largest vignette."""
         # Triage reveals nothing; the LAST state only shows what asking would have revealed.
-        visible = tf.where(self._is_last() & self._mode.counterfactual, self._revealed + 1, self._revealed)
+        shows = self._is_last() & self._mode.counterfactual
+        visible = tf.where(shows, self._revealed + self._next, self._revealed)
         shown = tf.minimum(visible, self._most_revealed())
         return tf.where(tf.sequence_mask(shown, self._width), self._order, 0)
 
@@ -235,13 +248,15 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
     def _step(self, action: tf.Tensor) -> ts.TimeStep:
         forced, starting = self.forced, self._is_last()
         if self._interviewer is not None:
-            known = self._with_next_answer(self._interviewer)
+            known, count = self._with_next_answers(self._interviewer)
             self._order.assign(tf.where(starting[:, tf.newaxis], self._order, known))
+            self._next.assign(tf.where(starting, self._next, count))
         asking = (action == Action.ASK) & ~starting
         legal = tf.debugging.Assert(~tf.reduce_any(asking & forced), ["the action is ask, but triage is forced"])
         with tf.control_dependencies([legal] if legal is not None else []):
             self._questions.assign_add(tf.cast(asking, tf.int32))
-        self._revealed.assign(tf.where(asking, tf.minimum(self._revealed + 1, self._most_revealed()), self._revealed))
+        revealed = tf.minimum(self._revealed + self._next, self._most_revealed())
+        self._revealed.assign(tf.where(asking, revealed, self._revealed))
         self._step_type.assign(tf.where(asking, ts.StepType.MID, ts.StepType.LAST))
         tf.cond(tf.reduce_any(starting), lambda: self._begin(starting), tf.no_op)
         return self._current_time_step()
@@ -281,14 +296,18 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         self._limit.assign(tf.where(rows, limit, self._limit))
         return tf.pad(known, [[0, 0], [0, self._width - self._card_width]]), revealed
 
-    def _with_next_answer(self, interviewer: Interviewer) -> tf.Tensor:
-        """Returns the codes of each row, int32 `[B, M]`, with the answer to the next question after those revealed."""
+    def _with_next_answers(self, interviewer: Interviewer) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the codes of each row, int32 `[B, M]`, with the answers to the next question, and their number."""
         shown = tf.sequence_mask(self._revealed, self._width)
         known = tf.where(shown, self._order, 0)
-        cells = interviewer.questions(state.from_signed_codes(known, self._evidence_count), self._explored)
-        signs = tf.cast(tf.gather(self._answers, tf.maximum(cells, 0), batch_dims=1), tf.int32)
-        answers = tf.where(cells >= 0, signs * (cells + 1), 0)
-        return tf.where(tf.range(self._width) == self._revealed[:, tf.newaxis], answers[:, tf.newaxis], known)
+        states = state.from_signed_codes(known, self._evidence_count)
+        answers = interviewer.answers(states, self._answers, self._explored)  # [B, T]
+        first = tf.argsort(tf.cast(answers == 0, tf.int32), axis=1, stable=True)
+        answers = tf.gather(answers, first, batch_dims=1)
+        places = tf.range(self._width) - self._revealed[:, tf.newaxis]  # [B, M], among the answers
+        there = (places >= 0) & (places < interviewer.most_answers)
+        answered = tf.gather(answers, tf.where(there, places, 0), batch_dims=1)
+        return tf.where(there, answered, known), tf.math.count_nonzero(answers, axis=1, dtype=tf.int32)
 
     def _revealed_at_start(self) -> tf.Tensor:
         """Returns the number of pieces of evidence known when an episode starts, int32, scalar or `[B]`."""

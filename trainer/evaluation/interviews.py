@@ -17,18 +17,21 @@ MayAsk = Callable[[tf.Tensor], tf.Tensor]
 """From states `[B, E]` to codes that are open, bool `[B, E]`, see `trainer.decision.question_graph`."""
 Flags = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 """From states `[B, E]` and codes not to ask, bool `[B, E]`, to `QuestionGraph.open_red_flags`, bool `[B, E]`."""
+Opening = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+"""From states and answers `[B, E]` to `QuestionGraph.opening`, signed codes int32 `[B, G]`."""
 _ROWS = 512
 _CANDIDATES = 24
-NOTHING = -1
+NOTHING, OPENING = -1, -2
 
 
 class Interviews(NamedTuple):
     """The interviews of V patients, after 0, 1, ... Q questions."""
 
     outputs: np.ndarray  # float32 [Q + 1, V, O], of the network
-    asked: np.ndarray  # int64 [Q, V], cells; `NOTHING` where nothing was left to ask
+    asked: np.ndarray  # int64 [Q, V], cells; `OPENING`, or `NOTHING` where nothing was left to ask
     answers: np.ndarray  # int8 [Q, V] in {-1, 0, 1}
     flagged: np.ndarray  # bool [Q + 1, V], a red flag is open
+    opened: np.ndarray  # int32 [V, G], signed codes that an `OPENING`, the first question, made known; 0 for none
 
     def decisions(self, point: OperatingPoint) -> np.ndarray:
         """Returns the triage decision after each number of questions, int32 `[Q + 1, V]`."""
@@ -38,7 +41,9 @@ class Interviews(NamedTuple):
     def states(self, patients: Patients) -> np.ndarray:
         """Returns what was known of the V `patients` after each number of questions, int8 `[Q + 1, V, E]`."""
         states = np.repeat(np.where(patients.known, patients.answers, 0)[np.newaxis], len(self.outputs), axis=0)
-        number, row = np.nonzero(self.asked != NOTHING)
+        row, place = np.nonzero(self.opened)
+        states[1:, row, np.abs(self.opened[row, place]) - 1] = np.sign(self.opened[row, place])
+        number, row = np.nonzero(self.asked >= 0)
         for later in range(len(self.asked)):
             here = number <= later
             states[later + 1, row[here], self.asked[number[here], row[here]]] = self.answers[number[here], row[here]]
@@ -82,6 +87,7 @@ def play(
     questions: int,
     point: OperatingPoint,
     flags: Flags | None = None,
+    opening: Opening | None = None,
 ) -> Interviews:
     """Returns interviews with a number of `questions`.
 
@@ -93,6 +99,7 @@ def play(
         questions: put to each patient, though the agent may stop earlier.
         point: of the agent.
         flags: that keep an interview going, whoever chooses the questions; None where the agent alone ends it.
+        opening: what the first question asks, whoever chooses the others; None where they choose it as well.
     """
     parts = [
         _play(
@@ -103,10 +110,13 @@ def play(
             questions,
             point,
             flags,
+            opening,
         )
         for start in range(0, len(patients.answers), _ROWS)
     ]
-    return Interviews(*(np.concatenate(column, axis=1) for column in zip(*parts, strict=True)))
+    outputs, asked, answers, flagged, opened = zip(*parts, strict=True)
+    by_question = (np.concatenate(column, axis=1) for column in (outputs, asked, answers, flagged))
+    return Interviews(*by_question, opened=np.concatenate(opened))
 
 
 def _play(
@@ -117,6 +127,7 @@ def _play(
     questions: int,
     point: OperatingPoint,
     flags: Flags | None,
+    opening: Opening | None,
 ) -> Interviews:
     rows = np.arange(len(patients.answers))
     unanswerable = patients.answers == 0
@@ -125,6 +136,9 @@ def _play(
     answers: np.ndarray = np.zeros((questions, len(rows)), np.int8)
     outputs = []
     flagged: np.ndarray = np.zeros((questions + 1, len(rows)), bool)
+    opened: np.ndarray = np.zeros((len(rows), 0), np.int32)
+    if opening is not None and questions:
+        opened = opening(tf.constant(states), tf.constant(patients.answers)).numpy()
     for number in range(questions + 1):
         if number:
             open_codes = may_ask(tf.constant(states)).numpy() & ~unanswerable
@@ -132,14 +146,20 @@ def _play(
                 scores = _clairvoyant(patients, network, states, open_codes, point)
             else:
                 scores = policy(states, open_codes)
-            left = np.flatnonzero(open_codes.any(axis=1))
+            left = open_codes.any(axis=1)
+            if number == 1 and opened.any():
+                row, place = np.nonzero(opened)
+                states[row, np.abs(opened[row, place]) - 1] = np.sign(opened[row, place])
+                asked[0, row] = OPENING
+                left &= ~opened.any(axis=1)
+            left = np.flatnonzero(left)
             cells = np.where(open_codes, scores, -np.inf)[left].argmax(axis=1)
             asked[number - 1, left] = cells
             answers[number - 1, left] = states[left, cells] = patients.answers[left, cells]
         outputs.append(np.asarray(network(tf.constant(states))))
         if flags is not None:
             flagged[number] = flags(tf.constant(states), tf.constant(unanswerable)).numpy().any(axis=1)
-    return Interviews(np.stack(outputs), asked, answers, flagged)
+    return Interviews(np.stack(outputs), asked, answers, flagged, opened)
 
 
 def _clairvoyant(

@@ -49,7 +49,7 @@ class Leaving:
         count = len(leader.vocabulary)
         generator = tf.random.Generator.from_seed(_SEED, alg="philox")
         like = None if whole else functools.partial(self._graph(OperatingPoint()).patients_like, generator=generator)
-        self._patients = interviewed(vignettes, count, like)
+        self._patients = interviewed(vignettes, count, like).at_home(leader.vocabulary)
         self._cards = tf.constant(sparse_states(vignettes, count).toarray())
         rules = leader.rules.rules
         self._rules = RuleGraph(rules, leader.vocabulary) if rules else None
@@ -73,4 +73,4 @@ class Leaving:
         network = tf.function(self._leader.network, autograph=False)
         flags = tf.function(graph.open_red_flags, autograph=False)
         limit = self._leader.question_limit
-        return play(self._patients, network, graph.may_ask, learned_policy(graph), limit, point, flags)
+        return play(self._patients, network, graph.may_ask, learned_policy(graph), limit, point, flags, graph.opening)

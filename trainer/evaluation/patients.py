@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from schemas.evidence import Vocabulary
 from trainer.vignettes.state import Vignettes, sparse_states
 
 
@@ -15,6 +16,12 @@ class Patients(NamedTuple):
     known: np.ndarray  # bool [V, E], what is known before the first question
     answers: np.ndarray  # int8 [V, E] in {-1, 0, 1}; 0 where there is no answer, and no policy may ask
     decision_counts: np.ndarray  # [V, 4]
+
+    def at_home(self, vocabulary: Vocabulary) -> "Patients":
+        """Returns these patients, who have no instruments: they cannot answer what takes one, unless it is known."""
+        measured: np.ndarray = np.zeros(len(vocabulary), bool)
+        measured[[vocabulary.index(code) for code in vocabulary.measured]] = True
+        return self._replace(answers=np.where(measured & ~self.known, 0, self.answers).astype(np.int8))
 
 
 def own_cards(vignettes: Vignettes, evidence_count: int, seed: int) -> Patients:

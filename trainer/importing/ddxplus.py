@@ -109,9 +109,9 @@ def demographics(language: str) -> Iterator[Evidence]:
         else:
             years = f"{start} or over" if last is None else f"{start} to {last}" if last else "under 1"
             texts = f"Age {years}", f"Is your age {years}?"
-        yield Evidence(_age_band_code(band), "risk_factor", *texts)
+        yield Evidence(_age_band_code(band), "risk_factor", *texts, exclusive="age")
     for sex, code in SEX_CODES.items():
-        yield Evidence(code, "risk_factor", *_SEX_TEXTS[language][sex])
+        yield Evidence(code, "risk_factor", *_SEX_TEXTS[language][sex], exclusive="sex")
 
 
 def _age_band_code(band: int) -> str:

@@ -20,7 +20,7 @@ from trainer.decision.decision import OperatingPoint
 from trainer.decision.question_graph import QuestionGraph
 from trainer.evaluation import as_clinicians
 from trainer.evaluation.agreement import majority_decisions
-from trainer.evaluation.interviews import NOTHING, Interviews, play
+from trainer.evaluation.interviews import Interviews, play
 from trainer.evaluation.metrics import (
     Estimate,
     estimate,
@@ -78,7 +78,7 @@ def _patients(given: QuestionOptions, data: DataDirectory, vignettes: VignetteAr
                 f"{given.data}: its patients cannot answer more than their vignettes list: give --track "
                 f"{OWN_CARD}, or data of triage simulate --whole-patient"
             )
-        return whole_patients(vignettes, count)
+        return whole_patients(vignettes, count).at_home(data.vocabulary)
     known_codes = [entry.code for entry in ddxplus.demographics(ddxplus.LANGUAGES[0])]
     if data.stats.get("format") != DDXPLUS or not all(code in data.vocabulary for code in known_codes):
         raise InputError(f"{given.data}: not of triage prepare --format ddxplus: give another --track")
@@ -114,7 +114,14 @@ def _interviews(
     chosen: dict[str, Policy | None] = {**policies, LEARNED: learned, CLAIRVOYANT: None}
     return {
         name: play(
-            patients, trained.model, graph.may_ask, chosen[name], given.question_limit, trained.operating_point, flags
+            patients,
+            trained.model,
+            graph.may_ask,
+            chosen[name],
+            given.question_limit,
+            trained.operating_point,
+            flags,
+            graph.opening,
         )
         for name in followed(given.questions, "play", "policies")
     }, graph
@@ -255,7 +262,9 @@ def _known(interviews: Interviews, patients: Patients, pieces: np.ndarray, ends:
     """Returns the share of `pieces` `[V, E]` that is known after `ends` `[V]` questions, float `[V]`; 1 without any."""
     before = (pieces & patients.known).sum(axis=1)
     rows = np.arange(len(pieces))
-    counts = pieces[rows, np.maximum(interviews.asked, 0)] & (interviews.asked != NOTHING)  # [Q, V]
+    counts = (pieces[rows, np.maximum(interviews.asked, 0)] & (interviews.asked >= 0)).astype(int)  # [Q, V]
+    row, place = np.nonzero(interviews.opened)
+    np.add.at(counts[0], row, pieces[row, np.abs(interviews.opened[row, place]) - 1])
     known = np.concatenate([before[np.newaxis], before + counts.cumsum(axis=0)])[ends, rows]
     total = pieces.sum(axis=1)
     return np.where(total, known / np.maximum(total, 1), 1.0)

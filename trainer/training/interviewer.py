@@ -1,6 +1,7 @@
 """Interviews in training: patients who answer, and the agent's own questions to them."""
 
 import functools
+from collections.abc import Sequence
 
 import keras
 import numpy as np
@@ -52,7 +53,8 @@ class Interviewing:
             return tf.sigmoid(tf.switch_case(number, [functools.partial(each, states) for each in members]))
 
         graph = QuestionGraph(self._mixture, self._vocabulary, (), NEUTRAL, one, SHORTLIST)
-        return TrainingInterviewer(vignettes, self._whole, self._mixture, graph, generator)
+        measured = [code in self._vocabulary.measured for code in self._vocabulary.codes]
+        return TrainingInterviewer(vignettes, self._whole, self._mixture, graph, measured, generator)
 
     @property
     def card_starts(self) -> float:
@@ -64,9 +66,17 @@ class Interviewing:
         graph = QuestionGraph(self._mixture, self._vocabulary, (), NEUTRAL, network)
         generator = tf.random.Generator.from_seed(_SEED, alg="philox")
         like = None if self._whole else functools.partial(graph.patients_like, generator=generator)
-        patients = interviewed(vignettes, len(self._vocabulary), like)
+        patients = interviewed(vignettes, len(self._vocabulary), like).at_home(self._vocabulary)
         model = _no_outputs if network is None else tf.function(network, autograph=False)
-        interviews = play(patients, model, graph.may_ask, learned_policy(graph), self._questions, NEUTRAL)
+        interviews = play(
+            patients,
+            model,
+            graph.may_ask,
+            learned_policy(graph),
+            self._questions,
+            NEUTRAL,
+            opening=graph.opening,
+        )
         return interviews.states(patients).transpose(1, 0, 2)
 
 
@@ -86,6 +96,7 @@ class TrainingInterviewer:
         whole: whether they list everything that a patient has.
         mixture: of patients, over E pieces of evidence.
         graph: chooses the questions.
+        measured: the E codes that take an instrument, which no patient has at home.
         generator: of the answers, and of the questions drawn at random.
     """
 
@@ -95,6 +106,7 @@ class TrainingInterviewer:
         whole: bool,
         mixture: Mixture,
         graph: QuestionGraph,
+        measured: Sequence[bool],
         generator: tf.random.Generator,
     ):
         self._offsets = tf.constant(vignettes.offsets, tf.int64)
@@ -103,6 +115,7 @@ class TrainingInterviewer:
         self._whole = whole
         self._mixture = mixture
         self._graph = graph
+        self._measured = tf.constant(measured)  # [E]
         self._generator = generator
         self._common = tf.constant(np.sqrt(np.exp(mixture.log_prior) @ mixture.present), tf.float32)  # [E]
 
@@ -119,13 +132,23 @@ class TrainingInterviewer:
         like = self._graph.patients_like(cards, self._generator)
         return tf.cast(tf.where(cards == 0, like, cards), tf.int8)
 
-    def questions(self, states: tf.Tensor, explored: tf.Tensor) -> tf.Tensor:
+    @property
+    def most_answers(self) -> int:
         """See `trainer.dyqn.environment.Interviewer`."""
-        nothing = tf.zeros_like(states, tf.bool)
-        ranks = self._graph.ranks(states, nothing)
+        return max(self._graph.opening_size, 1)
+
+    def answers(self, states: tf.Tensor, patients: tf.Tensor, explored: tf.Tensor) -> tf.Tensor:
+        """See `trainer.dyqn.environment.Interviewer`."""
+        withheld = tf.broadcast_to(self._measured, tf.shape(states))
+        ranks = self._graph.ranks(states, withheld)
         uniform = self._generator.uniform(tf.shape(states))
-        drawn = tf.where(self._graph.may_ask(states), uniform * self._common, -1.0)
-        random = self._generator.uniform(tf.shape(explored)) < explored
-        scores = tf.where(random[:, tf.newaxis], drawn, ranks)
+        drawn = tf.where(self._graph.may_ask(states) & ~withheld, uniform * self._common, -1.0)
+        random = (self._generator.uniform(tf.shape(explored)) < explored)[:, tf.newaxis]
+        scores = tf.where(random, drawn, ranks)
         cells = tf.argmax(scores, axis=1, output_type=tf.int32)
-        return tf.where(tf.reduce_max(scores, axis=1) >= 0, cells, -1)
+        signs = tf.cast(tf.gather(patients, cells, batch_dims=1), tf.int32)
+        answers = tf.where(tf.reduce_max(scores, axis=1) >= 0, signs * (cells + 1), 0)
+        alone = tf.pad(answers[:, tf.newaxis], [[0, 0], [0, self.most_answers - 1]])
+        opening = tf.where(random, 0, self._graph.opening(states, patients))
+        opens = tf.reduce_any(opening != 0, axis=1, keepdims=True)
+        return tf.where(opens, opening, alone) if self._graph.opening_size else alone

@@ -35,6 +35,8 @@ export interface TriageSettings extends CallSettings {
   questions?: number;
   /** Hand over to a person what is novel, contradictory, or has a lower P(safe): `deferred` then says why. */
   deferBelow?: number;
+  /** Let questions be about what takes an instrument, such as a stethoscope. */
+  canMeasure?: boolean;
 }
 
 /** Of one call about one evidence state. */
@@ -83,6 +85,7 @@ export class TriageClient {
       explain: settings.explain,
       model: settings.model,
       deferBelow: settings.deferBelow,
+      canMeasure: settings.canMeasure,
     });
     return this.#call(this.#stub.triage, request, settings);
   }
@@ -95,6 +98,7 @@ export class TriageClient {
       questions: int32("questions", settings.questions),
       model: settings.model,
       deferBelow: settings.deferBelow,
+      canMeasure: settings.canMeasure,
     });
     return (await this.#call(this.#stub.batchTriage, request, settings)).responses;
   }

@@ -26,6 +26,8 @@ export interface InterviewOptions {
   questions?: number;
   /** As in `triage`; an answer that is `deferred` is the last one. */
   deferBelow?: number;
+  /** Let questions be about what takes an instrument, such as a stethoscope. */
+  canMeasure?: boolean;
   /** Name of the model, if the server has several; the first one by default. */
   model?: string;
   /** How long it may take in all, half an hour by default; each answer may take the client's `timeoutMs`. */
@@ -58,6 +60,7 @@ export class Interview {
       questions: int32("questions", options.questions),
       model: options.model,
       deferBelow: options.deferBelow,
+      canMeasure: options.canMeasure,
     });
     this.#answerMs = connection.timeoutMs;
     const deadline = connection.deadline(checkedMs("timeoutMs", options.timeoutMs ?? INTERVIEW_MS));
@@ -76,9 +79,10 @@ export class Interview {
     this.#stream.cancel();
   }
 
-  /** Says that the patient has `code`. */
-  async present(code: string): Promise<InterviewResponse> {
-    return this.#say({ evidence: evidence(code, EvidenceStatus.EVIDENCE_STATUS_PRESENT) });
+  /** Says that the patient has `code`, and `also` others, all in answer to one question. */
+  async present(code: string, ...also: string[]): Promise<InterviewResponse> {
+    const [first, ...others] = [code, ...also].map((each) => evidence(each, EvidenceStatus.EVIDENCE_STATUS_PRESENT));
+    return this.#say({ evidence: first, also: others });
   }
 
   /** Says that the patient has not `code`. */

@@ -54,14 +54,16 @@ class AsyncTriageClient:
         explain: bool = False,
         model: str = "",
         defer_below: Optional[float] = None,
+        can_measure: bool = False,
         timeout_seconds: Optional[float] = None,
     ) -> triage_pb2.TriageResponse:
         """Returns the answer to one evidence state, with the best `questions` to ask next, without `not_to_ask`.
 
         With `defer_below`, the answer may be `deferred`: handed over to a person, such as where P(safe) is lower.
+        With `can_measure`, questions may be about what takes an instrument.
         """
         request = messages.triage_request(
-            state, allow_unknown_codes, questions, not_to_ask, explain, model, defer_below
+            state, allow_unknown_codes, questions, not_to_ask, explain, model, defer_below, can_measure
         )
         return await self._call(self._stub.Triage, request, timeout_seconds)
 
@@ -73,10 +75,11 @@ class AsyncTriageClient:
         questions: int = 0,
         model: str = "",
         defer_below: Optional[float] = None,
+        can_measure: bool = False,
         timeout_seconds: Optional[float] = None,
     ) -> list[triage_pb2.TriageResponse]:
         """Returns the answer to each evidence state, in the same order. One faulty state fails the call."""
-        request = messages.batch_request(states, allow_unknown_codes, questions, model, defer_below)
+        request = messages.batch_request(states, allow_unknown_codes, questions, model, defer_below, can_measure)
         return list((await self._call(self._stub.BatchTriage, request, timeout_seconds)).responses)
 
     async def model_info(
@@ -101,10 +104,11 @@ class AsyncTriageClient:
         questions: int = 0,
         model: str = "",
         defer_below: Optional[float] = None,
+        can_measure: bool = False,
         timeout_seconds: float = INTERVIEW_SECONDS,
     ) -> "AsyncInterview":
         """Begins an interview of at most `timeout_seconds` in all. Use it as a context manager (`async with`)."""
-        script = messages.Script(max_questions, allow_unknown_codes, questions, model, defer_below)
+        script = messages.Script(max_questions, allow_unknown_codes, questions, model, defer_below, can_measure)
         checked_seconds("timeout_seconds", timeout_seconds)
         try:
             return AsyncInterview(self._stub.Interview, script, self._connection, timeout_seconds)
@@ -141,9 +145,9 @@ class AsyncInterview:
         self._ended = True
         self._stream.cancel()
 
-    async def present(self, code: str) -> triage_service_pb2.InterviewResponse:
-        """Reports that `code` is present."""
-        return await self._send(self._script.present(code))
+    async def present(self, code: str, *also: str) -> triage_service_pb2.InterviewResponse:
+        """Reports that `code` is present, and with it other codes, all in answer to one question."""
+        return await self._send(self._script.present(code, *also))
 
     async def absent(self, code: str) -> triage_service_pb2.InterviewResponse:
         """Reports that `code` is absent."""

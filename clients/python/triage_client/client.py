@@ -69,14 +69,16 @@ class TriageClient:
         explain: bool = False,
         model: str = "",
         defer_below: Optional[float] = None,
+        can_measure: bool = False,
         timeout_seconds: Optional[float] = None,
     ) -> triage_pb2.TriageResponse:
         """Returns the answer to one evidence state, with the best `questions` to ask next, without `not_to_ask`.
 
         With `defer_below`, the answer may be `deferred`: handed over to a person, such as where P(safe) is lower.
+        With `can_measure`, questions may be about what takes an instrument.
         """
         request = messages.triage_request(
-            state, allow_unknown_codes, questions, not_to_ask, explain, model, defer_below
+            state, allow_unknown_codes, questions, not_to_ask, explain, model, defer_below, can_measure
         )
         return self._call(self._stub.Triage, request, timeout_seconds)
 
@@ -88,10 +90,11 @@ class TriageClient:
         questions: int = 0,
         model: str = "",
         defer_below: Optional[float] = None,
+        can_measure: bool = False,
         timeout_seconds: Optional[float] = None,
     ) -> list[triage_pb2.TriageResponse]:
         """Returns the answer to each evidence state, in the same order. One faulty state fails the call."""
-        request = messages.batch_request(states, allow_unknown_codes, questions, model, defer_below)
+        request = messages.batch_request(states, allow_unknown_codes, questions, model, defer_below, can_measure)
         return list(self._call(self._stub.BatchTriage, request, timeout_seconds).responses)
 
     def model_info(
@@ -116,13 +119,14 @@ class TriageClient:
         questions: int = 0,
         model: str = "",
         defer_below: Optional[float] = None,
+        can_measure: bool = False,
         timeout_seconds: float = INTERVIEW_SECONDS,
     ) -> "Interview":
         """Begins an interview of at most `timeout_seconds` in all. Use it as a context manager.
 
         Each answer has the best `questions` to ask next; `not_known` is about the first of them.
         """
-        script = messages.Script(max_questions, allow_unknown_codes, questions, model, defer_below)
+        script = messages.Script(max_questions, allow_unknown_codes, questions, model, defer_below, can_measure)
         checked_seconds("timeout_seconds", timeout_seconds)
         return Interview(self._stub.Interview, script, self._connection, timeout_seconds)
 
@@ -161,9 +165,9 @@ class Interview:
         self._requests.put(None)
         self._responses.cancel()
 
-    def present(self, code: str) -> triage_service_pb2.InterviewResponse:
-        """Reports that `code` is present."""
-        return self._send(self._script.present(code))
+    def present(self, code: str, *also: str) -> triage_service_pb2.InterviewResponse:
+        """Reports that `code` is present, and with it other codes, all in answer to one question."""
+        return self._send(self._script.present(code, *also))
 
     def absent(self, code: str) -> triage_service_pb2.InterviewResponse:
         """Reports that `code` is absent."""

@@ -53,6 +53,7 @@ def triage_request(
     explain: bool,
     model: str,
     defer_below: Optional[float],
+    can_measure: bool,
 ) -> triage_service_pb2.TriageRequest:
     """Returns the request of `Triage`."""
     if isinstance(not_to_ask, (str, bytes)):
@@ -65,6 +66,7 @@ def triage_request(
         explain=explain,
         model=model,
         defer_below=defer_below,
+        can_measure=can_measure,
     )
 
 
@@ -74,6 +76,7 @@ def batch_request(
     questions: int,
     model: str,
     defer_below: Optional[float],
+    can_measure: bool,
 ) -> triage_service_pb2.BatchTriageRequest:
     """Returns the request of `BatchTriage`."""
     return triage_service_pb2.BatchTriageRequest(
@@ -82,6 +85,7 @@ def batch_request(
         questions=questions,
         model=model,
         defer_below=defer_below,
+        can_measure=can_measure,
     )
 
 
@@ -95,6 +99,7 @@ class Script:
         questions: int,
         model: str,
         defer_below: Optional[float],
+        can_measure: bool,
     ):
         self._first: dict[str, Any] = {
             "settings": triage_service_pb2.InterviewSettings(
@@ -103,12 +108,14 @@ class Script:
                 questions=questions,
                 model=model,
                 defer_below=defer_below,
+                can_measure=can_measure,
             )
         }
 
-    def present(self, code: str) -> triage_service_pb2.InterviewRequest:
-        """Reports that `code` is present."""
-        return self._request(evidence=triage_pb2.Evidence(code=code, status=triage_pb2.EVIDENCE_STATUS_PRESENT))
+    def present(self, code: str, *also: str) -> triage_service_pb2.InterviewRequest:
+        """Reports that `code` is present, and with it other codes, all in answer to one question."""
+        first, *others = _evidence("present", (code, *also), triage_pb2.EVIDENCE_STATUS_PRESENT)
+        return self._request(evidence=first, also=others)
 
     def absent(self, code: str) -> triage_service_pb2.InterviewRequest:
         """Reports that `code` is absent."""

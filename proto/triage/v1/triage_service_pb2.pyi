@@ -27,7 +27,7 @@ EVIDENCE_KIND_SYMPTOM: EvidenceKind
 EVIDENCE_KIND_RISK_FACTOR: EvidenceKind
 
 class TriageRequest(_message.Message):
-    __slots__ = ("state", "allow_unknown_codes", "questions", "not_to_ask", "explain", "model", "defer_below")
+    __slots__ = ("state", "allow_unknown_codes", "questions", "not_to_ask", "explain", "model", "defer_below", "can_measure")
     STATE_FIELD_NUMBER: _ClassVar[int]
     ALLOW_UNKNOWN_CODES_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
@@ -35,6 +35,7 @@ class TriageRequest(_message.Message):
     EXPLAIN_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     DEFER_BELOW_FIELD_NUMBER: _ClassVar[int]
+    CAN_MEASURE_FIELD_NUMBER: _ClassVar[int]
     state: _triage_pb2.EvidenceState
     allow_unknown_codes: bool
     questions: int
@@ -42,21 +43,24 @@ class TriageRequest(_message.Message):
     explain: bool
     model: str
     defer_below: float
-    def __init__(self, state: _Optional[_Union[_triage_pb2.EvidenceState, _Mapping]] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., not_to_ask: _Optional[_Iterable[str]] = ..., explain: bool = ..., model: _Optional[str] = ..., defer_below: _Optional[float] = ...) -> None: ...
+    can_measure: bool
+    def __init__(self, state: _Optional[_Union[_triage_pb2.EvidenceState, _Mapping]] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., not_to_ask: _Optional[_Iterable[str]] = ..., explain: bool = ..., model: _Optional[str] = ..., defer_below: _Optional[float] = ..., can_measure: bool = ...) -> None: ...
 
 class BatchTriageRequest(_message.Message):
-    __slots__ = ("states", "allow_unknown_codes", "questions", "model", "defer_below")
+    __slots__ = ("states", "allow_unknown_codes", "questions", "model", "defer_below", "can_measure")
     STATES_FIELD_NUMBER: _ClassVar[int]
     ALLOW_UNKNOWN_CODES_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     DEFER_BELOW_FIELD_NUMBER: _ClassVar[int]
+    CAN_MEASURE_FIELD_NUMBER: _ClassVar[int]
     states: _containers.RepeatedCompositeFieldContainer[_triage_pb2.EvidenceState]
     allow_unknown_codes: bool
     questions: int
     model: str
     defer_below: float
-    def __init__(self, states: _Optional[_Iterable[_Union[_triage_pb2.EvidenceState, _Mapping]]] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., model: _Optional[str] = ..., defer_below: _Optional[float] = ...) -> None: ...
+    can_measure: bool
+    def __init__(self, states: _Optional[_Iterable[_Union[_triage_pb2.EvidenceState, _Mapping]]] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., model: _Optional[str] = ..., defer_below: _Optional[float] = ..., can_measure: bool = ...) -> None: ...
 
 class BatchTriageResponse(_message.Message):
     __slots__ = ("responses",)
@@ -65,30 +69,34 @@ class BatchTriageResponse(_message.Message):
     def __init__(self, responses: _Optional[_Iterable[_Union[_triage_pb2.TriageResponse, _Mapping]]] = ...) -> None: ...
 
 class InterviewRequest(_message.Message):
-    __slots__ = ("settings", "evidence", "not_known", "no_more_evidence")
+    __slots__ = ("settings", "evidence", "not_known", "no_more_evidence", "also")
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
     EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     NOT_KNOWN_FIELD_NUMBER: _ClassVar[int]
     NO_MORE_EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    ALSO_FIELD_NUMBER: _ClassVar[int]
     settings: InterviewSettings
     evidence: _triage_pb2.Evidence
     not_known: bool
     no_more_evidence: bool
-    def __init__(self, settings: _Optional[_Union[InterviewSettings, _Mapping]] = ..., evidence: _Optional[_Union[_triage_pb2.Evidence, _Mapping]] = ..., not_known: bool = ..., no_more_evidence: bool = ...) -> None: ...
+    also: _containers.RepeatedCompositeFieldContainer[_triage_pb2.Evidence]
+    def __init__(self, settings: _Optional[_Union[InterviewSettings, _Mapping]] = ..., evidence: _Optional[_Union[_triage_pb2.Evidence, _Mapping]] = ..., not_known: bool = ..., no_more_evidence: bool = ..., also: _Optional[_Iterable[_Union[_triage_pb2.Evidence, _Mapping]]] = ...) -> None: ...
 
 class InterviewSettings(_message.Message):
-    __slots__ = ("max_questions", "allow_unknown_codes", "questions", "model", "defer_below")
+    __slots__ = ("max_questions", "allow_unknown_codes", "questions", "model", "defer_below", "can_measure")
     MAX_QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     ALLOW_UNKNOWN_CODES_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     DEFER_BELOW_FIELD_NUMBER: _ClassVar[int]
+    CAN_MEASURE_FIELD_NUMBER: _ClassVar[int]
     max_questions: int
     allow_unknown_codes: bool
     questions: int
     model: str
     defer_below: float
-    def __init__(self, max_questions: _Optional[int] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., model: _Optional[str] = ..., defer_below: _Optional[float] = ...) -> None: ...
+    can_measure: bool
+    def __init__(self, max_questions: _Optional[int] = ..., allow_unknown_codes: bool = ..., questions: _Optional[int] = ..., model: _Optional[str] = ..., defer_below: _Optional[float] = ..., can_measure: bool = ...) -> None: ...
 
 class InterviewResponse(_message.Message):
     __slots__ = ("response", "questions_asked", "ended")
@@ -155,7 +163,7 @@ class GetVocabularyResponse(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[_Union[VocabularyEntry, _Mapping]]] = ..., vocabulary_fingerprint: _Optional[str] = ...) -> None: ...
 
 class VocabularyEntry(_message.Message):
-    __slots__ = ("code", "kind", "name", "question", "synonyms", "parent", "exclusive", "band")
+    __slots__ = ("code", "kind", "name", "question", "synonyms", "parent", "exclusive", "band", "instrument")
     CODE_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -164,6 +172,7 @@ class VocabularyEntry(_message.Message):
     PARENT_FIELD_NUMBER: _ClassVar[int]
     EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
     BAND_FIELD_NUMBER: _ClassVar[int]
+    INSTRUMENT_FIELD_NUMBER: _ClassVar[int]
     code: str
     kind: EvidenceKind
     name: str
@@ -172,7 +181,8 @@ class VocabularyEntry(_message.Message):
     parent: str
     exclusive: str
     band: str
-    def __init__(self, code: _Optional[str] = ..., kind: _Optional[_Union[EvidenceKind, str]] = ..., name: _Optional[str] = ..., question: _Optional[str] = ..., synonyms: _Optional[_Iterable[str]] = ..., parent: _Optional[str] = ..., exclusive: _Optional[str] = ..., band: _Optional[str] = ...) -> None: ...
+    instrument: str
+    def __init__(self, code: _Optional[str] = ..., kind: _Optional[_Union[EvidenceKind, str]] = ..., name: _Optional[str] = ..., question: _Optional[str] = ..., synonyms: _Optional[_Iterable[str]] = ..., parent: _Optional[str] = ..., exclusive: _Optional[str] = ..., band: _Optional[str] = ..., instrument: _Optional[str] = ...) -> None: ...
 
 class UnknownCode(_message.Message):
     __slots__ = ("field", "code", "nearest_codes")

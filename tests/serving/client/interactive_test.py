@@ -32,7 +32,7 @@ class Questioner:
     def __init__(self, *codes, worthless=()):
         self._codes, self._worthless, self.states, self.not_to_ask = list(codes), worthless, [], []
 
-    def triage(self, state, *, allow_unknown_codes, questions, not_to_ask, model, defer_below):
+    def triage(self, state, *, allow_unknown_codes, questions, not_to_ask, model, defer_below, can_measure):
         self.states.append(({e.code: e.status for e in state.evidence}, state.questions_asked, state.no_more_evidence))
         self.not_to_ask = list(not_to_ask)
         response = TriageResponse(action=TriageAction.TRIAGE_ACTION_RED, best_triage=TriageAction.TRIAGE_ACTION_RED)
@@ -73,7 +73,7 @@ def test_an_interview_ends_with_a_decision_where_no_question_is_worth_asking(cap
 class Flagged:
     """A server that is sure of Yellow from the start, and of Red where a red flag is present: fever, or a rash."""
 
-    def triage(self, state, *, allow_unknown_codes, questions, not_to_ask, model, defer_below):
+    def triage(self, state, *, allow_unknown_codes, questions, not_to_ask, model, defer_below, can_measure):
         present = {each.code for each in state.evidence if each.status == EvidenceStatus.EVIDENCE_STATUS_PRESENT}
         red = bool(present & {"fever", "rash"})
         action = TriageAction.TRIAGE_ACTION_RED if red else TriageAction.TRIAGE_ACTION_YELLOW
@@ -100,6 +100,38 @@ def test_an_interview_goes_on_while_a_red_flag_is_open(lines, asked, action):
     known = Known(["pain"], [])
     response = converse(Flagged(), known, Asked(), VOCABULARY, Script(*lines))
     assert (known.questions_asked, response.action) == (asked, action)
+
+
+class Opening:
+    """A server that asks for age and sex, to choose from, and then says Red."""
+
+    def triage(self, state, **asked):
+        known = {each.code for each in state.evidence} | {*asked["not_to_ask"]}
+        red = TriageAction.TRIAGE_ACTION_RED
+        response = TriageResponse(action=red, best_triage=red, forced=state.no_more_evidence)
+        for group in (("child", "adult"), ("female", "male")):
+            if not known & {*group} and not state.no_more_evidence:
+                response.action = TriageAction.TRIAGE_ACTION_ASK
+                response.next_questions.add(code=group[0], one_of=group, worth_asking=True)
+        return response
+
+
+@pytest.mark.parametrize(
+    ("lines", "present", "not_known", "asked"),
+    [
+        ("21", ["adult", "female"], [], 1),
+        ("32", ["male"], ["child"], 1),  # the third choice is that nobody knows
+        ("4", [], [], 0),  # the fourth ends the questions
+    ],
+)
+def test_age_and_sex_are_chosen_in_one_question(capsys, lines, present, not_known, asked):
+    known = Known(["pain"], [])
+    converse(Opening(), known, Asked(), VOCABULARY, Script(*lines))
+    assert (known.present[1:], known.not_known, known.questions_asked) == (present, not_known, asked)
+    assert (
+        "1 child   2 adult   3 don\N{RIGHT SINGLE QUOTATION MARK}t know   4 no more questions"
+        in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize("ending", [("4",), ()], ids=["no more questions", "end of input"])

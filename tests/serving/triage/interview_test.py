@@ -54,6 +54,19 @@ def test_the_state_holds_all_that_was_said(interview):
     assert interview.add(message(no_more_evidence=True)).no_more_evidence
 
 
+def test_what_is_said_together_answers_one_question(interview):
+    interview.add(evidence("fever"))
+    interview.respond(ASK)
+    both = evidence("chest_pain")
+    both.also.add(code="fever", status=triage_pb2.EVIDENCE_STATUS_PRESENT)
+    state = interview.add(both)
+    assert [piece.code for piece in state.evidence] == ["fever", "chest_pain", "fever"]
+    assert state.questions_asked == 1
+    alone = message(not_known=True, also=both.also)
+    with pytest.raises(InputError, match=r"^also: only evidence"):
+        interview.add(alone)
+
+
 def test_only_a_forced_answer_is_the_last(interview):
     interview.add(evidence("fever"))
     assert [interview.respond(response).ended for response in (ASK, RED, FORCED)] == [False, False, True]

@@ -54,6 +54,27 @@ def test_questions_come_by_their_value(mixture, vocabulary):
     assert (np.diff(questions.gains.numpy()[0]) <= 0).all()
 
 
+def test_age_comes_before_red_flags_and_by_its_most_likely_band():
+    """Over a cough and three age bands, of which the second is the most likely; a cough would be a red flag."""
+    groups = {"young": "age", "middle": "age", "old": "age"}
+    codes = ("cough", *groups)
+    vocabulary = Vocabulary(
+        Evidence(code, "symptom", code, f"{code}?", exclusive=groups.get(code, "")) for code in codes
+    )
+    present = np.array([[0.5, 0.2, 0.5, 0.3]], np.float32)
+    mixture = Mixture(np.zeros(1, np.float32), present, np.full([1, 8], 0.5, np.float32), present)
+    flag = SafetyRule("flag", "A red flag.", Action.RED, True, all_of=(("cough", True),))
+    graph = _graph(mixture, vocabulary, [flag])
+    states = tf.constant([[0.0, 0, 0, 0], [0, 0, 0, 1], [0, 0, -1, 0], [0, 0, 0, 0]])
+    not_to_ask = tf.constant([[False] * 4] * 3 + [[False, True, False, False]])
+    asked = [[codes[cell] for cell in row if cell >= 0] for row in graph(states, not_to_ask).codes.numpy()]
+    assert asked[0] == ["middle", "cough"]
+    assert asked[1] == ["cough"]  # one band is known, so the others are
+    assert asked[2][0] == "cough"  # nothing opens where a band is denied
+    assert set(asked[2][1:]) == {"young", "old"}
+    assert asked[3] == ["cough"]  # who cannot tell one band cannot tell another
+
+
 def _network(asking, effect):
     """Q(ask) is `asking`; P(appropriate) of Blue and P(safe) of it move by `effect` `[4]` where a code is present."""
 

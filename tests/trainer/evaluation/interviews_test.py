@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from trainer.decision.decision import ASK_POINTS, OperatingPoint
-from trainer.evaluation.interviews import NOTHING, play
+from trainer.evaluation.interviews import NOTHING, OPENING, play
 from trainer.evaluation.patients import Patients
 
 SURE = OperatingPoint(0.0, sure_enough=0.5)
@@ -39,6 +39,23 @@ def test_the_first_open_code_is_asked_and_its_answer_known(patients):
     assert interviews.outputs.shape == (4, 2, 13)
     # The second patient's decision changes with the answer; what nobody can answer changes nothing.
     assert interviews.decisions(SURE).tolist() == [[0, 0], [0, 3], [0, 3], [0, 3]]
+
+
+def test_an_opening_takes_the_first_question_and_makes_several_pieces_known():
+    answers = np.array([[1, -1, 1, 1]] * 2, np.int8)
+    patients = Patients(np.array([[1, 0, 0, 0], [1, 0, 1, 0]], bool), answers, np.array([[1, 0, 0, 0]] * 2))
+
+    def opening(states, answers):
+        """The opening asks about codes 2 and 3; of the second patient, 2 is known."""
+        return tf.where(states[:, 2:3] == 0, tf.constant([[3, 4]]), 0)
+
+    interviews = play(patients, network, _may_ask, _in_order, 2, SURE, opening=opening)
+    assert interviews.asked.tolist() == [[OPENING, 1], [1, 3]]
+    assert interviews.opened.tolist() == [[3, 4], [0, 0]]
+    states = interviews.states(patients).tolist()
+    assert [each[0] for each in states] == [[1, 0, 0, 0], [1, 0, 1, 1], [1, -1, 1, 1]]
+    assert [each[1] for each in states] == [[1, 0, 1, 0], [1, -1, 1, 0], [1, -1, 1, 1]]
+    assert interviews.ends(OperatingPoint(0.0, sure_enough=0.99)).tolist() == [2, 2]
 
 
 def _flags(cells):

@@ -42,6 +42,7 @@ def interviews():
         np.array([[2, 1, 1], [NOTHING, 2, 2]]),
         np.array([[1, 1, -1], [0, 1, -1]], np.int8),
         np.zeros([3, 3], bool),
+        np.zeros([3, 0], np.int32),
     )
 
 

@@ -65,11 +65,53 @@ def test_what_a_card_leaves_open_is_answered_as_by_patients_with_such_a_card(
 def test_nothing_known_is_asked_again_however_much_is_explored(mixture, vocabulary, network, vignettes_of):
     interviewer = _interviewer(mixture, vocabulary, network, vignettes_of(CARDS), whole=True)
     states = tf.constant([[1.0, 0, -1, 0], [1, -1, 1, 0], [1, 1, 1, 1]] * 20)
+    patients = tf.constant([[1, 1, -1, -1]] * 60, tf.int8)
     for explored in (0.0, 1.0):
-        cells = interviewer.questions(states, tf.fill([60], explored)).numpy()
-        assert set(cells[0::3].tolist()) <= {1, 3}
-        assert cells[1::3].tolist() == [3] * 20
-        assert cells[2::3].tolist() == [-1] * 20  # nothing is left
+        answers = interviewer.answers(states, patients, tf.fill([60], explored)).numpy()
+        assert {*answers[0::3, 0].tolist()} <= {2, -4}
+        assert answers[1::3].tolist() == [[-4]] * 20
+        assert answers[2::3].tolist() == [[0]] * 20  # nothing is left
+
+
+def _of_a_woman(mixture):
+    """The mixture, over a cough, the two sexes and a rash; everybody with a cough is female."""
+    present = np.array([[0.999, 0.999, 0.001, 0.001], [0.001, 0.001, 0.999, 0.999]], np.float32)
+    return mixture._replace(present=present, written=present)
+
+
+@pytest.fixture(scope="module")
+def with_sex():
+    codes = (("cough", ""), ("sex_male", "sex"), ("sex_female", "sex"), ("rash", ""))
+    return Vocabulary(Evidence(code, "symptom", code, f"{code}?", exclusive=group) for code, group in codes)
+
+
+def test_an_interview_opens_with_age_and_sex_in_one_question(mixture, with_sex, network, vignettes_of):
+    """Sex is the only group of this vocabulary; the patient has a cough, is female and has a rash."""
+    vignettes = vignettes_of([([1, 3, 4], [1, 0, 0, 0])])
+    interviewer = _interviewer(_of_a_woman(mixture), with_sex, network, vignettes, whole=True)
+    patient = interviewer.patients(tf.constant([0], tf.int64))
+    assert patient.numpy().tolist() == [[1, -1, 1, 1]]
+
+    def asked(state):
+        return interviewer.answers(tf.constant([state]), patient, tf.zeros([1])).numpy().tolist()
+
+    assert asked([1.0, 0, 0, 0]) == [[3]]
+    # Where one sex is known, the other is settled; where one is denied, the group is not opened again.
+    assert asked([1.0, 0, 1, 0]) == [[4]]
+    assert asked([1.0, -1, 0, 0]) == [[4]]
+    # The first question of an interview, of which the memory keeps the answer.
+    interviews = Interviewing(_of_a_woman(mixture), with_sex, True, 2)
+    for leader in (network, None):
+        assert interviews.led_by(leader, vignettes)[0].tolist() == [[1, 0, 0, 0], [1, 0, 1, 0], [1, 0, 1, 1]]
+
+
+def test_a_patient_behind_a_card_has_one_sex(mixture, with_sex, network, vignettes_of):
+    cards = vignettes_of([([1], [1, 0, 0, 0]), ([2], [0, 1, 0, 0]), ([-3, 4], [0, 1, 0, 0])])
+    interviewer = _interviewer(_of_a_woman(mixture), with_sex, network, cards, whole=False)
+    answers = interviewer.patients(tf.constant([0, 1, 2] * 40, tf.int64)).numpy()
+    assert (answers[:, 1] == -answers[:, 2]).all()
+    assert (answers[1::3, 1] == 1).all()
+    assert (answers[2::3, 1] == 1).all()
 
 
 def _environment(vignettes, interviewer, rows, **mode):

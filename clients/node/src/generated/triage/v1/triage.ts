@@ -311,6 +311,11 @@ export interface NextQuestion {
    * read. Empty where it would fire none.
    */
   rationale: string;
+  /**
+   * Where the patient has exactly one of several codes, this one among them, such as an age band: all of them, to choose
+   * from. The answer is the one that is present. Empty for a question to be answered by yes or no.
+   */
+  oneOf: string[];
 }
 
 /** What a piece of evidence does to the answer. */
@@ -956,7 +961,16 @@ export const FiredRule: MessageFns<FiredRule> = {
 };
 
 function createBaseNextQuestion(): NextQuestion {
-  return { code: "", question: "", expectedGain: 0, reason: 0, likely: 0, worthAsking: false, rationale: "" };
+  return {
+    code: "",
+    question: "",
+    expectedGain: 0,
+    reason: 0,
+    likely: 0,
+    worthAsking: false,
+    rationale: "",
+    oneOf: [],
+  };
 }
 
 export const NextQuestion: MessageFns<NextQuestion> = {
@@ -981,6 +995,9 @@ export const NextQuestion: MessageFns<NextQuestion> = {
     }
     if (message.rationale !== "") {
       writer.uint32(58).string(message.rationale);
+    }
+    for (const v of message.oneOf) {
+      writer.uint32(66).string(v!);
     }
     return writer;
   },
@@ -1054,6 +1071,14 @@ export const NextQuestion: MessageFns<NextQuestion> = {
             message.rationale = reader.string();
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.oneOf.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1083,6 +1108,11 @@ export const NextQuestion: MessageFns<NextQuestion> = {
         ? globalThis.Boolean(object.worth_asking)
         : false,
       rationale: isSet(object.rationale) ? globalThis.String(object.rationale) : "",
+      oneOf: globalThis.Array.isArray(object?.oneOf)
+        ? object.oneOf.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.one_of)
+        ? object.one_of.map((e: any) => globalThis.String(e))
+        : [],
     };
   },
 
@@ -1109,6 +1139,9 @@ export const NextQuestion: MessageFns<NextQuestion> = {
     if (message.rationale !== "") {
       obj.rationale = message.rationale;
     }
+    if (message.oneOf?.length) {
+      obj.oneOf = message.oneOf;
+    }
     return obj;
   },
 
@@ -1124,6 +1157,7 @@ export const NextQuestion: MessageFns<NextQuestion> = {
     message.likely = object.likely ?? 0;
     message.worthAsking = object.worthAsking ?? false;
     message.rationale = object.rationale ?? "";
+    message.oneOf = object.oneOf?.map((e) => e) || [];
     return message;
   },
 };

@@ -145,7 +145,14 @@ export interface TriageRequest {
    * have not to be handed over; 0, or a model without probabilities, leaves that reason out. Evidence that contradicts
    * itself is then not refused.
    */
-  deferBelow?: number | undefined;
+  deferBelow?:
+    | number
+    | undefined;
+  /**
+   * True: somebody has instruments, such as a stethoscope, and questions may be about what they show. By default no
+   * question is about a code that the vocabulary marks so.
+   */
+  canMeasure: boolean;
 }
 
 /** Asks for an answer to each of several evidence states. */
@@ -159,7 +166,11 @@ export interface BatchTriageRequest {
   /** As in TriageRequest. */
   model: string;
   /** As in TriageRequest, for each state. */
-  deferBelow?: number | undefined;
+  deferBelow?:
+    | number
+    | undefined;
+  /** As in TriageRequest, for each state. */
+  canMeasure: boolean;
 }
 
 /** The answers to a batch of evidence states. */
@@ -183,7 +194,14 @@ export interface InterviewRequest {
     | boolean
     | undefined;
   /** True: nobody can answer another question. The agent must triage, and the interview ends. */
-  noMoreEvidence?: boolean | undefined;
+  noMoreEvidence?:
+    | boolean
+    | undefined;
+  /**
+   * Further pieces that are said together with evidence, such as the sex together with the age. All of them count as
+   * the answer to one question.
+   */
+  also: Evidence[];
 }
 
 /** How an interview is conducted. */
@@ -200,7 +218,11 @@ export interface InterviewSettings {
   /** As in TriageRequest, for the whole interview. */
   model: string;
   /** As in TriageRequest. A response that hands over is the last one. */
-  deferBelow?: number | undefined;
+  deferBelow?:
+    | number
+    | undefined;
+  /** As in TriageRequest, for the whole interview. */
+  canMeasure: boolean;
 }
 
 /** The answer on all that was said so far. */
@@ -290,6 +312,8 @@ export interface VocabularyEntry {
    * depends on others, such as the age, "if" and codes of which one is present. Several are separated by "|".
    */
   band: string;
+  /** The instrument without which nobody can tell. Empty for none. */
+  instrument: string;
 }
 
 /** A code that the model does not know: a detail of INVALID_ARGUMENT, beside google.rpc.BadRequest. */
@@ -311,6 +335,7 @@ function createBaseTriageRequest(): TriageRequest {
     explain: false,
     model: "",
     deferBelow: undefined,
+    canMeasure: false,
   };
 }
 
@@ -336,6 +361,9 @@ export const TriageRequest: MessageFns<TriageRequest> = {
     }
     if (message.deferBelow !== undefined) {
       writer.uint32(61).float(message.deferBelow);
+    }
+    if (message.canMeasure !== false) {
+      writer.uint32(64).bool(message.canMeasure);
     }
     return writer;
   },
@@ -409,6 +437,14 @@ export const TriageRequest: MessageFns<TriageRequest> = {
             message.deferBelow = reader.float();
             continue;
           }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.canMeasure = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -442,6 +478,11 @@ export const TriageRequest: MessageFns<TriageRequest> = {
         : isSet(object.defer_below)
         ? globalThis.Number(object.defer_below)
         : undefined,
+      canMeasure: isSet(object.canMeasure)
+        ? globalThis.Boolean(object.canMeasure)
+        : isSet(object.can_measure)
+        ? globalThis.Boolean(object.can_measure)
+        : false,
     };
   },
 
@@ -468,6 +509,9 @@ export const TriageRequest: MessageFns<TriageRequest> = {
     if (message.deferBelow !== undefined) {
       obj.deferBelow = floatToJson(message.deferBelow);
     }
+    if (message.canMeasure !== false) {
+      obj.canMeasure = message.canMeasure;
+    }
     return obj;
   },
 
@@ -485,12 +529,13 @@ export const TriageRequest: MessageFns<TriageRequest> = {
     message.explain = object.explain ?? false;
     message.model = object.model ?? "";
     message.deferBelow = object.deferBelow ?? undefined;
+    message.canMeasure = object.canMeasure ?? false;
     return message;
   },
 };
 
 function createBaseBatchTriageRequest(): BatchTriageRequest {
-  return { states: [], allowUnknownCodes: false, questions: 0, model: "", deferBelow: undefined };
+  return { states: [], allowUnknownCodes: false, questions: 0, model: "", deferBelow: undefined, canMeasure: false };
 }
 
 export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
@@ -509,6 +554,9 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
     }
     if (message.deferBelow !== undefined) {
       writer.uint32(45).float(message.deferBelow);
+    }
+    if (message.canMeasure !== false) {
+      writer.uint32(48).bool(message.canMeasure);
     }
     return writer;
   },
@@ -566,6 +614,14 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
             message.deferBelow = reader.float();
             continue;
           }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.canMeasure = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -593,6 +649,11 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
         : isSet(object.defer_below)
         ? globalThis.Number(object.defer_below)
         : undefined,
+      canMeasure: isSet(object.canMeasure)
+        ? globalThis.Boolean(object.canMeasure)
+        : isSet(object.can_measure)
+        ? globalThis.Boolean(object.can_measure)
+        : false,
     };
   },
 
@@ -613,6 +674,9 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
     if (message.deferBelow !== undefined) {
       obj.deferBelow = floatToJson(message.deferBelow);
     }
+    if (message.canMeasure !== false) {
+      obj.canMeasure = message.canMeasure;
+    }
     return obj;
   },
 
@@ -626,6 +690,7 @@ export const BatchTriageRequest: MessageFns<BatchTriageRequest> = {
     message.questions = object.questions ?? 0;
     message.model = object.model ?? "";
     message.deferBelow = object.deferBelow ?? undefined;
+    message.canMeasure = object.canMeasure ?? false;
     return message;
   },
 };
@@ -702,7 +767,7 @@ export const BatchTriageResponse: MessageFns<BatchTriageResponse> = {
 };
 
 function createBaseInterviewRequest(): InterviewRequest {
-  return { settings: undefined, evidence: undefined, notKnown: undefined, noMoreEvidence: undefined };
+  return { settings: undefined, evidence: undefined, notKnown: undefined, noMoreEvidence: undefined, also: [] };
 }
 
 export const InterviewRequest: MessageFns<InterviewRequest> = {
@@ -718,6 +783,9 @@ export const InterviewRequest: MessageFns<InterviewRequest> = {
     }
     if (message.noMoreEvidence !== undefined) {
       writer.uint32(32).bool(message.noMoreEvidence);
+    }
+    for (const v of message.also) {
+      Evidence.encode(v!, writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -767,6 +835,14 @@ export const InterviewRequest: MessageFns<InterviewRequest> = {
             message.noMoreEvidence = reader.bool();
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.also.push(Evidence.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -793,6 +869,7 @@ export const InterviewRequest: MessageFns<InterviewRequest> = {
         : isSet(object.no_more_evidence)
         ? globalThis.Boolean(object.no_more_evidence)
         : undefined,
+      also: globalThis.Array.isArray(object?.also) ? object.also.map((e: any) => Evidence.fromJSON(e)) : [],
     };
   },
 
@@ -810,6 +887,9 @@ export const InterviewRequest: MessageFns<InterviewRequest> = {
     if (message.noMoreEvidence !== undefined) {
       obj.noMoreEvidence = message.noMoreEvidence;
     }
+    if (message.also?.length) {
+      obj.also = message.also.map((e) => Evidence.toJSON(e));
+    }
     return obj;
   },
 
@@ -826,12 +906,20 @@ export const InterviewRequest: MessageFns<InterviewRequest> = {
       : undefined;
     message.notKnown = object.notKnown ?? undefined;
     message.noMoreEvidence = object.noMoreEvidence ?? undefined;
+    message.also = object.also?.map((e) => Evidence.fromPartial(e)) || [];
     return message;
   },
 };
 
 function createBaseInterviewSettings(): InterviewSettings {
-  return { maxQuestions: 0, allowUnknownCodes: false, questions: 0, model: "", deferBelow: undefined };
+  return {
+    maxQuestions: 0,
+    allowUnknownCodes: false,
+    questions: 0,
+    model: "",
+    deferBelow: undefined,
+    canMeasure: false,
+  };
 }
 
 export const InterviewSettings: MessageFns<InterviewSettings> = {
@@ -850,6 +938,9 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
     }
     if (message.deferBelow !== undefined) {
       writer.uint32(45).float(message.deferBelow);
+    }
+    if (message.canMeasure !== false) {
+      writer.uint32(48).bool(message.canMeasure);
     }
     return writer;
   },
@@ -907,6 +998,14 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
             message.deferBelow = reader.float();
             continue;
           }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.canMeasure = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -938,6 +1037,11 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
         : isSet(object.defer_below)
         ? globalThis.Number(object.defer_below)
         : undefined,
+      canMeasure: isSet(object.canMeasure)
+        ? globalThis.Boolean(object.canMeasure)
+        : isSet(object.can_measure)
+        ? globalThis.Boolean(object.can_measure)
+        : false,
     };
   },
 
@@ -958,6 +1062,9 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
     if (message.deferBelow !== undefined) {
       obj.deferBelow = floatToJson(message.deferBelow);
     }
+    if (message.canMeasure !== false) {
+      obj.canMeasure = message.canMeasure;
+    }
     return obj;
   },
 
@@ -971,6 +1078,7 @@ export const InterviewSettings: MessageFns<InterviewSettings> = {
     message.questions = object.questions ?? 0;
     message.model = object.model ?? "";
     message.deferBelow = object.deferBelow ?? undefined;
+    message.canMeasure = object.canMeasure ?? false;
     return message;
   },
 };
@@ -1669,7 +1777,17 @@ export const GetVocabularyResponse: MessageFns<GetVocabularyResponse> = {
 };
 
 function createBaseVocabularyEntry(): VocabularyEntry {
-  return { code: "", kind: 0, name: "", question: "", synonyms: [], parent: "", exclusive: "", band: "" };
+  return {
+    code: "",
+    kind: 0,
+    name: "",
+    question: "",
+    synonyms: [],
+    parent: "",
+    exclusive: "",
+    band: "",
+    instrument: "",
+  };
 }
 
 export const VocabularyEntry: MessageFns<VocabularyEntry> = {
@@ -1697,6 +1815,9 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
     }
     if (message.band !== "") {
       writer.uint32(66).string(message.band);
+    }
+    if (message.instrument !== "") {
+      writer.uint32(74).string(message.instrument);
     }
     return writer;
   },
@@ -1778,6 +1899,14 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
             message.band = reader.string();
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.instrument = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1800,6 +1929,7 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
       parent: isSet(object.parent) ? globalThis.String(object.parent) : "",
       exclusive: isSet(object.exclusive) ? globalThis.String(object.exclusive) : "",
       band: isSet(object.band) ? globalThis.String(object.band) : "",
+      instrument: isSet(object.instrument) ? globalThis.String(object.instrument) : "",
     };
   },
 
@@ -1829,6 +1959,9 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
     if (message.band !== "") {
       obj.band = message.band;
     }
+    if (message.instrument !== "") {
+      obj.instrument = message.instrument;
+    }
     return obj;
   },
 
@@ -1845,6 +1978,7 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
     message.parent = object.parent ?? "";
     message.exclusive = object.exclusive ?? "";
     message.band = object.band ?? "";
+    message.instrument = object.instrument ?? "";
     return message;
   },
 };
