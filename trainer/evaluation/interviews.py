@@ -115,8 +115,13 @@ def play(
         for start in range(0, len(patients.answers), _ROWS)
     ]
     outputs, asked, answers, flagged, opened = zip(*parts, strict=True)
-    by_question = (np.concatenate(column, axis=1) for column in (outputs, asked, answers, flagged))
-    return Interviews(*by_question, opened=np.concatenate(opened))
+    return Interviews(
+        np.concatenate(outputs, axis=1),
+        np.concatenate(asked, axis=1),
+        np.concatenate(answers, axis=1),
+        np.concatenate(flagged, axis=1),
+        np.concatenate(opened),
+    )
 
 
 def _play(
