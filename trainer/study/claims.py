@@ -40,7 +40,7 @@ _LEARNING = (_OR, _AND, _PO_OR, _PO_AND)
 _HUMAN, _FULL = "human", "fully_observed"
 _LABELS = {
     _AND: "DyQN-AND", _PO_OR: "partially observed OR", _PO_AND: "partially observed AND", "random": "random",
-    "always_green": "always Green", _HUMAN: "clinicians", _FULL: "fully observed", _OR: "DyQN-OR",
+    "always_green": "always Green", _HUMAN: "clinicians", _FULL: "fully observed model", _OR: "DyQN-OR",
 }  # fmt: skip
 _MEASURES = {"appropriateness": "more often appropriate", "safety": "safer"}
 
