@@ -63,6 +63,14 @@ class _Valued(NamedTuple):
     flags: tf.Tensor  # bool, open red flags
 
 
+class _Opening(NamedTuple):
+    """What the opening makes of E questions, bool `[B, E]`."""
+
+    chosen: tf.Tensor  # stands for its group
+    others: tf.Tensor  # not to be asked
+    flags: tf.Tensor  # chosen where a member of its group, whichever it is, would raise a red flag
+
+
 Network = Callable[[tf.Tensor], tf.Tensor]
 """From states `[B, E]` to outputs `[B, O]`, see `trainer.dyqn.network`."""
 
@@ -129,7 +137,10 @@ class QuestionGraph:
 
     def open_red_flags(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
         """Returns the codes to ask about before anything else, bool `[B, E]`, see `RED_FLAG_LIKELY`."""
-        return self._flags(states, self._likely(states)) & self.may_ask(states) & ~not_to_ask
+        likely = self._likely(states)
+        opened = self._first_asked(states, likely, not_to_ask)
+        flags = self._flags(states, likely) | opened.flags
+        return flags & self.may_ask(states) & ~not_to_ask & ~opened.others
 
     def _flags(self, states: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
         return self.red_flags.open(states) & (likely >= RED_FLAG_LIKELY)
@@ -143,11 +154,11 @@ class QuestionGraph:
 
     def _valued(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> "_Valued":
         gains, likely = self.values(states)
-        flags = self._flags(states, likely)
+        opened = self._first_asked(states, likely, not_to_ask)
+        flags = self._flags(states, likely) | opened.flags
         first = tf.where(flags, RED_FLAG + likely, likely * self._worth)
-        opens, others = self._first_asked(states, likely, not_to_ask)
-        first = tf.where(opens, OPENING + likely, first)
-        may_ask = self.may_ask(states) & ~not_to_ask & ~others
+        first = tf.where(opened.chosen, OPENING + first, first)  # a red flag among them is the first
+        may_ask = self.may_ask(states) & ~not_to_ask & ~opened.others
         never = tf.fill(tf.shape(gains), _NEVER)
         ranks = tf.where(may_ask, gains + first, never)
         if self._network is None:
@@ -198,15 +209,15 @@ class QuestionGraph:
         members = tf.reduce_max(tf.where(has, self._groups + 1, 0), axis=2)  # [B, G]
         return tf.where(self._unknown(states), members, 0)
 
-    def _first_asked(self, states: tf.Tensor, likely: tf.Tensor, not_to_ask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the codes that stand for a group in the opening, and those not to be asked, bool `[B, E]` both.
+    def _first_asked(self, states: tf.Tensor, likely: tf.Tensor, not_to_ask: tf.Tensor) -> "_Opening":
+        """Returns which codes stand for a group in the opening.
 
         The most likely member stands for a group of which nothing is known. The others are not asked, and no member is
         if one of them is in `not_to_ask`: who cannot tell an age band cannot tell another one.
         """
         if not len(self._groups):
             nothing = tf.zeros_like(states, tf.bool)
-            return nothing, nothing
+            return _Opening(nothing, nothing, nothing)
         withheld = tf.gather(tf.pad(not_to_ask, [[0, 0], [0, 1]]), self._groups, axis=1)  # [B, G, W]
         withheld = tf.reduce_any(withheld, axis=2)
         opens = self._unknown(states) & ~withheld  # [B, G]
@@ -215,7 +226,12 @@ class QuestionGraph:
         places = np.eye(states.shape[1] + 1, dtype=np.float32)[self._groups][:, :, :-1]  # [G, W, E]
         chosen = tf.einsum("bgw,gwe->be", member * tf.cast(opens, tf.float32)[:, :, tf.newaxis], places) > 0
         members = tf.matmul(tf.cast(opens | withheld, tf.float32), places.sum(axis=1)) > 0
-        return chosen, members & ~chosen
+        odds = tf.nn.relu(odds)
+        red = tf.gather(tf.pad(self.red_flags.open(states), [[0, 0], [0, 1]]), self._groups, axis=1)
+        raised = tf.reduce_sum(tf.where(red, odds, tf.zeros_like(odds)), axis=2)  # exactly one member is present
+        raises = raised >= RED_FLAG_LIKELY * tf.maximum(tf.reduce_sum(odds, axis=2), _LEAST)  # [B, G]
+        flags = tf.matmul(tf.cast(raises, tf.float32), places.sum(axis=1)) > 0
+        return _Opening(chosen, members & ~chosen, flags & chosen)
 
     def _unknown(self, states: tf.Tensor) -> tf.Tensor:
         """Returns of which groups nothing is known, bool `[B, G]`."""

@@ -75,6 +75,27 @@ def test_age_comes_before_red_flags_and_by_its_most_likely_band():
     assert asked[3] == ["cough"]  # who cannot tell one band cannot tell another
 
 
+@pytest.mark.parametrize(("youngest", "flagged"), [(0.01, True), (0.002, False)])
+def test_age_is_a_red_flag_where_one_of_its_bands_is(youngest, flagged):
+    """Cards seldom tell the age. One band is true, so the first is .01 of .31 likely, not .01; a sex is likelier."""
+    groups = {"baby": "age", "adult": "age", "old": "age", "female": "sex", "male": "sex"}
+    codes = ("cough", *groups)
+    vocabulary = Vocabulary(
+        Evidence(code, "symptom", code, f"{code}?", exclusive=groups.get(code, "")) for code in codes
+    )
+    present = np.array([[0.5, youngest, 0.2, 0.1, 0.3, 0.3]], np.float32)
+    mixture = Mixture(np.zeros(1, np.float32), present, np.full([1, 8], 0.5, np.float32), present)
+    flag = SafetyRule("flag", "A red flag.", Action.RED, True, all_of=(("cough", True), ("baby", True)))
+    graph = QuestionGraph(mixture, vocabulary, (flag,), OperatingPoint(0.0), _network(0.1, [0.0] * 6))
+    states, nothing = tf.constant([[1.0, 0, 0, 0, 0, 0], [-1, 0, 0, 0, 0, 0]]), tf.zeros([2, 6], tf.bool)
+    questions = graph(states, nothing)
+    assert [codes[cell] for cell in questions.codes.numpy()[0, :2]] == ["adult", "female"]
+    assert questions.red_flags.numpy()[:, 0].tolist() == [flagged, False]
+    assert questions.worth_asking.numpy()[:, 0].tolist() == [flagged, False]
+    flags = [{codes[cell] for cell in np.flatnonzero(row)} for row in graph.open_red_flags(states, nothing).numpy()]
+    assert flags == [{"adult"} if flagged else set(), set()]
+
+
 def _network(asking, effect):
     """Q(ask) is `asking`; P(appropriate) of Blue and P(safe) of it move by `effect` `[4]` where a code is present."""
 
