@@ -65,6 +65,15 @@ ENOUGH = {
 }
 """What somebody says who ends the questions, in the same languages."""
 
+GROUPS = {
+    "en": {"age": "Age", "sex": "Sex"},
+    "de": {"age": "Alter", "sex": "Geschlecht"},
+    "es": {"age": "Edad", "sex": "Sexo"},
+    "fr": {"age": "Âge", "sex": "Sexe"},
+    "it": {"age": "Età", "sex": "Sesso"},
+}
+"""What `schemas.relations.EXHAUSTIVE` are called as questions to choose from, in the same languages."""
+
 
 def goes_on(response: Any) -> bool:
     """Returns whether an interview goes on after a TriageResponse, of the server's package or of the client's.

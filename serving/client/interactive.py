@@ -10,7 +10,7 @@ import rich.text
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from serving.messages import ANSWERS, ENOUGH, action_label, goes_on
+from serving.messages import ANSWERS, ENOUGH, GROUPS, action_label, goes_on
 from triage_client import (
     EvidenceState,
     NextQuestion,
@@ -92,14 +92,17 @@ def converse(
             continue
         opening = list(itertools.takewhile(lambda question: question.one_of, response.next_questions))
         before = (*known.present, *known.absent, *known.not_known)
-        for question in opening or response.next_questions[:1]:
+        for place, question in enumerate(opening or response.next_questions[:1]):
             if known.no_more_evidence:
                 break
-            text = "Which of these is right?" if question.one_of else question.question
-            console.print(rich.text.Text(f"\n{known.questions_asked + 1}. {text}", style="bold"))
+            group = vocabulary[vocabulary.index(question.code)].exclusive if question.one_of else ""
+            text = GROUPS[asked.language][group] if group else question.question
+            number = f"{known.questions_asked + 1}. "
+            begin = f"\n{number}" if not place else " " * len(number)
+            console.print(rich.text.Text(f"{begin}{text}", style="bold"))
             red_flag = question.reason == QuestionReason.QUESTION_REASON_RED_FLAG
             why = "may be a red flag" if red_flag else f"worth {question.expected_gain:.3f} bits"
-            about = "" if question.one_of else f"{question.code}: {why}; "
+            about = "" if question.one_of and not red_flag else f"{question.code}: {why}; "
             so_far = action_label(response.best_triage)
             console.print(rich.text.Text(f"   {about}best triage so far: {so_far}"))
             _take(console, known, question, vocabulary, asked.language, read)
@@ -143,7 +146,7 @@ def _take(
     yes, no, not_known = (answer.lower() for answer in ANSWERS[language])
     answers = [(yes, known.present, question.code), (no, known.absent, question.code)]
     if question.one_of:
-        answers = [(code, known.present, code) for code in question.one_of]
+        answers = [(vocabulary[vocabulary.index(code)].name, known.present, code) for code in question.one_of]
     answers.append((not_known, known.not_known, question.code))
     stop = str(len(answers) + 1)
     texts = [*(text for text, *_ in answers), ENOUGH[language]]
@@ -151,7 +154,7 @@ def _take(
     if measure:
         choices += f"   ={measure}{f' in {unit}' if (unit := vocabulary.bands.units[measure]) else ''}"
     while True:
-        console.print(f"   {choices}: ", end="")
+        console.print(f"   {choices}: ", end="", markup=False)
         line = read()
         answer = line.strip() or (stop if not line else "")
         if not sys.stdin.isatty():

@@ -82,15 +82,17 @@ class Console:
         """Returns a case after what a button says, see `_after`; `add` and `answer` may say a number, too."""
         verb, _, rest = do.partition(" ")
         status, _, code = rest.partition(" ")
+        vocabulary = self._agent.model().vocabulary
+        counts = verb == "answer" and case.counts(code, vocabulary)
         if status != NUMBER or verb not in ("add", "answer"):
-            return _after(case, do)
-        bands = self._agent.model().vocabulary.bands
+            return _after(case, do, counts)
+        bands = vocabulary.bands
         text = code if verb == "add" else f"{bands.measure_of(code)}={number.strip()}"
         if not bands.is_number(text):
             raise InputError("this page has no such button: start over")
         for place, finding in enumerate(bands.read([*case.present, text])):
             status = PRESENT if finding.present else ABSENT
-            case = case.after(Said(finding.code, status, asked=verb == "answer" and place == 0))
+            case = case.after(Said(finding.code, status, asked=counts and place == 0))
         return case
 
 
@@ -166,8 +168,11 @@ async def _form(request: Request) -> dict[str, str]:
         raise InputError("the request is no form of this console: start over") from None
 
 
-def _after(case: Case, do: str) -> Case:
-    """Returns a case after what a button says: search, undo, end, or `add` or `answer` with a status and a code."""
+def _after(case: Case, do: str, counts: bool) -> Case:
+    """Returns a case after what a button says: search, undo, end, or `add` or `answer` with a status and a code.
+
+    `counts`: whether it answers one more question.
+    """
     if do in ("", "search"):
         return case
     if do == "undo":
@@ -178,4 +183,4 @@ def _after(case: Case, do: str) -> Case:
     status, _, code = rest.partition(" ")
     if verb not in ("add", "answer") or status not in STATUSES or code_fault(code):
         raise InputError("this page has no such button: start over")
-    return case.after(Said(code, status, asked=verb == "answer"))
+    return case.after(Said(code, status, asked=counts))

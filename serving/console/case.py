@@ -8,7 +8,7 @@ import json
 from typing import Any, NamedTuple
 
 from schemas.errors import InputError
-from schemas.evidence import code_fault
+from schemas.evidence import Vocabulary, code_fault
 
 PRESENT, ABSENT, NOT_KNOWN = "present", "absent", "not_known"
 STATUSES = (PRESENT, ABSENT, NOT_KNOWN)
@@ -51,6 +51,11 @@ class Case:
     def questions_asked(self) -> int:
         """Number of questions so far, 0 or more."""
         return sum(said.asked for said in self.said)
+
+    def counts(self, code: str, vocabulary: Vocabulary) -> bool:
+        """Returns whether a question about a code is one more: those of the opening, age and sex, are one together."""
+        opening = {vocabulary.codes[cell] for cells in vocabulary.openings.values() for cell in cells}
+        return code not in opening or not any(said.asked and said.code in opening for said in self.said)
 
     @property
     def codes(self) -> frozenset[str]:

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from schemas.triage import DECISION_LABELS
 from serving.console.case import STATUSES
-from serving.messages import ANSWERS, MEANINGS
+from serving.messages import ANSWERS, GROUPS, MEANINGS
 
 _HERE = pathlib.Path(__file__).parent
 _FILES = {"console.css": "text/css", "console.js": "text/javascript"}
@@ -34,7 +34,7 @@ class Pages:
         answers = tuple(zip(ANSWERS[language], STATUSES, strict=True))
         self._templates.globals |= {
             "labels": labels, "meanings": MEANINGS, "decisions": DECISION_LABELS, "answers": answers,
-            "language": language,
+            "language": language, "groups": GROUPS[language],
         }  # fmt: skip
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:

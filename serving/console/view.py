@@ -72,12 +72,11 @@ class CasePage:
     findings: list[Finding]
     can_undo: bool
     ended: bool
-    questions_asked: int
+    number: int
+    """Of the question."""
     question: Evidence | None
     choices: list[Evidence]
     """Of which the patient has exactly one, to choose from in place of yes and no; [] for other questions."""
-    counts: bool
-    """Whether the question counts: age and sex are one question together."""
     question_why: str
     question_unit: str | None
     """Unit of the number that would answer it, None where none does."""
@@ -101,10 +100,9 @@ def case_page(case: Case, answer: Answer | None, model: Model) -> CasePage:
         findings=_findings(case, response, model),
         can_undo=bool(case.said),
         ended=case.ended,
-        questions_asked=case.questions_asked,
+        number=case.questions_asked + (question is None or case.counts(question.code, model.vocabulary)),
         question=question,
         choices=choices,
-        counts=not (choices and any(said.asked for said in case.said)),
         question_why=_why_asked(answer) if answer and question else "",
         question_unit=_unit(question, model) if question else None,
         verdict=verdict(response, model) if response else None,

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import dataclasses
 import fcntl
+import functools
 import math
 import pathlib
 import queue
@@ -418,13 +419,28 @@ def asking_base_path(made_once):
     return made_once("asking", _write_asking)
 
 
-def _write_asking(base):
+OPENINGS = {"age": ("Child", "Adult"), "sex": ("Female", "Male")}
+
+
+@pytest.fixture(scope="session")
+def opening_base_path(made_once):
+    """The same as `asking_base_path`, over `OPENINGS` too, by which an interview opens; it always asks."""
+    others = [
+        Evidence(name.lower(), "risk_factor", name, f"{name}?", exclusive=group)
+        for group, names in OPENINGS.items()
+        for name in names
+    ]
+    return made_once("opening", functools.partial(_write_asking, others=others, spread=0.01))
+
+
+def _write_asking(base, others=(), spread=1.5):
     vocabulary = Vocabulary(
-        Evidence(name.lower().replace(" ", "_"), "symptom", name, f"Is it so: {name.lower()}?") for name in ASKING_NAMES
-    )
+        [*(Evidence(name.lower().replace(" ", "_"), "symptom", name, f"Is it so: {name.lower()}?")
+           for name in ASKING_NAMES), *others]
+    )  # fmt: skip
     size, generator = len(vocabulary), np.random.default_rng(5)
     model = build_network(size, NetworkConfig(hidden_sizes=()), seed=0)
-    weights = generator.normal(0, 1.5, [size, 5])
+    weights = generator.normal(0, spread, [size, 5])
     model.get_layer("q_values").set_weights([weights, np.array([0.0, 0.5, 0.8, 0.2, 1.5])])
     present = generator.uniform(0.02, 0.4, [8, size]).astype(np.float32)
     truths = generator.uniform(0.05, 0.95, [8, 8]).astype(np.float32)
@@ -436,8 +452,18 @@ def _write_asking(base):
 
 @pytest.fixture(scope="session")
 def asking_watcher(asking_base_path):
-    """That version, loaded, which also has the label "stable"."""
-    models, wanted = BatchedModels(LocalModels(), BatchingParameters()), Wanted(asking_base_path, labels={"stable": 1})
+    """Version 1 of `asking_base_path`, loaded, which also has the label "stable"."""
+    return _watcher(asking_base_path, {"stable": 1})
+
+
+@pytest.fixture(scope="session")
+def opening_watcher(opening_base_path):
+    """Version 1 of `opening_base_path`, loaded."""
+    return _watcher(opening_base_path, {})
+
+
+def _watcher(base, labels):
+    models, wanted = BatchedModels(LocalModels(), BatchingParameters()), Wanted(base, labels=labels)
     watcher = Watcher(Versions("triage"), models, wanted)
     watcher.look()
     return watcher

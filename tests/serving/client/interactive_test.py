@@ -12,6 +12,10 @@ VOCABULARY = Vocabulary(
         Evidence("fever", "symptom", "F", "F?", band="temperature >=38 <45 °C"),
         Evidence("cold", "symptom", "C", "C?", band="temperature >=20 <35 °C"),
         Evidence("chest_pain", "symptom", "P", "P?"),
+        Evidence("child", "risk_factor", "Under 18", "Child?", exclusive="age"),
+        Evidence("adult", "risk_factor", "18 [or over]", "Adult?", exclusive="age"),
+        Evidence("female", "risk_factor", "Woman", "F?", exclusive="sex"),
+        Evidence("male", "risk_factor", "Man", "M?", exclusive="sex"),
     ]
 )
 
@@ -124,14 +128,20 @@ class Opening:
         ("4", [], [], 0),  # the fourth ends the questions
     ],
 )
-def test_age_and_sex_are_chosen_in_one_question(capsys, lines, present, not_known, asked):
+def test_age_and_sex_are_chosen_by_name_in_one_question(capsys, lines, present, not_known, asked):
     known = Known(["pain"], [])
     converse(Opening(), known, Asked(), VOCABULARY, Script(*lines))
     assert (known.present[1:], known.not_known, known.questions_asked) == (present, not_known, asked)
-    assert (
-        "1 child   2 adult   3 don\N{RIGHT SINGLE QUOTATION MARK}t know   4 no more questions"
-        in capsys.readouterr().out
-    )
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[1] == "1. Age"
+    unknown = "don\N{RIGHT SINGLE QUOTATION MARK}t know"
+    assert shown[3].startswith(f"   1 Under 18   2 18 [or over]   3 {unknown}   4 no more questions")
+    assert [line for line in shown if line.endswith(("Sex", "Age"))] == ["1. Age", "   Sex"][: 1 + asked]
+
+
+def test_the_opening_is_named_in_the_language_of_the_questions(capsys):
+    converse(Opening(), Known(["pain"], []), Asked(language="de"), VOCABULARY, Script("1", "1"))
+    assert "1. Alter\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("ending", [("4",), ()], ids=["no more questions", "end of input"])

@@ -1,6 +1,7 @@
 """The pages, as a browser without script sees them."""
 
 import html
+import json
 import re
 
 import pytest
@@ -71,6 +72,28 @@ def test_answers_stand_in_the_language_of_the_questions(agent):
     page = console.post("/", data={"do": "add present fever"}).text
     buttons = re.findall('<button[^>]* lang="de"[^>]* value="answer ([a-z_]+) [^>]*>([^<]+)<', page)
     assert buttons == [("present", "Ja"), ("absent", "Nein"), ("not_known", "Weiß nicht")]
+
+
+@pytest.mark.parametrize("said", [("present adult", "present male"), ("not_known", "not_known")])
+def test_age_and_sex_are_chosen_by_name_and_are_one_question_which_undo_takes_back_in_two(opening_agent, said):
+    console = TestClient(application(Console(opening_agent, Pages(labels=False, language="fr"))), base_url=ADDRESS)
+    pages = [console.post("/", data={"do": "add present fever"}).text]
+    asked, groups = [], {"Âge": ["Child", "Adult", "Ne sait pas"], "Sexe": ["Female", "Male", "Ne sait pas"]}
+    for _ in range(2):
+        [heading] = re.findall('<h2 id="question"[^>]*>([^<]+)<', pages[-1])
+        buttons = re.findall('<button[^>]* value="answer ([a-z_]+ [a-z_]+)">([^<]+)<', pages[-1])
+        assert [name for _, name in buttons] == groups[heading]
+        assert "Question 1<" in pages[-1]
+        asked.append(heading)
+        do = said[heading == "Sexe"] if said[0].startswith("present") else buttons[-1][0]
+        assert do in dict(buttons)
+        pages.append(console.post("/", data={"do": f"answer {do}", "case": _case(pages[-1])}).text)
+    assert sorted(asked) == sorted(groups)
+    copied = json.loads(html.unescape(re.search('<textarea id="json"[^>]*>([^<]+)<', pages[-1])[1]))
+    assert copied["case"]["questions_asked"] == 1
+    for before in (pages[1], pages[0]):
+        pages.append(console.post("/", data={"do": "undo", "case": _case(pages[-1])}).text)
+        assert _case(pages[-1]) == _case(before)
 
 
 def test_results_alone_are_what_the_script_shows(browser):

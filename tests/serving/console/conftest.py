@@ -42,3 +42,10 @@ def asking_server(asking_base_path):
     """A server of version 1 of `asking_base_path`."""
     with serving(asking_base_path) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def opening_agent(opening_base_path):
+    """A model that asks for age and sex first."""
+    with serving(opening_base_path) as address, Agent(Connection(address, timeout=30.0)) as agent:
+        yield agent

@@ -23,8 +23,9 @@ def test_what_a_vocabulary_or_a_rule_says_is_text():
         turning=[view.Turn("Red", evil, evil, 0.5)], version=evil,
     )  # fmt: skip
     page = view.CasePage(
-        text=evil, findings=[view.Finding(evil, "present", evil)], can_undo=True, ended=False, questions_asked=0,
-        question=entry, question_why=evil, question_unit=evil, verdict=verdict, so_far=True, status=evil, json=evil,
+        text=evil, findings=[view.Finding(evil, "present", evil)], can_undo=True, ended=False, number=1,
+        question=entry, choices=[],
+        question_why=evil, question_unit=evil, verdict=verdict, so_far=True, status=evil, json=evil,
     )  # fmt: skip
     shown = (
         Pages(labels=True).show("case", page=page, case=Case(), typed=evil, results=[entry], number="").body.decode()
@@ -40,8 +41,9 @@ def shown_case(so_far, rule=""):
         rules=[], novelty=1.0, is_novel=True, deferred="no decision is safe", turning=[], version="1",
     )  # fmt: skip
     page = view.CasePage(
-        text="", findings=[view.Finding("Fever", "present", "")], can_undo=True, ended=False, questions_asked=3,
-        question=entry, question_why="", question_unit=None, verdict=verdict, so_far=so_far, status="Why.", json="{}",
+        text="", findings=[view.Finding("Fever", "present", "")], can_undo=True, ended=False, number=4,
+        question=entry, choices=[],
+        question_why="", question_unit=None, verdict=verdict, so_far=so_far, status="Why.", json="{}",
     )  # fmt: skip
     return Pages(labels=False).show("case", page=page, case=Case(), typed="", results=[], number="").body.decode()
 
