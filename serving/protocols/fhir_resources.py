@@ -11,7 +11,7 @@ from typing import Any
 from schemas import VERSION
 from schemas.errors import InputError
 from serving.errors import Fault, FaultyRequestError
-from serving.messages import action_label
+from serving.messages import GROUPS, action_label
 from triage.v1 import triage_pb2, triage_service_pb2
 
 FHIR_VERSION = "4.0.1"
@@ -51,6 +51,8 @@ class Form:
         present: codes that are present, with the place of each in the resource.
         absent: the same of those that are absent.
         not_known: codes that were asked about without an answer.
+        answered: linkIds of the items.
+        openings: by code, those of its group, of which the patient has exactly one.
     """
 
     resource: Resource
@@ -58,12 +60,19 @@ class Form:
     present: Mapping[str, str]
     absent: Mapping[str, str]
     not_known: tuple[str, ...]
+    answered: frozenset[str]
+    openings: Mapping[str, Sequence[str]]
 
     @property
     def questions_asked(self) -> int:
-        """Questions that were asked and came back, 0 or more."""
-        stated = {*self.present, *self.absent, *self.not_known}
-        return sum(code in stated for code in self.asked if code != COMPLAINT)
+        """Questions that were asked and came back, 0 or more; age and sex are one together."""
+        links = {link for link in self.asked if link in self.answered and link != COMPLAINT}
+        return len({"" if link in self.openings else link for link in links})
+
+    def options(self, link: str) -> Sequence[str]:
+        """Returns the codes that a question is to choose from, () if it is answered by yes or no."""
+        group = self.openings.get(link, ())
+        return () if any(code in self.absent for code in group) else group
 
     def place(self, fault: Fault) -> Fault:
         """Returns a fault of a state with the place in the resource that it is about."""
@@ -74,11 +83,12 @@ class Form:
         return dataclasses.replace(fault, field=places[int(rest.partition("]")[0])])
 
 
-def read_form(body: Any) -> Form:
+def read_form(body: Any, openings: Mapping[str, Sequence[str]]) -> Form:
     """Returns what the body of `$next-question` says.
 
     Args:
         body: a QuestionnaireResponse, or Parameters with one as `questionnaire-response`.
+        openings: as in `Form`.
 
     Raises:
         InputError: it is neither.
@@ -119,11 +129,14 @@ def read_form(body: Any) -> Form:
             present[f"{link}{answers[0][0]}"] = f"{place}.linkId"
         elif answers[0][0] in (_YES, _NO):
             (present if answers[0][0] == _YES else absent)[link] = f"{place}.linkId"
+        elif answers[0][0] in openings.get(link, ()):
+            present |= answers
         else:
-            raise _fault(answers[0][1], f"expected the code {_YES}, {_NO} or {_NOT_KNOWN}, or true or false")
+            codes = ", ".join([*openings.get(link, ()), _YES, _NO])
+            raise _fault(answers[0][1], f"expected the code {codes} or {_NOT_KNOWN}, or true or false")
     if COMPLAINT in links and COMPLAINT not in asked:
         asked = (COMPLAINT, *asked)
-    return Form(resource, asked, present, absent, tuple(not_known))
+    return Form(resource, asked, present, absent, tuple(not_known), frozenset(links), openings)
 
 
 def _resource_of(body: Any) -> Resource:
@@ -186,17 +199,18 @@ def next_form(
     answer: triage_pb2.TriageResponse | None,
     vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry],
     base: str,
+    goes_on: bool,
 ) -> Resource:
     """Returns the QuestionnaireResponse with the next question, or completed, and with the decision so far.
 
     Args:
         form: what was known.
-        asked: linkIds of the questions of the form; an interview that goes on has one more than `form`.
+        asked: linkIds of the questions of the form, with the next ones.
         answer: of the model, None before anything was asked.
         vocabulary: by code.
         base: address of the FHIR API.
+        goes_on: whether there is a next question.
     """
-    goes_on = len(asked) > len(form.asked)
     others = [each for each in form.resource.get("contained", []) if not _is_ours(each)]
     items = [_item(link, form, vocabulary, base) for link in asked]
     questionnaire = {**_header(base, answer.model_version if answer else "", _FORM), "id": ID, "item": items}
@@ -231,6 +245,10 @@ def _item(
             {"system": system, "code": code, "display": vocabulary[code].name} for code in offered
         ]
         item = {"linkId": link, "text": "What does the patient come with?", "type": "choice", "repeats": True}
+    elif group := form.options(link):
+        names = [{"system": system, "code": code, "display": vocabulary[code].name} for code in group]
+        options = [*names, _ANSWERS[-1]]
+        item = {"linkId": link, "text": GROUPS["en"][vocabulary[link].exclusive], "type": "choice"}
     else:
         entry, options = vocabulary[link], _ANSWERS
         code = [{"system": system, "code": link, "display": entry.name}]

@@ -3,12 +3,14 @@
 Nothing is kept between requests: a form holds all that was asked and answered.
 """
 
+import itertools
 import json
 from typing import Any
 
 import msgspec
 from starlette.responses import Response
 
+from schemas.relations import EXHAUSTIVE
 from serving.errors import FaultyRequestError, NotFoundError, UnsupportedError
 from serving.messages import goes_on, state_message
 from serving.protocols.fhir_resources import (
@@ -44,28 +46,33 @@ class FhirRoutes:
     async def next_question(self, exchange: Exchange) -> Response:
         """Answers `Questionnaire/$next-question`: the form with the next question, or completed with the decision.
 
-        The first question is for what the patient comes with; the model chooses the others.
+        The first question is for what the patient comes with; the model chooses the others. Age and sex come together.
         """
-        form = read_form(await self._service.workers.run(read_json, exchange.raw))
         entries = self._service.GetVocabulary(triage_service_pb2.GetVocabularyRequest(), None).entries
         vocabulary = {entry.code: entry for entry in entries}
-        asked = tuple(link for link in form.asked if link == COMPLAINT or link in vocabulary)
+        groups = [[entry.code for entry in entries if entry.exclusive == name] for name in EXHAUSTIVE]
+        openings = {code: group for group in groups if len(group) > 1 for code in group}
+        form = read_form(await self._service.workers.run(read_json, exchange.raw), openings)
+        # A question that did not come back is asked again, if at all, behind those that did.
+        asked = [link for link in form.asked if link == COMPLAINT or (link in vocabulary and link in form.answered)]
         if not form.asked and not form.present and not form.absent:
-            return _fhir(next_form(form, (COMPLAINT,), None, vocabulary, self._base))
+            return _fhir(next_form(form, (COMPLAINT,), None, vocabulary, self._base, goes_on=True))
         state = state_message(form.present, form.absent, questions_asked=form.questions_asked)
-        request = triage_service_pb2.TriageRequest(state=state, questions=1, not_to_ask=form.not_known)
+        request = triage_service_pb2.TriageRequest(state=state, questions=len(EXHAUSTIVE), not_to_ask=form.not_known)
         try:
             answer = await self._service.triage(request, questions_if_able=True)
         except FaultyRequestError as error:
             raise FaultyRequestError([form.place(fault) for fault in error.faults]) from None
+        next_asked: list[str] = []
         if goes_on(answer):
             if not answer.next_questions and not self._chooses_questions():
                 raise UnsupportedError(
                     f"model version {answer.model_version} cannot choose questions: export one that was trained on 100 "
                     "vignettes or more"
                 )
-            asked += tuple(question.code for question in answer.next_questions)
-        return _fhir(next_form(form, asked, answer, vocabulary, self._base))
+            opening = itertools.takewhile(lambda question: question.one_of, answer.next_questions)
+            next_asked = [question.code for question in list(opening) or answer.next_questions[:1]]
+        return _fhir(next_form(form, asked + next_asked, answer, vocabulary, self._base, goes_on=bool(next_asked)))
 
     def questionnaire(self, exchange: Exchange) -> Response:
         """Answers a read of the form."""

@@ -14,6 +14,7 @@ from schemas.errors import InputError
 from serving.config.settings import ServeConfig
 from serving.protocols.fhir_resources import read_form
 from serving.server.triage_server import TriageServer
+from serving.triage import TriageService
 from triage_client import TriageClient, evidence_state
 
 BASE = "https://triage.example.org/fhir"
@@ -97,6 +98,67 @@ def test_a_client_that_knows_no_codes_goes_from_an_empty_form_to_a_decision(clie
     assert "model version 1" in decided["method"]["text"]
     assert decided["note"][0]["text"].startswith("Research only")
     assert [item["linkId"] for item in form["item"]] == [item["linkId"] for item in asked["item"]]
+
+
+@pytest.fixture(scope="module")
+def opening_client(opening_watcher):
+    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, fhir=BASE))
+    server.start(opening_watcher)
+    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as client:
+        yield client
+    server.stop()
+
+
+def _options(question):
+    return [each["valueCoding"]["display"] for each in question["answerOption"]]
+
+
+def _said(form, *answers):
+    """The form with answers to some questions, each with what is chosen of its options."""
+    items = []
+    for question, display in answers:
+        [coding] = [one["valueCoding"] for one in question["answerOption"] if one["valueCoding"]["display"] == display]
+        items.append({"linkId": question["linkId"], "answer": [{"valueCoding": coding}]})
+    return {**form, "item": [*form.get("item", []), *items]}
+
+
+@pytest.mark.parametrize(("age", "sex"), [("Adult", "Male"), ("Don't know", "Male"), ("Child", "Don't know")])
+def test_age_and_sex_are_choices_of_one_round_and_one_question(opening_client, monkeypatch, age, sex):
+    states = []
+    answered = TriageService.triage
+    monkeypatch.setattr(
+        TriageService, "triage", lambda self, asked, **others: states.append(asked) or answered(self, asked, **others)
+    )
+    known = {**EMPTY, "item": [{"linkId": "headache", "answer": [{"valueBoolean": True}]}]}
+    form, asked, _ = _next(opening_client, known)
+    questions = {question["text"]: question for question in asked["item"]}
+    assert {text: _options(question) for text, question in questions.items()} == {
+        "Age": ["Child", "Adult", "Don't know"], "Sex": ["Female", "Male", "Don't know"]
+    }  # fmt: skip
+    form, asked, _ = _next(opening_client, _said(form, (questions["Age"], age), (questions["Sex"], sex)))
+    present = {piece.code for piece in states[-1].state.evidence}
+    assert present == {"headache", age.lower(), sex.lower()} - {"don't know"}
+    assert states[-1].state.questions_asked == 1
+    assert [_options(question) for question in asked["item"][:2]] == [_options(one) for one in questions.values()]
+    assert _options(asked["item"][-1]) == ["Yes", "No", "Don't know"]
+    assert form["status"] == "in-progress"
+
+
+def test_who_answers_one_question_of_a_round_is_asked_the_other_again(opening_client):
+    known = {**EMPTY, "item": [{"linkId": "headache", "answer": [{"valueBoolean": True}]}]}
+    form, asked, _ = _next(opening_client, known)
+    for _ in range(2):
+        question = asked["item"][-1]
+        form, asked, _ = _next(opening_client, _said(form, (question, _options(question)[0])))
+    assert {question["text"] for question in asked["item"][:2]} == {"Age", "Sex"}
+    assert len({question["linkId"] for question in asked["item"]}) == len(asked["item"]) == 3
+
+
+def test_what_is_no_member_of_the_group_is_refused(opening_client):
+    answer = [{"valueCoding": {"code": "female"}}]
+    response = opening_client.post(NEXT, json={**EMPTY, "item": [{"linkId": "adult", "answer": answer}]})
+    assert response.status_code == 400
+    assert "expected the code child, adult, Y, N or asked-unknown" in response.json()["issue"][0]["diagnostics"]
 
 
 def test_a_rule_that_decides_is_the_rationale_of_the_first_prediction(client):
@@ -218,5 +280,5 @@ def test_settings_that_do_not_fit_are_refused(settings, message):
 
 def test_what_is_not_read_goes_back_as_it_came():
     extension = [{"url": "https://example.org/x", "valueString": "y"}]
-    assert read_form({**EMPTY, "extension": extension}).resource["extension"] == extension
-    assert json.dumps(EMPTY) == json.dumps(read_form(EMPTY).resource)
+    assert read_form({**EMPTY, "extension": extension}, {}).resource["extension"] == extension
+    assert json.dumps(EMPTY) == json.dumps(read_form(EMPTY, {}).resource)

@@ -123,5 +123,5 @@ def test_the_console_takes_a_number_from_the_search_and_as_an_answer(server):
 
 def test_an_adaptive_form_may_state_numbers():
     item = {"linkId": "temperature", "answer": [{"valueQuantity": {"value": 38.9, "unit": "°C"}}]}
-    form = read_form({"resourceType": "QuestionnaireResponse", "item": [item]})
+    form = read_form({"resourceType": "QuestionnaireResponse", "item": [item]}, {})
     assert list(form.present) == ["temperature=38.9"]
