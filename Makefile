@@ -6,7 +6,7 @@ CODE := schemas triage_runtime trainer serving dyqn_triage clients deploy distri
         triage_cli.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick-tests test-all check format proto docs screenshots sbom dist clean
+.PHONY: help demo test quick-tests test-all check format proto docs screenshots transcripts sbom dist clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -52,6 +52,9 @@ docs: $(VENV)/documentation ## the documentation as a site, in build/site; warni
 
 screenshots: $(VENV)/development ## the pictures of pages in the documentation, of the demo's agent; needs Chromium
 	$(BIN)/python docs/site/screenshots.py
+
+transcripts: $(VENV)/package ## whole interviews of the demo's agent, to read, in tests/golden/transcripts.txt
+	$(BIN)/python docs/site/transcripts.py
 
 # In an environment of its own: the tool would bring other versions of packages that it lists.
 SBOM := build/sbom/environment/bin

@@ -1,0 +1,219 @@
+"""Writes whole interviews for a person to read: `python docs/site/transcripts.py [DEMO]`.
+
+DEMO is the directory of `make demo`, by default demo/. The interviews are led by the agent in it, which obeys the
+default safety rules; they are put into tests/golden/transcripts.txt, and tests/transcripts_test.py judges them.
+"""
+
+import itertools
+import json
+import pathlib
+import sys
+import textwrap
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
+
+from schemas.knowledge_base import KnowledgeBase
+from serving.console.local_server import serving
+from serving.messages import action_label, goes_on
+from trainer.decision.relations import settled_by
+from triage_client import QuestionReason, TriageClient, TriageResponse, evidence_state
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TEXTBOOK = ROOT / "schemas" / "cases" / "textbook.jsonl"
+TRANSCRIPTS = ROOT / "tests" / "golden" / "transcripts.txt"
+WITHIN = 8  # questions; an interview that ends before goes on, so that shares are comparable
+UNKNOWN_SEX = "sex_female"  # of a patient whose case leaves it open
+CASES = (
+    "heart-attack", "stroke", "subarachnoid-haemorrhage", "meningitis-in-a-baby", "ectopic-pregnancy",
+    "pulmonary-embolism", "anaphylaxis", "severe-asthma-attack", "sepsis", "diabetic-ketoacidosis", "cauda-equina",
+    "testicular-torsion", "suicide-plan", "pneumonia", "appendicitis", "swallowed-battery", "deep-vein-thrombosis",
+    "kidney-infection", "broken-hip", "dehydrated-child", "concussion", "bladder-infection", "migraine",
+    "ear-infection-child", "depression", "common-cold", "sprained-ankle", "back-strain", "stomach-bug", "wasp-sting",
+)  # fmt: skip
+"""A spread from emergencies to what everybody has now and then."""
+OTHERS = (
+    {
+        "vignette_id": "meningitis-in-a-baby",
+        "title": "Meningitis in a baby: fever, drowsy, the soft spot bulges",
+        "allowed": ["Red"],
+        "present": [
+            "fever", "fever_over_39", "drowsiness", "bulging_fontanelle", "vomiting", "generally_unwell",
+            "age_3_to_11_months",
+        ],
+        "tags": ["condition=bacterial_meningitis"],
+    },
+    {
+        # The vocabulary has no word for batteries: as far as the agent can tell it may be a coin.
+        "vignette_id": "swallowed-battery",
+        "title": "Toddler who swallowed a button battery, and drools",
+        "allowed": ["Red", "Yellow"],
+        "present": [
+            "swallowed_object", "drooling", "difficulty_swallowing", "sudden_onset", "lasting_under_one_day",
+            "age_1_to_4",
+        ],
+        "tags": ["condition=swallowed_foreign_body"],
+    },
+)  # fmt: skip
+"""Cases that the textbook lacks, in its form."""
+HEADER = f"""\
+Interviews that the agent of `make demo` leads with {len(CASES)} patients; `make transcripts` renews this file.
+
+A patient presents with the first finding of a textbook case, says yes to what the case lists as present, and no to
+all the rest. Where a case leaves the sex open, it is female. Columns: question, * a red flag of the patient's own
+condition (schemas/knowledge/conditions), ! put because a yes may fire a safety rule for Red, code, answer, decision so
+far with the default safety rules and P(appropriate) by the model alone, question. Age and sex are one question.
+Where the agent `stops`, it decides; these interviews go on to question {WITHIN} all the same, for the share of own red
+flags that are asked about. Those that take an instrument, are in the complaint, or follow from the answers up to there
+cannot be asked about, and do not count.
+
+NOT REVIEWED BY CLINICIANS: research software, not for use in care.
+"""
+
+
+class _Turn(NamedTuple):
+    """A question with its answer, and what the agent makes of it."""
+
+    number: int
+    code: str
+    answer: str
+    question: str
+    by_rule: bool
+    so_far: str
+
+
+class _Interview(NamedTuple):
+    complaint: str
+    at_first: str
+    turns: list[_Turn]
+    stops_after: int
+    decision: TriageResponse
+    """Where the agent stops."""
+
+
+def main(demo: pathlib.Path) -> int:
+    """Writes the transcripts; returns the exit code."""
+    if not (demo / "models").is_dir():
+        sys.stderr.write(f"no transcripts, there is not {demo / 'models'}: run make demo first\n")
+        return 1
+    lines = map(json.loads, TEXTBOOK.read_text(encoding="utf-8").splitlines())
+    cases = {case["vignette_id"]: case for case in (*lines, *OTHERS)}
+    with serving(demo / "models") as address, TriageClient(address, timeout_seconds=30.0) as client:
+        written, shares, shares_at_stop, right, at_once = [HEADER], [], [], 0, 0
+        for number, name in enumerate(CASES, start=1):
+            case = cases[name]
+            interview = _lead(client, case["present"])
+            asked, missed, never = _own_red_flags(case, interview)
+            before = _put_before_it_stops(asked, interview)
+            if asked or missed:
+                shares.append(len(asked) / len(asked + missed))
+                shares_at_stop.append(before / len(asked + missed))
+            at_once += not interview.stops_after
+            right += action_label(interview.decision.best_triage) in case["allowed"]
+            written.append("\n".join(_transcript(number, case, interview, asked, missed, never)))
+    mean, mean_at_stop = sum(shares) / len(shares), sum(shares_at_stop) / len(shares)
+    written.append(
+        f"== all\nmean share of own red flags asked about within {WITHIN} questions: {mean:.3f}\n"
+        f"mean share asked about before the agent stops, of these: {mean_at_stop:.3f}\n"
+        f"interviews that stop before the first question: {at_once} of {len(CASES)}\n"
+        f"decisions in the allowed range: {right} of {len(CASES)}\n"
+    )
+    TRANSCRIPTS.write_text("\n".join(written), encoding="utf-8")
+    sys.stdout.write(f"{written[-1]}{TRANSCRIPTS}\n")
+    return 0
+
+
+def _lead(client: TriageClient, has: list[str]) -> _Interview:
+    """Returns the interview of a patient who has what is in `has`, and presents with the first of it."""
+    present, absent, turns = has[:1], [], []
+    at_first, decision, stops_after = "", None, 0
+    for number in itertools.count(1):
+        state = evidence_state(present, absent, questions_asked=number - 1)
+        response = client.triage(state, questions=2)  # age and sex, which are asked in one turn
+        at_first = at_first or _so_far(response)
+        for place, turn in enumerate(turns):
+            if not turn.so_far:
+                turns[place] = turn._replace(so_far=_so_far(response))
+        if decision is None and not (goes_on(response) and response.next_questions):
+            decision, stops_after = response, number - 1
+        if (decision is not None and number > WITHIN) or not response.next_questions:
+            return _Interview(has[0], at_first, turns, stops_after, decision)
+        opening = list(itertools.takewhile(lambda question: question.one_of, response.next_questions))
+        for question in opening or response.next_questions[:1]:
+            by_rule = question.reason == QuestionReason.QUESTION_REASON_RED_FLAG
+            if question.one_of:
+                code = next((each for each in question.one_of if each in has), UNKNOWN_SEX)
+                turns.append(_Turn(number, code, "chosen", "Which of these is right?", by_rule, ""))
+                present.append(code)
+            else:
+                answer = "yes" if question.code in has else "no"
+                turns.append(_Turn(number, question.code, answer, question.question, by_rule, ""))
+                (present if answer == "yes" else absent).append(question.code)
+    raise AssertionError  # the server forces a decision
+
+
+def _so_far(response: TriageResponse) -> str:
+    best = response.best_triage
+    sure = next(each.appropriate for each in response.probabilities if each.decision == best)
+    return f"{action_label(best):<6} {sure:.2f}"
+
+
+def _own_red_flags(case: dict[str, Any], interview: _Interview) -> tuple[list[str], list[str], list[str]]:
+    """Returns the red flags of the condition that are asked about, those that could have been, and all others."""
+    turns = [turn for turn in interview.turns if turn.number <= WITHIN]
+    absent = {turn.code for turn in turns if turn.answer == "no"}
+    present = {interview.complaint, *(turn.code for turn in turns)} - absent
+    settled = _settled(present, absent)
+    flags = KnowledgeBase.load().condition(_condition(case)).red_flags
+    asked = [code for code in flags if code in {turn.code for turn in turns}]
+    left = [code for code in flags if code not in asked]
+    measured = KnowledgeBase.load().catalogue.vocabulary.measured
+    missed = [code for code in left if code not in settled and code not in measured]
+    return asked, missed, [code for code in left if code not in missed]
+
+
+def _put_before_it_stops(asked: Collection[str], interview: _Interview) -> int:
+    return sum(turn.code in asked and turn.number <= interview.stops_after for turn in interview.turns)
+
+
+def _settled(present: Collection[str], absent: Collection[str]) -> set[str]:
+    """Returns the codes whose answer follows from what is said."""
+    vocabulary = KnowledgeBase.load().catalogue.vocabulary
+    literals = {vocabulary.index(code) for code in present}
+    literals |= {vocabulary.index(code) + len(vocabulary) for code in absent}
+    rows = zip(vocabulary.codes, settled_by(vocabulary).tolist(), strict=True)
+    return {code for code, conditions in rows if literals & set(conditions)}
+
+
+def _condition(case: dict[str, Any]) -> str:
+    return next(tag.removeprefix("condition=") for tag in case["tags"] if tag.startswith("condition="))
+
+
+def _transcript(
+    number: int, case: dict[str, Any], interview: _Interview, asked: list[str], missed: list[str], never: list[str]
+) -> Iterator[str]:
+    """Yields the lines of a transcript."""
+    own = KnowledgeBase.load().condition(_condition(case)).red_flags
+    yield f"== {number}. {case['vignette_id']}: {case['title']}"
+    yield f"condition  {_condition(case)}; allowed: {', '.join(case['allowed'])}"
+    yield f"complaint  {interview.complaint:<37} {interview.at_first}"
+    if not interview.stops_after:
+        yield "   -- stops"
+    for turn in interview.turns:
+        marks = f"{'*' if turn.code in own else ' '}{'!' if turn.by_rule else ' '}"
+        yield f"{turn.number:>2} {marks} {turn.code:<36} {turn.answer:<6} {turn.so_far}  {turn.question}"
+        last = turn is [each for each in interview.turns if each.number == turn.number][-1]
+        if last and turn.number == interview.stops_after:
+            yield "   -- stops"
+    best = action_label(interview.decision.best_triage)
+    rules = ", ".join(rule.rule_id for rule in interview.decision.fired_rules) or "none"
+    within = "allowed" if best in case["allowed"] else "NOT ALLOWED"
+    yield f"decision   {best} after {interview.stops_after} questions; rules: {rules}; {within}"
+    for title, codes in (("asked", asked), ("not asked", missed), ("cannot be asked", never)):
+        text = f"red flags {title}: {', '.join(codes) or 'none'}"
+        yield textwrap.fill(text, 118, subsequent_indent=" " * 4, break_long_words=False)
+    yield f"own red flags asked about within {WITHIN} questions: {len(asked)} of {len(asked + missed)}"
+    yield f"of these before the agent stops: {_put_before_it_stops(asked, interview)}\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "demo")))

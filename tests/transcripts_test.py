@@ -1,0 +1,198 @@
+"""What a clinician would insist on in the interviews of tests/golden/transcripts.txt, whatever agent led them.
+
+All is recomputed from questions, answers and the knowledge base: the figures of the file are judged as well.
+"""
+
+import json
+import pathlib
+import re
+from typing import NamedTuple
+
+import pytest
+
+from schemas.knowledge_base import KnowledgeBase
+from schemas.relations import EXHAUSTIVE
+from trainer.decision.relations import settled_by
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+TEXT = (ROOT / "tests" / "golden" / "transcripts.txt").read_text(encoding="utf-8")
+WITHIN = 8
+TURN = re.compile(
+    r" ?(?P<number>\d+) (?P<own>[* ])[! ] (?P<code>\S+) +(?P<answer>yes|no|chosen) +(?P<decision>\w+) +[01]\.\d\d  \S.*"
+)
+STOPS = "   -- stops"
+
+
+class Turn(NamedTuple):
+    number: int
+    own: bool
+    code: str
+    answer: str
+    decision: str
+
+
+class Transcript:
+    """What the lines of an interview say."""
+
+    def __init__(self, text):
+        first, condition, complaint, *lines = text.splitlines()
+        self.name = first.split()[1].rstrip(":")
+        self.condition, allowed = re.fullmatch(r"condition  (\w+); allowed: (.+)", condition).groups()
+        self.allowed = allowed.split(", ")
+        _, self.complaint, at_first, _ = complaint.split()
+        matches = [(place, match) for place, line in enumerate(lines) if (match := TURN.fullmatch(line))]
+        self.turns = [
+            Turn(int(m["number"]), m["own"] == "*", m["code"], m["answer"], m["decision"]) for _, m in matches
+        ]
+        assert len(self.turns) == sum(line[:2].strip().isdigit() for line in lines), self.name
+        before = [turn for turn, (place, _) in zip(self.turns, matches, strict=True) if place < lines.index(STOPS)]
+        self.stops_after = before[-1].number if before else 0
+        self.at_stop = before[-1].decision if before else at_first
+        self.ends = "\n".join(lines)
+
+    def said_before(self, number):
+        """Returns what is present and what is absent before a question; the opening is one question."""
+        turns = [turn for turn in self.turns if turn.number < number]
+        absent = {turn.code for turn in turns if turn.answer == "no"}
+        return {self.complaint} | {turn.code for turn in turns} - absent, absent
+
+
+TRANSCRIPTS = [Transcript(text) for text in re.split(r"^== ", TEXT, flags=re.MULTILINE)[1:-1]]
+each_transcript = pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda transcript: transcript.name)
+
+
+@pytest.fixture(scope="module")
+def knowledge():
+    return KnowledgeBase.load()
+
+
+@pytest.fixture(scope="module")
+def settled(knowledge):
+    """Returns what follows from what is present and absent."""
+    vocabulary = knowledge.catalogue.vocabulary
+    settling = dict(zip(vocabulary.codes, map(set, settled_by(vocabulary).tolist()), strict=True))
+
+    def follows(present, absent):
+        literals = {*map(vocabulary.index, present), *(vocabulary.index(code) + len(vocabulary) for code in absent)}
+        return {code for code in vocabulary.codes if settling[code] & literals}
+
+    return follows
+
+
+@pytest.fixture(scope="module")
+def red_flags(knowledge, settled):
+    """Returns a condition's red flags that are asked about, these before the agent stops, and those missed."""
+
+    def own(transcript):
+        asked = {turn.code: turn.number for turn in transcript.turns if turn.number <= WITHIN}
+        answered = settled(*transcript.said_before(WITHIN + 1)) | set(knowledge.catalogue.vocabulary.measured)
+        flags = knowledge.condition(transcript.condition).red_flags
+        put = [code for code in flags if code in asked]
+        before = [code for code in put if asked[code] <= transcript.stops_after]
+        return put, before, [code for code in flags if code not in asked and code not in answered]
+
+    return own
+
+
+def test_thirty_patients_with_as_many_conditions_are_interviewed():
+    assert len({transcript.condition for transcript in TRANSCRIPTS}) == len(TRANSCRIPTS) == 30
+
+
+def test_patients_are_those_of_the_textbook_and_answer_as_it_says():
+    lines = (ROOT / "schemas" / "cases" / "textbook.jsonl").read_text(encoding="utf-8").splitlines()
+    cases = {case["vignette_id"]: case for case in map(json.loads, lines)}
+    textbook = [transcript for transcript in TRANSCRIPTS if transcript.name in cases]
+    assert len(textbook) >= 28
+    for transcript in textbook:
+        case = cases[transcript.name]
+        assert (transcript.allowed, transcript.complaint) == (case["allowed"], case["present"][0])
+        assert case["tags"] == [f"condition={transcript.condition}"]
+        yes_or_no = [turn for turn in transcript.turns if turn.answer != "chosen"]
+        assert [turn for turn in yes_or_no if (turn.answer == "yes") != (turn.code in case["present"])] == []
+
+
+@each_transcript
+def test_age_and_sex_are_asked_first_unless_the_complaint_says_them(transcript, knowledge, settled):
+    known = settled({transcript.complaint}, set())
+    groups = {name: {entry.code for entry in knowledge.catalogue.group(name)} for name in EXHAUSTIVE}
+    to_ask = {name for name, codes in groups.items() if not codes <= known}
+    chosen = [turn for turn in transcript.turns if turn.answer == "chosen"]
+    assert {name for turn in chosen for name, codes in groups.items() if turn.code in codes} == to_ask
+    assert len(chosen) == len(to_ask)
+    assert {turn.number for turn in chosen} <= {1}
+    assert [turn.code for turn in transcript.turns if turn.number == 1] == [turn.code for turn in chosen]
+
+
+@each_transcript
+def test_nobody_is_asked_what_takes_an_instrument(transcript, knowledge):
+    assert [turn.code for turn in transcript.turns if knowledge.catalogue[turn.code].evidence.instrument] == []
+
+
+@each_transcript
+def test_nobody_is_asked_what_follows_from_what_was_said(transcript, settled):
+    asked = [turn for turn in transcript.turns if turn.code in settled(*transcript.said_before(turn.number))]
+    assert asked == []
+
+
+@pytest.mark.xfail(strict=True, reason="trainer.decision.relations does not read schemas/knowledge/risk_factors.toml")
+def test_nobody_is_asked_about_a_risk_factor_that_nobody_of_that_age_or_sex_has(knowledge):
+    """Such as a toddler about pregnancy."""
+    absurd = [
+        (transcript.name, turn.code)
+        for transcript in TRANSCRIPTS
+        for turn in transcript.turns
+        if any(knowledge.demographics.get(turn.code, {}).get(other.code) == 0 for other in transcript.turns)
+    ]
+    assert absurd == []
+
+
+@each_transcript
+def test_interviews_are_as_long_as_the_share_of_red_flags_needs(transcript):
+    numbers = sorted({turn.number for turn in transcript.turns})
+    assert numbers == list(range(1, max(WITHIN, transcript.stops_after) + 1))
+
+
+@each_transcript
+def test_the_share_of_own_red_flags_is_that_of_the_questions(transcript, red_flags, knowledge):
+    own = knowledge.condition(transcript.condition).red_flags
+    assert [turn.code for turn in transcript.turns if turn.own != (turn.code in own)] == []
+    asked, before, missed = red_flags(transcript)
+    printed = re.search(
+        r"^own red flags asked about within 8 questions: (\d+) of (\d+)$", transcript.ends, re.MULTILINE
+    )
+    assert printed.groups() == (f"{len(asked)}", f"{len(asked) + len(missed)}")
+    assert f"\nof these before the agent stops: {len(before)}\n" in transcript.ends
+
+
+@each_transcript
+def test_the_decision_is_the_one_at_which_the_agent_stops(transcript):
+    decision, questions, within = re.search(
+        r"^decision   (\w+) after (\d+) questions; rules: .+; ((?:NOT )?(?i:allowed))$", transcript.ends, re.MULTILINE
+    ).groups()
+    assert (decision, int(questions)) == (transcript.at_stop, transcript.stops_after)
+    assert within == ("allowed" if decision in transcript.allowed else "NOT ALLOWED")
+
+
+def test_the_last_figures_are_those_of_all_interviews(red_flags):
+    figures = [red_flags(transcript) for transcript in TRANSCRIPTS]
+    figures = [(asked, before, len(asked + missed)) for asked, before, missed in figures if asked or missed]
+    share = sum(len(asked) / count for asked, _, count in figures) / len(figures)
+    at_stop = sum(len(before) / count for _, before, count in figures) / len(figures)
+    at_once = sum(not transcript.stops_after for transcript in TRANSCRIPTS)
+    right = sum(transcript.at_stop in transcript.allowed for transcript in TRANSCRIPTS)
+    assert TEXT.endswith(
+        f"mean share of own red flags asked about within 8 questions: {share:.3f}\n"
+        f"mean share asked about before the agent stops, of these: {at_stop:.3f}\n"
+        f"interviews that stop before the first question: {at_once} of 30\n"
+        f"decisions in the allowed range: {right} of 30\n"
+    )
+
+
+def test_the_page_on_questions_states_the_figures_of_the_file():
+    page = " ".join((ROOT / "docs" / "questions.md").read_text(encoding="utf-8").split())
+    share, at_once, right = (
+        re.search(rf"^{title}.*?: ([\d.]+)", TEXT, re.MULTILINE)[1]
+        for title in ("mean share of own", "interviews that stop before", "decisions in")
+    )
+    assert f"about {float(share):.0%} of the red flags of the patient's own condition within eight questions" in page
+    assert f"stops before the first question in {at_once} of the 30, and {right} of its decisions are allowed" in page
