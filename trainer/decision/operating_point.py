@@ -22,11 +22,24 @@ BUDGET = 0.01
 
 
 class HeldOutOutputs(NamedTuple):
-    """A network's outputs for vignettes that it has not learned from, after 1, 2, ... all pieces of evidence."""
+    """A network's outputs for vignettes that it has not learned from, after 1, 2, ... all pieces of evidence.
+
+    Of interviews about cards, it also has those where a caller has only what stands on the card, in a random order.
+    """
 
     outputs: np.ndarray  # float32 [R, O], vignette by vignette
     sizes: np.ndarray  # int64 [M], pieces of evidence of each vignette; their sum is R
     decision_counts: np.ndarray  # [M, 4]
+    card_outputs: np.ndarray = np.zeros([0, 0], np.float32)  # [C, O], as `outputs`
+    card_sizes: np.ndarray = np.zeros(0, np.int64)  # [M], as `sizes`, or [0]
+
+    @property
+    def plays(self) -> "list[HeldOutOutputs]":
+        """Each way in which the evidence becomes known, by itself."""
+        first = HeldOutOutputs(*self[:3])
+        if not len(self.card_sizes):
+            return [first]
+        return [first, HeldOutOutputs(self.card_outputs, self.card_sizes, self.decision_counts)]
 
 
 class Quality(NamedTuple):
@@ -72,40 +85,58 @@ def decisions_at(held_out: HeldOutOutputs, known: np.ndarray, point: OperatingPo
     return best_triage(tf.constant(_outputs_at(held_out, known)), point).numpy()
 
 
+class _Reached(NamedTuple):
+    """Means over vignettes, where the agent stops."""
+
+    appropriate: float
+    """Which the network expects, as `safe`."""
+    safe: float
+    fewer: float
+    """Less the number of pieces of evidence."""
+
+
 class _Candidate(NamedTuple):
-    """An operating point, and the means of what the network expects where it stops."""
+    """An operating point, and what it reaches in each of `HeldOutOutputs.plays`."""
 
     operating_point: OperatingPoint
-    appropriate: float
-    safe: float
-    known: float  # pieces of evidence
+    reached: list[_Reached]
+    was_so: np.ndarray
+    """What the decisions on the cards were, by `quality`: appropriateness and safety, `[2]`, or `[0]` without cards."""
+
+    @property
+    def values(self) -> np.ndarray:
+        """Returns `reached` as float `[N, 3]`; more is better."""
+        return np.array(self.reached)
 
     def dominates(self, other: "_Candidate") -> bool:
-        """Returns whether it is at least as good as `other` in all three, and better in one."""
-        mine, others = ((each.appropriate, each.safe, -each.known) for each in (self, other))
-        return mine != others and all(here >= there for here, there in zip(mine, others, strict=True))
+        """Returns whether it is at least as good as `other` in everything, and better in something."""
+        better = self.values - other.values
+        return bool((better >= 0).all() and (better > 0).any())
 
 
 def choose(held_out: HeldOutOutputs) -> OperatingPoint:
     """Returns the operating point of a trained agent: weight and price together.
 
     It asks least among the points that cost at most `BUDGET` of P(appropriate) and at most `BUDGET` of P(safe) against
-    deciding at the neutral weight when everything is asked. A point that another one dominates is never chosen. All are
-    means of the calibrated probabilities where the agent stops: the decisions of the clinicians on a few hundred
-    vignettes would be too noisy.
+    deciding at the neutral weight when everything is asked, and that in each way in which evidence becomes known. A
+    point that another one dominates is never chosen. All are means of the calibrated probabilities where the agent
+    stops: the decisions of the clinicians on a few hundred vignettes would be too noisy. But the probabilities are
+    calibrated in interviews; what stands on a card comes in another order, so the clinicians' decisions must not show a
+    larger loss there either.
     """
-    everything = _expected(held_out, held_out.sizes, NEUTRAL)
+    everything = _everything(held_out, NEUTRAL.safety_weight)
     candidates = [
         _candidate(held_out, OperatingPoint(weight, price=price))
         for weight in WEIGHTS
-        if weight <= 4
+        if NEUTRAL.safety_weight <= weight <= 4  # nobody asked for less safety
         for price in sorted(CHOICES)
     ]
     good = [candidate for candidate in candidates if _within_budget(candidate, everything)]
     best = [candidate for candidate in good if not any(other.dominates(candidate) for other in candidates)]
     if not best:
         return with_price(held_out, NEUTRAL.safety_weight)
-    return min(best, key=lambda each: (each.known, -each.appropriate - each.safe)).operating_point
+    asks_least = max(best, key=lambda each: (each.values[:, 2].sum(), each.values[:, :2].sum()))
+    return asks_least.operating_point
 
 
 def with_price(held_out: HeldOutOutputs, weight: float) -> OperatingPoint:
@@ -114,7 +145,7 @@ def with_price(held_out: HeldOutOutputs, weight: float) -> OperatingPoint:
     P(appropriate) and P(safe) have a budget each: at a large weight, their weighted mean would hide any loss of the
     former.
     """
-    everything = _expected(held_out, held_out.sizes, OperatingPoint(weight))
+    everything = _everything(held_out, weight)
     for price in sorted(CHOICES, reverse=True):
         if _within_budget(_candidate(held_out, OperatingPoint(weight, price=price)), everything):
             return OperatingPoint(weight, price=price)
@@ -122,12 +153,26 @@ def with_price(held_out: HeldOutOutputs, weight: float) -> OperatingPoint:
 
 
 def _candidate(held_out: HeldOutOutputs, point: OperatingPoint) -> _Candidate:
-    known = stops(held_out, point)
-    return _Candidate(point, *_expected(held_out, known, point), float(known.mean()))
+    reached = []
+    for play in held_out.plays:
+        known = stops(play, point)
+        reached.append(_Reached(*_expected(play, known, point), -float(known.mean())))
+    return _Candidate(point, reached, _was_so(held_out, point))
 
 
-def _within_budget(candidate: _Candidate, everything: "_Expected") -> bool:
-    return everything.appropriate - candidate.appropriate <= BUDGET and everything.safe - candidate.safe <= BUDGET
+def _was_so(held_out: HeldOutOutputs, point: OperatingPoint) -> np.ndarray:
+    return np.array([value for play in held_out.plays[1:] for value in quality(play, point)[:2]])
+
+
+def _everything(held_out: HeldOutOutputs, weight: float) -> _Candidate:
+    """Returns what is reached when all is known."""
+    point = OperatingPoint(weight, sure_enough=math.inf)
+    return _candidate(held_out, point)
+
+
+def _within_budget(candidate: _Candidate, everything: _Candidate) -> bool:
+    lost = everything.values[:, :2] - candidate.values[:, :2]
+    return bool((lost <= BUDGET).all() and (everything.was_so - candidate.was_so <= BUDGET).all())
 
 
 def candidates(held_out: HeldOutOutputs, own: OperatingPoint) -> list[OperatingPoint]:

@@ -51,6 +51,10 @@ class Interviewing(Protocol):
     """Interviews that an agent leads, while it learns and with held-out patients."""
 
     @property
+    def whole(self) -> bool:
+        """Whether vignettes list everything that a patient has."""
+
+    @property
     def card_starts(self) -> float:
         """The share of training's interviews that start from a part of the card, not from its first piece alone."""
 

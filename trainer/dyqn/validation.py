@@ -94,7 +94,8 @@ def build_validator(
     if division.held_out is None:
         return None
     if interviewing is not None:
-        return InterviewValidator(interviewing, division.held_out)
+        card = None if interviewing.whole else Validator(division.held_out, evidence_count, seed)
+        return InterviewValidator(interviewing, division.held_out, card)
     return Validator(division.held_out, evidence_count, seed)
 
 
@@ -139,8 +140,12 @@ class Validator:
 
     def outputs(self, network: keras.Model) -> HeldOutOutputs:
         """Returns the outputs of `network` for every prefix of the evidence."""
-        logits = self._logits(network, *self._prefixes())
-        return HeldOutOutputs(network.get_layer(AVERAGE)(logits[:, np.newaxis]).numpy(), self._sizes, self._counts)
+        logits, sizes = self.prefix_logits(network)
+        return HeldOutOutputs(network.get_layer(AVERAGE)(logits[:, np.newaxis]).numpy(), sizes, self._counts)
+
+    def prefix_logits(self, network: keras.Model) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the mean logits for every prefix of the evidence, `[R, O]`, and the vignettes' sizes, int64 `[M]`."""
+        return self._logits(network, *self._prefixes()), self._sizes
 
     def _prefixes(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the vignette and the number of known pieces of each prefix, int64 `[R]` each."""
@@ -166,9 +171,11 @@ class InterviewValidator:
     Args:
         interviewing: leads them.
         vignettes: M of them, from which networks do not learn.
+        card: of the same vignettes, if what is not on them may be asked as well; None for complete patients.
     """
 
-    def __init__(self, interviewing: Interviewing, vignettes: Vignettes):
+    def __init__(self, interviewing: Interviewing, vignettes: Vignettes, card: Validator | None = None):
+        self._card = card
         self._interviewing = interviewing
         self._vignettes = vignettes
         # The loss compares networks, so all of them are judged by the same states.
@@ -184,7 +191,8 @@ class InterviewValidator:
     def settle(self, network: keras.Model) -> HeldOutOutputs:
         """Calibrates `network` by interviews that it leads itself, and returns its outputs there."""
         states = self._interviewing.led_by(network, self._vignettes)
-        return calibrated_by_interviews(network, states, self._vignettes.decision_counts)
+        card = None if self._card is None else self._card.prefix_logits(network)
+        return calibrated_by_interviews(network, states, self._vignettes.decision_counts, card)
 
 
 def validation_loss(logits: np.ndarray, decision_counts: np.ndarray) -> float:
@@ -233,7 +241,12 @@ def calibrate_asking(network: keras.Model, logits: np.ndarray) -> None:
         _set_calibration(network, slice(NUM_PROBABILITIES, None), Calibration(scale, shift))
 
 
-def calibrated_by_interviews(network: keras.Model, states: np.ndarray, decision_counts: np.ndarray) -> HeldOutOutputs:
+def calibrated_by_interviews(
+    network: keras.Model,
+    states: np.ndarray,
+    decision_counts: np.ndarray,
+    card: tuple[np.ndarray, np.ndarray] | None = None,
+) -> HeldOutOutputs:
     """Calibrates `network` by interviews with patients that it has not learned from, and returns its outputs there.
 
     What counts are the states in which the agent asks or decides: the longer an interview, the more sure of itself a
@@ -243,6 +256,7 @@ def calibrated_by_interviews(network: keras.Model, states: np.ndarray, decision_
         network: with probabilities, averaged as it is served.
         states: int8 `[M, Q + 1, E]`, of M interviews, one after the other.
         decision_counts: `[M, 4]`, of the patients.
+        card: of cards, the logits `[C, O]` for every prefix of what stands on them, and their sizes int64 `[M]`.
     """
     patients, length, _ = states.shape
     logits = mean_logits(network, states.reshape(patients * length, -1))
@@ -254,6 +268,9 @@ def calibrated_by_interviews(network: keras.Model, states: np.ndarray, decision_
         calibrate_asking(network, logits.reshape(patients, length, -1))
         outputs = network.get_layer(AVERAGE)(logits[:, np.newaxis]).numpy()
         held_out = HeldOutOutputs(outputs, lengths, decision_counts)
+        if card is not None:
+            on_card = network.get_layer(AVERAGE)(card[0][:, np.newaxis]).numpy()
+            held_out = held_out._replace(card_outputs=on_card, card_sizes=card[1])
         reached = np.arange(length) < stops(held_out, choose(held_out))[:, np.newaxis]
     return held_out
 

@@ -36,7 +36,7 @@ class Interviewing:
     def __init__(self, mixture: Mixture, vocabulary: Vocabulary, whole: bool, questions: int):
         self._mixture = mixture
         self._vocabulary = vocabulary
-        self._whole = whole
+        self.whole = whole
         self._questions = questions
 
     def begin(
@@ -54,18 +54,18 @@ class Interviewing:
 
         graph = QuestionGraph(self._mixture, self._vocabulary, (), NEUTRAL, one, SHORTLIST)
         measured = [code in self._vocabulary.measured for code in self._vocabulary.codes]
-        return TrainingInterviewer(vignettes, self._whole, self._mixture, graph, measured, generator)
+        return TrainingInterviewer(vignettes, self.whole, self._mixture, graph, measured, generator)
 
     @property
     def card_starts(self) -> float:
         """See `trainer.dyqn.environment.Interviewing`; that of a whole patient just lists what is present."""
-        return 0.1 if self._whole else 0.5
+        return 0.1 if self.whole else 0.5
 
     def led_by(self, network: keras.Model | None, vignettes: Vignettes) -> np.ndarray:
         """See `trainer.dyqn.environment.Interviewing`."""
         graph = QuestionGraph(self._mixture, self._vocabulary, (), NEUTRAL, network)
         generator = tf.random.Generator.from_seed(_SEED, alg="philox")
-        like = None if self._whole else functools.partial(graph.patients_like, generator=generator)
+        like = None if self.whole else functools.partial(graph.patients_like, generator=generator)
         patients = interviewed(vignettes, len(self._vocabulary), like).at_home(self._vocabulary)
         model = _no_outputs if network is None else tf.function(network, autograph=False)
         interviews = play(

@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as arrays
 from trainer.decision.decision import ASK_POINTS, PRICES, OperatingPoint, best_triage
 from trainer.decision.operating_point import (
     BUDGET,
+    CHOICES,
     PROMISE_WEIGHTS,
     WEIGHTS,
     HeldOutOutputs,
@@ -122,6 +123,24 @@ def _learning(generator, shape):
     sharpness = np.array([0.5, 1.0, 2.0, 4.0, 8.0])[:, np.newaxis]
     logits = generator.normal(size=(shape[0], 1, 4)) * sharpness
     return np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+
+
+@pytest.mark.parametrize("shown", [True, False], ids=["the probabilities show it", "the clinicians show it"])
+def test_what_stands_on_cards_is_heard_though_interviews_could_do_without(shown):
+    """At first Yellow has the utility (.5 + 1) / 2 = .75, and Q(ask) is .76 less the price: asking needs one below .01.
+
+    Then Green is right. In interviews it is so from the start, and the highest price would do. Where the probabilities
+    expect next to nothing of the last piece, .505 after .5, the clinicians' decisions tell.
+    """
+    asking = [0.76 - price for _, price in ASK_POINTS]
+    first = [0.5] * 5 + [0.0, 0.5, 0.5, 0.0, 1.0, 1.0, 0.5, 0.0] + asking
+    last = _row(DECIDES, [0.0, 0.2, 1.0, 0.0] if shown else [0.0, 0.495, 0.505, 0.0], [1.0, 1.0, 1.0, 0.0])
+    interviews = _single([last] * 2, [[0, 0, 3, 0]] * 2)
+    assert with_price(interviews, 1.0).price == max(CHOICES)
+    cards = interviews._replace(card_outputs=np.array([first, last] * 2, np.float32), card_sizes=np.array([2, 2]))
+    for point in (choose(cards), with_price(cards, 1.0)):
+        assert [stops(play, point).tolist() for play in cards.plays] == [[1, 1], [2, 2]]
+    assert 0.005 < with_price(cards, 1.0).price < 0.01  # the highest one that hears them
 
 
 DATA_SETS = {
