@@ -54,8 +54,6 @@ class KnowledgeTables:
         self.findings = EvidenceSampler(tree, tree.given_parent(self.findings_given_condition[:, self.symptoms]))
         risks = self._risks_given_condition()
         self.probabilities = self.findings_given_condition * self._possible_given_condition() + risks  # [C, E]
-        case_mix = np.exp(self.log_case_mix - self.log_case_mix.max())
-        self.frequency = case_mix @ self.probabilities / case_mix.sum()  # [E], of those who are drawn
         given_parent = self.probabilities.copy()
         given_parent[:, self.symptoms] = tree.given_parent(self.probabilities[:, self.symptoms])
         self._tabulate_likelihoods(prevalence / prevalence.sum(), given_parent)

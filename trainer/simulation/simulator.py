@@ -15,7 +15,7 @@ from trainer.simulation.draws import Draws, evenly_spread
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.panel import Panel
 from trainer.simulation.patients import Patients, draw_patients
-from trainer.simulation.whole_patient import STREAM, everything, records, whole_case
+from trainer.simulation.whole_patient import STREAM, everything, whole_case
 from trainer.vignettes.vignette import Vignette
 
 BLOCK = 500
@@ -78,12 +78,11 @@ class Simulator:
         draws = Draws(self._seed, STREAM + first // BLOCK)
         evidence = read_cards(self._tables, whole_case(self._tables, patients))
         counts = self._panel.decide(evidence, clinicians, draws)
-        listed = {make: make(self._tables, patients, cards, draws) for make in (records, everything)}
+        listed = everything(self._tables, patients, cards, draws)
         vignettes = []
         for row in range(BLOCK):
             test = self._in_test_split(first + row) or self._is_unseen(int(patients.conditions[row]))
-            make = everything if test else records
-            vignette = self._vignette(first + row, int(patients.conditions[row]), listed[make], row, counts[row])
+            vignette = self._vignette(first + row, int(patients.conditions[row]), listed, row, counts[row])
             named = vignette.vignette_id.replace("s", "w", 1)
             vignettes.append(dataclasses.replace(vignette, vignette_id=named, split="test" if test else "train"))
         return vignettes

@@ -1,8 +1,6 @@
 """Whole patients, who can answer any question, judged by a panel that reads the whole case instead of a card.
 
-A training vignette is the record of an interview: what the patient reports unasked, which is on the card, and the
-answers to routine questions. These are drawn by the frequency of the evidence, not by what the patient has, so that the
-choice of questions reveals nothing. A test vignette lists everything that the patient has; all else is absent.
+A vignette lists everything that the patient has; all else is absent.
 """
 
 import numpy as np
@@ -12,8 +10,6 @@ from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.patients import Patients
 
-QUESTIONS = 40
-"""Routine questions in a record."""
 STREAM = 2**62
 """Added to the number of a block, so that its draws are independent of those of its cards."""
 
@@ -29,19 +25,6 @@ def whole_case(tables: KnowledgeTables, patients: Patients) -> Cards:
     for members in tables.groups:
         denied[:, members] &= ~patients.present[:, members].any(axis=1, keepdims=True)
     return Cards(_cells(patients.present), _cells(denied))
-
-
-def records(tables: KnowledgeTables, patients: Patients, cards: Cards, draws: Draws) -> Cards:
-    """Returns the record of an interview with each of B patients: the present evidence on the card, and the answers."""
-    count = len(tables.codes)
-    keys = np.log(tables.frequency) + draws.gumbel(len(cards.present), count)
-    questions: np.ndarray = np.zeros((len(keys), count + 1), bool)  # the last cell takes the padding
-    np.put_along_axis(questions, np.argsort(-keys, axis=1, kind="stable")[:, :QUESTIONS], True, axis=1)
-    on_card: np.ndarray = np.zeros_like(questions)
-    np.put_along_axis(on_card, cards.present, True, axis=1)
-    return Cards(
-        _cells((on_card | questions)[:, :-1] & patients.present), _cells(questions[:, :-1] & ~patients.present)
-    )
 
 
 def everything(tables: KnowledgeTables, patients: Patients, cards: Cards, draws: Draws) -> Cards:

@@ -9,7 +9,7 @@ from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.patients import Patients
 from trainer.simulation.simulator import Simulator
-from trainer.simulation.whole_patient import everything, records, whole_case
+from trainer.simulation.whole_patient import everything, whole_case
 
 
 @pytest.fixture
@@ -42,31 +42,11 @@ def test_the_whole_case_has_all_that_does_not_follow_from_the_rest(tables, patie
     assert "vaginal_bleeding" not in absent  # impossible, not denied
 
 
-def test_a_test_vignette_lists_the_complaint_first_and_then_the_card_and_then_all_else(tables, patient):
+def test_a_vignette_lists_the_complaint_first_and_then_the_card_and_then_all_else(tables, patient):
     cards = Cards(np.array([[tables.index("man"), tables.index("chest_pain"), NOTHING]]), np.array([[NOTHING]]))
     vignette = everything(tables, patient, cards, Draws(0, 0))
     assert _codes(tables, vignette.present[0]) == ["chest_pain", "man", "severe_pain", "adult"]
     assert _codes(tables, vignette.absent[0]) == []
-
-
-def test_a_record_has_the_card_and_true_answers_to_questions_that_do_not_depend_on_the_patient(
-    tables, patient, monkeypatch
-):
-    monkeypatch.setattr("trainer.simulation.whole_patient.QUESTIONS", 1)
-    count = 6000
-    rows = Patients(*(np.repeat(part, count, axis=0) for part in patient))
-    cards = Cards(np.full((count, 1), tables.index("chest_pain")), np.full((count, 1), NOTHING))
-    record = records(tables, rows, cards, Draws(3, 0))
-    assert (record.present == tables.index("chest_pain")).any(axis=1).all()
-    others = record.present[(record.present != NOTHING) & (record.present != tables.index("chest_pain"))]
-    absent = record.absent[record.absent != NOTHING]
-    assert patient.present[0, others].all()
-    assert not patient.present[0, absent].any()
-    shares = np.bincount(np.concatenate([others, absent]), minlength=len(tables.codes)) / count
-    expected = tables.frequency / tables.frequency.sum()
-    expected[tables.index("chest_pain")] = 0  # told unasked
-    # Five standard errors of a share are at most 5 * sqrt(.25 / 6000) = .032.
-    np.testing.assert_allclose(shares, expected, atol=0.032)
 
 
 def test_whole_patients_are_those_of_the_cards(toy_knowledge):
@@ -76,6 +56,7 @@ def test_whole_patients_are_those_of_the_cards(toy_knowledge):
     for card, patient in zip(cards, whole, strict=True):
         assert card.tags == patient.tags
         assert set(card.present) <= set(patient.present)
+        assert not patient.absent  # in training as in the test: what is not listed is absent
         assert len(card.decisions) == len(patient.decisions)
     assert (cards[0].vignette_id, cards[0].split) == ("s5-0000001", None)
     assert (whole[0].vignette_id, whole[0].split) == ("w5-0000001", "train")
@@ -112,4 +93,4 @@ def test_everything_is_worth_much_more_than_the_complaint(toy_knowledge):
 def test_the_complaint_is_a_symptom(toy_knowledge):
     symptoms = {entry.code for entry in toy_knowledge.catalogue.of_kind("symptom")}
     block = Simulator(toy_knowledge, SimulationConfig(), 1, whole_test=Fraction(1, 2)).block(0)
-    assert {vignette.present[0] for vignette in block if vignette.split == "test"} <= symptoms
+    assert {vignette.present[0] for vignette in block} <= symptoms  # in training, too: interviews start from it
