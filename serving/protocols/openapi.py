@@ -134,6 +134,7 @@ _SCHEMAS: dict[str, Any] = {
                         "parent": {**_TEXT, "description": "the code that it implies, or empty"},
                         "exclusive": {**_TEXT, "description": "the group of which one at most is present, or empty"},
                         "band": {**_TEXT, "description": "the numbers that it stands for, or empty"},
+                        "instrument": {**_TEXT, "description": "without which nobody can tell, or empty"},
                     }
                 )
             ),

@@ -73,6 +73,7 @@ class TriageRoutes:
                     "parent": entry.parent,
                     "exclusive": entry.exclusive,
                     "band": entry.band,
+                    "instrument": entry.instrument,
                 }
                 for entry in vocabulary.entries
             ],

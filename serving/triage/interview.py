@@ -19,7 +19,8 @@ class InterviewState:
         self._state = triage_pb2.EvidenceState()
         self._started = False
         self._asked = False  # whether the last response was ASK, or suggested a question
-        self._put = ""  # the code that its first question is about, "" if it has none
+        self._put: triage_pb2.NextQuestion | None = None  # its first question
+        self._opened = False  # whether age or sex was asked for: they are one question together
         self._not_to_ask: list[str] = []
         self.questions = 0
         """How many questions each response suggests."""
@@ -37,6 +38,7 @@ class InterviewState:
         """Adds one message and returns the evidence state with it.
 
         A message that follows ASK, or a suggested question, counts as an answer, even if it makes nothing known.
+        The answers about age and sex count once.
 
         Raises:
             FaultyRequestError: the message says nothing, contradicts an earlier one, or is otherwise faulty.
@@ -53,19 +55,22 @@ class InterviewState:
         if said == "evidence":
             self._state.evidence.extend([request.evidence, *request.also])
         elif said == "not_known" and self._put:
-            self._not_to_ask.append(self._put)
+            self._not_to_ask.append(self._put.code)
         elif said == "no_more_evidence":
             self._state.no_more_evidence = True
         if self._asked and said != "no_more_evidence":
-            self._state.questions_asked += 1
+            choices = self._put.one_of if self._put else ()
+            opening = bool(choices) and (said == "not_known" or request.evidence.code in choices)
+            self._state.questions_asked += not (opening and self._opened)
+            self._opened |= opening
         check_states([self._state], self._limits, batch=False)
         self._started = True
         return self._state
 
     def respond(self, response: triage_pb2.TriageResponse) -> triage_service_pb2.InterviewResponse:
         """Returns the message with the response to the state that `add` returned."""
-        self._put = response.next_questions[0].code if response.next_questions else ""
-        self._asked = bool(self._put) or response.action == triage_pb2.TRIAGE_ACTION_ASK
+        self._put = response.next_questions[0] if response.next_questions else None
+        self._asked = self._put is not None or response.action == triage_pb2.TRIAGE_ACTION_ASK
         ended = response.forced or response.HasField("deferred")
         return triage_service_pb2.InterviewResponse(
             response=response, questions_asked=self._state.questions_asked, ended=ended

@@ -154,11 +154,11 @@ print({
   answers: answers.map((answer) => InterviewResponse.toJSON(answer)),
   after: (await outcome(() => interview.notKnown())).message,
 });
-const forced = client.interview();
-const first = forced.present("fever");
+const forced = client.interview({ canMeasure: true });
+const first = forced.present("fever", "chest_pain");
 const early = (await outcome(() => forced.notKnown())).message;
-await first;
-print({ early, ended: (await forced.noMoreEvidence()).ended });
+const both = InterviewResponse.toJSON(await first);
+print({ early, both, ended: (await forced.noMoreEvidence()).ended });
 client.close();
 """,
         server.address,
@@ -169,6 +169,11 @@ client.close();
         client.interview(max_questions=2) as interview,
     ):
         answers = [interview.present("fever"), interview.not_known(), interview.absent("chest_pain")]
+    with (
+        triage_client.TriageClient(server.address, timeout_seconds=60.0) as client,
+        client.interview(can_measure=True) as interview,
+    ):
+        both = interview.present("fever", "chest_pain")
     assert first == {
         "answers": [as_json(answer) for answer in answers],
         "after": "the interview has ended: begin another",
@@ -176,6 +181,7 @@ client.close();
     assert [answer.ended for answer in answers] == [False, False, True]
     assert second == {
         "early": "the answer to what was said before is still to come: await it first",
+        "both": as_json(both),
         "ended": True,
     }
 

@@ -9,6 +9,10 @@ from serving.triage.validation import RequestLimits
 from triage.v1 import triage_pb2, triage_service_pb2
 
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("chest_pain", "fever"))
+OPENING = Vocabulary(
+    Evidence(code, "symptom", code, f"{code}?")
+    for code in ("chest_pain", "fever", "smoker", "child", "adult", "female", "male")
+)
 ASK = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_ASK)
 RED = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_RED)
 FORCED = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_RED, forced=True)
@@ -44,6 +48,27 @@ def test_only_what_follows_ask_counts_as_a_question(interview):
         interview.add(request)
         counts.append(interview.respond(response).questions_asked)
     assert counts == [0, 1, 1, 2, 2]
+
+
+def test_age_and_sex_are_one_question_also_in_two_messages(interview):
+    def asks(*one_of):
+        question = triage_pb2.NextQuestion(code=one_of[0], one_of=one_of)
+        return triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_ASK, next_questions=[question])
+
+    interview = InterviewState(RequestLimits(OPENING, max_batch=1, max_evidence=9))
+    counts = []
+    talk = [
+        (evidence("fever"), asks("child", "adult")),
+        (evidence("chest_pain"), asks("child", "adult")),  # answers a question of the caller's own
+        (evidence("adult"), asks("female", "male")),
+        (NOT_KNOWN, ASK),
+        (evidence("smoker"), ASK),
+    ]
+    for request, response in talk:
+        interview.add(request)
+        counts.append(interview.respond(response).questions_asked)
+    assert counts == [0, 1, 2, 2, 3]
+    assert interview.not_to_ask == ("female",)
 
 
 def test_the_state_holds_all_that_was_said(interview):
