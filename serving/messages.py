@@ -79,16 +79,16 @@ def goes_on(response: Any) -> bool:
     """Returns whether an interview goes on after a TriageResponse, of the server's package or of the client's.
 
     It does while the model asks and, where the response suggests questions, one of them is worth more than it costs. It
-    also does where one may raise a red flag, and the decision is not Red yet: the model may be sure enough of a less
-    urgent decision before anybody asked. It ends where the case is handed over to a person.
+    also does where one may raise a red flag, or asks for the age or sex, and the decision is not Red yet: the model may
+    be sure enough of a less urgent decision before anybody asked. It ends where the case is handed over to a person.
     """
     questions = response.next_questions
     asks = response.action == triage_pb2.TRIAGE_ACTION_ASK and (
         not questions or any(question.worth_asking for question in questions)
     )
-    flags = any(question.reason == triage_pb2.QUESTION_REASON_RED_FLAG for question in questions)
-    open_flag = flags and response.best_triage != triage_pb2.TRIAGE_ACTION_RED
-    return not response.forced and not response.HasField("deferred") and (asks or open_flag)
+    first = any(question.one_of or question.reason == triage_pb2.QUESTION_REASON_RED_FLAG for question in questions)
+    must_ask = first and response.best_triage != triage_pb2.TRIAGE_ACTION_RED
+    return not response.forced and not response.HasField("deferred") and (asks or must_ask)
 
 
 def speaks(effect: Any, best_triage: int) -> str:

@@ -412,7 +412,9 @@ def test_an_interview_over_http_goes_on_while_a_red_flag_is_open(mixture, rules,
             assert said(present=["e1", "e2"]) == (True, "Red", [])
             assert said(present=["e1"], no_more_evidence=True) == (True, "Green", [])
             assert said(present=["e1"], questions=0) == (True, "Green", [])
-            assert said(present=["e3"]) == (True, "Green", [])
+            assert said(present=["e3", *ADULT]) == (True, "Green", [])
+            done, _, questions = said(present=["e3"])  # age and sex come before any decision but Red
+            assert (done, questions[0] in (*AGES, *SEXES)) == (False, True)
     finally:
         server.stop()
 

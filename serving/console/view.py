@@ -227,6 +227,8 @@ def _status(case: Case, answer: Answer) -> str:
     if answer.goes_on:
         if asks:
             return "The model is not sure enough yet and asks on."
+        if answer.chosen and answer.chosen.one_of:
+            return "The model is sure enough, but age and sex come first."
         return "The model is sure enough, but the next question may raise a red flag."
     if case.ended:
         return "You ended the questions."

@@ -51,7 +51,7 @@ class Questions(NamedTuple):
     gains: tf.Tensor  # float32 [B, Q], in bits; 0 where nothing is left to ask
     likely: tf.Tensor  # float32 [B, Q], probability of a yes
     red_flags: tf.Tensor  # bool [B, Q], whether a yes would raise a red flag
-    worth_asking: tf.Tensor  # bool [B, Q], whether going on is worth more than deciding now; red flags always are
+    worth_asking: tf.Tensor  # bool [B, Q], whether going on is worth more than deciding; age, sex and red flags are
 
 
 class _Valued(NamedTuple):
@@ -61,6 +61,7 @@ class _Valued(NamedTuple):
     gains: tf.Tensor  # float32, in bits
     likely: tf.Tensor  # float32, probability of a yes
     flags: tf.Tensor  # bool, open red flags
+    opens: tf.Tensor  # bool, what an interview opens with
 
 
 class _Opening(NamedTuple):
@@ -122,7 +123,7 @@ class QuestionGraph:
         def chosen(values: tf.Tensor) -> tf.Tensor:
             return tf.where(askable, tf.gather(values, cells, batch_dims=1), tf.zeros_like(values[:, : self._most]))
 
-        worth_asking = askable & (self._asks(states)[:, tf.newaxis] | chosen(valued.flags))
+        worth_asking = askable & (self._asks(states)[:, tf.newaxis] | chosen(valued.flags | valued.opens))
         return Questions(
             tf.where(askable, cells, -1),
             chosen(valued.gains),
@@ -162,14 +163,14 @@ class QuestionGraph:
         never = tf.fill(tf.shape(gains), _NEVER)
         ranks = tf.where(may_ask, gains + first, never)
         if self._network is None:
-            return _Valued(ranks, gains, likely, flags)
+            return _Valued(ranks, gains, likely, flags, opened.chosen)
         cells = tf.math.top_k(ranks, self._shortlist).indices  # [B, C]
         judged = self._judged(self._network, states, cells, tf.gather(likely, cells, batch_dims=1))
         rows = tf.broadcast_to(tf.range(tf.shape(cells)[0])[:, tf.newaxis], tf.shape(cells))
         places = tf.stack([rows, cells], axis=-1)
         gains = tf.tensor_scatter_nd_update(gains, places, judged)
         first = tf.tensor_scatter_nd_add(first, places, tf.fill(tf.shape(cells), _SHORTLISTED))
-        return _Valued(tf.where(may_ask, gains + first, never), gains, likely, flags)
+        return _Valued(tf.where(may_ask, gains + first, never), gains, likely, flags, opened.chosen)
 
     def _judged(self, network: Network, states: tf.Tensor, cells: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
         """Returns the bits that answers to the questions `cells` `[B, C]` are worth to the network, `[B, C]`."""

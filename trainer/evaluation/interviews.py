@@ -30,7 +30,7 @@ class Interviews(NamedTuple):
     outputs: np.ndarray  # float32 [Q + 1, V, O], of the network
     asked: np.ndarray  # int64 [Q, V], cells; `OPENING`, or `NOTHING` where nothing was left to ask
     answers: np.ndarray  # int8 [Q, V] in {-1, 0, 1}
-    flagged: np.ndarray  # bool [Q + 1, V], a red flag is open
+    flagged: np.ndarray  # bool [Q + 1, V], a red flag is open, or nothing is known of age or sex
     opened: np.ndarray  # int32 [V, G], signed codes that an `OPENING`, the first question, made known; 0 for none
 
     def decisions(self, point: OperatingPoint) -> np.ndarray:
@@ -144,6 +144,7 @@ def _play(
     opened: np.ndarray = np.zeros((len(rows), 0), np.int32)
     if opening is not None and questions:
         opened = opening(tf.constant(states), tf.constant(patients.answers)).numpy()
+        flagged[0] = opened.any(axis=1)
     for number in range(questions + 1):
         if number:
             open_codes = may_ask(tf.constant(states)).numpy() & ~unanswerable
@@ -163,7 +164,7 @@ def _play(
             answers[number - 1, left] = states[left, cells] = patients.answers[left, cells]
         outputs.append(np.asarray(network(tf.constant(states))))
         if flags is not None:
-            flagged[number] = flags(tf.constant(states), tf.constant(unanswerable)).numpy().any(axis=1)
+            flagged[number] |= flags(tf.constant(states), tf.constant(unanswerable)).numpy().any(axis=1)
     return Interviews(np.stack(outputs), asked, answers, flagged, opened)
 
 

@@ -56,6 +56,10 @@ def test_an_opening_takes_the_first_question_and_makes_several_pieces_known():
     assert [each[0] for each in states] == [[1, 0, 0, 0], [1, 0, 1, 1], [1, -1, 1, 1]]
     assert [each[1] for each in states] == [[1, 0, 1, 0], [1, -1, 1, 0], [1, -1, 1, 1]]
     assert interviews.ends(OperatingPoint(0.0, sure_enough=0.99)).tolist() == [2, 2]
+    # Sure of Blue from the start, the second patient's interview ends, and the first one's does not before the opening.
+    blue = patients._replace(known=patients.known | np.eye(4, dtype=bool)[1])
+    sure = play(blue, lambda states: network(tf.ones_like(states)), _may_ask, _in_order, 2, SURE, opening=opening)
+    assert sure.ends(SURE).tolist() == [1, 0]
 
 
 def _flags(cells):

@@ -302,7 +302,7 @@ export interface NextQuestion {
   /** The probability in [0, 1] that the answer is yes, as far as vignettes tell. */
   likely: number;
   /**
-   * Whether the answer is worth more than a question costs, as a red flag always is. An interview whose questions the
+   * Whether the answer is worth more than a question costs, as age, sex and a red flag always are. An interview whose questions the
    * model chooses ends where none is: see docs/questions.md.
    */
   worthAsking: boolean;
