@@ -27,11 +27,12 @@ RED_FLAG_LIKELY = 0.02
 And with which an interview goes on although the agent would decide: with .02 rather than .05 more emergencies are
 safe, for .2 questions (docs/questions.md).
 """
-RED_FLAG_WORTH = 0.3
+RED_FLAG_WORTH = 0.03
 """Bits that learning of a code of a rule for Red is worth, whatever it says about the decision.
 
-The information of an answer is an average: that of a rare red flag is small. With .3 the first red flag of an emergency
-is known after half as many questions; more than that costs quality (docs/questions.md).
+The information of an answer is an average: that of a rare red flag is small. Of 2,496 complete patients, with .03 the
+first red flag of an emergency is known after 7.0 questions, and decisions are .828 appropriate and .942 safe; with .3
+after 5.4, and .787 and .945, as other answers come late; without it after 10.2, and .829 and .939.
 """
 OPENING = 1_000.0
 """What the age and the sex of a patient are worth where nothing is known of them: more than a red flag."""
