@@ -13,6 +13,7 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from serving.client import channel
+from serving.config.settings import ServeConfig
 from serving.console import view
 from serving.console.agent import Answer, Model
 from serving.console.case import PRESENT, Case, Said
@@ -112,7 +113,7 @@ def test_every_field_is_in_the_messages_of_the_graph_and_of_the_server(engine):
 def test_every_field_is_in_json_and_in_its_description(whole):
     assert set(message_figures(whole)) == FIELDS
     assert set(message_figures(triage_pb2.TriageResponse(action=5, best_triage=1))) == FIELDS
-    described = openapi.document()["components"]["schemas"]["Answer"]
+    described = openapi.document([], ServeConfig())["components"]["schemas"]["Answer"]
     assert set(described["properties"]) == FIELDS
     reasons, null = described["properties"]["deferred"]["anyOf"]
     assert message_figures(whole)["deferred"] in reasons["enum"]

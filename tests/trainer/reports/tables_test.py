@@ -32,10 +32,12 @@ def test_who_sees_the_whole_vignette_asks_no_questions():
     assert random.cells[4].mean == random.cells[4].paper == "\u2013"
 
 
-def test_claims_say_yes_no_or_not_measured():
-    claims = [{"claim": "a", "holds": holds, "numbers": "n"} for holds in (True, False, None)]
-    table = tables.claims_table({"claims": claims})
-    assert [row[1] for row in table.rows] == ["yes", "no", "not measured"]
+def test_claims_say_what_the_paper_has_and_what_came_out():
+    outcomes = ("holds", "fails", "not shown")
+    claims = [{"claim": "a", "paper": ".93", "outcome": outcome, "numbers": "n"} for outcome in outcomes]
+    table = tables.claims_table({"claims": claims, "comparisons": {"margin": 0.05}})
+    assert table.rows == tuple(("a", ".93", outcome, "n") for outcome in outcomes)
+    assert "within 5 percentage points" in table.caption
     assert tables.claims_table({"claims": []}) is None
 
 
