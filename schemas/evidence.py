@@ -213,6 +213,11 @@ class Vocabulary:
         """The codes that nobody can tell without an instrument."""
         return tuple(entry.code for entry in self._entries if entry.instrument)
 
+    @functools.cached_property
+    def takes_instrument(self) -> np.ndarray:
+        """Which cells are those of `measured`: bool `[E]`."""
+        return np.array([bool(entry.instrument) for entry in self._entries])
+
     @property
     def fingerprint(self) -> str:
         """`sha256:` and 64 hexadecimal digits over the codes in order.

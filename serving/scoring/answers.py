@@ -118,8 +118,8 @@ class Scorer:
         if not self._questions:
             return {}
         vocabulary = self.engine.vocabulary
-        measured = [code in vocabulary.measured for code in vocabulary.codes]
-        inputs = {features.STATES: states, features.NOT_TO_ASK: np.broadcast_to(measured, states.shape)}
+        not_to_ask = np.broadcast_to(vocabulary.takes_instrument, states.shape)
+        inputs = {features.STATES: states, features.NOT_TO_ASK: not_to_ask}
         outputs = self.engine.predict(features.QUESTIONS, inputs)
         cells = outputs[features.QUESTION_CODES][:, : self._questions]
         cells = np.where(np.array(forced)[:, np.newaxis], -1, cells).tolist()  # asking is not possible

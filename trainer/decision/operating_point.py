@@ -89,10 +89,10 @@ class _Reached(NamedTuple):
     """Means over vignettes, where the agent stops."""
 
     appropriate: float
-    """Which the network expects, as `safe`."""
+    """By the network's own probabilities, as is `safe`."""
     safe: float
     fewer: float
-    """Less the number of pieces of evidence."""
+    """The number of pieces of evidence that are known, as a negative number, so that more is better."""
 
 
 class _Candidate(NamedTuple):
@@ -128,7 +128,7 @@ def choose(held_out: HeldOutOutputs) -> OperatingPoint:
     candidates = [
         _candidate(held_out, OperatingPoint(weight, price=price))
         for weight in WEIGHTS
-        if NEUTRAL.safety_weight <= weight <= 4  # nobody asked for less safety
+        if NEUTRAL.safety_weight <= weight <= 4  # a default never weighs safety less
         for price in sorted(CHOICES)
     ]
     good = [candidate for candidate in candidates if _within_budget(candidate, everything)]

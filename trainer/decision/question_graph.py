@@ -24,8 +24,7 @@ from trainer.decision.relations import settled_by, with_relations
 RED_FLAG_LIKELY = 0.02
 """Minimum probability with which an open red flag is asked about before anything else.
 
-And with which an interview goes on although the agent would decide: with .02 rather than .05 more emergencies are
-safe, for .2 questions (docs/questions.md).
+And with which an interview goes on although the agent would decide.
 """
 RED_FLAG_WORTH = 0.03
 """Bits that learning of a code of a rule for Red is worth, whatever it says about the decision.

@@ -19,9 +19,8 @@ class Patients(NamedTuple):
 
     def at_home(self, vocabulary: Vocabulary) -> "Patients":
         """Returns these patients, who have no instruments: they cannot answer what takes one, unless it is known."""
-        measured: np.ndarray = np.zeros(len(vocabulary), bool)
-        measured[[vocabulary.index(code) for code in vocabulary.measured]] = True
-        return self._replace(answers=np.where(measured & ~self.known, 0, self.answers).astype(np.int8))
+        unable = vocabulary.takes_instrument & ~self.known
+        return self._replace(answers=np.where(unable, 0, self.answers).astype(np.int8))
 
 
 def own_cards(vignettes: Vignettes, evidence_count: int, seed: int) -> Patients:

@@ -1,7 +1,6 @@
 """Interviews in training: patients who answer, and the agent's own questions to them."""
 
 import functools
-from collections.abc import Sequence
 
 import keras
 import numpy as np
@@ -53,7 +52,7 @@ class Interviewing:
             return tf.sigmoid(tf.switch_case(number, [functools.partial(each, states) for each in members]))
 
         graph = QuestionGraph(self._mixture, self._vocabulary, (), NEUTRAL, one, SHORTLIST)
-        measured = [code in self._vocabulary.measured for code in self._vocabulary.codes]
+        measured = self._vocabulary.takes_instrument
         return TrainingInterviewer(vignettes, self.whole, self._mixture, graph, measured, generator)
 
     @property
@@ -96,7 +95,7 @@ class TrainingInterviewer:
         whole: whether they list everything that a patient has.
         mixture: of patients, over E pieces of evidence.
         graph: chooses the questions.
-        measured: the E codes that take an instrument, which no patient has at home.
+        measured: bool `[E]`, codes that take an instrument, which no patient has at home.
         generator: of the answers, and of the questions drawn at random.
     """
 
@@ -106,7 +105,7 @@ class TrainingInterviewer:
         whole: bool,
         mixture: Mixture,
         graph: QuestionGraph,
-        measured: Sequence[bool],
+        measured: np.ndarray,
         generator: tf.random.Generator,
     ):
         self._offsets = tf.constant(vignettes.offsets, tf.int64)
