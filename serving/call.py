@@ -54,12 +54,13 @@ class Call:
         admitted: whether the call counts among those in progress.
         deadline: when its caller stops waiting, by `time.monotonic`; None if it waits for ever.
         caller: who shares the server fairly with others, see `serving.security.access`; "" if unknown.
+        models: the names of the models that it may ask, None for all.
     """
 
     __slots__ = (
         "admitted", "arrived", "caller", "deadline", "large", "metadata", "method", "model_name", "model_version",
-        "outgoing", "peer", "reason", "request_id", "runs", "signature", "span", "stages", "states", "trace_id",
-        "unknown_codes",
+        "models", "outgoing", "peer", "reason", "request_id", "runs", "signature", "span", "stages", "states",
+        "trace_id", "unknown_codes",
     )  # fmt: skip
 
     def __init__(self, method: str = "", request_id: str = ""):
@@ -83,6 +84,7 @@ class Call:
         self.metadata: Any = ()
         self.peer = ""
         self.caller = ""
+        self.models: frozenset[str] | None = None
 
     @property
     def id_metadata(self) -> tuple[tuple[str, str], ...]:

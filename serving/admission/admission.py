@@ -58,7 +58,7 @@ class Admission:
         """
         if self.drain.begun:
             await self.drain.hold_back()
-        call.caller = self._access.check(call.method, call.peer, call.metadata)
+        call.caller, call.models = self._access.check(call.method, call.peer, call.metadata)
         self.unread.check(call.caller)
         self.concurrency.take(call.caller)
         call.admitted = True

@@ -63,7 +63,8 @@ class Connection:
         tokens = read_tokens(self.token_file)
         if len(tokens) > 1:
             raise InputError(f"{self.token_file}: expected one token, found {len(tokens)}")
-        return tokens[0]
+        [token] = tokens
+        return token
 
 
 def read_connection(arguments: argparse.Namespace) -> Connection:

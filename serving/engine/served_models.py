@@ -19,7 +19,7 @@ from serving.engine.safeguards import SafeguardedModels
 from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import VersionSource, Watcher
-from serving.errors import NotFoundError
+from serving.errors import ForbiddenError, NotFoundError
 from serving.security import VersionKey, verified
 
 _LOGGER = logging.getLogger(__name__)
@@ -139,11 +139,16 @@ class ServedModels:
 
         Raises:
             NotFoundError: there is no such model; the message lists the names.
+            ForbiddenError: the caller may not ask it; the message names no model that it may not ask.
         """
-        model = self._models.get(name) if name else self._first
+        call, model = current(), self._models.get(name) if name else self._first
+        if call.models is not None and (name or self._first.versions.model_name) not in call.models:
+            what = f"model {name[:80]!r}" if name else "the first model, which answers where none is named"
+            raise ForbiddenError(f"the token does not permit {what}: it is for {', '.join(sorted(call.models))}")
         if model is None:
-            raise NotFoundError(f"no model {name[:80]!r}: this server has {', '.join(self.names)}")
-        current().model_name = model.versions.model_name
+            names = [each for each in self.names if call.models is None or each in call.models]
+            raise NotFoundError(f"no model {name[:80]!r}: this server has {', '.join(names)}")
+        call.model_name = model.versions.model_name
         return model
 
     def reload(self, wanted: Mapping[str, Wanted]) -> None:

@@ -72,6 +72,7 @@ class CdsHooksRoutes:
 
     def discover(self, exchange: Exchange) -> Any:
         """Lists the service."""
+        self._service.check_first()
         return discovery()
 
     async def call(self, exchange: Exchange) -> Any:
@@ -128,6 +129,7 @@ class CdsHooksRoutes:
         name = exchange.request.path_params["name"]
         if name != SERVICE:
             raise NotFoundError(f"there is no service {name[:80]!r}: it is {SERVICE}")
+        self._service.check_first()
         body = await self._service.workers.run(read_json, exchange.raw)
         if not isinstance(body, dict):
             raise InputError("expected a JSON object")

@@ -21,22 +21,24 @@ _LOGGER = logging.getLogger(__name__)
 _LOG_SECONDS = 10.0
 _OPEN = f"/{health.SERVICE_NAME}/"
 _SCHEME = "bearer "
+Caller = tuple[str, frozenset[str] | None]
+"""Who calls, and the names of the models that it may ask, None for all."""
 _REQUIRED = "this server requires a token: send one as the metadata `authorization: Bearer TOKEN`"
 
 
 class Access(Protocol):
     """Decides which calls are allowed, and tells callers apart by the address of the other end, or by their token."""
 
-    def check(self, method: str, peer: str, metadata: Iterable[tuple[str, Any]]) -> str:
+    def check(self, method: str, peer: str, metadata: Iterable[tuple[str, Any]]) -> Caller:
         """Returns who calls, or raises an error of `serving.errors`, before the request is read."""
 
 
 class OpenAccess:
     """Allows every call."""
 
-    def check(self, method: str, peer: str, metadata: Iterable[tuple[str, Any]]) -> str:
+    def check(self, method: str, peer: str, metadata: Iterable[tuple[str, Any]]) -> Caller:
         """Returns the caller by its address."""
-        return caller_at(peer)
+        return caller_at(peer), None
 
 
 class TokenAccess:
@@ -47,7 +49,7 @@ class TokenAccess:
         self._refused = 0  # since the last line in the log
         self._logged = -math.inf
 
-    def check(self, method: str, peer: str, metadata: Iterable[tuple[str, Any]]) -> str:
+    def check(self, method: str, peer: str, metadata: Iterable[tuple[str, Any]]) -> Caller:
         """Checks the token in the metadata of a call, and returns the caller by its token.
 
         Raises:
@@ -55,7 +57,7 @@ class TokenAccess:
             ForbiddenError: it does not permit the call.
         """
         if method.startswith(_OPEN):
-            return caller_at(peer)
+            return caller_at(peer), None
         values = [value for key, value in metadata if key == "authorization"]
         try:
             holder = holder_of(values, self._tokens)
@@ -63,7 +65,7 @@ class TokenAccess:
             self._log(peer)
             raise
         check_role(holder, MAY_RELOAD if method == RELOAD else CALL)
-        return holder.name
+        return holder.name, holder.models
 
     def _log(self, peer: str) -> None:
         """Logs where a token was refused, and how often, but not more often than every few seconds."""
@@ -100,7 +102,7 @@ def check_role(holder: Holder, role: str) -> None:
 class LocalReloads:
     """Allows every call, except reloads from other machines; for servers without tokens."""
 
-    def check(self, method: str, peer: str, metadata: Iterable[tuple[str, Any]]) -> str:
+    def check(self, method: str, peer: str, metadata: Iterable[tuple[str, Any]]) -> Caller:
         """Checks where a reload comes from, and returns the caller by its address.
 
         Raises:
@@ -110,4 +112,4 @@ class LocalReloads:
             raise ForbiddenError(
                 "the configuration can be reloaded from the server's own machine only, or on a server with --tokens"
             )
-        return caller_at(peer)
+        return caller_at(peer), None

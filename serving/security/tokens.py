@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import pathlib
+import re
 import string
 from typing import NamedTuple
 
@@ -12,24 +13,32 @@ from serving.security.reread import Reread
 _NAME_DIGITS = 8  # of the token's SHA-256
 # RFC 6750's b64token: an HTTP header may change other characters.
 _ALLOWED = frozenset(string.ascii_letters + string.digits + "-._~+/=")
+_LIMITS = re.compile(r"(roles=(?P<roles>\S+))?( ?models=(?P<models>\S+))?")
 
 CALL, RELOAD, METRICS = "call", "reload", "metrics"
 ROLES = frozenset([CALL, RELOAD, METRICS])
 """What a token may permit: to ask, to change what is served, and to read the metrics."""
-_ROLES = "roles="
 
 
 class Holder(NamedTuple):
-    """Whoever holds a token: a name that does not reveal it, and what it permits, of `ROLES`."""
+    """Whoever holds a token: a name that does not reveal it, and what it permits.
+
+    Attributes:
+        name: it has some digits of the token's digest.
+        roles: of `ROLES`.
+        models: the names of the models to which `CALL` is limited, None for all.
+    """
 
     name: str
     roles: frozenset[str]
+    models: frozenset[str] | None
 
 
 class TokenFile:
     """The tokens in a file, one per line, except blank lines and lines that begin with #. For use from any thread.
 
-    A line such as `TOKEN roles=call,metrics` limits what the token permits; a token alone permits everything.
+    A line such as `TOKEN roles=call,metrics` limits what the token permits, and one such as `TOKEN models=adults`
+    permits calls of some models; a token alone permits everything.
 
     The file is read again when it changes. While it cannot be read, is faulty or has no token, the earlier tokens stay
     valid, and the log says so once, without a token.
@@ -39,7 +48,7 @@ class TokenFile:
     """
 
     def __init__(self, path: pathlib.Path):
-        self._digests = Reread([path], lambda: _digests(read_roles(path)), "the earlier tokens stay valid")
+        self._digests = Reread([path], lambda: _digests(path), "the earlier tokens stay valid")
 
     def holder_of(self, token: str) -> Holder | None:
         """Returns the holder of a token in the file, None for any other token.
@@ -48,22 +57,17 @@ class TokenFile:
         """
         digest = _digest(token)  # of constant length, so that the time does not reveal a token's length
         accepted = None
-        for known, roles in self._digests.current().items():
+        for known, holder in self._digests.current().items():
             if hmac.compare_digest(known, digest):
-                accepted = roles
-        return None if accepted is None else Holder(f"token {digest.hex()[:_NAME_DIGITS]}", accepted)
+                accepted = holder
+        return accepted
 
 
-def read_tokens(path: pathlib.Path) -> list[str]:
-    """Returns the tokens in a file, at least one; raises what `read_roles` does."""
-    return list(read_roles(path))
-
-
-def read_roles(path: pathlib.Path) -> dict[str, frozenset[str]]:
+def read_tokens(path: pathlib.Path) -> dict[str, Holder]:
     """Returns the tokens in a file, at least one, with what each permits.
 
     Raises:
-        InputError: it cannot be read, a line is not a token with or without roles, a token occurs twice, or there is
+        InputError: it cannot be read, a line is not a token with or without limits, a token occurs twice, or there is
             none. No message contains a token.
     """
     try:
@@ -74,19 +78,27 @@ def read_roles(path: pathlib.Path) -> dict[str, frozenset[str]]:
         raise InputError(
             f"{path}: expected text with one token per line"
         ) from None  # the cause would contain the tokens
-    tokens: dict[str, frozenset[str]] = {}
+    tokens: dict[str, Holder] = {}
     for number, line in enumerate(lines, start=1):
-        token, _, rest = line.strip().partition(" ")
+        token, *limits = line.split() or [""]
         if not token or token.startswith("#"):
             continue
-        roles = ROLES if not rest else frozenset(rest.strip().removeprefix(_ROLES).split(","))
-        if not is_token(token) or (rest and not rest.strip().startswith(_ROLES)):
-            raise InputError(f"{path}:{number}: expected a token of letters, digits and -._~+/= without spaces")
+        limited = _LIMITS.fullmatch(" ".join(limits))
+        if not is_token(token) or limited is None:
+            raise InputError(
+                f"{path}:{number}: expected a token of letters, digits and -._~+/= without spaces, and behind it at "
+                "most roles=... and models=..."
+            )
+        models = None if limited["models"] is None else frozenset(limited["models"].split(","))
+        roles = frozenset(limited["roles"].split(",")) if limited["roles"] else ROLES if models is None else {CALL}
         if not roles <= ROLES:
-            raise InputError(f"{path}:{number}: expected {_ROLES} with some of {', '.join(sorted(ROLES))}, and commas")
+            raise InputError(f"{path}:{number}: expected roles= with some of {', '.join(sorted(ROLES))}, and commas")
+        if models is not None and roles != {CALL}:
+            raise InputError(f"{path}:{number}: models= limits calls: leave out other roles, which are for all models")
         if token in tokens:
             raise InputError(f"{path}:{number}: this token stands in an earlier line, too: leave one of them")
-        tokens[token] = roles
+        name = f"token {_digest(token).hex()[:_NAME_DIGITS]}"
+        tokens[token] = Holder(name, frozenset(roles), models)
     if not tokens:
         raise InputError(f"{path}: expected one token per line, found none")
     return tokens
@@ -97,8 +109,8 @@ def is_token(text: str) -> bool:
     return bool(text) and _ALLOWED.issuperset(text)
 
 
-def _digests(tokens: dict[str, frozenset[str]]) -> dict[bytes, frozenset[str]]:
-    return {_digest(token): roles for token, roles in tokens.items()}
+def _digests(path: pathlib.Path) -> dict[bytes, Holder]:
+    return {_digest(token): holder for token, holder in read_tokens(path).items()}
 
 
 def _digest(token: str) -> bytes:

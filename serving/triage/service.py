@@ -191,6 +191,10 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         with self._models.named(request.model).versions.borrow_default() as engine:
             return _described(engine.vocabulary)
 
+    def check_first(self) -> None:
+        """Raises ForbiddenError if the caller may not ask the first model."""
+        self._models.named("")
+
     def vocabulary(self) -> Vocabulary:
         """Returns the evidence that the first model knows."""
         with self._models.named("").versions.borrow_default() as engine:

@@ -22,7 +22,8 @@ from serving.messages import state_message
 from serving.monitor.audit_reader import Reading, read_cases
 from serving.server.triage_server import TriageServer
 from triage.open_inference import inference_pb2, inference_pb2_grpc
-from triage_client import NotFoundError, TriageAction, TriageClient, evidence_state
+from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
+from triage_client import NotFoundError, PermissionDeniedError, TriageAction, TriageClient, evidence_state
 
 PAIN = evidence_state(["chest_pain"])
 DECISIONS = [("", "Red", "4"), ("adults", "Red", "4"), ("contrary", "Blue", "6")]
@@ -193,3 +194,94 @@ def test_metrics_and_audit_records_are_those_of_the_model_that_answered(several,
         reading = Reading()
         assert {case.version for case in read_cases(audit_log, reading, name)} == {version}
         assert reading.others > 0
+
+
+@pytest.fixture(scope="module")
+def limited(several, tmp_path_factory):
+    """Serves the same to a token for "adults" and to one for "contrary", also by FHIR and CDS Hooks."""
+    folder = tmp_path_factory.mktemp("limited")
+    (folder / "tokens").write_text("for-adults models=adults\nfor-contrary models=contrary,infants\n")
+    (folder / "codes.csv").write_text("system,code,evidence\nhttp://snomed.info/sct,29857009,chest_pain\n")
+    offered = {"fhir": "https://triage.example.org/fhir", "cds_codes": str(folder / "codes.csv")}
+    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, tokens=str(folder / "tokens"), **offered))
+    server.start(*several._models)
+    yield server
+    server.stop()
+
+
+def asked_over_grpc(channel, metadata):
+    """Calls that ask "adults", by its name and as the first model; each returns once it is answered."""
+    open_inference = inference_pb2_grpc.GRPCInferenceServiceStub(channel)
+    prediction = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+    typed = triage_service_pb2_grpc.TriageServiceStub(channel)
+    spec, settings = model_pb2.ModelSpec(name="adults", signature_name="triage"), {"timeout": 30, "metadata": metadata}
+    pain = state_message(["chest_pain"])
+    for model in ("adults", ""):
+        yield typed.Triage, triage_service_pb2.TriageRequest(state=pain, model=model), settings
+        yield typed.BatchTriage, triage_service_pb2.BatchTriageRequest(states=[pain], model=model), settings
+        yield typed.GetModelInfo, triage_service_pb2.GetModelInfoRequest(model=model), settings
+        yield typed.GetVocabulary, triage_service_pb2.GetVocabularyRequest(model=model), settings
+        first = triage_service_pb2.InterviewRequest(evidence=pain.evidence[0], settings={"model": model})
+        yield lambda first, **settings: next(typed.Interview(iter([first]), **settings)), first, settings
+    request = predict_pb2.PredictRequest(model_spec=spec)
+    request.inputs["evidence_states"].CopyFrom(tf.make_tensor_proto([pain.SerializeToString()]))
+    yield prediction.Predict, request, settings
+    signatures = get_model_metadata_pb2.GetModelMetadataRequest(model_spec=spec, metadata_field=["signature_def"])
+    yield prediction.GetModelMetadata, signatures, settings
+    status = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus
+    yield status, get_model_status_pb2.GetModelStatusRequest(model_spec=spec), settings
+    yield open_inference.ModelReady, inference_pb2.ModelReadyRequest(name="adults"), settings
+    yield open_inference.ModelMetadata, inference_pb2.ModelMetadataRequest(name="adults"), settings
+
+
+ASKED_OVER_HTTP = [
+    ("POST", "/v1/triage", {**HTTP_STATE, "model": "adults"}),
+    ("POST", "/v1/triage", {"states": [HTTP_STATE]}),
+    ("POST", "/v1/interview", HTTP_STATE),
+    ("GET", "/v1/model?model=adults", None),
+    ("GET", "/v1/vocabulary", None),
+    ("GET", "/v1/models/adults", None),
+    ("GET", "/v1/models/adults/metadata", None),
+    ("GET", "/v2/models/adults", None),
+    ("GET", "/v2/models/adults/ready", None),
+    ("GET", "/fhir/metadata", None),
+    ("GET", "/fhir/Questionnaire/triage", None),
+    ("POST", "/fhir/Questionnaire/$next-question", {"resourceType": "Parameters"}),
+    ("GET", "/cds-services", None),
+    ("POST", "/cds-services/triage", {}),
+    ("POST", "/cds-services/triage/feedback", {}),
+    ("POST", "/v1/models/adults:predict", {"signature_name": "triage", "instances": []}),
+    ("POST", "/v2/models/adults/infer", {"inputs": []}),
+]
+
+
+def test_a_token_for_some_models_permits_no_other_over_grpc(limited):
+    with grpc.insecure_channel(limited.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        for call, request, settings in asked_over_grpc(channel, [("authorization", "Bearer for-adults")]):
+            call(request, **settings)
+        for call, request, settings in asked_over_grpc(channel, [("authorization", "Bearer for-contrary")]):
+            with pytest.raises(grpc.RpcError) as error:
+                call(request, **settings)
+            assert error.value.code() is grpc.StatusCode.PERMISSION_DENIED, request
+            assert error.value.details().endswith("it is for contrary, infants")
+
+
+@pytest.mark.parametrize(("method", "path", "body"), ASKED_OVER_HTTP)
+def test_a_token_for_some_models_permits_no_other_over_http(limited, method, path, body):
+    with httpx.Client(base_url=limited.http.url, trust_env=False, timeout=60) as client:
+
+        def status(token):
+            return client.request(method, path, json=body, headers={"authorization": f"Bearer {token}"}).status_code
+
+        assert status("for-adults") in (200, 400, 404)  # 400 and 404 by those whose requests above are incomplete
+        assert status("for-contrary") == 403
+
+
+def test_a_token_does_not_show_which_other_models_there_are(limited):
+    with TriageClient(limited.address, timeout_seconds=30.0, token="for-contrary") as client:  # noqa: S106
+        assert client.model_info(model="contrary").model_version == "6"
+        with pytest.raises(NotFoundError, match=r"no model 'infants': this server has contrary$"):
+            client.model_info(model="infants")
+        for name in ("adults", "none-of-this-name"):
+            with pytest.raises(PermissionDeniedError, match=f"does not permit model '{name}'"):
+                client.model_info(model=name)

@@ -170,7 +170,8 @@ def test_a_role_permits_calls_or_reloads(tmp_path, token, permitted):
     access = TokenAccess(TokenFile(tmp_path / "tokens"))
     for name, method, role in (("Triage", "/triage.v1.TriageService/Triage", "call"), ("reload", RELOAD, "reload")):
         if name in permitted:
-            assert access.check(method, "ipv4:10.0.0.7:4100", sent(token)).startswith("token ")
+            caller, models = access.check(method, "ipv4:10.0.0.7:4100", sent(token))
+            assert (caller[:6], models) == ("token ", None)
         else:
             with pytest.raises(ForbiddenError, match=f"the token has no role '{role}'"):
                 access.check(method, "ipv4:10.0.0.7:4100", sent(token))

@@ -16,7 +16,7 @@ def path(tmp_path):
 
 
 def test_blank_lines_and_comments_are_no_tokens(path):
-    assert read_tokens(path) == ["alpha-1", "beta+/="]
+    assert [*read_tokens(path)] == ["alpha-1", "beta+/="]
 
 
 def test_only_complete_tokens_are_accepted(path):
@@ -34,6 +34,8 @@ def test_only_complete_tokens_are_accepted(path):
         (b"alpha\nmy secret\n", "tokens:2: expected a token of letters, digits and"),
         (b"alpha secret=call\n", "tokens:1: expected a token of letters, digits and"),
         (b"alpha roles=call,secret\n", "tokens:1: expected roles= with some of call, metrics, reload"),
+        (b"alpha models=a secret=b\n", "tokens:1: expected a token of letters, digits and"),
+        (b"alpha roles=call,reload models=secret\n", "tokens:1: models= limits calls: leave out other roles"),
         (b"secret\nsecret roles=call\n", "tokens:2: this token stands in an earlier line, too"),
         (b"secret\xff\n", "tokens: expected text with one token per line"),
     ],
@@ -79,10 +81,17 @@ def test_a_token_has_no_characters_that_a_header_would_change(text):
 
 
 def test_a_token_permits_everything_or_what_its_line_says(path):
-    path.write_text("alpha\nbeta roles=call\ngamma   roles=metrics,reload\n")
-    assert read_tokens(path) == ["alpha", "beta", "gamma"]
+    path.write_text(
+        "alpha\nbeta roles=call\ngamma   roles=metrics,reload\ndelta models=a,b\nepsilon roles=call  models=a\n"
+    )
     tokens = TokenFile(path)
-    roles = [set(tokens.holder_of(token).roles) for token in ("alpha", "beta", "gamma")]
-    assert roles == [{"call", "reload", "metrics"}, {"call"}, {"metrics", "reload"}]
+    permitted = {token: tokens.holder_of(token)[1:] for token in read_tokens(path)}
+    assert permitted == {
+        "alpha": ({"call", "reload", "metrics"}, None),
+        "beta": ({"call"}, None),
+        "gamma": ({"metrics", "reload"}, None),
+        "delta": ({"call"}, {"a", "b"}),
+        "epsilon": ({"call"}, {"a"}),
+    }
     assert tokens.holder_of("beta").name.startswith("token ")
     assert "beta" not in tokens.holder_of("beta").name
