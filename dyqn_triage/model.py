@@ -14,7 +14,7 @@ from serving.console.agent import Agent as Asker
 from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Said
 from serving.console.local_server import serving
 from serving.message_json import message_figures
-from serving.messages import action_label, speaks
+from serving.messages import GROUPS, action_label, speaks
 
 _SECONDS = 30.0
 _STATUS = {True: PRESENT, False: ABSENT, None: NOT_KNOWN}
@@ -27,6 +27,8 @@ class Question(NamedTuple):
     text: str
     why: str
     """Why it is put, "" where the model cannot say."""
+    one_of: tuple[str, ...] = ()
+    """The codes to choose from, such as age bands, where the patient has exactly one; () for yes or no."""
 
 
 class Model:
@@ -97,8 +99,11 @@ class Interview:
         answer = self._answer
         if not answer.goes_on:
             return None
-        entry = answer.model.evidence[answer.question]
-        return Question(entry.code, entry.question, answer.chosen.rationale if answer.chosen else "")
+        entry, chosen = answer.model.evidence[answer.question], answer.chosen
+        if chosen is None:
+            return Question(entry.code, entry.question, "")
+        text = GROUPS["en"][entry.exclusive] if chosen.one_of else entry.question
+        return Question(entry.code, text, chosen.rationale, tuple(chosen.one_of))
 
     @property
     def decision(self) -> str:
@@ -110,15 +115,26 @@ class Interview:
         """The whole answer of the model, as `triage ask --json` prints it."""
         return message_figures(self._answer.response)
 
-    def answer(self, present: bool | None) -> None:
-        """Answers the question: True for yes, False for no, None where the patient cannot tell.
+    def answer(self, said: bool | str | None) -> None:
+        """Answers the question.
+
+        Args:
+            said: True for yes and False for no; of a question with `one_of`, the code that is present; None where the
+                patient cannot tell.
 
         Raises:
-            InputError: the interview is over.
+            InputError: the interview is over, or this is no answer to its question.
         """
-        if self.question is None:
+        asked = self.question
+        if asked is None:
             raise InputError("the interview is over: the model has decided")
-        self._go_on(self._case.after(Said(self.question.code, _STATUS[present], asked=True)))
+        if asked.one_of and said is not None and said not in asked.one_of:
+            raise InputError(f"{said!r} is no answer to {asked.text!r}: expected {', '.join(asked.one_of)} or None")
+        if not asked.one_of and not isinstance(said, bool | None):
+            raise InputError(f"{said!r} is no answer to {asked.text!r}: expected True, False or None")
+        code, status = (said, PRESENT) if isinstance(said, str) else (asked.code, _STATUS[said])
+        counts = self._case.counts(code, self._answer.model.vocabulary)
+        self._go_on(self._case.after(Said(code, status, asked=counts)))
 
     def add(self, present: Sequence[str] = (), absent: Sequence[str] = ()) -> None:
         """Adds what the model did not ask about; what was said before about a code no longer counts."""

@@ -24,7 +24,10 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def data(folder):
-    """130 vignettes of two pieces each, enough to choose questions by; three clinicians agree on each."""
+    """130 vignettes of two pieces each, enough to choose questions by; three clinicians agree on each.
+
+    A patient has exactly one of e6 and e7.
+    """
     rows = [
         {
             "vignette_id": f"v{number}",
@@ -35,7 +38,8 @@ def data(folder):
         for number in range(130)
     ]
     texts = {"name": CODES, "question": [f"{code}?" for code in CODES]}
-    vocabulary = pd.DataFrame({"code": CODES, "kind": "symptom", **texts})
+    groups = [None] * 6 + ["sex"] * 2
+    vocabulary = pd.DataFrame({"code": CODES, "kind": "symptom", **texts, "exclusive": groups})
     return dyqn_triage.prepare(pd.DataFrame(rows), folder / "data", vocabulary=vocabulary)
 
 
@@ -79,17 +83,34 @@ def test_what_is_no_job_or_no_option_is_refused(folder):
 
 def test_an_interview_puts_the_models_questions_and_ends_in_its_decision(model):
     interview = model.interview(present=["e0"])
+    interview.answer(None)  # what is chosen from
     asked = []
     while interview.question:
         asked.append(interview.question.code)
         assert interview.question.text == f"{asked[-1]}?"
         interview.answer(None if len(asked) == 1 else False)
+    assert asked
     assert len(set(asked)) == len(asked)
-    assert "e0" not in asked
+    assert not {"e0", "e6", "e7"} & set(asked)
     assert interview.decision == interview.figures["best_triage"]
     assert repr(interview) == f"{interview.decision}, decided"
     with pytest.raises(dyqn_triage.InputError, match="the interview is over"):
         interview.answer(True)
+
+
+def test_a_question_with_a_choice_is_answered_by_one_of_its_codes(model):
+    interview = model.interview(present=["e0"])
+    assert (interview.question.text, interview.question.one_of) == ("Sex", ("e6", "e7"))
+    for wrong in (True, False, "e0", ""):
+        with pytest.raises(dyqn_triage.InputError, match=f"{wrong!r} is no answer to 'Sex': expected e6, e7 or None"):
+            interview.answer(wrong)
+    interview.answer("e7")
+    assert interview.explain()["status"].to_dict() == {"e0": "present", "e7": "present"}
+    not_told = model.interview(present=["e0"])
+    not_told.answer(None)
+    assert not_told.question.one_of == ()
+    with pytest.raises(dyqn_triage.InputError, match="'e1' is no answer to .*: expected True, False or None"):
+        not_told.answer("e1")
 
 
 def test_an_explanation_has_a_row_for_each_finding(model):
