@@ -6,6 +6,8 @@ import re
 VOCABULARY = "vocabulary.csv"
 DATA_SCHEMA = "schema.pbtxt"
 STATS = "stats.json"
+WHOLE_PATIENT = "whole_patient"
+"""True among the options in `STATS` where a patient lacks what a vignette does not list."""
 REJECTS = "rejects.jsonl"
 SPLITS = ("train", "test")
 _SHARD = re.compile(r"(train|test)-(\d{5})-of-(\d{5})\.tfrecord(\.gz)?")

@@ -43,6 +43,7 @@ class PrepareOptions:
     format: str
     test_fraction: float
     seed: int
+    whole_patient: bool
     shard_size: int
     gzip: bool
     allow_rejects: bool
@@ -62,6 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     input_formats.add_arguments(parser)
     parser.add_argument("--test-fraction", type=float, default=0.1, help="share of the test split (default 0.1)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the split and of absent evidence (default 0)")
+    parser.add_argument(
+        "--whole-patient",
+        action="store_true",
+        help="complete patients, the complaint first: what is not listed is absent",
+    )
     parser.add_argument("--shard-size", type=int, default=50_000, help="vignettes in a shard (default 50000)")
     parser.add_argument("--gzip", action="store_true", help="compress the shards")
     parser.add_argument("--allow-rejects", action="store_true", help="leave out lines that are not vignettes")
@@ -148,7 +154,7 @@ def _header(source: Source, read: Sequence[str], vocabulary: Vocabulary, given: 
     return {
         "format": given.format,
         "sources": [{"file": path.name, "sha256": sha256} for path, sha256 in digests],
-        "options": source.options,
+        "options": source.options | ({directories.WHOLE_PATIENT: True} if given.whole_patient else {}),
         "seed": given.seed,
         "test_fraction": given.test_fraction,
         "vocabulary_fingerprint": vocabulary.fingerprint,

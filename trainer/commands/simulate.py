@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich import progress as bars
 from rich.console import Console
 
+from schemas import directories
 from schemas.errors import InputError
 from schemas.knowledge_base import KnowledgeBase
 from trainer.simulation.config import PanelConfig, SimulationConfig
@@ -26,7 +27,7 @@ if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.vignettes.data_writer import WriteOptions
 
 PAPER_VIGNETTES, PAPER_TEST = 1374, 126
-_FORMAT, WHOLE_PATIENT = "simulate", "whole_patient"
+_FORMAT = "simulate"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,7 +181,7 @@ def _header(knowledge: KnowledgeBase, given: SimulateOptions) -> dict[str, Any]:
             "knowledge_fingerprint": knowledge.fingerprint,
             "unseen_conditions": sorted(given.unseen_conditions),
             "simulation": _config(given).to_dict(),
-            **({WHOLE_PATIENT: True} if given.whole_patient else {}),
+            **({directories.WHOLE_PATIENT: True} if given.whole_patient else {}),
         },
         "seed": given.seed,
         "test_fraction": float(given.test_fraction),

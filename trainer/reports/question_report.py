@@ -76,7 +76,7 @@ def _patients(given: QuestionOptions, data: DataDirectory, vignettes: VignetteAr
         if not data.whole_patients:
             raise InputError(
                 f"{given.data}: its patients cannot answer more than their vignettes list: give --track "
-                f"{OWN_CARD}, or data of triage simulate --whole-patient"
+                f"{OWN_CARD}, or data of complete patients, made with --whole-patient"
             )
         return whole_patients(vignettes, count).at_home(data.vocabulary)
     known_codes = [entry.code for entry in ddxplus.demographics(ddxplus.LANGUAGES[0])]

@@ -165,8 +165,9 @@ class DataDirectory:
 
     @property
     def whole_patients(self) -> bool:
-        """Whether a patient lacks what a vignette does not list (`triage simulate --whole-patient`, DDXPlus)."""
-        return self.stats.get("format") == DDXPLUS or self.stats.get("options", {}).get("whole_patient") is True
+        """Whether a patient lacks what a vignette does not list (`--whole-patient`, DDXPlus)."""
+        marked = self.stats.get("options", {}).get(directories.WHOLE_PATIENT) is True
+        return marked or self.stats.get("format") == DDXPLUS
 
     def whole(self) -> "DataDirectory":
         """Returns this data directory if its vignettes are whole.

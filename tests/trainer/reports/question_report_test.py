@@ -1,15 +1,17 @@
 import csv
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 
 import triage_cli
-from trainer.config import TrainConfig
+from trainer.config import TrainConfig, ValidationConfig
 from trainer.decision.decision import ASK_POINTS, OperatingPoint
 from trainer.evaluation.interviews import NOTHING, Interviews
 from trainer.evaluation.patients import Patients
 from trainer.reports.question_report import policy_figures, print_report, quality
+from trainer.training import set_apart
 from trainer.training.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
@@ -111,6 +113,13 @@ def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
 
 
 FINDINGS = ("hot", "cough", "pale", "numb")
+SMALL = TrainConfig.from_dict(
+    {
+        "network": {"hidden_sizes": [8]},
+        "memory": {"batch_size": 4, "memory_capacity": 50},
+        "loop": {"burn_in_steps": 20, "steps": 60, "evaluation_interval": 0},
+    }
+)
 
 
 @pytest.fixture(scope="module")
@@ -137,13 +146,8 @@ def ddxplus(tmp_path_factory):
     files = ["--conditions", folder / "conditions.json", "--evidences", folder / "evidences.json"]
     arguments = ["--format", "ddxplus", *files, "--patients", folder / "people.csv", "--test-fraction", "0.25"]
     assert triage_cli.main(["prepare", *map(str, arguments), "--out", str(folder / "data")]) == 0
-    config = {
-        "network": {"hidden_sizes": [8]},
-        "memory": {"batch_size": 4, "memory_capacity": 50},
-        "loop": {"burn_in_steps": 20, "steps": 60, "evaluation_interval": 0},
-    }
     data = DataDirectory.open(folder / "data")
-    open_run(folder / "job", data, TrainConfig.from_dict(config)).train(lambda: False)
+    open_run(folder / "job", data, SMALL).train(lambda: False)
     return folder
 
 
@@ -163,6 +167,31 @@ def test_patients_of_ddxplus_come_with_age_sex_and_their_initial_evidence(ddxplu
     assert stopping["questions"]["mean"] <= 2
     assert report["clinicians"]["safety"]["mean"] == 1  # all five decisions of a patient are the same
     assert "knowing" in capsys.readouterr().out
+
+
+def test_complete_patients_of_a_file_are_learned_from_and_measured_as_such(tmp_path):
+    codes = [f"e{number}" for number in range(8)]
+    vocabulary = ["code,kind,name,question", *(f"{code},symptom,{code},{code}?" for code in codes)]
+    (tmp_path / "vocabulary.csv").write_text("\n".join(vocabulary))
+    lines = [
+        {
+            "vignette_id": f"v{bits}",
+            "present": [code for place, code in enumerate(codes) if bits >> place & 1],
+            "absent": [],
+            "decisions": ["Red" if bits & 1 else "Green"] * 2,
+        }
+        for bits in range(1, 201)
+    ]
+    (tmp_path / "v.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    arguments = ["--vignettes", tmp_path / "v.jsonl", "--vocabulary", tmp_path / "vocabulary.csv", "--whole-patient"]
+    arguments += ["--test-fraction", 0.2, "--out", tmp_path / "data"]
+    assert triage_cli.main(["prepare", *map(str, arguments)]) == 0
+    config = dataclasses.replace(SMALL, validation=ValidationConfig(set_apart=0.2))
+    open_run(tmp_path / "job", DataDirectory.open(tmp_path / "data"), config).train(lambda: False)
+    assert set_apart.read(tmp_path / "job").whole
+    report = tmp_path / "report.json"
+    assert _compared(tmp_path, tmp_path / "data", "--track", "whole-patient", "--json", str(report)) == 0
+    assert json.loads(report.read_text())["patients"] == 40
 
 
 def test_a_track_that_the_data_do_not_fit_is_refused(ddxplus, tmp_path, capsys):
