@@ -10,8 +10,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from schemas.errors import InputError
 from serving import process
@@ -20,10 +20,10 @@ from serving.config import vertex
 from serving.config.settings import ServeConfig
 from serving.config.settings_file import read_settings
 from serving.engine.model_config import ModelConfig, read_file
-from serving.engine.model_store import ModelStore, local_base
-from serving.engine.version_policy import VersionPolicy, Wanted, parse_labels
+from serving.engine.version_policy import VersionPolicy, parse_labels
+from serving.errors import PreconditionError
 from serving.process import EndSignals
-from serving.security import is_loopback
+from serving.security import Reread, is_loopback
 from serving.server.triage_server import TriageServer
 from serving.telemetry import configure_logging
 from triage_runtime.command_line.extras import need
@@ -31,6 +31,8 @@ from triage_runtime.storage import locations
 
 if TYPE_CHECKING:
     from serving.engine.watcher import Watcher
+
+_Listed = Reread[list[ModelConfig]]
 
 _LOGGER = logging.getLogger(__name__)
 _JOIN_SECONDS = 1.0  # for a look that is in progress
@@ -48,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=pathlib.Path,
         metavar="FILE",
         help="file of models to serve, each with name, base path, versions and labels: TensorFlow Serving's "
-        "ModelServerConfig in text format; instead of --model-base-path",
+        "ModelServerConfig in text format, read again when it changes; instead of --model-base-path",
     )
     parser.add_argument(
         "--config",
@@ -137,42 +139,35 @@ def run(arguments: argparse.Namespace) -> int:
     process.allow_open_files()
     check(arguments)
     config = ServeConfig(**{each.name: getattr(arguments, each.name) for each in dataclasses.fields(ServeConfig)})
-    if arguments.model_config_file is None:
+    file = arguments.model_config_file
+    if file is None:
         pinned = VersionPolicy(numbers=None if arguments.version is None else frozenset([arguments.version]))
         labels = _labels(arguments.label, arguments.shadow_version)
         models = [ModelConfig(config.model_name, arguments.model_base_path, pinned, labels)]
-        rules = {config.model_name: config.rules}
+        _check_models(models, config)
+        listed = None
     else:
-        models = read_file(arguments.model_config_file)
-        rules = _rules(config.rules, [model.name for model in models])
+        listed = Reread([file], lambda: _check_models(read_file(file), config), "the earlier models stay")
+        models = listed.current()
+    configure_logging(config.log_format)
+    return _serve(config, models, listed, arguments.port_file)
+
+
+def _check_models(models: list[ModelConfig], config: ServeConfig) -> list[ModelConfig]:
+    """Returns the models; raises InputError if other settings do not fit them."""
+    names = [model.name for model in models]
+    for text in config.rules.split(",") if "=" in config.rules else ():
+        name, _, file = text.partition("=")
+        if name not in names or not file:
+            raise InputError(f"--rules {text}: expected MODEL=FILE with one of the models {', '.join(names)}")
     if config.canary_percent and not any("canary" in model.labels for model in models):
         raise InputError("--canary-percent: no version has the label canary: set it with --label canary=VERSION")
-    configure_logging(config.log_format)
-    with _local(models, config, rules) as served:
-        return _serve(config, served, arguments.port_file)
+    return models
 
 
-class _Model(NamedTuple):
-    """The arguments of `watcher_of`."""
-
-    config: ServeConfig
-    wanted: Wanted
-    store: ModelStore | None
-
-
-@contextlib.contextmanager
-def _local(models: Sequence[ModelConfig], config: ServeConfig, rules: Mapping[str, str]) -> Iterator[list[_Model]]:
-    """Yields the models with their base paths on this machine."""
-    with contextlib.ExitStack() as stack:
-        served = []
-        for model in models:
-            base, store = stack.enter_context(local_base(model.base_path))
-            of_model = dataclasses.replace(config, model_name=model.name, rules=rules[model.name])
-            served.append(_Model(of_model, Wanted(base, model.policy, model.labels), store))
-        yield served
-
-
-def _serve(config: ServeConfig, models: Sequence[_Model], port_file: pathlib.Path | None) -> int:
+def _serve(
+    config: ServeConfig, models: list[ModelConfig], listed: _Listed | None, port_file: pathlib.Path | None
+) -> int:
     if config.insecure:
         _LOGGER.warning("--insecure: others on the network can read and change requests and answers")
     if config.rules and config.engine == "saved-model":
@@ -189,22 +184,22 @@ def _serve(config: ServeConfig, models: Sequence[_Model], port_file: pathlib.Pat
         _say_where(f"{server.address}, {_state(numbers)}", http, server.metrics_port)
         faulthandler.enable(2)  # shows what hangs when systemd's watchdog ends the process
         process.notify("READY=1")
-        number, loading = _watch_until(signals, watchers, server, config)
+        number, loading = _watch_until(signals, server, config, models, listed)
     if loading:  # the interpreter must not be taken apart meanwhile
         process.end(process.exit_code(number))
     return process.exit_code(number)
 
 
 def _start(
-    config: ServeConfig, models: Sequence[_Model], port_file: pathlib.Path | None, stack: contextlib.ExitStack
+    config: ServeConfig, models: Sequence[ModelConfig], port_file: pathlib.Path | None, stack: contextlib.ExitStack
 ) -> "tuple[TriageServer, list[Watcher]]":
     """Returns a server that has loaded its models, and what watches them; `stack` cleans up."""
     server = None
     if not config.reuse_port:
         server = TriageServer(config)  # before the models, to report a taken port at once
-    from serving.engine.served_models import watcher_of
+    from serving.engine.served_models import open_model
 
-    watchers = [watcher_of(*model) for model in models]
+    watchers = [open_model(config, model) for model in models]
     if server is not None:
         stack.callback(server.stop)
         server.start(*watchers)
@@ -251,41 +246,35 @@ def _state(numbers: Mapping[str, int | None]) -> str:
     return text.replace("version", "model version")
 
 
-def _rules(rules: str, names: Sequence[str]) -> dict[str, str]:
-    """Returns the rules of each model: the same of all, or in `rules` those of some, as NAME=FILE,NAME=FILE."""
-    if "=" not in rules:
-        return dict.fromkeys(names, rules)
-    of_models = dict.fromkeys(names, "")
-    for text in rules.split(","):
-        name, _, file = text.partition("=")
-        if name not in of_models or not file:
-            raise InputError(f"--rules {text}: expected MODEL=FILE with one of the models {', '.join(names)}")
-        of_models[name] = file
-    return of_models
-
-
 def _labels(given: Sequence[str], shadow_version: int | None) -> dict[str, int]:
     shadow = [] if shadow_version is None else [f"shadow={shadow_version}"]
     return parse_labels([*given, *shadow])
 
 
 def _watch_until(
-    signals: EndSignals, watchers: Sequence["Watcher"], server: TriageServer, config: ServeConfig
+    signals: EndSignals, server: TriageServer, config: ServeConfig, models: list[ModelConfig], listed: _Listed | None
 ) -> tuple[int, bool]:
-    """Looks for new versions until a signal comes, drains after SIGTERM, and stops.
+    """Looks for new versions and models until a signal comes, drains after SIGTERM, and stops.
 
     Returns:
         The signal's number, and whether a version is still being loaded.
     """
     stop, seconds = threading.Event(), config.poll_seconds
+    polls: list[threading.Thread] = []
 
-    def look(watcher: "Watcher") -> None:
-        step_back()
-        watcher.run(seconds, stop, server.update_health)
+    def poll(run: Callable[[], None]) -> None:
+        def work() -> None:
+            step_back()
+            run()
 
-    polls = [threading.Thread(target=look, args=[watcher], name="versions", daemon=True) for watcher in watchers]
-    for poll in polls if seconds else ():
-        poll.start()
+        polls[:] = [thread for thread in polls if thread.is_alive()]
+        polls.append(threading.Thread(target=work, name="versions", daemon=True))
+        polls[-1].start()
+
+    if seconds:
+        server.models.on_each(lambda model: poll(lambda: model.run(seconds, stop, server.update_health)))
+    if seconds and listed is not None:
+        poll(lambda: _follow(listed, models, server, seconds, stop))
     number = signals.wait()
     drain_seconds = config.drain_seconds if number == signal.SIGTERM else 0.0
     process.end_after(drain_seconds + config.grace_seconds + _END_SECONDS, process.exit_code(number))
@@ -295,6 +284,25 @@ def _watch_until(
     stop.set()
     server.stop()
     end = time.monotonic() + _JOIN_SECONDS
-    for poll in polls if seconds else ():
-        poll.join(max(0.0, end - time.monotonic()))
-    return number, any(poll.is_alive() for poll in polls)
+    for thread in polls:
+        thread.join(max(0.0, end - time.monotonic()))
+    return number, any(thread.is_alive() for thread in polls)
+
+
+def _follow(
+    listed: _Listed, served: list[ModelConfig], server: TriageServer, seconds: float, stop: threading.Event
+) -> None:
+    """Serves the models of a file anew each time that it changes; what is refused changes nothing."""
+    refused = False
+    while not stop.wait(seconds):
+        models = listed.current()
+        if models is not served:
+            served, refused = models, True
+            try:
+                server.models.change(models)
+                refused = False
+            except (InputError, PreconditionError) as error:
+                _LOGGER.error("--model-config-file: %s", error)
+            except Exception:  # the traceback has no evidence, and the server must survive errors here
+                _LOGGER.exception("--model-config-file: changing the models failed")
+        server.telemetry.note_model_config(refused or listed.faulty)

@@ -118,7 +118,7 @@ class ServeConfig:
     audit_percent: float = _field(100.0, "percentage of answers to record, drawn at random")
     audit_files: int = _field(0, "number of files of records to keep, after which the oldest are deleted; 0 keeps all")
     poll_seconds: float = _field(
-        2.0, "seconds between checks for new and deleted versions; 0 checks once, at the start"
+        2.0, "seconds between checks for new and deleted versions and models; 0 checks once, at the start"
     )
     rules: str = _field(
         "",
@@ -209,6 +209,12 @@ class ServeConfig:
         """The key with which versions must be signed, None if they need not be."""
         path = self.require_signature
         return VersionKey.read(pathlib.Path(path)) if path else None
+
+    def rules_of(self, model: str) -> str:
+        """Returns what `rules` says of a model: the same for all, or in MODEL=FILE,MODEL=FILE its own or ""."""
+        if "=" not in self.rules:
+            return self.rules
+        return {name: file for name, _, file in (text.partition("=") for text in self.rules.split(","))}.get(model, "")
 
     @property
     def encrypted(self) -> bool:

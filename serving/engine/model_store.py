@@ -4,7 +4,7 @@ import contextlib
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Iterator
+import weakref
 from typing import TYPE_CHECKING
 
 from schemas import directories
@@ -78,26 +78,28 @@ class StoredModels:
         Raises:
             InputError: the store cannot be read.
         """
-        self._store.refresh()
-        return self._source.versions(base)
+        with self._named():
+            self._store.refresh()
+            return self._source.versions(base)
 
     def load(self, folder: pathlib.Path) -> "Engine":
         """Returns the engine of a version, warm."""
-        return self._source.load(folder)
+        with self._named():
+            return self._source.load(folder)
+
+    def _named(self) -> contextlib.AbstractContextManager[None]:
+        return locations.standing_for({str(self._store.folder): self._store.uri})
 
 
-@contextlib.contextmanager
-def local_base(location: str) -> Iterator[tuple[pathlib.Path, ModelStore | None]]:
-    """Yields the local folder of versions, and the store that it mirrors, if any.
+def local_base(location: str) -> tuple[pathlib.Path, ModelStore | None]:
+    """Returns the local folder of versions, and the store that it mirrors, if any; the folder ends with the store.
 
     Args:
         location: a local path, or the address of an object store.
     """
     if not locations.is_remote(location):
-        yield pathlib.Path(location), None
-        return
-    uri = location.rstrip("/")
-    with tempfile.TemporaryDirectory(prefix="triage-models-") as scratch:
-        folder = pathlib.Path(scratch) / "models"
-        with locations.standing_for({str(folder): uri}):
-            yield folder, ModelStore(uri, folder)
+        return pathlib.Path(location), None
+    scratch = tempfile.mkdtemp(prefix="triage-models-")
+    store = ModelStore(location.rstrip("/"), pathlib.Path(scratch) / "models")
+    weakref.finalize(store, shutil.rmtree, scratch, ignore_errors=True)
+    return store.folder, store

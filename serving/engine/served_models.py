@@ -1,10 +1,13 @@
 """The models of a server: assembled from the settings, and found by their names."""
 
 import contextlib
+import dataclasses
+import functools
+import gc
 import logging
 import pathlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from schemas import directories
 from schemas.model_directory import list_versions
@@ -14,13 +17,15 @@ from serving.engine import warmup
 from serving.engine.batching import BatchedModels
 from serving.engine.engine import LocalEngine, run_in_one_thread
 from serving.engine.litert import LiteRtEngine
-from serving.engine.model_store import ModelStore, StoredModels
+from serving.engine.model_config import ModelConfig
+from serving.engine.model_store import ModelStore, StoredModels, local_base
 from serving.engine.safeguards import SafeguardedModels
 from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import VersionSource, Watcher
 from serving.errors import ForbiddenError, NotFoundError
 from serving.security import VersionKey, verified
+from triage_runtime.storage import locations
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -109,17 +114,35 @@ def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = N
     return Watcher(Versions(config.model_name), source, wanted)
 
 
+def open_model(config: ServeConfig, model: ModelConfig) -> Watcher:
+    """Returns the watcher of one of a server's models; it has not looked for versions yet.
+
+    Args:
+        config: the settings of the server.
+        model: what to serve.
+
+    Raises:
+        InputError: the model's rules are faulty.
+    """
+    base, store = local_base(model.base_path)
+    wanted = Wanted(base, model.policy, model.labels, "" if store is None else store.uri)
+    of_model = dataclasses.replace(config, model_name=model.name, rules=config.rules_of(model.name))
+    return watcher_of(of_model, wanted, store)
+
+
 class ServedModels:
     """The models of a server by name; every service asks here which model a request names.
 
     Args:
         watchers: one for each model, with different names; the first answers requests that name none.
+        open_new: returns the watcher of a model that is added later.
     """
 
-    def __init__(self, watchers: Sequence[Watcher]):
-        self._models = {watcher.versions.model_name: watcher for watcher in watchers}
-        self._first = watchers[0]
-        self._reloading = threading.Lock()
+    def __init__(self, watchers: Sequence[Watcher], open_new: Callable[[ModelConfig], Watcher] | None = None):
+        self._models = {watcher.versions.model_name: watcher for watcher in watchers}  # replaced, never changed
+        self._open = open_new or functools.partial(open_model, ServeConfig())
+        self._changing = threading.Lock()
+        self._listeners: list[Callable[[Watcher], None]] = []
 
     def __iter__(self) -> Iterator[Watcher]:
         return iter(self._models.values())
@@ -141,41 +164,89 @@ class ServedModels:
             NotFoundError: there is no such model; the message lists the names.
             ForbiddenError: the caller may not ask it; the message names no model that it may not ask.
         """
-        call, model = current(), self._models.get(name) if name else self._first
-        if call.models is not None and (name or self._first.versions.model_name) not in call.models:
+        call, models = current(), self._models
+        asked = name or next(iter(models))
+        model = models.get(asked)
+        if call.models is not None and asked not in call.models:
             what = f"model {name[:80]!r}" if name else "the first model, which answers where none is named"
             raise ForbiddenError(f"the token does not permit {what}: it is for {', '.join(sorted(call.models))}")
         if model is None:
-            names = [each for each in self.names if call.models is None or each in call.models]
+            names = [each for each in models if call.models is None or each in call.models]
             raise NotFoundError(f"no model {name[:80]!r}: this server has {', '.join(names)}")
         call.model_name = model.versions.model_name
         return model
 
-    def reload(self, wanted: Mapping[str, Wanted]) -> None:
-        """Changes what to serve of each model, or changes nothing if one of them cannot be served.
+    def on_each(self, listener: Callable[[Watcher], None]) -> None:
+        """Calls `listener` with each model, with those that are added later just before they answer."""
+        with self._changing:
+            self._listeners.append(listener)
+            for model in self:
+                listener(model)
 
-        Versions of all models are loaded before the first changes.
+    def change(self, models: Sequence[ModelConfig]) -> None:
+        """Serves these models and no others, or changes nothing if one of them cannot be served.
+
+        Versions of all models are loaded, new models beside the others, before the first changes. A model that is left
+        out answers the calls that it has begun.
 
         Args:
-            wanted: what to serve, for each model by its name.
+            models: at least one, with different names; the first answers requests that name none.
 
         Raises:
+            InputError: the rules of a new model are faulty.
             PreconditionError: no version of a model can be served; the message says why.
         """
-        with self._reloading:
-            before: list[tuple[Watcher, Wanted]] = []
+        with self._changing:
+            before = self._models
+            kept = {model.name: wanted for model in models if (wanted := self._wanted(model)) is not None}
+            added: dict[str, Watcher] = {}
             try:
-                for name, each in wanted.items():
-                    self._models[name].prepare(each)
-                for name, each in wanted.items():
-                    model = self._models[name]
-                    old = model.wanted
-                    model.reload(each)
-                    before.append((model, old))
-            except Exception:  # files that were there when they were loaded have gone
-                for model, old in before:
-                    model.reload(old)
+                for model in models:
+                    if model.name not in kept:
+                        added[model.name] = self._open(model)
+                        added[model.name].start()
+                changed = {name: each for name, each in kept.items() if each != before[name].wanted}
+                self._reload(changed)
+            except Exception:
+                added.clear()
+                gc.collect()
                 raise
-            finally:
-                for name in wanted:
-                    self._models[name].drop_prepared()
+            for name in kept.keys() - changed.keys():
+                before[name].look()
+            for watcher in added.values():
+                for listener in self._listeners:
+                    listener(watcher)
+            self._models = {model.name: added.get(model.name) or before[model.name] for model in models}
+            for name, watcher in before.items():
+                if name not in kept:
+                    watcher.close()
+            for name in added:
+                _LOGGER.info("model %s is served", name)
+            for name in before.keys() - self._models.keys():
+                _LOGGER.info("model %s is no longer served", name)
+
+    def _wanted(self, model: ModelConfig) -> Wanted | None:
+        """Returns what to serve of a model that is there; None for a new one, and for another object store's."""
+        watcher, remote = self._models.get(model.name), locations.is_remote(model.base_path)
+        if watcher is None or watcher.wanted.location != (model.base_path.rstrip("/") if remote else ""):
+            return None
+        base = watcher.wanted.base if remote else pathlib.Path(model.base_path)
+        return Wanted(base, model.policy, model.labels, watcher.wanted.location)
+
+    def _reload(self, wanted: Mapping[str, Wanted]) -> None:
+        before: list[tuple[Watcher, Wanted]] = []
+        try:
+            for name, each in wanted.items():
+                self._models[name].prepare(each)
+            for name, each in wanted.items():
+                model = self._models[name]
+                old = model.wanted
+                model.reload(each)
+                before.append((model, old))
+        except Exception:  # files that were there when they were loaded have gone
+            for model, old in before:
+                model.reload(old)
+            raise
+        finally:
+            for name in wanted:
+                self._models[name].drop_prepared()

@@ -24,11 +24,19 @@ class VersionPolicy:
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """What a server should serve: the versions of the policy, and those with a label."""
+    """What a server should serve: the versions of the policy, and those with a label.
+
+    Attributes:
+        base: directory with a folder for each version.
+        policy: which versions to load.
+        labels: the version that each label names.
+        location: the address in an object store that `base` mirrors, "" for none.
+    """
 
     base: pathlib.Path
     policy: VersionPolicy = VersionPolicy()
     labels: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    location: str = ""
 
 
 def parse_labels(texts: Collection[str]) -> dict[str, int]:

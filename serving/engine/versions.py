@@ -59,6 +59,7 @@ class Versions:
         self._labels: dict[str, int] = {}
         self._default: int | None = None
         self._released = False
+        self._closed = False
 
     @property
     def default(self) -> int | None:
@@ -158,6 +159,30 @@ class Versions:
             loaded.retired = True
             self._set_status(VersionStatus(number, State.UNLOADING))
             self._release_if_idle(loaded)
+
+    def close(self) -> None:
+        """Stops lending all versions, and forgets them: the model is no longer served."""
+        with self._lock:
+            self._closed, self._default, self._labels = True, None, {}
+            known, loaded = frozenset(self._statuses), [*self._loaded.values()]
+            self._loaded.clear()
+            for each in loaded:
+                each.retired = True
+                self._set_status(VersionStatus(int(each.engine.info.model_version), State.UNLOADING))
+                self._release_if_idle(each)
+        for listener in self._on_forget:
+            listener(known)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the model is no longer served."""
+        return self._closed
+
+    @property
+    def draining(self) -> bool:
+        """Whether calls still hold a version that is no longer lent."""
+        with self._lock:
+            return any(status.state is State.UNLOADING for status in self._statuses.values())
 
     def take_released(self) -> bool:
         """Returns whether a retired engine has been released since this was last asked."""

@@ -14,6 +14,7 @@ from serving.engine.time_limit import TimeLimit
 from serving.engine.version_policy import Wanted
 from serving.engine.versions import State, Versions
 from serving.errors import DeadlineError, PreconditionError, UnavailableError
+from triage_runtime.storage import locations
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -80,7 +81,10 @@ class Watcher:
     def look(self) -> None:
         """Checks the base path once, and returns when the loaded versions are up to date."""
         with self._lock:
-            self._look()
+            if self.versions.closed:
+                self._collect()
+            else:
+                self._look()
 
     def check(self) -> None:
         """Checks that there is a default version, and that every pinned or labelled version is loaded.
@@ -89,7 +93,8 @@ class Watcher:
             InputError: why a version is missing or could not be loaded.
             UnavailableError: a remote engine cannot be reached; DeadlineError if it is too slow.
         """
-        with self._lock:
+        location = self._wanted.location
+        with self._lock, locations.standing_for({str(self._wanted.base): location} if location else {}):
             loaded = self.versions.loaded
             needed = [*(self._wanted.policy.numbers or ()), *self._wanted.labels.values()]
             for number in needed:
@@ -97,6 +102,18 @@ class Watcher:
                     raise self._reason(number)
             if self.versions.default is None:
                 raise self._reason(None)
+
+    def start(self) -> None:
+        """Looks for the first time.
+
+        Raises:
+            PreconditionError: a version that is needed cannot be served; the message says why.
+        """
+        self.look()
+        try:
+            self.check()
+        except (InputError, UnavailableError, DeadlineError) as error:
+            raise self._refusal(error) from error
 
     def prepare(self, wanted: Wanted) -> None:
         """Loads what `wanted` needs beside what is served, which stays; a `reload` then takes no time.
@@ -139,9 +156,17 @@ class Watcher:
             self._look()
             raise refusal
 
+    def close(self) -> None:
+        """Ends the model: further calls find no version, and those that have one keep it."""
+        with self._lock:
+            self.versions.close()
+            self._collect()
+
     def run(self, seconds: float, stop: threading.Event, after: Callable[[], None]) -> None:
-        """Looks every `seconds` until `stop` is set, and calls `after` each time."""
-        while not stop.wait(seconds):
+        """Looks every `seconds` until `stop` is set or no call holds a closed model, and calls `after` each time."""
+        ended = False
+        while not (ended or stop.wait(seconds)):
+            ended = self.versions.closed and not self.versions.draining
             try:
                 self.look()
                 after()
@@ -271,9 +296,13 @@ class Watcher:
         elif self.versions.default is not None:
             self._warn_once(f"{self._wanted.base}: no wanted version: version {self.versions.default} stays")
         self.versions.set_labels({label: n for label, n in self._wanted.labels.items() if n in self.versions.loaded})
+        self._collect()
+        return bool(ready)
+
+    def _collect(self) -> None:
+        """Frees the versions that have been let go since the last time."""
         if self.versions.take_released():
             gc.collect()  # a SavedModel has reference cycles: few objects, much memory
-        return bool(ready)
 
     def _reason(self, number: int | None) -> Exception:
         """Returns why a version is not loaded, the highest by default."""

@@ -1,6 +1,5 @@
 """`tensorflow.serving.ModelService`: the states of the versions, and reloads of the configuration."""
 
-import pathlib
 from typing import Any
 
 import grpc
@@ -13,11 +12,11 @@ from tensorflow_serving.apis import (
 from tensorflow_serving.config import model_server_config_pb2
 
 from schemas.errors import InputError
-from serving.engine.model_config import read_message
+from serving.engine.model_config import ModelConfig, read_message
 from serving.engine.served_models import ServedModels
-from serving.engine.version_policy import Wanted
 from serving.engine.versions import VersionStatus
 from serving.errors import NotFoundError, PreconditionError
+from triage_runtime.storage import locations
 
 SERVICE = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
 
@@ -58,7 +57,7 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         self, request: model_management_pb2.ReloadConfigRequest, context: Any
     ) -> model_management_pb2.ReloadConfigResponse:
         """Applies a new configuration, and answers once it is in effect."""
-        self._models.reload(read_config(request.config, self._models))
+        self._models.change(read_config(request.config, self._models))
         response = model_management_pb2.ReloadConfigResponse()
         response.status.SetInParent()
         return response
@@ -74,11 +73,11 @@ def _entry(status: VersionStatus) -> get_model_status_pb2.ModelVersionStatus:
     return entry
 
 
-def read_config(config: model_server_config_pb2.ModelServerConfig, models: ServedModels) -> dict[str, Wanted]:
-    """Returns what `config` asks the server to serve, for each of its models by name.
+def read_config(config: model_server_config_pb2.ModelServerConfig, models: ServedModels) -> list[ModelConfig]:
+    """Returns the models that `config` asks the server to serve.
 
     Raises:
-        InputError: it is not a list of exactly the served models, or a field is missing or not supported.
+        InputError: it is not a list of models, or a field is missing or not supported.
         PreconditionError: a label names a version that is not loaded now.
     """
     if config.WhichOneof("config") != "model_config_list":
@@ -86,23 +85,17 @@ def read_config(config: model_server_config_pb2.ModelServerConfig, models: Serve
             "ServerModelConfig type not supported by HandleReloadConfigRequest. "
             "Only ModelConfigList is currently supported"
         )
-    entries = {entry.name: entry for entry in read_message(config)}
-    if set(entries) != set(models.names):
-        raise InputError(
-            f"expected one config for each model of this server, {', '.join(models.names)}, got "
-            f"{', '.join(entries)}: to add or remove one, start the server again"
-        )
-    wanted = {}
-    for model in models:
-        name, loaded = model.versions.model_name, model.versions.loaded
-        entry = entries[name]
-        if not pathlib.PurePath(entry.base_path).is_absolute():
-            raise InputError(f"model {name}: base_path {entry.base_path}: expected a path on the server's machine")
+    served = {model.versions.model_name: model for model in models}
+    entries = read_message(config)
+    for entry in entries:
+        model = served.get(entry.name)
+        address = entry.base_path.rstrip("/")
+        if locations.is_remote(address) and (model is None or model.wanted.location != address):
+            raise InputError(f"model {entry.name}: base_path {address}: expected a path on the server's machine")
         for version in entry.labels.values():
-            if version not in loaded:
+            if model is None or version not in model.versions.loaded:
                 raise PreconditionError(
-                    f"Request to assign label to version {version} of model {name}, which is not currently available "
-                    "for inference"
+                    f"Request to assign label to version {version} of model {entry.name}, which is not currently "
+                    "available for inference"
                 )
-        wanted[name] = Wanted(pathlib.Path(entry.base_path), entry.policy, entry.labels)
-    return wanted
+    return entries

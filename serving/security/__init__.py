@@ -2,6 +2,7 @@
 
 from serving.security.access import Access, LocalReloads, OpenAccess, TokenAccess, check_role, holder_of
 from serving.security.addresses import caller_at, host_and_port, is_loopback, is_loopback_header
+from serving.security.reread import Reread
 from serving.security.signature import VersionKey, verified
 from serving.security.tls import ServerCertificate, channel_credentials
 from serving.security.tokens import METRICS, TokenFile, read_tokens
@@ -11,6 +12,7 @@ __all__ = [
     "Access",
     "LocalReloads",
     "OpenAccess",
+    "Reread",
     "ServerCertificate",
     "TokenAccess",
     "TokenFile",

@@ -22,6 +22,9 @@ class Reread(Generic[_Content]):
         read: returns their content, or raises InputError.
         kept: for the log, what holds while the files are faulty, such as "the earlier tokens stay valid".
 
+    Attributes:
+        faulty: whether the files were so at the last look.
+
     Raises:
         InputError: `read` raises it at the first time.
     """
@@ -33,6 +36,7 @@ class Reread(Generic[_Content]):
         self._lock = threading.Lock()
         self._state = self._look()
         self._content = read()
+        self.faulty = False
 
     def current(self) -> _Content:
         """Returns the content of now."""
@@ -41,9 +45,10 @@ class Reread(Generic[_Content]):
             if state != self._state:
                 self._state = state  # even of faulty files, which are reported once
                 try:
-                    self._content = self._read()
+                    self._content, self.faulty = self._read(), False
                     _LOGGER.info("%s: read again", self._files[0])
                 except InputError as error:
+                    self.faulty = True
                     _LOGGER.error("%s; %s", error, self._kept)
             return self._content
 

@@ -1,5 +1,6 @@
 """A server: TriageService and TensorFlow Serving's services over gRPC, with health and reflection, and HTTP."""
 
+import functools
 import pathlib
 import threading
 from typing import TYPE_CHECKING, Any
@@ -50,13 +51,13 @@ class TriageServer:
         if tokens is not None:
             access = TokenAccess(tokens)
         self._config = config
-        self._telemetry = Telemetry.of(config)
+        self.telemetry = Telemetry.of(config)
         self._workers = Workers(config.max_workers)
         most = config.max_workers + config.max_interviews + config.max_waiting
         pending = Cost(config.max_pending_states, config.max_pending_bytes)
         self._admission = Admission(Limits(most, pending), access)
         may_idle = frozenset([f"/{SERVICE}/Interview"])
-        self._handler = GrpcHandler(self._admission, self._workers, self._telemetry, config.silence_seconds, may_idle)
+        self._handler = GrpcHandler(self._admission, self._workers, self.telemetry, config.silence_seconds, may_idle)
         self._health = health.HealthServicer()
         self._stopped = False
         self._health_lock = threading.Lock()
@@ -73,7 +74,7 @@ class TriageServer:
             from serving.server.http_port import HttpPort  # loads uvicorn
 
             self.http = HttpPort(self._loop, config, certificate)
-        metrics = self._telemetry.metrics
+        metrics = self.telemetry.metrics
         self.metrics_port: Any = None
         if metrics is not None:
             from serving.server.metrics_port import MetricsPort  # loads uvicorn
@@ -89,16 +90,16 @@ class TriageServer:
         The server also offers TensorFlow Serving's services and the Open Inference Protocol, unless a TensorFlow
         Serving is the engine.
         """
-        from serving.engine.served_models import ServedModels
+        from serving.engine.served_models import ServedModels, open_model
         from serving.triage import TriageService
 
-        self._models = ServedModels(watchers)
-        self._telemetry.watch(*(watcher.versions for watcher in watchers))
-        service = TriageService(self._models, self._config, self._workers, self._admission, self._telemetry)
+        self.models = ServedModels(watchers, functools.partial(open_model, self._config))
+        self.models.on_each(lambda model: self.telemetry.watch(model.versions))
+        service = TriageService(self.models, self._config, self._workers, self._admission, self.telemetry)
         triage_service_pb2_grpc.add_TriageServiceServicer_to_server(service, self._handler)
         services = [SERVICE]
         if self._config.engine == "saved-model":
-            services += _add_signatures(self._handler, self._models, self._config, self._telemetry)
+            services += _add_signatures(self._handler, self.models, self._config, self.telemetry)
         health_pb2_grpc.add_HealthServicer_to_server(HealthService(self._health), self._handler)
         reflected = reflection.aio.ReflectionServicer((*services, health.SERVICE_NAME, reflection.SERVICE_NAME))
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflected, self._handler)
@@ -111,13 +112,13 @@ class TriageServer:
             from serving.protocols.http_application import application_of  # loads starlette
             from serving.protocols.http_endpoints import Endpoints  # loads starlette
 
-            endpoints = Endpoints(self._admission, self._workers, self._telemetry, self._config)
-            self.http.start(application_of(endpoints, self._models, self._config, service, self._telemetry))
+            endpoints = Endpoints(self._admission, self._workers, self.telemetry, self._config)
+            self.http.start(application_of(endpoints, self.models, self._config, service, self.telemetry))
 
     def update_health(self) -> None:
         """Reports SERVING for the server ("") and each service if each model can answer, NOT_SERVING otherwise."""
         with self._health_lock:
-            ready = self._models.ready
+            ready = self.models.ready
             if ready is self._healthy:
                 return  # watchers get changes only
             self._healthy = ready
@@ -142,7 +143,7 @@ class TriageServer:
             self.probes.stop()
         self._loop.close()
         self._workers.close()
-        self._telemetry.close()
+        self.telemetry.close()
         if self.metrics_port is not None:
             self.metrics_port.close()
 

@@ -33,7 +33,9 @@ class Metrics:
 
     def __init__(self) -> None:
         self._series: list[_Series] = []
+        self._models: list[Versions] = []
         self.registry = CollectorRegistry()
+        self.registry.register(_VersionCollector(self._models))
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.PlatformCollector(registry=self.registry)
         prometheus_client.GCCollector(registry=self.registry)
@@ -64,12 +66,19 @@ class Metrics:
             (*pair, "action", "other_action"),
         )
         self._audit = self._counter("triage_audit_records", "Audit records by outcome", ("outcome",))
+        self._refused = prometheus_client.Gauge(
+            "triage_model_config_refused", "1 while the file of models is not what is served", registry=self.registry
+        )
 
     def watch(self, *models: "Versions") -> None:
         """Exports states, labels and default of the models' versions, and drops the metrics of versions they forget."""
-        self.registry.register(_VersionCollector(models))
+        self._models[:] = [*(versions for versions in self._models if not versions.closed), *models]
         for versions in models:
             versions.on_forget(functools.partial(self._forget, versions.model_name))
+
+    def note_model_config(self, refused: bool) -> None:
+        """Records whether the file of models is refused, so that the models before it stay."""
+        self._refused.set(refused)
 
     def count_call(self, call: Call, kind: str, code: str, seconds: float) -> None:
         """Counts a call with the gRPC status `code`; `kind` is `unary` or `bidi_stream`."""
@@ -195,7 +204,7 @@ class _VersionCollector(Collector):
         state = GaugeMetricFamily("triage_version_state", "1 for each version", labels=(*_VERSION, "state"))
         default = GaugeMetricFamily("triage_default_version", "The version that answers", labels=("model_name",))
         labels = GaugeMetricFamily("triage_version_label", "1 for each label", labels=(*_VERSION, "version_label"))
-        for versions in self._models:
+        for versions in [each for each in self._models if not each.closed]:
             name, counts = versions.model_name, dict.fromkeys(_STATES, 0)
             for status in versions.statuses():
                 known = "broken" if status.error else status.state.name.lower()

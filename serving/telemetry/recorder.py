@@ -71,6 +71,11 @@ class Telemetry:
         if self.metrics is not None:
             self.metrics.watch(*models)
 
+    def note_model_config(self, refused: bool) -> None:
+        """Records whether the file of models is refused."""
+        if self.metrics is not None:
+            self.metrics.note_model_config(refused)
+
     def close(self) -> None:
         """Writes what is waiting, and ends."""
         if self._audit is not None:

@@ -19,6 +19,7 @@ from serving.config.settings import ServeConfig
 from serving.engine.engine import Engine
 from serving.engine.safeguards import described_rules
 from serving.engine.served_models import ServedModels
+from serving.engine.versions import Versions
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
 from serving.message_json import EVIDENCE_KINDS
 from serving.telemetry import Telemetry
@@ -80,10 +81,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self.workers = workers
         self._concurrency = admission.concurrency
         self._telemetry = telemetry or Telemetry()
-        self._routings = {
-            model.versions.model_name: Routing(model.versions, config.canary_percent, telemetry=self._telemetry)
-            for model in models
-        }
+        self._routings: dict[Versions, Routing] = {}
         self._interviews = 0
 
     async def Triage(  # noqa: N802
@@ -245,7 +243,13 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
 
     def _routing(self, model: str) -> Routing:
         """Returns what chooses the version of a model, of the first one for ""; raises NotFoundError without it."""
-        return self._routings[self._models.named(model).versions.model_name]
+        versions = self._models.named(model).versions
+        routing = self._routings.get(versions)
+        if routing is None:
+            self._routings = {each: routing for each, routing in self._routings.items() if not each.closed}
+            routing = Routing(versions, self._config.canary_percent, telemetry=self._telemetry)
+            self._routings[versions] = routing
+        return routing
 
     def _limits(self, engine: Engine, asked: Asked) -> RequestLimits:
         config, may_defer = self._config, asked.defer_below is not None

@@ -320,7 +320,7 @@ def test_tls_a_client_certificate_and_a_token_get_in_and_nothing_less_does(node,
         tokens=str(tokens),
     )
     closed = TriageServer(config)
-    closed.start(*server._models)  # the same model
+    closed.start(*server.models)  # the same model
     try:
         printed = node(
             HEADER

@@ -174,7 +174,7 @@ def test_the_other_protocols_do_not_find_an_unknown_name_and_list_the_names(chan
 
 def test_metrics_and_audit_records_are_those_of_the_model_that_answered(several, client, audit_log):
     def counted():
-        value, named = several._telemetry.metrics.registry.get_sample_value, {"model_name": "contrary"}
+        value, named = several.telemetry.metrics.registry.get_sample_value, {"model_name": "contrary"}
         return [
             value("triage_actions_total", {**named, "model_version": "6", "action": "Blue"}) or 0,
             value("triage_unknown_codes_total", {**named, "outcome": "refused"}) or 0,
@@ -187,9 +187,9 @@ def test_metrics_and_audit_records_are_those_of_the_model_that_answered(several,
         client.triage(evidence_state(["gout"]), model="contrary")
     assert [after - old for after, old in zip(counted(), before, strict=True)] == [1, 1, 0]
     assert counted()[2] == 6
-    value = several._telemetry.metrics.registry.get_sample_value
+    value = several.telemetry.metrics.registry.get_sample_value
     assert value("triage_actions_total", {"model_name": "adults", "model_version": "4", "action": "Blue"}) is None
-    several._telemetry._audit.close()  # writes what waits
+    several.telemetry._audit.close()  # writes what waits
     for name, version in (("adults", 4), ("contrary", 6)):
         reading = Reading()
         assert {case.version for case in read_cases(audit_log, reading, name)} == {version}
@@ -204,7 +204,7 @@ def limited(several, tmp_path_factory):
     (folder / "codes.csv").write_text("system,code,evidence\nhttp://snomed.info/sct,29857009,chest_pain\n")
     offered = {"fhir": "https://triage.example.org/fhir", "cds_codes": str(folder / "codes.csv")}
     server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, tokens=str(folder / "tokens"), **offered))
-    server.start(*several._models)
+    server.start(*several.models)
     yield server
     server.stop()
 

@@ -4,6 +4,8 @@ import argparse
 import contextlib
 import dataclasses
 import os
+import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -284,7 +286,13 @@ all.present = ["smoker"]
 """
 
 
-def test_the_command_serves_several_models_each_with_its_own_versions_and_rules(
+def named(client, model):
+    with contextlib.suppress(TriageError):
+        return client.model_info(model=model)
+    return None
+
+
+def test_the_command_serves_several_models_each_with_its_own_versions_and_rules_and_follows_their_file(
     start_server, model_base_path, contrary_version, tmp_path
 ):
     base = tmp_path / "models"
@@ -296,7 +304,8 @@ def test_the_command_serves_several_models_each_with_its_own_versions_and_rules(
         contrary=f'base_path: "{contrary_version.parent}" version_labels {{ key: "stable" value: 6 }}',
     )
     rules = f"contrary={tmp_path / 'rules.toml'}"
-    process = start_server("--model-config-file", file, "--port", "0", "--poll-seconds", "0.1", "--rules", rules)
+    options = ["--port", "0", "--metrics-port", "0", "--poll-seconds", "0.1", "--rules", rules]
+    process = start_server("--model-config-file", file, *options)
     try:
         line = process.stdout.readline()
         assert line.endswith(", models adults version 3, contrary version 6\n")
@@ -311,6 +320,28 @@ def test_the_command_serves_several_models_each_with_its_own_versions_and_rules(
                 time.sleep(0.05)
             versions = [client.triage(smoker, model=name).model_version for name in ("adults", "contrary")]
             assert versions == ["5", "6"]
+            refused, listed = process.stdout.readline().split()[-1], pathlib.Path(file)
+
+            def refusals():
+                return re.findall(r"^triage_model_config_refused (\S+)", httpx.get(refused, trust_env=False).text, re.M)
+
+            for damaged in ("model_config_list {", listed.read_text().replace(str(base), f"{base}-gone")):
+                assert refusals() == ["0.0"]
+                before = listed.read_text()
+                listed.write_text(damaged)
+                wait_for(lambda: refusals() == ["1.0"])
+                assert client.triage(smoker, model="adults").model_version == "5"  # nothing changes
+                listed.write_text(before)
+                wait_for(lambda: refusals() == ["0.0"])
+            with client.interview(model="adults") as interview:
+                assert interview.present("fever").response.model_version == "5"
+                infants = f'base_path: "{base}" model_version_policy {{ specific {{ versions: 3 }} }}'
+                models_file(listed, contrary=f'base_path: "{contrary_version.parent}"', infants=infants)
+                wait_for(lambda: named(client, "infants"))
+                assert client.triage(smoker, model="infants").model_version == "3"
+                assert not named(client, "adults")
+                assert interview.present("smoker").response.model_version == "5"  # it had begun
+            assert client.triage(smoker).model_version == "6"  # of the first model now
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     finally:

@@ -1,16 +1,20 @@
 """A model base path in an object store, followed by a server."""
 
+import gc
 import shutil
 
 import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
+from serving.config.settings import ServeConfig
+from serving.engine.model_config import ModelConfig
 from serving.engine.model_store import ModelStore, StoredModels, local_base
-from serving.engine.served_models import LocalModels
+from serving.engine.served_models import LocalModels, open_model
 from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
+from serving.errors import PreconditionError
 from serving.messages import state_message
 
 BASE = "gs://bucket/models"
@@ -91,23 +95,19 @@ def test_an_address_that_is_one_version_is_refused(object_store, model_base_path
 
 
 def test_a_path_of_this_machine_is_taken_as_it_is(tmp_path):
-    with local_base(str(tmp_path)) as (base, store):
-        assert (base, store) == (tmp_path, None)
+    assert local_base(str(tmp_path)) == (tmp_path, None)
 
 
-def test_errors_name_the_address_and_nothing_is_left(object_store):
-    seen = []
-
-    def serve():
-        with local_base(f"{BASE}/") as (base, store):
-            seen.append((base, store.uri))
-            raise InputError(f"{base}/3: damaged")
-
-    with pytest.raises(InputError, match=r"^gs://bucket/models/3: damaged$"):
-        serve()
-    [(base, uri)] = seen
-    assert uri == BASE
-    assert not base.exists()
+def test_errors_name_the_address_and_nothing_is_left(object_store, model_base_path):
+    _put(object_store, model_base_path / "3", f"{BASE}/3", but=["manifest.json"])
+    watcher = open_model(ServeConfig(), ModelConfig("triage", f"{BASE}/"))
+    folder = watcher.wanted.base
+    with pytest.raises(PreconditionError, match=rf"the old configuration stays: {BASE}/3/manifest.json: "):
+        watcher.start()
+    assert (folder / "3").exists()
+    del watcher
+    gc.collect()
+    assert not folder.parent.exists()
 
 
 def test_what_a_server_has_loaded_outlives_its_files(object_store, model_base_path, models):

@@ -1,8 +1,11 @@
 """Versions on this machine's disk, and that one which is let go gives its memory back."""
 
 import contextvars
+import dataclasses
 import gc
+import pathlib
 import shutil
+import threading
 import weakref
 
 import pytest
@@ -13,6 +16,7 @@ from schemas.errors import InputError
 from serving.call import Call, current, enter
 from serving.config.settings import ServeConfig
 from serving.engine.batching import BatchedEngine
+from serving.engine.model_config import ModelConfig
 from serving.engine.safeguards import SafeguardedEngine
 from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt
 from serving.engine.served_models import LocalModels, ServedModels, watcher_of
@@ -137,11 +141,14 @@ def two(tmp_path):
         (path / version).mkdir(parents=True)
         return path
 
+    def opened(model):
+        return Watcher(Versions(model.name), Folders(), Wanted(pathlib.Path(model.base_path)))
+
     names = ("adults", "children")
-    watchers = [Watcher(Versions(name), Folders(), Wanted(base(name, "3"))) for name in names]
+    watchers = [opened(ModelConfig(name, str(base(name, "3")))) for name in names]
     for watcher in watchers:
         watcher.look()
-    return ServedModels(watchers), {name: Wanted(base(f"new {name}", "4")) for name in names}
+    return ServedModels(watchers, opened), [ModelConfig(name, str(base(f"new {name}", "4"))) for name in names]
 
 
 def defaults(models):
@@ -164,23 +171,54 @@ def test_a_name_becomes_a_model_which_the_call_then_has_and_none_is_the_first(tw
 def test_the_models_are_ready_when_each_of_them_is(two):
     models, _ = two
     assert models.ready
-    empty = Watcher(Versions("infants"), Folders(), Wanted(two[1]["adults"].base))
+    empty = Watcher(Versions("infants"), Folders(), Wanted(pathlib.Path("nothing")))
     assert not ServedModels([*models, empty]).ready
 
 
 def test_a_reload_changes_all_models(two):
     models, wanted = two
-    models.reload(wanted)
+    models.change(wanted)
     assert defaults(models) == {"adults": 4, "children": 4}
+
+
+def test_a_model_that_is_added_is_found_and_one_that_is_left_out_ends_with_its_last_call(two):
+    models, (_, children) = two
+    adults, seen = models.named("adults"), []
+    models.on_each(lambda model: seen.append(model.versions.model_name))
+    infants = dataclasses.replace(children, name="infants")
+    with adults.versions.borrow_default() as engine:
+        models.change([infants, children])
+        assert engine.path.name == "3"
+        assert adults.versions.draining
+    assert not adults.versions.draining
+    assert defaults(models) == {"infants": 4, "children": 4}
+    assert models.named("").versions.model_name == "infants"  # the first of the new list
+    assert seen == ["adults", "children", "infants"]
+    with pytest.raises(NotFoundError, match=r"no model 'adults': this server has infants, children$"):
+        models.named("adults")
+    with pytest.raises(UnavailableError), adults.versions.borrow_default():
+        pass  # a call that looked the model up before it went
+    adults.run(0.0, threading.Event(), lambda: None)  # ends by itself
+
+
+def test_an_added_model_that_cannot_be_served_leaves_all_as_they_are(two):
+    models, wanted = two
+    (pathlib.Path(wanted[1].base_path) / "4" / "damaged").touch()
+    infants = dataclasses.replace(wanted[1], name="infants")
+    with pytest.raises(PreconditionError, match=r"^no such version of infants can be served, .*4: damaged$"):
+        models.change([wanted[0], infants])
+    assert defaults(models) == {"adults": 3, "children": 3}
+    with pytest.raises(NotFoundError):
+        models.named("infants")
 
 
 def test_a_reload_changes_no_model_if_one_of_them_cannot_be_served(two, monkeypatch):
     models, wanted = two
     switched = []
     monkeypatch.setattr(Versions, "set_default", lambda versions, number: switched.append(number))
-    (wanted["children"].base / "4" / "damaged").touch()
+    (pathlib.Path(wanted[1].base_path) / "4" / "damaged").touch()
     with pytest.raises(PreconditionError, match=r"^no such version of children can be served, .*4: damaged$"):
-        models.reload(wanted)
+        models.change(wanted)
     assert switched == []  # not even for a moment
     assert defaults(models) == {"adults": 3, "children": 3}
     states = [(status.version, status.state.name) for model in models for status in model.versions.statuses()]
@@ -198,7 +236,7 @@ def test_a_reload_is_undone_if_files_disappear_between_loading_and_changing(two)
 
     children.prepare = prepare_and_lose
     with pytest.raises(PreconditionError, match="no such version of children can be served"):
-        models.reload(wanted)
+        models.change(wanted)
     assert defaults(models) == {"adults": 3, "children": 3}
 
 

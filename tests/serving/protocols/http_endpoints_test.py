@@ -74,7 +74,7 @@ def test_a_server_with_tokens_wants_one_over_http_too(watcher, tmp_path):
         known = {"authorization": "Bearer secret-1"}
         assert client.post("/v1/triage", json=FEVER, headers=known).status_code == 200
         assert client.get("/readyz").status_code == 200
-        counted = server._telemetry.metrics.registry.get_sample_value
+        counted = server.telemetry.metrics.registry.get_sample_value
         named = {"grpc_type": "unary", "grpc_service": "http", "grpc_method": "v1/triage"}
         assert counted("grpc_server_handled_total", {**named, "grpc_code": "OK"}) == 1
         assert counted("grpc_server_handled_total", {**named, "grpc_code": "UNAUTHENTICATED"}) == 1
