@@ -1,4 +1,4 @@
-"""CDS Hooks 2.0: what a request at `patient-view` says of a patient, by the user's map of codes, and the card.
+"""CDS Hooks 2.0: what a request says of a patient, by the user's map of codes, and the card.
 
 Resources of FHIR R4 are read as plain JSON. What the map does not name is left alone, and what it names and the model
 cannot use is said on the card.
@@ -22,9 +22,8 @@ from serving.messages import DEFERRALS, MEANINGS, action_label, goes_on
 from serving.protocols.fhir_resources import RESEARCH_ONLY, Resource
 from triage.v1 import triage_pb2
 
-SERVICE = "triage"
-"""The id of the service."""
-HOOK = "patient-view"
+SERVICES = {"triage": "patient-view", "triage-order": "order-select"}
+"""The hook of each service by its id."""
 PREFETCH = {
     "patient": "Patient/{{context.patientId}}",
     "conditions": "Condition?patient={{context.patientId}}&clinical-status=active",
@@ -40,6 +39,7 @@ _URGENCY = "urn:dyqn-triage:urgency"
 """The code system of override reasons, which are the other decisions."""
 _MOST_SUMMARY = 139
 _NOT_SAID = {"entered-in-error", "cancelled", "registered"}
+_ORDERS = ("ServiceRequest", "MedicationRequest")
 _NOT_NOW = {"inactive", "remission", "resolved"}
 
 
@@ -135,6 +135,10 @@ class CodeMap:
             status = _codes_of(condition.get("verificationStatus"))
             if not status & _NOT_SAID:
                 yield from self._of_codings(_codings(condition.get("code")), "refuted" not in status)
+        for order in (each for kind in _ORDERS for each in _of_type(resources, kind)):
+            reasons = order.get("reasonCode")
+            for reason in reasons if isinstance(reasons, list) else []:
+                yield from self._of_codings(_codings(reason))
         observations = [each for each in _of_type(resources, "Observation") if each.get("status") not in _NOT_SAID]
         for observation in sorted(observations, key=lambda each: _taken(each) or _NEVER, reverse=True):
             for coding in _codings(observation.get("code")):
@@ -229,14 +233,12 @@ def _date(text: Any) -> datetime.datetime | None:
 
 def discovery() -> dict[str, Any]:
     """Returns what the server offers."""
-    service = {
-        "hook": HOOK,
-        "id": SERVICE,
+    told = {
         "title": "Triage (research only)",
         "description": f"How urgent a patient is, by what the record says. {RESEARCH_ONLY}",
         "prefetch": PREFETCH,
     }
-    return {"services": [service]}
+    return {"services": [{"hook": hook, "id": name, **told} for name, hook in SERVICES.items()]}
 
 
 def card_of(

@@ -1,4 +1,4 @@
-"""CDS Hooks 2.0 under /cds-services: discovery, the card at `patient-view`, and feedback on it."""
+"""CDS Hooks 2.0 under /cds-services: discovery, the cards, and feedback on them."""
 
 import datetime
 import json
@@ -13,7 +13,7 @@ from schemas.errors import InputError
 from schemas.triage import DECISION_LABELS
 from serving.errors import Fault, FaultyRequestError, NotFoundError, UnavailableError
 from serving.messages import action_label, codes_of, state_message
-from serving.protocols.cds_hooks import HOOK, PREFETCH, SERVICE, CodeMap, card_of, discovery
+from serving.protocols.cds_hooks import PREFETCH, SERVICES, CodeMap, card_of, discovery
 from serving.protocols.http_endpoints import Exchange
 from serving.protocols.http_problems import BodyError
 from serving.protocols.json_body import read_json
@@ -71,17 +71,17 @@ class CdsHooksRoutes:
         self._service, self._codes, self._log, self._link = service, codes, log, link
 
     def discover(self, exchange: Exchange) -> Any:
-        """Lists the service."""
+        """Lists the services."""
         self._service.check_first()
         return discovery()
 
     async def call(self, exchange: Exchange) -> Any:
         """Answers the hook with a card; with none where the record says nothing that the model knows."""
-        body = await self._body(exchange)
+        body, hook = await self._body(exchange), SERVICES[exchange.request.path_params["name"]]
         faults = [
             Fault(name, f"expected {what}", "FAULTY_HOOK")
             for name, what, there in (
-                ("hook", repr(HOOK), body.get("hook") == HOOK),
+                ("hook", repr(hook), body.get("hook") == hook),
                 ("hookInstance", "a text", isinstance(body.get("hookInstance"), str)),
                 ("context", "an object", isinstance(body.get("context"), dict)),
                 ("prefetch", "an object", isinstance(body.get("prefetch", {}), dict)),
@@ -95,7 +95,8 @@ class CdsHooksRoutes:
             raise BodyError(412, f"prefetch: expected {', '.join(PREFETCH)}: this server asks no FHIR server itself")
         vocabulary = self._service.vocabulary()
         now = datetime.datetime.now(datetime.timezone.utc)
-        known = await self._service.workers.run(self._codes.read, prefetch, vocabulary, now)
+        told = {**prefetch, "draftOrders": body["context"].get("draftOrders")}
+        known = await self._service.workers.run(self._codes.read, told, vocabulary, now)
         if not known.present and not known.absent:
             return {"cards": []}
         state = state_message(known.present, known.absent)
@@ -127,8 +128,8 @@ class CdsHooksRoutes:
 
     async def _body(self, exchange: Exchange) -> dict[str, Any]:
         name = exchange.request.path_params["name"]
-        if name != SERVICE:
-            raise NotFoundError(f"there is no service {name[:80]!r}: it is {SERVICE}")
+        if name not in SERVICES:
+            raise NotFoundError(f"there is no service {name[:80]!r}: there are {', '.join(SERVICES)}")
         self._service.check_first()
         body = await self._service.workers.run(read_json, exchange.raw)
         if not isinstance(body, dict):

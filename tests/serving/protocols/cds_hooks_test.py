@@ -99,6 +99,8 @@ def code_map(tmp_path_factory):
          [], ["smoker"], []),
         ([observation("72166-2", valueBoolean=True), condition("8392000")], [], ["smoker"],
          ["smoker: there and not there"]),
+        ([{"resourceType": "ServiceRequest", "reasonCode": [{"coding": [{"system": SNOMED, "code": "8392000"}]}, 3]},
+          {"resourceType": "ServiceRequest", "reasonCode": 3}], [], ["smoker"], []),
         ([{"resourceType": "OperationOutcome"}, {"resourceType": "Observation", "code": 3}], [], [], []),
     ],
 )  # fmt: skip
@@ -169,8 +171,11 @@ def card(client, *resources):
 
 
 def test_discovery_names_the_hook_and_what_to_prefetch(client):
-    [service] = client.get("/cds-services").json()["services"]
-    assert (service["hook"], service["id"]) == ("patient-view", "triage")
+    services = client.get("/cds-services").json()["services"]
+    assert [(service["hook"], service["id"]) for service in services] == [
+        ("patient-view", "triage"), ("order-select", "triage-order")
+    ]  # fmt: skip
+    service = services[1]
     assert service["prefetch"]["patient"] == "Patient/{{context.patientId}}"
     assert service["description"]
 
@@ -188,6 +193,20 @@ def test_a_card_has_the_decision_what_it_is_based_on_and_the_ways_to_answer(clie
     [link] = shown["links"]
     assert (link["type"], link["url"]) == ("smart", "https://app.example.org/launch")  # no finding is in an address
     assert json.loads(link["appContext"]) == {"present": ["chest_pain"], "absent": ["smoker"]}
+
+
+def test_the_reasons_of_orders_are_findings(client):
+    """As in the specification's example of `order-select`, with a reason."""
+    reason = {"coding": [{"system": SNOMED, "code": "29857009"}]}
+    order = {"resourceType": "MedicationRequest", "id": "smart-MedicationRequest-103", "status": "draft",
+             "intent": "order", "subject": {"reference": "Patient/1288992"}, "reasonCode": [reason]}  # fmt: skip
+    context = {"userId": "PractitionerRole/123", "patientId": "1288992", "encounterId": "456",
+               "selections": ["MedicationRequest/smart-MedicationRequest-103"],
+               "draftOrders": bundle({"resourceType": "NutritionOrder"}, order)}  # fmt: skip
+    asked = request(hook="order-select", context=context)
+    [shown] = client.post("/cds-services/triage-order", json=asked).json()["cards"]
+    assert "By what the record says: Chest pain." in shown["detail"]
+    assert client.post("/cds-services/triage-order", json=request()).status_code == 400  # another hook's
 
 
 def test_a_record_that_says_nothing_of_what_the_model_knows_gets_no_card(client):
