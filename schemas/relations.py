@@ -1,6 +1,6 @@
-"""What cannot be so together, by the relations that a vocabulary states."""
+"""What follows from what is known, and what cannot be so together, by the relations that a vocabulary states."""
 
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple, Protocol
 
 RELATIONS = ("parent", "exclusive")
@@ -10,6 +10,10 @@ most one member, such as the age bands."""
 
 EXHAUSTIVE = ("age", "sex")
 """Groups of which every patient has exactly one member."""
+
+Status = tuple[str, bool]
+"""A code, and whether it is present; otherwise it is absent."""
+Implications = dict[Status, set[Status]]
 
 
 class _Related(Protocol):
@@ -45,13 +49,28 @@ class Relations:
         by_code = {entry.code: entry for entry in entries}
         self._above: dict[str, tuple[str, ...]] = {}
         self._places: dict[str, tuple[tuple[str, str], ...]] = {}  # groups, each with the code or ancestor in it
-        for code in by_code:
+        groups: dict[str, list[str]] = {}
+        direct: Implications = {}
+        for code, entry in by_code.items():
             line = [code]
             while by_code[line[-1]].parent:
                 line.append(by_code[line[-1]].parent)
             self._above[code] = tuple(line[1:])
             self._places[code] = tuple((by_code[each].exclusive, each) for each in line if by_code[each].exclusive)
+            if entry.parent:
+                direct.setdefault((code, True), set()).add((entry.parent, True))
+                direct.setdefault((entry.parent, False), set()).add((code, False))
+            if entry.exclusive:
+                groups.setdefault(entry.exclusive, []).append(code)
+        for group, members in groups.items():
+            for code in members:
+                others = [each for each in members if each != code]
+                direct.setdefault((code, True), set()).update((each, False) for each in others)
+                if group in EXHAUSTIVE and len(others) == 1:
+                    direct.setdefault((code, False), set()).add((others[0], True))
         self._bound = {code for code in by_code if self._above[code] or self._places[code]}
+        self.implied = all_implied(direct)
+        """All that follows from each status of a code from which anything does."""
 
     def contradictions(self, present: Iterable[str], absent: Container[str]) -> Iterator[Contradiction]:
         """Yields the contradictions in a case; codes that the vocabulary lacks have no relations."""
@@ -67,17 +86,52 @@ class Relations:
                 if other != member:
                     yield Contradiction(code, said, True)
 
-    def follows(self, code: str, present: Collection[str], absent: Container[str]) -> bool:
-        """Returns whether the status of `code` in a case follows from that of another code."""
-        if code in absent:
-            above = self._above.get(code, ())
-            return any(each in absent for each in above) or any(self._rules_out(each, code) for each in present)
-        return any(code in self._above.get(each, ()) for each in present)
+    def following(self, status: Status) -> frozenset[Status]:
+        """Returns all that follows from the status of a code."""
+        return self.implied.get(status, frozenset())
 
-    def _rules_out(self, other: str, code: str) -> bool:
-        """Returns whether `code` is absent where `other` is present."""
-        places = dict(self._places.get(code, ()))
-        return any(places.get(group, member) != member for group, member in self._places.get(other, ()))
+    def follows(self, code: str, present: Collection[str], absent: Collection[str]) -> bool:
+        """Returns whether the status of `code` in a case follows from that of another code."""
+        status = (code, code not in absent)
+        return any(status in self.following(each) for each in _statuses(present, absent))
+
+    def closed(self, present: Collection[str], absent: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
+        """Returns what is present and what is absent in a case with all that follows.
+
+        What the case states stays as stated, and what follows both ways stays unknown.
+        """
+        following = frozenset[Status]().union(*map(self.following, _statuses(present, absent)))
+        known = {*present, *absent}
+        there, missing = ({code for code, status in following if status is way} - known for way in (True, False))
+        return frozenset(present) | (there - missing), frozenset(absent) | (missing - there)
+
+    def independent(self, stated: Sequence[Status]) -> list[Status]:
+        """Returns the statuses that follow from no other one, in their order; of two that say the same, the first."""
+        return [
+            status
+            for place, status in enumerate(stated)
+            if not any(
+                status in self.following(other) and not (place < number and other in self.following(status))
+                for number, other in enumerate(stated)
+            )
+        ]
+
+
+def _statuses(present: Iterable[str], absent: Iterable[str]) -> list[Status]:
+    return [*((code, True) for code in present), *((code, False) for code in absent)]
+
+
+def all_implied(direct: Mapping[Status, Set[Status]]) -> Mapping[Status, frozenset[Status]]:
+    """Returns all that follows from each status, but for itself, where `direct` has the first steps."""
+    implied = {}
+    for status in direct:
+        reached, ahead = {status}, [status]
+        while ahead:
+            new = direct.get(ahead.pop(), set()) - reached
+            reached |= new
+            ahead.extend(new)
+        implied[status] = frozenset(reached - {status})
+    return implied
 
 
 def fault_of(entries: Collection[_Related]) -> str | None:

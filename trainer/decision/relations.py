@@ -6,17 +6,14 @@ known to be absent (the next E).
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from schemas.catalogue import Catalogue
 from schemas.evidence import Evidence, Vocabulary
 from schemas.knowledge_base import KnowledgeBase
-from schemas.relations import EXHAUSTIVE
-
-OnlyIf = tuple[tuple[str, ...], ...]
-"""Who can have a piece of evidence, see `schemas.catalogue.CatalogueEntry`."""
+from schemas.relations import Implications, Status, all_implied
 
 
 def with_relations(vocabulary: Vocabulary, catalogue: Catalogue | None = None) -> Vocabulary:
@@ -41,82 +38,41 @@ def with_relations(vocabulary: Vocabulary, catalogue: Catalogue | None = None) -
     return Vocabulary(map(related, vocabulary))
 
 
-def settled_by(vocabulary: Vocabulary, catalogue: Catalogue | None = None) -> np.ndarray:
+def settled_by(vocabulary: Vocabulary, knowledge: KnowledgeBase | None = None) -> np.ndarray:
     """Returns the literals that each settle a code, int32 `[E, W]`, padded with 2 E.
 
-    A code is settled by its own answer, an absent parent, a present child, another present member of its exclusive
-    group (or an absent one, if everybody has one of the two), or a risk factor, age or sex with which nobody has it or
-    one of its ancestors.
+    A code is settled by its own answer, by one from which its status follows, and by a risk factor, age or sex with
+    which nobody has it or one of its ancestors.
 
     Args:
         vocabulary: of the model.
-        catalogue: says who can have what, and see `with_relations`; by default that of `triage simulate`.
+        knowledge: says who can have what, and see `with_relations`; by default that of `triage simulate`.
     """
-    catalogue = KnowledgeBase.load(None).catalogue if catalogue is None else catalogue
-    only_if = {entry.code: entry.only_if for entry in catalogue if entry.code in vocabulary}
-    relations = _Relations(with_relations(vocabulary, catalogue), only_if)
-    count = len(vocabulary)
-    cells = {code: cell for cell, code in enumerate(vocabulary.codes)}
-
-    def literal(condition: tuple[str, bool]) -> int:
-        code, present = condition
-        return cells[code] + (0 if present else count)
-
-    rows = []
+    knowledge = KnowledgeBase.load(None) if knowledge is None else knowledge
+    implied = with_relations(vocabulary, knowledge.catalogue).relations.implied
+    direct: Implications = {status: set(statuses) for status, statuses in implied.items()}
     for code in vocabulary.codes:
-        conditions = {literal(condition) for condition in relations.settling(code)}
-        rows.append(sorted(conditions | {cells[code], cells[code] + count}))
+        for status in _excluding(code, knowledge, implied):
+            if status[0] in vocabulary:
+                direct.setdefault(status, set()).add((code, False))
+    count = len(vocabulary)
+
+    def literal(status: Status) -> int:
+        return vocabulary.index(status[0]) + (0 if status[1] else count)
+
+    rows = [{cell, cell + count} for cell in range(count)]
+    for status, statuses in all_implied(direct).items():
+        for code, _ in statuses:
+            rows[vocabulary.index(code)].add(literal(status))
     width = max(map(len, rows))
-    return np.array([row + [2 * count] * (width - len(row)) for row in rows], np.int32)
+    return np.array([sorted(row) + [2 * count] * (width - len(row)) for row in rows], np.int32)
 
 
-class _Relations:
-    """The relations among the entries of a vocabulary."""
-
-    def __init__(self, entries: Iterable[Evidence], only_if: Mapping[str, OnlyIf]):
-        self._entries = {entry.code: entry for entry in entries}
-        self._only_if = only_if
-        self._groups: dict[str, list[str]] = {}
-        self._children: dict[str, list[str]] = {}
-        for entry in self._entries.values():
-            if entry.exclusive:
-                self._groups.setdefault(entry.exclusive, []).append(entry.code)
-            if entry.parent:
-                self._children.setdefault(entry.parent, []).append(entry.code)
-
-    def settling(self, code: str) -> set[tuple[str, bool]]:
-        """Returns the conditions, code and whether it is present, of which any one settles `code`."""
-        return self._excluding(code) | self._implying(code)
-
-    def _excluding(self, code: str) -> set[tuple[str, bool]]:
-        """Returns the conditions of which any one means that `code` is absent."""
-        entry = self._entries[code]
-        conditions = {(sibling, True) for sibling in self._siblings(code)}
-        for term in self._only_if.get(code, ()):
-            parts = [self._denying(part) for part in term]
-            conditions |= set.intersection(*parts)  # all parts of a term must fail
-        if entry.parent:
-            conditions |= {(entry.parent, False)} | self._excluding(entry.parent)
-        return conditions
-
-    def _implying(self, code: str) -> set[tuple[str, bool]]:
-        """Returns the conditions of which any one means that `code` is present."""
-        conditions = set()
-        for child in self._children.get(code, ()):
-            conditions |= {(child, True)} | self._implying(child)
-        siblings = self._siblings(code)
-        if self._entries[code].exclusive in EXHAUSTIVE and len(siblings) == 1:
-            conditions.add((siblings[0], False))
-        return conditions
-
-    def _denying(self, part: str) -> set[tuple[str, bool]]:
-        """Returns the conditions of which any one makes a part of a term fail."""
-        code = part.removeprefix("!")
-        if code not in self._entries:
-            return set()
-        if part.startswith("!"):
-            return {(code, True)}
-        return {(code, False)} | {(sibling, True) for sibling in self._siblings(code)}
-
-    def _siblings(self, code: str) -> list[str]:
-        return [each for each in self._groups.get(self._entries[code].exclusive, ()) if each != code]
+def _excluding(code: str, knowledge: KnowledgeBase, implied: Mapping[Status, frozenset[Status]]) -> set[Status]:
+    """Returns the statuses of risk factors, ages and sexes with which nobody has `code`."""
+    never = {(other, True) for other, times in knowledge.demographics.get(code, {}).items() if times == 0}
+    for term in knowledge.catalogue[code].only_if if code in knowledge.catalogue else ():
+        failing = [(part.removeprefix("!"), part.startswith("!")) for part in term]
+        by_part = [{status, *(each for each, statuses in implied.items() if status in statuses)} for status in failing]
+        never |= set.intersection(*by_part)  # all parts of a term must fail
+    return never

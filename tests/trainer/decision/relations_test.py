@@ -8,7 +8,7 @@ from trainer.decision.relations import settled_by
 def settling(toy_knowledge):
     """From a code to the literals that settle it, as `code` where present and `-code` where absent."""
     vocabulary = toy_knowledge.catalogue.vocabulary
-    table = settled_by(vocabulary, toy_knowledge.catalogue)
+    table = settled_by(vocabulary, toy_knowledge)
     names = [*vocabulary.codes, *(f"-{code}" for code in vocabulary.codes)]
     return lambda code: {names[cell] for cell in table[vocabulary.index(code)] if cell < len(names)}
 
@@ -23,8 +23,10 @@ def settling(toy_knowledge):
         ("man", {"man", "-man", "woman", "-woman"}),  # everybody is one of the two
         (
             "vaginal_bleeding",
-            {"vaginal_bleeding", "-vaginal_bleeding", "man", "-woman", "child"},
+            {"vaginal_bleeding", "-vaginal_bleeding", "man", "-woman", "child", "-adult"},
         ),  # women who are no child
+        ("pregnant", {"pregnant", "-pregnant", "man", "-woman", "child", "-adult"}),  # no child and no man ever is
+        ("smoker", {"smoker", "-smoker", "child", "-adult"}),
     ],
 )
 def test_a_code_is_settled_by_what_implies_or_excludes_it(settling, code, expected):
@@ -34,7 +36,7 @@ def test_a_code_is_settled_by_what_implies_or_excludes_it(settling, code, expect
 def test_codes_that_the_catalogue_does_not_have_are_settled_by_their_own_answer(toy_knowledge):
     vocabulary = Vocabulary([Evidence("E_91", "symptom", "Fever", "Do you have a fever?"),
                              Evidence("cough", "symptom", "Cough", "Do you cough?")])  # fmt: skip
-    assert settled_by(vocabulary, toy_knowledge.catalogue).tolist() == [[0, 2], [1, 3]]
+    assert settled_by(vocabulary, toy_knowledge).tolist() == [[0, 2], [1, 3]]
 
 
 def test_the_children_of_what_nobody_of_an_age_has_are_not_asked_of_that_age():
