@@ -100,7 +100,7 @@ def _apply(
     for evidence in state.evidence:
         if evidence.status in codes and evidence.code in vocabulary and evidence.code not in ignored:
             codes[evidence.status].add(evidence.code)
-    present, absent = codes.values()
+    present, absent = vocabulary.relations.closed(*codes.values())
     fired = [rule for rule in rules if rule.fires(present, absent)]
     before = decision = Decision(action_on_wire(response.best_triage), action_on_wire(response.action) == Action.ASK)
     for rule in fired:

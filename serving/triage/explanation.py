@@ -11,13 +11,16 @@ import numpy as np
 
 from schemas.evidence import Vocabulary
 from serving.errors import Fault, FaultyRequestError
-from serving.messages import MOST_EXPLAINED, codes_of
+from serving.messages import MOST_EXPLAINED
 from triage.v1 import triage_pb2
 
 _MOST_SETS = 500
 """Sets of pieces that are tried, the smallest first: all those of up to four of ten pieces, of up to two of thirty."""
 
+_KNOWN = {triage_pb2.EVIDENCE_STATUS_PRESENT: True, triage_pb2.EVIDENCE_STATUS_ABSENT: False}
 Ask = Callable[[Sequence[triage_pb2.EvidenceState]], Sequence[triage_pb2.TriageResponse]]
+AskAbout = Callable[[Sequence[Sequence[triage_pb2.Evidence]]], Sequence[triage_pb2.TriageResponse]]
+"""Answers the state with other pieces: with each of some sets of its own, and with what follows from them."""
 
 
 def check_explainable(state: triage_pb2.EvidenceState) -> None:
@@ -40,7 +43,7 @@ def explain(
 ) -> triage_pb2.Explanation:
     """Returns why the best triage decision of `response` is what it is.
 
-    What follows from another piece has no effect of its own: chest pain, where there is crushing chest pain.
+    What follows from another piece comes and goes with it and is not named: chest pain with crushing chest pain.
 
     Args:
         state: what is known.
@@ -49,8 +52,16 @@ def explain(
         vocabulary: with its relations.
         ask: answers states, in one run of the model.
     """
-    pieces = list(state.evidence)
-    without = _without_each(state, pieces, ask)
+    known = {(piece.code, _KNOWN[piece.status]): piece for piece in state.evidence if piece.status in _KNOWN}
+    pieces = [known[status] for status in vocabulary.relations.independent(list(known))]
+
+    def ask_about(sets: Sequence[Sequence[triage_pb2.Evidence]]) -> Sequence[triage_pb2.TriageResponse]:
+        statuses = [{(piece.code, _KNOWN[piece.status]) for piece in each} for each in sets]
+        closed = [each.union(*map(vocabulary.relations.following, each)) for each in statuses]
+        states = [_with(state, [piece for status, piece in known.items() if status in each]) for each in closed]
+        return ask(states) if states else []
+
+    without = ask_about(_without_each(pieces))
     here, supported = _values(response), _value_of(response, response.best_triage)
     effects = [
         triage_pb2.EvidenceEffect(
@@ -62,10 +73,9 @@ def explain(
         for piece, answer in zip(pieces, without, strict=True)
     ]
     effects.sort(key=lambda each: -each.effect)
-    known = [frozenset(codes) for codes in codes_of(state)]
     return triage_pb2.Explanation(
-        effects=[each for each in effects if not vocabulary.relations.follows(each.evidence.code, *known)],
-        sufficient=_sufficient(state, response, effects, ask),
+        effects=effects,
+        sufficient=_sufficient(response, effects, ask_about),
         turning=_turning(state, response, questions, ask),
     )
 
@@ -83,40 +93,34 @@ def give_rationales(state: triage_pb2.EvidenceState, response: triage_pb2.Triage
 
 
 def _sufficient(
-    state: triage_pb2.EvidenceState,
-    response: triage_pb2.TriageResponse,
-    effects: Sequence[triage_pb2.EvidenceEffect],
-    ask: Ask,
+    response: triage_pb2.TriageResponse, effects: Sequence[triage_pb2.EvidenceEffect], ask_about: AskAbout
 ) -> list[triage_pb2.Evidence]:
     """Returns the smallest set that gives the decision, with the strongest pieces if there are several.
 
     Where there are too many sets to try, it may not be the smallest, but nothing can be left out of it.
     """
     pieces, tried = [each.evidence for each in effects], 0
-    kept = _irreducible(state, response, effects, ask)
+    kept = _irreducible(response, effects, ask_about)
     for size in range(1, len(kept)):
         sets = list(itertools.islice(itertools.combinations(pieces, size), _MOST_SETS + 1))
         tried += len(sets)
         if tried > _MOST_SETS:
             break
-        for smaller, answer in zip(sets, ask([_with(state, each) for each in sets]), strict=True):
+        for smaller, answer in zip(sets, ask_about(sets), strict=True):
             if answer.best_triage == response.best_triage:
                 return list(smaller)
     return kept
 
 
 def _irreducible(
-    state: triage_pb2.EvidenceState,
-    response: triage_pb2.TriageResponse,
-    effects: Sequence[triage_pb2.EvidenceEffect],
-    ask: Ask,
+    response: triage_pb2.TriageResponse, effects: Sequence[triage_pb2.EvidenceEffect], ask_about: AskAbout
 ) -> list[triage_pb2.Evidence]:
     """Returns a set from which nothing can be left out, by leaving out pieces one by one, the weakest first."""
     kept = [each.evidence for each in reversed(effects)]
     without = [each.best_triage_without for each in reversed(effects)]
     while len(kept) > 1 and response.best_triage in without:
         del kept[without.index(response.best_triage)]
-        without = [answer.best_triage for answer in _without_each(state, kept, ask)]
+        without = [answer.best_triage for answer in ask_about(_without_each(kept))]
     return kept[::-1]
 
 
@@ -145,13 +149,9 @@ def _turning(
     return sorted(turning, key=lambda each: -each.likely)
 
 
-def _without_each(
-    state: triage_pb2.EvidenceState, pieces: Sequence[triage_pb2.Evidence], ask: Ask
-) -> Sequence[triage_pb2.TriageResponse]:
-    """Returns the answer to `pieces` without the first of them, without the second, and so on."""
-    if not pieces:
-        return []
-    return ask([_with(state, [*pieces[:place], *pieces[place + 1 :]]) for place in range(len(pieces))])
+def _without_each(pieces: Sequence[triage_pb2.Evidence]) -> list[list[triage_pb2.Evidence]]:
+    """Returns `pieces` without the first of them, without the second, and so on."""
+    return [[*pieces[:place], *pieces[place + 1 :]] for place in range(len(pieces))]
 
 
 def _with(state: triage_pb2.EvidenceState, pieces: Sequence[triage_pb2.Evidence]) -> triage_pb2.EvidenceState:

@@ -14,8 +14,10 @@ import numpy as np
 import scipy.special
 
 from schemas.errors import InputError, first_line
+from schemas.evidence import Vocabulary
 from schemas.triage import NUM_DECISIONS
 from trainer.decision import rewards
+from trainer.decision.closure import Closure
 from trainer.vignettes.state import Vignettes, sparse_states
 from triage_runtime.storage import arrays_file
 
@@ -45,19 +47,19 @@ class Mixture(NamedTuple):
         return np.log(np.concatenate([self.present, 1 - self.present], axis=1)).T
 
 
-def fit(vignettes: Vignettes, evidence_count: int, seed: int) -> Mixture | None:
+def fit(vignettes: Vignettes, vocabulary: Vocabulary, seed: int) -> Mixture | None:
     """Returns the mixture fitted to training vignettes, None if there are too few.
 
     Args:
         vignettes: V of them, of which at most 50,000 are used.
-        evidence_count: E.
+        vocabulary: of E pieces of evidence. What follows from a vignette counts as listed.
         seed: of the initial classes and of the choice of vignettes.
     """
     if len(vignettes.decision_counts) < MINIMUM_VIGNETTES:
         return None
     generator = np.random.default_rng(seed)
     chosen = np.sort(generator.permutation(len(vignettes.decision_counts))[:_MAX_VIGNETTES])
-    states = sparse_states(vignettes, evidence_count)[chosen]
+    states = Closure(vocabulary).rows(sparse_states(vignettes, len(vocabulary))[chosen])
     present, absent = ((states == sign).astype(np.float64) for sign in (1, -1))
     counts = np.asarray(vignettes.decision_counts)[chosen]
     overall = (np.asarray(present.sum(axis=0)).ravel() + 0.5) / (len(chosen) + 1)

@@ -15,6 +15,8 @@ import scipy.special
 import tensorflow as tf
 
 from schemas.errors import InputError, first_line
+from schemas.evidence import Vocabulary
+from trainer.decision.closure import Closure
 from trainer.vignettes.state import SignedRows
 from triage_runtime.storage import arrays_file
 
@@ -47,14 +49,17 @@ class Novelty(NamedTuple):
     moments: int  # number of moments behind the quantiles
 
     def scores(self, states: tf.Tensor) -> tf.Tensor:
-        """Returns the scores of states `[B, E]` float32 in {-1, 0, 1}, float32 `[B]`; higher is further away."""
+        """Returns the scores of states `[B, E]` float32 in {-1, 0, 1}, float32 `[B]`; higher is further away.
+
+        They are to be without what follows from the rest, see `trainer.decision.closure.Closure.reduced`.
+        """
         literals = tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1)  # [B, 2 E]
         logs = tf.matmul(literals, _unquantised(self.log_literals, states))  # [B, K + 1]
         together = tf.reduce_logsumexp(logs[:, :-1] + self.log_prior, axis=1)
         return logs[:, -1] - together
 
     def percentiles(self, states: tf.Tensor) -> tf.Tensor:
-        """Returns the novelty of states `[B, E]`, float32 `[B]` in [0, 1]; 0 if nothing is known."""
+        """Returns the novelty of such states `[B, E]`, float32 `[B]` in [0, 1]; 0 if nothing is known."""
         pieces = tf.reduce_sum(tf.cast(states != 0, tf.int32), axis=1)  # [B]
         rows = tf.clip_by_value(pieces - 1, 0, len(self.quantiles) - 1)
         above = self.scores(states)[:, tf.newaxis] > tf.gather(_unquantised(self.quantiles, states), rows)  # [B, Q]
@@ -66,15 +71,15 @@ class Novelty(NamedTuple):
         return percentiles > THRESHOLD + _ROUNDING
 
 
-def fit(vignettes: SignedRows, evidence_count: int, seed: int) -> Novelty | None:
+def fit(vignettes: SignedRows, vocabulary: Vocabulary, seed: int) -> Novelty | None:
     """Returns the statistics of training vignettes, None if there are too few.
 
     Args:
         vignettes: the V of training, each with evidence; of more than 50,000 as many are drawn.
-        evidence_count: E.
+        vocabulary: of E pieces of evidence.
         seed: of the start of the mixture, of the vignettes that it is fitted to, and of the moments.
     """
-    count = len(vignettes.offsets) - 1
+    count, evidence_count = len(vignettes.offsets) - 1, len(vocabulary)
     if count < MINIMUM_VIGNETTES:
         return None
     generator = np.random.default_rng(seed)
@@ -85,11 +90,11 @@ def fit(vignettes: SignedRows, evidence_count: int, seed: int) -> Novelty | None
     others = np.setdiff1d(seen, np.concatenate(rows[:fitted]))  # known, too: each as a patient of this piece alone
     mixture = _mixture(literals([*rows[:fitted], *others[:, np.newaxis]], evidence_count), generator)
     parts = moments(rows[fitted:], generator)
-    scores = _scores(literals(parts, evidence_count), *mixture)
-    singles = _scores(
-        literals([np.array([code]) for code in np.unique(np.concatenate(rows))], evidence_count), *mixture
-    )
-    return Novelty(*mixture, _quantiles(scores, np.array([len(part) for part in parts]), singles), len(parts))
+    closure = Closure(vocabulary)
+    known = _reduced(parts, closure, evidence_count)
+    singles = _reduced([np.array([code]) for code in np.unique(np.concatenate(rows))], closure, evidence_count)
+    pieces = np.asarray(known.sum(axis=1), np.int64).ravel()
+    return Novelty(*mixture, _quantiles(_scores(known, *mixture), pieces, _scores(singles, *mixture)), len(parts))
 
 
 def moments(rows: list[np.ndarray], generator: np.random.Generator) -> list[np.ndarray]:
@@ -103,6 +108,13 @@ def literals(rows: list[np.ndarray], evidence_count: int) -> scipy.sparse.csr_ma
     columns = np.where(codes > 0, codes - 1, evidence_count - codes - 1)
     starts = np.cumsum([0] + [len(row) for row in rows])
     return scipy.sparse.csr_matrix((np.ones(len(columns)), columns, starts), (len(rows), 2 * evidence_count))
+
+
+def _reduced(rows: list[np.ndarray], closure: Closure, evidence_count: int) -> scipy.sparse.csr_matrix:
+    """Returns the literals of signed codes without those that follow from others, see `Closure.reduced`."""
+    known = literals(rows, evidence_count)
+    states = closure.rows(known[:, :evidence_count] - known[:, evidence_count:], reduced=True)
+    return scipy.sparse.hstack([states > 0, states < 0], format="csr", dtype=np.float64)
 
 
 def _unquantised(values: np.ndarray, states: tf.Tensor) -> tf.Tensor:

@@ -16,6 +16,7 @@ from schemas.evidence import Vocabulary
 from schemas.features import MOST_QUESTIONS
 from schemas.safety_rules import SafetyRule
 from schemas.triage import NUM_DECISIONS, Action
+from trainer.decision.closure import Closure
 from trainer.decision.decision import OperatingPoint, anything_known, appropriate, decide, safe
 from trainer.decision.mixture import Mixture
 from trainer.decision.red_flags import OpenRedFlags
@@ -101,6 +102,7 @@ class QuestionGraph:
         self._network = network
         self._point = point
         self._shortlist = min(shortlist, len(vocabulary))
+        self._closure = Closure(vocabulary)
         self._settled_by = settled_by(vocabulary)
         groups = [list(cells) for cells in with_relations(vocabulary).openings.values()]
         width = max(map(len, groups), default=1)
@@ -236,7 +238,7 @@ class QuestionGraph:
 
     def _unknown(self, states: tf.Tensor) -> tf.Tensor:
         """Returns of which groups nothing is known, bool `[B, G]`."""
-        known = tf.gather(tf.pad(states, [[0, 0], [0, 1]]), self._groups, axis=1) != 0  # [B, G, W]
+        known = tf.gather(tf.pad(self._closure(states), [[0, 0], [0, 1]]), self._groups, axis=1) != 0  # [B, G, W]
         return ~tf.reduce_any(known, axis=2)
 
     def values(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -258,7 +260,11 @@ class QuestionGraph:
         return tf.maximum(tf.reduce_sum((_entropy(now) - after) * weights, axis=1), 0.0), likely
 
     def patients_like(self, states: tf.Tensor, generator: tf.random.Generator) -> tf.Tensor:
-        """Returns patients who answer everything, each drawn from those in its state `[B, E]`; float32 `[B, E]`."""
+        """Returns patients who answer everything, each drawn from those in its state `[B, E]`; float32 `[B, E]`.
+
+        A patient has what the state says, and what follows from it.
+        """
+        states = self._closure(states)
         classes = self._classes(states)  # [B, K]
         drawn = generator.uniform([tf.shape(states)[0], 1])
         chosen = tf.minimum(
@@ -275,7 +281,7 @@ class QuestionGraph:
             member = tf.one_hot(tf.reduce_sum(tf.cast(below, tf.int32), axis=1), len(cells))  # [B, W]
             places = tf.one_hot(cells, patients.shape[1])  # [W, E]
             patients = tf.where(tf.reduce_any(places > 0, axis=0), 2 * tf.matmul(member, places) - 1, patients)
-        return patients
+        return tf.where(states != 0, states, patients)
 
     def _likely(self, states: tf.Tensor) -> tf.Tensor:
         """Returns the probability that each code is present, float32 `[B, E]`."""
@@ -287,6 +293,7 @@ class QuestionGraph:
 
     def _classes(self, states: tf.Tensor) -> tf.Tensor:
         """Returns the probability of each class in states `[B, E]`, float32 `[B, K]`."""
+        states = self._closure(states)
         literals = tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1)  # [B, 2 E]
         logs = tf.matmul(literals, tf.constant(self._mixture.log_literals) * _one(states))
         return tf.nn.softmax(logs + tf.constant(self._mixture.log_prior))

@@ -9,6 +9,7 @@ import tensorflow as tf
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import Condition, SafetyRule
 from schemas.triage import Action
+from trainer.decision.closure import Closure
 
 
 class _Pair(NamedTuple):
@@ -34,6 +35,7 @@ class OpenRedFlags:
     def __init__(self, rules: Sequence[SafetyRule], vocabulary: Vocabulary):
         self._count = len(vocabulary)
         self._vocabulary = vocabulary
+        self._closure = Closure(vocabulary)
         pairs = [pair for rule in rules if rule.urgency == Action.RED for pair in self._pairs(rule)]
         true, false = 2 * self._count, 2 * self._count + 1
         self._every = _table([pair.every for pair in pairs], true)
@@ -52,6 +54,7 @@ class OpenRedFlags:
         """
         if not len(self._cells):
             return tf.zeros_like(states, tf.bool)
+        states = self._closure(states)
         always = tf.ones_like(states[:, :1], tf.bool)
         truths = tf.concat([states > 0, states < 0, always, tf.logical_not(always)], axis=1)  # [B, 2 E + 2]
         holding = tf.gather(truths, self._every, axis=1)  # [B, N, W]

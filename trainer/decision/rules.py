@@ -13,6 +13,7 @@ import tensorflow as tf
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import Condition, SafetyRule
 from schemas.triage import NUM_DECISIONS, Action
+from trainer.decision.closure import Closure
 
 
 class Raised(NamedTuple):
@@ -54,9 +55,11 @@ class RuleGraph:
         self._none = table((rule.none_of for rule in rules), false)
         self._urgencies = np.array([rule.urgency for rule in rules], np.int32)
         self._stopping = np.array([rule.stop_asking for rule in rules])
+        self._closure = Closure(vocabulary)
 
     def fired(self, states: tf.Tensor) -> tf.Tensor:
-        """Returns which rules apply to states `[B, E]` float32: bool `[B, R]`."""
+        """Returns which rules apply to states `[B, E]` float32 with all that follows: bool `[B, R]`."""
+        states = self._closure(states)
         always = tf.ones_like(states[:, :1], tf.bool)
         truths = tf.concat([states > 0, states < 0, always, tf.logical_not(always)], axis=1)  # [B, 2 E + 2]
 

@@ -12,6 +12,7 @@ import tensorflow as tf
 from schemas.triage import NUM_DECISIONS
 from trainer.config import TrainConfig
 from trainer.decision import rewards
+from trainer.decision.closure import Closure
 from trainer.dyqn import targets
 from trainer.dyqn.agent import build_agent
 from trainer.dyqn.environment import Interviewing, Mode, VignetteEnvironment
@@ -33,6 +34,7 @@ def build_loop(
     text_features: np.ndarray | None = None,
     start: Callable[[keras.Model], None] | None = None,
     interviewing: Interviewing | None = None,
+    closure: Closure | None = None,
 ) -> TrainingLoop:
     """Returns a loop at step 0.
 
@@ -44,13 +46,15 @@ def build_loop(
         text_features: float32 `[E, W]`, see `trainer.dyqn.text_features`; required if the network has them as inputs.
         start: sets the initial weights; None means random ones.
         interviewing: the interviews in which the agent learns; None means random orders of the evidence.
+        closure: of the vocabulary; None if none of its codes is related to another.
     """
     # With op determinism, a resumed run equals an uninterrupted one, bit for bit on one machine.
     tf.config.experimental.enable_op_determinism()
     seed = config.loop.seed
     network_seed, generators = _seeds(seed, workers.index)
     division = divide(vignettes, config.validation, seed)
-    network = _initial_network(evidence_count, config, network_seed, division.learned, text_features, start)
+    network = build_network(evidence_count, config.network, network_seed, closure)
+    _initialise(network, config, division.learned, text_features, start)
     environment = _training_environment(division.learned, network, config, generators["environment"], interviewing)
     noise = DecayingNoise(config.exploration, generators["exploration"])
     agent = build_agent(network, config, noise, workers)
@@ -62,21 +66,19 @@ def build_loop(
     validator = build_validator(division, evidence_count, seed, interviewing)
     chosen = network
     if validator is not None or config.optimiser.average or config.network.text_features:
-        chosen = build_network(evidence_count, config.network.served, seed=0)
+        chosen = build_network(evidence_count, config.network.served, seed=0, closure=closure)
     selection = Selection(agent, chosen, validator, config)
     return TrainingLoop(config, environment, agent, noise, memory, selection, generators, workers)
 
 
-def _initial_network(
-    evidence_count: int,
+def _initialise(
+    network: keras.Model,
     config: TrainConfig,
-    seed: int,
     vignettes: Vignettes,
     text_features: np.ndarray | None,
     start: Callable[[keras.Model], None] | None,
-) -> keras.Model:
-    """Returns the network with its initial weights."""
-    network = build_network(evidence_count, config.network, seed)
+) -> None:
+    """Sets the weights of a network to the initial ones."""
     if config.network.text_features:
         network.get_layer(TEXT_FEATURES).set_weights([text_features])
     if start is not None:
@@ -84,7 +86,6 @@ def _initial_network(
     elif config.network.output_bias == "means":
         r_t = rewards.counterfactual_reward(vignettes.decision_counts)
         set_output_bias(network, targets.mean_logits(r_t, config.network.outputs == "probabilities"))
-    return network
 
 
 def _training_environment(

@@ -13,6 +13,7 @@ from keras import ops
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.config import NetworkConfig
+from trainer.decision.closure import Closure
 from trainer.decision.decision import ASK_POINTS
 
 NUM_PROBABILITIES = 2 * NUM_DECISIONS
@@ -29,7 +30,7 @@ _OF_MEMBERS = (keras.layers.Dense, keras.layers.Dropout)  # the layers of a sing
 _INITIALIZERS = {"selu": keras.initializers.LecunNormal, "relu": keras.initializers.HeNormal}
 
 
-def build_network(evidence_count: int, config: NetworkConfig, seed: int) -> keras.Model:
+def build_network(evidence_count: int, config: NetworkConfig, seed: int, closure: Closure | None = None) -> keras.Model:
     """Returns Q_theta (paper, section "The Agent").
 
     Fully connected layers, then a sigmoid for each output, so that Q-values can be read as probabilities. SELU layers
@@ -40,13 +41,17 @@ def build_network(evidence_count: int, config: NetworkConfig, seed: int) -> kera
         evidence_count: E, the width of the state.
         config: layers, dropout, number of networks and outputs; the paper's is one network of two SELU layers of 1024.
         seed: of the initial kernels and dropout.
+        closure: of the vocabulary, for two inputs a code; None leaves states as they are, and so do signed inputs, as
+            in the paper.
 
     Returns:
         A model from states `[B, E]` float32 to outputs `[B, A]` or `[B, O]` float32 in (0, 1).
     """
     seeds = keras.random.SeedGenerator(seed)
     states = keras.Input((evidence_count,), name="states")
-    inputs = PresentAndAbsent(name="inputs")(states) if config.inputs == "two" else states
+    inputs = states
+    if config.inputs == "two":
+        inputs = PresentAndAbsent(name="inputs")(states if closure is None else Closed(closure, name="closed")(states))
     if config.text_features:
         sums = TextFeatureSums(config.text_features, name=TEXT_FEATURES)(inputs)
         inputs = keras.layers.Concatenate(name="with_text_features")([inputs, sums])
@@ -80,6 +85,18 @@ def _member(
         kernel_initializer=keras.initializers.LecunNormal(seed=seeds),
         name=f"{OUTPUT_LAYER}{suffix}",
     )(hidden)
+
+
+class Closed(keras.layers.Layer):
+    """Adds to states `[B, E]` what follows from them."""
+
+    def __init__(self, closure: Closure, **kwargs: Any):
+        super().__init__(**kwargs)
+        self._closure = closure
+
+    def call(self, states: keras.KerasTensor) -> keras.KerasTensor:
+        """Returns the closed states."""
+        return self._closure(states)
 
 
 class PresentAndAbsent(keras.layers.Layer):

@@ -11,6 +11,7 @@ from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_ACTIONS, NUM_DECISIONS, TRIAGE_DECISIONS, Action
 from trainer.decision import decision
 from trainer.decision.decision import NEUTRAL, OperatingPoint
+from trainer.decision.relations import with_relations
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.question_policies import Network
@@ -150,7 +151,8 @@ def error_report(
     codes, counts = episode.codes, vignettes.decision_counts[row]
     decisions = [each for each in TRIAGE_DECISIONS for _ in range(counts[each])]
     vignette = Vignette(str(vignettes.vignette_ids[row]), *state.evidence_codes(codes, vocabulary), tuple(decisions))
-    known = state.evidence_codes(codes[: episode.decided_after], vocabulary)
+    stated = state.evidence_codes(codes[: episode.decided_after], vocabulary)
+    known = with_relations(vocabulary).relations.closed(*stated)
     return {
         "vignette_id": vignette.vignette_id,
         "text": evidence_text(vignette, vocabulary),

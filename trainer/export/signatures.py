@@ -17,6 +17,7 @@ from schemas.answer import NOVELTY, PROBABILITIES, RULES, Kind, of_model
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import ACTION_LABELS, is_forced
+from trainer.decision.closure import Closure
 from trainer.decision.decision import (
     NEUTRAL,
     OperatingPoint,
@@ -193,6 +194,7 @@ class _Decider:
         self._rules = safeguards.rules
         self._graph = RuleGraph(self._rules.rules, vocabulary) if len(self._rules) else None
         self._novelty = safeguards.novelty
+        self._closure = Closure(vocabulary)
         self._point = safeguards.operating_point
 
     def __call__(self, states: tf.Tensor, forced: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -214,7 +216,7 @@ class _Decider:
             action, triage = self._graph.apply(fired, action, triage)
         if self._novelty is not None:
             has.add(NOVELTY)
-            novelty = self._novelty.percentiles(states)
+            novelty = self._novelty.percentiles(self._closure.reduced(states))
             computed |= {features.NOVELTY: novelty, features.IS_NOVEL: self._novelty.is_novel(novelty)}
         labels = tf.constant(ACTION_LABELS)
         computed |= {

@@ -32,6 +32,7 @@ from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from trainer.config import TrainConfig
 from trainer.decision import novelty
+from trainer.decision.closure import Closure
 from trainer.decision.decision import NEUTRAL, OperatingPoint
 from trainer.decision.mixture import Mixture
 from trainer.decision.novelty import Novelty, fit
@@ -199,17 +200,18 @@ class JobDirectory:
         except OSError as error:
             raise self.unwritable(error) from error
 
-    def prepare_statistics(self, vignettes: Vignettes, evidence_count: int) -> None:
+    def prepare_statistics(self, vignettes: Vignettes, vocabulary: Vocabulary) -> None:
         """Writes the statistics of the training vignettes for novelty and questions, unless they exist.
 
         Raises:
             InputError: they cannot be written, or existing ones are damaged.
         """
         try:
-            fitted = fit(vignettes, evidence_count, _NOVELTY_SEED) if self.novelty(evidence_count) is None else None
-            if fitted is not None:
-                novelty.save(fitted, self.path / NOVELTY)
-            questions.prepare(self.path, vignettes, evidence_count)
+            if self.novelty(len(vocabulary)) is None:
+                fitted = fit(vignettes, vocabulary, _NOVELTY_SEED)
+                if fitted is not None:
+                    novelty.save(fitted, self.path / NOVELTY)
+            questions.prepare(self.path, vignettes, vocabulary)
         except OSError as error:
             raise self.unwritable(error) from error
 
@@ -307,7 +309,7 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
     vocabulary = Vocabulary.load(job_dir / directories.VOCABULARY)
     if vocabulary.fingerprint != run["vocabulary_fingerprint"]:
         raise InputError(f"{job_dir / directories.VOCABULARY}: not the vocabulary that the run was trained with")
-    model = build_network(len(vocabulary), config.network.served, seed=0)
+    model = build_network(len(vocabulary), config.network.served, seed=0, closure=Closure(vocabulary))
     counters = {"step": tf.Variable(0, dtype=tf.int64), "episode": tf.Variable(0, dtype=tf.int64)}
     checkpoint = tf.train.Checkpoint(chosen=model, **counters)
     paths = existing_checkpoints(job.manager(checkpoint, kept=1))

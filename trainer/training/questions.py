@@ -2,6 +2,7 @@
 
 import pathlib
 
+from schemas.evidence import Vocabulary
 from trainer.decision import mixture
 from trainer.decision.mixture import Mixture
 from trainer.vignettes.state import Vignettes
@@ -10,15 +11,15 @@ QUESTIONS = "questions.npz"
 _SEED = 2_022  # unlike the seeds of training
 
 
-def prepare(folder: pathlib.Path, vignettes: Vignettes, evidence_count: int) -> None:
+def prepare(folder: pathlib.Path, vignettes: Vignettes, vocabulary: Vocabulary) -> None:
     """Writes the file, unless it exists or there are too few vignettes.
 
     Raises:
         InputError: the existing file is damaged.
         OSError: it cannot be written.
     """
-    if read(folder, evidence_count) is None:
-        classes = mixture.fit(vignettes, evidence_count, _SEED)
+    if read(folder, len(vocabulary)) is None:
+        classes = mixture.fit(vignettes, vocabulary, _SEED)
         if classes is not None:
             mixture.save(classes, folder / QUESTIONS)
 

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from schemas.errors import InputError
 from trainer.config import TrainConfig
+from trainer.decision.closure import Closure
 from trainer.decision.decision import NEUTRAL
 from trainer.decision.operating_point import choose
 from trainer.dyqn.assembly import build_loop
@@ -76,13 +77,20 @@ def open_run(
     _prepare(job, data, config, begin, workers)
     if workers.chief:
         job.prepare_set_apart(division.apart, data.whole_patients, seen)
-        job.prepare_statistics(division.learned, evidence_count)
+        job.prepare_statistics(division.learned, data.vocabulary)
     workers.exchange(0)
     features = None
     if config.network.text_features:
         features = text_features(data.vocabulary, config.network.text_features)
     loop = build_loop(
-        train, evidence_count, config, workers, features, _starter(begin, console), _interviewing(job, data, config)
+        train,
+        evidence_count,
+        config,
+        workers,
+        features,
+        _starter(begin, console),
+        _interviewing(job, data, config),
+        Closure(data.vocabulary),
     )
     rollout = None
     if workers.chief and config.loop.evaluation_interval and len(test.decision_counts):

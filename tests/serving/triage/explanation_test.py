@@ -36,10 +36,19 @@ def test_effects_are_changes_where_a_piece_is_left_out():
     assert effects == [("pain", 0.2, YELLOW), ("sweating", 0.2, YELLOW), ("fever", 0.0, RED)]
 
 
-def test_what_follows_from_another_piece_has_no_effect_of_its_own():
+def test_what_follows_from_another_piece_comes_and_goes_with_it():
+    """Of a model that knows no relations, too: it is asked with the pain wherever there is the ache."""
     why = _explained(["pain", "ache", "sweating"])
-    assert [each.evidence.code for each in why.effects] == ["sweating", "ache"]
-    assert sorted(each.code for each in why.sufficient) == ["pain", "sweating"]  # what the model needs, all the same
+    effects = [(each.evidence.code, round(each.effect, 3), each.best_triage_without) for each in why.effects]
+    assert effects == [("ache", 0.2, YELLOW), ("sweating", 0.2, YELLOW)]
+    assert sorted(each.code for each in why.sufficient) == ["ache", "sweating"]
+
+
+def test_of_two_pieces_that_say_the_same_the_first_is_named():
+    sexes = [Evidence(code, "risk_factor", code, f"{code}?", exclusive="sex") for code in ("pain", "sweating")]
+    state = state_message(["pain"], ["sweating"])
+    why = explain(state, ask([state])[0], (), Vocabulary(sexes), ask)
+    assert [(each.evidence.code, each.best_triage_without) for each in why.effects] == [("pain", GREEN)]
 
 
 def test_support_says_what_speaks_for_the_decision_and_what_against_it():

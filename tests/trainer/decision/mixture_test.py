@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
 from trainer.decision import mixture
 
 
@@ -11,6 +12,10 @@ class Vignettes(NamedTuple):
     offsets: np.ndarray
     signed_codes: np.ndarray
     decision_counts: np.ndarray
+
+
+def vocabulary_of(count):
+    return Vocabulary(Evidence(f"e{cell}", "symptom", "E", "E?") for cell in range(count))
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +30,7 @@ def vignettes():
 
 @pytest.fixture(scope="module")
 def fitted(vignettes):
-    return mixture.fit(vignettes, 4, seed=0)
+    return mixture.fit(vignettes, vocabulary_of(4), seed=0)
 
 
 def _given(fitted, present):
@@ -58,14 +63,22 @@ def test_what_is_not_listed_counts_as_absent_but_not_among_what_is_written_down(
 def test_what_everybody_has_may_still_be_absent():
     """In half precision 1 - .0001 is 1, and the logarithm of 0 would spoil every value."""
     everybody = Vignettes(np.arange(1001) * 2, np.tile([1, 2], 1000), np.tile([1, 0, 0, 0], [1000, 1]))
-    fitted = mixture.fit(everybody, 3, seed=0)
+    fitted = mixture.fit(everybody, vocabulary_of(3), seed=0)
     assert np.isfinite(fitted.log_literals).all()
     assert (fitted.present[:, 0] > 0.99).all()
 
 
+def test_what_follows_from_a_vignette_counts_as_listed(vignettes):
+    """The pieces are 1, 2, 3 and 4; nobody lists the last one, which is the parent of the first."""
+    parents = ("e3", "", "", "")
+    related = Vocabulary(Evidence(f"e{cell}", "symptom", "E", "E?", parent=parents[cell]) for cell in range(4))
+    fitted = mixture.fit(vignettes, related, seed=0)
+    np.testing.assert_allclose(fitted.present[:, 3], fitted.present[:, 0], atol=1e-3)
+
+
 def test_few_vignettes_make_no_classes(vignettes):
     few = Vignettes(vignettes.offsets[:100], vignettes.signed_codes[:198], vignettes.decision_counts[:99])
-    assert mixture.fit(few, 4, seed=0) is None
+    assert mixture.fit(few, vocabulary_of(4), seed=0) is None
 
 
 def test_a_file_gives_back_what_was_saved(fitted, tmp_path):

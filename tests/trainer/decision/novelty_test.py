@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
 from trainer.decision import novelty
 from trainer.decision.novelty import Novelty
 
@@ -29,6 +30,10 @@ class Vignettes:
         self.signed_codes = np.concatenate(rows)
 
 
+def vocabulary_of(count):
+    return Vocabulary(Evidence(f"e{cell}", "symptom", "E", "E?") for cell in range(count))
+
+
 def states(rows):
     dense = np.zeros([len(rows), EVIDENCE], np.float32)
     for state, row in zip(dense, rows, strict=True):
@@ -38,7 +43,7 @@ def states(rows):
 
 @pytest.fixture(scope="module")
 def fitted():
-    return novelty.fit(Vignettes(made(600, 0)), EVIDENCE, seed=0)
+    return novelty.fit(Vignettes(made(600, 0)), vocabulary_of(EVIDENCE), seed=0)
 
 
 def test_moments_of_unseen_vignettes_are_spread_over_the_percentiles(fitted):
@@ -57,7 +62,7 @@ def test_one_piece_is_novel_only_if_training_never_saw_it():
     rows = [*made(1200, 0), *(np.append(row, rare + 1) for row in made(4, 5))]
     signs = np.where(np.arange(EVIDENCE + 2) % 2, 1, -1)  # of each piece in training
     signs[rare] = 1
-    fitted = novelty.fit(Vignettes(rows), EVIDENCE + 2, seed=0)
+    fitted = novelty.fit(Vignettes(rows), vocabulary_of(EVIDENCE + 2), seed=0)
     percentiles = np.array(fitted.percentiles(tf.constant(np.diag(signs).astype(np.float32))))
     assert (percentiles > novelty.THRESHOLD).nonzero()[0].tolist() == [unseen]
 
@@ -83,7 +88,7 @@ def test_the_score_is_that_of_the_fit(fitted):
 
 
 def test_a_few_vignettes_give_no_statistics():
-    assert novelty.fit(Vignettes(made(99, 0)), EVIDENCE, seed=0) is None
+    assert novelty.fit(Vignettes(made(99, 0)), vocabulary_of(EVIDENCE), seed=0) is None
 
 
 def test_what_is_kept_loses_nothing_in_half_precision(fitted):

@@ -117,7 +117,7 @@ class Vignettes:
 def novel(version, without_litert, tmp_path_factory):
     """A version that tells novelty."""
     network = build_network(12, NetworkConfig(hidden_sizes=(4,)), seed=0)
-    statistics = novelty.fit(Vignettes, 12, seed=0)
+    statistics = novelty.fit(Vignettes, version.vocabulary, seed=0)
     trained = TrainedNetwork(network, version.vocabulary, {}, 5, "sha256:d", {}, {}, novelty=statistics)
     with without_litert():
         return load_version(saved_model.write_version(tmp_path_factory.mktemp("novel"), trained))

@@ -181,23 +181,23 @@ class Vignettes:
 def test_the_statistics_of_novelty_are_made_once_and_go_with_the_network(trained):
     job, _ = trained
     assert load_network(job.path).novelty is None  # it is not made by loading
-    job.prepare_statistics(Vignettes(200), 30)
+    job.prepare_statistics(Vignettes(200), VOCABULARY)
     written = (job.path / NOVELTY).read_bytes()
     novelty = load_network(job.path).novelty
     assert novelty.moments == 640  # 16 of each of the 40 vignettes, a fifth, that the mixture is not fitted to
     assert novelty.log_literals.shape[0] == 60
-    job.prepare_statistics(Vignettes(300), 30)  # as a resumed run does: what is there stays
+    job.prepare_statistics(Vignettes(300), VOCABULARY)  # as a resumed run does: what is there stays
     assert (job.path / NOVELTY).read_bytes() == written
 
 
 def test_few_vignettes_leave_no_statistics_of_novelty(tmp_path):
-    JobDirectory(tmp_path).prepare_statistics(Vignettes(99), 30)
+    JobDirectory(tmp_path).prepare_statistics(Vignettes(99), VOCABULARY)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_statistics_of_novelty_that_cannot_be_written_are_an_input_error(tmp_path):
     with pytest.raises(InputError, match="cannot write the job directory: No such file"):
-        JobDirectory(tmp_path / "gone").prepare_statistics(Vignettes(100), 30)
+        JobDirectory(tmp_path / "gone").prepare_statistics(Vignettes(100), VOCABULARY)
 
 
 def test_damaged_statistics_of_novelty_are_one_line_at_the_export_and_at_the_next_training(trained, tmp_path, capsys):
@@ -208,7 +208,7 @@ def test_damaged_statistics_of_novelty_are_one_line_at_the_export_and_at_the_nex
     assert said.startswith(f"triage export: error: {job.path / NOVELTY}: not the statistics that training wrote")
     assert said.count("\n") == 1
     with pytest.raises(InputError, match="delete the file, and repeat the triage train command of this job"):
-        job.prepare_statistics(Vignettes(200), 30)
+        job.prepare_statistics(Vignettes(200), VOCABULARY)
     (job.path / NOVELTY).unlink()
-    job.prepare_statistics(Vignettes(200), 30)
+    job.prepare_statistics(Vignettes(200), VOCABULARY)
     assert load_network(job.path).novelty is not None

@@ -2,7 +2,10 @@ import numpy as np
 import pytest
 
 from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
 from trainer.training import questions
+
+VOCABULARY = Vocabulary(Evidence(f"e{cell}", "symptom", "E", "E?") for cell in range(3))
 
 
 class Vignettes:
@@ -13,10 +16,10 @@ class Vignettes:
 
 def test_the_classes_are_made_once(tmp_path):
     assert questions.read(tmp_path, 3) is None
-    questions.prepare(tmp_path, Vignettes(), 3)
+    questions.prepare(tmp_path, Vignettes(), VOCABULARY)
     written = (tmp_path / questions.QUESTIONS).read_bytes()
     assert questions.read(tmp_path, 3).present.shape[1] == 3
-    questions.prepare(tmp_path, Vignettes(), 3)  # as a resumed run does
+    questions.prepare(tmp_path, Vignettes(), VOCABULARY)  # as a resumed run does
     assert (tmp_path / questions.QUESTIONS).read_bytes() == written
 
 

@@ -194,7 +194,7 @@ def test_a_run_ends_with_a_calibrated_agent_and_its_operating_point(settled, dat
 
 def test_nothing_is_learned_of_questions_and_novelty_from_what_is_set_apart(data, tmp_path, monkeypatch):
     fitted = []
-    monkeypatch.setattr(JobDirectory, "prepare_statistics", lambda _, vignettes, count: fitted.append(vignettes))
+    monkeypatch.setattr(JobDirectory, "prepare_statistics", lambda _, vignettes, vocabulary: fitted.append(vignettes))
     open_run(tmp_path, data, _default())
     apart = set_apart.read(tmp_path)
     keys = [set(set_apart.keys(part, data.vocabulary).tolist()) for part in (fitted[0], apart.vignettes)]

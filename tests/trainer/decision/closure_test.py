@@ -1,0 +1,106 @@
+"""What follows from a state is known to whatever judges it."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.evidence import Evidence, Vocabulary
+from schemas.safety_rules import SafetyRule
+from schemas.triage import Action
+from trainer.config import NetworkConfig
+from trainer.decision.closure import Closure
+from trainer.decision.red_flags import OpenRedFlags
+from trainer.decision.rules import RuleGraph
+from trainer.dyqn.network import build_network
+
+RELATED = {"chest": ("pain", ""), "crushing": ("chest", ""), "woman": ("", "sex"), "man": ("", "sex"),
+           "pregnant": ("woman", ""), "mild": ("pain", "severity"), "severe": ("pain", "severity")}  # fmt: skip
+CODES = ("pain", "fever", *RELATED)
+VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?", (), *RELATED.get(code, ())) for code in CODES)
+states = st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=9, max_size=9)
+
+
+def state_of(*codes):
+    """A state of codes, those after a minus are absent."""
+    state = np.zeros([1, len(CODES)], np.float32)
+    for code in codes:
+        state[0, CODES.index(code.removeprefix("-"))] = -1 if code.startswith("-") else 1
+    return tf.constant(state)
+
+
+def codes_in(states):
+    return {("-" if value < 0 else "") + code for code, value in zip(CODES, states[0].numpy(), strict=True) if value}
+
+
+@pytest.fixture(scope="module")
+def closure():
+    return Closure(VOCABULARY)
+
+
+@given(states)
+def test_states_are_closed_as_codes_are(closure, state):
+    """By `schemas.relations`, for states that contradict themselves, too."""
+    present, absent = ([code for code, cell in zip(CODES, state, strict=True) if cell == sign] for sign in (1, -1))
+    there, missing = VOCABULARY.relations.closed(present, absent)
+    assert codes_in(closure(tf.constant([state]))) == {*there, *(f"-{code}" for code in missing)}
+
+
+@given(states)
+def test_a_closed_state_and_the_shortest_one_of_the_same_meaning_stay(closure, state):
+    closed = closure(tf.constant([state]))
+    np.testing.assert_array_equal(closure(closed), closed)
+    shortest = closure.reduced(tf.constant([state]))
+    np.testing.assert_array_equal(closure.reduced(closed), shortest)
+    np.testing.assert_array_equal(closure.reduced(shortest), shortest)
+
+
+def test_the_shortest_state_lacks_what_follows_from_the_rest(closure):
+    assert codes_in(closure.reduced(state_of("fever", "crushing", "pain", "-man"))) == {"fever", "crushing", "woman"}
+    assert codes_in(closure.reduced(state_of("pregnant", "woman", "-man", "-pain", "-mild"))) == {"pregnant", "-pain"}
+
+
+def test_many_rows_are_closed_as_one_is(closure):
+    rows = np.concatenate([state_of("crushing"), state_of("-woman"), state_of("fever")])
+    many = scipy.sparse.csr_matrix(np.tile(rows, [1_500, 1]))
+    np.testing.assert_array_equal(closure.rows(many).toarray(), np.tile(closure(tf.constant(rows)), [1_500, 1]))
+
+
+def test_without_relations_nothing_is_computed():
+    closure = Closure(Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("alone", "apart")))
+    states = tf.constant([[1.0, -1.0]])
+    assert closure(states) is states
+    assert closure.reduced(states) is states
+
+
+def test_a_network_with_two_inputs_for_each_code_sees_what_follows(closure):
+    settings = NetworkConfig(hidden_sizes=(8,), inputs="two")
+    network = build_network(len(CODES), settings, seed=0, closure=closure)
+    short, closed = state_of("crushing"), closure(state_of("crushing"))
+    np.testing.assert_array_equal(network(short), network(closed))
+    unaware = build_network(len(CODES), settings, seed=0)
+    np.testing.assert_array_equal(network(short), unaware(closed))
+    assert np.abs(network(short) - unaware(short)).max() > 1e-3
+
+
+def test_the_network_of_the_paper_sees_states_as_they_are(closure):
+    settings = NetworkConfig(hidden_sizes=(8,))
+    networks = [build_network(len(CODES), settings, seed=0, closure=each) for each in (None, closure)]
+    np.testing.assert_array_equal(*(network(state_of("crushing")) for network in networks))
+
+
+@pytest.mark.parametrize(
+    ("known", "fires"),
+    [(("pain",), True), (("crushing",), True), (("crushing", "pregnant"), False), (("crushing", "-man"), False)],
+)
+def test_a_rule_about_a_parent_is_about_its_children(known, fires):
+    rule = SafetyRule("r", "x", Action.RED, True, all_of=(("pain", True),), none_of=(("woman", True),))
+    assert RuleGraph([rule], VOCABULARY).fired(state_of(*known)).numpy().tolist() == [[fires]]
+
+
+def test_a_red_flag_is_open_where_a_child_says_the_rest_of_its_rule():
+    rule = SafetyRule("r", "x", Action.RED, True, all_of=(("pain", True), ("fever", True)))
+    [opened] = OpenRedFlags([rule], VOCABULARY).open(state_of("crushing")).numpy()
+    assert opened[CODES.index("fever")]

@@ -1,0 +1,73 @@
+"""What follows from the known evidence is known, too, whoever judges a state."""
+
+import numpy as np
+import scipy.sparse
+import tensorflow as tf
+
+from schemas.evidence import Vocabulary
+from trainer.decision.relations import with_relations
+
+_AT_ONCE = 4_096  # rows of a sparse matrix that are closed together
+
+
+class Closure:
+    """Adds to states what follows from them, so that states which mean the same are the same.
+
+    Whatever judges states judges closed ones: networks, rules, questions and novelty. The memory and all that is said
+    to people hold what was stated.
+
+    Args:
+        vocabulary: of E pieces of evidence. If none is related to another, states stay as they are.
+    """
+
+    def __init__(self, vocabulary: Vocabulary):
+        implied = with_relations(vocabulary).relations.implied
+        count, index = len(vocabulary), vocabulary.index
+        cells = sorted({index(code) for statuses in implied.values() for code, _ in statuses})  # C of them
+        column = {cell: place for place, cell in enumerate(cells)}
+        self._sources = np.array([index(code) + (0 if there else count) for code, there in implied], np.int32)  # [S]
+        self._implied: np.ndarray = np.zeros((len(implied), 2 * len(cells)), np.float32)
+        for row, statuses in enumerate(implied.values()):
+            for code, there in statuses:
+                self._implied[row, column[index(code)] + (0 if there else len(cells))] = 1
+        # That a denial implies a presence is the only way in which two statuses can imply each other.
+        self._one_way = self._implied.copy()
+        self._one_way[self._sources >= count, : len(cells)] = 0
+        self._columns = np.array([column.get(cell, len(cells)) for cell in range(count)], np.int32)  # [E], padded
+
+    def __call__(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns states `[B, E]` in {-1, 0, 1} with all that follows, float32 `[B, E]`.
+
+        What a state says stays, even if something else that it says contradicts it.
+        """
+        if not len(self._sources):
+            return states
+        present, absent = self._following(states, self._implied)
+        return tf.where(states != 0, states, tf.cast(present, states.dtype) - tf.cast(absent, states.dtype))
+
+    def reduced(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns the shortest states that mean the same: without what follows from the rest; `[B, E]`."""
+        if not len(self._sources):
+            return states
+        closed = self(states)
+        present, absent = self._following(closed, self._one_way)
+        return tf.where(((closed > 0) & present) | ((closed < 0) & absent), tf.zeros_like(closed), closed)
+
+    def rows(self, states: scipy.sparse.csr_matrix, reduced: bool = False) -> scipy.sparse.csr_matrix:
+        """Returns the same as a call, or as `reduced`, for many states as a sparse matrix `[V, E]`."""
+        if not len(self._sources):
+            return states
+        change = self.reduced if reduced else self.__call__
+        parts = (states[first : first + _AT_ONCE] for first in range(0, states.shape[0], _AT_ONCE))
+        changed = [change(tf.constant(part.toarray(), tf.float32)).numpy() for part in parts]
+        return scipy.sparse.vstack(list(map(scipy.sparse.csr_matrix, changed)), format="csr")
+
+    def _following(self, states: tf.Tensor, implied: np.ndarray) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns what follows as present, and as absent, from other cells, bool `[B, E]` both."""
+        literals = tf.gather(tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1), self._sources, axis=1)
+        count = implied.shape[1] // 2
+        following = tf.matmul(literals, tf.constant(implied)) > 0.5  # [B, 2 C]
+        none = tf.zeros_like(following[:, :1])
+        present = tf.concat([following[:, :count], none], axis=1)
+        absent = tf.concat([following[:, count:], none], axis=1)
+        return tf.gather(present, self._columns, axis=1), tf.gather(absent, self._columns, axis=1)
