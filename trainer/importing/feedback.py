@@ -4,13 +4,21 @@ A card that nobody answered, or that was overridden without another decision, sa
 outcomes of a card the one with the latest time counts.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemas import feedback
 from schemas.evidence import Vocabulary
-from trainer.vignettes.source import Accepted, Line, LineReader, Outcome, Rejected
+from trainer.vignettes.source import Accepted, Line, LineReader, Outcome, Rejected, read_each
 from trainer.vignettes.vignette import VignetteError, from_fields, parse_object, shown
+
+_EVIDENCE = ("present", "absent")
+
+
+class _Said(NamedTuple):
+    line: Line
+    fields: dict[str, Any]
 
 
 def read_feedback(readers: Iterable[LineReader], vocabulary: Vocabulary) -> Iterator[Outcome]:
@@ -19,24 +27,17 @@ def read_feedback(readers: Iterable[LineReader], vocabulary: Vocabulary) -> Iter
     Raises:
         InputError: a file cannot be read.
     """
-    cards: dict[str, tuple[Line, dict[str, Any]]] = {}
+    cards: dict[str, _Said] = {}
     outcomes: dict[str, dict[str, Any]] = {}
-    for reader in readers:
-        for line in reader:
-            if line.blank:
-                yield None
-                continue
-            try:
-                line.require_whole()
-                fields = _checked(parse_object(line.content))
-            except VignetteError as error:
-                yield Rejected(line, None, str(error))
-                continue
-            name = fields[feedback.CARD]
-            if feedback.OUTCOME not in fields:
-                cards[name] = line, fields
-            elif name not in outcomes or outcomes[name][feedback.TIME] <= fields[feedback.TIME]:
-                outcomes[name] = fields
+    for said in itertools.chain.from_iterable(read_each(reader, _card_or_outcome) for reader in readers):
+        if said is None or isinstance(said, Rejected):
+            yield said
+            continue
+        name = said.fields[feedback.CARD]
+        if feedback.OUTCOME not in said.fields:
+            cards[name] = said
+        elif name not in outcomes or outcomes[name][feedback.TIME] <= said.fields[feedback.TIME]:
+            outcomes[name] = said.fields
     for name, (line, fields) in cards.items():
         outcome = outcomes.get(name, {feedback.OUTCOME: feedback.OVERRIDDEN, feedback.DECISION: None})
         kind = outcome[feedback.OUTCOME]
@@ -50,15 +51,13 @@ def read_feedback(readers: Iterable[LineReader], vocabulary: Vocabulary) -> Iter
             yield Rejected(line, name, str(error))
 
 
-_EVIDENCE = ("present", "absent")
-
-
-def _checked(fields: dict[str, Any]) -> dict[str, Any]:
-    """Returns the fields of a line, see `schemas.feedback`.
+def _card_or_outcome(line: Line) -> _Said:
+    """Returns what a line says, see `schemas.feedback`.
 
     Raises:
         VignetteError: it is neither of a card nor of an outcome.
     """
+    fields = parse_object(line.content)
     texts = (feedback.CARD, *((feedback.TIME,) if feedback.OUTCOME in fields else (feedback.DECISION,)))
     for key in texts:
         if not isinstance(fields.get(key), str):
@@ -66,4 +65,4 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     outcome = fields.get(feedback.OUTCOME, feedback.ACCEPTED)
     if outcome not in feedback.OUTCOMES:
         raise VignetteError(f"{feedback.OUTCOME}: expected {' or '.join(feedback.OUTCOMES)}, found {shown(outcome)}")
-    return {feedback.DECISION: None, **fields}
+    return _Said(line, {feedback.DECISION: None, **fields})

@@ -5,7 +5,7 @@ import pathlib
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, TypeVar
 
 from schemas.directories import GZIP_MAGIC, UTF_16_MARKS
 from schemas.errors import InputError
@@ -19,6 +19,8 @@ PREFIX_BYTES = 1_000
 _ZIP_MAGIC = b"PK\x03\x04"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_END = b"\r\n"
+
+Read = TypeVar("Read")
 
 
 class Line(NamedTuple):
@@ -176,13 +178,22 @@ def read_vignettes(reader: LineReader, vocabulary: Vocabulary) -> Iterator[Outco
     Raises:
         InputError: the file cannot be read.
     """
+    return read_each(reader, lambda line: Accepted(line, parse_line(line.content, vocabulary)))
+
+
+def read_each(reader: LineReader, read: Callable[[Line], Read]) -> Iterator[Read | Rejected | None]:
+    """Yields what `read` makes of each line, a reject where it raises a VignetteError, and None for a blank line.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
     for line in reader:
         if line.blank:
             yield None
             continue
         try:
             line.require_whole()
-            yield Accepted(line, parse_line(line.content, vocabulary))
+            yield read(line)
         except VignetteError as error:
             yield Rejected(line, error.vignette_id, str(error))
 
