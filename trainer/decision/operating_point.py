@@ -56,9 +56,11 @@ class Quality(NamedTuple):
 
 def quality(held_out: HeldOutOutputs, point: OperatingPoint) -> Quality:
     """Returns the results of an operating point, which decides each vignette where it stops, or at the last piece."""
-    known = stops(held_out, point)  # [M]
-    decisions = decisions_at(held_out, known, point)
-    counts = held_out.decision_counts
+    return _quality(held_out, _stopped(held_out, point))
+
+
+def _quality(held_out: HeldOutOutputs, stopped: "_Stopped") -> Quality:
+    counts, decisions = held_out.decision_counts, stopped.decisions
     right, no_less = (_taken(rule(counts).numpy(), decisions) for rule in (rewards.appropriate, rewards.safe))
     red = counts.argmax(axis=1) == Action.RED
     return Quality(
@@ -66,7 +68,7 @@ def quality(held_out: HeldOutOutputs, point: OperatingPoint) -> Quality:
         safety=float(no_less.mean()),
         over_triage=float((no_less & ~right).mean()),
         red_found=float((decisions[red] == Action.RED).mean()) if red.any() else None,
-        evidence=float(known.sum() / held_out.sizes.sum()),
+        evidence=float(stopped.known.sum() / held_out.sizes.sum()),
     )
 
 
@@ -85,28 +87,33 @@ def decisions_at(held_out: HeldOutOutputs, known: np.ndarray, point: OperatingPo
     return best_triage(tf.constant(_outputs_at(held_out, known)), point).numpy()
 
 
-class _Reached(NamedTuple):
-    """Means over vignettes, where the agent stops."""
+class _Stopped(NamedTuple):
+    """Where an agent stops, and what it decides there."""
 
+    known: np.ndarray  # int64 [M], pieces of evidence
+    decisions: np.ndarray  # int32 [M]
     appropriate: float
-    """By the network's own probabilities, as is `safe`."""
+    """Mean over the vignettes, by the network's own probabilities, as is `safe`."""
     safe: float
-    fewer: float
-    """The number of pieces of evidence that are known, as a negative number, so that more is better."""
+
+
+def _stopped(held_out: HeldOutOutputs, point: OperatingPoint) -> _Stopped:
+    known = stops(held_out, point)
+    outputs = tf.constant(_outputs_at(held_out, known))
+    decisions = best_triage(outputs, point).numpy()
+    return _Stopped(
+        known, decisions, *(float(_taken(each(outputs).numpy(), decisions).mean()) for each in (appropriate, safe))
+    )
 
 
 class _Candidate(NamedTuple):
     """An operating point, and what it reaches in each of `HeldOutOutputs.plays`."""
 
     operating_point: OperatingPoint
-    reached: list[_Reached]
+    values: np.ndarray
+    """P(appropriate), P(safe) and the known pieces of evidence as a negative number, `[N, 3]`: more is better."""
     was_so: np.ndarray
     """What the decisions on the cards were, by `quality`: appropriateness and safety, `[2]`, or `[0]` without cards."""
-
-    @property
-    def values(self) -> np.ndarray:
-        """Returns `reached` as float `[N, 3]`; more is better."""
-        return np.array(self.reached)
 
     def dominates(self, other: "_Candidate") -> bool:
         """Returns whether it is at least as good as `other` in everything, and better in something."""
@@ -153,15 +160,11 @@ def with_price(held_out: HeldOutOutputs, weight: float) -> OperatingPoint:
 
 
 def _candidate(held_out: HeldOutOutputs, point: OperatingPoint) -> _Candidate:
-    reached = []
-    for play in held_out.plays:
-        known = stops(play, point)
-        reached.append(_Reached(*_expected(play, known, point), -float(known.mean())))
-    return _Candidate(point, reached, _was_so(held_out, point))
-
-
-def _was_so(held_out: HeldOutOutputs, point: OperatingPoint) -> np.ndarray:
-    return np.array([value for play in held_out.plays[1:] for value in quality(play, point)[:2]])
+    plays = held_out.plays
+    reached = [_stopped(play, point) for play in plays]
+    values = np.array([[each.appropriate, each.safe, -each.known.mean()] for each in reached])
+    was_so = [_quality(play, each)[:2] for play, each in zip(plays[1:], reached[1:], strict=True)]
+    return _Candidate(point, values, np.array(was_so).ravel())
 
 
 def _everything(held_out: HeldOutOutputs, weight: float) -> _Candidate:
@@ -186,23 +189,8 @@ def candidates(held_out: HeldOutOutputs, own: OperatingPoint) -> list[OperatingP
 
 def worth(held_out: HeldOutOutputs, point: OperatingPoint) -> float:
     """Returns the mean utility of decisions less the price of the questions, both as the neutral point weighs them."""
-    known = stops(held_out, point)
-    expected = _expected(held_out, known, point)
-    return (expected.appropriate + expected.safe) / 2 - NEUTRAL.price * float(known.mean())
-
-
-class _Expected(NamedTuple):
-    """Means of what the network expects of its decisions."""
-
-    appropriate: float
-    safe: float
-
-
-def _expected(held_out: HeldOutOutputs, known: np.ndarray, point: OperatingPoint) -> _Expected:
-    """Returns the expectations for the decisions after the first `known` `[M]` pieces of evidence of each vignette."""
-    outputs = tf.constant(_outputs_at(held_out, known))
-    chosen = best_triage(outputs, point).numpy()
-    return _Expected(*(float(_taken(each(outputs).numpy(), chosen).mean()) for each in (appropriate, safe)))
+    stopped = _stopped(held_out, point)
+    return (stopped.appropriate + stopped.safe) / 2 - NEUTRAL.price * float(stopped.known.mean())
 
 
 def _outputs_at(held_out: HeldOutOutputs, known: np.ndarray) -> np.ndarray:
