@@ -1,6 +1,6 @@
 """Unusual messages are answered or refused with the right status, never with an internal error.
 
-TRIAGE_FUZZED_MESSAGES is their number in all; docs/serving.md says how many were tried.
+TRIAGE_FUZZED_MESSAGES is their number in all.
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""A server under load does not grow in memory: the command of docs/serving.md, with a new version each second."""
+"""A server under load does not grow in memory: the command of docs/speed.md, with a new version each second."""
 
 import json
 import os

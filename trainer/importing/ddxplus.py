@@ -1,7 +1,8 @@
 """The DDXPlus release: its conditions and evidences files, as a vocabulary and a severity proxy.
 
 DDXPlus (Fansi Tchango et al., NeurIPS 2022) is a set of synthetic patients with differential diagnoses. It does not
-include triage: `SEVERITY_URGENCY` is a substitute for clinicians' decisions, without clinical validity (docs/data.md).
+include triage: `SEVERITY_URGENCY` is a substitute for clinicians' decisions, without clinical validity
+(docs/ddxplus.md).
 """
 
 import bisect
