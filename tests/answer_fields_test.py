@@ -25,13 +25,11 @@ from serving.messages import state_message
 from serving.protocols import openapi
 from serving.scoring.answers import Scorer
 from serving.scoring.cases import Cases
-from trainer.config import NetworkConfig
+from tests.builders import random_network, trained_agent
 from trainer.decision.novelty import Novelty
-from trainer.dyqn.network import build_network
 from trainer.export import saved_model
 from trainer.export.conversion import convert
 from trainer.export.policy import load_version
-from trainer.training.job import TrainedNetwork
 from triage.v1 import triage_pb2
 from triage_client import TriageResponse
 from triage_client.v1 import triage_service_pb2
@@ -51,8 +49,7 @@ STATES = [
 def folder(without_litert, tmp_path_factory):
     """A version with all that a model may have."""
     generator = np.random.default_rng(1)
-    model = build_network(COUNT, NetworkConfig(hidden_sizes=(8,), outputs="probabilities"), seed=0)
-    model.set_weights([generator.normal(0, 0.4, weight.shape) for weight in model.get_weights()])
+    model = random_network(COUNT, (8,), spread=0.4, outputs="probabilities")
     rule = SafetyRule("r", "A reason.", Action.RED, True, all_of=(("e1", True),))
     novelty = Novelty(
         *(generator.normal(size=size).astype(np.float32) for size in ([3], [2 * COUNT, 4])),
@@ -60,7 +57,7 @@ def folder(without_litert, tmp_path_factory):
         200,
     )
     rules = RuleSet((rule,), "made", f"sha256:{hashlib.sha256(b'').hexdigest()}", "")
-    trained = TrainedNetwork(model, VOCABULARY, {}, 9, "sha256:data", {}, {}, rules=rules, novelty=novelty)
+    trained = trained_agent(model, VOCABULARY, 9, rules=rules, novelty=novelty)
     with without_litert():
         return saved_model.write_version(tmp_path_factory.mktemp("models"), trained)
 

@@ -272,14 +272,9 @@ def test_a_server_answers_from_a_fresh_environment_of_each_python(python, extra,
 @pytest.fixture(scope="module")
 def guarded_model(tmp_path_factory):
     """A base path with a version that the server under test answers with."""
-    from schemas.evidence import Evidence, Vocabulary
-    from trainer.config import NetworkConfig
-    from trainer.dyqn.network import build_network
+    from tests.builders import network_of, symptoms, trained_agent
     from trainer.export import saved_model
-    from trainer.training.job import TrainedNetwork
 
     base = tmp_path_factory.mktemp("models")
-    vocabulary = Vocabulary([Evidence("fever", "symptom", "fever", "fever?")])
-    network = build_network(1, NetworkConfig(hidden_sizes=()), seed=0)
-    saved_model.write_version(base, TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {}))
+    saved_model.write_version(base, trained_agent(network_of(([[1] * 5], 0)), symptoms("fever")))
     return base

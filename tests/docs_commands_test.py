@@ -7,13 +7,7 @@ import shutil
 import pytest
 
 import triage_cli
-from serving.config.settings import ServeConfig
-from serving.engine.batching import BatchedModels
-from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
-from serving.engine.versions import Versions
-from serving.engine.watcher import Watcher
-from serving.server.triage_server import TriageServer
+from tests.builders import served
 from tests.docs_test import COMMANDS, ROOT
 from triage_client import TriageClient, evidence_state
 
@@ -54,15 +48,11 @@ def home(tmp_path_factory):
         pathlib.Path("cases").mkdir()
         cases = [{"vignette_id": code, "present": [code]} for code in codes[:150]]
         pathlib.Path("cases/a.jsonl").write_text("".join(f"{json.dumps(case)}\n" for case in cases))
-        watcher = Watcher(
-            Versions("triage"), BatchedModels(LocalModels(), ServeConfig().batching), Wanted(pathlib.Path("models"))
-        )
-        watcher.look()
-        server = TriageServer(ServeConfig(port=0, audit_log="audit", grace_seconds=0.0))
-        server.start(watcher)
-        with TriageClient(server.address, timeout_seconds=60.0) as client:
+        with (
+            served(pathlib.Path("models"), audit_log="audit") as server,
+            TriageClient(server.address, timeout_seconds=60.0) as client,
+        ):
             client.batch_triage([evidence_state(case["present"], no_more_evidence=True) for case in cases])
-        server.stop()
     return home
 
 

@@ -15,16 +15,13 @@ from ai_edge_litert.interpreter import Interpreter
 import triage_cli
 from schemas import safety_rules
 from schemas.answer import ANSWER, Kind
-from schemas.evidence import Evidence, Vocabulary
-from trainer.config import NetworkConfig
+from tests.builders import network_of, symptoms, trained_agent
 from trainer.decision.mixture import Mixture
 from trainer.decision.novelty import Novelty
-from trainer.dyqn.network import build_network
 from trainer.export import saved_model, tflite_file
-from trainer.training.job import TrainedNetwork
 
 MOBILE = pathlib.Path(__file__).resolve().parents[1] / "examples" / "mobile"
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever", "rash"))
+VOCABULARY = symptoms("cough", "fever", "rash")
 
 RULES = safety_rules.parse(
     '[cough_and_rash]\nreason = "Can be measles."\nurgency = "Yellow"\nall.present = ["cough", "rash"]\n',
@@ -46,15 +43,12 @@ finally:
 
 def converted(folder, without_litert, **more):
     """Converts a model that asks until fever is known: present means Red, absent Blue; else it says Green. Limit 4."""
-    network = build_network(3, NetworkConfig(hidden_sizes=(2,)), seed=0)
-    hidden = np.array([[0, 0], [1, -1], [0, 0]], np.float32)  # fever present, fever absent
-    network.get_layer("hidden_1").set_weights([hidden, np.zeros(2, np.float32)])
-    kernel = np.array([[9, 0, 0, 0, 0], [0, 0, 0, 9, 0]], np.float32)
-    network.get_layer("q_values").set_weights([kernel, np.array([-2, -2, -1, -2, 1], np.float32)])
+    hidden = [[0, 0], [1, -1], [0, 0]]  # fever present, fever absent
+    network = network_of((hidden, 0), ([[9, 0, 0, 0, 0], [0, 0, 0, 9, 0]], [-2, -2, -1, -2, 1]))
     log_literals = np.zeros([6, 2], np.float32)
     log_literals[2, 1] = 1.0  # a rash is novel
     novelty = Novelty(np.zeros(1, np.float32), log_literals, np.full([1, 1], 0.5, np.float32), 10)
-    trained = TrainedNetwork(network, VOCABULARY, {}, 4, "sha256:data", {}, {}, rules=RULES, novelty=novelty, **more)
+    trained = trained_agent(network, VOCABULARY, 4, rules=RULES, novelty=novelty, **more)
     with without_litert():  # the version's own is not the file that is looked at
         saved_model.write_version(folder / "models", trained)
     out = folder / "triage.tflite"

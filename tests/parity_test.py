@@ -7,44 +7,32 @@ import pytest
 import tensorflow as tf
 from tf_agents.trajectories import time_step as ts
 
-from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import Decision, RuleSet, SafetyRule
 from schemas.triage import Action, action_on_wire
-from serving.config.settings import ServeConfig
-from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
-from serving.engine.versions import Versions
-from serving.engine.watcher import Watcher
-from serving.server.triage_server import TriageServer
-from trainer.config import NetworkConfig, TrainConfig
+from tests.builders import random_network, served, symptoms, trained_agent
+from trainer.config import TrainConfig
 from trainer.decision.decision import best_triage
 from trainer.decision.novelty import Novelty
 from trainer.decision.rules import RuleGraph
 from trainer.dyqn.agent import build_agent
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
-from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import QPolicy
 from trainer.export import saved_model
 from trainer.export.conversion import convert
 from trainer.export.litert import run_each
 from trainer.export.policy import load_version
-from trainer.training.job import TrainedNetwork
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state
 from triage_runtime.litert import LiteRtModel
 
 EVIDENCE_COUNT, MAX_QUESTIONS, BATCH = 40, 23, 300
-VOCABULARY = Vocabulary(Evidence(f"e{cell}", "symptom", f"e{cell}", f"e{cell}?") for cell in range(EVIDENCE_COUNT))
+VOCABULARY = symptoms(*(f"e{cell}" for cell in range(EVIDENCE_COUNT)))
 TOLERANCE = 1e-6
 
 
 @pytest.fixture(scope="module")
 def model():
-    """A network whose every weight is drawn at random, biases too, so that no two cells or actions are alike."""
-    model = build_network(EVIDENCE_COUNT, NetworkConfig(hidden_sizes=(32, 16)), seed=0)
-    generator = np.random.default_rng(1)
-    model.set_weights([generator.normal(0, 0.2, weight.shape) for weight in model.get_weights()])
-    return model
+    return random_network(EVIDENCE_COUNT, (32, 16), spread=0.2)
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +60,7 @@ def statistics():
 @pytest.fixture(scope="module")
 def base(model, rules, statistics, tmp_path_factory):
     base = tmp_path_factory.mktemp("models")
-    trained = TrainedNetwork(
-        model, VOCABULARY, {}, MAX_QUESTIONS, "sha256:data", {}, {}, rules=rules, novelty=statistics
-    )
-    saved_model.write_version(base, trained)
+    saved_model.write_version(base, trained_agent(model, VOCABULARY, MAX_QUESTIONS, rules=rules, novelty=statistics))
     return base
 
 
@@ -213,14 +198,7 @@ def test_messages_get_the_agents_answer(exported, messages, expected):
 
 
 def test_calls_of_the_server_get_the_agents_answer(base, messages, expected):
-    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
-    watcher.look()
-    server.start(watcher)
-    try:
-        with TriageClient(server.address, timeout_seconds=60) as client:
-            assert_same(fields_of(client.batch_triage(messages)), expected)
-            one_by_one = fields_of([client.triage(message) for message in messages[:20]])
-            assert_same(one_by_one, {name: values[:20] for name, values in expected.items()})
-    finally:
-        server.stop()
+    with served(base) as server, TriageClient(server.address, timeout_seconds=60) as client:
+        assert_same(fields_of(client.batch_triage(messages)), expected)
+        one_by_one = fields_of([client.triage(message) for message in messages[:20]])
+        assert_same(one_by_one, {name: values[:20] for name, values in expected.items()})

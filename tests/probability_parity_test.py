@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from schemas import directories
-from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action, action_on_wire
+from tests.builders import symptoms, trained_agent
 from trainer.config import NetworkConfig
 from trainer.decision.decision import (
     ASK_POINTS,
@@ -25,12 +25,11 @@ from trainer.export import saved_model
 from trainer.export.conversion import convert
 from trainer.export.litert import run_each
 from trainer.export.policy import load_version
-from trainer.training.job import TrainedNetwork
 from triage.v1 import triage_pb2
 from triage_runtime.litert import LiteRtModel
 
 EVIDENCE_COUNT, MAX_QUESTIONS, BATCH, ONE_BY_ONE = 30, 23, 10_000, 1_000
-VOCABULARY = Vocabulary(Evidence(f"e{cell}", "symptom", f"e{cell}", f"e{cell}?") for cell in range(EVIDENCE_COUNT))
+VOCABULARY = symptoms(*(f"e{cell}" for cell in range(EVIDENCE_COUNT)))
 POINT = OperatingPoint(0.25, price=0.006)  # between the operating points for which Q(ask) is learned
 TOLERANCE = 1e-5
 EXACT = ("action", "best_triage", "forced")
@@ -54,7 +53,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def version(model, tmp_path_factory):
-    trained = TrainedNetwork(model, VOCABULARY, {}, MAX_QUESTIONS, "sha256:data", {}, {}, operating_point=POINT)
+    trained = trained_agent(model, VOCABULARY, MAX_QUESTIONS, operating_point=POINT)
     return load_version(saved_model.write_version(tmp_path_factory.mktemp("models"), trained))
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import json
 
-import httpx
 import jsonschema
 import numpy as np
 import pytest
@@ -13,14 +12,9 @@ from schemas import features
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
-from serving.config.settings import ServeConfig
 from serving.engine.litert import LiteRtEngine
-from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
-from serving.engine.versions import Versions
-from serving.engine.watcher import Watcher
 from serving.message_json import message_figures
-from serving.server.triage_server import TriageServer
+from tests.builders import http_to, network_of, served, trained_agent
 from trainer.config import NetworkConfig
 from trainer.decision.decision import NEUTRAL
 from trainer.decision.mixture import Mixture
@@ -29,7 +23,6 @@ from trainer.dyqn.network import WITH_PROBABILITIES, WITH_SINGLE_DECISIONS, buil
 from trainer.export import saved_model
 from trainer.export.conversion import convert
 from trainer.export.policy import load_version
-from trainer.training.job import TrainedNetwork
 from triage.v1 import triage_pb2
 from triage_client import InvalidArgumentError, QuestionReason, TriageAction, TriageClient, evidence_state
 from triage_runtime.litert import LiteRtModel
@@ -64,12 +57,9 @@ def mixture():
 
 @pytest.fixture(scope="module")
 def base(mixture, rules, tmp_path_factory):
+    model = network_of((np.zeros([EVIDENCE_COUNT, 5]), [0, 0, 1, 0, 2]))  # always asks, and otherwise says Green
     base = tmp_path_factory.mktemp("models")
-    model = build_network(EVIDENCE_COUNT, NetworkConfig(hidden_sizes=()), seed=0)
-    bias = np.array([0.0, 0.0, 1.0, 0.0, 2.0])  # always asks, and otherwise says Green
-    model.get_layer("q_values").set_weights([np.zeros([EVIDENCE_COUNT, 5]), bias])
-    trained = TrainedNetwork(model, VOCABULARY, {}, 23, "sha256:data", {}, {}, rules=rules, questions=mixture)
-    saved_model.write_version(base, trained)
+    saved_model.write_version(base, trained_agent(model, VOCABULARY, rules=rules, questions=mixture))
     return base
 
 
@@ -91,8 +81,7 @@ def network():
 def judging(network, mixture, rules, tmp_path_factory):
     """The folder of a version in which that network judges questions."""
     base = tmp_path_factory.mktemp("judging")
-    trained = TrainedNetwork(network, VOCABULARY, {}, 23, "sha256:data", {}, {}, rules=rules, questions=mixture)
-    saved_model.write_version(base, trained)
+    saved_model.write_version(base, trained_agent(network, VOCABULARY, rules=rules, questions=mixture))
     return base
 
 
@@ -135,17 +124,8 @@ def _share(answers, expected):
 
 @pytest.fixture(scope="module")
 def server(base):
-    server = _served(base)
-    yield server
-    server.stop()
-
-
-def _served(base):
-    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0))
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
-    watcher.look()
-    server.start(watcher)
-    return server
+    with served(base, http_port=0) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +136,7 @@ def client(server):
 
 @pytest.fixture(scope="module")
 def http(server):
-    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as http:
+    with http_to(server) as http:
         yield http
 
 
@@ -203,17 +183,16 @@ def _by_phone(base, rows):
 
 def _by_server(base, rows):
     """Returns what a client gets, and what HTTP says."""
-    server = _served(base)
-    try:
-        with TriageClient(server.address, timeout_seconds=60) as client:
-            served = [each.next_questions for each in client.batch_triage(_messages(rows), questions=3)]
-        body = {"states": _bodies(rows), "questions": 3}
-        answers = httpx.post(f"{server.http.url}/v1/triage", json=body, trust_env=False, timeout=60).json()["answers"]
-    finally:
-        server.stop()
+    with (
+        served(base, http_port=0) as server,
+        TriageClient(server.address, timeout_seconds=60) as client,
+        http_to(server) as http,
+    ):
+        by_grpc = [each.next_questions for each in client.batch_triage(_messages(rows), questions=3)]
+        answers = http.post("/v1/triage", json={"states": _bodies(rows), "questions": 3}).json()["answers"]
     over_http = [each["next_questions"] for each in answers]
     return [
-        ([_cells(each) for each in served], [[question.worth_asking for question in each] for each in served]),
+        ([_cells(each) for each in by_grpc], [[question.worth_asking for question in each] for each in by_grpc]),
         (
             [[VOCABULARY.index(question["code"]) for question in each] for each in over_http],
             [[question["worth_asking"] for question in each] for each in over_http],
@@ -325,24 +304,15 @@ def test_an_interview_asks_and_does_not_ask_again_what_nobody_could_tell(client)
 
 
 def test_a_version_without_questions_says_so_where_they_are_asked_for(without_litert, tmp_path):
-    model = build_network(EVIDENCE_COUNT, NetworkConfig(hidden_sizes=()), seed=0)
-    trained = TrainedNetwork(model, VOCABULARY, {}, 23, "sha256:data", {}, {})
     with without_litert():
-        saved_model.write_version(tmp_path, trained)
-    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))
-    watcher.look()
-    server.start(watcher)
-    try:
-        with TriageClient(server.address, timeout_seconds=60) as client:
-            assert client.triage(evidence_state(["e1"])).action != triage_pb2.TRIAGE_ACTION_UNSPECIFIED
-            with pytest.raises(InvalidArgumentError, match="model version 1 cannot choose questions"):
-                client.triage(evidence_state(["e1"]), questions=1)
-            interview = client.interview(questions=1)
-            with interview, pytest.raises(InvalidArgumentError, match=r"settings\.questions: model version 1"):
-                interview.present("e1")
-    finally:
-        server.stop()
+        saved_model.write_version(tmp_path, trained_agent(network_of((np.ones([EVIDENCE_COUNT, 5]), 0)), VOCABULARY))
+    with served(tmp_path) as server, TriageClient(server.address, timeout_seconds=60) as client:
+        assert client.triage(evidence_state(["e1"])).action != triage_pb2.TRIAGE_ACTION_UNSPECIFIED
+        with pytest.raises(InvalidArgumentError, match="model version 1 cannot choose questions"):
+            client.triage(evidence_state(["e1"]), questions=1)
+        interview = client.interview(questions=1)
+        with interview, pytest.raises(InvalidArgumentError, match=r"settings\.questions: model version 1"):
+            interview.present("e1")
 
 
 def test_an_answer_explains_itself_where_that_is_asked_for(client):
@@ -393,30 +363,24 @@ def test_an_interview_over_http_suggests_one_question_or_as_many_as_it_is_asked_
 
 def test_an_interview_over_http_goes_on_while_a_red_flag_is_open(mixture, rules, without_litert, tmp_path):
     """The model is sure of Green; after e1 a yes to e2 would be the red flag."""
-    model = build_network(EVIDENCE_COUNT, NetworkConfig(hidden_sizes=()), seed=0)
-    model.get_layer("q_values").set_weights([np.zeros([EVIDENCE_COUNT, 5]), np.array([0.0, 0.0, 2.0, 0.0, 1.0])])
-    trained = TrainedNetwork(model, VOCABULARY, {}, 23, "sha256:data", {}, {}, rules=rules, questions=mixture)
+    model = network_of((np.zeros([EVIDENCE_COUNT, 5]), [0, 0, 2, 0, 1]))
     with without_litert():
-        saved_model.write_version(tmp_path, trained)
-    server = _served(tmp_path)
-    try:
-        with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as http:
+        saved_model.write_version(tmp_path, trained_agent(model, VOCABULARY, rules=rules, questions=mixture))
+    with served(tmp_path, http_port=0) as server, http_to(server) as http:
 
-            def said(**body):
-                answer = http.post("/v1/interview", json=body).raise_for_status().json()
-                return answer["done"], answer["decision"], [question["code"] for question in answer["questions"]]
+        def said(**body):
+            answer = http.post("/v1/interview", json=body).raise_for_status().json()
+            return answer["done"], answer["decision"], [question["code"] for question in answer["questions"]]
 
-            assert said(present=["e1", *ADULT]) == (False, None, ["e2"])
-            assert said(present=["e1", *ADULT], absent=["e2"]) == (True, "Green", [])
-            assert said(present=["e1", *ADULT], not_to_ask=["e2"]) == (True, "Green", [])
-            assert said(present=["e1", "e2"]) == (True, "Red", [])
-            assert said(present=["e1"], no_more_evidence=True) == (True, "Green", [])
-            assert said(present=["e1"], questions=0) == (True, "Green", [])
-            assert said(present=["e3", *ADULT]) == (True, "Green", [])
-            done, _, questions = said(present=["e3"])  # age and sex come before any decision but Red
-            assert (done, questions[0] in (*AGES, *SEXES)) == (False, True)
-    finally:
-        server.stop()
+        assert said(present=["e1", *ADULT]) == (False, None, ["e2"])
+        assert said(present=["e1", *ADULT], absent=["e2"]) == (True, "Green", [])
+        assert said(present=["e1", *ADULT], not_to_ask=["e2"]) == (True, "Green", [])
+        assert said(present=["e1", "e2"]) == (True, "Red", [])
+        assert said(present=["e1"], no_more_evidence=True) == (True, "Green", [])
+        assert said(present=["e1"], questions=0) == (True, "Green", [])
+        assert said(present=["e3", *ADULT]) == (True, "Green", [])
+        done, _, questions = said(present=["e3"])  # age and sex come before any decision but Red
+        assert (done, questions[0] in (*AGES, *SEXES)) == (False, True)
 
 
 def test_an_answer_over_http_explains_itself_where_that_is_asked_for(http, client):

@@ -1,30 +1,19 @@
 """The same states get the same answers by all routes: typed and by tensors, over gRPC and HTTP."""
 
-import grpc
-import httpx
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import ACTION_LABELS
-from serving.config.settings import ServeConfig
-from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
-from serving.engine.versions import Versions
-from serving.engine.watcher import Watcher
 from serving.messages import action_label
-from serving.server.triage_server import TriageServer
-from trainer.config import NetworkConfig
-from trainer.dyqn.network import build_network
+from tests.builders import channel_to, http_to, random_network, served, symptoms, trained_agent
 from trainer.export import saved_model
-from trainer.training.job import TrainedNetwork
 from triage.open_inference import inference_pb2, inference_pb2_grpc
 from triage_client import TriageClient, evidence_state
 
 STATES, EVIDENCE, MAX_QUESTIONS = 1000, 40, 23
-VOCABULARY = Vocabulary(Evidence(f"e{cell}", "symptom", f"e{cell}", f"e{cell}?") for cell in range(EVIDENCE))
+VOCABULARY = symptoms(*(f"e{cell}" for cell in range(EVIDENCE)))
 
 
 @pytest.fixture(scope="module")
@@ -42,17 +31,11 @@ def cases():
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """A network whose every weight is drawn at random, so that no two cells or actions are alike."""
-    model = build_network(EVIDENCE, NetworkConfig(hidden_sizes=(32, 16)), seed=0)
-    generator = np.random.default_rng(1)
-    model.set_weights([generator.normal(0, 0.2, weight.shape) for weight in model.get_weights()])
     base = tmp_path_factory.mktemp("models")
-    saved_model.write_version(base, TrainedNetwork(model, VOCABULARY, {}, MAX_QUESTIONS, "sha256:data", {}, {}))
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
-    watcher.look()
-    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0))
-    server.start(watcher)
-    yield server
-    server.stop()
+    network = random_network(EVIDENCE, (32, 16), spread=0.2)
+    saved_model.write_version(base, trained_agent(network, VOCABULARY, MAX_QUESTIONS))
+    with served(base, http_port=0) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +43,8 @@ def routes(server):
     """Each route as a function from cases to actions and Q-values."""
     with (
         TriageClient(server.address, timeout_seconds=120) as client,
-        httpx.Client(base_url=server.http.url, trust_env=False, timeout=120) as http,
-        grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel,
+        http_to(server) as http,
+        channel_to(server.address) as channel,
     ):
         yield {
             "Triage": lambda cases: messages([client.triage(state) for state in states(cases)]),

@@ -8,7 +8,6 @@ import ipaddress
 
 import grpc
 import pytest
-import tensorflow as tf
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -16,16 +15,8 @@ from google.protobuf import duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
 from schemas.evidence import Evidence, Vocabulary
-from serving.config.settings import ServeConfig
-from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
-from serving.engine.versions import Versions
-from serving.engine.watcher import Watcher
-from serving.server.triage_server import TriageServer
-from trainer.config import NetworkConfig
-from trainer.dyqn.network import build_network
+from tests.builders import network_of, served, trained_agent
 from trainer.export import saved_model
-from trainer.training.job import TrainedNetwork
 from triage_client.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 # Q = sigmoid(s W): fever present gives Yellow sigmoid(1) and ask sigmoid(2), all others 1/2; chest pain Red.
@@ -35,30 +26,15 @@ WEIGHTS = ((0, 1, 0, 0, 2), (2, 0, 0, 0, 0))
 @pytest.fixture(scope="session")
 def server(made_once):
     """`triage serve` with version 7 of a model of fever and chest_pain that must triage at 3 questions."""
-    server = TriageServer(ServeConfig(port=0, max_workers=2, max_interviews=2, max_batch=4, grace_seconds=0))
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(made_once("clients", _write_model)))
-    watcher.look()
-    server.start(watcher)
-    yield server
-    server.stop()
+    with served(made_once("clients", _write_model), max_workers=2, max_interviews=2, max_batch=4) as server:
+        yield server
 
 
 def _write_model(base):
     vocabulary = Vocabulary(
         Evidence(code, "symptom", code.capitalize(), f"{code}, do you have it?") for code in ("fever", "chest_pain")
     )
-    model = build_network(2, NetworkConfig(hidden_sizes=()), seed=0)
-    model.get_layer("q_values").set_weights([tf.constant(WEIGHTS, tf.float32), tf.zeros([5])])
-    trained = TrainedNetwork(
-        model=model,
-        vocabulary=vocabulary,
-        config={},
-        max_questions=3,
-        data_fingerprint="sha256:data",
-        metrics={},
-        training={},
-    )
-    saved_model.write_version(base, trained, version=7)
+    saved_model.write_version(base, trained_agent(network_of((WEIGHTS, 0)), vocabulary, 3), version=7)
 
 
 class Scripted(triage_service_pb2_grpc.TriageServiceServicer):

@@ -109,7 +109,7 @@ def test_a_question_with_a_choice_is_answered_by_one_of_its_codes(model):
     not_told = model.interview(present=["e0"])
     not_told.answer(None)
     assert not_told.question.one_of == ()
-    with pytest.raises(dyqn_triage.InputError, match="'e1' is no answer to .*: expected True, False or None"):
+    with pytest.raises(dyqn_triage.InputError, match=r"'e1' is no answer to .*: expected True, False or None"):
         not_told.answer("e1")
 
 

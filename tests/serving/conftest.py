@@ -1,7 +1,6 @@
 """A served model whose answers can be worked out by hand."""
 
 import argparse
-import contextlib
 import dataclasses
 import fcntl
 import functools
@@ -16,11 +15,8 @@ import threading
 import zipfile
 from typing import NamedTuple
 
-import grpc
-import httpx
 import numpy as np
 import pytest
-import tensorflow as tf
 import yaml
 
 from schemas import safety_rules
@@ -38,13 +34,10 @@ from serving.engine.served_models import LocalModels
 from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
-from serving.server.triage_server import TriageServer
-from trainer.config import NetworkConfig
+from tests.builders import channel_to, http_to, network_of, served, trained_agent, watching
 from trainer.decision.mixture import Mixture
 from trainer.decision.novelty import Novelty
-from trainer.dyqn.network import build_network
 from trainer.export import saved_model
-from trainer.training.job import TrainedNetwork
 from triage_client import TriageClient
 
 L = math.log(3)
@@ -110,18 +103,8 @@ def write_model(vocabulary, base, version, weights=HandSet.weights, **safeguards
 
     `safeguards` are the rules and the novelty of `TrainedNetwork`.
     """
-    model = build_network(len(vocabulary), NetworkConfig(hidden_sizes=()), seed=0)
-    model.get_layer("q_values").set_weights([tf.constant(weights), tf.zeros([5])])
-    trained = TrainedNetwork(
-        model=model,
-        vocabulary=vocabulary,
-        config={},
-        max_questions=HandSet.max_questions,
-        data_fingerprint="sha256:data",
-        metrics={"safety": 0.9},
-        training={},
-        **safeguards,
-    )
+    made = {"metrics": {"safety": 0.9}, **safeguards}
+    trained = trained_agent(network_of((weights, 0)), vocabulary, HandSet.max_questions, **made)
     saved_model.write_version(base, trained, version=version)
 
 
@@ -198,10 +181,12 @@ def guarded_litert_engine(guarded_base_path):
 @pytest.fixture(scope="session")
 def watcher(model_base_path):
     """Version 3, which also has the label "stable"."""
+    return _batching(model_base_path, {"stable": 3})
+
+
+def _batching(base, labels):
     models = BatchedModels(LocalModels(), BatchingParameters())
-    watcher = Watcher(Versions("triage"), models, Wanted(model_base_path, labels={"stable": 3}))
-    watcher.look()
-    return watcher
+    return watching(base, models=models, labels=labels)
 
 
 @pytest.fixture(scope="session")
@@ -212,41 +197,34 @@ def config():
 @pytest.fixture(scope="session")
 def server(watcher, config):
     """A server with small limits, see `config`."""
-    server = TriageServer(config)
-    server.start(watcher)
-    yield server
-    server.stop()
+    with served(watcher, **dataclasses.asdict(config)) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def http_server(watcher):
     """Answers with version 3 over gRPC and HTTP, with the small limits of `config`."""
     settings = {"max_workers": 2, "max_batch": 80, "max_evidence": 5, "max_message_bytes": 100_000}
-    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, metrics_port=0, **settings))
-    server.start(watcher)
-    yield server
-    server.stop()
+    with served(watcher, http_port=0, metrics_port=0, **settings) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def http(http_server):
-    with httpx.Client(base_url=http_server.http.url, trust_env=False, timeout=60) as client:
+    with http_to(http_server) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def remote_server(server, config, model_base_path):
     """A server with the same limits that answers through `server`, as if that were a TensorFlow Serving."""
-    remote = dataclasses.replace(config, engine="tensorflow-serving", tf_serving=server.address)
     connection = Connection(server.address, timeout_seconds=30.0)
     models = BatchedModels(RemoteModels(connection, "triage"), BatchingParameters())
-    watcher = Watcher(Versions("triage"), models, Wanted(model_base_path))
-    watcher.look()
+    watcher = watching(model_base_path, models=models)
     watcher.check()
-    front = TriageServer(remote)
-    front.start(watcher)
-    yield front
-    front.stop()
+    remote = dataclasses.asdict(config) | {"engine": "tensorflow-serving", "tf_serving": server.address}
+    with served(watcher, **remote) as front:
+        yield front
     connection.close()
 
 
@@ -258,7 +236,7 @@ def client(server):
 
 @pytest.fixture(scope="session")
 def channel(server):
-    with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    with channel_to(server.address) as channel:
         yield channel
 
 
@@ -315,16 +293,7 @@ def certificates(openssl):
 def serving(watcher):
     """Starts a server of version 3 with other settings, for the length of a `with` block."""
 
-    @contextlib.contextmanager
-    def start(**settings):
-        server = TriageServer(ServeConfig(port=0, grace_seconds=0.0, **settings))
-        server.start(watcher)
-        try:
-            yield server
-        finally:
-            server.stop()
-
-    return start
+    return functools.partial(served, watcher)
 
 
 ENVIRONMENTS = pathlib.Path(__file__).parents[2] / "build" / "environments"
@@ -439,31 +408,21 @@ def _write_asking(base, others=(), spread=1.5):
            for name in ASKING_NAMES), *others]
     )  # fmt: skip
     size, generator = len(vocabulary), np.random.default_rng(5)
-    model = build_network(size, NetworkConfig(hidden_sizes=()), seed=0)
-    weights = generator.normal(0, spread, [size, 5])
-    model.get_layer("q_values").set_weights([weights, np.array([0.0, 0.5, 0.8, 0.2, 1.5])])
+    model = network_of((generator.normal(0, spread, [size, 5]), [0.0, 0.5, 0.8, 0.2, 1.5]))
     present = generator.uniform(0.02, 0.4, [8, size]).astype(np.float32)
     truths = generator.uniform(0.05, 0.95, [8, 8]).astype(np.float32)
     rules = safety_rules.parse(ASKING_RULE, "rules.toml", vocabulary)
     mixture = Mixture(np.full(8, np.log(1 / 8), np.float32), present, truths, present)
-    trained = TrainedNetwork(model, vocabulary, {}, 23, "sha256:data", {}, {}, rules=rules, questions=mixture)
-    saved_model.write_version(base, trained, version=1)
+    saved_model.write_version(base, trained_agent(model, vocabulary, rules=rules, questions=mixture), version=1)
 
 
 @pytest.fixture(scope="session")
 def asking_watcher(asking_base_path):
     """Version 1 of `asking_base_path`, loaded, which also has the label "stable"."""
-    return _watcher(asking_base_path, {"stable": 1})
+    return _batching(asking_base_path, {"stable": 1})
 
 
 @pytest.fixture(scope="session")
 def opening_watcher(opening_base_path):
     """Version 1 of `opening_base_path`, loaded."""
-    return _watcher(opening_base_path, {})
-
-
-def _watcher(base, labels):
-    models, wanted = BatchedModels(LocalModels(), BatchingParameters()), Wanted(base, labels=labels)
-    watcher = Watcher(Versions("triage"), models, wanted)
-    watcher.look()
-    return watcher
+    return _batching(opening_base_path, {})

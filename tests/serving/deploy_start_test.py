@@ -24,6 +24,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from serving.admission.probes import LIVENESS
 from serving.security.tls import channel_credentials
+from tests.builders import channel_to
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, TriageError, evidence_state
 
@@ -125,7 +126,7 @@ class Process:
         """Runs the container's probe as the kubelet does: in plain text, over a new connection."""
         asked = self.container[name]["grpc"]
         address = f"127.0.0.1:{self.ports[asked['port']]}"
-        with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        with channel_to(address) as channel:
             request = health_pb2.HealthCheckRequest(service=asked.get("service", ""))
             return health_pb2_grpc.HealthStub(channel).Check(request, timeout=seconds, wait_for_ready=True).status
 

@@ -28,11 +28,9 @@ from serving.engine.connection import Connection
 from serving.engine.model_store import ModelStore, StoredModels
 from serving.engine.remote import RemoteModels
 from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
-from serving.engine.versions import Versions
-from serving.engine.watcher import Watcher
 from serving.messages import state_message
 from serving.server.triage_server import TriageServer
+from tests.builders import channel_to, watching
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -172,7 +170,7 @@ def shelf(tmp_path, model_base_path, contrary_version):
 @contextlib.contextmanager
 def stub_client(address):
     """Calls the generated stub, which does not retry."""
-    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    with channel_to(address) as channel:
         stub = triage_service_pb2_grpc.TriageServiceStub(channel)
         request = triage_service_pb2.TriageRequest
         yield types.SimpleNamespace(triage=lambda state: stub.Triage(request(state=state), timeout=60.0))
@@ -321,8 +319,7 @@ def test_an_engine_that_is_lost_is_reported_with_when_to_try_again_and_found_aga
     engine = TriageServer(config)
     engine.start(watcher)
     connection = Connection(engine.address, timeout_seconds=30.0)
-    models = Watcher(Versions("triage"), RemoteModels(connection, "triage"), Wanted(model_base_path))
-    models.look()
+    models = watching(model_base_path, RemoteModels(connection, "triage"))
     front = TriageServer(
         dataclasses.replace(config, engine="tensorflow-serving", tf_serving=engine.address, poll_seconds=0.1)
     )
@@ -373,7 +370,7 @@ def retry_seconds(error):
 
 
 def health(server):
-    with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    with channel_to(server.address) as channel:
         return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=30).status
 
 
@@ -395,8 +392,7 @@ def test_a_disk_that_is_full_when_a_version_is_fetched_leaves_the_old_one(
 
     put(model_base_path / "3", 3)
     store = ModelStore("gs://bucket/models", tmp_path / "here" / "models")
-    watcher = Watcher(Versions("triage"), StoredModels(LocalModels(), store), Wanted(store.folder))
-    watcher.look()
+    watcher = watching(store.folder, StoredModels(LocalModels(), store))
     put(contrary_version, 4)
     with full_disk((contrary_version / "saved_model.pb").stat().st_size // 2):
         watcher.look()
@@ -412,8 +408,7 @@ def test_a_disk_that_is_full_when_a_version_is_fetched_leaves_the_old_one(
 def test_what_a_full_disk_leaves_of_a_version_is_not_served(model_base_path, contrary_version, tmp_path):
     base = tmp_path / "models"
     shutil.copytree(model_base_path / "3", base / "3")
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
-    watcher.look()
+    watcher = watching(base)
     files = sorted(path.relative_to(contrary_version) for path in contrary_version.rglob("*") if path.is_file())
     assert pathlib.Path("saved_model.pb") in files
     for number, name in enumerate(files):  # the copy stopped in each file in turn

@@ -3,7 +3,6 @@
 import base64
 
 import grpc
-import httpx
 import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import (
@@ -20,7 +19,7 @@ from serving.engine.served_models import watcher_of
 from serving.engine.version_policy import Wanted
 from serving.messages import state_message
 from serving.monitor.audit_reader import Reading, read_cases
-from serving.server.triage_server import TriageServer
+from tests.builders import channel_to, http_to, served
 from triage.open_inference import inference_pb2, inference_pb2_grpc
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 from triage_client import NotFoundError, PermissionDeniedError, TriageAction, TriageClient, evidence_state
@@ -40,15 +39,12 @@ def audit_log(tmp_path_factory):
 @pytest.fixture(scope="module")
 def several(guarded_base_path, contrary_version, audit_log):
     """Serves version 4 of "adults", whose rules and novelty the other has not, and 6 of "contrary"."""
-    config = ServeConfig(port=0, http_port=0, grace_seconds=0.0, metrics_port=0, audit_log=str(audit_log))
     watchers = []
     for name, base in (("adults", guarded_base_path), ("contrary", contrary_version.parent)):
         watchers.append(watcher_of(ServeConfig(model_name=name), Wanted(base, labels={"stable": 4})))
         watchers[-1].look()
-    server = TriageServer(config)
-    server.start(*watchers)
-    yield server
-    server.stop()
+    with served(*watchers, http_port=0, metrics_port=0, audit_log=str(audit_log)) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +55,13 @@ def client(several):
 
 @pytest.fixture(scope="module")
 def http(several):
-    with httpx.Client(base_url=several.http.url, trust_env=False, timeout=60) as client:
+    with http_to(several) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
 def channel(several):
-    with grpc.insecure_channel(several.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    with channel_to(several.address) as channel:
         yield channel
 
 
@@ -203,10 +199,8 @@ def limited(several, tmp_path_factory):
     (folder / "tokens").write_text("for-adults models=adults\nfor-contrary models=contrary,infants\n")
     (folder / "codes.csv").write_text("system,code,evidence\nhttp://snomed.info/sct,29857009,chest_pain\n")
     offered = {"fhir": "https://triage.example.org/fhir", "cds_codes": str(folder / "codes.csv")}
-    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, tokens=str(folder / "tokens"), **offered))
-    server.start(*several.models)
-    yield server
-    server.stop()
+    with served(*several.models, http_port=0, tokens=str(folder / "tokens"), **offered) as server:
+        yield server
 
 
 def asked_over_grpc(channel, metadata):
@@ -256,7 +250,7 @@ ASKED_OVER_HTTP = [
 
 
 def test_a_token_for_some_models_permits_no_other_over_grpc(limited):
-    with grpc.insecure_channel(limited.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    with channel_to(limited.address) as channel:
         for call, request, settings in asked_over_grpc(channel, [("authorization", "Bearer for-adults")]):
             call(request, **settings)
         for call, request, settings in asked_over_grpc(channel, [("authorization", "Bearer for-contrary")]):
@@ -268,7 +262,7 @@ def test_a_token_for_some_models_permits_no_other_over_grpc(limited):
 
 @pytest.mark.parametrize(("method", "path", "body"), ASKED_OVER_HTTP)
 def test_a_token_for_some_models_permits_no_other_over_http(limited, method, path, body):
-    with httpx.Client(base_url=limited.http.url, trust_env=False, timeout=60) as client:
+    with http_to(limited) as client:
 
         def status(token):
             return client.request(method, path, json=body, headers={"authorization": f"Bearer {token}"}).status_code

@@ -11,14 +11,12 @@ import pytest
 import tensorflow as tf
 
 import triage_cli
-from schemas.evidence import Evidence, Vocabulary
+from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS
-from trainer.config import NetworkConfig
-from trainer.dyqn.network import build_network
+from tests.builders import random_network, symptoms, trained_agent
 from trainer.dyqn.rollout import Slice
 from trainer.export import saved_model, signatures
 from trainer.export.policy import load_version
-from trainer.training.job import TrainedNetwork
 
 
 def make_vignettes(rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Slice:
@@ -54,7 +52,7 @@ def data_directory(made_once):
 
 def _prepare(folder):
     codes = [f"e{index}" for index in range(12)]
-    Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in codes).save(folder / "vocabulary.csv")
+    symptoms(*codes).save(folder / "vocabulary.csv")
     generator = np.random.default_rng(11)
     lines = []
     for number in range(50):
@@ -106,10 +104,8 @@ def version_base(data_directory, made_once):
 
     def make(base):
         vocabulary = Vocabulary.load(data_directory / "vocabulary.csv")
-        network = build_network(len(vocabulary), NetworkConfig(hidden_sizes=(32, 16)), seed=0)
-        generator = np.random.default_rng(1)
-        network.set_weights([generator.normal(0, 0.25, weight.shape) for weight in network.get_weights()])
-        saved_model.write_version(base, TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {}))
+        network = random_network(len(vocabulary), (32, 16), spread=0.25)
+        saved_model.write_version(base, trained_agent(network, vocabulary, 5))
 
     return made_once("random-network", make)
 

@@ -8,10 +8,9 @@ import pytest
 
 from serving.admission.budget import LARGE_BYTES, LARGE_STATES, Budget, Cost, costs
 from serving.call import Call
-from serving.config.settings import ServeConfig
 from serving.errors import ExhaustedError
 from serving.messages import state_message
-from serving.server.triage_server import TriageServer
+from tests.builders import channel_to, served
 from triage.v1 import triage_service_pb2
 
 KIB = 1024
@@ -155,11 +154,11 @@ def test_batches_beyond_the_budget_are_refused_while_small_calls_and_accepted_ba
     large = state_message(["chest_pain"], max_questions=1)
     batch = triage_service_pb2.BatchTriageRequest(states=[large] * 100).SerializeToString()  # 100 states, 2 kB
     small = triage_service_pb2.TriageRequest(state=large).SerializeToString()
-    config = ServeConfig(port=0, grace_seconds=30, max_pending_states=400)
-    server = TriageServer(config)
-    server.start(gated.watcher())
     ended = queue.SimpleQueue()
-    with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    with (
+        served(gated.watcher(), grace_seconds=30, max_pending_states=400) as server,
+        channel_to(server.address) as channel,
+    ):
         ask = channel.unary_unary("/triage.v1.TriageService/BatchTriage")
         for _ in range(5):
             ask.future(batch, timeout=60).add_done_callback(ended.put)
@@ -172,4 +171,3 @@ def test_batches_beyond_the_budget_are_refused_while_small_calls_and_accepted_ba
         assert {call.code() for call in answered} == {grpc.StatusCode.OK}
         replies = [triage_service_pb2.BatchTriageResponse.FromString(call.result()) for call in answered]
         assert [len(reply.responses) for reply in replies] == [100, 100]
-    server.stop()

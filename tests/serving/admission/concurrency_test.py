@@ -15,6 +15,7 @@ from serving.config.settings import ServeConfig
 from serving.errors import ExhaustedError
 from serving.messages import state_message
 from serving.server.triage_server import TriageServer
+from tests.builders import channel_to
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -27,7 +28,7 @@ def full_server(gated):
     server = TriageServer(ServeConfig(port=0, grace_seconds=30, max_workers=1, max_interviews=1, max_waiting=0))
     server.start(gated.watcher())
     ended = queue.SimpleQueue()
-    with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    with channel_to(server.address) as channel:
         stub = triage_service_pb2_grpc.TriageServiceStub(channel)
         request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))
         for _ in range(3):

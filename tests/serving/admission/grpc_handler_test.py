@@ -25,15 +25,10 @@ from serving.admission.budget import LARGE_BYTES
 from serving.admission.event_loop import EventLoop, Workers
 from serving.admission.grpc_handler import GrpcHandler
 from serving.admission.listener import Listener
-from serving.config.settings import ServeConfig
-from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
-from serving.engine.versions import Versions
-from serving.engine.watcher import Watcher
 from serving.errors import NotFoundError
 from serving.messages import state_message
-from serving.server.triage_server import TriageServer
 from serving.telemetry.recorder import Telemetry
+from tests.builders import channel_to, served
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient
 
@@ -48,7 +43,7 @@ def server(serving):
 
 @pytest.fixture
 def channel(server):
-    with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    with channel_to(server.address) as channel:
         yield channel
 
 
@@ -128,7 +123,7 @@ def test_a_refused_token_is_counted_too(serving, tmp_path):
     (tmp_path / "tokens").write_text("secret\n")
     with (
         serving(metrics_port=0, tokens=str(tmp_path / "tokens")) as server,
-        grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel,
+        channel_to(server.address) as channel,
     ):
         with pytest.raises(grpc.RpcError) as error:
             triage(channel, "fever")
@@ -139,13 +134,10 @@ def test_a_refused_token_is_counted_too(serving, tmp_path):
 
 def test_calls_whose_callers_leave_are_counted_whether_they_run_or_wait(gated):
     ended = queue.SimpleQueue()
-    # One thread, and two places more.
-    config = ServeConfig(port=0, grace_seconds=1, max_workers=1, max_interviews=1, max_waiting=1, metrics_port=0)
-    server = TriageServer(config)
-    server.start(gated.watcher())
+    settings = {"max_workers": 1, "max_interviews": 1, "max_waiting": 1}  # one thread, and two places more
     request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))
-    try:
-        with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    with served(gated.watcher(), grace_seconds=1, metrics_port=0, **settings) as server:
+        with channel_to(server.address) as channel:
             stub = triage_service_pb2_grpc.TriageServiceStub(channel)
             held = [stub.Triage.future(request, timeout=60) for _ in range(4)]
             for call in held:
@@ -163,18 +155,11 @@ def test_calls_whose_callers_leave_are_counted_whether_they_run_or_wait(gated):
         assert (late, refused) == (1, 1)
         assert read(server, "grpc_server_handled_total", **TRIAGE, grpc_code="OK") == 1
         assert read(server, "grpc_server_handling_seconds_count", **TRIAGE) == 6
-    finally:
-        gated.gate.set()
-        server.stop()
 
 
 def test_decisions_and_rules_are_counted_by_whichever_service_and_signature_they_are_made(guarded_base_path):
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(guarded_base_path))
-    watcher.look()
-    server = TriageServer(ServeConfig(port=0, grace_seconds=1, metrics_port=0))
-    server.start(watcher)
-    try:
-        with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    with served(guarded_base_path, grace_seconds=1, metrics_port=0) as server:
+        with channel_to(server.address) as channel:
             triage(channel, "chest_pain")  # pain
             ask = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict
             for request in PREDICTIONS:
@@ -190,8 +175,6 @@ def test_decisions_and_rules_are_counted_by_whichever_service_and_signature_they
         }
         unknown = read(server, "triage_unknown_codes_total", outcome="left_out")
         forced = read(server, "triage_forced_decisions_total", model_version="4")
-    finally:
-        server.stop()
     assert counts == {
         ("rules_fired", "pain"): 4,  # of the typed service, and of each of three signatures
         ("rules_fired", "fever"): 2,
@@ -306,7 +289,7 @@ def handled():
     loop = EventLoop("calls")
     listener = Listener(loop, handler, ("127.0.0.1", 0), 20.0)
     listener.start()
-    with grpc.insecure_channel(listener.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    with channel_to(listener.address) as channel:
         yield Handled(service, telemetry, channel, handler)
     service.gate.set()
     listener.stop(0)
@@ -458,7 +441,7 @@ def test_a_call_that_has_ended_is_released_at_once_and_not_at_the_next_garbage_c
     """gRPC refuses calls with UNAVAILABLE on a connection that has too many of them in memory."""
     with (
         serving(max_streams=16, silence_seconds=0.05) as server,
-        grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel,
+        channel_to(server.address) as channel,
     ):
         ended_with = set()
         for _ in range(50):
@@ -499,7 +482,7 @@ def test_the_command_logs_each_call_as_json_without_evidence(prepared_python, mo
     try:
         address = process.stdout.readline().split()[2].rstrip(",")
         assert process.stdout.readline().startswith("metrics at http://127.0.0.1:")
-        with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        with channel_to(address) as channel:
             triage(channel, "chest_pain", metadata=(("x-request-id", "r-17"),))
             with pytest.raises(grpc.RpcError):
                 triage(channel, "chest_pains", metadata=(("x-request-id", "r-18"),))
@@ -555,7 +538,7 @@ def test_malformed_bytes_end_an_interview_wherever_they_arrive(channel, before):
 def test_a_server_can_stop_after_malformed_bytes(serving, repeated):
     with (
         serving() as server,
-        grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel,
+        channel_to(server.address) as channel,
     ):
         reflection = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
         for call in (

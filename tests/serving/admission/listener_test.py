@@ -7,6 +7,7 @@ from serving.admission.admission import Admission, Limits
 from serving.admission.event_loop import EventLoop, Workers
 from serving.admission.grpc_handler import GrpcHandler
 from serving.admission.listener import Listener
+from tests.builders import channel_to
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def listen(loop):
 
 
 def echo(listener, data):
-    with grpc.insecure_channel(listener.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    with channel_to(listener.address) as channel:
         return channel.unary_unary("/test.Service/Echo")(data, timeout=30)
 
 

@@ -16,6 +16,7 @@ from serving.admission.probes import LIVENESS, ProbePort
 from serving.config.settings import ServeConfig
 from serving.messages import state_message
 from serving.server.triage_server import SERVICE
+from tests.builders import channel_to
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -34,7 +35,7 @@ def open_channel():
     channels = []
 
     def open_channel(address):
-        channels.append(grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]))
+        channels.append(channel_to(address))
         return channels[-1]
 
     yield open_channel

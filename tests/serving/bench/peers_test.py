@@ -2,11 +2,11 @@
 
 import json
 
-import grpc
 import pytest
 
 from serving.bench.peers import MODEL_SECONDS, SERVICE, empty_handlers, plain_handlers, start
 from serving.messages import state_message
+from tests.builders import channel_to
 from triage.v1 import triage_pb2, triage_service_pb2
 
 
@@ -18,7 +18,7 @@ def call():
     def run(handlers, method, request):
         server, port = start(handlers)
         servers.append(server)
-        with grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.enable_http_proxy", 0)]) as channel:
+        with channel_to(f"127.0.0.1:{port}") as channel:
             return channel.unary_unary(f"/{SERVICE}/{method}")(request, timeout=30)
 
     yield run

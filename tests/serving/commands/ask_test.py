@@ -11,12 +11,11 @@ import pytest
 
 import triage_cli
 from serving.commands.ask import DISCLAIMER
-from serving.config.settings import ServeConfig
 from serving.engine.served_models import LocalModels
 from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
-from serving.server.triage_server import TriageServer
+from tests.builders import served
 
 ROOT = pathlib.Path(__file__).parents[3]
 
@@ -90,17 +89,13 @@ def test_an_answer_says_why_where_that_is_asked_for(ask):
 @pytest.fixture
 def ask_guarded(guarded_base_path, capsys):
     """As `ask`, of the model with rules and novelty; exit code and the lines of the output."""
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(guarded_base_path))
-    watcher.look()
-    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
-    server.start(watcher)
+    with served(guarded_base_path) as server:
 
-    def run(*arguments):
-        code = triage_cli.main(["ask", "--server", server.address, "--timeout", "60", *arguments])
-        return code, [line.strip() for line in capsys.readouterr().out.splitlines()]
+        def run(*arguments):
+            code = triage_cli.main(["ask", "--server", server.address, "--timeout", "60", *arguments])
+            return code, [line.strip() for line in capsys.readouterr().out.splitlines()]
 
-    yield run
-    server.stop()
+        yield run
 
 
 def test_rules_that_fired_and_novel_evidence_are_reported_to_people_and_to_programs(ask_guarded):
@@ -162,10 +157,8 @@ def test_a_server_that_is_missing_is_reported(capsys):
 
 
 def test_a_server_that_cannot_answer_now_says_why(tmp_path, capsys):
-    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
-    server.start(Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path)))  # which has not looked for versions yet
-    assert triage_cli.main(["ask", "--server", server.address, "--present", "fever", "--timeout", "30"]) == 1
-    server.stop()
+    with served(Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))) as server:  # it has not looked yet
+        assert triage_cli.main(["ask", "--server", server.address, "--present", "fever", "--timeout", "30"]) == 1
     expected = f"triage ask: error: {server.address}: UNAVAILABLE: no model version is ready: try again later\n"
     assert capsys.readouterr().err == expected
 
@@ -227,10 +220,8 @@ def test_a_call_is_tried_again_until_the_server_is_ready(model_base_path, capsys
             return super().borrow_default()
 
     watcher = Watcher(ReadyAtTheSecondCall("triage"), LocalModels(), Wanted(model_base_path))
-    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
-    server.start(watcher)
-    assert triage_cli.main(["ask", "--server", server.address, "--present", "fever", "--timeout", "30"]) == 0
-    server.stop()
+    with served(watcher) as server:
+        assert triage_cli.main(["ask", "--server", server.address, "--present", "fever", "--timeout", "30"]) == 0
     assert "model version 3" in capsys.readouterr().out
     assert watcher.versions.calls == 2
 

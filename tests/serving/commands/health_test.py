@@ -5,12 +5,11 @@ import json
 import pytest
 
 import triage_cli
-from serving.config.settings import ServeConfig
 from serving.engine.served_models import LocalModels
 from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
-from serving.server.triage_server import TriageServer
+from tests.builders import served
 
 LONG = ["--timeout", "30"]
 
@@ -29,12 +28,8 @@ def test_a_service_is_asked_by_its_name_and_told_as_json(server, capsys):
 
 
 def test_the_exit_code_is_1_for_a_server_without_a_model(tmp_path, capsys):
-    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
-    server.start(Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path)))
-    try:
+    with served(Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))) as server:
         assert triage_cli.main(["health", "--server", server.address, *LONG]) == 1
-    finally:
-        server.stop()
     assert capsys.readouterr().out == "NOT_SERVING\n"
 
 

@@ -25,16 +25,13 @@ from serving.admission.probes import LIVENESS
 from serving.commands import serve as command
 from serving.messages import state_message
 from serving.server.triage_server import TriageServer
+from tests.builders import channel_to
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient, TriageError, evidence_state
 from triage_runtime.command_line import extras
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
-
-
-def direct_channel(address):
-    return grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)])
 
 
 @pytest.fixture
@@ -108,7 +105,7 @@ def test_the_command_keeps_answering_while_it_drains_so_that_load_balancers_can_
     process = start_server(*options)
     try:
         address = process.stdout.readline().split()[2].rstrip(",")
-        with direct_channel(address) as channel, TriageClient(address, timeout_seconds=30.0) as client:
+        with channel_to(address) as channel, TriageClient(address, timeout_seconds=30.0) as client:
             changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60)
             statuses = [next(changes).status]
             process.send_signal(signal.SIGTERM)
@@ -139,7 +136,7 @@ def test_the_command_swaps_a_new_version_in_without_failing_a_call(start_server,
                 seen.append(client.triage(evidence_state(["fever"])).model_version)
         assert sorted(set(seen)) == ["3", "5"]
         assert seen == sorted(seen)
-        with direct_channel(f"127.0.0.1:{port}") as channel:
+        with channel_to(f"127.0.0.1:{port}") as channel:
             request = get_model_status_pb2.GetModelStatusRequest(model_spec=model_pb2.ModelSpec(name="triage"))
             states = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(request, timeout=30)
         assert {entry.version for entry in states.model_version_status if entry.state == 30} == {3, 5}  # 3 has a label
@@ -249,7 +246,7 @@ def test_a_server_whose_event_loop_hangs_says_so_to_probes_and_to_systemd(prepar
             while systemd.recv(64) != b"READY=1":
                 pass
             assert systemd.recv(64) == b"WATCHDOG=1"  # and every second from now on
-            with direct_channel(probes) as channel, TriageClient(address, timeout_seconds=1.0) as client:
+            with channel_to(probes) as channel, TriageClient(address, timeout_seconds=1.0) as client:
 
                 def status():
                     request = health_pb2.HealthCheckRequest(service=LIVENESS)
@@ -385,7 +382,7 @@ def test_a_remote_engine_may_come_later_than_the_server(start_server, model_base
     late = TriageServer(dataclasses.replace(config, port=port))
     try:
         assert line.endswith("no model version yet\n")
-        with direct_channel(address) as channel, TriageClient(address, timeout_seconds=30.0) as client:
+        with channel_to(address) as channel, TriageClient(address, timeout_seconds=30.0) as client:
             with pytest.raises(TriageError) as error:
                 client.triage(evidence_state(["fever"]))
             assert error.value.status is grpc.StatusCode.UNAVAILABLE

@@ -3,14 +3,9 @@
 import pytest
 
 from serving.client.channel import Connection
-from serving.config.settings import ServeConfig
 from serving.console.agent import Agent, AgentError
 from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Said
-from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
-from serving.engine.versions import Versions
-from serving.engine.watcher import Watcher
-from serving.server.triage_server import TriageServer
+from tests.builders import served, watching
 
 
 def test_a_model_that_cannot_choose_questions_gets_those_of_the_vocabulary_in_its_order(agent):
@@ -56,18 +51,14 @@ def test_a_server_that_is_not_there_is_named():
 
 def test_a_newer_version_is_noticed_with_its_first_answer(model_base_path, contrary_version, tmp_path):
     (tmp_path / "3").symlink_to(model_base_path / "3")
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))
-    watcher.look()
-    server = TriageServer(ServeConfig(port=0, grace_seconds=0.0))
-    server.start(watcher)
+    watcher = watching(tmp_path)
     pain = Case((Said("chest_pain", PRESENT, False),))
-    with Agent(Connection(server.address, timeout=30.0)) as agent:
+    with served(watcher) as server, Agent(Connection(server.address, timeout=30.0)) as agent:
         assert agent.answer(pain).model.info.model_version == "3"
         (tmp_path / "6").symlink_to(contrary_version)
         watcher.look()
         assert agent.answer(pain).model.info.model_version == "6"
         assert agent.model().info.model_version == "6"
-    server.stop()
 
 
 def test_a_whole_vignette_is_decided_without_asking(agent):

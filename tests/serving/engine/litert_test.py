@@ -30,11 +30,11 @@ from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt
 from serving.engine.state_tensors import to_inputs, to_responses
 from serving.errors import EngineError
 from serving.messages import state_message
+from tests.builders import symptoms, trained_agent
 from trainer.config import NetworkConfig
 from trainer.decision.novelty import Novelty
 from trainer.dyqn.network import build_network
 from trainer.export import saved_model
-from trainer.training.job import TrainedNetwork
 from triage_runtime.litert import LiteRtModel
 
 INFO = ModelInfo("1", "", "", 3, 5, "{}")  # of a model without probabilities
@@ -174,9 +174,7 @@ def export(base, vocabulary, hidden=(16, 8), rules=safety_rules.NO_RULES, novelt
     network = build_network(len(vocabulary), NetworkConfig(hidden_sizes=hidden), seed=0)
     generator = np.random.default_rng(1)
     network.set_weights([generator.normal(0, w.shape[0] ** -0.5, w.shape) for w in network.get_weights()])
-    trained = TrainedNetwork(
-        network, vocabulary, {}, max_questions, "sha256:data", {}, {}, rules=rules, novelty=novelty
-    )
+    trained = trained_agent(network, vocabulary, max_questions, rules=rules, novelty=novelty)
     return SavedModelWithLiteRt(saved_model.write_version(base, trained))
 
 
@@ -212,7 +210,7 @@ def by_codes(engine, states):
 
 @pytest.fixture(scope="module")
 def twelve():
-    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in [*"abcdefghij", "fièvre", "o'clock"])
+    return symptoms(*"abcdefghij", "fièvre", "o'clock")
 
 
 @pytest.fixture(scope="module")

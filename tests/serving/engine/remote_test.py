@@ -6,11 +6,11 @@ import shutil
 import pytest
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
 from serving.engine.connection import Connection
 from serving.engine.remote import RemoteEngine, RemoteModels
 from serving.errors import DeadlineError, GoneError, UnavailableError
 from serving.messages import state_message
+from tests.builders import symptoms
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_the_answers_are_those_of_the_engine_in_this_process(connection, engine,
 
 def test_another_vocabulary_under_the_same_number_is_refused(connection, model_base_path, tmp_path):
     version = shutil.copytree(model_base_path / "3", tmp_path / "3")
-    other = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "rash", "chills"))
+    other = symptoms("cough", "rash", "chills")
     other.save(version / "assets" / "vocabulary.csv")
     manifest = json.loads((version / "manifest.json").read_text())
     (version / "manifest.json").write_text(json.dumps(manifest | {"vocabulary_fingerprint": other.fingerprint}))

@@ -1,12 +1,12 @@
 """What a real server leaves in its audit log is read back, whichever way the calls came."""
 
-import grpc
 import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2, prediction_service_pb2_grpc
 
 from schemas.errors import InputError
 from serving.monitor.audit_reader import Reading, ServedCase, decided, read_cases
+from tests.builders import channel_to
 from triage_client import TriageClient, evidence_state
 
 RED, YELLOW, ASK = 0, 1, 4
@@ -35,7 +35,7 @@ def test_typed_calls_interviews_and_predicts_are_read_as_cases(serving, tmp_path
         request.inputs["present"].CopyFrom(tf.make_tensor_proto([["chest_pain", "gout"], ["fever", ""]]))
         request.inputs["absent"].CopyFrom(tf.make_tensor_proto([[""], ["smoker"]]))
         request.inputs["questions_asked"].CopyFrom(tf.make_tensor_proto([0, 10]))
-        with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        with channel_to(server.address) as channel:
             prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(request, timeout=30)
     reading = Reading()
     cases = list(read_cases(tmp_path, reading))

@@ -4,19 +4,13 @@ import datetime
 import json
 import stat
 
-import httpx
 import pytest
 
 import triage_cli
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from serving.config.settings import ServeConfig
-from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
-from serving.engine.versions import Versions
-from serving.engine.watcher import Watcher
 from serving.protocols.cds_hooks import CodeMap
-from serving.server.triage_server import TriageServer
+from tests.builders import http_to, served
 from tests.serving.conftest import write_model
 from trainer.vignettes.tfrecord import DataDirectory
 
@@ -135,18 +129,9 @@ def client(feedback, tmp_path_factory):
     write_model(Vocabulary(list(KNOWN)[:3]), base, 3)
     codes = base / "codes.csv"
     codes.write_text(CODES)
-    server = TriageServer(
-        ServeConfig(
-            port=0, http_port=0, grace_seconds=0.0, cds_codes=str(codes), cds_feedback=str(feedback),
-            cds_link="https://app.example.org/launch",
-        )
-    )  # fmt: skip
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
-    watcher.look()
-    server.start(watcher)
-    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as client:
+    settings = {"cds_feedback": str(feedback), "cds_link": "https://app.example.org/launch"}
+    with served(base, http_port=0, cds_codes=str(codes), **settings) as server, http_to(server) as client:
         yield client
-    server.stop()
 
 
 def request(*resources, **change):

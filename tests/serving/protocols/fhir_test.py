@@ -2,7 +2,6 @@
 
 import json
 
-import httpx
 import pytest
 from fhir.resources.capabilitystatement import CapabilityStatement
 from fhir.resources.operationoutcome import OperationOutcome
@@ -13,8 +12,8 @@ from fhir.resources.riskassessment import RiskAssessment
 from schemas.errors import InputError
 from serving.config.settings import ServeConfig
 from serving.protocols.fhir_resources import read_form
-from serving.server.triage_server import TriageServer
 from serving.triage import TriageService
+from tests.builders import http_to, served
 from triage_client import TriageClient, evidence_state
 
 BASE = "https://triage.example.org/fhir"
@@ -31,15 +30,13 @@ EMPTY = {
 
 @pytest.fixture(scope="module")
 def server(asking_watcher):
-    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, fhir=BASE))
-    server.start(asking_watcher)
-    yield server
-    server.stop()
+    with served(asking_watcher, http_port=0, fhir=BASE) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def client(server):
-    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as client:
+    with http_to(server) as client:
         yield client
 
 
@@ -102,11 +99,8 @@ def test_a_client_that_knows_no_codes_goes_from_an_empty_form_to_a_decision(clie
 
 @pytest.fixture(scope="module")
 def opening_client(opening_watcher):
-    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, fhir=BASE))
-    server.start(opening_watcher)
-    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as client:
+    with served(opening_watcher, http_port=0, fhir=BASE) as server, http_to(server) as client:
         yield client
-    server.stop()
 
 
 def _options(question):
@@ -237,31 +231,19 @@ def test_it_is_off_unless_asked_for(http):
 
 def test_tokens_are_those_of_the_other_routes(asking_watcher, tmp_path):
     (tmp_path / "tokens").write_text("secret-1\n")
-    server = TriageServer(
-        ServeConfig(port=0, http_port=0, grace_seconds=0.0, fhir=BASE, tokens=str(tmp_path / "tokens"))
-    )
-    server.start(asking_watcher)
-    try:
-        with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as client:
-            refused = client.post(NEXT, json=EMPTY)
-            assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
-            assert refused.json()["issue"][0]["code"] == "login"
-            known = {"authorization": "Bearer secret-1"}
-            assert client.post(NEXT, json=EMPTY, headers=known).status_code == 200
-    finally:
-        server.stop()
+    settings = {"http_port": 0, "fhir": BASE, "tokens": str(tmp_path / "tokens")}
+    with served(asking_watcher, **settings) as server, http_to(server) as client:
+        refused = client.post(NEXT, json=EMPTY)
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert refused.json()["issue"][0]["code"] == "login"
+        known = {"authorization": "Bearer secret-1"}
+        assert client.post(NEXT, json=EMPTY, headers=known).status_code == 200
 
 
 def test_a_version_that_cannot_choose_questions_says_so(watcher):
-    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, fhir=BASE))
-    server.start(watcher)
-    try:
-        with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as client:
-            response = client.post(
-                NEXT, json={**EMPTY, "item": [{"linkId": "fever", "answer": [{"valueBoolean": True}]}]}
-            )
-    finally:
-        server.stop()
+    form = {**EMPTY, "item": [{"linkId": "fever", "answer": [{"valueBoolean": True}]}]}
+    with served(watcher, http_port=0, fhir=BASE) as server, http_to(server) as client:
+        response = client.post(NEXT, json=form)
     assert (response.status_code, response.json()["issue"][0]["code"]) == (501, "not-supported")
     assert "cannot choose questions" in response.json()["issue"][0]["diagnostics"]
 

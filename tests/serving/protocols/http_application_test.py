@@ -1,11 +1,9 @@
 """The paths around the API: health, the document, Vertex AI's routes, other sites, and what is not there."""
 
-import httpx
 import pytest
 
 from serving.config import vertex
-from serving.config.settings import ServeConfig
-from serving.server.triage_server import TriageServer
+from tests.builders import http_to, served
 
 
 def test_health_tells_alive_from_ready(http):
@@ -24,28 +22,19 @@ def test_what_is_not_there_is_a_problem(http):
 def test_other_sites_may_call_only_if_they_are_named(http, watcher):
     asked = {"origin": "https://triage.example.org"}
     assert "access-control-allow-origin" not in http.get("/v1/model", headers=asked).headers
-    config = ServeConfig(port=0, http_port=0, grace_seconds=0.0, cors_origins=asked["origin"])
-    server = TriageServer(config)
-    server.start(watcher)
-    try:
-        with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as client:
-            allowed = client.get("/v1/model", headers=asked)
-            assert allowed.headers["access-control-allow-origin"] == asked["origin"]
-            refused = client.get("/v1/model", headers={"origin": "https://elsewhere.example.org"})
-            assert "access-control-allow-origin" not in refused.headers
-    finally:
-        server.stop()
+    with served(watcher, http_port=0, cors_origins=asked["origin"]) as server, http_to(server) as client:
+        allowed = client.get("/v1/model", headers=asked)
+        assert allowed.headers["access-control-allow-origin"] == asked["origin"]
+        refused = client.get("/v1/model", headers={"origin": "https://elsewhere.example.org"})
+        assert "access-control-allow-origin" not in refused.headers
 
 
 @pytest.fixture
 def vertex_client(watcher, monkeypatch):
     monkeypatch.setenv(vertex.PREDICT, "/v1/endpoints/1/deployedModels/2:predict")
     monkeypatch.setenv(vertex.HEALTH, "/v1/endpoints/1/deployedModels/2")
-    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0))
-    server.start(watcher)
-    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as client:
+    with served(watcher, http_port=0) as server, http_to(server) as client:
         yield client
-    server.stop()
 
 
 def test_vertex_ai_gets_typed_answers_at_its_own_paths(vertex_client):

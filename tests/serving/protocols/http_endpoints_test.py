@@ -10,8 +10,7 @@ import threading
 import httpx
 import pytest
 
-from serving.config.settings import ServeConfig
-from serving.server.triage_server import TriageServer
+from tests.builders import http_to, served
 
 FEVER = {"present": ["fever"]}
 
@@ -56,13 +55,8 @@ def test_a_compressed_body_is_refused_as_such(http):
 
 @contextlib.contextmanager
 def serving_http(watcher, **settings):
-    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, **settings))
-    server.start(watcher)
-    try:
-        with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as client:
-            yield server, client
-    finally:
-        server.stop()
+    with served(watcher, http_port=0, **settings) as server, http_to(server) as client:
+        yield server, client
 
 
 def test_a_server_with_tokens_wants_one_over_http_too(watcher, tmp_path):
@@ -89,7 +83,7 @@ def test_calls_of_both_kinds_share_the_places(gated):
         gated.asked.get(timeout=30)
         while server._admission.concurrency.taken < 2:
             pass
-        with httpx.Client(base_url=server.http.url, trust_env=False) as other:
+        with http_to(server) as other:
             refused = other.post("/v1/triage", json=FEVER)
         gated.gate.set()
         for thread in waiting:

@@ -7,13 +7,9 @@ import pytest
 from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_pb2, model_service_pb2_grpc
 
 from schemas.errors import InputError
-from serving.config.settings import ServeConfig
-from serving.engine.served_models import LocalModels, ServedModels
-from serving.engine.version_policy import Wanted
-from serving.engine.versions import Versions
-from serving.engine.watcher import Watcher
+from serving.engine.served_models import ServedModels
 from serving.protocols.model_service import ModelService, read_config
-from serving.server.triage_server import TriageServer
+from tests.builders import channel_to, served, watching
 
 OTHER = "no model 'other': this server has triage"
 AVAILABLE = get_model_status_pb2.ModelVersionStatus.AVAILABLE
@@ -65,13 +61,9 @@ def own(model_base_path, tmp_path):
     base = tmp_path / "models"
     for number in ("3", "5"):
         shutil.copytree(model_base_path / "3", base / number)
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
-    watcher.look()
-    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
-    server.start(watcher)
-    with grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    watcher = watching(base)
+    with served(watcher) as server, channel_to(server.address) as channel:
         yield model_service_pb2_grpc.ModelServiceStub(channel), base, watcher.versions
-    server.stop()
 
 
 def reload_request(base, versions, labels, name="triage"):
@@ -130,8 +122,7 @@ def test_a_broken_version_has_its_error_in_the_status(model_base_path, tmp_path)
     shutil.copytree(model_base_path / "3", tmp_path / "3")
     shutil.copytree(model_base_path / "3", tmp_path / "4")
     (tmp_path / "4" / "manifest.json").write_text("{")
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))
-    watcher.look()
+    watcher = watching(tmp_path)
     entries = ModelService(ServedModels([watcher])).GetModelStatus(request(), None).model_version_status
     assert [(entry.version, entry.state) for entry in entries] == [(3, AVAILABLE), (4, END)]
     assert entries[1].status.error_code == 3  # INVALID_ARGUMENT

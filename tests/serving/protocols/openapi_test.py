@@ -3,13 +3,13 @@
 import copy
 import re
 
-import httpx
 import jsonschema
 import pytest
 
 from serving.config import vertex
 from serving.config.settings import ServeConfig
 from serving.server.triage_server import TriageServer
+from tests.builders import http_to
 
 PREDICT, HEALTH = "/v1/endpoints/7:predict", "/v1/endpoints/7"
 LIMITS = {"max_batch": 4, "max_evidence": 5, "max_message_bytes": 20_000}
@@ -29,7 +29,7 @@ def client(asking_watcher, tmp_path_factory):
         server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, **settings))
         server.start(asking_watcher)
     headers = {"authorization": "Bearer secret-1"}
-    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60, headers=headers) as client:
+    with http_to(server, headers=headers) as client:
         yield client
     server.stop()
 

@@ -8,15 +8,10 @@ import pytest
 from schemas import features
 from schemas.errors import InputError
 from schemas.triage import ACTION_LABELS, DECISION_LABELS
-from serving.config.settings import ServeConfig
-from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
-from serving.engine.versions import Versions
-from serving.engine.watcher import Watcher
 from serving.messages import action_label
 from serving.scoring.answers import Scorer
 from serving.scoring.cases import Cases
-from serving.server.triage_server import TriageServer
+from tests.builders import served
 from triage_client import TriageClient, evidence_state
 
 STATES = 10_000
@@ -24,13 +19,8 @@ STATES = 10_000
 
 @pytest.fixture(scope="module")
 def client_of_guarded(guarded_base_path):
-    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(guarded_base_path))
-    watcher.look()
-    server.start(watcher)
-    with TriageClient(server.address, timeout_seconds=60) as client:
+    with served(guarded_base_path) as server, TriageClient(server.address, timeout_seconds=60) as client:
         yield client
-    server.stop()
 
 
 @pytest.fixture(scope="module")

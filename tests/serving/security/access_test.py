@@ -20,6 +20,7 @@ from serving.errors import ForbiddenError, UnauthenticatedError
 from serving.security.access import RELOAD, LocalReloads, TokenAccess
 from serving.security.tls import channel_credentials
 from serving.security.tokens import TokenFile
+from tests.builders import channel_to
 from triage_client import TriageClient, TriageError, evidence_state
 
 TOKEN = "right-token-123"  # noqa: S105
@@ -32,10 +33,6 @@ def guarded(serving, tmp_path_factory):
     path.write_text(f"other\n{TOKEN}\n")
     with serving(tokens=str(path)) as server:
         yield server
-
-
-def direct_channel(address):
-    return grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)])
 
 
 def calls(channel):
@@ -91,7 +88,7 @@ def test_without_a_valid_token_no_call_is_answered(guarded, token):
 
 @pytest.mark.parametrize("kind", ["status", "reload", "predict", "reflection"])
 def test_the_other_services_require_a_token_too(guarded, kind):
-    with direct_channel(guarded.address) as channel:
+    with channel_to(guarded.address) as channel:
         call = calls(channel)[kind]
         assert code_of(call, ()) is grpc.StatusCode.UNAUTHENTICATED
         # With it, the service itself finds fault with the empty requests; reflection does not.
@@ -109,12 +106,12 @@ def test_the_other_services_require_a_token_too(guarded, kind):
     ],
 )
 def test_a_header_that_is_not_one_bearer_token_is_refused(guarded, metadata):
-    with direct_channel(guarded.address) as channel:
+    with channel_to(guarded.address) as channel:
         assert code_of(calls(channel)["status"], metadata) is grpc.StatusCode.UNAUTHENTICATED
 
 
 def test_health_is_open_and_calls_that_do_not_exist_are_not(guarded):
-    with direct_channel(guarded.address) as channel:
+    with channel_to(guarded.address) as channel:
         answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=30)
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
         near = channel.unary_unary("/grpc.health.v1.HealthToo/Check")
@@ -131,7 +128,7 @@ def test_tokens_are_never_logged(guarded, caplog):
 
 
 def test_a_refused_token_is_logged_with_where_it_came_from_and_not_each_time(guarded, caplog):
-    with direct_channel(guarded.address) as channel:
+    with channel_to(guarded.address) as channel:
         guarded._admission._access._logged = float("-inf")
         for _ in range(3):
             code_of(calls(channel)["status"], ())
@@ -152,7 +149,7 @@ def test_tokens_work_over_tls(serving, certificates, tmp_path):
 
 
 def test_without_tokens_this_machine_may_change_what_is_served(server):
-    with direct_channel(server.address) as channel:
+    with channel_to(server.address) as channel:
         assert code_of(calls(channel)["reload"], ()) is grpc.StatusCode.INVALID_ARGUMENT  # the request is empty
 
 
@@ -193,6 +190,6 @@ def test_another_machine_is_refused_by_a_whole_server(serving):
         except OSError:
             pytest.skip("this machine has no other address than loopback")
         own = probe.getsockname()[0]
-    with serving(host=own, insecure=True) as server, direct_channel(server.address) as channel:
+    with serving(host=own, insecure=True) as server, channel_to(server.address) as channel:
         assert code_of(calls(channel)["reload"], ()) is grpc.StatusCode.PERMISSION_DENIED
         assert code_of(calls(channel)["status"], ()) is grpc.StatusCode.INVALID_ARGUMENT

@@ -1,6 +1,5 @@
 """The server around the service: health, reflection and ports."""
 
-import contextlib
 import logging
 import pathlib
 import queue
@@ -8,7 +7,6 @@ import threading
 import time
 
 import grpc
-import httpx
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
@@ -22,15 +20,12 @@ from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from serving.messages import state_message
 from serving.server.triage_server import TriageServer
+from tests.builders import channel_to, http_to, served, watching
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageAction, TriageClient, TriageError, evidence_state
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
-
-
-def direct_channel(address):
-    return grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)])
 
 
 SERVICES = [
@@ -88,37 +83,39 @@ class Shelf:
         return self.engine
 
 
+def answering(engine):
+    """A model of one version, which that engine answers for."""
+    return watching(pathlib.Path("models"), Shelf(engine))
+
+
 def test_a_server_without_a_version_is_not_serving_until_one_is_warm(engine):
     shelf = Shelf(engine, there=False)
     watcher = Watcher(Versions("triage"), shelf, Wanted(pathlib.Path("models")))
-    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
-    server.start(watcher)
-    try:
-        with TriageClient(server.address, timeout_seconds=30.0) as client, direct_channel(server.address) as channel:
-            requests = [health_pb2.HealthCheckRequest(service=service) for service in ("", *SERVICES)]
-            stub = health_pb2_grpc.HealthStub(channel)
-            assert {stub.Check(request, timeout=30).status for request in requests} == {NOT_SERVING}
-            with pytest.raises(TriageError) as error:
-                client.triage(evidence_state(["fever"]))
-            assert error.value.status is grpc.StatusCode.UNAVAILABLE
-            assert error.value.message == "no model version is ready: try again later"
-            shelf.there = True
-            watcher.look()
-            server.update_health()
-            assert {stub.Check(request, timeout=30).status for request in requests} == {SERVING}
-            assert client.triage(evidence_state(["fever"])).model_version == "3"
-    finally:
-        server.stop()
+    with (
+        served(watcher) as server,
+        TriageClient(server.address, timeout_seconds=30.0) as client,
+        channel_to(server.address) as channel,
+    ):
+        requests = [health_pb2.HealthCheckRequest(service=service) for service in ("", *SERVICES)]
+        stub = health_pb2_grpc.HealthStub(channel)
+        assert {stub.Check(request, timeout=30).status for request in requests} == {NOT_SERVING}
+        with pytest.raises(TriageError) as error:
+            client.triage(evidence_state(["fever"]))
+        assert error.value.status is grpc.StatusCode.UNAVAILABLE
+        assert error.value.message == "no model version is ready: try again later"
+        shelf.there = True
+        watcher.look()
+        server.update_health()
+        assert {stub.Check(request, timeout=30).status for request in requests} == {SERVING}
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
 
 
 def test_a_stop_turns_health_off_and_lets_a_running_call_end(engine):
     slow = SlowEngine(engine, 1.0)
     server = TriageServer(ServeConfig(port=0, grace_seconds=20))
-    watcher = Watcher(Versions("triage"), Shelf(slow), Wanted(pathlib.Path("models")))
-    watcher.look()
-    server.start(watcher)
+    server.start(answering(slow))
     answers = []
-    with TriageClient(server.address, timeout_seconds=30.0) as client, direct_channel(server.address) as channel:
+    with TriageClient(server.address, timeout_seconds=30.0) as client, channel_to(server.address) as channel:
         changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=30)
         statuses = [next(changes).status]
         call = threading.Thread(target=lambda: answers.append(client.triage(evidence_state(["fever"]))))
@@ -150,18 +147,6 @@ class GatedEngine(Engine):
         return self._engine.triage(states)
 
 
-@contextlib.contextmanager
-def served(engine, **settings):
-    watcher = Watcher(Versions("triage"), Shelf(engine), Wanted(pathlib.Path("models")))
-    watcher.look()
-    server = TriageServer(ServeConfig(port=0, grace_seconds=0, **settings))
-    server.start(watcher)
-    try:
-        yield server
-    finally:
-        server.stop()
-
-
 def ask_at_once(channel, number, ended):
     """Puts each of `number` calls into the queue `ended` as it ends."""
     request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))
@@ -173,8 +158,8 @@ def ask_at_once(channel, number, ended):
 def test_calls_beyond_the_threads_and_the_queue_are_refused_while_the_others_wait(engine):
     gated, ended = GatedEngine(engine), queue.SimpleQueue()
     with (
-        served(gated, max_workers=1, max_interviews=2, max_waiting=4) as server,
-        direct_channel(server.address) as channel,
+        served(answering(gated), max_workers=1, max_interviews=2, max_waiting=4) as server,
+        channel_to(server.address) as channel,
     ):
         ask_at_once(channel, 50, ended)
         refused = [ended.get(timeout=30) for _ in range(43)]  # 50 less 1 + 2 threads and a queue of 4
@@ -195,8 +180,8 @@ def test_one_connection_cannot_fill_the_server(engine):
         ("grpc.use_local_subchannel_pool", 1),
     ]  # otherwise both would share a connection
     with (
-        served(gated, **settings) as server,
-        direct_channel(server.address) as channel,
+        served(answering(gated), **settings) as server,
+        channel_to(server.address) as channel,
         grpc.insecure_channel(server.address, options=apart) as other,
     ):
         ask_at_once(channel, 50, ended)
@@ -227,9 +212,9 @@ def test_no_output_contains_evidence(engine, caplog, capfd):
     secret = triage_service_pb2.TriageRequest(state=state_message(["chest_pain"])).SerializeToString()
     with (
         caplog.at_level(logging.DEBUG),
-        served(BrokenEngine(engine)) as server,
+        served(answering(BrokenEngine(engine))) as server,
         TriageClient(server.address, timeout_seconds=30.0) as client,
-        direct_channel(server.address) as channel,
+        channel_to(server.address) as channel,
     ):
         raw = channel.unary_unary("/triage.v1.TriageService/Triage")
         for call, code in (
@@ -255,7 +240,7 @@ def test_a_port_in_use_is_reported(server):
 
 def test_with_a_remote_engine_only_the_typed_service_is_offered(remote_server):
     request = reflection_pb2.ServerReflectionRequest(list_services="")
-    with direct_channel(remote_server.address) as channel:
+    with channel_to(remote_server.address) as channel:
         stub = reflection_pb2_grpc.ServerReflectionStub(channel)
         (answer,) = stub.ServerReflectionInfo(iter([request]), timeout=30)
     names = {service.name for service in answer.list_services_response.service}
@@ -264,25 +249,18 @@ def test_with_a_remote_engine_only_the_typed_service_is_offered(remote_server):
 
 
 def test_with_litert_alone_the_typed_service_is_offered_over_both_protocols(model_base_path):
-    config = ServeConfig(port=0, http_port=0, engine="litert", grace_seconds=0.0)
-    watcher = watcher_of(config, Wanted(model_base_path))
+    watcher = watcher_of(ServeConfig(http_port=0, engine="litert"), Wanted(model_base_path))
     watcher.look()
-    server = TriageServer(config)
-    server.start(watcher)
-    try:
+    with served(watcher, http_port=0, engine="litert") as server:
         with TriageClient(server.address, timeout_seconds=30) as client:
             assert client.triage(evidence_state(["chest_pain"])).action == TriageAction.TRIAGE_ACTION_RED
-        with httpx.Client(base_url=server.http.url, trust_env=False, timeout=30) as http:
+        with http_to(server) as http:
             body = {"present": ["chest_pain"]}
             assert http.post("/v1/triage", json=body).json()["action"] == "Red"
             assert http.get("/v1/models/triage").status_code == 404
-        with direct_channel(server.address) as channel:
+        with channel_to(server.address) as channel:
             request = reflection_pb2.ServerReflectionRequest(list_services="")
-            (answer,) = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(
-                iter([request]), timeout=30
-            )
-        assert [service.name for service in answer.list_services_response.service if "grpc." not in service.name] == [
-            "triage.v1.TriageService"
-        ]
-    finally:
-        server.stop()
+            stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+            (answer,) = stub.ServerReflectionInfo(iter([request]), timeout=30)
+        names = [service.name for service in answer.list_services_response.service]
+        assert [name for name in names if "grpc." not in name] == ["triage.v1.TriageService"]

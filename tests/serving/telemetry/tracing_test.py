@@ -7,7 +7,6 @@ import pathlib
 import subprocess
 import threading
 
-import grpc
 import pytest
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -15,17 +14,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from schemas.errors import InputError
 from serving.call import Call
 from serving.config.batching_parameters import BatchingParameters
-from serving.config.settings import ServeConfig
 from serving.engine.batching import BatchedModels
 from serving.engine.connection import Connection
 from serving.engine.remote import RemoteModels
-from serving.engine.version_policy import Wanted
-from serving.engine.versions import Versions
-from serving.engine.watcher import Watcher
 from serving.messages import state_message
-from serving.server.triage_server import TriageServer
 from serving.telemetry.recorder import Telemetry
 from serving.telemetry.tracing import Tracing, exporter_of
+from tests.builders import channel_to, served, watching
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -81,24 +76,18 @@ def test_what_is_passed_on_names_the_calls_own_span(traced):
 def test_a_tensorflow_serving_receives_the_trace_and_the_request_id(model_base_path, watcher, monkeypatch):
     exporters = {"front": InMemorySpanExporter(), "back": InMemorySpanExporter()}
     monkeypatch.setattr("serving.telemetry.tracing.exporter_of", exporters.__getitem__)
-    back = TriageServer(ServeConfig(port=0, grace_seconds=1, traces="back"))
-    back.start(watcher)
-    connection = Connection(back.address, timeout_seconds=30)
-    models = BatchedModels(RemoteModels(connection, "triage"), BatchingParameters())
-    remote = Watcher(Versions("triage"), models, Wanted(model_base_path))
-    remote.look()
-    settings = {"engine": "tensorflow-serving", "tf_serving": back.address, "traces": "front"}
-    front = TriageServer(ServeConfig(port=0, grace_seconds=1, **settings))
-    front.start(remote)
-    try:
-        with grpc.insecure_channel(front.address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    with served(watcher, grace_seconds=1, traces="back") as back:
+        connection = Connection(back.address, timeout_seconds=30)
+        models = BatchedModels(RemoteModels(connection, "triage"), BatchingParameters())
+        settings = {"engine": "tensorflow-serving", "tf_serving": back.address, "traces": "front"}
+        with (
+            served(watching(model_base_path, models), grace_seconds=1, **settings) as front,
+            channel_to(front.address) as channel,
+        ):
             request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))
             metadata = [TRACEPARENT, ("x-request-id", "r-17")]
             triage_service_pb2_grpc.TriageServiceStub(channel).Triage(request, timeout=30, metadata=metadata)
-    finally:
-        front.stop()
         connection.close()
-        back.stop()
     spans = {name: exporter.get_finished_spans() for name, exporter in exporters.items()}
     (asked,) = [span for span in spans["front"] if span.name == "triage.v1.TriageService/Triage"]
     calls = [span for span in spans["back"] if span.name == "tensorflow.serving.PredictionService/Predict"]
@@ -131,7 +120,7 @@ def test_the_command_prints_spans_of_a_call_without_evidence(prepared_python, mo
     )
     try:
         address = process.stdout.readline().split()[2].rstrip(",")
-        with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        with channel_to(address) as channel:
             request = triage_service_pb2.TriageRequest(state=state_message(["chest_pain"]))
             triage_service_pb2_grpc.TriageServiceStub(channel).Triage(request, timeout=30, metadata=[TRACEPARENT])
         process.terminate()
@@ -177,7 +166,7 @@ def test_a_collector_receives_the_spans_of_a_call_over_otlp(serving, collector, 
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_port}")
     with (
         serving(traces="otlp_proto_http") as server,
-        grpc.insecure_channel(server.address, options=[("grpc.enable_http_proxy", 0)]) as channel,
+        channel_to(server.address) as channel,
     ):
         request = triage_service_pb2.TriageRequest(state=state_message(["chest_pain"]))
         triage_service_pb2_grpc.TriageServiceStub(channel).Triage(request, timeout=30, metadata=[TRACEPARENT])

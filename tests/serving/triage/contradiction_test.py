@@ -6,17 +6,15 @@ pain.
 
 import json
 
-import httpx
 import pytest
 
 import triage_cli
 from dyqn_triage.model import Model
 from schemas.errors import InputError
 from serving.client.channel import Connection
-from serving.config.settings import ServeConfig
 from serving.console.agent import Agent
 from serving.console.case import ABSENT, PRESENT, Case, Said
-from serving.server.triage_server import TriageServer
+from tests.builders import http_to, served
 from triage_client import InvalidArgumentError, TriageClient, TriageError, evidence_state
 
 FAULT = "'crushing_chest_pain' is present and 'chest_pain' absent"
@@ -27,10 +25,8 @@ BODY = {"present": ["crushing_chest_pain"], "absent": ["chest_pain"]}
 
 @pytest.fixture(scope="module")
 def server(asking_watcher):
-    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, fhir="https://example.org/fhir"))
-    server.start(asking_watcher)
-    yield server
-    server.stop()
+    with served(asking_watcher, http_port=0, fhir="https://example.org/fhir") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +63,7 @@ def test_an_interview_ends_with_it(client):
 
 @pytest.mark.parametrize("path", ["/v1/triage", "/v1/interview"])
 def test_http_refuses_it_or_hands_it_over(server, path):
-    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as http:
+    with http_to(server) as http:
         refused = http.post(path, json=BODY)
         assert (refused.status_code, refused.json()["errors"][0]["reason"]) == (400, "CONTRADICTORY_EVIDENCE")
         answer = http.post(path, json=BODY | {"defer_below": 0.0}).json()
@@ -77,7 +73,7 @@ def test_http_refuses_it_or_hands_it_over(server, path):
 def test_an_adaptive_form_refuses_it_with_its_place(server):
     said = [{"linkId": code, "answer": [{"valueBoolean": yes}]} for code, yes in zip(CODES, (False, True), strict=True)]
     form = {"resourceType": "QuestionnaireResponse", "status": "in-progress", "item": said}
-    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as http:
+    with http_to(server) as http:
         refused = http.post("/fhir/Questionnaire/$next-question", json=form)
     [issue] = refused.json()["issue"]
     assert (refused.status_code, issue["expression"]) == (400, ["QuestionnaireResponse.item[1].linkId"])

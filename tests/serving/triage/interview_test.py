@@ -3,16 +3,13 @@
 import pytest
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
 from serving.triage.interview import InterviewState
 from serving.triage.validation import RequestLimits
+from tests.builders import symptoms
 from triage.v1 import triage_pb2, triage_service_pb2
 
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("chest_pain", "fever"))
-OPENING = Vocabulary(
-    Evidence(code, "symptom", code, f"{code}?")
-    for code in ("chest_pain", "fever", "smoker", "child", "adult", "female", "male")
-)
+VOCABULARY = symptoms("chest_pain", "fever")
+OPENING = symptoms("chest_pain", "fever", "smoker", "child", "adult", "female", "male")
 ASK = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_ASK)
 RED = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_RED)
 FORCED = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_RED, forced=True)

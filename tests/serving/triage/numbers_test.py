@@ -2,25 +2,19 @@
 
 import json
 
-import httpx
 import pytest
 
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from serving.client.channel import Connection
-from serving.config.settings import ServeConfig
 from serving.console.agent import Agent
 from serving.console.application import Console
 from serving.console.case import Case
 from serving.console.pages import Pages
-from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
-from serving.engine.versions import Versions
-from serving.engine.watcher import Watcher
 from serving.messages import codes_of, state_message
 from serving.protocols.fhir_resources import read_form
-from serving.server.triage_server import TriageServer
 from serving.triage.validation import RequestLimits, check_states
+from tests.builders import http_to, served
 from tests.serving.conftest import write_model
 from triage_client import TriageClient, evidence_state
 
@@ -42,12 +36,8 @@ def base(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(base):
-    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0))
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(base))
-    watcher.look()
-    server.start(watcher)
-    yield server
-    server.stop()
+    with served(base, http_port=0) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +61,7 @@ def test_grpc_answers_a_number_as_the_codes_of_its_bands(client):
 
 
 def test_http_names_the_place_of_a_number_that_cannot_be(server):
-    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as http:
+    with http_to(server) as http:
         answers = [http.post("/v1/triage", json={"present": [code]}).json() for code in ("temperature=40", "fever")]
         assert answers[0]["q_values"] == answers[1]["q_values"]
         [error] = http.post("/v1/triage", json={"present": ["smoker", "temperature=101"]}).json()["errors"]

@@ -1,6 +1,5 @@
 """TriageService through the wire, with either engine behind it: hand-set answers, and refusals that help."""
 
-import dataclasses
 import json
 import logging
 import shutil
@@ -9,14 +8,10 @@ import threading
 import grpc
 import pytest
 
-from serving.config.settings import ServeConfig
 from serving.engine.connection import Connection
 from serving.engine.remote import RemoteModels
-from serving.engine.served_models import LocalModels
 from serving.engine.version_policy import VersionPolicy, Wanted
-from serving.engine.versions import Versions
-from serving.engine.watcher import Watcher
-from serving.server.triage_server import TriageServer
+from tests.builders import channel_to, served, watching
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient, TriageError, evidence_state
 
@@ -38,7 +33,7 @@ def client(address):
 
 @pytest.fixture(scope="module")
 def channel(address):
-    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    with channel_to(address) as channel:
         yield channel
 
 
@@ -221,18 +216,18 @@ def test_interviews_have_places_of_their_own_and_give_them_back(client):
 
 def test_an_interview_stays_with_its_version(model_base_path, tmp_path):
     shutil.copytree(model_base_path / "3", tmp_path / "3")
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))
-    watcher.look()
-    server = TriageServer(ServeConfig(port=0, grace_seconds=0))
-    server.start(watcher)
-    with TriageClient(server.address, timeout_seconds=60.0) as client, client.interview() as interview:
+    watcher = watching(tmp_path)
+    with (
+        served(watcher) as server,
+        TriageClient(server.address, timeout_seconds=60.0) as client,
+        client.interview() as interview,
+    ):
         assert interview.present("fever").response.model_version == "3"
         shutil.copytree(model_base_path / "3", tmp_path / "5")
         watcher.look()
         assert client.triage(evidence_state(["fever"])).model_version == "5"
         assert interview.not_known().response.model_version == "3"
         assert [status.state.name for status in watcher.versions.statuses()] == ["UNLOADING", "AVAILABLE"]
-    server.stop()
 
 
 class LogWatch(logging.Handler):
@@ -253,23 +248,20 @@ def test_the_canary_answers_the_typed_service_and_the_shadow_watches(model_base_
         shutil.copytree(model_base_path / "3", tmp_path / number)
     shutil.copytree(contrary_version, tmp_path / "6")
     pinned = VersionPolicy(numbers=frozenset([3]))
-    watcher = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path, pinned, {"canary": 5, "shadow": 6}))
-    watcher.look()
-    server = TriageServer(ServeConfig(port=0, grace_seconds=0, canary_percent=100.0))
-    server.start(watcher)
+    watcher = watching(tmp_path, policy=pinned, labels={"canary": 5, "shadow": 6})
     watch = LogWatch("2 of 2 differ so far")
     logging.getLogger("serving").addHandler(watch)
-    with TriageClient(server.address, timeout_seconds=60.0) as client:
+    with (
+        served(watcher, canary_percent=100.0) as server,
+        TriageClient(server.address, timeout_seconds=60.0) as client,
+    ):
         assert client.triage(evidence_state(["chest_pain"])).model_version == "5"
         with client.interview() as interview:
             assert interview.present("chest_pain").response.model_version == "5"
         assert watch.came.wait(60)
     logging.getLogger("serving").removeHandler(watch)
-    server.stop()
-    assert (
-        watch.lines[0]
-        == "triage: shadow version 6 decides Blue where 5 decides Red, 1 times in a call; 1 of 1 differ so far"
-    )
+    expected = "triage: shadow version 6 decides Blue where 5 decides Red, 1 times in a call; 1 of 1 differ so far"
+    assert watch.lines[0] == expected
     assert not any("chest_pain" in line for line in watch.lines)
 
 
@@ -297,19 +289,12 @@ def test_the_vocabulary_comes_in_the_order_of_the_state(client, vocabulary):
 def test_a_version_that_went_away_elsewhere_is_replaced_within_the_call(model_base_path, tmp_path):
     for number in ("3", "5"):
         shutil.copytree(model_base_path / "3", tmp_path / number)
-    config = ServeConfig(port=0, grace_seconds=0)
-    back, front = TriageServer(config), TriageServer(dataclasses.replace(config, **REMOTE))
-    there = Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path, VersionPolicy(numbers=frozenset([3]))))
-    there.look()
-    back.start(there)
-    connection = Connection(back.address, timeout_seconds=30.0)
-    here = Watcher(Versions("triage"), RemoteModels(connection, "triage"), Wanted(tmp_path))
-    here.look()
-    front.start(here)
-    with TriageClient(front.address, timeout_seconds=60.0) as client:
-        assert client.triage(evidence_state(["fever"])).model_version == "3"
-        there.reload(Wanted(tmp_path, VersionPolicy(numbers=frozenset([5]))))
-        assert client.triage(evidence_state(["fever"])).model_version == "5"
-    for server in (front, back):
-        server.stop()
-    connection.close()
+    there = watching(tmp_path, policy=VersionPolicy(numbers=frozenset([3])))
+    with served(there) as back:
+        connection = Connection(back.address, timeout_seconds=30.0)
+        here = watching(tmp_path, RemoteModels(connection, "triage"))
+        with served(here, **REMOTE) as front, TriageClient(front.address, timeout_seconds=60.0) as client:
+            assert client.triage(evidence_state(["fever"])).model_version == "3"
+            there.reload(Wanted(tmp_path, VersionPolicy(numbers=frozenset([5]))))
+            assert client.triage(evidence_state(["fever"])).model_version == "5"
+        connection.close()

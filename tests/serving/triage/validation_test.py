@@ -5,12 +5,12 @@ import time
 import pytest
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
 from serving.messages import state_message
 from serving.triage.validation import RequestLimits, are_clear, check_not_to_ask, check_states
+from tests.builders import symptoms
 from triage.v1 import triage_pb2
 
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("chest_pain", "fever", "smoker"))
+VOCABULARY = symptoms("chest_pain", "fever", "smoker")
 STRICT = RequestLimits(VOCABULARY, max_batch=3, max_evidence=4)
 LENIENT = RequestLimits(VOCABULARY, max_batch=3, max_evidence=4, allow_unknown_codes=True)
 

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import triage_cli
-from schemas.evidence import Evidence, Vocabulary
-from trainer.config import NetworkConfig, TrainConfig
+from tests.builders import network_of, symptoms
+from trainer.config import TrainConfig
 from trainer.decision import mixture
 from trainer.decision.decision import OperatingPoint
 from trainer.decision.operating_point import HeldOutOutputs
@@ -22,7 +22,7 @@ from trainer.training import held_out, set_apart
 from trainer.training.job import JobDirectory
 from trainer.training.questions import QUESTIONS
 
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever"))
+VOCABULARY = symptoms("cough", "fever")
 
 LOOKED_AT = {
     "step": 40,
@@ -59,10 +59,7 @@ def jobs(tmp_path_factory):
     """
     folders = {}
     for name, biases in (("red", [3, 0, 0, 0, -3]), ("asks", [-3, -3, -3, 0, 2])):
-        network = build_network(2, NetworkConfig(hidden_sizes=(1,)), seed=0)
-        network.get_layer("hidden_1").set_weights([np.array([[0], [1]], np.float32), np.zeros(1, np.float32)])
-        kernel = np.array([[0, 0, 0, 9 * (name == "asks"), 0]], np.float32)
-        network.get_layer("q_values").set_weights([kernel, np.array(biases, np.float32)])
+        network = network_of(([[0], [1]], 0), ([[0, 0, 0, 9 * (name == "asks"), 0]], biases))
         config = TrainConfig.from_dict({"network": {"hidden_sizes": [1]}})
         folders[name] = make_job(tmp_path_factory.mktemp(name), network, config)
     return folders

@@ -8,8 +8,8 @@ import pytest
 
 import triage_cli
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
+from tests.builders import symptoms
 from trainer.commands import powerset as powerset_pipeline
 from trainer.study.powerset import expand
 from trainer.study.powerset_shards import Plan, write_shard
@@ -21,7 +21,7 @@ from triage_runtime.storage import files
 
 needs_beam = pytest.mark.usefixtures("beam")
 CODES = [f"e{index}" for index in range(14)]
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in CODES)
+VOCABULARY = symptoms(*CODES)
 TRAIN = [
     Vignette("a", ("e0", "e1"), ("e2",), (Action.RED, Action.RED, Action.GREEN), tags=("heart",)),  # 8 rows
     Vignette("b", tuple(CODES[:7]), tuple(CODES[7:12]), (Action.YELLOW,)),  # twelve pieces: 2 * 1024 rows

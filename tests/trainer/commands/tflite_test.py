@@ -6,13 +6,12 @@ import shutil
 import pytest
 
 import triage_cli
-from schemas.evidence import Evidence, Vocabulary
+from tests.builders import symptoms, trained_agent
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.export import conversion, saved_model
 from trainer.export.policy import load_version
 from trainer.export.tflite_file import read_description
-from trainer.training.job import TrainedNetwork
 
 
 def run(capsys, *arguments):
@@ -100,14 +99,11 @@ def test_a_file_that_lost_its_weights_is_not_left_behind(
     out = tmp_path / "f.tflite"
     assert run(capsys, "--model", version_base, "--out", out)[0] == 0
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    network = build_network(
-        12, NetworkConfig(hidden_sizes=(32, 16)), seed=9
-    )  # what a converter that does not track the weights would find
-    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in version.vocabulary.codes)
+    # what a converter that does not track the weights would find
+    network = build_network(12, NetworkConfig(hidden_sizes=(32, 16)), seed=9)
     with without_litert():
-        folder = saved_model.write_version(
-            tmp_path / "other", TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {})
-        )
+        trained = trained_agent(network, symptoms(*version.vocabulary.codes), 5)
+        folder = saved_model.write_version(tmp_path / "other", trained)
     broken = conversion.convert(load_version(folder), "none")
     shutil.rmtree(tmp_path / "other")
     monkeypatch.setattr(conversion, "convert", lambda *_: broken)

@@ -5,6 +5,7 @@ import tensorflow as tf
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
+from tests.builders import symptoms
 from trainer.decision.decision import ASK_POINTS, OperatingPoint
 from trainer.decision.mixture import Mixture
 from trainer.decision.question_graph import QuestionGraph
@@ -15,7 +16,7 @@ ALWAYS, NEVER = 0.999, 0.001
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in CODES)
+    return symptoms(*CODES)
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +151,7 @@ def test_what_is_known_or_not_to_be_asked_is_not_asked(mixture, vocabulary):
 
 def test_with_a_weight_on_safety_what_uncovers_under_triage_is_worth_more():
     """One code says whether Blue is safe, the other whether Red is appropriate; both are a bit at most."""
-    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("harmless", "overdone"))
+    vocabulary = symptoms("harmless", "overdone")
     yes_no = np.array([[0.9, 0.5], [0.1, 0.5], [0.5, 0.9], [0.5, 0.1]], np.float32)
     truths = np.full([4, 8], ALWAYS, np.float32)
     truths[1, 7] = NEVER  # Blue is not safe in the second class

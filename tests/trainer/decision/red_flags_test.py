@@ -1,9 +1,9 @@
 import pytest
 import tensorflow as tf
 
-from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
+from tests.builders import symptoms
 from trainer.decision.red_flags import OpenRedFlags
 
 CODES = ("pain", "sweating", "fainting", "reflux", "fever")
@@ -11,7 +11,7 @@ CODES = ("pain", "sweating", "fainting", "reflux", "fever")
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in CODES)
+    return symptoms(*CODES)
 
 
 @pytest.fixture(scope="module")

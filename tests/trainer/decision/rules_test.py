@@ -6,13 +6,13 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import Decision, SafetyRule, chain
 from schemas.triage import TRIAGE_DECISIONS, Action
+from tests.builders import symptoms
 from trainer.decision.rules import RuleGraph
 
 CODES = ("a", "b", "c", "d")
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in CODES)
+VOCABULARY = symptoms(*CODES)
 
 conditions = st.lists(st.tuples(st.sampled_from(CODES), st.booleans()), max_size=3).map(tuple)
 rules = st.lists(

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
+from tests.builders import network_of, symptoms
 from trainer.config import ExplorationConfig, NetworkConfig
 from trainer.decision.rules import RuleGraph
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
@@ -43,10 +43,8 @@ def test_noise_falls_linearly_and_then_stays(episode, expected):
 
 
 def test_policy_takes_the_best_action_and_the_best_triage_where_forced():
-    network = build_network(3, NetworkConfig(hidden_sizes=(4,)), seed=0)
-    kernel, _ = network.get_layer("q_values").get_weights()
     # Without a kernel the biases decide: ask first, Green second.
-    network.get_layer("q_values").set_weights([0 * kernel, np.array([-1, 0, 1, -1, 2], np.float32)])
+    network = network_of((np.zeros([3, 5]), [-1, 0, 1, -1, 2]))
     policy = QPolicy(time_step_spec(3), action_spec(), network)
     states = np.array([[1, 0, 0], [1, 0, 0], [0, 0, 0]], np.float32)
     step = policy.action(_time_step(states, [False, True, True]))
@@ -65,13 +63,12 @@ def test_info_holds_q_values_without_the_noise_that_changed_the_action():
 
 
 def test_a_policy_with_rules_obeys_them():
-    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "abc")
+    vocabulary = symptoms(*"abc")
     rules = [
         SafetyRule("now", "", Action.RED, True, (("a", True),)),
         SafetyRule("soon", "", Action.YELLOW, False, (("b", True),)),
     ]
-    network = build_network(3, NetworkConfig(hidden_sizes=()), seed=0)
-    network.get_layer("q_values").set_weights([np.zeros([3, 5], np.float32), np.array([-1, 0, 1, -1, 2], np.float32)])
+    network = network_of((np.zeros([3, 5]), [-1, 0, 1, -1, 2]))
     policy = QPolicy(time_step_spec(3), action_spec(), network, rules=RuleGraph(rules, vocabulary))
     states = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]], np.float32)
     step = policy.action(_time_step(states, [False, False, True, True]))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.builders import network_of
 from trainer.config import NetworkConfig, ValidationConfig
 from trainer.dyqn import validation
 from trainer.dyqn.network import build_network
@@ -152,8 +153,7 @@ def test_the_outputs_of_vignettes_are_those_of_the_network_for_every_prefix(rand
 def test_the_loss_of_a_network_without_information(vignettes_of, outputs, columns, judged):
     # Every output is .5, which calibration cannot scale: log 2 for each reward, or for each probability.
     part = _half(vignettes_of([([number + 1], [0, 0, 3, 0]) for number in range(30)]))
-    network = build_network(30, NetworkConfig(hidden_sizes=(), outputs=outputs), seed=0)
-    network.get_layer("q_values").set_weights([np.zeros([30, columns], np.float32), np.zeros(columns, np.float32)])
+    network = network_of((np.zeros([30, columns]), 0), outputs=outputs)
     assert _validator(part).loss(network) == pytest.approx(judged * np.log(2), abs=1e-4)
 
 
@@ -162,14 +162,12 @@ def test_overconfidence_alone_does_not_raise_the_loss(vignettes_of):
     eye = np.eye(4, dtype=int)
     rows = [([number % 4 + 1, number + 5], eye[number % 4].tolist()) for number in range(80)]
     validator = _validator(_half(vignettes_of(rows)), 90)
-    network = build_network(90, NetworkConfig(hidden_sizes=(), outputs="probabilities"), seed=0)
-    kernel = np.zeros([90, 35], np.float32)
+    kernel = np.zeros([90, 35])
     kernel[:4, 5:9] = 2 * eye - 1
     kernel[:4, 9:13] = 2 * np.tril(np.ones([4, 4])) - 1
     losses = []
     for certainty in (1, 8):
-        network.get_layer("q_values").set_weights([certainty * kernel, np.zeros(35, np.float32)])
-        losses.append(validator.loss(network))
+        losses.append(validator.loss(network_of((certainty * kernel, 0), outputs="probabilities")))
     assert losses[1] == pytest.approx(losses[0], rel=1e-3)
     assert losses[0] < 0.8 * 8 * np.log(2)
 

@@ -6,14 +6,14 @@ import tensorflow as tf
 from tf_agents.policies import tf_policy
 from tf_agents.trajectories import policy_step
 
-from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
+from tests.builders import symptoms
 from trainer.dyqn.environment import action_spec, time_step_spec
 from trainer.evaluation.case_play import play_cases
 from trainer.vignettes.textbook_case import TextbookCase
 
 R, Y, G, B, ASK = Action
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "abcd")
+VOCABULARY = symptoms(*"abcd")
 
 
 class Scripted(tf_policy.TFPolicy):

@@ -7,14 +7,12 @@ import pytest
 
 import triage_cli
 from schemas import directories
-from schemas.evidence import Evidence, Vocabulary
+from schemas.evidence import Vocabulary
 from schemas.reference import Reference
-from trainer.config import NetworkConfig
-from trainer.dyqn.network import build_network
+from tests.builders import network_of, symptoms, trained_agent
 from trainer.export.case_reference import case_reference
 from trainer.export.policy import load_version
 from trainer.export.publish import Evaluation, Target, export
-from trainer.training.job import TrainedNetwork
 from trainer.vignettes.tfrecord import DataDirectory
 
 pytestmark = pytest.mark.usefixtures("light_exports")
@@ -28,7 +26,7 @@ VIGNETTES = (
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever", "pain", "rash"))
+    return symptoms("cough", "fever", "pain", "rash")
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +43,12 @@ def data(vocabulary, tmp_path_factory):
     return folder / "data"
 
 
-def agent(vocabulary, best, ask=0.0):
+def always(best, vocabulary, ask=0.0):
     """An agent whose decision is always `best`, and which asks first where `ask` is above 3."""
-    network = build_network(len(vocabulary), NetworkConfig(hidden_sizes=()), seed=0)
-    biases = np.full(5, -3.0, np.float32)
+    biases = np.full(5, -3.0)
     biases[best], biases[4] = 3.0, ask
-    network.get_layer("q_values").set_weights([np.zeros([len(vocabulary), 5], np.float32), biases])
-    return TrainedNetwork(network, vocabulary, {}, 23, "sha256:data", {}, {"steps": 1, "episodes": 1})
+    network = network_of((np.zeros([len(vocabulary), 5]), biases))
+    return trained_agent(network, vocabulary, training={"steps": 1, "episodes": 1})
 
 
 def exported(trained, data, tmp_path):
@@ -60,7 +57,7 @@ def exported(trained, data, tmp_path):
 
 
 def test_an_agent_that_decides_at_once_knows_one_piece_of_each_case(vocabulary, data, tmp_path):
-    folder = exported(agent(vocabulary, best=1), data, tmp_path)
+    folder = exported(always(1, vocabulary), data, tmp_path)
     reference = Reference.load(folder / directories.REFERENCE)
     assert reference.cases == 2  # of the training split
     # One of two pieces of the one vignette, one of four of the other.
@@ -71,7 +68,7 @@ def test_an_agent_that_decides_at_once_knows_one_piece_of_each_case(vocabulary, 
 
 
 def test_an_agent_that_always_asks_knows_all_of_each_case(vocabulary, data, tmp_path):
-    folder = exported(agent(vocabulary, best=0, ask=6.0), data, tmp_path)
+    folder = exported(always(0, vocabulary, ask=6.0), data, tmp_path)
     reference = Reference.load(folder / directories.REFERENCE)
     assert reference.present == {"cough": 2, "rash": 1}
     assert reference.absent == {"fever": 2, "pain": 1}
@@ -81,6 +78,6 @@ def test_an_agent_that_always_asks_knows_all_of_each_case(vocabulary, data, tmp_
 
 def test_data_with_evidence_that_the_version_does_not_know_give_no_reference(vocabulary, data, tmp_path):
     smaller = Vocabulary(entry for entry in vocabulary if entry.code != "pain")  # a training vignette has it
-    version = load_version(exported(agent(smaller, best=0), data, tmp_path))
+    version = load_version(exported(always(0, smaller), data, tmp_path))
     assert case_reference(version, DataDirectory.open(data).whole(), seed=0) is None
     assert not (version.folder / directories.REFERENCE).exists()

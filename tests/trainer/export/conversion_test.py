@@ -9,13 +9,13 @@ import triage_cli
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
+from tests.builders import network_of, symptoms, trained_agent
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.export import saved_model
 from trainer.export.conversion import QUANTIZATIONS, calibration_states, convert
 from trainer.export.litert import run_each
 from trainer.export.policy import load_version
-from trainer.training.job import TrainedNetwork
 from triage_runtime.litert import LiteRtModel
 
 
@@ -27,13 +27,10 @@ def calibration():
 @pytest.fixture(scope="module")
 def tied(without_litert, tmp_path_factory):
     """Equal Q-values of Yellow, Green and ask, above those of Red and Blue, whatever the state; triages at 2."""
-    network = build_network(3, NetworkConfig(hidden_sizes=(4,)), seed=0)
-    network.get_layer("q_values").set_weights([np.zeros([4, 5], np.float32), np.array([-2, 1, 1, -2, 1], np.float32)])
-    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "abc")
-    base = tmp_path_factory.mktemp("tied")
+    network = network_of((np.ones([3, 4]), 0), (np.zeros([4, 5]), [-2, 1, 1, -2, 1]))
     with without_litert():
-        folder = saved_model.write_version(base, TrainedNetwork(network, vocabulary, {}, 2, "sha256:d", {}, {}))
-    return load_version(folder)
+        trained = trained_agent(network, symptoms(*"abc"), 2)
+        return load_version(saved_model.write_version(tmp_path_factory.mktemp("tied"), trained))
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +63,7 @@ def test_at_the_question_limit_the_action_is_the_best_triage(converted, quantiza
 def test_quantised_files_are_smaller_in_proportion_to_their_weights(without_litert, tmp_path, calibration):
     # 12 * 512 + 512 * 256 weights, 4 bytes each, outweigh all else: about 549 kB.
     network = build_network(12, NetworkConfig(hidden_sizes=(512, 256)), seed=0)
-    vocabulary = Vocabulary(Evidence(f"e{cell}", "symptom", "x", "x?") for cell in range(12))
-    trained = TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {})
+    trained = trained_agent(network, symptoms(*"abcdefghijkl"))
     with without_litert():
         version = load_version(saved_model.write_version(tmp_path, trained))
     sizes = {name: len(convert(version, name, calibration)) for name in QUANTIZATIONS}
@@ -81,13 +77,9 @@ def test_quantised_files_are_smaller_in_proportion_to_their_weights(without_lite
 def test_int8_keeps_the_negative_side_of_selu(without_litert, tmp_path):
     # SELU(-1) is -1.11 and SELU(9) is 9.5; exp(9) is 8,103, of which one of 256 steps is 32. Were the exponential in
     # int8, SELU(-1) would be off by up to 28; the Q-value of Red, sigmoid(SELU(-1)) = 0.25, would be about 0 or 1.
-    network = build_network(2, NetworkConfig(hidden_sizes=(1,)), seed=0)
-    network.get_layer("hidden_1").set_weights([np.array([[-1], [9]], np.float32), np.zeros(1, np.float32)])
-    network.get_layer("q_values").set_weights([np.array([[1, 0, 0, 0, 0]], np.float32), np.zeros(5, np.float32)])
-    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "ab")
-    trained = TrainedNetwork(network, vocabulary, {}, 5, "sha256:data", {}, {})
+    network = network_of(([[-1], [9]], 0), ([[1, 0, 0, 0, 0]], 0))
     with without_litert():
-        version = load_version(saved_model.write_version(tmp_path, trained))
+        version = load_version(saved_model.write_version(tmp_path, trained_agent(network, symptoms(*"ab"))))
     states = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], np.float32)
     answer = LiteRtModel(convert(version, "int8", states)).run(states[:1], np.zeros(1, np.int32))
     assert answer["q_values"][0, 0] == pytest.approx(0.25, abs=0.05)

@@ -9,41 +9,33 @@ import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
+from tests.builders import network_of, symptoms, trained_agent
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Rollout, greedy_policy
 from trainer.export import policy, saved_model
 from trainer.export.policy import load_version, play
-from trainer.training.job import TrainedNetwork
 from trainer.vignettes.arrays import VignetteArrays
 
 ASKS_FIRST = [0, 0, 0, 0, 2]  # logits of Red, Yellow, Green, Blue, ask
 TO_RED, TO_GREEN, NOTHING = [9, 0, 0, 0, 0], [0, 0, 9, 0, 0], [0, 0, 0, 0, 0]
 
 
-def vocabulary_of(*codes):
-    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in codes)
+CODES = symptoms(*"abcdef")
 
 
-CODES = vocabulary_of(*"abcdef")
-
-
-def network_of(biases, first=NOTHING, last=NOTHING, cells=6):
+def saying(biases, first=NOTHING, last=NOTHING, cells=6):
     """Logits `biases`, plus about `first` where evidence 0 is present, plus `last` where the last evidence is."""
-    network = build_network(cells, NetworkConfig(hidden_sizes=(2,)), seed=0)
-    hidden = np.zeros([cells, 2], np.float32)
+    hidden = np.zeros([cells, 2])
     hidden[0, 0] = hidden[-1, 1] = 1.0
-    network.get_layer("hidden_1").set_weights([hidden, np.zeros(2, np.float32)])
-    network.get_layer("q_values").set_weights([np.array([first, last], np.float32), np.array(biases, np.float32)])
-    return network
+    return network_of((hidden, 0), ([first, last], biases))
 
 
 @pytest.fixture(scope="module")
 def exported(without_litert):
     def write(base, network, vocabulary=CODES, max_questions=23):
-        trained = TrainedNetwork(network, vocabulary, {}, max_questions, "sha256:data", {}, {"steps": 1, "episodes": 1})
+        trained = trained_agent(network, vocabulary, max_questions, training={"steps": 1, "episodes": 1})
         with without_litert():
             return saved_model.write_version(base, trained)
 
@@ -63,7 +55,7 @@ def arrays_of(vignettes_of):
 @pytest.fixture(scope="module")
 def version(exported, tmp_path_factory):
     """A version that asks until evidence a is present, then says Red."""
-    return exported(tmp_path_factory.mktemp("base"), network_of(ASKS_FIRST, first=TO_RED))
+    return exported(tmp_path_factory.mktemp("base"), saying(ASKS_FIRST, first=TO_RED))
 
 
 @pytest.fixture
@@ -73,7 +65,7 @@ def damaged(version, tmp_path):
 
 def test_a_version_decides_as_the_network_that_it_was_exported_from(exported, random_vignettes, arrays_of, tmp_path):
     network = build_network(30, NetworkConfig(hidden_sizes=(16,)), seed=4)
-    vocabulary = vocabulary_of(*(f"e{index}" for index in range(30)))
+    vocabulary = symptoms(*(f"e{index}" for index in range(30)))
     folder = exported(tmp_path, network, vocabulary)
     arrays = VignetteArrays(np.arange(200).astype(object), *random_vignettes, ((),) * 200)
     expected = Rollout(random_vignettes, 30, 23, greedy_policy(network)).run([3, 4])
@@ -85,7 +77,7 @@ def test_a_version_decides_as_the_network_that_it_was_exported_from(exported, ra
 
 
 def test_the_limit_on_questions_is_the_version_s_own(exported, arrays_of, tmp_path):
-    folder = exported(tmp_path, network_of([0, 0, 0, 1, 9]), max_questions=2)
+    folder = exported(tmp_path, saying([0, 0, 0, 1, 9]), max_questions=2)
     outcomes = play(load_version(folder), arrays_of([([1, 2, 3, 4], [1, 0, 0, 0])]), CODES, [0])
     assert outcomes.questions.tolist() == [[2]]
     assert outcomes.decisions.tolist() == [[Action.BLUE]]
@@ -98,7 +90,7 @@ def test_evidence_orders_are_the_same_for_versions_that_ask_differently_often(
     # First batch, evidence f or a alone. On f one version says Green at once, the other asks 23 times in vain, while
     # the rows with a begin one episode after the other: a random generator that both batches shared would have moved
     # on by 1 step or by 24. Second batch: both wait for evidence a.
-    quick = load_version(exported(tmp_path, network_of(ASKS_FIRST, first=TO_RED, last=TO_GREEN)))
+    quick = load_version(exported(tmp_path, saying(ASKS_FIRST, first=TO_RED, last=TO_GREEN)))
     slow = load_version(version)
     monkeypatch.setattr(policy, "ROWS_AT_ONCE", 20)
     arrays = arrays_of([([code], [0, 0, 1, 0]) for code in (6, 1) * 10] + [([1, 2, 3, 4, 5], [1, 0, 0, 0])] * 20)
@@ -112,17 +104,17 @@ def test_evidence_orders_are_the_same_for_versions_that_ask_differently_often(
 
 def test_codes_are_translated_to_a_version_with_another_vocabulary(exported, arrays_of, tmp_path):
     # The version's cell 0 is evidence b, which is cell 1, hence signed code 2, in the data.
-    network = network_of([0, 0, 1, 0, -9], first=TO_RED, cells=3)
-    version = load_version(exported(tmp_path, network, vocabulary_of("b", "c", "a")))
+    network = saying([0, 0, 1, 0, -9], first=TO_RED, cells=3)
+    version = load_version(exported(tmp_path, network, symptoms("b", "c", "a")))
     arrays = arrays_of([([1], [1, 0, 0, 0]), ([2], [1, 0, 0, 0]), ([-2], [1, 0, 0, 0])])
-    data = vocabulary_of("a", "b", "unused")
+    data = symptoms("a", "b", "unused")
     assert play(version, arrays, data, [0]).decisions.tolist() == [[Action.GREEN, Action.RED, Action.GREEN]]
 
 
 def test_a_code_that_the_version_does_not_know_is_named(arrays_of, version):
     arrays = arrays_of([([1, 3], [1, 0, 0, 0]), ([-4], [1, 0, 0, 0])])
     with pytest.raises(InputError, match=r"does not know, gamma, delta$"):
-        play(load_version(version), arrays, vocabulary_of("a", "b", "gamma", "delta", "unused"), [0])
+        play(load_version(version), arrays, symptoms("a", "b", "gamma", "delta", "unused"), [0])
 
 
 def change_manifest(**entries):
@@ -139,7 +131,7 @@ def cut_weights(folder):
 
 
 def other_codes(folder):
-    vocabulary_of("z", *"bcdef").save(folder / "assets" / "vocabulary.csv")
+    symptoms("z", *"bcdef").save(folder / "assets" / "vocabulary.csv")
 
 
 def no_signature(folder):

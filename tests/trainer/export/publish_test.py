@@ -14,14 +14,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import triage_cli
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
-from trainer.config import NetworkConfig
-from trainer.dyqn.network import build_network
+from tests.builders import network_of, symptoms, trained_agent
 from trainer.export import publish
 from trainer.export.policy import load_version
 from trainer.export.publish import Evaluation, Target
-from trainer.training.job import TrainedNetwork
 from trainer.vignettes.textbook_case import TextbookCase
 
 pytestmark = pytest.mark.usefixtures("known_graphs")
@@ -29,17 +26,11 @@ pytestmark = pytest.mark.usefixtures("known_graphs")
 TEST = ("Red", "Red", "Green", "Green", "Blue", "Blue")
 
 
-def vocabulary_of(*codes):
-    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in codes)
-
-
 def always(decision, codes=("cough", "fever")):
     """An agent that asks nothing and always says `decision`."""
-    network = build_network(len(codes), NetworkConfig(hidden_sizes=(2,)), seed=0)
-    biases = np.where(np.arange(5) == decision, 3.0, -3.0).astype(np.float32)
-    network.get_layer("q_values").set_weights([np.zeros([2, 5], np.float32), biases])
-    training = {"steps": 7, "episodes": 5}
-    return TrainedNetwork(network, vocabulary_of(*codes), {}, 23, "sha256:other", {"step": 7}, training)
+    network = network_of((np.zeros([len(codes), 5]), np.where(np.arange(5) == decision, 3.0, -3.0)))
+    made = {"data_fingerprint": "sha256:other", "metrics": {"step": 7}, "training": {"steps": 7, "episodes": 5}}
+    return trained_agent(network, symptoms(*codes), **made)
 
 
 def prepare(folder, decisions=TEST, codes=("cough", "fever")):
@@ -48,7 +39,7 @@ def prepare(folder, decisions=TEST, codes=("cough", "fever")):
         for row, label in enumerate(decisions)
     ]
     lines.append(lines[0] | {"vignette_id": "train", "split": "train"})  # a data directory needs one
-    vocabulary_of(*codes).save(folder / "vocabulary.csv")
+    symptoms(*codes).save(folder / "vocabulary.csv")
     (folder / "vignettes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     given = ["--vignettes", folder / "vignettes.jsonl", "--vocabulary", folder / "vocabulary.csv"]
     assert triage_cli.main(["prepare", *map(str, given), "--out", str(folder / "data")]) == 0
@@ -119,7 +110,7 @@ def test_a_less_safe_version_within_the_margin_is_published(evaluation, red_base
     assert manifest["gate"]["lower_bound"] == exported.gate["lower_bound"]
     assert "worst" not in manifest["gate"]
     assert "v0" not in (exported.folder / "model_card.md").read_text()
-    assert load_version(exported.folder).vocabulary == vocabulary_of("cough", "fever")
+    assert load_version(exported.folder).vocabulary == symptoms("cough", "fever")
 
 
 def test_nothing_is_published_on_too_few_vignettes_not_even_a_first_version(evaluation, red_base, tmp_path):

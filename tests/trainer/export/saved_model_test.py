@@ -13,26 +13,22 @@ import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
+from schemas.evidence import Vocabulary
+from tests.builders import symptoms, trained_agent
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.export import saved_model, warmup
-from trainer.training.job import TrainedNetwork
 
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever"))
+VOCABULARY = symptoms("cough", "fever")
 
 
 @pytest.fixture(scope="module")
 def trained():
-    return TrainedNetwork(
-        model=build_network(2, NetworkConfig(hidden_sizes=(4,)), seed=1),
-        vocabulary=VOCABULARY,
-        config={"environment": {"max_questions": 23}},
-        max_questions=23,
-        data_fingerprint="sha256:data",
-        metrics={"appropriateness": 0.9},
+    return trained_agent(
+        build_network(2, NetworkConfig(hidden_sizes=(4,)), seed=1), VOCABULARY,
+        config={"environment": {"max_questions": 23}}, metrics={"appropriateness": 0.9},
         training={"steps": 5, "episodes": 3},
-    )
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,8 @@ import tensorflow as tf
 
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
-from trainer.config import NetworkConfig
+from tests.builders import network_of
 from trainer.decision.novelty import Novelty
-from trainer.dyqn.network import build_network
 from trainer.export import signatures
 from triage.v1 import triage_pb2
 
@@ -48,10 +47,8 @@ def served(tmp_path_factory):
     """A model whose folder was moved after the export, its vocabulary file gone."""
     made = tmp_path_factory.mktemp("made")
     VOCABULARY.save(made / "vocabulary.csv")
-    model = build_network(len(VOCABULARY), NetworkConfig(hidden_sizes=()), seed=0)
-    model.get_layer("q_values").set_weights([tf.constant(WEIGHTS), tf.zeros([5])])
     identity = signatures.Identity("7", VOCABULARY.fingerprint, len(VOCABULARY), MAX_QUESTIONS)
-    signatures.write(made / "model", model, made / "vocabulary.csv", identity)
+    signatures.write(made / "model", network_of((WEIGHTS, 0)), made / "vocabulary.csv", identity)
     moved = tmp_path_factory.mktemp("moved") / "elsewhere"
     shutil.copytree(made / "model", moved)
     shutil.rmtree(made)
@@ -229,10 +226,7 @@ def guarded(tmp_path_factory):
     """The same model with two rules, and a novelty of which the halves lie at a score of 0."""
     folder = tmp_path_factory.mktemp("guarded")
     VOCABULARY.save(folder / "vocabulary.csv")
-    model = build_network(len(VOCABULARY), NetworkConfig(hidden_sizes=()), seed=0)
-    model.get_layer("q_values").set_weights(
-        [tf.constant(WEIGHTS), tf.constant([0.0, 0, 0, 3, 0])]
-    )  # Blue, if nothing says more
+    model = network_of((WEIGHTS, [0, 0, 0, 3, 0]))  # Blue, if nothing says more
     identity = signatures.Identity("7", VOCABULARY.fingerprint, len(VOCABULARY), MAX_QUESTIONS)
     log_literals = np.zeros([6, 2], np.float32)
     log_literals[0, 1] = 1.0  # pain that is present scores 1, all else 0

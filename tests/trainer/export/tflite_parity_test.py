@@ -8,6 +8,7 @@ from schemas.answer import NOVELTY_BOUND
 from schemas.errors import InputError
 from schemas.parity import random_states
 from schemas.triage import Action
+from tests.builders import network_of, trained_agent
 from trainer.config import NetworkConfig
 from trainer.decision import novelty
 from trainer.dyqn.network import build_network
@@ -15,7 +16,6 @@ from trainer.export import saved_model
 from trainer.export.conversion import QUANTIZATIONS, calibration_states, convert
 from trainer.export.policy import load_version
 from trainer.export.tflite_parity import BOUNDS, compare, statement
-from trainer.training.job import TrainedNetwork
 from triage_runtime.litert import LiteRtModel
 
 Q_VALUES = np.array([0.2, 0.9, 0.5, 0.1, 0.6], np.float32)  # Yellow
@@ -41,10 +41,8 @@ class Answers:
 @pytest.fixture(scope="module")
 def constant(version, without_litert, tmp_path_factory):
     """A version with these Q-values whatever the state, hence Yellow; the vocabulary and limit of `version`."""
-    network = build_network(12, NetworkConfig(hidden_sizes=(4,)), seed=0)
-    logits = np.log(Q_VALUES / (1 - Q_VALUES))
-    network.get_layer("q_values").set_weights([np.zeros([4, 5], np.float32), logits])
-    trained = TrainedNetwork(network, version.vocabulary, {}, 5, "sha256:d", {}, {})
+    network = network_of((np.zeros([12, 5]), np.log(Q_VALUES / (1 - Q_VALUES))))
+    trained = trained_agent(network, version.vocabulary, 5)
     with without_litert():
         return load_version(saved_model.write_version(tmp_path_factory.mktemp("constant"), trained))
 
@@ -118,7 +116,7 @@ def novel(version, without_litert, tmp_path_factory):
     """A version that tells novelty."""
     network = build_network(12, NetworkConfig(hidden_sizes=(4,)), seed=0)
     statistics = novelty.fit(Vignettes, version.vocabulary, seed=0)
-    trained = TrainedNetwork(network, version.vocabulary, {}, 5, "sha256:d", {}, {}, novelty=statistics)
+    trained = trained_agent(network, version.vocabulary, 5, novelty=statistics)
     with without_litert():
         return load_version(saved_model.write_version(tmp_path_factory.mktemp("novel"), trained))
 

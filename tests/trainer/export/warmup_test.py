@@ -1,15 +1,14 @@
 """Warm-up requests, read back as a server reads them and replayed on a model."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
-from schemas.evidence import Evidence, Vocabulary
-from trainer.config import NetworkConfig
-from trainer.dyqn.network import build_network
+from tests.builders import network_of, symptoms
 from trainer.export import signatures, warmup
 
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever"))
+VOCABULARY = symptoms("cough", "fever")
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +16,7 @@ def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     VOCABULARY.save(folder / "vocabulary.csv")
     identity = signatures.Identity("1", VOCABULARY.fingerprint, len(VOCABULARY), 23)
-    network = build_network(2, NetworkConfig(hidden_sizes=()), seed=0)
-    signatures.write(folder / "saved", network, folder / "vocabulary.csv", identity)
+    signatures.write(folder / "saved", network_of((np.ones([2, 5]), 0)), folder / "vocabulary.csv", identity)
     return tf.saved_model.load(str(folder / "saved"))
 
 

@@ -3,14 +3,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
+from tests.builders import symptoms
 from trainer.importing.csv_long import LongTables
 from trainer.importing.row_groups import RowGroups
 from trainer.vignettes.source import Accepted, LineReader, Rejected
 from trainer.vignettes.vignette import Vignette
 
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("fever", "cough", "chest_pain"))
+VOCABULARY = symptoms("fever", "cough", "chest_pain")
 EVIDENCE = "vignette_id,evidence,presence\n"
 SAME = "differs from line 2: expected the same on each row of a vignette"
 DECISIONS = "vignette_id,decision,split,tags\n"

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
+from tests.builders import symptoms
 from trainer.importing.csv_wide import WideTable, wide_vocabulary
 from trainer.vignettes.source import Accepted, LineReader, Rejected
 from trainer.vignettes.vignette import Vignette
 
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("fever", "cough", "chest_pain"))
+VOCABULARY = symptoms("fever", "cough", "chest_pain")
 HEADER = "vignette_id,fever,cough,decisions,split,tags\n"
 
 

@@ -3,14 +3,14 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from schemas.evidence import Evidence, Vocabulary
+from tests.builders import symptoms
 from trainer.importing.anomalies import Findings, Kind
 from trainer.importing.feature_schema import SchemaCheck, load_schema
 from trainer.importing.record_check import RecordCheck
 from trainer.importing.split_comparison import SplitTally
 
 SCHEMA = pathlib.Path(__file__).resolve().parents[3] / "schemas" / "vignette.pbtxt"
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "abcdef")
+VOCABULARY = symptoms(*"abcdef")
 
 
 def serialized(vignette_id=b"v1", present=(b"a",), absent=(b"b",), decisions=(b"Red", b"Green")):

@@ -1,10 +1,10 @@
 import pytest
 
-from schemas.evidence import Evidence, Vocabulary
+from tests.builders import symptoms
 from trainer.importing.anomalies import Findings, Kind, Place
 from trainer.importing.split_comparison import SplitTally, compare, drifted
 
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "abc")
+VOCABULARY = symptoms(*"abc")
 
 
 def tally(rows):

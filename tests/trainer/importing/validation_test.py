@@ -4,15 +4,16 @@ import pytest
 
 import trainer.importing.validation
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
+from schemas.evidence import Vocabulary
 from schemas.triage import Action
+from tests.builders import symptoms
 from trainer.importing.anomalies import Kind, Severity
 from trainer.importing.validation import validate
 from trainer.vignettes.output import describe
 from trainer.vignettes.tfrecord import ShardWriter, encode_example
 from trainer.vignettes.vignette import Vignette
 
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "abcdefgh")
+VOCABULARY = symptoms(*"abcdefgh")
 RED, GREEN = Action.RED, Action.GREEN
 DECISIONS = (RED, GREEN)
 TRAIN = [Vignette("v1", ("a", "b", "c", "d"), ("e",), DECISIONS), Vignette("v2", ("f", "g"), ("h",), DECISIONS)]

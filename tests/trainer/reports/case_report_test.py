@@ -7,12 +7,12 @@ import pytest
 import tensorflow as tf
 
 import triage_cli
-from schemas.evidence import Evidence, Vocabulary
+from tests.builders import symptoms
 from trainer.config import TrainConfig
 from trainer.dyqn.network import build_network
 from trainer.training.job import JobDirectory
 
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever"))
+VOCABULARY = symptoms("cough", "fever")
 CASES = (
     ("sepsis", "emergency", ["Red"], ["cough", "fever"]),
     ("[bold]cold", "self_care", ["Green", "Blue"], ["cough"]),

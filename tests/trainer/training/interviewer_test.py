@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
+from tests.builders import symptoms
 from trainer.config import NetworkConfig
 from trainer.decision.mixture import Mixture
 from trainer.dyqn.environment import Mode, VignetteEnvironment
@@ -28,7 +29,7 @@ def mixture():
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in CODES)
+    return symptoms(*CODES)
 
 
 @pytest.fixture(scope="module")

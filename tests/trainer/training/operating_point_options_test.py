@@ -11,16 +11,15 @@ import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
+from tests.builders import symptoms, trained_agent
 from trainer.decision.decision import ASK_POINTS, OperatingPoint
 from trainer.decision.operating_point import HeldOutOutputs
 from trainer.export import saved_model
 from trainer.training import operating_point_options
-from trainer.training.job import TrainedNetwork
 from trainer.training.operating_point_options import OperatingPointOptions
 from triage_runtime.command_line import options
 
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever"))
+VOCABULARY = symptoms("cough", "fever")
 Q_VALUES = [0.4, 0.5, 0.1, 0.1, 0.2]
 STOPS = [0.0] * len(ASK_POINTS)
 YELLOW = [0.2, 0.7, 0.0, 0.0, 1.0, 0.7, 0.0, 0.0, *STOPS]
@@ -46,10 +45,7 @@ def held_out():
 @pytest.fixture
 def trained():
     model = network(Q_VALUES + YELLOW)
-    return TrainedNetwork(
-        model, VOCABULARY, {}, 5, "sha256:d", {}, {}, operating_point=OperatingPoint(0.5, price=0.008),
-        held_out=held_out(),
-    )  # fmt: skip
+    return trained_agent(model, VOCABULARY, operating_point=OperatingPoint(0.5, price=0.008), held_out=held_out())
 
 
 def parsed(*given):

@@ -7,17 +7,16 @@ import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
+from tests.builders import symptoms, trained_agent
 from trainer.decision.decision import ASK_POINTS, OperatingPoint
 from trainer.decision.mixture import Mixture
 from trainer.decision.operating_point import HeldOutOutputs
 from trainer.training import promises, set_apart
-from trainer.training.job import TrainedNetwork
 from trainer.training.promise_options import PromiseOptions
 
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "collapse", "rash"))
+VOCABULARY = symptoms("cough", "collapse", "rash")
 MIXTURE = Mixture(
     np.zeros(1, np.float32), np.full((1, 3), 0.5, np.float32), np.full((1, 8), 0.5, np.float32),
     np.full((1, 3), 0.5, np.float32),
@@ -51,10 +50,8 @@ def trained():
     held_out = HeldOutOutputs(
         Network()(tf.constant([[1.0, 1, -1]] * 30)).numpy(), np.ones(30, np.int64), np.array([[3, 0, 0, 0]] * 30)
     )
-    return TrainedNetwork(
-        Network(), VOCABULARY, {}, 5, "sha256:d", {}, {"steps": 40}, operating_point=POINT, held_out=held_out,
-        questions=MIXTURE,
-    )  # fmt: skip
+    made = {"training": {"steps": 40}, "operating_point": POINT, "held_out": held_out, "questions": MIXTURE}
+    return trained_agent(Network(), VOCABULARY, 5, **made)
 
 
 @pytest.fixture

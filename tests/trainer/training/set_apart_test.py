@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
+from tests.builders import symptoms
 from trainer.dyqn.validation import Division
 from trainer.training import set_apart
 
@@ -12,7 +12,7 @@ RED, GREEN = [3, 0, 0, 0], [0, 0, 3, 0]
 
 
 def vocabulary(*codes):
-    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in codes)
+    return symptoms(*codes)
 
 
 HERE, THERE = vocabulary("cough", "fever", "rash"), vocabulary("rash", "itch", "cough", "fever")

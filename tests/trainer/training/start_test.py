@@ -4,31 +4,26 @@ import numpy as np
 import pytest
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
+from tests.builders import symptoms, trained_agent
 from trainer.config import NetworkConfig, TrainConfig
 from trainer.dyqn.network import build_network, start_from
 from trainer.training import start
-from trainer.training.job import TrainedNetwork
 
 SETTINGS = {"hidden_sizes": [6, 5], "activation": "relu", "inputs": "two", "networks": 2, "outputs": "probabilities"}
 CONFIG = TrainConfig.from_dict({"network": SETTINGS})
 
 
-def _vocabulary(*codes):
-    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in codes)
-
-
 @pytest.fixture
 def trained(monkeypatch):
     model = build_network(3, CONFIG.network, seed=1)
-    vocabulary = _vocabulary("cough", "fever", "rash")
-    agent = TrainedNetwork(model, vocabulary, CONFIG.to_dict(), 23, "sha256:theirs", {}, {"steps": 40, "episodes": 9})
-    monkeypatch.setattr(start, "load_network", lambda _: agent)
-    return agent
+    made = {"config": CONFIG.to_dict(), "data_fingerprint": "sha256:theirs", "training": {"steps": 40, "episodes": 9}}
+    trained = trained_agent(model, symptoms("cough", "fever", "rash"), **made)
+    monkeypatch.setattr(start, "load_network", lambda _: trained)
+    return trained
 
 
 def test_codes_are_matched_by_name_and_the_others_named(trained, tmp_path):
-    begin = start.read(tmp_path / "job", _vocabulary("itch", "rash", "cough"), CONFIG)
+    begin = start.read(tmp_path / "job", symptoms("itch", "rash", "cough"), CONFIG)
     assert begin.places.tolist() == [-1, 2, 0]
     assert (
         begin.description
@@ -44,7 +39,7 @@ def test_an_agent_of_another_kind_or_without_a_common_code_is_refused(trained, t
     with pytest.raises(InputError, match=r"its network differs \(hidden_sizes \(6, 5\) there, \(7, 5\) here\)"):
         start.read(tmp_path, trained.vocabulary, wider)
     with pytest.raises(InputError, match="none of the codes of this one, such as 'itch'"):
-        start.read(tmp_path, _vocabulary("itch"), CONFIG)
+        start.read(tmp_path, symptoms("itch"), CONFIG)
 
 
 @pytest.mark.parametrize("sizes", [(6, 5), (6,) * 11, ()], ids=["two", "eleven", "none"])  # hidden layers

@@ -8,11 +8,12 @@ import tensorflow as tf
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
+from tests.builders import symptoms
 from trainer.vignettes.arrays import ShardReader
 from trainer.vignettes.tfrecord import ShardWriter, encode_example
 from trainer.vignettes.vignette import Vignette
 
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "abcdef")
+VOCABULARY = symptoms(*"abcdef")
 VIGNETTES = [
     Vignette("v1", ("c", "a"), ("f",), (Action.RED, Action.RED, Action.GREEN), tags=("heart",)),
     Vignette("v2", (), ("b",), (Action.BLUE,)),

@@ -7,11 +7,11 @@ import pytest
 import scipy.sparse
 import tensorflow as tf
 
-from schemas.evidence import Evidence, Vocabulary
+from tests.builders import symptoms
 from trainer.vignettes import state
 from trainer.vignettes.arrays import VignetteArrays
 
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("cough", "fever", "rash", "pain"))
+VOCABULARY = symptoms("cough", "fever", "rash", "pain")
 STATES = st.lists(st.lists(st.sampled_from((-1, 0, 1)), min_size=4, max_size=4).map(tuple), min_size=1, max_size=5).map(
     lambda rows: np.array(rows, np.float32)
 )

@@ -6,12 +6,12 @@ import pathlib
 import pytest
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
 from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import Action
+from tests.builders import symptoms
 from trainer.vignettes.textbook_case import DEFAULT, TextbookCase, fitting_cases, read_cases
 
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("fever", "chest_pain", "cough"))
+VOCABULARY = symptoms("fever", "chest_pain", "cough")
 GOOD = {
     "vignette_id": "mi",
     "title": "Heart attack",

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
+from schemas.evidence import Vocabulary
 from schemas.triage import TRIAGE_DECISIONS, Action
+from tests.builders import symptoms
 from trainer.vignettes.tfrecord import DataDirectory, ShardWriter, decode_example, encode_example, read_records
 from trainer.vignettes.vignette import Vignette
 
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in "abcdef")
+VOCABULARY = symptoms(*"abcdef")
 TRAIN = [
     Vignette("v1", ("c", "a"), ("f",), (Action.RED, Action.RED, Action.GREEN), tags=("heart",)),
     Vignette("v2", (), ("b",), (Action.BLUE,)),

@@ -5,12 +5,12 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
+from tests.builders import symptoms
 from trainer.vignettes.vignette import Vignette, VignetteError, parse_line
 
 CODES = ("fever", "chest_pain", "cough")
-VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in CODES)
+VOCABULARY = symptoms(*CODES)
 GOOD = {"vignette_id": "v1", "present": ["fever"], "absent": ["cough"], "decisions": ["Red", "Blue", "Red"]}
 
 

@@ -1,0 +1,76 @@
+"""Vocabularies, networks, agents and servers of tests, with what a test is not about filled in."""
+
+import contextlib
+
+import grpc
+import httpx
+import numpy as np
+
+from schemas.evidence import Evidence, Vocabulary
+from serving.config.settings import ServeConfig
+from serving.engine.served_models import LocalModels
+from serving.engine.version_policy import Wanted
+from serving.engine.versions import Versions
+from serving.engine.watcher import Watcher
+from serving.server.triage_server import TriageServer
+from trainer.config import NetworkConfig
+from trainer.dyqn.network import build_network
+from trainer.training.job import TrainedNetwork
+
+
+def symptoms(*codes):
+    """A vocabulary of symptoms that are named by their codes."""
+    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in codes)
+
+
+def network_of(*layers, **settings):
+    """A network of these layers, each a kernel and its bias: Q = sigmoid(s kernel + bias) where there is one."""
+    kernels = [np.asarray(kernel, np.float32) for kernel, _ in layers]
+    sizes = tuple(kernel.shape[1] for kernel in kernels[:-1])
+    network = build_network(len(kernels[0]), NetworkConfig(hidden_sizes=sizes, **settings), seed=0)
+    names = [*(f"hidden_{number}" for number in range(1, len(layers))), "q_values"]
+    for name, kernel, (_, bias) in zip(names, kernels, layers, strict=True):
+        network.get_layer(name).set_weights([kernel, np.broadcast_to(np.float32(bias), kernel.shape[1:])])
+    return network
+
+
+def random_network(count, hidden_sizes, spread, seed=1, **settings):
+    """A network whose every weight is drawn at random, biases too, so that no two cells or actions are alike."""
+    network = build_network(count, NetworkConfig(hidden_sizes=hidden_sizes, **settings), seed=0)
+    generator = np.random.default_rng(seed)
+    network.set_weights([generator.normal(0, spread, weight.shape) for weight in network.get_weights()])
+    return network
+
+
+def trained_agent(network, vocabulary, max_questions=23, **more):
+    """What a training run leaves of that network; `more` are further fields of `TrainedNetwork`."""
+    fields = {"config": {}, "data_fingerprint": "sha256:data", "metrics": {}, "training": {}} | more
+    return TrainedNetwork(network, vocabulary, max_questions=max_questions, **fields)
+
+
+def watching(base, models=None, **wanted):
+    """The versions in a folder, loaded; `wanted` says which and by which labels, as in `Wanted`."""
+    watcher = Watcher(Versions("triage"), models or LocalModels(), Wanted(base, **wanted))
+    watcher.look()
+    return watcher
+
+
+@contextlib.contextmanager
+def served(*models, **settings):
+    """A server of models, each a folder of versions or a watcher, that stops without grace unless that is set."""
+    server = TriageServer(ServeConfig(**{"port": 0, "grace_seconds": 0.0, **settings}))
+    server.start(*(model if isinstance(model, Watcher) else watching(model) for model in models))
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def channel_to(address, *options):
+    """A channel that no proxy stands in."""
+    return grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0), *options])
+
+
+def http_to(server, **more):
+    """An HTTP client of a server's, without a proxy."""
+    return httpx.Client(base_url=server.http.url, trust_env=False, timeout=60, **more)
