@@ -92,7 +92,7 @@ DEVELOPMENT = [
     *TRACING,
     "build>=1.2,<2",
     "buf-bin>=1.75.0,<1.76",
-    "fhir.resources>=6.5,<7",  # R4, and of pydantic 1
+    "fhir.resources>=7.0.2,<7.1",  # R4B and R5; later ones need pydantic 2
     "gcp-storage-emulator>=2026.7.19,<2027",
     # Of apache-beam[gcp] no more than writes down a Dataflow job.
     "google-cloud-dataflow-client>=0.13.0,<0.14",

@@ -99,7 +99,7 @@ class ServeConfig:
     )
     fhir: str = _field(
         "",
-        "public address of the FHIR R4 API, such as https://triage.example.org/fhir: offers it at /fhir of --http-port",
+        "public address of the FHIR API, such as https://triage.example.org/fhir: offers it at /fhir of --http-port",
     )
     cds_codes: str = _field(
         "", "CSV file that maps codes of FHIR resources to evidence: offers CDS Hooks at /cds-services of --http-port"

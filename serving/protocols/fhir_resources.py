@@ -1,7 +1,8 @@
-"""FHIR R4 resources of an adaptive form (Structured Data Capture): what is read from them, and what is written.
+"""FHIR resources of an adaptive form (Structured Data Capture): what is read from them, and what is written.
 
 The form is a QuestionnaireResponse with the Questionnaire that was asked so far in `contained`. It is read as plain
 JSON: everything that is used is checked, and the rest goes back as it came.
+Resources of R4 and R5 differ in the type of a question with options, and profiles are those of R4.
 """
 
 import dataclasses
@@ -14,7 +15,11 @@ from serving.errors import Fault, FaultyRequestError
 from serving.messages import GROUPS, action_label
 from triage.v1 import triage_pb2, triage_service_pb2
 
-FHIR_VERSION = "4.0.1"
+R4, R5 = "4.0", "5.0"
+FHIR_VERSIONS = {R4: "4.0.1", R5: "5.0.0"}
+"""By what the parameter `fhirVersion` of a media type calls them."""
+_TYPES = {R4: "choice", R5: "coding"}
+"""Of a question with options."""
 ID = "triage"
 """Of the form, and of the Questionnaire in a response."""
 DECISION = "decision"
@@ -200,6 +205,7 @@ def next_form(
     vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry],
     base: str,
     goes_on: bool,
+    fhir: str,
 ) -> Resource:
     """Returns the QuestionnaireResponse with the next question, or completed, and with the decision so far.
 
@@ -210,10 +216,11 @@ def next_form(
         vocabulary: by code.
         base: address of the FHIR API.
         goes_on: whether there is a next question.
+        fhir: one of `FHIR_VERSIONS`.
     """
     others = [each for each in form.resource.get("contained", []) if not _is_ours(each)]
-    items = [_item(link, form, vocabulary, base) for link in asked]
-    questionnaire = {**_header(base, answer.model_version if answer else "", _FORM), "id": ID, "item": items}
+    items = [{**_item(link, form, vocabulary, base), "type": _TYPES[fhir]} for link in asked]
+    questionnaire = {**_header(base, answer.model_version if answer else "", _FORM, fhir), "id": ID, "item": items}
     questionnaire["derivedFrom"] = [questionnaire.pop("url")]
     contained = [{key: value for key, value in questionnaire.items() if value}, *others]
     nothing_known = answer is None or (answer.forced and answer.action == triage_pb2.TRIAGE_ACTION_ASK)
@@ -221,7 +228,7 @@ def next_form(
         contained.append(_risk(form, answer, final=not goes_on))
     return {
         **form.resource,
-        "meta": {"profile": [_RESPONSE]},
+        **_profile(_RESPONSE, fhir),
         "contained": contained,
         "questionnaire": f"#{ID}",
         "status": "in-progress" if goes_on else "completed",
@@ -244,15 +251,15 @@ def _item(
         options: Iterable[Any] = [
             {"system": system, "code": code, "display": vocabulary[code].name} for code in offered
         ]
-        item = {"linkId": link, "text": "What does the patient come with?", "type": "choice", "repeats": True}
+        item = {"linkId": link, "text": "What does the patient come with?", "repeats": True}
     elif group := form.options(link):
         names = [{"system": system, "code": code, "display": vocabulary[code].name} for code in group]
         options = [*names, _ANSWERS[-1]]
-        item = {"linkId": link, "text": GROUPS["en"][vocabulary[link].exclusive], "type": "choice"}
+        item = {"linkId": link, "text": GROUPS["en"][vocabulary[link].exclusive]}
     else:
         entry, options = vocabulary[link], _ANSWERS
         code = [{"system": system, "code": link, "display": entry.name}]
-        item = {"linkId": link, "code": code, "text": entry.question, "type": "choice"}
+        item = {"linkId": link, "code": code, "text": entry.question}
     return item | {"answerOption": [{"valueCoding": option} for option in options]}
 
 
@@ -289,15 +296,19 @@ def _risk(form: Form, answer: triage_pb2.TriageResponse, final: bool) -> Resourc
     }
 
 
-def questionnaire(base: str, version: str) -> Resource:
+def questionnaire(base: str, version: str, fhir: str) -> Resource:
     """Returns the form as it is found before it is filled in: adaptive, so it lists no questions."""
-    return {**_header(base, version, _SEARCH), "id": ID}
+    return {**_header(base, version, _SEARCH, fhir), "id": ID}
 
 
-def _header(base: str, version: str, profile: str) -> Resource:
+def _profile(profile: str, fhir: str) -> Resource:
+    return {"meta": {"profile": [profile]}} if fhir == R4 else {}
+
+
+def _header(base: str, version: str, profile: str, fhir: str) -> Resource:
     return {
         "resourceType": "Questionnaire",
-        "meta": {"profile": [profile]},
+        **_profile(profile, fhir),
         "extension": [{"url": _ADAPTIVE, "valueUrl": base}],
         "url": f"{base}/Questionnaire/{ID}",
         "version": version,
@@ -309,7 +320,7 @@ def _header(base: str, version: str, profile: str) -> Resource:
     }
 
 
-def capability_statement(base: str, date: str) -> Resource:
+def capability_statement(base: str, date: str, fhir: str) -> Resource:
     """Returns what the FHIR API offers; `date` is when the model was exported."""
     return {
         "resourceType": "CapabilityStatement",
@@ -319,7 +330,7 @@ def capability_statement(base: str, date: str) -> Resource:
         "kind": "instance",
         "software": {"name": "dyqn-triage", "version": VERSION},
         "implementation": {"description": f"A triage interview as an adaptive form. {RESEARCH_ONLY}", "url": base},
-        "fhirVersion": FHIR_VERSION,
+        "fhirVersion": FHIR_VERSIONS[fhir],
         "format": ["json"],
         "rest": [
             {
@@ -348,7 +359,7 @@ def operation_outcome(problem: Mapping[str, Any]) -> Resource:
 
 
 _ISSUES = {
-    400: "invalid", 401: "login", 403: "forbidden", 404: "not-found", 411: "too-long", 413: "too-long",
-    415: "not-supported", 429: "throttled", 501: "not-supported", 503: "transient", 504: "timeout",
+    400: "invalid", 401: "login", 403: "forbidden", 404: "not-found", 406: "not-supported", 411: "too-long",
+    413: "too-long", 415: "not-supported", 429: "throttled", 501: "not-supported", 503: "transient", 504: "timeout",
 }  # fmt: skip
 """The IssueType of each HTTP status."""

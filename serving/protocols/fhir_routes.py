@@ -1,10 +1,11 @@
-"""FHIR R4: the interview as an adaptive form of Structured Data Capture (SDC), under /fhir.
+"""FHIR R4 and R5: the interview as an adaptive form of Structured Data Capture (SDC), under /fhir.
 
 Nothing is kept between requests: a form holds all that was asked and answered.
 """
 
 import itertools
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -15,7 +16,9 @@ from serving.errors import FaultyRequestError, NotFoundError, UnsupportedError
 from serving.messages import goes_on, state_message
 from serving.protocols.fhir_resources import (
     COMPLAINT,
+    FHIR_VERSIONS,
     ID,
+    R4,
     Resource,
     capability_statement,
     next_form,
@@ -24,12 +27,13 @@ from serving.protocols.fhir_resources import (
     read_form,
 )
 from serving.protocols.http_endpoints import Exchange
-from serving.protocols.http_problems import problem_of
+from serving.protocols.http_problems import BodyError, problem_of
 from serving.protocols.json_body import read_json
 from serving.triage import TriageService
 from triage.v1 import triage_service_pb2
 
 MEDIA_TYPE = "application/fhir+json"
+_VERSION = re.compile(r'fhirVersion\s*=\s*"?([\w.]{1,20})', re.IGNORECASE)
 
 
 class FhirRoutes:
@@ -48,6 +52,7 @@ class FhirRoutes:
 
         The first question is for what the patient comes with; the model chooses the others. Age and sex come together.
         """
+        fhir = _version(exchange)
         entries = self._service.GetVocabulary(triage_service_pb2.GetVocabularyRequest(), None).entries
         vocabulary = {entry.code: entry for entry in entries}
         groups = [[entry.code for entry in entries if entry.exclusive == name] for name in EXHAUSTIVE]
@@ -56,7 +61,7 @@ class FhirRoutes:
         # A question that did not come back is asked again, if at all, behind those that did.
         asked = [link for link in form.asked if link == COMPLAINT or (link in vocabulary and link in form.answered)]
         if not form.asked and not form.present and not form.absent:
-            return _fhir(next_form(form, (COMPLAINT,), None, vocabulary, self._base, goes_on=True))
+            return _fhir(next_form(form, (COMPLAINT,), None, vocabulary, self._base, True, fhir), fhir)
         state = state_message(form.present, form.absent, questions_asked=form.questions_asked)
         request = triage_service_pb2.TriageRequest(state=state, questions=len(EXHAUSTIVE), not_to_ask=form.not_known)
         try:
@@ -72,18 +77,20 @@ class FhirRoutes:
                 )
             opening = itertools.takewhile(lambda question: question.one_of, answer.next_questions)
             next_asked = [question.code for question in list(opening) or answer.next_questions[:1]]
-        return _fhir(next_form(form, asked + next_asked, answer, vocabulary, self._base, goes_on=bool(next_asked)))
+        filled = next_form(form, asked + next_asked, answer, vocabulary, self._base, bool(next_asked), fhir)
+        return _fhir(filled, fhir)
 
     def questionnaire(self, exchange: Exchange) -> Response:
         """Answers a read of the form."""
-        name = exchange.request.path_params["name"]
+        name, fhir = exchange.request.path_params["name"], _version(exchange)
         if name != ID:
             raise NotFoundError(f"there is no Questionnaire {name[:80]!r}: the form is Questionnaire/{ID}")
-        return _fhir(questionnaire(self._base, self._info().model_version))
+        return _fhir(questionnaire(self._base, self._info().model_version, fhir), fhir)
 
     def metadata(self, exchange: Exchange) -> Response:
         """Answers with the CapabilityStatement."""
-        return _fhir(capability_statement(self._base, json.loads(self._info().manifest_json)["created"]))
+        fhir, made = _version(exchange), json.loads(self._info().manifest_json)["created"]
+        return _fhir(capability_statement(self._base, made, fhir), fhir)
 
     def _info(self) -> triage_service_pb2.GetModelInfoResponse:
         return self._service.GetModelInfo(triage_service_pb2.GetModelInfoRequest(), None)
@@ -96,8 +103,20 @@ def failure_of(error: Exception, name: str) -> tuple[Response, str]:
     """Returns what `http_problems.problem_of` does, as an OperationOutcome."""
     problem, code = problem_of(error, name)
     headers = {key: value for key, value in problem.headers.items() if key in ("retry-after", "www-authenticate")}
-    return _fhir(operation_outcome(json.loads(bytes(problem.body))), problem.status_code, headers), code
+    return _fhir(operation_outcome(json.loads(bytes(problem.body))), R4, problem.status_code, headers), code
 
 
-def _fhir(resource: Resource, status: int = 200, headers: Any = None) -> Response:
-    return Response(msgspec.json.encode(resource), status, headers, MEDIA_TYPE)
+def _version(exchange: Exchange) -> str:
+    """Returns the version of FHIR that a request asks for, or is written in; R4 where it says none."""
+    for header, status in (("accept", 406), ("content-type", 415)):
+        said = _VERSION.search(exchange.request.headers.get(header, ""))
+        if said and said[1] not in FHIR_VERSIONS:
+            raise BodyError(status, f"fhirVersion={said[1]}: this server has {' and '.join(FHIR_VERSIONS)}")
+        if said:
+            return said[1]
+    return R4
+
+
+def _fhir(resource: Resource, fhir: str, status: int = 200, headers: Any = None) -> Response:
+    media_type = MEDIA_TYPE if fhir == R4 else f"{MEDIA_TYPE}; fhirVersion={fhir}"
+    return Response(msgspec.json.encode(resource), status, headers, media_type)

@@ -34,6 +34,7 @@ TITLES = {
     403: "The caller may not do this",
     404: "There is no such thing here",
     405: "There is no such method here",
+    406: "The server cannot answer in the way that was asked for",
     411: "The length of the body is required",
     412: "Data that the request must bring is missing",
     413: "The body is too large",

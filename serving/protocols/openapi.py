@@ -269,7 +269,7 @@ _SCHEMAS: dict[str, Any] = {
     ),
     "Nothing": _object({}),
     **{
-        name: {**_object(_RESOURCE), "description": f"{article} {name} of FHIR R4"}
+        name: {**_object(_RESOURCE), "description": f"{article} {name} of FHIR R4 or R5"}
         for article, name in (
             ("a", "CapabilityStatement"), ("a", "OperationOutcome"), ("a", "Questionnaire"),
             ("a", "QuestionnaireResponse"), ("the", "Parameters"),
@@ -336,12 +336,17 @@ _OPERATIONS = {
         {**_json("InferenceRequest"), _BINARY: _BYTES},
         (_HEADER_LENGTH,),
     ),
-    "fhir-metadata": _Operation("Say what the FHIR API offers", {_FHIR: _reference("CapabilityStatement")}),
-    "fhir-questionnaire": _Operation("Read the form before it is filled in", {_FHIR: _reference("Questionnaire")}),
+    "fhir-metadata": _Operation(
+        "Say what the FHIR API offers", {_FHIR: _reference("CapabilityStatement")}, failures=(406, 415)
+    ),
+    "fhir-questionnaire": _Operation(
+        "Read the form before it is filled in", {_FHIR: _reference("Questionnaire")}, failures=(406, 415)
+    ),
     "fhir-next-question": _Operation(
         "Add the next question to a form, or complete it",
         {_FHIR: _reference("QuestionnaireResponse")},
         {_FHIR: {"anyOf": [_reference("QuestionnaireResponse"), _reference("Parameters")]}},
+        failures=(406,),
     ),
     "cds-services": _Operation("List the services of CDS Hooks", _json("CdsServices")),
     "cds-call": _Operation(

@@ -1,13 +1,9 @@
-"""The FHIR API, by a parser of R4 that is not ours, over a whole interview of an SDC client that knows no codes."""
+"""The FHIR API, by foreign parsers of R4 and R5, over a whole interview of an SDC client that knows no codes."""
 
 import json
 
 import pytest
-from fhir.resources.capabilitystatement import CapabilityStatement
-from fhir.resources.operationoutcome import OperationOutcome
-from fhir.resources.questionnaire import Questionnaire
-from fhir.resources.questionnaireresponse import QuestionnaireResponse
-from fhir.resources.riskassessment import RiskAssessment
+from fhir.resources import R4B, construct_fhir_element
 
 from schemas.errors import InputError
 from serving.config.settings import ServeConfig
@@ -18,6 +14,8 @@ from triage_client import TriageClient, evidence_state
 
 BASE = "https://triage.example.org/fhir"
 NEXT = "/fhir/Questionnaire/$next-question"
+R4, R5 = "4.0", "5.0"
+READ = {R4: R4B.construct_fhir_element, R5: construct_fhir_element}
 EMPTY = {
     "resourceType": "QuestionnaireResponse",
     "contained": [{"resourceType": "Questionnaire", "id": "q", "status": "active",
@@ -46,18 +44,26 @@ def grpc_client(server):
         yield client
 
 
-def _next(client, form):
-    """The form after `$next-question`, as R4 has it, and its Questionnaire and RiskAssessment, if it has one."""
-    response = client.post(NEXT, json=form)
+def _asking_for(fhir):
+    return {"accept": f"application/fhir+json; fhirVersion={fhir}"} if fhir != R4 else {}
+
+
+def _type(fhir):
+    return "application/fhir+json" + (f"; fhirVersion={fhir}" if fhir != R4 else "")
+
+
+def _next(client, form, fhir=R4):
+    """The form after `$next-question`, and its Questionnaire and RiskAssessment, if it has one."""
+    response = client.post(NEXT, json=form, headers=_asking_for(fhir))
     assert response.status_code == 200, response.text
-    assert response.headers["content-type"] == "application/fhir+json"
-    form = response.json()
-    QuestionnaireResponse.parse_obj(form)
+    assert response.headers["content-type"] == _type(fhir)
+    form, read = response.json(), READ[fhir]
+    read("QuestionnaireResponse", form)
     asked = next(each for each in form["contained"] if each["resourceType"] == "Questionnaire")
-    assert Questionnaire.parse_obj(asked).id == form["questionnaire"].removeprefix("#")
+    assert read("Questionnaire", asked).id == form["questionnaire"].removeprefix("#")
     decided = next((each for each in form["contained"] if each["resourceType"] == "RiskAssessment"), None)
     if decided is not None:
-        RiskAssessment.parse_obj(decided)
+        read("RiskAssessment", decided)
     return form, asked, decided
 
 
@@ -69,12 +75,13 @@ def _answered(form, asked, display):
     return {**form, "item": [*form.get("item", []), item]}
 
 
-def test_a_client_that_knows_no_codes_goes_from_an_empty_form_to_a_decision(client, server, grpc_client):
-    form, asked, decided = _next(client, EMPTY)
+@pytest.mark.parametrize(("fhir", "kind"), [(R4, "choice"), (R5, "coding")])
+def test_a_client_that_knows_no_codes_goes_from_an_empty_form_to_a_decision(client, server, grpc_client, fhir, kind):
+    form, asked, decided = _next(client, EMPTY, fhir)
     assert (form["status"], decided) == ("in-progress", None)
     [complaint] = asked["item"]
     assert (complaint["linkId"], complaint["repeats"], len(complaint["answerOption"])) == ("complaint", True, 12)
-    form, asked, decided = _next(client, _answered(form, asked, "Headache"))
+    form, asked, decided = _next(client, _answered(form, asked, "Headache"), fhir)
     assert decided["status"] == "preliminary"
     present, absent, answers = ["headache"], [], {"Yes": True, "No": False}
     while form["status"] == "in-progress":
@@ -88,7 +95,8 @@ def test_a_client_that_knows_no_codes_goes_from_an_empty_form_to_a_decision(clie
         )  # fmt: skip
         said = "No" if len(absent) < 2 else "Yes"
         (present if answers[said] else absent).append(code)
-        form, asked, decided = _next(client, _answered(form, asked, said))
+        form, asked, decided = _next(client, _answered(form, asked, said), fhir)
+    assert {item["type"] for item in asked["item"]} == {kind}
     assert decided["status"] == "final"
     assert decided["prediction"][0]["outcome"]["text"] in ("Red", "Yellow", "Green", "Blue")
     assert decided["subject"] == {"reference": "Patient/proband"}
@@ -200,7 +208,7 @@ def test_parameters_wrap_the_form(client):
 def test_a_fault_is_an_operation_outcome_that_names_the_place(client, changes, place, text):
     response = client.post(NEXT, json={**EMPTY, **changes})
     assert (response.status_code, response.headers["content-type"]) == (400, "application/fhir+json")
-    OperationOutcome.parse_obj(response.json())
+    R4B.construct_fhir_element("OperationOutcome", response.json())
     issue = response.json()["issue"][0]
     assert issue.get("expression") == (None if place is None else [place])
     assert text in issue["diagnostics"]
@@ -210,19 +218,38 @@ def test_a_fault_is_an_operation_outcome_that_names_the_place(client, changes, p
 def test_what_is_no_resource_is_refused(client, body):
     response = client.post(NEXT, content=body)
     assert response.status_code == 400
-    OperationOutcome.parse_obj(response.json())
+    R4B.construct_fhir_element("OperationOutcome", response.json())
 
 
-def test_it_says_what_it_offers(client):
-    statement = client.get("/fhir/metadata")
-    assert statement.headers["content-type"] == "application/fhir+json"
-    read = CapabilityStatement.parse_obj(statement.json())
-    assert (read.fhirVersion, read.implementation.url) == ("4.0.1", BASE)
-    form = client.get("/fhir/Questionnaire/triage").json()
-    assert Questionnaire.parse_obj(form).url == f"{BASE}/Questionnaire/triage"
+@pytest.mark.parametrize(("fhir", "version"), [(R4, "4.0.1"), (R5, "5.0.0")])
+def test_it_says_what_it_offers(client, fhir, version):
+    statement = client.get("/fhir/metadata", headers=_asking_for(fhir))
+    assert statement.headers["content-type"] == _type(fhir)
+    read = READ[fhir]("CapabilityStatement", statement.json())
+    assert (read.fhirVersion, read.implementation.url) == (version, BASE)
+    form = client.get("/fhir/Questionnaire/triage", headers=_asking_for(fhir)).json()
+    assert READ[fhir]("Questionnaire", form).url == f"{BASE}/Questionnaire/triage"
     assert "item" not in form  # adaptive
     missing = client.get("/fhir/Questionnaire/phq9")
     assert (missing.status_code, missing.json()["issue"][0]["code"]) == (404, "not-found")
+
+
+def test_the_version_of_a_body_is_that_of_its_answer_unless_another_is_asked_for(client):
+    written = {"content-type": 'application/fhir+json; fhirVersion="5.0"'}
+    for headers, kind in (
+        (written, "coding"),
+        (written | {"accept": "application/fhir+json;fhirVersion=4.0"}, "choice"),
+    ):
+        [form, *_] = client.post(NEXT, json=EMPTY, headers=headers).json()["contained"]
+        assert form["item"][0]["type"] == kind
+
+
+@pytest.mark.parametrize(("header", "status"), [("accept", 406), ("content-type", 415)])
+def test_other_versions_are_refused(client, header, status):
+    response = client.post(NEXT, json=EMPTY, headers={header: "application/fhir+json; fhirVersion=3.0"})
+    assert response.status_code == status
+    [issue] = response.json()["issue"]
+    assert (issue["code"], issue["diagnostics"]) == ("not-supported", "fhirVersion=3.0: this server has 4.0 and 5.0")
 
 
 def test_it_is_off_unless_asked_for(http):
