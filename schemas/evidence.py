@@ -31,7 +31,8 @@ from schemas.synonyms import CRISIS, SYNONYMS
 KINDS = ("symptom", "risk_factor")
 COLUMNS = ("code", "kind", "name", "question")
 INSTRUMENT = "instrument"
-OPTIONAL = (SYNONYMS, *RELATIONS, BAND, INSTRUMENT)
+RED_FLAG, FLAGGED = "red_flag", "yes"
+OPTIONAL = (SYNONYMS, *RELATIONS, BAND, INSTRUMENT, RED_FLAG)
 """Columns that a vocabulary file may have beside `COLUMNS`."""
 _DELIMITERS = (",", ";", "\t")
 MAX_CODE_LENGTH = 128
@@ -60,6 +61,8 @@ class Evidence:
     """Numbers for which it is present, see `schemas.bands`; "" if there are none."""
     instrument: str = ""
     """Without which nobody can tell, such as a stethoscope, "" if there is none."""
+    red_flag: str = ""
+    """`FLAGGED` if it can be a sign of danger, so that an interview asks about it early, or ""."""
 
 
 def code_fault(code: object) -> str | None:
@@ -92,6 +95,8 @@ def _entry_fault(entry: Evidence) -> str | None:
     texts = (("name", entry.name), ("question", entry.question), *((SYNONYMS, each) for each in entry.synonyms),
              (INSTRUMENT, entry.instrument or "none"))  # fmt: skip
     texts += (("exclusive", entry.exclusive),) if entry.exclusive else ()
+    if entry.red_flag not in ("", FLAGGED):
+        return f"evidence {entry.code!r}: {RED_FLAG} must be {FLAGGED!r} or empty, not {entry.red_flag!r}"
     for column, text in texts:
         # One entry is one line of the file: TensorFlow takes the line number as the index.
         # What is printable has none of these characters, and is told far sooner.
@@ -217,6 +222,11 @@ class Vocabulary:
     def takes_instrument(self) -> np.ndarray:
         """Which cells are those of `measured`: bool `[E]`."""
         return np.array([bool(entry.instrument) for entry in self._entries])
+
+    @functools.cached_property
+    def red_flags(self) -> np.ndarray:
+        """Which cells can be a sign of danger: bool `[E]`."""
+        return np.array([bool(entry.red_flag) for entry in self._entries])
 
     @property
     def fingerprint(self) -> str:

@@ -17,6 +17,7 @@ from schemas.bands import BAND
 from schemas.catalogue import AGE, SEX, Catalogue, read_text
 from schemas.conditions import MAX_MULTIPLIER, Condition, load_conditions, load_tables
 from schemas.errors import InputError
+from schemas.evidence import FLAGGED, RED_FLAG
 
 EVIDENCE = "evidence.csv"
 SYNONYMS = "synonyms.csv"
@@ -88,6 +89,8 @@ class KnowledgeBase:
         faults = faults or [f"{directory}: {fault}" for fault in cross_faults(conditions, catalogue)]
         if faults:
             raise InputError("\n".join(faults))
+        flagged = {code: FLAGGED for condition in conditions for code in condition.red_flags}
+        catalogue = catalogue.with_column(RED_FLAG, flagged, str(directory / CONDITIONS))
         files = (directory / EVIDENCE, directory / RISK_FACTORS, *paths)
         digest = hashlib.sha256(b"".join(path.name.encode() + b"\n" + path.read_bytes() for path in files))
         return cls(catalogue, demographics, tuple(conditions), f"sha256:{digest.hexdigest()}")

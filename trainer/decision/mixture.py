@@ -4,7 +4,7 @@ Each class has a probability of each piece of evidence and, for each decision, t
 appropriate, and safe. Pieces are independent within a class, so all predictions have a closed form. The classes are
 fitted to training vignettes by expectation maximisation. Evidence that a vignette does not list counts as absent. This
 is exact for complete patients; for vignettes written by people, the probabilities are those of being listed, which are
-lower than those of being present.
+lower than those of being present. Of age and sex, which everybody has, only those vignettes count that list them.
 """
 
 import pathlib
@@ -18,6 +18,7 @@ from schemas.evidence import Vocabulary
 from schemas.triage import NUM_DECISIONS
 from trainer.decision import rewards
 from trainer.decision.closure import Closure
+from trainer.decision.relations import with_relations
 from trainer.vignettes.state import Vignettes, sparse_states
 from triage_runtime.storage import arrays_file
 
@@ -27,6 +28,7 @@ MOST_CLASSES, VIGNETTES_PER_CLASS = 400, 25
 """Vignettes for each class. With fewer classes, questions about rare conditions would be too vague."""
 _STEPS = 30
 _SMOOTHING = 2.0  # weight of the overall frequencies in each class, in patients
+_GROUP_SMOOTHING = 10.0  # the same of age and sex, of which few vignettes of a class say something
 _LEAST, _MOST = 1e-4, 1 - 2**-11  # probabilities; the latter is the largest below 1 in half precision
 _MAX_VIGNETTES = 50_000
 NUM_TRUTHS = 2 * NUM_DECISIONS
@@ -39,7 +41,7 @@ class Mixture(NamedTuple):
     log_prior: np.ndarray  # float32 [K]
     present: np.ndarray  # float32 [K, E] in (0, 1)
     truths: np.ndarray  # float32 [K, 8] in (0, 1), see `NUM_TRUTHS`
-    written: np.ndarray  # float32 [K, E] in (0, 1): that a piece is present if a vignette lists it at all
+    denied: np.ndarray  # float32 [K, E] in (0, 1): that a vignette lists a piece as absent
 
     @property
     def log_literals(self) -> np.ndarray:
@@ -72,14 +74,19 @@ def fit(vignettes: Vignettes, vocabulary: Vocabulary, seed: int) -> Mixture | No
         table = np.clip(table, _LEAST, _MOST)
         nobody = np.log1p(-table).sum(axis=1)  # [K]: nothing is present
         shares = scipy.special.softmax(present @ scipy.special.logit(table).T + nobody + log_prior, axis=1)
-    affirmed, denied = (np.asarray(part.sum(axis=0)).ravel() for part in (present, absent))
-    usual = (affirmed + 0.5) / (affirmed + denied + 1)
-    yes, no = ((part.T @ shares).T for part in (present, absent))  # [K, E]
-    written = np.clip((yes + _SMOOTHING * usual) / (yes + no + _SMOOTHING), _LEAST, _MOST)
+    sizes = shares.sum(axis=0)[:, np.newaxis]
+    listed_absent = (np.asarray(absent.sum(axis=0)).ravel() + 0.5) / (len(chosen) + 1)
+    denied = np.clip(((absent.T @ shares).T + _SMOOTHING * listed_absent) / (sizes + _SMOOTHING), _LEAST, _MOST)
+    for cells in map(list, with_relations(vocabulary).openings.values()):
+        usual = overall[cells] / overall[cells].sum()
+        listed = (present[:, cells].T @ shares).T  # [K, W]
+        table[:, cells] = listed + _GROUP_SMOOTHING * usual
+        table[:, cells] /= table[:, cells].sum(axis=1, keepdims=True)
+    table = np.clip(table, _LEAST, _MOST)
     truths = np.concatenate([rewards.appropriate(counts).numpy(), rewards.safe(counts).numpy()], axis=1)
     smoothed = shares.T @ truths + _SMOOTHING * truths.mean(axis=0)
-    truths = np.clip(smoothed / (shares.sum(axis=0)[:, np.newaxis] + _SMOOTHING), _LEAST, _MOST)
-    return Mixture(*(_halved(part) for part in (log_prior, table, truths, written)))
+    truths = np.clip(smoothed / (sizes + _SMOOTHING), _LEAST, _MOST)
+    return Mixture(*(_halved(part) for part in (log_prior, table, truths, denied)))
 
 
 def _halved(values: np.ndarray) -> np.ndarray:

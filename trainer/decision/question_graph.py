@@ -4,6 +4,8 @@ The value of a question is the information, in bits, that its answer is expected
 appropriate and, weighted by the agent's safety weight, whether it is safe. So the larger that weight, the more valuable
 are questions that may uncover under-triage. A mixture of patients says how likely a yes is, and values all questions at
 once. Of the best of them, the network that decides judges both answers: what counts is how they change its decision.
+
+Red flags come first, several of them in one question. Nothing is asked that vignettes like these do not mention.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,32 +29,38 @@ RED_FLAG_LIKELY = 0.02
 
 And with which an interview goes on although the agent would decide.
 """
-RED_FLAG_WORTH = 0.03
-"""Bits that learning of a code of a rule for Red is worth, whatever it says about the decision.
+RELATED = 0.01
+"""Share of vignettes of such patients that must mention what is asked, and of these that must have it.
 
-The information of an answer is an average: that of a rare red flag is small. Of 2,496 complete patients, with .03 the
-first red flag of an emergency is known after 7.0 questions, and decisions are .828 appropriate and .942 safe; with .3
-after 5.4, and .787 and .945, as other answers come late; without it after 10.2, and .829 and .939.
+Vignettes mention what their authors thought of, also by denying it; those of complete patients mention everything.
 """
+TOGETHER = 6
+"""Red flags in one question, at most."""
 OPENING = 1_000.0
 """What the age and the sex of a patient are worth where nothing is known of them: more than a red flag."""
 RED_FLAG = 100.0
-"""What a question about an open red flag is worth at least, by its rank: more than any information."""
+"""What a question that may fire a rule for Red is worth at least, by its rank."""
+FLAGGED = 20.0
+"""What a red flag of the vocabulary is worth at least, by its rank: more than any information."""
 SHORTLIST = 12
 """Questions of which the network judges both answers."""
-_SHORTLISTED = 10.0  # above any information, below a red flag
+_SHORTLISTED = 10.0  # above any information, below red flags
 _NEVER = -1.0  # below any information
 _LEAST = 1e-6
 
 
 class Questions(NamedTuple):
-    """The best questions in each state, the best first; at most `MOST_QUESTIONS`."""
+    """The best questions in each state, the best first; at most `MOST_QUESTIONS`.
+
+    Codes that are asked together with the first question are no questions of their own.
+    """
 
     codes: tf.Tensor  # int32 [B, Q], cell of the state; -1 where nothing is left to ask
     gains: tf.Tensor  # float32 [B, Q], in bits; 0 where nothing is left to ask
     likely: tf.Tensor  # float32 [B, Q], probability of a yes
     red_flags: tf.Tensor  # bool [B, Q], whether a yes would raise a red flag
     worth_asking: tf.Tensor  # bool [B, Q], whether going on is worth more than deciding; age, sex and red flags are
+    together: tf.Tensor  # int32 [B, T], the codes of the first question, itself first, if it asks several; else -1
 
 
 class _Valued(NamedTuple):
@@ -61,7 +69,8 @@ class _Valued(NamedTuple):
     ranks: tf.Tensor  # float32, the highest comes first; negative if not to be asked
     gains: tf.Tensor  # float32, in bits
     likely: tf.Tensor  # float32, probability of a yes
-    flags: tf.Tensor  # bool, open red flags
+    flags: tf.Tensor  # bool, open red flags of rules
+    group: tf.Tensor  # int32 [B, T], red flags that make one question, -1 behind the last; -1 if the first is alone
     opens: tf.Tensor  # bool, what an interview opens with
 
 
@@ -109,8 +118,7 @@ class QuestionGraph:
         padded = [cells + [len(vocabulary)] * (width - len(cells)) for cells in groups]
         self._groups = np.array(padded, np.int32).reshape(len(groups), width)  # [G, W], padded with E
         self.red_flags = OpenRedFlags(rules, vocabulary)
-        self._worth: np.ndarray = np.zeros(len(vocabulary), np.float32)  # [E]
-        self._worth[self.red_flags.cells] = RED_FLAG_WORTH
+        self._flagged = vocabulary.red_flags  # [E]
         weights: np.ndarray = np.repeat([1.0, point.safety_weight], NUM_DECISIONS)
         # A mean over truths, so that values with different operating points are comparable.
         self._weights = (weights / weights.sum() / np.log(2)).astype(np.float32)  # [8]
@@ -119,7 +127,8 @@ class QuestionGraph:
     def __call__(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> Questions:
         """Returns the questions for states `[B, E]` float32, except for those `not_to_ask`, bool `[B, E]`."""
         valued = self._valued(states, not_to_ask)
-        best, cells = tf.math.top_k(valued.ranks, self._most)
+        grouped = tf.reduce_any(tf.one_hot(valued.group[:, 1:], states.shape[1], True, False), axis=1)
+        best, cells = tf.math.top_k(tf.where(grouped, _NEVER, valued.ranks), self._most)
         askable = best > _NEVER / 2
 
         def chosen(values: tf.Tensor) -> tf.Tensor:
@@ -132,11 +141,20 @@ class QuestionGraph:
             chosen(valued.likely),
             chosen(valued.flags),
             worth_asking,
+            valued.group,
         )
 
     def ranks(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
         """Returns the bits by which questions are ranked, float32 `[B, E]`; negative if not to be asked."""
         return self._valued(states, not_to_ask).ranks
+
+    def asks(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
+        """Returns the codes of the best question, int32 `[B, T]`, -1 behind the last, and where nothing is asked."""
+        valued = self._valued(states, not_to_ask)
+        first = tf.argmax(valued.ranks, axis=1, output_type=tf.int32)
+        first = tf.where(tf.reduce_max(valued.ranks, axis=1) > _NEVER / 2, first, -1)[:, tf.newaxis]
+        alone = tf.pad(first, [[0, 0], [0, valued.group.shape[1] - 1]], constant_values=-1)
+        return tf.where(valued.group[:, :1] >= 0, valued.group, alone)
 
     def open_red_flags(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
         """Returns the codes to ask about before anything else, bool `[B, E]`, see `RED_FLAG_LIKELY`."""
@@ -159,20 +177,50 @@ class QuestionGraph:
         gains, likely = self.values(states)
         opened = self._first_asked(states, likely, not_to_ask)
         flags = self._flags(states, likely) | opened.flags
-        first = tf.where(flags, RED_FLAG + likely, likely * self._worth)
+        first = tf.where(self._flagged, FLAGGED + likely, tf.zeros_like(likely))
+        first = tf.where(flags, RED_FLAG + likely, first)
         first = tf.where(opened.chosen, OPENING + first, first)  # a red flag among them is the first
         may_ask = self.may_ask(states) & ~not_to_ask & ~opened.others
+        may_ask &= self._related(states, likely) | flags | opened.chosen
         never = tf.fill(tf.shape(gains), _NEVER)
         ranks = tf.where(may_ask, gains + first, never)
+        group = self._group(
+            tf.where(opened.chosen | (first < FLAGGED), never, ranks), tf.reduce_any(opened.chosen, axis=1)
+        )
         if self._network is None:
-            return _Valued(ranks, gains, likely, flags, opened.chosen)
+            return _Valued(ranks, gains, likely, flags, group, opened.chosen)
         cells = tf.math.top_k(ranks, self._shortlist).indices  # [B, C]
         judged = self._judged(self._network, states, cells, tf.gather(likely, cells, batch_dims=1))
         rows = tf.broadcast_to(tf.range(tf.shape(cells)[0])[:, tf.newaxis], tf.shape(cells))
         places = tf.stack([rows, cells], axis=-1)
         gains = tf.tensor_scatter_nd_update(gains, places, judged)
         first = tf.tensor_scatter_nd_add(first, places, tf.fill(tf.shape(cells), _SHORTLISTED))
-        return _Valued(tf.where(may_ask, gains + first, never), gains, likely, flags, opened.chosen)
+        return _Valued(tf.where(may_ask, gains + first, never), gains, likely, flags, group, opened.chosen)
+
+    def _related(self, states: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
+        """Returns which codes vignettes of such patients mention, and not only to deny them; bool `[B, E]`."""
+        mentioned = likely + self._denied(states)
+        return (mentioned >= RELATED) & (likely >= RELATED * mentioned)
+
+    def _group(self, ranks: tf.Tensor, opening: tf.Tensor) -> tf.Tensor:
+        """Returns the codes that make the first question if there are several: int32 `[B, T]`, see `_Valued.group`.
+
+        What follows from another answer of the group is left for later.
+
+        Args:
+            ranks: float32 `[B, E]`, negative but for red flags.
+            opening: bool `[B]`, rows that open with another question.
+        """
+        best, cells = tf.math.top_k(ranks, min(2 * TOGETHER, ranks.shape[1]))  # [B, C]
+        settling = tf.gather(tf.constant(self._settled_by), cells)[:, :, tf.newaxis]  # [B, C, 1, W]
+        others = cells[:, tf.newaxis, :, tf.newaxis]
+        follows = tf.reduce_any((settling == others) | (settling == others + ranks.shape[1]), axis=3)  # [B, C, C]
+        before: np.ndarray = np.tri(cells.shape[1], k=-1, dtype=bool)
+        kept = (best > 0) & ~tf.reduce_any(follows & before, axis=2)
+        places = tf.cast(tf.range(cells.shape[1], 0, -1), tf.float32) * tf.cast(kept, tf.float32)
+        chosen, order = tf.math.top_k(places, min(TOGETHER, cells.shape[1]))
+        several = (tf.reduce_sum(tf.cast(kept, tf.int32), axis=1) > 1) & ~opening
+        return tf.where((chosen > 0) & several[:, tf.newaxis], tf.gather(cells, order, batch_dims=1), -1)
 
     def _judged(self, network: Network, states: tf.Tensor, cells: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
         """Returns the bits that answers to the questions `cells` `[B, C]` are worth to the network, `[B, C]`."""
@@ -289,7 +337,12 @@ class QuestionGraph:
 
     def likely_on_card(self, states: tf.Tensor) -> tf.Tensor:
         """Returns the probability that each code is present if a vignette lists it at all, float32 `[B, E]`."""
-        return tf.matmul(self._classes(states), tf.constant(self._mixture.written))
+        likely = self._likely(states)
+        return likely / (likely + self._denied(states))
+
+    def _denied(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns the probability that a vignette lists each code as absent, float32 `[B, E]`."""
+        return tf.matmul(self._classes(states), tf.constant(self._mixture.denied) * _one(states))
 
     def _classes(self, states: tf.Tensor) -> tf.Tensor:
         """Returns the probability of each class in states `[B, E]`, float32 `[B, K]`."""

@@ -136,7 +136,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         self._card_width = int(counts.max())
         self._width = self._card_width
         if interviewer is not None:  # all answers that an interview can have
-            self._width += mode.max_questions + interviewer.most_answers
+            self._width = min(self._width + mode.max_questions * interviewer.most_answers, evidence_count)
         self._mode = mode
         self._generator = generator
         self._offsets = tf.constant(vignettes.offsets, tf.int64)

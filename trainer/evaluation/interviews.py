@@ -11,7 +11,7 @@ from trainer.decision import rewards
 from trainer.decision.decision import OperatingPoint, best_triage, decide, utilities
 from trainer.decision.rules import RuleGraph
 from trainer.evaluation.patients import Patients
-from trainer.evaluation.question_policies import Network, Policy
+from trainer.evaluation.question_policies import Network, Policy, highest
 
 MayAsk = Callable[[tf.Tensor], tf.Tensor]
 """From states `[B, E]` to codes that are open, bool `[B, E]`, see `trainer.decision.question_graph`."""
@@ -21,17 +21,14 @@ Opening = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 """From states and answers `[B, E]` to `QuestionGraph.opening`, signed codes int32 `[B, G]`."""
 _ROWS = 512
 _CANDIDATES = 24
-NOTHING, OPENING = -1, -2
 
 
 class Interviews(NamedTuple):
     """The interviews of V patients, after 0, 1, ... Q questions."""
 
     outputs: np.ndarray  # float32 [Q + 1, V, O], of the network
-    asked: np.ndarray  # int64 [Q, V], cells; `OPENING`, or `NOTHING` where nothing was left to ask
-    answers: np.ndarray  # int8 [Q, V] in {-1, 0, 1}
+    told: np.ndarray  # int32 [Q, V, T], signed codes that each question made known; 0 for none
     flagged: np.ndarray  # bool [Q + 1, V], a red flag is open, or nothing is known of age or sex
-    opened: np.ndarray  # int32 [V, G], signed codes that an `OPENING`, the first question, made known; 0 for none
 
     def decisions(self, point: OperatingPoint) -> np.ndarray:
         """Returns the triage decision after each number of questions, int32 `[Q + 1, V]`."""
@@ -41,12 +38,9 @@ class Interviews(NamedTuple):
     def states(self, patients: Patients) -> np.ndarray:
         """Returns what was known of the V `patients` after each number of questions, int8 `[Q + 1, V, E]`."""
         states = np.repeat(np.where(patients.known, patients.answers, 0)[np.newaxis], len(self.outputs), axis=0)
-        row, place = np.nonzero(self.opened)
-        states[1:, row, np.abs(self.opened[row, place]) - 1] = np.sign(self.opened[row, place])
-        number, row = np.nonzero(self.asked >= 0)
-        for later in range(len(self.asked)):
-            here = number <= later
-            states[later + 1, row[here], self.asked[number[here], row[here]]] = self.answers[number[here], row[here]]
+        for number, told in enumerate(self.told, start=1):
+            row, place = np.nonzero(told)
+            states[number:, row, np.abs(told[row, place]) - 1] = np.sign(told[row, place])
         return states
 
     def ends(self, point: OperatingPoint) -> np.ndarray:
@@ -74,7 +68,7 @@ class Interviews(NamedTuple):
     def _ends(self, actions: np.ndarray, decisions: np.ndarray) -> np.ndarray:
         asks = (actions == Action.ASK) | (self.flagged & (decisions != Action.RED))
         # Where nothing is left to ask after q questions, question q + 1 is about nothing.
-        asks[:-1] &= self.asked != NOTHING
+        asks[:-1] &= self.told.any(axis=2)
         asks[-1] = False
         return np.asarray((~asks).argmax(axis=0))
 
@@ -95,7 +89,7 @@ def play(
         patients: who answer.
         network: of the agent.
         may_ask: which codes are open.
-        policy: chooses among them; None stands for `_clairvoyant`.
+        policy: chooses what to ask among them; None stands for `_clairvoyant`.
         questions: put to each patient, though the agent may stop earlier.
         point: of the agent.
         flags: that keep an interview going, whoever chooses the questions; None where the agent alone ends it.
@@ -114,14 +108,7 @@ def play(
         )
         for start in range(0, len(patients.answers), _ROWS)
     ]
-    outputs, asked, answers, flagged, opened = zip(*parts, strict=True)
-    return Interviews(
-        np.concatenate(outputs, axis=1),
-        np.concatenate(asked, axis=1),
-        np.concatenate(answers, axis=1),
-        np.concatenate(flagged, axis=1),
-        np.concatenate(opened),
-    )
+    return Interviews(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
 
 
 def _play(
@@ -134,14 +121,11 @@ def _play(
     flags: Flags | None,
     opening: Opening | None,
 ) -> Interviews:
-    rows = np.arange(len(patients.answers))
     unanswerable = patients.answers == 0
     states = np.where(patients.known, patients.answers, 0).astype(np.float32)
-    asked: np.ndarray = np.full((questions, len(rows)), NOTHING)
-    answers: np.ndarray = np.zeros((questions, len(rows)), np.int8)
-    outputs = []
-    flagged: np.ndarray = np.zeros((questions + 1, len(rows)), bool)
-    opened: np.ndarray = np.zeros((len(rows), 0), np.int32)
+    outputs, told = [], []
+    flagged: np.ndarray = np.zeros((questions + 1, len(states)), bool)
+    opened: np.ndarray = np.zeros((len(states), 0), np.int32)
     if opening is not None and questions:
         opened = opening(tf.constant(states), tf.constant(patients.answers)).numpy()
         flagged[0] = opened.any(axis=1)
@@ -149,23 +133,24 @@ def _play(
         if number:
             open_codes = may_ask(tf.constant(states)).numpy() & ~unanswerable
             if policy is None:
-                scores = _clairvoyant(patients, network, states, open_codes, point)
+                cells = highest(_clairvoyant(patients, network, states, open_codes, point), open_codes)
             else:
-                scores = policy(states, open_codes)
-            left = open_codes.any(axis=1)
+                cells = policy(states, open_codes)  # [V, T]
+            signed = np.where(cells >= 0, (cells + 1) * np.take_along_axis(patients.answers, cells, axis=1), 0)
             if number == 1 and opened.any():
-                row, place = np.nonzero(opened)
-                states[row, np.abs(opened[row, place]) - 1] = np.sign(opened[row, place])
-                asked[0, row] = OPENING
-                left &= ~opened.any(axis=1)
-            left = np.flatnonzero(left)
-            cells = np.where(open_codes, scores, -np.inf)[left].argmax(axis=1)
-            asked[number - 1, left] = cells
-            answers[number - 1, left] = states[left, cells] = patients.answers[left, cells]
+                width = max(signed.shape[1], opened.shape[1])
+                signed, first = (np.pad(each, [(0, 0), (0, width - each.shape[1])]) for each in (signed, opened))
+                signed = np.where(opened.any(axis=1, keepdims=True), first, signed)
+            row, place = np.nonzero(signed)
+            states[row, np.abs(signed[row, place]) - 1] = np.sign(signed[row, place])
+            told.append(signed)
         outputs.append(np.asarray(network(tf.constant(states))))
         if flags is not None:
             flagged[number] |= flags(tf.constant(states), tf.constant(unanswerable)).numpy().any(axis=1)
-    return Interviews(np.stack(outputs), asked, answers, flagged, opened)
+    most = max((each.shape[1] for each in told), default=1)
+    padded = [np.pad(each, [(0, 0), (0, most - each.shape[1])]) for each in told]
+    codes = np.array(padded, np.int32).reshape(questions, len(states), most)
+    return Interviews(np.stack(outputs), codes, flagged)
 
 
 def _clairvoyant(

@@ -15,7 +15,12 @@ from trainer.evaluation.question_options import NAIVE_BAYES, PREVALENCE, RANDOM,
 from trainer.vignettes.state import Vignettes
 
 Policy = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""From states float32 `[B, E]` and codes that may be asked bool `[B, E]` to scores `[B, E]`; asks the highest one."""
+"""From states float32 `[B, E]` and codes that may be asked bool `[B, E]` to those that it asks in one question.
+
+They are cells `[B, T]`, -1 behind the last, and where nothing may be asked.
+"""
+Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From the same to scores `[B, E]`, of which the highest is asked."""
 
 Network = Callable[[tf.Tensor], tf.Tensor]
 """From states `[B, E]` to outputs `[B, O]`, see `trainer.dyqn.network`."""
@@ -53,26 +58,33 @@ def simple_policies(known: Frequencies, point: OperatingPoint, seed: int) -> Map
     given_no = known.decisions[:, np.newaxis] * (1 - known.present) / (1 - share)
     information = _entropy(known.decisions) - share * _entropy(given_yes.T) - (1 - share) * _entropy(given_no.T)
 
-    def of_all(values: np.ndarray) -> Policy:
+    def of_all(values: np.ndarray) -> Scores:
         return lambda states, open_codes: np.broadcast_to(values, states.shape)
 
-    return {
+    policies: Mapping[str, Scores] = {
         RANDOM: lambda states, open_codes: generator.random(states.shape),
         PREVALENCE: of_all(share),
         STATIC: of_all(information),
         UNCERTAINTY: lambda states, open_codes: -np.abs(_posterior(known, states) @ known.present - 0.5),
         NAIVE_BAYES: lambda states, open_codes: _naive_bayes(known, point, states),
     }
+    return {name: _of_highest(scores) for name, scores in policies.items()}
+
+
+def highest(scores: np.ndarray, open_codes: np.ndarray) -> np.ndarray:
+    """Returns the open code with the highest of `scores` `[B, E]`: int `[B, 1]`, -1 where no code is open."""
+    best = np.where(open_codes, scores, -np.inf).argmax(axis=1)
+    return np.where(open_codes.any(axis=1), best, -1)[:, np.newaxis]
+
+
+def _of_highest(scores: Scores) -> Policy:
+    return lambda states, open_codes: highest(scores(states, open_codes), open_codes)
 
 
 def learned_policy(graph: QuestionGraph) -> Policy:
-    """Returns the policy of a model, with the ranks of `graph`."""
-    ranks = tf.function(graph.ranks, autograph=False)
-
-    def scores(states: np.ndarray, open_codes: np.ndarray) -> np.ndarray:
-        return ranks(tf.constant(states), tf.constant(~open_codes)).numpy()
-
-    return scores
+    """Returns the policy of a model, which asks as `graph` does."""
+    asks = tf.function(graph.asks, autograph=False)
+    return lambda states, open_codes: asks(tf.constant(states), tf.constant(~open_codes)).numpy()
 
 
 def card_policy(graph: QuestionGraph, network: Network, point: OperatingPoint) -> Policy:
@@ -98,7 +110,7 @@ def card_policy(graph: QuestionGraph, network: Network, point: OperatingPoint) -
         values[rows, cells] = moved @ weights
         return values
 
-    return scores
+    return _of_highest(scores)
 
 
 def divergence(after: np.ndarray, before: np.ndarray) -> np.ndarray:

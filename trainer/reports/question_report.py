@@ -219,7 +219,7 @@ def _first_red_flag(
     chosen = has & (majority_decisions(patients.decision_counts) == Action.RED)
     if not chosen.any():
         return None
-    known = (interviews.answers > 0) & flag[np.maximum(interviews.asked, 0)]  # [Q, V]
+    known = ((interviews.told > 0) & flag[np.maximum(interviews.told - 1, 0)]).any(axis=2)  # [Q, V]
     first = np.where(known.any(axis=0), known.argmax(axis=0) + 1, len(known) + 1)[chosen]
     return {
         "questions": estimate(first.astype(float), seed),
@@ -262,9 +262,8 @@ def _known(interviews: Interviews, patients: Patients, pieces: np.ndarray, ends:
     """Returns the share of `pieces` `[V, E]` that is known after `ends` `[V]` questions, float `[V]`; 1 without any."""
     before = (pieces & patients.known).sum(axis=1)
     rows = np.arange(len(pieces))
-    counts = (pieces[rows, np.maximum(interviews.asked, 0)] & (interviews.asked >= 0)).astype(int)  # [Q, V]
-    row, place = np.nonzero(interviews.opened)
-    np.add.at(counts[0], row, pieces[row, np.abs(interviews.opened[row, place]) - 1])
+    cells = np.maximum(np.abs(interviews.told) - 1, 0)
+    counts = (pieces[rows[:, np.newaxis], cells] & (interviews.told != 0)).sum(axis=2)  # [Q, V]
     known = np.concatenate([before[np.newaxis], before + counts.cumsum(axis=0)])[ends, rows]
     total = pieces.sum(axis=1)
     return np.where(total, known / np.maximum(total, 1), 1.0)

@@ -9,7 +9,7 @@ import tensorflow as tf
 from schemas.evidence import Vocabulary
 from trainer.decision.decision import NEUTRAL
 from trainer.decision.mixture import Mixture
-from trainer.decision.question_graph import QuestionGraph
+from trainer.decision.question_graph import TOGETHER, QuestionGraph
 from trainer.dyqn.network import members_of
 from trainer.evaluation.interviews import play
 from trainer.evaluation.patients import interviewed
@@ -134,20 +134,25 @@ class TrainingInterviewer:
     @property
     def most_answers(self) -> int:
         """See `trainer.dyqn.environment.Interviewer`."""
-        return max(self._graph.opening_size, 1)
+        return max(self._graph.opening_size, TOGETHER)
 
     def answers(self, states: tf.Tensor, patients: tf.Tensor, explored: tf.Tensor) -> tf.Tensor:
         """See `trainer.dyqn.environment.Interviewer`."""
         withheld = tf.broadcast_to(self._measured, tf.shape(states))
-        ranks = self._graph.ranks(states, withheld)
+        best = self._graph.asks(states, withheld)  # [B, T]
         uniform = self._generator.uniform(tf.shape(states))
         drawn = tf.where(self._graph.may_ask(states) & ~withheld, uniform * self._common, -1.0)
         random = (self._generator.uniform(tf.shape(explored)) < explored)[:, tf.newaxis]
-        scores = tf.where(random, drawn, ranks)
-        cells = tf.argmax(scores, axis=1, output_type=tf.int32)
-        signs = tf.cast(tf.gather(patients, cells, batch_dims=1), tf.int32)
-        answers = tf.where(tf.reduce_max(scores, axis=1) >= 0, signs * (cells + 1), 0)
-        alone = tf.pad(answers[:, tf.newaxis], [[0, 0], [0, self.most_answers - 1]])
+        one = tf.where(tf.reduce_max(drawn, axis=1) >= 0, tf.argmax(drawn, axis=1, output_type=tf.int32), -1)
+        alone = tf.pad(one[:, tf.newaxis], [[0, 0], [0, best.shape[1] - 1]], constant_values=-1)
+        cells = tf.where(random, alone, best)
+        signs = tf.cast(tf.gather(patients, tf.maximum(cells, 0), batch_dims=1), tf.int32)
+        answers = self._padded(tf.where(cells >= 0, signs * (cells + 1), 0))
+        if not self._graph.opening_size:
+            return answers
         opening = tf.where(random, 0, self._graph.opening(states, patients))
         opens = tf.reduce_any(opening != 0, axis=1, keepdims=True)
-        return tf.where(opens, opening, alone) if self._graph.opening_size else alone
+        return tf.where(opens, self._padded(opening), answers)
+
+    def _padded(self, codes: tf.Tensor) -> tf.Tensor:
+        return tf.pad(codes, [[0, 0], [0, self.most_answers - codes.shape[1]]])
