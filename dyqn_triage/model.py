@@ -3,7 +3,7 @@
 import contextlib
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -14,10 +14,9 @@ from serving.console.agent import Agent as Asker
 from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Said
 from serving.console.local_server import serving
 from serving.message_json import message_figures
-from serving.messages import GROUPS, action_label, speaks
+from serving.messages import ANY_OF, GROUPS, action_label, speaks
 
 _SECONDS = 30.0
-_STATUS = {True: PRESENT, False: ABSENT, None: NOT_KNOWN}
 
 
 class Question(NamedTuple):
@@ -28,7 +27,9 @@ class Question(NamedTuple):
     why: str
     """Why it is put, "" where the model cannot say."""
     one_of: tuple[str, ...] = ()
-    """The codes to choose from, such as age bands, where the patient has exactly one; () for yes or no."""
+    """The codes to choose from, such as age bands, where the patient has exactly one; () for other questions."""
+    any_of: tuple[str, ...] = ()
+    """Red flags that are asked together, any number of which the patient has; () for other questions."""
 
 
 class Model:
@@ -103,7 +104,8 @@ class Interview:
         if chosen is None:
             return Question(entry.code, entry.question, "")
         text = GROUPS["en"][entry.exclusive] if chosen.one_of else entry.question
-        return Question(entry.code, text, chosen.rationale, tuple(chosen.one_of))
+        text = ANY_OF["en"][0] if chosen.any_of else text
+        return Question(entry.code, text, chosen.rationale, tuple(chosen.one_of), tuple(chosen.any_of))
 
     @property
     def decision(self) -> str:
@@ -115,11 +117,12 @@ class Interview:
         """The whole answer of the model, as `triage ask --json` prints it."""
         return message_figures(self._answer.response)
 
-    def answer(self, said: bool | str | None) -> None:
+    def answer(self, said: bool | str | Collection[str] | None) -> None:
         """Answers the question.
 
         Args:
-            said: True for yes and False for no; of a question with `one_of`, the code that is present; None where the
+            said: True for yes and False for no; of a question with `one_of`, the code that is present; of one with
+                `any_of`, all codes that are, none in an empty list, so that the others are absent; None where the
                 patient cannot tell.
 
         Raises:
@@ -128,13 +131,21 @@ class Interview:
         asked = self.question
         if asked is None:
             raise InputError("the interview is over: the model has decided")
-        if asked.one_of and said is not None and said not in asked.one_of:
-            raise InputError(f"{said!r} is no answer to {asked.text!r}: expected {', '.join(asked.one_of)} or None")
-        if not asked.one_of and not isinstance(said, bool | None):
-            raise InputError(f"{said!r} is no answer to {asked.text!r}: expected True, False or None")
-        code, status = (said, PRESENT) if isinstance(said, str) else (asked.code, _STATUS[said])
-        counts = self._case.counts(code, self._answer.model.vocabulary)
-        self._go_on(self._case.after(Said(code, status, asked=counts)))
+        codes = asked.any_of or (asked.code,)
+        if said is None:
+            statuses = dict.fromkeys(codes, NOT_KNOWN)
+        elif asked.any_of and not isinstance(said, bool | str) and {*said} <= {*asked.any_of}:
+            statuses = {code: PRESENT if code in said else ABSENT for code in codes}
+        elif isinstance(said, str) and said in asked.one_of:
+            statuses = {said: PRESENT}
+        elif isinstance(said, bool) and not asked.one_of and not asked.any_of:
+            statuses = {asked.code: PRESENT if said else ABSENT}
+        else:
+            several = f"a list of any of {', '.join(asked.any_of)}" if asked.any_of else ""
+            expected = several or ", ".join(asked.one_of) or "True, False"
+            raise InputError(f"{said!r} is no answer to {asked.text!r}: expected {expected} or None")
+        counts = self._case.counts(asked.code, self._answer.model.vocabulary)
+        self._go_on(self._case.after(*(Said(code, status, asked=counts) for code, status in statuses.items())))
 
     def add(self, present: Sequence[str] = (), absent: Sequence[str] = ()) -> None:
         """Adds what the model did not ask about; what was said before about a code no longer counts."""

@@ -73,6 +73,14 @@ GROUPS = {
     "it": {"age": "Età", "sex": "Sesso"},
 }
 """What `schemas.relations.EXHAUSTIVE` are called as questions to choose from, in the same languages."""
+ANY_OF = {
+    "en": ("Do you have any of these?", "None of these"),
+    "de": ("Haben Sie etwas davon?", "Nichts davon"),
+    "es": ("¿Tiene algo de esto?", "Nada de esto"),
+    "fr": ("Avez-vous l\N{RIGHT SINGLE QUOTATION MARK}une de ces choses\N{NO-BREAK SPACE}?", "Aucune"),
+    "it": ("Ha una di queste cose?", "Nessuna"),
+}
+"""The question about several red flags, and the answer that the patient has none, in the same languages."""
 
 
 def goes_on(response: Any) -> bool:

@@ -61,10 +61,11 @@ Interviews that the agent of `make demo` leads with {len(CASES)} patients; `make
 A patient presents with the first finding of a textbook case, says yes to what the case lists as present, and no to
 all the rest. Where a case leaves the sex open, it is female. Columns: question, * a red flag of the patient's own
 condition (schemas/knowledge/conditions), ! put because a yes may fire a safety rule for Red, code, answer, decision so
-far with the default safety rules and P(appropriate) by the model alone, question. Age and sex are one question.
-Where the agent `stops`, it decides; these interviews go on to question {WITHIN} all the same, for the share of own red
-flags that are asked about. Those that take an instrument, are in the complaint, or follow from the answers up to there
-cannot be asked about, and do not count.
+far with the default safety rules and P(appropriate) by the model alone, question. Age and sex are one question, and
+so are red flags that are asked together, of which each stands with its own question and answer. Where the agent
+`stops`, it decides; these interviews go on to question {WITHIN} all the same, for the share of own red flags that are
+asked about. Those that take an instrument, are in the complaint, or follow from the answers up to there cannot be asked
+about, and do not count.
 
 NOT REVIEWED BY CLINICIANS: research software, not for use in care.
 """
@@ -125,6 +126,7 @@ def main(demo: pathlib.Path) -> int:
 def _lead(client: TriageClient, has: list[str]) -> _Interview:
     """Returns the interview of a patient who has what is in `has`, and presents with the first of it."""
     present, absent, turns = has[:1], [], []
+    vocabulary = KnowledgeBase.load().catalogue.vocabulary
     at_first, decision, stops_after = "", None, 0
     for number in itertools.count(1):
         state = evidence_state(present, absent, questions_asked=number - 1)
@@ -140,14 +142,16 @@ def _lead(client: TriageClient, has: list[str]) -> _Interview:
         opening = list(itertools.takewhile(lambda question: question.one_of, response.next_questions))
         for question in opening or response.next_questions[:1]:
             by_rule = question.reason == QuestionReason.QUESTION_REASON_RED_FLAG
+            texts = {code: vocabulary[vocabulary.index(code)].question for code in question.any_of or [question.code]}
             if question.one_of:
                 code = next((each for each in question.one_of if each in has), UNKNOWN_SEX)
                 turns.append(_Turn(number, code, "chosen", "Which of these is right?", by_rule, ""))
                 present.append(code)
-            else:
-                answer = "yes" if question.code in has else "no"
-                turns.append(_Turn(number, question.code, answer, question.question, by_rule, ""))
-                (present if answer == "yes" else absent).append(question.code)
+                continue
+            for code, text in texts.items():
+                answer = "yes" if code in has else "no"
+                turns.append(_Turn(number, code, answer, text, by_rule, ""))
+                (present if answer == "yes" else absent).append(code)
     raise AssertionError  # the server forces a decision
 
 

@@ -10,7 +10,7 @@ import rich.text
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from serving.messages import ANSWERS, ENOUGH, GROUPS, action_label, goes_on
+from serving.messages import ANSWERS, ANY_OF, ENOUGH, GROUPS, action_label, goes_on
 from triage_client import (
     EvidenceState,
     NextQuestion,
@@ -97,12 +97,13 @@ def converse(
                 break
             group = vocabulary[vocabulary.index(question.code)].exclusive if question.one_of else ""
             text = GROUPS[asked.language][group] if group else question.question
+            text = ANY_OF[asked.language][0] if question.any_of else text
             number = f"{known.questions_asked + 1}. "
             begin = f"\n{number}" if not place else " " * len(number)
             console.print(rich.text.Text(f"{begin}{text}", style="bold"))
             red_flag = question.reason == QuestionReason.QUESTION_REASON_RED_FLAG
             why = "may be a red flag" if red_flag else f"worth {question.expected_gain:.3f} bits"
-            about = "" if question.one_of and not red_flag else f"{question.code}: {why}; "
+            about = "" if (question.one_of or question.any_of) and not red_flag else f"{question.code}: {why}; "
             so_far = action_label(response.best_triage)
             console.print(rich.text.Text(f"   {about}best triage so far: {so_far}"))
             _take(console, known, question, vocabulary, asked.language, read)
@@ -142,21 +143,23 @@ def _take(
     read: Callable[[], str],
 ) -> None:
     """Adds the answer to a question; what is no answer is asked again."""
-    measure = vocabulary.bands.measure_of(question.code)
+    measure = "" if question.any_of else vocabulary.bands.measure_of(question.code)
     yes, no, not_known = (answer.lower() for answer in ANSWERS[language])
-    answers = [(yes, known.present, question.code), (no, known.absent, question.code)]
-    if question.one_of:
-        answers = [(vocabulary[vocabulary.index(code)].name, known.present, code) for code in question.one_of]
-    answers.append((not_known, known.not_known, question.code))
-    stop = str(len(answers) + 1)
-    texts = [*(text for text, *_ in answers), ENOUGH[language]]
+    members = list(question.any_of or question.one_of)
+    codes = members or [question.code]  # that the first choices say are present
+    texts = [vocabulary[vocabulary.index(code)].name for code in members] or [yes]
+    if not question.one_of:
+        texts.append(ANY_OF[language][1].lower() if members else no)
+    texts += [not_known, ENOUGH[language]]
     choices = "   ".join(f"{number} {text}" for number, text in enumerate(texts, start=1))
+    if question.any_of:
+        choices += "   (one or more numbers)"
     if measure:
         choices += f"   ={measure}{f' in {unit}' if (unit := vocabulary.bands.units[measure]) else ''}"
     while True:
         console.print(f"   {choices}: ", end="", markup=False)
         line = read()
-        answer = line.strip() or (stop if not line else "")
+        answer = line.strip() or (str(len(texts)) if not line else "")
         if not sys.stdin.isatty():
             console.print(answer)  # in a transcript, too, the answer stands behind its question
         if measure and answer.startswith("="):
@@ -170,10 +173,18 @@ def _take(
                 continue
             known.present, known.absent = present, absent
             return
-        if answer in map(str, range(1, len(answers) + 2)):
+        typed = set(answer.replace(",", " ").split())
+        picked = [place for place in range(len(texts)) if str(place + 1) in typed]
+        several = bool(question.any_of) and picked[-1:] < [len(members)]
+        if picked and len(picked) == len(typed) and (len(picked) == 1 or several):
             break
-    if answer == stop:
+    has = [code for place, code in enumerate(codes) if place in picked]
+    if has:
+        known.present += has
+        known.absent += [code for code in question.any_of if code not in has]
+    elif picked == [len(texts) - 1]:
         known.no_more_evidence = True
-        return
-    _, codes, code = answers[int(answer) - 1]
-    codes.append(code)
+    elif picked == [len(texts) - 2]:
+        known.not_known += list(question.any_of) or [question.code]
+    else:
+        known.absent += codes

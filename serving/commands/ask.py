@@ -14,7 +14,7 @@ from serving.client import channel
 from serving.client.interactive import Asked, Known, ask_complaint, converse
 from serving.client.vocabulary import vocabulary_of
 from serving.message_json import message_figures
-from serving.messages import ANSWERS, DEFERRALS, action_label, speaks
+from serving.messages import ANSWERS, ANY_OF, DEFERRALS, action_label, speaks
 from triage_client import (
     Evidence,
     EvidenceStatus,
@@ -228,7 +228,9 @@ def _print(response: TriageResponse) -> None:
         change = f"{action_label(rule.from_action)} -> {action_label(rule.to_action)}"
         console.print(rich.text.Text(f"safety rule {rule.rule_id} ({change}): {rule.reason}"))
     for number, question in enumerate(response.next_questions, start=1):
-        console.print(rich.text.Text(f"next {number}  {question.question} ({question.code}, {_worth(question)})"))
+        text = ANY_OF["en"][0] if question.any_of else question.question
+        codes = ", ".join(question.any_of or [question.code])
+        console.print(rich.text.Text(f"next {number}  {text} ({codes}, {_worth(question)})"))
     if response.HasField("explanation"):
         _print_explanation(console, response)
     if response.is_novel:

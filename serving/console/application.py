@@ -31,6 +31,9 @@ from serving.console.pages import Pages, files, markup
 
 NUMBER = "number"
 """In place of a status: a measured number follows, see `schemas.bands`."""
+TICKED = "ticked"
+"""In place of a status: of several codes, those with a field of this word and the code are present."""
+_NO_BUTTON = "this page has no such button: start over"
 _MOST_BYTES = 1 << 20
 _MOST_PAGES = 500  # some 10 MB
 
@@ -54,7 +57,7 @@ class Console:
 
     def go_on(self, form: dict[str, str]) -> Response:
         """Returns the page of a case after what its form asks for."""
-        case = self._after(Case.parse(form.get("case", "")), form.get("do", ""), form.get("number", ""))
+        case = self._after(Case.parse(form.get("case", "")), form)
         return self._case(case, form.get("search", "") if form.get("do") == "search" else "")
 
     def search(self, form: dict[str, str]) -> Response:
@@ -78,22 +81,42 @@ class Console:
         found: dict[str, Any] = {"results": model.search.find(typed), "number": view.number_in(typed, model)}
         return self.pages.show("case", page=view.case_page(case, answer, model), case=case, typed=typed, **found)
 
-    def _after(self, case: Case, do: str, number: str) -> Case:
-        """Returns a case after what a button says, see `_after`; `add` and `answer` may say a number, too."""
+    def _after(self, case: Case, form: dict[str, str]) -> Case:
+        """Returns a case after what a button says, which `do` names.
+
+        It is search, undo, end, or `add` or `answer` with a status and a code, or with several that are said together.
+        In place of a status, `number` says that a measured number follows, or stands in a field, and `ticked` that the
+        codes with a tick are present and the others absent.
+        """
+        do = form.get("do", "")
+        if do in ("", "search"):
+            return case
+        if do == "undo":
+            return case.without_last()
+        if do == "end":
+            return case.ending()
         verb, _, rest = do.partition(" ")
-        status, _, code = rest.partition(" ")
+        status, _, rest = rest.partition(" ")
+        codes = rest.split(" ")
         vocabulary = self._agent.model().vocabulary
-        counts = verb == "answer" and case.counts(code, vocabulary)
-        if status != NUMBER or verb not in ("add", "answer"):
-            return _after(case, do, counts)
-        bands = vocabulary.bands
-        text = code if verb == "add" else f"{bands.measure_of(code)}={number.strip()}"
-        if not bands.is_number(text):
-            raise InputError("this page has no such button: start over")
-        for place, finding in enumerate(bands.read([*case.present, text])):
-            status = PRESENT if finding.present else ABSENT
-            case = case.after(Said(finding.code, status, asked=counts and place == 0))
-        return case
+        asked = verb == "answer" and case.counts(codes[0], vocabulary)
+        if verb not in ("add", "answer") or status not in (*STATUSES, NUMBER, TICKED):
+            raise InputError(_NO_BUTTON)
+        statuses = dict.fromkeys(codes, status)
+        if status == NUMBER:
+            bands = vocabulary.bands
+            text = codes[0] if verb == "add" else f"{bands.measure_of(codes[0])}={form.get('number', '').strip()}"
+            if not bands.is_number(text):
+                raise InputError(_NO_BUTTON)
+            statuses = {each.code: PRESENT if each.present else ABSENT for each in bands.read([*case.present, text])}
+        elif any(map(code_fault, codes)):
+            raise InputError(_NO_BUTTON)
+        elif status == TICKED:
+            ticked = [code for code in codes if f"{TICKED} {code}" in form]
+            if not ticked:  # which is no answer: there is a button for none of them
+                return case
+            statuses = {code: PRESENT if code in ticked else ABSENT for code in codes}
+        return case.after(*(Said(code, said, asked) for code, said in statuses.items()))
 
 
 class _Led:
@@ -166,21 +189,3 @@ async def _form(request: Request) -> dict[str, str]:
         return dict(urllib.parse.parse_qsl(body.decode(), errors="strict", max_num_fields=100))
     except ValueError:
         raise InputError("the request is no form of this console: start over") from None
-
-
-def _after(case: Case, do: str, counts: bool) -> Case:
-    """Returns a case after what a button says: search, undo, end, or `add` or `answer` with a status and a code.
-
-    `counts`: whether it answers one more question.
-    """
-    if do in ("", "search"):
-        return case
-    if do == "undo":
-        return case.without_last()
-    if do == "end":
-        return case.ending()
-    verb, _, rest = do.partition(" ")
-    status, _, code = rest.partition(" ")
-    if verb not in ("add", "answer") or status not in STATUSES or code_fault(code):
-        raise InputError("this page has no such button: start over")
-    return case.after(Said(code, status, asked=counts))

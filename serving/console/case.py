@@ -22,6 +22,7 @@ class Said(NamedTuple):
     code: str
     status: str  # one of STATUSES
     asked: bool  # whether it answers a question; otherwise it was added from the search
+    turn: int = 0  # the same for all that was said together, which is one answer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Case:
     @property
     def questions_asked(self) -> int:
         """Number of questions so far, 0 or more."""
-        return sum(said.asked for said in self.said)
+        return len({said.turn for said in self.said if said.asked})
 
     def counts(self, code: str, vocabulary: Vocabulary) -> bool:
         """Returns whether a question about a code is one more: those of the opening, age and sex, are one together."""
@@ -66,17 +67,21 @@ class Case:
         """Returns the status of a code, "" if nobody mentioned it."""
         return next((said.status for said in self.said if said.code == code), "")
 
-    def after(self, said: Said) -> "Case":
-        """Returns the case with one more finding; what was said before about its code no longer counts.
+    def after(self, *together: Said) -> "Case":
+        """Returns the case with findings that are said together; what was said before about their codes is forgotten.
 
         A finding that was added by hand reopens an interview that had ended: there is something new to go on from.
         """
-        others = tuple(each for each in self.said if each.code != said.code)
-        return Case((*others, said))
+        codes = {said.code for said in together}
+        others = tuple(said for said in self.said if said.code not in codes)
+        turn = max((said.turn for said in self.said), default=0) + 1
+        return Case((*others, *(said._replace(turn=turn) for said in together)))
 
     def without_last(self) -> "Case":
-        """Returns the case before the last thing was said, or before the questions were ended."""
-        return Case(self.said) if self.ended else Case(self.said[:-1])
+        """Returns the case before the last answer, or before the questions were ended."""
+        if self.ended or not self.said:
+            return Case(self.said)
+        return Case(tuple(said for said in self.said if said.turn != self.said[-1].turn))
 
     def ending(self) -> "Case":
         """Returns the case after which no question can be answered."""
@@ -119,7 +124,7 @@ class Case:
         return [said.code for said in self.said if said.status == status]
 
 
-def _said(code: Any, status: Any, asked: Any) -> Said:
-    if code_fault(code) or status not in STATUSES or not isinstance(asked, bool):
+def _said(code: Any, status: Any, asked: Any, turn: Any) -> Said:
+    if code_fault(code) or status not in STATUSES or not isinstance(asked, bool) or type(turn) is not int:
         raise ValueError
-    return Said(code, status, asked)
+    return Said(code, status, asked, turn)

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from schemas.triage import DECISION_LABELS
 from serving.console.case import STATUSES
-from serving.messages import ANSWERS, GROUPS, MEANINGS
+from serving.messages import ANSWERS, ANY_OF, GROUPS, MEANINGS
 
 _HERE = pathlib.Path(__file__).parent
 _FILES = {"console.css": "text/css", "console.js": "text/javascript"}
@@ -32,9 +32,10 @@ class Pages:
             lstrip_blocks=True,
         )  # fmt: skip
         answers = tuple(zip(ANSWERS[language], STATUSES, strict=True))
+        any_of, none_of = ANY_OF[language]
         self._templates.globals |= {
             "labels": labels, "meanings": MEANINGS, "decisions": DECISION_LABELS, "answers": answers,
-            "language": language, "groups": GROUPS[language],
+            "language": language, "groups": GROUPS[language], "any_of": any_of, "none_of": none_of,
         }  # fmt: skip
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:

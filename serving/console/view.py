@@ -12,7 +12,7 @@ from serving.console.case import Case
 from serving.console.search import words_of
 from serving.message_json import STATUSES, message_figures
 from serving.messages import DEFERRALS, action_label, speaks
-from triage_client import QuestionReason, TriageAction, TriageResponse
+from triage_client import NextQuestion, QuestionReason, TriageAction, TriageResponse
 
 _MOST_TURNING = 5
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?")
@@ -77,6 +77,8 @@ class CasePage:
     question: Evidence | None
     choices: list[Evidence]
     """Of which the patient has exactly one, to choose from in place of yes and no; [] for other questions."""
+    together: list[Evidence]
+    """Red flags that are asked in one question, any number of which the patient has; [] for other questions."""
     question_why: str
     question_unit: str | None
     """Unit of the number that would answer it, None where none does."""
@@ -93,7 +95,7 @@ def case_page(case: Case, answer: Answer | None, model: Model) -> CasePage:
     response = answer.response if answer else None
     asks = answer is not None and answer.goes_on
     question = model.evidence[answer.question] if answer and answer.question else None
-    choices = [model.evidence[code] for code in answer.chosen.one_of] if answer and answer.chosen else []
+    chosen = answer.chosen if answer and answer.chosen else NextQuestion()
     figures = {"case": case.figures(), "answer": message_figures(response) if response else None}
     return CasePage(
         text=case.to_text(),
@@ -102,9 +104,10 @@ def case_page(case: Case, answer: Answer | None, model: Model) -> CasePage:
         ended=case.ended,
         number=case.questions_asked + (question is None or case.counts(question.code, model.vocabulary)),
         question=question,
-        choices=choices,
+        choices=[model.evidence[code] for code in chosen.one_of],
+        together=[model.evidence[code] for code in chosen.any_of],
         question_why=_why_asked(answer) if answer and question else "",
-        question_unit=_unit(question, model) if question else None,
+        question_unit=_unit(question, model) if question and not chosen.any_of else None,
         verdict=verdict(response, model) if response else None,
         so_far=asks,
         status=_status(case, answer) if answer else "",
@@ -211,7 +214,7 @@ def _name(code: str, model: Model) -> str:
 def _why_asked(answer: Answer) -> str:
     if answer.chosen is None:
         return "The next one in the vocabulary: this model cannot choose questions."
-    likely = f"{answer.chosen.likely:.0%} say yes"
+    likely = f"{answer.chosen.likely:.0%} say yes{' to the first' if answer.chosen.any_of else ''}"
     if answer.chosen.rationale:
         return f"{answer.chosen.rationale} ({likely})"
     if answer.chosen.reason == QuestionReason.QUESTION_REASON_RED_FLAG:

@@ -62,13 +62,22 @@ class MessageEncoder:
 def to_questions(
     outputs: Mapping[str, np.ndarray], inputs: Mapping[str, np.ndarray], vocabulary: Vocabulary, number: int
 ) -> list[list[triage_pb2.NextQuestion]]:
-    """Returns at most `number` questions for each row of the outputs of the signature `questions` and of its inputs."""
-    listed = [outputs[name][:, :number].tolist() for name in features.QUESTION]
+    """Returns at most `number` questions for each row of the outputs of the signature `questions` and of its inputs.
+
+    A version that was exported before red flags were asked together has no `QUESTION_TOGETHER`.
+    """
+    *of_each, together = features.QUESTION
+    listed = [outputs[name][:, :number].tolist() for name in of_each]
     open_cells = (inputs[features.STATES] == 0) & ~inputs[features.NOT_TO_ASK]
-    return [
+    chosen = [
         [_question(vocabulary, here, *question) for question in zip(*row, strict=True) if question[0] >= 0]
         for here, row in zip(open_cells, zip(*listed, strict=True), strict=True)
     ]
+    if together in outputs:
+        for questions, cells in zip(chosen, outputs[together].tolist(), strict=True):
+            if questions:
+                questions[0].any_of.extend(vocabulary[cell].code for cell in cells if cell >= 0)
+    return chosen
 
 
 def _question(

@@ -65,16 +65,17 @@ class RemoteEngine(Engine):
             UnavailableError: and the other errors of `Connection`.
         """
         inputs = self._encoder.encode_questions(states, not_to_ask)
-        outputs = self._predict(features.QUESTIONS, inputs, features.QUESTION)
+        outputs = self._predict(features.QUESTIONS, inputs)
         return to_questions(outputs, inputs, self.vocabulary, number)
 
     def _predict(
         self,
         signature: str,
         inputs: Mapping[str, np.ndarray],
-        outputs: Sequence[str],
+        outputs: Sequence[str] = (),
         timeout_seconds: float | None = None,
     ) -> dict[str, np.ndarray]:
+        """Returns these outputs of a signature, all by default."""
         request = predict_pb2.PredictRequest(output_filter=outputs)
         request.model_spec.name = self._model_name
         request.model_spec.signature_name = signature
@@ -82,7 +83,7 @@ class RemoteEngine(Engine):
         for alias, value in inputs.items():
             request.inputs[alias].CopyFrom(tf.make_tensor_proto(value))
         response = self._connection.predict(request, timeout_seconds)
-        return {alias: tf.make_ndarray(response.outputs[alias]) for alias in outputs}
+        return {alias: tf.make_ndarray(response.outputs[alias]) for alias in outputs or response.outputs}
 
     def _check_same_model(self, folder: pathlib.Path) -> None:
         """Compares the fingerprints of both vocabularies, as equal version numbers do not make the same model."""

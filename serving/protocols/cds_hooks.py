@@ -18,7 +18,7 @@ from schemas.bands import NumberError
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS
-from serving.messages import DEFERRALS, MEANINGS, action_label, goes_on
+from serving.messages import ANY_OF, DEFERRALS, MEANINGS, action_label, goes_on
 from serving.protocols.fhir_resources import RESEARCH_ONLY, Resource
 from triage.v1 import triage_pb2
 
@@ -295,7 +295,9 @@ def _details(
     known = [f"{'no ' if each.status == denied else ''}{names.get(each.code, each.code)}" for each in state.evidence]
     yield f"By what the record says: {', '.join(known)}."
     if on and answer.next_questions:
-        yield f"The model would ask: {answer.next_questions[0].question}"
+        first = answer.next_questions[0]
+        asked = f"{ANY_OF['en'][0]} {', '.join(names[code] for code in first.any_of)}" if first.any_of else first.question
+        yield f"The model would ask: {asked}"
     if answer.is_novel:
         yield "Unlike anything seen in training: do not rely on this."
     if left_out:

@@ -12,7 +12,7 @@ from typing import Any
 from schemas import VERSION
 from schemas.errors import InputError
 from serving.errors import Fault, FaultyRequestError
-from serving.messages import GROUPS, action_label
+from serving.messages import ANY_OF, GROUPS, action_label
 from triage.v1 import triage_pb2, triage_service_pb2
 
 R4, R5 = "4.0", "5.0"
@@ -36,6 +36,7 @@ _FORM, _SEARCH, _RESPONSE = (
 _YES, _NO, _NOT_KNOWN = "Y", "N", "asked-unknown"
 _NUMBER = "="
 _YES_OR_NO = "http://terminology.hl7.org/CodeSystem/v2-0136"
+_EXCLUSIVE = "http://hl7.org/fhir/StructureDefinition/questionnaire-optionExclusive"
 _ABSENT_REASON = "http://terminology.hl7.org/CodeSystem/data-absent-reason"
 _ANSWERS = (
     {"system": _YES_OR_NO, "code": _YES, "display": "Yes"},
@@ -58,6 +59,7 @@ class Form:
         not_known: codes that were asked about without an answer.
         answered: linkIds of the items.
         openings: by code, those of its group, of which the patient has exactly one.
+        together: by linkId, the codes of a question about several, any number of which the patient has.
     """
 
     resource: Resource
@@ -67,6 +69,7 @@ class Form:
     not_known: tuple[str, ...]
     answered: frozenset[str]
     openings: Mapping[str, Sequence[str]]
+    together: Mapping[str, Sequence[str]]
 
     @property
     def questions_asked(self) -> int:
@@ -103,11 +106,17 @@ def read_form(body: Any, openings: Mapping[str, Sequence[str]]) -> Form:
     path = "QuestionnaireResponse"
     contained = _list(resource, "contained", path)
     forms = [each for each in contained if isinstance(each, dict) and each.get("resourceType") == "Questionnaire"]
-    asked = tuple(
-        _text(item, "linkId", f"{path}.contained.item[{number}]")
+    questions = {
+        f"{path}.contained.item[{number}]": item
         for form in forms[:1]
         for number, item in enumerate(_list(form, "item", f"{path}.contained"))
-    )
+    }
+    asked = tuple(_text(item, "linkId", place) for place, item in questions.items())
+    together = {
+        link: [code for code in _options(item, place) if code not in (_NO, _NOT_KNOWN)]
+        for link, (place, item) in zip(asked, questions.items(), strict=True)
+        if item.get("repeats") is True and link != COMPLAINT
+    }
     present: dict[str, str] = {}
     absent: dict[str, str] = {}
     not_known: list[str] = []
@@ -126,6 +135,16 @@ def read_form(body: Any, openings: Mapping[str, Sequence[str]]) -> Form:
         ]
         if link == COMPLAINT:
             present |= answers
+        elif link in together:
+            codes = together[link]
+            said = {code for code, _ in answers}
+            if said <= {_NOT_KNOWN}:
+                not_known += codes
+            elif said != {_NO} and not said <= {*codes}:
+                raise _fault(f"{place}.answer", f"expected any of {', '.join(codes)}, or {_NO} or {_NOT_KNOWN} alone")
+            else:
+                present |= {code: where for code, where in answers if code != _NO}
+                absent |= {code: f"{place}.linkId" for code in codes if code not in said}
         elif len(answers) > 1:
             raise _fault(f"{place}.answer", "expected one answer, not several")
         elif not answers or answers[0][0] == _NOT_KNOWN:
@@ -137,11 +156,11 @@ def read_form(body: Any, openings: Mapping[str, Sequence[str]]) -> Form:
         elif answers[0][0] in openings.get(link, ()):
             present |= answers
         else:
-            codes = ", ".join([*openings.get(link, ()), _YES, _NO])
-            raise _fault(answers[0][1], f"expected the code {codes} or {_NOT_KNOWN}, or true or false")
+            expected = ", ".join([*openings.get(link, ()), _YES, _NO])
+            raise _fault(answers[0][1], f"expected the code {expected} or {_NOT_KNOWN}, or true or false")
     if COMPLAINT in links and COMPLAINT not in asked:
         asked = (COMPLAINT, *asked)
-    return Form(resource, asked, present, absent, tuple(not_known), frozenset(links), openings)
+    return Form(resource, asked, present, absent, tuple(not_known), frozenset(links), openings, together)
 
 
 def _resource_of(body: Any) -> Resource:
@@ -171,6 +190,11 @@ def _text(item: Any, name: str, place: str) -> str:
     if not isinstance(value, str) or not value:
         raise _fault(f"{place}.{name}", "expected a text")
     return value
+
+
+def _options(item: Resource, place: str) -> list[str]:
+    options = _list(item, "answerOption", place)
+    return [_answer(option, f"{place}.answerOption[{number}]") for number, option in enumerate(options)]
 
 
 def _answer(answer: Any, place: str) -> str:
@@ -219,6 +243,9 @@ def next_form(
         fhir: one of `FHIR_VERSIONS`.
     """
     others = [each for each in form.resource.get("contained", []) if not _is_ours(each)]
+    if goes_on and answer is not None and answer.next_questions:
+        first = answer.next_questions[0]
+        form = dataclasses.replace(form, together={**form.together, first.code: first.any_of})
     items = [{**_item(link, form, vocabulary, base), "type": _TYPES[fhir]} for link in asked]
     questionnaire = {**_header(base, answer.model_version if answer else "", _FORM, fhir), "id": ID, "item": items}
     questionnaire["derivedFrom"] = [questionnaire.pop("url")]
@@ -256,6 +283,13 @@ def _item(
         names = [{"system": system, "code": code, "display": vocabulary[code].name} for code in group]
         options = [*names, _ANSWERS[-1]]
         item = {"linkId": link, "text": GROUPS["en"][vocabulary[link].exclusive]}
+    elif codes := [code for code in form.together.get(link, ()) if code in vocabulary]:
+        text, none = ANY_OF["en"]
+        names = [{"valueCoding": {"system": system, "code": code, "display": vocabulary[code].name}} for code in codes]
+        alone = {"extension": [{"url": _EXCLUSIVE, "valueBoolean": True}]}
+        others = [{**_ANSWERS[1], "display": none}, _ANSWERS[2]]
+        item = {"linkId": link, "text": text, "repeats": True}
+        return item | {"answerOption": [*names, *({**alone, "valueCoding": other} for other in others)]}
     else:
         entry, options = vocabulary[link], _ANSWERS
         code = [{"system": system, "code": link, "display": entry.name}]

@@ -74,6 +74,7 @@ _MEANINGS = {
     "NextQuestion.likely": "the probability of a yes",
     "NextQuestion.worth_asking": "worth more than a question costs",
     "NextQuestion.one_of": "codes of which the patient has exactly one, to choose from; [] for yes or no",
+    "NextQuestion.any_of": "red flags asked in one question, any number of which the patient has; [] for other questions",
     "NextQuestion.rationale": "with explain: the reason of the safety rule that a yes would fire",
     "Explanation.effects": "how much the probabilities change where a piece is left out, the largest first",
     "EvidenceEffect.support": "above 0 it speaks for the decision, below 0 against it",
@@ -135,6 +136,7 @@ _SCHEMAS: dict[str, Any] = {
                         "exclusive": {**_TEXT, "description": "the group of which one at most is present, or empty"},
                         "band": {**_TEXT, "description": "the numbers that it stands for, or empty"},
                         "instrument": {**_TEXT, "description": "without which nobody can tell, or empty"},
+                        "red_flag": {**_FLAG, "description": "whether it can be a sign of danger"},
                     }
                 )
             ),

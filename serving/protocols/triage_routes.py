@@ -74,6 +74,7 @@ class TriageRoutes:
                     "exclusive": entry.exclusive,
                     "band": entry.band,
                     "instrument": entry.instrument,
+                    "red_flag": entry.red_flag,
                 }
                 for entry in vocabulary.entries
             ],

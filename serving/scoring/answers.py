@@ -88,7 +88,8 @@ class Scorer:
         """Returns the answers to encoded cases.
 
         Columns: `vignette_id`, those of the tensors in `schemas.answer` that the model has, values with one for each
-        action or triage decision, and `fired_rules`; `next_questions` and `worth_asking` where questions are suggested.
+        action or triage decision, and `fired_rules`; `next_questions`, `asked_together` and `worth_asking` where
+        questions are suggested.
         """
         states = encoded[features.STATES]
         outputs = {
@@ -124,12 +125,15 @@ class Scorer:
         cells = outputs[features.QUESTION_CODES][:, : self._questions]
         cells = np.where(np.array(forced)[:, np.newaxis], -1, cells).tolist()  # asking is not possible
         worth = outputs[features.QUESTION_WORTH_ASKING][:, : self._questions].tolist()
+        together = outputs.get(features.QUESTION_TOGETHER, np.full([len(cells), 1], -1))
+        together = np.where(np.array(forced)[:, np.newaxis], -1, together).tolist()
         codes = vocabulary.codes
         kept = [[place for place, cell in enumerate(row) if cell >= 0] for row in cells]
         return {
             "next_questions": [
                 [codes[row[place]] for place in places] for row, places in zip(cells, kept, strict=True)
             ],
+            "asked_together": [[codes[cell] for cell in row if cell >= 0] for row in together],
             "worth_asking": [any(row[place] for place in places) for row, places in zip(worth, kept, strict=True)],
         }
 

@@ -81,15 +81,19 @@ def explain(
 
 
 def give_rationales(state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse, ask: Ask) -> None:
-    """Sets the rationale of each question that `response` suggests: the reason of the rule that a yes would fire."""
-    questions = response.next_questions
-    if not questions:
+    """Sets the rationale of each question that `response` suggests: the reason of the rule that a yes would fire.
+
+    Of several codes in one question, it is that of the first that would fire one.
+    """
+    asked = [(question, code) for question in response.next_questions for code in question.any_of or [question.code]]
+    if not asked:
         return
     fired = {rule.rule_id for rule in response.fired_rules}
     present = triage_pb2.EVIDENCE_STATUS_PRESENT
-    yes = [[*state.evidence, triage_pb2.Evidence(code=question.code, status=present)] for question in questions]
-    for question, answer in zip(questions, ask([_with(state, pieces) for pieces in yes]), strict=True):
-        question.rationale = next((rule.reason for rule in answer.fired_rules if rule.rule_id not in fired), "")
+    yes = [[*state.evidence, triage_pb2.Evidence(code=code, status=present)] for _, code in asked]
+    for (question, _), answer in zip(asked, ask([_with(state, pieces) for pieces in yes]), strict=True):
+        reasons = (rule.reason for rule in answer.fired_rules if rule.rule_id not in fired)
+        question.rationale = question.rationale or next(reasons, "")
 
 
 def _sufficient(

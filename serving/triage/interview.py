@@ -55,7 +55,7 @@ class InterviewState:
         if said == "evidence":
             self._state.evidence.extend([request.evidence, *request.also])
         elif said == "not_known" and self._put:
-            self._not_to_ask.append(self._put.code)
+            self._not_to_ask.extend(self._put.any_of or [self._put.code])
         elif said == "no_more_evidence":
             self._state.no_more_evidence = True
         if self._asked and said != "no_more_evidence":

@@ -319,6 +319,7 @@ def _described(vocabulary: Vocabulary) -> triage_service_pb2.GetVocabularyRespon
             exclusive=entry.exclusive,
             band=entry.band,
             instrument=entry.instrument,
+            red_flag=bool(entry.red_flag),
         )
         for entry in vocabulary
     ]
@@ -338,9 +339,22 @@ def _not_to_ask(engine: Engine, asked: Asked) -> Sequence[str]:
 def _add_explanation(
     engine: Engine, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse, not_to_ask: Sequence[str]
 ) -> None:
-    questions = engine.next_questions([state], MOST_QUESTIONS, not_to_ask)[0] if engine.info.questions else []
+    questions = _one_by_one(engine, state, not_to_ask) if engine.info.questions else []
     response.explanation.CopyFrom(explain(state, response, questions, engine.vocabulary, engine.triage))
     give_rationales(state, response, engine.triage)
+
+
+def _one_by_one(
+    engine: Engine, state: triage_pb2.EvidenceState, not_to_ask: Sequence[str]
+) -> list[triage_pb2.NextQuestion]:
+    """Returns the best questions, of those that ask about several codes one for each."""
+    alone: list[triage_pb2.NextQuestion] = []
+    while True:
+        withheld = (*not_to_ask, *(question.code for question in alone))
+        best = engine.next_questions([state], MOST_QUESTIONS - len(alone), withheld)[0]
+        if not best or not best[0].any_of or len(alone) + 1 == MOST_QUESTIONS:
+            return alone + best
+        alone.append(best[0])
 
 
 def _check_states(states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits, batch: bool) -> None:

@@ -195,6 +195,7 @@ class QuestionGraph:
         places = tf.stack([rows, cells], axis=-1)
         gains = tf.tensor_scatter_nd_update(gains, places, judged)
         first = tf.tensor_scatter_nd_add(first, places, tf.fill(tf.shape(cells), _SHORTLISTED))
+        first += _SHORTLISTED * tf.one_hot(group[:, 0], gains.shape[1])  # stays the first, whatever the network judges
         return _Valued(tf.where(may_ask, gains + first, never), gains, likely, flags, group, opened.chosen)
 
     def _related(self, states: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:

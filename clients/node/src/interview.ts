@@ -4,14 +4,13 @@ import type { ClientDuplexStream, ServiceError } from "@grpc/grpc-js";
 
 import { checkedMs, type Connection } from "./connection.js";
 import { fromRpc, lateAnswer } from "./errors.js";
-import { EvidenceStatus } from "./generated/triage/v1/triage.js";
 import {
   InterviewRequest,
   type InterviewResponse,
   InterviewSettings,
   type TriageServiceClient,
 } from "./generated/triage/v1/triage_service.js";
-import { evidence, int32 } from "./messages.js";
+import { evidenceState, int32 } from "./messages.js";
 
 const INTERVIEW_MS = 1_800_000;
 const ENDED = "the interview has ended: begin another";
@@ -81,13 +80,21 @@ export class Interview {
 
   /** Says that the patient has `code`, and `also` others, all in answer to one question. */
   async present(code: string, ...also: string[]): Promise<InterviewResponse> {
-    const [first, ...others] = [code, ...also].map((each) => evidence(each, EvidenceStatus.EVIDENCE_STATUS_PRESENT));
-    return this.#say({ evidence: first, also: others });
+    return this.answer({ present: [code, ...also] });
   }
 
-  /** Says that the patient has not `code`. */
-  async absent(code: string): Promise<InterviewResponse> {
-    return this.#say({ evidence: evidence(code, EvidenceStatus.EVIDENCE_STATUS_ABSENT) });
+  /** Says that the patient has not `code`, nor `also` others, all in answer to one question. */
+  async absent(code: string, ...also: string[]): Promise<InterviewResponse> {
+    return this.answer({ absent: [code, ...also] });
+  }
+
+  /** Says what of a question's `anyOf` the patient has and what not, at least one code. */
+  async answer(said: { present?: string[]; absent?: string[] }): Promise<InterviewResponse> {
+    const [first, ...others] = evidenceState(said).evidence;
+    if (!first) {
+      throw new TypeError("expected a code that is present or absent");
+    }
+    return this.#say({ evidence: first, also: others });
   }
 
   /** Says that the question could not be answered. */

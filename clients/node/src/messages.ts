@@ -29,8 +29,7 @@ export function evidenceState(known: Known): EvidenceState {
   });
 }
 
-/** Returns a piece of evidence; throws a TypeError where its code is no text. */
-export function evidence(code: string, status: EvidenceStatus): Evidence {
+function evidence(code: string, status: EvidenceStatus): Evidence {
   if (typeof code !== "string") {
     throw new TypeError(`code: expected a text; got ${typeof code}`);
   }

@@ -147,11 +147,17 @@ class AsyncInterview:
 
     async def present(self, code: str, *also: str) -> triage_service_pb2.InterviewResponse:
         """Reports that `code` is present, and with it other codes, all in answer to one question."""
-        return await self._send(self._script.present(code, *also))
+        return await self.answer((code, *also))
 
-    async def absent(self, code: str) -> triage_service_pb2.InterviewResponse:
-        """Reports that `code` is absent."""
-        return await self._send(self._script.absent(code))
+    async def absent(self, code: str, *also: str) -> triage_service_pb2.InterviewResponse:
+        """Reports that `code` is absent, and with it other codes, all in answer to one question."""
+        return await self.answer((), (code, *also))
+
+    async def answer(
+        self, present: Iterable[str] = (), absent: Iterable[str] = ()
+    ) -> triage_service_pb2.InterviewResponse:
+        """Reports what of a question's `any_of` is present and what is absent, at least one code."""
+        return await self._send(self._script.answer(present, absent))
 
     async def not_known(self) -> triage_service_pb2.InterviewResponse:
         """Reports that the question could not be answered."""

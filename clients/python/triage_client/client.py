@@ -167,11 +167,17 @@ class Interview:
 
     def present(self, code: str, *also: str) -> triage_service_pb2.InterviewResponse:
         """Reports that `code` is present, and with it other codes, all in answer to one question."""
-        return self._send(self._script.present(code, *also))
+        return self.answer((code, *also))
 
-    def absent(self, code: str) -> triage_service_pb2.InterviewResponse:
-        """Reports that `code` is absent."""
-        return self._send(self._script.absent(code))
+    def absent(self, code: str, *also: str) -> triage_service_pb2.InterviewResponse:
+        """Reports that `code` is absent, and with it other codes, all in answer to one question."""
+        return self.answer((), (code, *also))
+
+    def answer(
+        self, present: Iterable[str] = (), absent: Iterable[str] = ()
+    ) -> triage_service_pb2.InterviewResponse:
+        """Reports what of a question's `any_of` is present and what is absent, at least one code."""
+        return self._send(self._script.answer(present, absent))
 
     def not_known(self) -> triage_service_pb2.InterviewResponse:
         """Reports that the question could not be answered."""

@@ -112,14 +112,12 @@ class Script:
             )
         }
 
-    def present(self, code: str, *also: str) -> triage_service_pb2.InterviewRequest:
-        """Reports that `code` is present, and with it other codes, all in answer to one question."""
-        first, *others = _evidence("present", (code, *also), triage_pb2.EVIDENCE_STATUS_PRESENT)
-        return self._request(evidence=first, also=others)
-
-    def absent(self, code: str) -> triage_service_pb2.InterviewRequest:
-        """Reports that `code` is absent."""
-        return self._request(evidence=triage_pb2.Evidence(code=code, status=triage_pb2.EVIDENCE_STATUS_ABSENT))
+    def answer(self, present: Iterable[str], absent: Iterable[str]) -> triage_service_pb2.InterviewRequest:
+        """Reports codes that are present and codes that are absent, all in answer to one question."""
+        said = evidence_state(present, absent).evidence
+        if not said:
+            raise ValueError("expected a code that is present or absent")
+        return self._request(evidence=said[0], also=said[1:])
 
     def not_known(self) -> triage_service_pb2.InterviewRequest:
         """Reports that the question could not be answered."""

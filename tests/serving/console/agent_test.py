@@ -29,7 +29,7 @@ def test_nobody_is_asked_after_the_end(agent):
 
 def test_an_answer_counts_the_questions(agent, hand_set):
     # With fever the model asks, up to its limit of ten questions.
-    many = (Said("chest_pain", NOT_KNOWN, True),) * hand_set.max_questions
+    many = [Said("chest_pain", NOT_KNOWN, True, turn) for turn in range(hand_set.max_questions)]
     assert agent.answer(Case((Said("fever", PRESENT, False), *many[:-1]))).goes_on
     assert agent.answer(Case((Said("fever", PRESENT, False), *many))).response.forced
 

@@ -7,7 +7,7 @@ import pytest
 from schemas.errors import InputError
 from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Said
 
-CASE = Case((Said("cough", PRESENT, False), Said("fever", ABSENT, True), Said("smoker", NOT_KNOWN, True)))
+CASE = Case((Said("cough", PRESENT, False, 1), Said("fever", ABSENT, True, 2), Said("smoker", NOT_KNOWN, True, 3)))
 
 
 def test_a_case_lists_its_codes_by_status_and_counts_answers():
@@ -27,6 +27,15 @@ def test_undo_takes_back_the_end_first_and_then_what_was_said_last():
     assert Case().without_last() == Case()
 
 
+def test_what_is_said_together_is_one_question_and_is_taken_back_at_once():
+    answered = CASE.after(Said("rash", PRESENT, True), Said("stiff_neck", ABSENT, True))
+    assert (answered.present, answered.absent) == (["cough", "rash"], ["fever", "stiff_neck"])
+    assert answered.questions_asked == 3
+    assert answered.without_last() == CASE
+    corrected = answered.after(Said("rash", ABSENT, False))
+    assert (corrected.questions_asked, corrected.without_last().codes) == (3, CASE.codes | {"stiff_neck"})
+
+
 def test_a_page_gives_back_the_case_that_it_carries():
     for case in (Case(), CASE, CASE.ending(), Case((Said("fiévre'", PRESENT, True),))):
         assert Case.parse(case.to_text()) == case
@@ -39,14 +48,16 @@ def test_a_page_gives_back_the_case_that_it_carries():
         "{",
         "[]",
         '{"said": []}',
-        '{"said": [["cough", "maybe", false]], "ended": false}',
-        '{"said": [["cough", "present", 1]], "ended": false}',
-        '{"said": [["", "present", false]], "ended": false}',
-        '{"said": [["\\ud800", "present", false]], "ended": false}',  # half a character
-        '{"said": [[["cough"], "present", false]], "ended": false}',
-        '{"said": [["cough", "present", false], ["cough", "absent", false]], "ended": false}',
+        '{"said": [["cough", "maybe", false, 1]], "ended": false}',
+        '{"said": [["cough", "present", 1, 1]], "ended": false}',
+        '{"said": [["", "present", false, 1]], "ended": false}',
+        '{"said": [["\\ud800", "present", false, 1]], "ended": false}',  # half a character
+        '{"said": [[["cough"], "present", false, 1]], "ended": false}',
+        '{"said": [["cough", "present", false, 1], ["cough", "absent", false, 2]], "ended": false}',
+        '{"said": [["cough", "present", false, true]], "ended": false}',
+        '{"said": [["cough", "present", false]], "ended": false}',
         '{"said": [], "ended": "no"}',
-        json.dumps({"said": [[f"c{number}", "present", False] for number in range(2_001)], "ended": False}),
+        json.dumps({"said": [[f"c{number}", "present", False, 1] for number in range(2_001)], "ended": False}),
         "[" * 100_000,
     ],
 )

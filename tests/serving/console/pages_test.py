@@ -24,7 +24,7 @@ def test_what_a_vocabulary_or_a_rule_says_is_text():
     )  # fmt: skip
     page = view.CasePage(
         text=evil, findings=[view.Finding(evil, "present", evil)], can_undo=True, ended=False, number=1,
-        question=entry, choices=[],
+        question=entry, choices=[], together=[],
         question_why=evil, question_unit=evil, verdict=verdict, so_far=True, status=evil, json=evil,
     )  # fmt: skip
     shown = (
@@ -42,7 +42,7 @@ def shown_case(so_far, rule=""):
     )  # fmt: skip
     page = view.CasePage(
         text="", findings=[view.Finding("Fever", "present", "")], can_undo=True, ended=False, number=4,
-        question=entry, choices=[],
+        question=entry, choices=[], together=[],
         question_why="", question_unit=None, verdict=verdict, so_far=so_far, status="Why.", json="{}",
     )  # fmt: skip
     return Pages(labels=False).show("case", page=page, case=Case(), typed="", results=[], number="").body.decode()

@@ -163,7 +163,7 @@ class GetVocabularyResponse(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[_Union[VocabularyEntry, _Mapping]]] = ..., vocabulary_fingerprint: _Optional[str] = ...) -> None: ...
 
 class VocabularyEntry(_message.Message):
-    __slots__ = ("code", "kind", "name", "question", "synonyms", "parent", "exclusive", "band", "instrument")
+    __slots__ = ("code", "kind", "name", "question", "synonyms", "parent", "exclusive", "band", "instrument", "red_flag")
     CODE_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -173,6 +173,7 @@ class VocabularyEntry(_message.Message):
     EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
     BAND_FIELD_NUMBER: _ClassVar[int]
     INSTRUMENT_FIELD_NUMBER: _ClassVar[int]
+    RED_FLAG_FIELD_NUMBER: _ClassVar[int]
     code: str
     kind: EvidenceKind
     name: str
@@ -182,7 +183,8 @@ class VocabularyEntry(_message.Message):
     exclusive: str
     band: str
     instrument: str
-    def __init__(self, code: _Optional[str] = ..., kind: _Optional[_Union[EvidenceKind, str]] = ..., name: _Optional[str] = ..., question: _Optional[str] = ..., synonyms: _Optional[_Iterable[str]] = ..., parent: _Optional[str] = ..., exclusive: _Optional[str] = ..., band: _Optional[str] = ..., instrument: _Optional[str] = ...) -> None: ...
+    red_flag: bool
+    def __init__(self, code: _Optional[str] = ..., kind: _Optional[_Union[EvidenceKind, str]] = ..., name: _Optional[str] = ..., question: _Optional[str] = ..., synonyms: _Optional[_Iterable[str]] = ..., parent: _Optional[str] = ..., exclusive: _Optional[str] = ..., band: _Optional[str] = ..., instrument: _Optional[str] = ..., red_flag: bool = ...) -> None: ...
 
 class UnknownCode(_message.Message):
     __slots__ = ("field", "code", "nearest_codes")

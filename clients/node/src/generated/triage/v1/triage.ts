@@ -287,7 +287,7 @@ export interface FiredRule {
 
 /** A question that the agent would put next. */
 export interface NextQuestion {
-  /** The code in the model's vocabulary: the answer is this evidence, present or absent. */
+  /** The code in the model's vocabulary: the answer is this evidence, present or absent, but see one_of and any_of. */
   code: string;
   /** The question to ask a patient, as in the vocabulary. */
   question: string;
@@ -307,8 +307,8 @@ export interface NextQuestion {
    */
   worthAsking: boolean;
   /**
-   * Where the request asks for an explanation: the reason of the safety rule that a yes would fire, for a clinician to
-   * read. Empty where it would fire none.
+   * Where the request asks for an explanation: the reason of the safety rule that a yes would fire, to one of any_of if
+   * there are any, for a clinician to read. Empty where it would fire none.
    */
   rationale: string;
   /**
@@ -316,6 +316,11 @@ export interface NextQuestion {
    * from. The answer is the one that is present. Empty for a question to be answered by yes or no.
    */
   oneOf: string[];
+  /**
+   * Red flags that are asked in one question, `code` first, any number of which the patient has, perhaps none: of the
+   * first question alone. Empty for other questions.
+   */
+  anyOf: string[];
 }
 
 /** What a piece of evidence does to the answer. */
@@ -970,6 +975,7 @@ function createBaseNextQuestion(): NextQuestion {
     worthAsking: false,
     rationale: "",
     oneOf: [],
+    anyOf: [],
   };
 }
 
@@ -998,6 +1004,9 @@ export const NextQuestion: MessageFns<NextQuestion> = {
     }
     for (const v of message.oneOf) {
       writer.uint32(66).string(v!);
+    }
+    for (const v of message.anyOf) {
+      writer.uint32(74).string(v!);
     }
     return writer;
   },
@@ -1079,6 +1088,14 @@ export const NextQuestion: MessageFns<NextQuestion> = {
             message.oneOf.push(reader.string());
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.anyOf.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1113,6 +1130,11 @@ export const NextQuestion: MessageFns<NextQuestion> = {
         : globalThis.Array.isArray(object?.one_of)
         ? object.one_of.map((e: any) => globalThis.String(e))
         : [],
+      anyOf: globalThis.Array.isArray(object?.anyOf)
+        ? object.anyOf.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.any_of)
+        ? object.any_of.map((e: any) => globalThis.String(e))
+        : [],
     };
   },
 
@@ -1142,6 +1164,9 @@ export const NextQuestion: MessageFns<NextQuestion> = {
     if (message.oneOf?.length) {
       obj.oneOf = message.oneOf;
     }
+    if (message.anyOf?.length) {
+      obj.anyOf = message.anyOf;
+    }
     return obj;
   },
 
@@ -1158,6 +1183,7 @@ export const NextQuestion: MessageFns<NextQuestion> = {
     message.worthAsking = object.worthAsking ?? false;
     message.rationale = object.rationale ?? "";
     message.oneOf = object.oneOf?.map((e) => e) || [];
+    message.anyOf = object.anyOf?.map((e) => e) || [];
     return message;
   },
 };

@@ -189,7 +189,10 @@ export interface InterviewRequest {
   evidence?:
     | Evidence
     | undefined;
-  /** True: the question could not be answered. It counts as a question, and nothing becomes known. */
+  /**
+   * True: the question could not be answered. It counts as a question, and nothing becomes known. No code of its
+   * any_of is asked about again.
+   */
   notKnown?:
     | boolean
     | undefined;
@@ -198,8 +201,8 @@ export interface InterviewRequest {
     | boolean
     | undefined;
   /**
-   * Further pieces that are said together with evidence, such as the sex together with the age. All of them count as
-   * the answer to one question.
+   * Further pieces that are said together with evidence, such as the sex together with the age, or all codes of a
+   * question's any_of. All of them count as the answer to one question.
    */
   also: Evidence[];
 }
@@ -314,6 +317,8 @@ export interface VocabularyEntry {
   band: string;
   /** The instrument without which nobody can tell. Empty for none. */
   instrument: string;
+  /** True: it can be a sign of danger, so that an interview asks about it early. */
+  redFlag: boolean;
 }
 
 /** A code that the model does not know: a detail of INVALID_ARGUMENT, beside google.rpc.BadRequest. */
@@ -1787,6 +1792,7 @@ function createBaseVocabularyEntry(): VocabularyEntry {
     exclusive: "",
     band: "",
     instrument: "",
+    redFlag: false,
   };
 }
 
@@ -1818,6 +1824,9 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
     }
     if (message.instrument !== "") {
       writer.uint32(74).string(message.instrument);
+    }
+    if (message.redFlag !== false) {
+      writer.uint32(80).bool(message.redFlag);
     }
     return writer;
   },
@@ -1907,6 +1916,14 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
             message.instrument = reader.string();
             continue;
           }
+          case 10: {
+            if (tag !== 80) {
+              break;
+            }
+
+            message.redFlag = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1930,6 +1947,11 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
       exclusive: isSet(object.exclusive) ? globalThis.String(object.exclusive) : "",
       band: isSet(object.band) ? globalThis.String(object.band) : "",
       instrument: isSet(object.instrument) ? globalThis.String(object.instrument) : "",
+      redFlag: isSet(object.redFlag)
+        ? globalThis.Boolean(object.redFlag)
+        : isSet(object.red_flag)
+        ? globalThis.Boolean(object.red_flag)
+        : false,
     };
   },
 
@@ -1962,6 +1984,9 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
     if (message.instrument !== "") {
       obj.instrument = message.instrument;
     }
+    if (message.redFlag !== false) {
+      obj.redFlag = message.redFlag;
+    }
     return obj;
   },
 
@@ -1979,6 +2004,7 @@ export const VocabularyEntry: MessageFns<VocabularyEntry> = {
     message.exclusive = object.exclusive ?? "";
     message.band = object.band ?? "";
     message.instrument = object.instrument ?? "";
+    message.redFlag = object.redFlag ?? false;
     return message;
   },
 };
