@@ -61,8 +61,9 @@ def fit(vignettes: Vignettes, vocabulary: Vocabulary, seed: int) -> Mixture | No
         return None
     generator = np.random.default_rng(seed)
     chosen = np.sort(generator.permutation(len(vignettes.decision_counts))[:_MAX_VIGNETTES])
-    states = Closure(vocabulary).rows(sparse_states(vignettes, len(vocabulary))[chosen])
-    present, absent = ((states == sign).astype(np.float64) for sign in (1, -1))
+    listed = sparse_states(vignettes, len(vocabulary))[chosen]
+    present = (Closure(vocabulary).rows(listed) == 1).astype(np.float64)
+    absent = (listed == -1).astype(np.float64)  # by somebody who thought of it
     counts = np.asarray(vignettes.decision_counts)[chosen]
     overall = (np.asarray(present.sum(axis=0)).ravel() + 0.5) / (len(chosen) + 1)
     classes = min(-(-len(chosen) // VIGNETTES_PER_CLASS), MOST_CLASSES)
@@ -79,8 +80,8 @@ def fit(vignettes: Vignettes, vocabulary: Vocabulary, seed: int) -> Mixture | No
     denied = np.clip(((absent.T @ shares).T + _SMOOTHING * listed_absent) / (sizes + _SMOOTHING), _LEAST, _MOST)
     for cells in map(list, with_relations(vocabulary).openings.values()):
         usual = overall[cells] / overall[cells].sum()
-        listed = (present[:, cells].T @ shares).T  # [K, W]
-        table[:, cells] = listed + _GROUP_SMOOTHING * usual
+        said = (present[:, cells].T @ shares).T  # [K, W]
+        table[:, cells] = said + _GROUP_SMOOTHING * usual
         table[:, cells] /= table[:, cells].sum(axis=1, keepdims=True)
     table = np.clip(table, _LEAST, _MOST)
     truths = np.concatenate([rewards.appropriate(counts).numpy(), rewards.safe(counts).numpy()], axis=1)

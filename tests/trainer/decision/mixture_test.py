@@ -52,12 +52,26 @@ def test_classes_have_the_decisions_about_their_patients(fitted):
     np.testing.assert_allclose(_given(fitted, 2) @ fitted.truths, [0, 0, 0, 1, 1, 1, 1, 1], atol=0.1)
 
 
-def test_what_is_not_listed_counts_as_absent_but_not_among_what_is_written_down(fitted):
+def test_what_is_not_listed_counts_as_absent_but_not_as_denied(fitted):
     prior = np.exp(fitted.log_prior)
     assert prior @ fitted.present[:, 0] == pytest.approx(0.5, abs=0.05)  # of all patients half have it
     assert prior @ fitted.present[:, 1] == pytest.approx(0.5, abs=0.05)
-    assert prior @ fitted.written[:, 0] == pytest.approx(0.5, abs=0.1)  # written down of all
-    assert prior @ fitted.written[:, 1] > 0.9  # nobody's denied
+    assert prior @ fitted.denied[:, 0] == pytest.approx(0.5, abs=0.05)
+    assert prior @ fitted.denied[:, 1] == pytest.approx(0, abs=0.01)
+
+
+def test_of_age_and_sex_only_those_count_that_list_them():
+    """A vignette in ten says child, 2, or adult, 3, alike often; everybody has 1. A class is 25 of 1,000 patients."""
+    said = [[1, 2], [1, 3], *([[1]] * 18)] * 50
+    offsets = np.cumsum([0, *map(len, said)])
+    vignettes = Vignettes(offsets, np.concatenate(said), np.tile([1, 0, 0, 0], [1000, 1]))
+    bands = Vocabulary(
+        Evidence(f"e{cell}", "symptom", "E", "E?", exclusive="age" if cell in (1, 2) else "") for cell in range(4)
+    )
+    alone, group = (mixture.fit(vignettes, each, seed=0) for each in (vocabulary_of(4), bands))
+    assert np.exp(alone.log_prior) @ alone.present[:, 1] == pytest.approx(0.05, abs=0.01)
+    assert group.present[:, 1] + group.present[:, 2] == pytest.approx(1, abs=0.01)
+    assert np.exp(group.log_prior) @ group.present[:, 1] == pytest.approx(0.5, abs=0.05)
 
 
 def test_what_everybody_has_may_still_be_absent():

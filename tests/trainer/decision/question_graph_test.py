@@ -27,7 +27,7 @@ def mixture():
     """
     present = np.array([[0.9, 0.3, 0.1, 0.01], [0.1, 0.3, 0.4, 0.02]], np.float32)
     truths = np.array([[ALWAYS] * 8, [ALWAYS, NEVER, NEVER, NEVER] * 2], np.float32)
-    return Mixture(np.log([0.5, 0.5]).astype(np.float32), present, truths, present)
+    return Mixture(np.log([0.5, 0.5]).astype(np.float32), present, truths, 1 - present)
 
 
 def _graph(mixture, vocabulary, rules=(), weight=0.0):
@@ -63,7 +63,7 @@ def test_age_comes_before_red_flags_and_by_its_most_likely_band():
         Evidence(code, "symptom", code, f"{code}?", exclusive=groups.get(code, "")) for code in codes
     )
     present = np.array([[0.5, 0.2, 0.5, 0.3]], np.float32)
-    mixture = Mixture(np.zeros(1, np.float32), present, np.full([1, 8], 0.5, np.float32), present)
+    mixture = Mixture(np.zeros(1, np.float32), present, np.full([1, 8], 0.5, np.float32), 1 - present)
     flag = SafetyRule("flag", "A red flag.", Action.RED, True, all_of=(("cough", True),))
     graph = _graph(mixture, vocabulary, [flag])
     states = tf.constant([[0.0, 0, 0, 0], [0, 0, 0, 1], [0, 0, -1, 0], [0, 0, 0, 0]])
@@ -85,7 +85,7 @@ def test_age_is_a_red_flag_where_one_of_its_bands_is(youngest, flagged):
         Evidence(code, "symptom", code, f"{code}?", exclusive=groups.get(code, "")) for code in codes
     )
     present = np.array([[0.5, youngest, 0.2, 0.1, 0.3, 0.3]], np.float32)
-    mixture = Mixture(np.zeros(1, np.float32), present, np.full([1, 8], 0.5, np.float32), present)
+    mixture = Mixture(np.zeros(1, np.float32), present, np.full([1, 8], 0.5, np.float32), 1 - present)
     flag = SafetyRule("flag", "A red flag.", Action.RED, True, all_of=(("cough", True), ("baby", True)))
     graph = QuestionGraph(mixture, vocabulary, (flag,), OperatingPoint(0.0), _network(0.1, [0.0] * 6))
     states, nothing = tf.constant([[1.0, 0, 0, 0, 0, 0], [-1, 0, 0, 0, 0, 0]]), tf.zeros([2, 6], tf.bool)
@@ -156,7 +156,7 @@ def test_with_a_weight_on_safety_what_uncovers_under_triage_is_worth_more():
     truths = np.full([4, 8], ALWAYS, np.float32)
     truths[1, 7] = NEVER  # Blue is not safe in the second class
     truths[3, 0] = NEVER  # Red is not appropriate in the last
-    mixture = Mixture(np.log([0.25] * 4).astype(np.float32), yes_no, truths, yes_no)
+    mixture = Mixture(np.log([0.25] * 4).astype(np.float32), yes_no, truths, 1 - yes_no)
     for weight, first in ((0.2, "overdone"), (5.0, "harmless")):
         questions = _graph(mixture, vocabulary, weight=weight)(tf.zeros([1, 2]), tf.zeros([1, 2], tf.bool))
         assert vocabulary.codes[questions.codes.numpy()[0, 0]] == first
@@ -173,23 +173,83 @@ def test_a_red_flag_that_is_likely_enough_comes_first(mixture, vocabulary, likel
     assert questions.red_flags.numpy()[0].tolist().count(True) == (first == "collapse")
 
 
-@pytest.mark.parametrize(("likely", "third"), [(0.3, "rash"), (0.02, "collapse")])
-def test_a_code_of_a_rule_for_red_is_worth_more_than_its_information(mixture, vocabulary, likely, third):
-    """A rash says nothing, but half of a red flag: .03 bits times its probability, .009 or .0006.
+def _flagged(*codes, parents=()):
+    """A vocabulary over `CODES`, some of which are red flags; `parents` are pairs of a code and its parent."""
+    return Vocabulary(
+        Evidence(
+            code,
+            "symptom",
+            code,
+            f"{code}?",
+            parent=dict(parents).get(code, ""),
+            red_flag="yes" if code in codes else "",
+        )
+        for code in CODES
+    )
 
-    A collapse, the other half, is .015 likely: .0005 bits more than the information that it has.
-    """
-    present = mixture.present.copy()
-    present[:, 1] = likely
-    rule = SafetyRule("both", "r", Action.RED, True, all_of=(("rash", True), ("collapse", True)))
-    graph = _graph(mixture._replace(present=present), vocabulary, (rule,))
-    questions = graph(tf.zeros([1, 4]), tf.zeros([1, 4], tf.bool))
-    assert [CODES[cell] for cell in questions.codes.numpy()[0, :3]] == ["cough", "pain", third]
-    information = graph.values(tf.zeros([1, 4]))[0].numpy()[0]
-    assert 0.0001 < information[3] < 0.008
-    assert information[1] == pytest.approx(0, abs=1e-6)
-    assert not questions.red_flags.numpy().any()  # nothing of the rule holds yet
-    assert questions.gains.numpy()[0].max() < 1  # gains are information alone
+
+def _asked(graph, states, not_to_ask=None):
+    """The codes of the first question, and those of all questions."""
+    nothing = np.zeros([len(states), 4], bool) if not_to_ask is None else not_to_ask
+    questions = graph(tf.constant(states, tf.float32), tf.constant(nothing))
+    first = graph.asks(tf.constant(states, tf.float32), tf.constant(nothing)).numpy()
+    named = [
+        [[CODES[cell] for cell in row if cell >= 0] for row in cells] for cells in (first, questions.codes.numpy())
+    ]
+    for together, codes in zip(questions.together.numpy(), named[0], strict=True):
+        assert [CODES[cell] for cell in together if cell >= 0] == (codes if len(codes) > 1 else [])
+    return named
+
+
+def test_red_flags_of_the_vocabulary_are_one_question_and_come_first(mixture):
+    """Pain is .25 likely, a collapse .015; a rash, .3, is no flag. A cough says most."""
+    first, questions = _asked(
+        _graph(mixture, _flagged("pain", "collapse")), [[0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, -1]]
+    )
+    assert first == [["pain", "collapse"], ["collapse"], ["pain"]]
+    assert questions[0] == ["pain", "cough", "rash"]  # a collapse is asked together with pain
+
+
+def test_a_red_flag_that_may_fire_a_rule_leads_those_that_may_not(mixture):
+    rule = SafetyRule("rash", "r", Action.RED, True, all_of=(("rash", True),))
+    graph = _graph(mixture, _flagged("pain", "collapse"), (rule,))
+    assert _asked(graph, [[0, 0, 0, 0]])[0] == [["rash", "pain", "collapse"]]
+
+
+def test_red_flags_that_cannot_be_told_are_in_no_question(mixture):
+    not_to_ask = np.array([[False, False, True, False]])
+    assert _asked(_graph(mixture, _flagged("pain", "collapse")), [[0, 0, 0, 0]], not_to_ask)[0] == [["collapse"]]
+
+
+def test_a_red_flag_that_follows_from_another_waits(mixture):
+    """Whoever collapses with pain has pain: two ticks, one of which says both, would contradict each other."""
+    graph = _graph(mixture, _flagged("pain", "collapse", "rash", parents=[("collapse", "pain")]))
+    first, questions = _asked(graph, [[0, 0, 0, 0], [0, 0, 1, 0]])
+    assert first == [["pain", "rash"], ["rash", "collapse"]]
+    assert "collapse" in questions[0][1:]
+
+
+def test_at_most_six_red_flags_are_one_question():
+    codes = [f"flag_{number}" for number in range(9)]
+    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?", red_flag="yes") for code in codes)
+    present = np.linspace(0.9, 0.1, 9, dtype=np.float32)[np.newaxis]
+    mixture = Mixture(np.zeros(1, np.float32), present, np.full([1, 8], 0.5, np.float32), 1 - present)
+    questions = _graph(mixture, vocabulary)(tf.zeros([1, 9]), tf.zeros([1, 9], tf.bool))
+    assert questions.together.numpy().tolist() == [[0, 1, 2, 3, 4, 5]]
+    assert questions.codes.numpy()[0].tolist() == [0, 6, 7, 8, -1, -1, -1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("present", "denied", "asked"),
+    [(0.02, 0.0, True), (0.005, 0.0, False), (0.002, 0.1, True), (0.0005, 0.1, False)],
+    ids=["had by 2%", "had by .5%", "mostly denied", "always denied"],
+)
+def test_only_what_such_vignettes_mention_is_asked(mixture, vocabulary, present, denied, asked):
+    """In at least 1% of them; of those at least 1% must have it."""
+    shares = mixture.present.copy(), mixture.denied.copy()
+    shares[0][:, 1], shares[1][:, 1] = present, denied
+    graph = _graph(mixture._replace(present=shares[0], denied=shares[1]), vocabulary)
+    assert ("rash" in _asked(graph, [[0, 0, 0, 0]])[1][0]) == asked
 
 
 def test_a_question_depends_on_what_is_known(mixture, vocabulary):

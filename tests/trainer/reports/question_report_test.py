@@ -8,7 +8,7 @@ import pytest
 import triage_cli
 from trainer.config import TrainConfig, ValidationConfig
 from trainer.decision.decision import ASK_POINTS, OperatingPoint
-from trainer.evaluation.interviews import NOTHING, Interviews
+from trainer.evaluation.interviews import Interviews
 from trainer.evaluation.patients import Patients
 from trainer.reports.question_report import policy_figures, print_report, quality
 from trainer.training import set_apart
@@ -41,10 +41,8 @@ def interviews():
     ]
     return Interviews(
         np.array(outputs, np.float32),
-        np.array([[2, 1, 1], [NOTHING, 2, 2]]),
-        np.array([[1, 1, -1], [0, 1, -1]], np.int8),
+        np.array([[[3], [2], [-2]], [[0], [3], [-3]]], np.int32),
         np.zeros([3, 3], bool),
-        np.zeros([3, 0], np.int32),
     )
 
 
