@@ -35,7 +35,7 @@ RELATED = 0.01
 Vignettes mention what their authors thought of, also by denying it; those of complete patients mention everything.
 """
 TOGETHER = 6
-"""Red flags in one question, at most."""
+"""Red flags in one question, at most. No interview ends before as many of them are known, unless with Red."""
 OPENING = 1_000.0
 """What the age and the sex of a patient are worth where nothing is known of them: more than a red flag."""
 RED_FLAG = 100.0
@@ -160,11 +160,16 @@ class QuestionGraph:
         """Returns the codes to ask about before anything else, bool `[B, E]`, see `RED_FLAG_LIKELY`."""
         likely = self._likely(states)
         opened = self._first_asked(states, likely, not_to_ask)
-        flags = self._flags(states, likely) | opened.flags
+        flags = self._flags(states, likely) | self._first_flags(states, likely) | opened.flags
         return flags & self.may_ask(states) & ~not_to_ask & ~opened.others
 
     def _flags(self, states: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
         return self.red_flags.open(states) & (likely >= RED_FLAG_LIKELY)
+
+    def _first_flags(self, states: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
+        """Returns which red flags of the vocabulary an interview does not end without, bool `[B, E]`."""
+        known = tf.math.count_nonzero((states != 0) & self._flagged, axis=1, keepdims=True, dtype=tf.int32)
+        return self._flagged & self._related(states, likely) & (known < TOGETHER)
 
     def _asks(self, states: tf.Tensor) -> tf.Tensor:
         """Returns whether the agent would ask, bool `[B]`, as it also does where nothing is known."""
@@ -187,6 +192,7 @@ class QuestionGraph:
         group = self._group(
             tf.where(opened.chosen | (first < FLAGGED), never, ranks), tf.reduce_any(opened.chosen, axis=1)
         )
+        flags |= self._first_flags(states, likely)
         if self._network is None:
             return _Valued(ranks, gains, likely, flags, group, opened.chosen)
         cells = tf.math.top_k(ranks, self._shortlist).indices  # [B, C]

@@ -239,6 +239,21 @@ def test_at_most_six_red_flags_are_one_question():
     assert questions.codes.numpy()[0].tolist() == [0, 6, 7, 8, -1, -1, -1, -1, -1]
 
 
+def test_no_interview_ends_before_six_red_flags_of_the_vocabulary_are_known():
+    """The network would decide; of eight flags five, then six, are known. The seventh is not related."""
+    codes = [f"flag_{number}" for number in range(8)]
+    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?", red_flag="yes") for code in codes)
+    present = np.array([[0.3] * 6 + [0.001, 0.3]], np.float32)
+    mixture = Mixture(np.zeros(1, np.float32), present, np.full([1, 8], 0.5, np.float32), 1 - present)
+    graph = QuestionGraph(mixture, vocabulary, (), OperatingPoint(0.0), _network(0.1, [0.0] * 8))
+    states, nothing = tf.constant([[-1.0] * 5 + [0, 0, 0], [-1] * 6 + [0, 0]]), tf.zeros([2, 8], tf.bool)
+    questions = graph(states, nothing)
+    assert questions.codes.numpy()[:, 0].tolist() == [5, 7]
+    assert questions.worth_asking.numpy()[:, 0].tolist() == [True, False]
+    assert questions.red_flags.numpy()[:, 0].tolist() == [True, False]
+    assert graph.open_red_flags(states, nothing).numpy().sum(axis=1).tolist() == [2, 0]
+
+
 @pytest.mark.parametrize(
     ("present", "denied", "asked"),
     [(0.02, 0.0, True), (0.005, 0.0, False), (0.002, 0.1, True), (0.0005, 0.1, False)],
