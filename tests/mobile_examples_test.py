@@ -1,5 +1,6 @@
 """The examples for phones fit the file that `triage tflite` writes, and the Python one needs LiteRT alone."""
 
+import dataclasses
 import os
 import pathlib
 import re
@@ -15,6 +16,7 @@ from ai_edge_litert.interpreter import Interpreter
 import triage_cli
 from schemas import safety_rules
 from schemas.answer import ANSWER, Kind
+from schemas.evidence import Vocabulary
 from tests.builders import network_of, symptoms, trained_agent
 from trainer.decision.mixture import Mixture
 from trainer.decision.novelty import Novelty
@@ -41,14 +43,14 @@ finally:
 """
 
 
-def converted(folder, without_litert, **more):
+def converted(folder, without_litert, vocabulary=VOCABULARY, **more):
     """Converts a model that asks until fever is known: present means Red, absent Blue; else it says Green. Limit 4."""
     hidden = [[0, 0], [1, -1], [0, 0]]  # fever present, fever absent
     network = network_of((hidden, 0), ([[9, 0, 0, 0, 0], [0, 0, 0, 9, 0]], [-2, -2, -1, -2, 1]))
     log_literals = np.zeros([6, 2], np.float32)
     log_literals[2, 1] = 1.0  # a rash is novel
     novelty = Novelty(np.zeros(1, np.float32), log_literals, np.full([1, 1], 0.5, np.float32), 10)
-    trained = trained_agent(network, VOCABULARY, 4, rules=RULES, novelty=novelty, **more)
+    trained = trained_agent(network, vocabulary, 4, rules=RULES, novelty=novelty, **more)
     with without_litert():  # the version's own is not the file that is looked at
         saved_model.write_version(folder / "models", trained)
     out = folder / "triage.tflite"
@@ -64,12 +66,24 @@ def file(without_litert, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def asking_file(without_litert, tmp_path_factory):
-    """A file that asks about fever first, which half of the patients have, all of them Red; and then about a rash."""
+def mixture():
+    """Half of the patients have a fever, all of them Red."""
     present = np.array([[0.5, 0.99, 0.4], [0.5, 0.01, 0.1]], np.float32)
     truths = np.array([[0.9, *[0.1] * 7], [0.1, *[0.9] * 7]], np.float32)
-    mixture = Mixture(np.log(np.full(2, 0.5, np.float32)), present, truths, present)
+    return Mixture(np.log(np.full(2, 0.5, np.float32)), present, truths, 1 - present)
+
+
+@pytest.fixture(scope="module")
+def asking_file(mixture, without_litert, tmp_path_factory):
+    """A file that asks about fever first, and then about a rash."""
     return converted(tmp_path_factory.mktemp("asking"), without_litert, questions=mixture)
+
+
+@pytest.fixture(scope="module")
+def grouping_file(mixture, without_litert, tmp_path_factory):
+    """A file that asks about a fever and a rash in one question."""
+    flagged = Vocabulary(dataclasses.replace(entry, red_flag="yes") for entry in VOCABULARY)
+    return converted(tmp_path_factory.mktemp("grouping"), without_litert, flagged, questions=mixture)
 
 
 def interview(file, *lines, options=()):
@@ -202,10 +216,29 @@ def test_a_file_that_chooses_questions_has_them_put(asking_file, lines, put, exp
     assert finished.stdout.splitlines()[-2].split(")")[-1].split("? ")[-1].strip() == expected
 
 
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["cough", "1"], "Red"),
+        (["cough", "2"], "Yellow"),  # a rash beside the cough is a rule; without a fever the model says Blue
+        (["cough", "1 2"], "Red"),
+        (["cough", "n"], "Blue"),
+        (["cough", "3", "y", "n"], "Blue"),  # the first two are neither an answer nor evidence
+        (["cough", "?", "fever"], "Red"),  # neither is asked again
+    ],
+)
+def test_red_flags_that_are_asked_together_are_answered_by_numbers(grouping_file, lines, expected):
+    finished = interview(grouping_file, *lines)
+    assert "Do you have any of these?\n  1 fever\n  2 rash\n(numbers, n for none, ?" in finished.stdout
+    assert finished.stdout.splitlines()[-2].split(")")[-1].split("? ")[-1].strip() == expected
+    refused = finished.stdout.count("is not in the vocabulary")
+    assert finished.stdout.count("Do you have any of these?") == 1 + refused
+
+
 @pytest.mark.parametrize("example", ["Interview.kt", "Interview.swift"])
 def test_the_app_examples_ask_by_the_names_of_the_file(asking_file, example):
     text = (MOBILE / example).read_text(encoding="utf-8")
-    said = re.findall(r'"(\w+)" +// of questions, (input|output) (\w+) \[1, [EQ]\]', text)
+    said = re.findall(r'"(\w+)" +// of questions, (input|output) (\w+) \[1, [EQT]\]', text)
     runner = Interpreter(model_path=str(asking_file)).get_signature_runner("questions")
     sides = {"input": runner.get_input_details(), "output": runner.get_output_details()}
     assert (
@@ -216,6 +249,7 @@ def test_the_app_examples_ask_by_the_names_of_the_file(asking_file, example):
             "question_codes": "int32",
             "question_worth_asking": "bool",
             "question_red_flags": "bool",
+            "question_together": "int32",
         }
     )
     assert re.search(r'[qQ]uestions\w* = "questions"$', text, re.MULTILINE | re.IGNORECASE)

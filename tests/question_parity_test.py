@@ -1,5 +1,6 @@
 """The same question in the same state by every route: trainer, SavedModel, LiteRT, server and client."""
 
+import dataclasses
 import hashlib
 import json
 
@@ -198,6 +199,55 @@ def _by_server(base, rows):
             [[question["worth_asking"] for question in each] for each in over_http],
         ),
     ]
+
+
+def test_red_flags_make_the_same_question_by_every_route(network, mixture, rules, states, without_litert, tmp_path):
+    """Nine of the vocabulary, and e2 where e1 is present; of at most six in one question the first is the likeliest."""
+    flags = {f"e{cell}" for cell in range(10, 19)}
+    vocabulary = Vocabulary(
+        dataclasses.replace(entry, red_flag="yes" if entry.code in flags else "") for entry in VOCABULARY
+    )
+    trained = trained_agent(network, vocabulary, rules=rules, questions=mixture)
+    saved_model.write_version(tmp_path, trained)
+    rows = states[:100]
+    asked = QuestionGraph(mixture, vocabulary, rules.rules, NEUTRAL, network)(tf.constant(rows), _nobody_measures(rows))
+    expected = [[VOCABULARY.codes[cell] for cell in row if cell >= 0] for row in asked.together.numpy()]
+    assert {len(codes) for codes in expected} >= {0, 6}
+    signature = tf.saved_model.load(str(tmp_path / "1")).signatures[features.QUESTIONS]
+    answers = {"SavedModel": signature(states=tf.constant(rows), not_to_ask=_nobody_measures(rows))}
+    phone = LiteRtModel(convert(load_version(tmp_path / "1"), "none"))
+    measured = _nobody_measures(np.zeros([1, EVIDENCE_COUNT])).numpy()
+    parts = [phone.ask(row[np.newaxis], measured) for row in rows]
+    answers["phone"] = {features.QUESTION_TOGETHER: np.concatenate([part["question_together"] for part in parts])}
+    grouped = {
+        route: [
+            [VOCABULARY.codes[cell] for cell in row if cell >= 0] for row in np.asarray(answer["question_together"])
+        ]
+        for route, answer in answers.items()
+    }
+    with served(tmp_path, http_port=0) as server, TriageClient(server.address, timeout_seconds=60) as client:
+        by_grpc = [each.next_questions for each in client.batch_triage(_messages(rows), questions=2)]
+        with http_to(server) as http:
+            body = {"states": _bodies(rows), "questions": 2}
+            by_http = [each["next_questions"] for each in http.post("/v1/triage", json=body).json()["answers"]]
+            entries = http.get("/v1/vocabulary").json()["entries"]
+        row = next(row for row, codes in enumerate(expected) if len(codes) == 6)
+        first = by_grpc[row][0]
+        with client.interview(questions=1) as interview:
+            known = _bodies(rows[row : row + 1])[0]
+            interview.answer(known["present"], known["absent"])
+            left = interview.not_known()
+            assert left.questions_asked == 1
+            assert not {*left.response.next_questions[0].any_of} & {*first.any_of}
+        why = client.triage(_messages(rows[row : row + 1])[0], questions=1, explain=True)
+    grouped["gRPC"] = [list(questions[0].any_of) for questions in by_grpc]
+    grouped["HTTP"] = [questions[0]["any_of"] for questions in by_http]
+    for route, codes in grouped.items():
+        assert _share(codes, expected) >= 0.99, route
+    assert all(questions[0].code == questions[0].any_of[0] for questions in by_grpc if questions[0].any_of)
+    assert not any(questions[1].any_of for questions in by_grpc)
+    assert {entry["code"] for entry in entries if entry["red_flag"]} == flags
+    assert len(why.next_questions[0].any_of) == 6
 
 
 def test_a_phone_asks_as_the_trainer_does(base, states, expected):

@@ -142,14 +142,13 @@ def _lead(client: TriageClient, has: list[str]) -> _Interview:
         opening = list(itertools.takewhile(lambda question: question.one_of, response.next_questions))
         for question in opening or response.next_questions[:1]:
             by_rule = question.reason == QuestionReason.QUESTION_REASON_RED_FLAG
-            texts = {code: vocabulary[vocabulary.index(code)].question for code in question.any_of or [question.code]}
             if question.one_of:
                 code = next((each for each in question.one_of if each in has), UNKNOWN_SEX)
                 turns.append(_Turn(number, code, "chosen", "Which of these is right?", by_rule, ""))
                 present.append(code)
                 continue
-            for code, text in texts.items():
-                answer = "yes" if code in has else "no"
+            for code in question.any_of or [question.code]:
+                answer, text = "yes" if code in has else "no", vocabulary[vocabulary.index(code)].question
                 turns.append(_Turn(number, code, answer, text, by_rule, ""))
                 (present if answer == "yes" else absent).append(code)
     raise AssertionError  # the server forces a decision

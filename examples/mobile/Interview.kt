@@ -31,13 +31,20 @@ const val NOT_TO_ASK = "not_to_ask" // of questions, input bool [1, E], beside S
 const val QUESTION_CODES = "question_codes" // of questions, output int32 [1, Q], cells, the best first; -1 behind the last
 const val QUESTION_WORTH_ASKING = "question_worth_asking" // of questions, output bool [1, Q], going on is worth more
 const val QUESTION_RED_FLAGS = "question_red_flags" // of questions, output bool [1, Q], a yes may raise a red flag
+const val QUESTION_TOGETHER = "question_together" // of questions, output int32 [1, T], all cells of the first one, or -1
 const val MOST_QUESTIONS = 10 // Q, or E where there are fewer codes
+const val MOST_TOGETHER = 6 // T, or E where there are fewer codes
 
 /** The input must not reach the model; the message says why. */
 class Refused(message: String) : Exception(message)
 
-/** A question that the model would put: going on is worth more than deciding now ([worthAsking]), or about a [redFlag]. */
-data class Question(val code: String, val text: String, val worthAsking: Boolean, val redFlag: Boolean)
+/**
+ * A question that the model would put: going on is worth more than deciding now ([worthAsking]), or about a [redFlag].
+ * If [anyOf] has codes, ask which of them the patient has, and add each, present or absent; [text] is about [code] alone.
+ */
+data class Question(
+    val code: String, val text: String, val worthAsking: Boolean, val redFlag: Boolean, val anyOf: List<String>
+)
 
 /** The answer of the model: [action] is a triage decision or "ask", [bestTriage] its decision without asking. */
 data class Decision(
@@ -100,12 +107,15 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         val worthAsking = arrayOf(BooleanArray(best[0].size))
         val inputs = mapOf<String, Any>(STATES to statesOf(evidence), NOT_TO_ASK to withheld)
         val redFlags = arrayOf(BooleanArray(best[0].size))
+        val together = arrayOf(IntArray(minOf(MOST_TOGETHER, cells.size)))
         val outputs = mapOf<String, Any>(
-            QUESTION_CODES to best, QUESTION_WORTH_ASKING to worthAsking, QUESTION_RED_FLAGS to redFlags
+            QUESTION_CODES to best, QUESTION_WORTH_ASKING to worthAsking, QUESTION_RED_FLAGS to redFlags,
+            QUESTION_TOGETHER to together
         )
         interpreter.runSignature(inputs, outputs, QUESTIONS)
         val code = questions.keys.elementAtOrNull(best[0][0]) ?: return null
-        return Question(code, questions.getValue(code), worthAsking[0][0], redFlags[0][0])
+        val anyOf = together[0].filter { it >= 0 }.map { questions.keys.elementAt(it) }
+        return Question(code, questions.getValue(code), worthAsking[0][0], redFlags[0][0], anyOf)
     }
 
     private fun statesOf(evidence: Map<String, Boolean>): Array<FloatArray> {

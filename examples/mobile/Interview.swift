@@ -28,6 +28,7 @@ let notToAskName = "not_to_ask"  // of questions, input bool [1, E], beside stat
 let questionCodesName = "question_codes"  // of questions, output int32 [1, Q], cells, the best first; -1 behind the last
 let questionWorthAskingName = "question_worth_asking"  // of questions, output bool [1, Q], going on is worth more
 let questionRedFlagsName = "question_red_flags"  // of questions, output bool [1, Q], a yes may raise a red flag
+let questionTogetherName = "question_together"  // of questions, output int32 [1, T], all cells of the first one, or -1
 
 /// The input must not reach the model, and why.
 struct Refused: Error {
@@ -71,6 +72,8 @@ struct Question {
   let text: String  // to ask a patient
   let worthAsking: Bool  // going on is worth more than deciding now
   let redFlag: Bool  // a yes may raise a red flag
+  /// If it has codes, ask which of them the patient has, and add each, present or absent; `text` is about `code` alone.
+  let anyOf: [String]
 }
 
 /// The answer of the model: `action` is a triage decision or "ask", `bestTriage` its decision without asking.
@@ -132,7 +135,12 @@ final class TriageModel {
     let entry = description.vocabulary[Int(best)]
     let worthAsking = try asker.output(named: questionWorthAskingName).data.first != 0
     let redFlag = try asker.output(named: questionRedFlagsName).data.first != 0
-    return Question(code: entry.code, text: entry.question, worthAsking: worthAsking, redFlag: redFlag)
+    let together = try asker.output(named: questionTogetherName).data.withUnsafeBytes {
+      Array($0.bindMemory(to: Int32.self))
+    }
+    let anyOf = together.filter { $0 >= 0 }.map { description.vocabulary[Int($0)].code }
+    return Question(
+      code: entry.code, text: entry.question, worthAsking: worthAsking, redFlag: redFlag, anyOf: anyOf)
   }
 
   private func statesOf(_ evidence: [String: Bool]) -> Data {

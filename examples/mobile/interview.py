@@ -51,6 +51,7 @@ class Question(NamedTuple):
     text: str  # to ask a patient
     worth_asking: bool  # going on is worth more than deciding now
     red_flag: bool  # a yes may raise a red flag
+    any_of: tuple[str, ...] = ()  # codes of a question about several, any number of which the patient has
 
 
 class TriageModel:
@@ -71,6 +72,7 @@ class TriageModel:
         if self.description["format_version"] != FORMAT:
             raise RefusedError(f"{path}: made for a newer app")
         self.questions = {entry["code"]: entry["question"] for entry in self.description["vocabulary"]}
+        self.names = {entry["code"]: entry["name"] for entry in self.description["vocabulary"]}
         self._cells = {code: cell for cell, code in enumerate(self.questions)}
         codes = "".join(f"{code}\n" for code in self.questions)
         fingerprint = f"sha256:{hashlib.sha256(codes.encode()).hexdigest()}"
@@ -96,9 +98,11 @@ class TriageModel:
         cell = int(best["question_codes"][0, 0])
         if cell < 0:
             return None
-        code = list(self._cells)[cell]
+        codes = list(self._cells)
         worth_asking, red_flag = (bool(best[f"question_{name}"][0, 0]) for name in ("worth_asking", "red_flags"))
-        return Question(code, self.questions[code], worth_asking, red_flag)
+        any_of = tuple(codes[each] for each in best["question_together"][0] if each >= 0)
+        text = "Do you have any of these?" if any_of else self.questions[codes[cell]]
+        return Question(codes[cell], text, worth_asking, red_flag, any_of)
 
     def _state(self, evidence: dict[str, bool]) -> np.ndarray:
         states = np.zeros([1, len(self._cells)], np.float32)
@@ -137,12 +141,26 @@ class Interview:
         """Returns the question to put next, None if the caller has to choose."""
         return self._model.question(self._evidence, self._not_known)
 
-    def answer(self, code: str, answer: str) -> None:
-        """Takes `y`, `n` or `?` as the answer to the question about `code`."""
+    def name(self, code: str) -> str:
+        """Returns the plain name of a code."""
+        return self._model.names[code]
+
+    def answer(self, question: Question, answer: str) -> bool:
+        """Takes `y`, `n` or `?`, or the numbers of what is present of several; returns whether it is an answer."""
+        codes = question.any_of or (question.code,)
+        numbers = [str(number) for number in range(1, len(question.any_of) + 1)]
         if answer == "?":
-            self._not_known.add(code)  # it stays unknown, and is not asked again
+            self._not_known |= {*codes}  # they stay unknown, and are not asked again
+            return True
+        if answer == "n" or (answer == "y" and not question.any_of):
+            has = codes if answer == "y" else ()
+        elif answer and {*answer.split()} <= {*numbers}:
+            has = tuple(code for number, code in zip(numbers, codes, strict=True) if number in answer.split())
         else:
-            self.add(code if answer == "y" else f"-{code}")
+            return False
+        for code in codes:
+            self.add(code if code in has else f"-{code}")
+        return True
 
     def add(self, text: str) -> None:
         """Adds `code`, which is present, or `-code`, which is absent.
@@ -195,7 +213,12 @@ def converse(interview: Interview) -> Decision:
     while goes_on(decision := interview.decide(), question := interview.question()):
         interview.count_question()
         prompt = f"{question.text} (y, n, ?, or other evidence) " if question else "What else? "
-        if not read_evidence(interview, prompt, asked=question.code if question else None):
+        if question and question.any_of:
+            listed = "".join(
+                f"\n  {place} {interview.name(code)}" for place, code in enumerate(question.any_of, start=1)
+            )
+            prompt = f"{question.text}{listed}\n(numbers, n for none, ?, or other evidence) "
+        if not read_evidence(interview, prompt, asked=question):
             return interview.decide_now()
     return interview.decide_now() if decision.action == "ask" else decision
 
@@ -207,7 +230,7 @@ def goes_on(decision: Decision, question: Question | None) -> bool:
     return (asks or open_flag) and not decision.forced
 
 
-def read_evidence(interview: Interview, prompt: str, needed: bool = False, asked: str | None = None) -> bool:
+def read_evidence(interview: Interview, prompt: str, needed: bool = False, asked: Question | None = None) -> bool:
     """Returns whether evidence was added; after refused input the prompt is repeated, which is not a new question."""
     while True:
         try:
@@ -219,9 +242,7 @@ def read_evidence(interview: Interview, prompt: str, needed: bool = False, asked
         if not text and not needed:
             return False
         try:
-            if asked and text in ("y", "n", "?"):
-                interview.answer(asked, text)
-            else:
+            if not (asked and interview.answer(asked, text)):
                 interview.add(text)
             return True
         except RefusedError as reason:

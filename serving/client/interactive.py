@@ -103,7 +103,8 @@ def converse(
             console.print(rich.text.Text(f"{begin}{text}", style="bold"))
             red_flag = question.reason == QuestionReason.QUESTION_REASON_RED_FLAG
             why = "may be a red flag" if red_flag else f"worth {question.expected_gain:.3f} bits"
-            about = "" if (question.one_of or question.any_of) and not red_flag else f"{question.code}: {why}; "
+            codes = ", ".join(question.any_of or [question.code])
+            about = "" if question.one_of and not red_flag else f"{codes}: {why}; "
             so_far = action_label(response.best_triage)
             console.print(rich.text.Text(f"   {about}best triage so far: {so_far}"))
             _take(console, known, question, vocabulary, asked.language, read)

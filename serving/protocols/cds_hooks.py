@@ -296,7 +296,9 @@ def _details(
     yield f"By what the record says: {', '.join(known)}."
     if on and answer.next_questions:
         first = answer.next_questions[0]
-        asked = f"{ANY_OF['en'][0]} {', '.join(names[code] for code in first.any_of)}" if first.any_of else first.question
+        asked = (
+            f"{ANY_OF['en'][0]} {', '.join(names[code] for code in first.any_of)}" if first.any_of else first.question
+        )
         yield f"The model would ask: {asked}"
     if answer.is_novel:
         yield "Unlike anything seen in training: do not rely on this."

@@ -285,16 +285,20 @@ def _item(
         item = {"linkId": link, "text": GROUPS["en"][vocabulary[link].exclusive]}
     elif codes := [code for code in form.together.get(link, ()) if code in vocabulary]:
         text, none = ANY_OF["en"]
-        names = [{"valueCoding": {"system": system, "code": code, "display": vocabulary[code].name}} for code in codes]
-        alone = {"extension": [{"url": _EXCLUSIVE, "valueBoolean": True}]}
-        others = [{**_ANSWERS[1], "display": none}, _ANSWERS[2]]
+        names = [{"system": system, "code": code, "display": vocabulary[code].name} for code in codes]
+        options = [*names, {**_ANSWERS[1], "display": none}, _ANSWERS[2]]
         item = {"linkId": link, "text": text, "repeats": True}
-        return item | {"answerOption": [*names, *({**alone, "valueCoding": other} for other in others)]}
     else:
         entry, options = vocabulary[link], _ANSWERS
         code = [{"system": system, "code": link, "display": entry.name}]
         item = {"linkId": link, "code": code, "text": entry.question}
-    return item | {"answerOption": [{"valueCoding": option} for option in options]}
+    alone = {"extension": [{"url": _EXCLUSIVE, "valueBoolean": True}]}  # no code may be chosen beside it
+    return item | {
+        "answerOption": [
+            {"valueCoding": option} | (alone if item.get("repeats") and option["system"] != system else {})
+            for option in options
+        ]
+    }
 
 
 def _symptoms(vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry]) -> list[str]:

@@ -74,7 +74,7 @@ _MEANINGS = {
     "NextQuestion.likely": "the probability of a yes",
     "NextQuestion.worth_asking": "worth more than a question costs",
     "NextQuestion.one_of": "codes of which the patient has exactly one, to choose from; [] for yes or no",
-    "NextQuestion.any_of": "red flags asked in one question, any number of which the patient has; [] for other questions",
+    "NextQuestion.any_of": "red flags in one question, any number of which the patient has; [] for others",
     "NextQuestion.rationale": "with explain: the reason of the safety rule that a yes would fire",
     "Explanation.effects": "how much the probabilities change where a piece is left out, the largest first",
     "EvidenceEffect.support": "above 0 it speaks for the decision, below 0 against it",

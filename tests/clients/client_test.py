@@ -65,6 +65,19 @@ def test_the_model_and_its_vocabulary_are_reported(client):
     assert info.vocabulary_fingerprint == vocabulary.vocabulary_fingerprint
 
 
+def test_several_codes_answer_one_question(client):
+    with client.interview() as interview:
+        first = interview.present("fever")
+        second = interview.answer(present=["fever"], absent=["chest_pain"])
+        assert [each.questions_asked for each in (first, second)] == [0, 1]
+        assert second.response.q_values == client.triage(evidence_state(["fever"], ["chest_pain"])).q_values
+        with pytest.raises(ValueError, match="expected a code that is present or absent"):
+            interview.answer()
+    with client.interview() as interview:
+        none = interview.absent("fever", "chest_pain").response
+        assert none.q_values == client.triage(evidence_state([], ["fever", "chest_pain"])).q_values
+
+
 def test_an_interview_is_answered_on_all_that_was_said(client):
     with client.interview(max_questions=2) as interview:
         first = interview.present("fever")  # ask is the best action at 0.881

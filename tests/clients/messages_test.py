@@ -30,7 +30,7 @@ def test_only_the_first_request_of_an_interview_holds_its_settings():
     script = Script(
         max_questions=4, allow_unknown_codes=True, questions=3, model="adults", defer_below=0.5, can_measure=True
     )
-    first, second = script.present("fever"), script.not_known()
+    first, second = script.answer(["fever"], []), script.not_known()
     settings = first.settings
     assert (settings.max_questions, settings.allow_unknown_codes, settings.questions) == (4, True, 3)
     assert (settings.defer_below, settings.can_measure) == (0.5, True)
@@ -40,10 +40,15 @@ def test_only_the_first_request_of_an_interview_holds_its_settings():
     assert second.not_known
 
 
-def test_what_is_present_together_is_one_message():
+def test_what_is_said_together_is_one_message():
     script = Script(
         max_questions=0, allow_unknown_codes=False, questions=2, model="", defer_below=None, can_measure=False
     )
-    said = script.present("adult", "male")
-    assert (said.evidence.code, [each.code for each in said.also]) == ("adult", ["male"])
-    assert {each.status for each in (said.evidence, *said.also)} == {triage_pb2.EVIDENCE_STATUS_PRESENT}
+    said = script.answer(["adult", "male"], ["fever"])
+    assert [(each.code, each.status) for each in (said.evidence, *said.also)] == [
+        ("adult", triage_pb2.EVIDENCE_STATUS_PRESENT),
+        ("male", triage_pb2.EVIDENCE_STATUS_PRESENT),
+        ("fever", triage_pb2.EVIDENCE_STATUS_ABSENT),
+    ]
+    none = script.answer([], ["fever"])
+    assert (none.evidence.code, list(none.also)) == ("fever", [])

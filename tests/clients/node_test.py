@@ -159,11 +159,19 @@ const first = forced.present("fever", "chest_pain");
 const early = (await outcome(() => forced.notKnown())).message;
 const both = InterviewResponse.toJSON(await first);
 print({ early, both, ended: (await forced.noMoreEvidence()).ended });
+const several = client.interview();
+const said = [await several.answer({ present: ["fever"], absent: ["chest_pain"] })];
+several.close();
+const none = client.interview();
+said.push(await none.absent("fever", "chest_pain"));
+const nothing = (await outcome(() => none.answer({}))).message;
+none.close();
+print({ said: said.map((answer) => InterviewResponse.toJSON(answer)), nothing });
 client.close();
 """,
         server.address,
     )
-    first, second = map(json.loads, printed.splitlines())
+    first, second, third = map(json.loads, printed.splitlines())
     with (
         triage_client.TriageClient(server.address, timeout_seconds=60.0) as client,
         client.interview(max_questions=2) as interview,
@@ -174,6 +182,13 @@ client.close();
         client.interview(can_measure=True) as interview,
     ):
         both = interview.present("fever", "chest_pain")
+    with triage_client.TriageClient(server.address, timeout_seconds=60.0) as client:
+        with client.interview() as interview:
+            said = [interview.answer(["fever"], ["chest_pain"])]
+        with client.interview() as interview:
+            said.append(interview.absent("fever", "chest_pain"))
+    expected = {"said": [as_json(answer) for answer in said], "nothing": "expected a code that is present or absent"}
+    assert third == expected
     assert first == {
         "answers": [as_json(answer) for answer in answers],
         "after": "the interview has ended: begin another",

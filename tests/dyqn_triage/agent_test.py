@@ -3,12 +3,17 @@
 import json
 import pathlib
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import dyqn_triage
 import triage_cli
+from schemas.evidence import Evidence, Vocabulary
 from serving.console.agent import AgentError
+from tests.builders import network_of, trained_agent
+from trainer.decision.mixture import Mixture
+from trainer.export import saved_model
 
 CODES = [f"e{number}" for number in range(8)]
 SMALL = {
@@ -111,6 +116,44 @@ def test_a_question_with_a_choice_is_answered_by_one_of_its_codes(model):
     assert not_told.question.one_of == ()
     with pytest.raises(dyqn_triage.InputError, match=r"'e1' is no answer to .*: expected True, False or None"):
         not_told.answer("e1")
+
+
+@pytest.fixture(scope="module")
+def grouping_model(folder):
+    """A model that always asks, first about e1 and e2, which are red flags."""
+    flags = ("e1", "e2")
+    vocabulary = Vocabulary(
+        Evidence(code, "symptom", code, f"{code}?", red_flag="yes" if code in flags else "") for code in CODES
+    )
+    present = np.full([1, 8], 0.5, np.float32)
+    mixture = Mixture(np.zeros(1, np.float32), present, present, present)
+    network = network_of((np.zeros([8, 5]), [0, 0, 0, 0, 1]))
+    saved_model.write_version(folder / "grouping", trained_agent(network, vocabulary, questions=mixture))
+    with dyqn_triage.Model(folder / "grouping") as model:
+        yield model
+
+
+@pytest.mark.parametrize(
+    ("said", "statuses"),
+    [
+        (["e2"], {"e1": "absent", "e2": "present"}),
+        ({"e1", "e2"}, {"e1": "present", "e2": "present"}),
+        ((), {"e1": "absent", "e2": "absent"}),
+        (None, {}),
+    ],
+)
+def test_red_flags_that_are_asked_together_are_answered_by_those_that_are_present(grouping_model, said, statuses):
+    interview = grouping_model.interview(present=["e0"])
+    question = interview.question
+    assert (question.text, sorted(question.any_of)) == ("Do you have any of these?", ["e1", "e2"])
+    assert (question.code, question.one_of) == (question.any_of[0], ())
+    for wrong in (True, "e1", ["e1", "e0"]):
+        with pytest.raises(dyqn_triage.InputError, match=r"expected a list of any of e[12], e[12] or None"):
+            interview.answer(wrong)
+    interview.answer(said)
+    assert interview.explain()["status"].to_dict() == {"e0": "present", **statuses}
+    assert interview.question.any_of == ()
+    assert interview.question.code not in question.any_of
 
 
 def test_an_explanation_has_a_row_for_each_finding(model):

@@ -402,10 +402,20 @@ def opening_base_path(made_once):
     return made_once("opening", functools.partial(_write_asking, others=others, spread=0.01))
 
 
-def _write_asking(base, others=(), spread=1.5):
+FLAGS = {"stiff_neck": "Stiff neck", "fever": "Fever", "rash": "Rash"}
+
+
+@pytest.fixture(scope="session")
+def grouping_base_path(made_once):
+    """The same as `asking_base_path`, of which `FLAGS` are red flags, one question; it always asks."""
+    return made_once("grouping", functools.partial(_write_asking, spread=0.01, flags=FLAGS))
+
+
+def _write_asking(base, others=(), spread=1.5, flags=()):
+    codes = {name.lower().replace(" ", "_"): name for name in ASKING_NAMES}
     vocabulary = Vocabulary(
-        [*(Evidence(name.lower().replace(" ", "_"), "symptom", name, f"Is it so: {name.lower()}?")
-           for name in ASKING_NAMES), *others]
+        [*(Evidence(code, "symptom", name, f"Is it so: {name.lower()}?", red_flag="yes" if code in flags else "")
+           for code, name in codes.items()), *others]
     )  # fmt: skip
     size, generator = len(vocabulary), np.random.default_rng(5)
     model = network_of((generator.normal(0, spread, [size, 5]), [0.0, 0.5, 0.8, 0.2, 1.5]))
@@ -426,3 +436,9 @@ def asking_watcher(asking_base_path):
 def opening_watcher(opening_base_path):
     """Version 1 of `opening_base_path`, loaded."""
     return _batching(opening_base_path, {})
+
+
+@pytest.fixture(scope="session")
+def grouping_watcher(grouping_base_path):
+    """Version 1 of `grouping_base_path`, loaded."""
+    return _batching(grouping_base_path, {})

@@ -173,9 +173,7 @@ class Interview:
         """Reports that `code` is absent, and with it other codes, all in answer to one question."""
         return self.answer((), (code, *also))
 
-    def answer(
-        self, present: Iterable[str] = (), absent: Iterable[str] = ()
-    ) -> triage_service_pb2.InterviewResponse:
+    def answer(self, present: Iterable[str] = (), absent: Iterable[str] = ()) -> triage_service_pb2.InterviewResponse:
         """Reports what of a question's `any_of` is present and what is absent, at least one code."""
         return self._send(self._script.answer(present, absent))
 

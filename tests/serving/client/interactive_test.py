@@ -144,6 +144,43 @@ def test_the_opening_is_named_in_the_language_of_the_questions(capsys):
     assert "1. Alter\n" in capsys.readouterr().out
 
 
+class Grouping:
+    """A server that asks about two red flags in one question, which may be red flags of a rule, and then says Red."""
+
+    def triage(self, state, **asked):
+        known = {each.code for each in state.evidence} | {*asked["not_to_ask"]}
+        red = TriageAction.TRIAGE_ACTION_RED
+        response = TriageResponse(action=red, best_triage=red, forced=state.no_more_evidence)
+        if not known & {"fever", "cold"} and not state.no_more_evidence:
+            response.action = TriageAction.TRIAGE_ACTION_ASK
+            response.next_questions.add(code="fever", any_of=["fever", "cold"], question="F?", worth_asking=True)
+            response.next_questions.add(code="chest_pain", question="P?", worth_asking=True)
+        return response
+
+
+@pytest.mark.parametrize(
+    ("lines", "present", "absent", "not_known"),
+    [
+        (["2"], ["cold"], ["fever"], []),
+        (["1, 2"], ["fever", "cold"], [], []),
+        (["2 1"], ["fever", "cold"], [], []),
+        (["3"], [], ["fever", "cold"], []),
+        (["4"], [], [], ["fever", "cold"]),
+        (["1 3", "", "0", "=38", "1 x", "1"], ["fever"], ["cold"], []),  # what is no answer is asked again
+        (["5"], [], [], []),
+    ],
+)
+def test_several_red_flags_are_answered_by_numbers(capsys, lines, present, absent, not_known):
+    known = Known(["pain"], [])
+    converse(Grouping(), known, Asked(), VOCABULARY, Script(*lines))
+    assert (known.present[1:], known.absent, known.not_known) == (present, absent, not_known)
+    assert known.questions_asked == (lines != ["5"])
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[1] == "1. Do you have any of these?"
+    unknown = "don\N{RIGHT SINGLE QUOTATION MARK}t know"
+    assert shown[3].startswith(f"   1 F   2 C   3 none of these   4 {unknown}   5 no more questions   (one or more")
+
+
 @pytest.mark.parametrize("ending", [("4",), ()], ids=["no more questions", "end of input"])
 def test_an_interview_ends_when_nobody_answers_any_more(ending):
     server, known = Questioner("fever", "smoker"), Known(["chest_pain"], [])

@@ -96,6 +96,45 @@ def test_age_and_sex_are_chosen_by_name_and_are_one_question_which_undo_takes_ba
         assert _case(pages[-1]) == _case(before)
 
 
+FLAGS = {"stiff_neck", "fever", "rash"}
+
+
+@pytest.mark.parametrize(
+    ("do", "ticked", "present", "absent", "not_known"),
+    [
+        ("Continue", {"rash"}, {"rash"}, {"fever", "stiff_neck"}, set()),
+        ("Continue", {"rash", "fever", "stiff_neck"}, {"rash", "fever", "stiff_neck"}, set(), set()),
+        ("Nichts davon", {"rash"}, set(), FLAGS, set()),
+        ("Weiß nicht", set(), set(), set(), FLAGS),
+    ],
+)
+def test_several_red_flags_are_ticked_in_one_question_which_undo_takes_back_at_once(
+    grouping_agent, do, ticked, present, absent, not_known
+):
+    console = TestClient(application(Console(grouping_agent, Pages(labels=False, language="de"))), base_url=ADDRESS)
+    first = console.post("/", data={"do": "add present headache"}).text
+    assert re.findall('<h2 id="question"[^>]*>([^<]+)<', first) == ["Haben Sie etwas davon?"]
+    boxes = re.findall('<input type="checkbox" name="([^"]+)"> <span lang="de">([^<]+)</span></label>', first)
+    assert {name for _, name in boxes} == {"Stiff neck", "Fever", "Rash"}
+    buttons = {text: value for value, text in re.findall('<button[^>]* value="(answer [^"]+)">([^<]+)<', first)}
+    assert list(buttons) == ["Continue", "Nichts davon", "Weiß nicht"]  # Enter presses the first
+    fields = {f"ticked {code}": "on" for code in ticked}
+    assert fields.keys() <= dict(boxes).keys()
+    page = console.post("/", data={"case": _case(first), "do": buttons[do], **fields}).text
+    case = json.loads(html.unescape(re.search('<textarea id="json"[^>]*>([^<]+)<', page)[1]))["case"]
+    assert (set(case["present"]), set(case["absent"])) == ({"headache"} | present, absent)
+    assert (set(case["not_to_ask"]), case["questions_asked"]) == (not_known, 1)
+    assert _case(console.post("/", data={"do": "undo", "case": _case(page)}).text) == _case(first)
+
+
+def test_who_ticks_no_red_flag_and_goes_on_has_not_answered(grouping_agent):
+    console = TestClient(application(Console(grouping_agent, Pages(labels=False))), base_url=ADDRESS)
+    first = console.post("/", data={"do": "add present headache"}).text
+    again = console.post("/", data={"case": _case(first), "do": "answer ticked stiff_neck fever rash"}).text
+    assert _case(again) == _case(first)
+    assert "Do you have any of these?" in again
+
+
 def test_results_alone_are_what_the_script_shows(browser):
     response = browser.post("/search", data={"search": "chest"})
     assert "chest_pain, by name" in response.text
@@ -113,6 +152,7 @@ def test_a_finding_that_is_known_already_says_so_in_the_results(send):
         ({"case": "{"}, "does not hold a case"),
         ({"do": "add maybe fever"}, "no such button"),
         ({"do": "add present "}, "no such button"),
+        ({"do": "add present fever  rash"}, "no such button"),
         ({"do": "add present \x00"}, "no such button"),
         ({"do": "remove present fever"}, "no such button"),
         ({"search": "x" * (1 << 20)}, "more than 1048576 bytes"),

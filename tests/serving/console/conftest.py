@@ -49,3 +49,10 @@ def opening_agent(opening_base_path):
     """A model that asks for age and sex first."""
     with serving(opening_base_path) as address, Agent(Connection(address, timeout=30.0)) as agent:
         yield agent
+
+
+@pytest.fixture(scope="session")
+def grouping_agent(grouping_base_path):
+    """A model that asks about three red flags in one question."""
+    with serving(grouping_base_path) as address, Agent(Connection(address, timeout=30.0)) as agent:
+        yield agent

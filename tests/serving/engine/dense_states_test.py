@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from serving.engine.dense_states import MessageEncoder
+from schemas import features
+from serving.engine.dense_states import MessageEncoder, to_questions
 from serving.messages import state_message
 from triage.v1 import triage_pb2
 
@@ -57,3 +58,19 @@ def test_evidence_of_no_known_status_is_left_out(encode):
 def test_no_messages_are_no_rows(encode):
     encoded = encode([])
     assert (encoded.states.shape, encoded.questions_asked.shape, encoded.unknown_codes.shape) == ((0, 3), (0,), (0, 0))
+
+
+def test_questions_of_versions_without_groups_are_about_one_code_each(vocabulary):
+    """Of three states, the first asks about two codes together, and the last about nothing."""
+    values = [[[2, 0], [1, -1], [-1, -1]], np.zeros([3, 2]), np.zeros([3, 2]), np.zeros([3, 2], bool)]
+    together = [[2, 1], [-1, -1], [-1, -1]]
+    outputs = dict(zip(features.QUESTION, map(np.array, (*values, values[-1], together)), strict=True))
+    inputs = {features.STATES: np.zeros([3, 3]), features.NOT_TO_ASK: np.zeros([3, 3], bool)}
+
+    def asked():
+        questions = to_questions(outputs, inputs, vocabulary, 2)
+        return [[(each.code, list(each.any_of)) for each in row] for row in questions]
+
+    assert asked() == [[("smoker", ["smoker", "fever"]), ("chest_pain", [])], [("fever", [])], []]
+    del outputs[features.QUESTION_TOGETHER]
+    assert asked() == [[("smoker", []), ("chest_pain", [])], [("fever", [])], []]

@@ -8,9 +8,10 @@ import pytest
 from schemas.errors import InputError
 from serving.engine.connection import Connection
 from serving.engine.remote import RemoteEngine, RemoteModels
+from serving.engine.saved_model import SavedModelEngine
 from serving.errors import DeadlineError, GoneError, UnavailableError
 from serving.messages import state_message
-from tests.builders import symptoms
+from tests.builders import served, symptoms
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,17 @@ def test_the_answers_are_those_of_the_engine_in_this_process(connection, engine,
     ]
     assert remote.triage(states) == engine.triage(states)
     assert (remote.info, remote.vocabulary) == (engine.info, engine.vocabulary)
+
+
+def test_the_questions_are_those_of_the_engine_in_this_process(grouping_watcher, grouping_base_path):
+    states = [state_message(["headache"]), state_message(["headache"], ["rash"])]
+    with served(grouping_watcher) as server:
+        connection = Connection(server.address, timeout_seconds=30.0)
+        remote = RemoteEngine(connection, "triage", grouping_base_path / "1")
+        questions = remote.next_questions(states, 2)
+        connection.close()
+    assert questions == SavedModelEngine(grouping_base_path / "1").next_questions(states, 2)
+    assert [len(row[0].any_of) for row in questions] == [3, 2]
 
 
 def test_another_vocabulary_under_the_same_number_is_refused(connection, model_base_path, tmp_path):

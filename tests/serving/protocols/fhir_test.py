@@ -163,6 +163,64 @@ def test_what_is_no_member_of_the_group_is_refused(opening_client):
     assert "expected the code child, adult, Y, N or asked-unknown" in response.json()["issue"][0]["diagnostics"]
 
 
+@pytest.fixture(scope="module")
+def grouping_client(grouping_watcher):
+    with served(grouping_watcher, http_port=0, fhir=BASE) as server, http_to(server) as client:
+        yield client
+
+
+KNOWN = {**EMPTY, "item": [{"linkId": "headache", "answer": [{"valueBoolean": True}]}]}
+
+
+def _chosen(form, question, *displays):
+    """The form with an answer of these options to a question."""
+    codings = {each["valueCoding"]["display"]: each["valueCoding"] for each in question["answerOption"]}
+    answers = [{"valueCoding": codings[display]} for display in displays]
+    return {**form, "item": [*form["item"], {"linkId": question["linkId"], "answer": answers}]}
+
+
+@pytest.mark.parametrize("fhir", [R4, R5])
+@pytest.mark.parametrize(
+    ("said", "present", "absent"),
+    [
+        (["Rash"], {"rash"}, {"fever", "stiff_neck"}),
+        (["Rash", "Fever"], {"rash", "fever"}, {"stiff_neck"}),
+        (["None of these"], set(), {"rash", "fever", "stiff_neck"}),
+        (["Don't know"], set(), set()),
+        ([], set(), set()),
+    ],
+)
+def test_several_red_flags_are_one_question_that_repeats(grouping_client, monkeypatch, fhir, said, present, absent):
+    states = []
+    answered = TriageService.triage
+    monkeypatch.setattr(
+        TriageService, "triage", lambda self, asked, **others: states.append(asked) or answered(self, asked, **others)
+    )
+    form, asked, _ = _next(grouping_client, KNOWN, fhir)
+    [question] = asked["item"]
+    assert (question["text"], question["repeats"]) == ("Do you have any of these?", True)
+    assert sorted(_options(question)[:3]) == ["Fever", "Rash", "Stiff neck"]
+    assert _options(question)[3:] == ["None of these", "Don't know"]
+    assert [len(option.get("extension", [])) for option in question["answerOption"]] == [0, 0, 0, 1, 1]  # exclusive
+    form, asked, _ = _next(grouping_client, _chosen(form, question, *said), fhir)
+    found = {piece.code: piece.status for piece in states[-1].state.evidence}
+    assert found == {"headache": 1, **dict.fromkeys(present, 1), **dict.fromkeys(absent, 2)}
+    assert states[-1].state.questions_asked == 1
+    assert set(states[-1].not_to_ask) == (set() if said and said != ["Don't know"] else {"rash", "fever", "stiff_neck"})
+    assert asked["item"][0] == question  # as it was put
+    assert not asked["item"][1].get("repeats")
+
+
+def test_none_of_several_red_flags_stands_alone(grouping_client):
+    form, asked, _ = _next(grouping_client, KNOWN)
+    answered = _chosen(form, asked["item"][0], "Rash", "None of these")
+    response = grouping_client.post(NEXT, json=answered)
+    assert response.status_code == 400
+    [issue] = response.json()["issue"]
+    assert issue["expression"] == ["QuestionnaireResponse.item[1].answer"]
+    assert "or N or asked-unknown alone" in issue["diagnostics"]
+
+
 def test_a_rule_that_decides_is_the_rationale_of_the_first_prediction(client):
     items = [{"linkId": code, "answer": [{"valueBoolean": True}]} for code in ("crushing_chest_pain", "sweating")]
     form, _, decided = _next(client, {**EMPTY, "item": items})

@@ -69,7 +69,7 @@ def test_the_model_and_its_vocabulary_are_described(http):
     entries = http.get("/v1/vocabulary").json()["entries"]
     assert entries[2] == {
         "code": "smoker", "kind": "risk_factor", "name": "smoker, by name", "question": "smoker, as a question?",
-        "synonyms": [], "parent": "", "exclusive": "", "band": "", "instrument": "",
+        "synonyms": [], "parent": "", "exclusive": "", "band": "", "instrument": "", "red_flag": False,
     }  # fmt: skip
     model = http.get("/v1/model").json()
     assert (model["model_version"], model["evidence_count"], model["max_questions"]) == ("3", 3, 10)

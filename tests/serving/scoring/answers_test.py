@@ -88,3 +88,13 @@ def test_a_code_that_is_present_and_absent_is_refused_as_the_server_does(scorer)
 def test_questions_are_refused_of_a_version_that_cannot_choose_them(guarded_base_path):
     with pytest.raises(InputError, match=r"--questions 2: .* cannot choose questions"):
         Scorer(guarded_base_path / "4", 2, allow_unknown_codes=False)
+
+
+def test_red_flags_that_are_asked_together_have_a_column(grouping_base_path):
+    scorer = Scorer(grouping_base_path / "1", 2, allow_unknown_codes=False)
+    flags = ["fever", "rash", "stiff_neck"]
+    asked = np.array([0, 0, 23], np.int32)  # the last is over
+    cases = Cases([1, 2, 3], ["a", "b", "c"], [["headache"]] * 3, [[], flags, []], asked)
+    columns = scorer.answer(cases.ids, scorer.encode("cases", cases))
+    assert [sorted(codes) for codes in columns["asked_together"]] == [flags, [], []]
+    assert columns["next_questions"][0][0] == columns["asked_together"][0][0]

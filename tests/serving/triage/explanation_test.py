@@ -77,10 +77,12 @@ def test_a_question_has_the_reason_of_the_rule_that_a_yes_would_fire():
 
     state = state_message(["fever"])
     response = ask([state])[0]
-    for code in ("fast_breathing", "cough"):
-        response.next_questions.add(code=code)
-    give_rationales(state, response, ask)
-    assert [question.rationale for question in response.next_questions] == ["It may be sepsis.", ""]
+    for any_of in ((), ("rash", "fast_breathing")):  # of several codes, the first with a rule
+        del response.next_questions[:]
+        response.next_questions.add(code="rash" if any_of else "fast_breathing", any_of=any_of)
+        response.next_questions.add(code="cough")
+        give_rationales(state, response, ask)
+        assert [question.rationale for question in response.next_questions] == ["It may be sepsis.", ""]
 
 
 def test_what_is_sufficient_gives_the_decision_and_cannot_be_less():

@@ -68,6 +68,20 @@ def test_age_and_sex_are_one_question_also_in_two_messages(interview):
     assert interview.not_to_ask == ("female",)
 
 
+def test_several_red_flags_are_one_question_and_not_known_is_about_all():
+    group = triage_pb2.NextQuestion(code="fever", any_of=["fever", "smoker", "child"])
+    asks = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_ASK, next_questions=[group])
+    said = evidence("fever")
+    said.also.add(code="smoker", status=triage_pb2.EVIDENCE_STATUS_ABSENT)  # nothing is said of the child
+    for answer, not_to_ask, known in ((said, (), 3), (NOT_KNOWN, ("fever", "smoker", "child"), 1)):
+        interview = InterviewState(RequestLimits(OPENING, max_batch=1, max_evidence=9))
+        interview.add(evidence("chest_pain"))
+        interview.respond(asks)
+        assert len(interview.add(answer).evidence) == known
+        assert interview.respond(ASK).questions_asked == 1
+        assert interview.not_to_ask == not_to_ask
+
+
 def test_the_state_holds_all_that_was_said(interview):
     interview.add(evidence("fever"))
     state = interview.add(evidence("chest_pain", triage_pb2.EVIDENCE_STATUS_ABSENT))

@@ -267,6 +267,20 @@ def test_only_what_such_vignettes_mention_is_asked(mixture, vocabulary, present,
     assert ("rash" in _asked(graph, [[0, 0, 0, 0]])[1][0]) == asked
 
 
+def test_the_first_question_is_that_about_several_whatever_the_network_judges():
+    """Only the seventh red flag says something, but waits: the others are asked together, the likeliest first."""
+    codes = [f"flag_{number}" for number in range(7)]
+    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?", red_flag="yes") for code in codes)
+    present = np.linspace(0.51, 0.5, 7, dtype=np.float32)[np.newaxis]
+    mixture = Mixture(np.zeros(1, np.float32), present, np.full([1, 8], 0.5, np.float32), 1 - present)
+    graph = QuestionGraph(mixture, vocabulary, (), OperatingPoint(0.0), _network(0.9, [0.0] * 6 + [0.5]))
+    questions = graph(tf.zeros([1, 7]), tf.zeros([1, 7], tf.bool))
+    assert questions.codes.numpy()[0, :2].tolist() == [0, 6]
+    assert questions.together.numpy().tolist() == [[0, 1, 2, 3, 4, 5]]
+    # Half of the patients: certain after a yes, .5 after a no, .75 before. One of four decisions is uncertain.
+    assert questions.gains.numpy()[0, :2] == pytest.approx([0, (_entropy(0.75) - 0.5) / 4], abs=1e-3)
+
+
 def test_a_question_depends_on_what_is_known(mixture, vocabulary):
     """Where a cough is known the first class is nearly certain, and pain says less than before."""
     values = _graph(mixture, vocabulary).values(tf.constant([[0.0, 0, 0, 0], [1, 0, 0, 0]]))

@@ -131,7 +131,7 @@ export enum QuestionReason {
   QUESTION_REASON_INFORMATION = 1,
   /**
    * QUESTION_REASON_RED_FLAG - A yes would raise a red flag, a safety rule for Red, at once or together with one other answer, and is likely enough
-   * to be asked about first.
+   * to be asked about first; or it is a red flag of the vocabulary, of which few are known.
    */
   QUESTION_REASON_RED_FLAG = 2,
   UNRECOGNIZED = -1,
