@@ -145,7 +145,6 @@ def impossible(knowledge):
     return asked
 
 
-@pytest.mark.xfail(strict=True, reason="led before `settled_by` knew who can have a risk factor")
 def test_nobody_is_asked_about_a_risk_factor_that_nobody_of_that_age_or_sex_has(impossible):
     """Such as a toddler about pregnancy."""
     assert {transcript.name: impossible(transcript) for transcript in TRANSCRIPTS if impossible(transcript)} == {}
