@@ -19,6 +19,9 @@ CHOICES = (*PRICES, *(math.sqrt(low * high) for low, high in itertools.pairwise(
 """The prices of a question to choose from."""
 BUDGET = 0.01
 """P(appropriate), and likewise P(safe), that an operating point may cost against the best that asks for everything."""
+RED_BUDGET = 0.02
+"""The same for the share of patients for whom Red is appropriate who are decided Red. They are fewer."""
+_LEAST = 1e-9  # what shares are shares of, in place of 0
 
 
 class HeldOutOutputs(NamedTuple):
@@ -61,7 +64,7 @@ def quality(held_out: HeldOutOutputs, point: OperatingPoint) -> Quality:
 
 def _quality(held_out: HeldOutOutputs, stopped: "_Stopped") -> Quality:
     counts, decisions = held_out.decision_counts, stopped.decisions
-    right, no_less = (_taken(rule(counts).numpy(), decisions) for rule in (rewards.appropriate, rewards.safe))
+    right, no_less = _judged(counts, decisions)
     red = counts.argmax(axis=1) == Action.RED
     return Quality(
         appropriateness=float(right.mean()),
@@ -70,6 +73,12 @@ def _quality(held_out: HeldOutOutputs, stopped: "_Stopped") -> Quality:
         red_found=float((decisions[red] == Action.RED).mean()) if red.any() else None,
         evidence=float(stopped.known.sum() / held_out.sizes.sum()),
     )
+
+
+def _judged(decision_counts: np.ndarray, decisions: np.ndarray) -> np.ndarray:
+    """Returns whether each of `decisions` `[M]` was appropriate, and whether it was safe; bool `[2, M]`."""
+    rules = (rewards.appropriate, rewards.safe)
+    return np.array([_taken(rule(decision_counts).numpy(), decisions) for rule in rules])
 
 
 def stops(held_out: HeldOutOutputs, point: OperatingPoint) -> np.ndarray:
@@ -95,15 +104,17 @@ class _Stopped(NamedTuple):
     appropriate: float
     """Mean over the vignettes, by the network's own probabilities, as is `safe`."""
     safe: float
+    red: float
+    """Share of the patients for whom Red is appropriate, by the same probabilities, who are decided Red."""
 
 
 def _stopped(held_out: HeldOutOutputs, point: OperatingPoint) -> _Stopped:
     known = stops(held_out, point)
     outputs = tf.constant(_outputs_at(held_out, known))
     decisions = best_triage(outputs, point).numpy()
-    return _Stopped(
-        known, decisions, *(float(_taken(each(outputs).numpy(), decisions).mean()) for each in (appropriate, safe))
-    )
+    means = (float(_taken(each(outputs).numpy(), decisions).mean()) for each in (appropriate, safe))
+    red = appropriate(outputs).numpy()[:, Action.RED]
+    return _Stopped(known, decisions, *means, float(red[decisions == Action.RED].sum() / max(red.sum(), _LEAST)))
 
 
 class _Candidate(NamedTuple):
@@ -112,8 +123,8 @@ class _Candidate(NamedTuple):
     operating_point: OperatingPoint
     values: np.ndarray
     """P(appropriate), P(safe) and the known pieces of evidence as a negative number, `[N, 3]`: more is better."""
-    was_so: np.ndarray
-    """What the decisions on the cards were, by `quality`: appropriateness and safety, `[2]`, or `[0]` without cards."""
+    red: np.ndarray  # float64 [N], see `_Stopped`
+    was_so: np.ndarray  # bool [2, M], whether each decision on a card was appropriate, and safe; [2, 0] without cards
 
     def dominates(self, other: "_Candidate") -> bool:
         """Returns whether it is at least as good as `other` in everything, and better in something."""
@@ -124,12 +135,12 @@ class _Candidate(NamedTuple):
 def choose(held_out: HeldOutOutputs) -> OperatingPoint:
     """Returns the operating point of a trained agent: weight and price together.
 
-    It asks least among the points that cost at most `BUDGET` of P(appropriate) and at most `BUDGET` of P(safe) against
-    deciding at the neutral weight when everything is asked, and that in each way in which evidence becomes known. A
-    point that another one dominates is never chosen. All are means of the calibrated probabilities where the agent
-    stops: the decisions of the clinicians on a few hundred vignettes would be too noisy. But the probabilities are
-    calibrated in interviews; what stands on a card comes in another order, so the clinicians' decisions must not show a
-    larger loss there either.
+    It asks least among the points that cost at most `BUDGET` of P(appropriate), at most `BUDGET` of P(safe) and at most
+    `RED_BUDGET` of the Red cases against deciding at the neutral weight when everything is asked, and that in each way
+    in which evidence becomes known. A point that another one dominates is never chosen. All are means of the calibrated
+    probabilities where the agent stops: the decisions of the clinicians on a few hundred vignettes would be too noisy.
+    But the probabilities are calibrated in interviews; what stands on a card comes in another order, so the clinicians'
+    decisions must not show a larger loss there either, one standard error added.
     """
     everything = _everything(held_out, NEUTRAL.safety_weight)
     candidates = [
@@ -163,8 +174,11 @@ def _candidate(held_out: HeldOutOutputs, point: OperatingPoint) -> _Candidate:
     plays = held_out.plays
     reached = [_stopped(play, point) for play in plays]
     values = np.array([[each.appropriate, each.safe, -each.known.mean()] for each in reached])
-    was_so = [_quality(play, each)[:2] for play, each in zip(plays[1:], reached[1:], strict=True)]
-    return _Candidate(point, values, np.array(was_so).ravel())
+    red = np.array([each.red for each in reached])
+    was_so: np.ndarray = np.zeros((2, 0), bool)
+    if len(plays) > 1:
+        was_so = _judged(held_out.decision_counts, reached[1].decisions)
+    return _Candidate(point, values, red, was_so)
 
 
 def _everything(held_out: HeldOutOutputs, weight: float) -> _Candidate:
@@ -175,7 +189,12 @@ def _everything(held_out: HeldOutOutputs, weight: float) -> _Candidate:
 
 def _within_budget(candidate: _Candidate, everything: _Candidate) -> bool:
     lost = everything.values[:, :2] - candidate.values[:, :2]
-    return bool((lost <= BUDGET).all() and (everything.was_so - candidate.was_so <= BUDGET).all())
+    kept = (lost <= BUDGET).all() and (everything.red - candidate.red <= RED_BUDGET).all()
+    if candidate.was_so.size:
+        differences = everything.was_so.astype(float) - candidate.was_so  # [2, M]
+        error = differences.std(axis=1) / math.sqrt(differences.shape[1])
+        kept &= (differences.mean(axis=1) + error <= BUDGET).all()
+    return bool(kept)
 
 
 def candidates(held_out: HeldOutOutputs, own: OperatingPoint) -> list[OperatingPoint]:

@@ -143,6 +143,35 @@ def test_what_stands_on_cards_is_heard_though_interviews_could_do_without(shown)
     assert 0.005 < with_price(cards, 1.0).price < 0.01  # the highest one that hears them
 
 
+FIRST_LACKS = [0.76 - price for _, price in ASK_POINTS]  # Q(ask) that asks at prices below .01 if utility is .75
+
+
+def test_a_few_emergencies_that_only_asking_finds_are_asked_for():
+    """Of 40 patients one is decided Yellow, with the utility (.7 + .8) / 2 = .75, or Red when everything is known.
+
+    Without asking, P(appropriate) loses .3 / 40 and P(safe) .2 / 40, less than a budget, but no Red case is found.
+    """
+    first = [0.5] * 5 + [0.3, 0.7, 0.3, 0.0, 1.0, 0.8, 0.1, 0.0] + FIRST_LACKS
+    last = _row(DECIDES, [1.0, 0.2, 0.0, 0.0], [1.0, 0.2, 0.0, 0.0])
+    other = _row(DECIDES, [0.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0])
+    held_out = _single([first, last, *[other] * 78], [[3, 0, 0, 0], *[[0, 0, 3, 0]] * 39])
+    held_out = held_out._replace(sizes=np.full(40, 2))
+    assert stops(held_out, choose(held_out)).tolist() == [2, *[1] * 39]
+
+
+@pytest.mark.parametrize(("cards", "known"), [(100, 2), (400, 1)])
+def test_what_few_cards_show_counts_with_its_standard_error(cards, known):
+    """Yellow is decided at first and Green at last, which one card's clinicians alone require.
+
+    Of 100 cards, .01 is lost, within the budget, but its standard error is .01, too; of 400, .0025 + .0025.
+    """
+    first = [0.5] * 5 + [0.0, 0.5, 0.5, 0.0, 1.0, 1.0, 0.5, 0.0] + FIRST_LACKS
+    last = _row(DECIDES, [0.0, 0.495, 0.505, 0.0], [1.0, 1.0, 1.0, 0.0])
+    held_out = _single([last] * cards, [[0, 0, 3, 0], *[[0, 2, 1, 0]] * (cards - 1)])
+    held_out = held_out._replace(card_outputs=np.array([first, last] * cards, np.float32), card_sizes=np.full(cards, 2))
+    assert stops(held_out.plays[1], choose(held_out)).tolist() == [known] * cards
+
+
 DATA_SETS = {
     "ordinary": _learning,
     "easy": lambda generator, shape: np.eye(4)[generator.integers(0, 4, (shape[0], 1))].repeat(5, axis=1) * 0.999,
