@@ -105,6 +105,7 @@ def _training_environment(
         masking=settings.masking,
         epochs=settings.draw == "epochs",
         card_starts=1.0 if interviewing is None else interviewing.card_starts,
+        reading=0.0 if interviewing is None else interviewing.reading,
     )
     evidence_count = network.input_shape[-1]
     return VignetteEnvironment(vignettes, evidence_count, mode, generator, settings.environments, interviewer)

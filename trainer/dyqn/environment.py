@@ -58,6 +58,10 @@ class Interviewing(Protocol):
     def card_starts(self) -> float:
         """The share of training's interviews that start from a part of the card, not from its first piece alone."""
 
+    @property
+    def reading(self) -> float:
+        """The share of training's interviews in which ask reveals the next piece of the card, in a random order."""
+
     def begin(self, vignettes: Vignettes, network: keras.Model, generator: tf.random.Generator) -> Interviewer:
         """Returns the interviewer of a training run, whose questions follow `network` as it learns."""
 
@@ -91,6 +95,7 @@ class Mode:
     masking: float = 0.0  # probability with which each of those pieces stays unknown after all, except for one
     epochs: bool = False  # whether every vignette is drawn once before any is drawn again; each epoch is shuffled
     card_starts: float = 1.0  # share of interviews that start from a part of the card, not from its first piece alone
+    reading: float = 0.0  # share, of those, in which ask reveals the next piece of the card, and nothing is masked
 
     @property
     def explored(self) -> tuple[float, ...]:
@@ -156,6 +161,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         self._answers = tf.Variable(tf.zeros(patients, tf.int8), name="answers")
         self._explored = tf.Variable(tf.zeros([batch_size]), name="explored")
         self._limit = tf.Variable(tf.fill([batch_size], mode.max_questions), name="limit")
+        self._reads = tf.Variable(tf.zeros([batch_size], tf.bool), name="reads")
         self._epoch_seed = generator.make_seeds(1)[:, 0] if mode.epochs else None  # int64 [2]
         super().__init__(time_step_spec(evidence_count), action_spec(), batch_size)
 
@@ -173,6 +179,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
             "answers": self._answers,
             "explored": self._explored,
             "limit": self._limit,
+            "reads": self._reads,
         }
 
     @property
@@ -220,8 +227,9 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         return tf.cast(tf.gather(self._offsets, self._vignette + 1) - starts, tf.int32)  # [B]
 
     def _most_revealed(self) -> tf.Tensor:
-        """Returns the largest number of pieces that can be known in an episode, int32, scalar or `[B]`."""
-        return tf.constant(self._width) if self._interviewer else self._evidence_total()
+        """Returns the largest number of pieces that can be known in an episode, int32 `[B]`."""
+        total = self._evidence_total()
+        return tf.where(self._reads, total, self._width) if self._interviewer else total
 
     def _is_last(self) -> tf.Tensor:
         return self._step_type == ts.StepType.LAST
@@ -284,20 +292,27 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
 
         Either a part of the card, as `order` `[B, C]` and `revealed` say, or only its first piece, which is what the
         patient comes with. It also draws how long each interview may last, so that all lengths are learned.
+
+        Of some, the card is read, piece by piece, as in the paper: after many answers a card looks unlike any.
         """
-        uniform = self._generator.uniform([3, self.batch_size])
+        uniform = self._generator.uniform([4, self.batch_size])
         first = tf.cast(tf.gather(self._signed_codes, tf.gather(self._offsets, self._vignette)), tf.int32)
         from_card = uniform[0] < self._mode.card_starts
         alone = tf.concat([first[:, tf.newaxis], tf.zeros_like(order[:, 1:])], axis=1)
         known = tf.where(from_card[:, tf.newaxis], order, alone)
         revealed = tf.where(from_card, revealed, 1)
-        known = tf.where(tf.sequence_mask(revealed, self._card_width), known, 0)
+        reads, total = uniform[0] < self._mode.reading, self._evidence_total()
+        read = tf.minimum(1 + tf.cast(uniform[3] * tf.cast(total, tf.float32), tf.int32), total)
+        revealed = tf.where(reads, read, revealed)
+        known = tf.where(reads[:, tf.newaxis] | tf.sequence_mask(revealed, self._card_width), known, 0)
         shares = tf.constant(self._mode.explored)
         explored = tf.gather(shares, tf.cast(uniform[1] * len(self._mode.explored), tf.int32))
         limit = tf.cast(uniform[2] * (self._mode.max_questions + 1), tf.int32)
+        limit = tf.where(reads, self._mode.max_questions, limit)
         self._answers.assign(tf.where(rows[:, tf.newaxis], interviewer.patients(self._vignette), self._answers))
         self._explored.assign(tf.where(rows, explored, self._explored))
         self._limit.assign(tf.where(rows, limit, self._limit))
+        self._reads.assign(tf.where(rows, reads, self._reads))
         return tf.pad(known, [[0, 0], [0, self._width - self._card_width]]), revealed
 
     def _with_next_answers(self, interviewer: Interviewer) -> tuple[tf.Tensor, tf.Tensor]:
@@ -311,7 +326,8 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         places = tf.range(self._width) - self._revealed[:, tf.newaxis]  # [B, M], among the answers
         there = (places >= 0) & (places < interviewer.most_answers)
         answered = tf.gather(answers, tf.where(there, places, 0), batch_dims=1)
-        return tf.where(there, answered, known), tf.math.count_nonzero(answers, axis=1, dtype=tf.int32)
+        codes = tf.where(self._reads[:, tf.newaxis], self._order, tf.where(there, answered, known))
+        return codes, tf.where(self._reads, 1, tf.math.count_nonzero(answers, axis=1, dtype=tf.int32))
 
     def _revealed_at_start(self) -> tf.Tensor:
         """Returns the number of pieces of evidence known when an episode starts, int32, scalar or `[B]`."""

@@ -60,6 +60,11 @@ class Interviewing:
         """See `trainer.dyqn.environment.Interviewing`; that of a whole patient just lists what is present."""
         return 0.1 if self.whole else 0.5
 
+    @property
+    def reading(self) -> float:
+        """See `trainer.dyqn.environment.Interviewing`; that of a whole patient is no card."""
+        return 0.0 if self.whole else 0.25
+
     def led_by(self, network: keras.Model | None, vignettes: Vignettes) -> np.ndarray:
         """See `trainer.dyqn.environment.Interviewing`."""
         graph = QuestionGraph(self._mixture, self._vocabulary, (), NEUTRAL, network)

@@ -170,6 +170,25 @@ def test_some_interviews_start_from_a_part_of_the_card(mixture, vocabulary, netw
     assert starts == {(1, 0, 0, 0), (0, 0, -1, 0), (1, 0, -1, 0)}
 
 
+def test_of_some_cards_the_next_piece_is_read_until_they_end(mixture, vocabulary, network, vignettes_of):
+    vignettes = vignettes_of(CARDS[:1])  # a cough, and no rash
+    interviewer = _interviewer(mixture, vocabulary, network, vignettes, whole=False)
+    environment = _environment(vignettes, interviewer, rows=64, card_starts=1.0, reading=1.0, masking=0.9)
+    before = environment.reset().observation
+    known = np.count_nonzero(before.state, axis=1)
+    assert 16 < (known == 2).sum() < 48  # one or two pieces, equally likely: nothing is masked
+    np.testing.assert_array_equal(before.forced, known == 2)
+    after = environment.step(tf.constant(np.where(before.forced, Action.RED, Action.ASK), tf.int32))
+    np.testing.assert_array_equal(after.observation.state, [[1, 0, -1, 0]] * 64)
+    np.testing.assert_array_equal(after.observation.forced, [True] * 64)
+    np.testing.assert_array_equal(after.is_last(), known == 2)
+
+
+@pytest.mark.parametrize(("whole", "share"), [(False, 0.25), (True, 0.0)])
+def test_only_cards_are_read(mixture, vocabulary, whole, share):
+    assert Interviewing(mixture, vocabulary, whole, 3).reading == share
+
+
 def test_held_out_patients_are_interviewed_from_what_they_come_with(mixture, vocabulary, network, vignettes_of):
     interviewing = Interviewing(mixture, vocabulary, True, 3)
     for leader in (network, None):
