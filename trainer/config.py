@@ -63,8 +63,8 @@ class NetworkConfig:
     hidden_sizes: tuple[int, ...] = _field((1024, 1024), "units of each hidden layer")
     activation: str = _field("selu", "activation of the hidden layers", ("selu", "relu"))
     inputs: str = _field(
-        "signed", "one signed input for each code, or two: known to be present, known to be absent, be it because it "
-        "follows",
+        "signed", "one signed input for each code, or two, known to be present and known to be absent, without what "
+        "follows from the rest",
         ("signed", "two"),
     )  # fmt: skip
     text_features: int = _field(

@@ -11,10 +11,10 @@ _AT_ONCE = 4_096  # rows of a sparse matrix that are closed together
 
 
 class Closure:
-    """Adds to states what follows from them, so that states which mean the same are the same.
+    """Adds to states what follows from them, or leaves it out, so that states which mean the same are the same.
 
-    Whatever judges states judges closed ones: networks, rules, questions and novelty. The memory and all that is said
-    to people hold what was stated.
+    Rules and questions judge states with all that follows, networks and novelty those without. The memory and all that
+    is said to people hold what was stated.
 
     Args:
         vocabulary: of E pieces of evidence. If none is related to another, states stay as they are.

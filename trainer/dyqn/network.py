@@ -51,7 +51,9 @@ def build_network(evidence_count: int, config: NetworkConfig, seed: int, closure
     states = keras.Input((evidence_count,), name="states")
     inputs = states
     if config.inputs == "two":
-        inputs = PresentAndAbsent(name="inputs")(states if closure is None else Closed(closure, name="closed")(states))
+        inputs = PresentAndAbsent(name="inputs")(
+            states if closure is None else Shortest(closure, name="shortest")(states)
+        )
     if config.text_features:
         sums = TextFeatureSums(config.text_features, name=TEXT_FEATURES)(inputs)
         inputs = keras.layers.Concatenate(name="with_text_features")([inputs, sums])
@@ -87,16 +89,19 @@ def _member(
     )(hidden)
 
 
-class Closed(keras.layers.Layer):
-    """Adds to states `[B, E]` what follows from them."""
+class Shortest(keras.layers.Layer):
+    """Leaves out of states `[B, E]` what follows from the rest, so that states which mean the same are the same.
+
+    With all that follows they would be the same, too, but a network then finds fewer of the Red cases.
+    """
 
     def __init__(self, closure: Closure, **kwargs: Any):
         super().__init__(**kwargs)
         self._closure = closure
 
     def call(self, states: keras.KerasTensor) -> keras.KerasTensor:
-        """Returns the closed states."""
-        return self._closure(states)
+        """Returns the shortest states."""
+        return self._closure.reduced(states)
 
 
 class PresentAndAbsent(keras.layers.Layer):
