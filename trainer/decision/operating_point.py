@@ -112,9 +112,10 @@ def _stopped(held_out: HeldOutOutputs, point: OperatingPoint) -> _Stopped:
     known = stops(held_out, point)
     outputs = tf.constant(_outputs_at(held_out, known))
     decisions = best_triage(outputs, point).numpy()
-    means = (float(_taken(each(outputs).numpy(), decisions).mean()) for each in (appropriate, safe))
+    right, no_less = (float(_taken(each(outputs).numpy(), decisions).mean()) for each in (appropriate, safe))
     red = appropriate(outputs).numpy()[:, Action.RED]
-    return _Stopped(known, decisions, *means, float(red[decisions == Action.RED].sum() / max(red.sum(), _LEAST)))
+    found = float(red[decisions == Action.RED].sum() / max(red.sum(), _LEAST))
+    return _Stopped(known, decisions, right, no_less, found)
 
 
 class _Candidate(NamedTuple):
