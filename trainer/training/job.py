@@ -52,6 +52,8 @@ NOVELTY = "novelty.npz"
 EVALUATIONS = "evaluations.jsonl"
 VALIDATION = "validation.jsonl"
 LOCK = "lock"
+FORMAT = 2
+"""In run.json: rises whenever a network would load, or answer, otherwise than the code that trained it."""
 _NOVELTY_SEED = 2_021  # unlike the seeds of training
 # Settings that may change when a run is resumed: they affect its length and its evaluations, not what it computes.
 RESUMABLE = {
@@ -144,6 +146,7 @@ class JobDirectory:
                 made no run in it; or it cannot be written.
         """
         run = {
+            "format": FORMAT,
             "config": config.to_dict(),
             "vocabulary_fingerprint": vocabulary.fingerprint,
             "data_fingerprint": data_fingerprint,
@@ -255,7 +258,7 @@ class JobDirectory:
         """Returns the content of run.json.
 
         Raises:
-            InputError: there is none, or it is not what training wrote.
+            InputError: there is none, or it is not what training wrote, or that of another version wrote it.
         """
         if not (self.path / RUN).exists():
             raise InputError(f"{self.path}: no {RUN}: expected a job directory, as triage train --job-dir makes it")
@@ -263,6 +266,11 @@ class JobDirectory:
         missing = {"config", "vocabulary_fingerprint", "data_fingerprint", "workers", "start_from"} - set(run)
         if missing:
             raise InputError(f"{self.path / RUN}: expected the keys {', '.join(sorted(missing))}")
+        if run.get("format") != FORMAT:
+            raise InputError(
+                f"{self.path / RUN}: format {run.get('format', 1)}, expected {FORMAT}: another version of dyqn-triage "
+                "trained this agent, and its network would answer otherwise here: train again in another --job-dir"
+            )
         return run
 
     def evaluations(self) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from trainer.config import TrainConfig
 from trainer.dyqn.assembly import build_loop
-from trainer.training.job import EVALUATIONS, NOVELTY, RUN, JobDirectory, load_network
+from trainer.training.job import EVALUATIONS, FORMAT, NOVELTY, RUN, JobDirectory, load_network
 
 CONFIG = TrainConfig.from_dict(
     {"network": {"hidden_sizes": [8]}, "memory": {"batch_size": 4, "memory_capacity": 32}, "loop": {"burn_in_steps": 5}}
@@ -74,6 +74,18 @@ def test_a_changed_vocabulary_is_refused(trained):
     Vocabulary([*VOCABULARY][::-1]).save(job.path / "vocabulary.csv")
     with pytest.raises(InputError, match="not the vocabulary that the run was trained with"):
         load_network(job.path)
+
+
+@pytest.mark.parametrize(("there", "said"), [(None, 1), (FORMAT + 1, FORMAT + 1)])
+def test_an_agent_of_another_version_is_refused_before_anything_is_loaded_or_written(trained, there, said):
+    job, _ = trained
+    run = {name: value for name, value in job.run().items() if name != "format"}
+    written = json.dumps(run if there is None else {**run, "format": there})
+    (job.path / RUN).write_text(written)
+    for use in (load_network, lambda path: JobDirectory(path).prepare(CONFIG, VOCABULARY, run["data_fingerprint"])):
+        with pytest.raises(InputError, match=rf"run\.json: format {said}, expected {FORMAT}: .* train again"):
+            use(job.path)
+    assert (job.path / RUN).read_text() == written
 
 
 def test_the_same_run_may_be_prepared_again_for_more_steps_but_no_other_run(tmp_path):
