@@ -20,8 +20,7 @@ CHOICES = (*PRICES, *(math.sqrt(low * high) for low, high in itertools.pairwise(
 BUDGET = 0.01
 """P(appropriate), and likewise P(safe), that an operating point may cost against the best that asks for everything."""
 RED_BUDGET = 0.02
-"""The same for the share of patients for whom Red is appropriate who are decided Red. They are fewer."""
-_LEAST = 1e-9  # what shares are shares of, in place of 0
+"""The same for the Red share: of the patients for whom Red is appropriate, how many are decided Red."""
 
 
 class HeldOutOutputs(NamedTuple):
@@ -105,17 +104,18 @@ class _Stopped(NamedTuple):
     """Mean over the vignettes, by the network's own probabilities, as is `safe`."""
     safe: float
     red: float
-    """Share of the patients for whom Red is appropriate, by the same probabilities, who are decided Red."""
+    """The share of the patients for whom Red is appropriate who are decided Red, by the same probabilities."""
 
 
 def _stopped(held_out: HeldOutOutputs, point: OperatingPoint) -> _Stopped:
     known = stops(held_out, point)
     outputs = tf.constant(_outputs_at(held_out, known))
     decisions = best_triage(outputs, point).numpy()
-    right, no_less = (float(_taken(each(outputs).numpy(), decisions).mean()) for each in (appropriate, safe))
-    red = appropriate(outputs).numpy()[:, Action.RED]
-    found = float(red[decisions == Action.RED].sum() / max(red.sum(), _LEAST))
-    return _Stopped(known, decisions, right, no_less, found)
+    right, no_less = appropriate(outputs).numpy(), safe(outputs).numpy()
+    red = right[:, Action.RED]
+    found = float(red[decisions == Action.RED].sum() / red.sum())  # a probability, so never 0
+    means = (float(_taken(each, decisions).mean()) for each in (right, no_less))
+    return _Stopped(known, decisions, *means, found)
 
 
 class _Candidate(NamedTuple):
@@ -125,7 +125,7 @@ class _Candidate(NamedTuple):
     values: np.ndarray
     """P(appropriate), P(safe) and the known pieces of evidence as a negative number, `[N, 3]`: more is better."""
     red: np.ndarray  # float64 [N], see `_Stopped`
-    was_so: np.ndarray  # bool [2, M], whether each decision on a card was appropriate, and safe; [2, 0] without cards
+    on_cards: list[np.ndarray]  # of each play after the first: bool [2, M], whether decisions were appropriate, and safe
 
     def dominates(self, other: "_Candidate") -> bool:
         """Returns whether it is at least as good as `other` in everything, and better in something."""
@@ -137,11 +137,11 @@ def choose(held_out: HeldOutOutputs) -> OperatingPoint:
     """Returns the operating point of a trained agent: weight and price together.
 
     It asks least among the points that cost at most `BUDGET` of P(appropriate), at most `BUDGET` of P(safe) and at most
-    `RED_BUDGET` of the Red cases against deciding at the neutral weight when everything is asked, and that in each way
+    `RED_BUDGET` of the Red share against deciding at the neutral weight when everything is asked, and that in each way
     in which evidence becomes known. A point that another one dominates is never chosen. All are means of the calibrated
     probabilities where the agent stops: the decisions of the clinicians on a few hundred vignettes would be too noisy.
-    But the probabilities are calibrated in interviews; what stands on a card comes in another order, so the clinicians'
-    decisions must not show a larger loss there either, one standard error added.
+    But the probabilities are calibrated in interviews; what stands on a card comes in another order, so there the loss
+    by the clinicians' decisions, with one standard error added, must be within `BUDGET`, too.
     """
     everything = _everything(held_out, NEUTRAL.safety_weight)
     candidates = [
@@ -172,14 +172,11 @@ def with_price(held_out: HeldOutOutputs, weight: float) -> OperatingPoint:
 
 
 def _candidate(held_out: HeldOutOutputs, point: OperatingPoint) -> _Candidate:
-    plays = held_out.plays
-    reached = [_stopped(play, point) for play in plays]
+    reached = [_stopped(play, point) for play in held_out.plays]
     values = np.array([[each.appropriate, each.safe, -each.known.mean()] for each in reached])
     red = np.array([each.red for each in reached])
-    was_so: np.ndarray = np.zeros((2, 0), bool)
-    if len(plays) > 1:
-        was_so = _judged(held_out.decision_counts, reached[1].decisions)
-    return _Candidate(point, values, red, was_so)
+    on_cards = [_judged(held_out.decision_counts, each.decisions) for each in reached[1:]]
+    return _Candidate(point, values, red, on_cards)
 
 
 def _everything(held_out: HeldOutOutputs, weight: float) -> _Candidate:
@@ -191,8 +188,8 @@ def _everything(held_out: HeldOutOutputs, weight: float) -> _Candidate:
 def _within_budget(candidate: _Candidate, everything: _Candidate) -> bool:
     lost = everything.values[:, :2] - candidate.values[:, :2]
     kept = (lost <= BUDGET).all() and (everything.red - candidate.red <= RED_BUDGET).all()
-    if candidate.was_so.size:
-        differences = everything.was_so.astype(float) - candidate.was_so  # [2, M]
+    for all_known, stopped in zip(everything.on_cards, candidate.on_cards, strict=True):
+        differences = all_known.astype(float) - stopped  # [2, M]
         error = differences.std(axis=1) / math.sqrt(differences.shape[1])
         kept &= (differences.mean(axis=1) + error <= BUDGET).all()
     return bool(kept)

@@ -95,7 +95,7 @@ class Mode:
     masking: float = 0.0  # probability with which each of those pieces stays unknown after all, except for one
     epochs: bool = False  # whether every vignette is drawn once before any is drawn again; each epoch is shuffled
     card_starts: float = 1.0  # share of interviews that start from a part of the card, not from its first piece alone
-    reading: float = 0.0  # share, of those, in which ask reveals the next piece of the card, and nothing is masked
+    reading: float = 0.0  # share of interviews, among those, in which ask reveals the next piece of the unmasked card
 
     @property
     def explored(self) -> tuple[float, ...]:
@@ -293,7 +293,8 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         Either a part of the card, as `order` `[B, C]` and `revealed` say, or only its first piece, which is what the
         patient comes with. It also draws how long each interview may last, so that all lengths are learned.
 
-        Of some, the card is read, piece by piece, as in the paper: after many answers a card looks unlike any.
+        In some, the card is read piece by piece, as in the paper: otherwise the network would hardly see a card, as most
+        states of interviews hold many answers that no card gives.
         """
         uniform = self._generator.uniform([4, self.batch_size])
         first = tf.cast(tf.gather(self._signed_codes, tf.gather(self._offsets, self._vignette)), tf.int32)
@@ -301,9 +302,8 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         alone = tf.concat([first[:, tf.newaxis], tf.zeros_like(order[:, 1:])], axis=1)
         known = tf.where(from_card[:, tf.newaxis], order, alone)
         revealed = tf.where(from_card, revealed, 1)
-        reads, total = uniform[0] < self._mode.reading, self._evidence_total()
-        read = tf.minimum(1 + tf.cast(uniform[3] * tf.cast(total, tf.float32), tf.int32), total)
-        revealed = tf.where(reads, read, revealed)
+        reads = uniform[0] < self._mode.reading
+        revealed = tf.where(reads, self._pieces(uniform[3]), revealed)
         known = tf.where(reads[:, tf.newaxis] | tf.sequence_mask(revealed, self._card_width), known, 0)
         shares = tf.constant(self._mode.explored)
         explored = tf.gather(shares, tf.cast(uniform[1] * len(self._mode.explored), tf.int32))
@@ -333,14 +333,17 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         """Returns the number of pieces of evidence known when an episode starts, int32, scalar or `[B]`."""
         if not self._mode.any_start:
             return tf.constant(1)
-        total = self._evidence_total()
-        share = self._generator.uniform([self.batch_size])  # in [0, 1)
-        known = tf.minimum(1 + tf.cast(share * tf.cast(total, tf.float32), tf.int32), total)
+        known = self._pieces(self._generator.uniform([self.batch_size]))
         if not self._mode.masking:
             return known
         kept = self._generator.uniform([self.batch_size, self._card_width]) >= self._mode.masking
         kept &= tf.sequence_mask(known, self._card_width)
         return tf.maximum(tf.reduce_sum(tf.cast(kept, tf.int32), axis=1), 1)
+
+    def _pieces(self, share: tf.Tensor) -> tf.Tensor:
+        """Returns that share, in [0, 1), of each row's pieces of evidence as a number from 1 to all, int32 `[B]`."""
+        total = self._evidence_total()
+        return tf.minimum(1 + tf.cast(share * tf.cast(total, tf.float32), tf.int32), total)
 
     def _next_vignettes(self, rows: tf.Tensor) -> tf.Tensor:
         """Returns the vignettes of new episodes, int64 `[B]`; only the entries of `rows`, bool `[B]`, are used.

@@ -53,7 +53,7 @@ EVALUATIONS = "evaluations.jsonl"
 VALIDATION = "validation.jsonl"
 LOCK = "lock"
 FORMAT = 2
-"""In run.json: rises whenever a network would load, or answer, otherwise than the code that trained it."""
+"""In run.json. It rises whenever the code would load a network differently, or give other answers with it."""
 _NOVELTY_SEED = 2_021  # unlike the seeds of training
 # Settings that may change when a run is resumed: they affect its length and its evaluations, not what it computes.
 RESUMABLE = {
@@ -269,7 +269,7 @@ class JobDirectory:
         if run.get("format") != FORMAT:
             raise InputError(
                 f"{self.path / RUN}: format {run.get('format', 1)}, expected {FORMAT}: another version of dyqn-triage "
-                "trained this agent, and its network would answer otherwise here: train again in another --job-dir"
+                "trained this agent, and its answers may differ here: train again in another --job-dir"
             )
         return run
 
