@@ -125,7 +125,8 @@ class _Candidate(NamedTuple):
     values: np.ndarray
     """P(appropriate), P(safe) and the known pieces of evidence as a negative number, `[N, 3]`: more is better."""
     red: np.ndarray  # float64 [N], see `_Stopped`
-    on_cards: list[np.ndarray]  # of each play after the first: bool [2, M], whether decisions were appropriate, and safe
+    on_cards: list[np.ndarray]
+    """For each play after the first: whether each decision was appropriate, and whether it was safe, bool `[2, M]`."""
 
     def dominates(self, other: "_Candidate") -> bool:
         """Returns whether it is at least as good as `other` in everything, and better in something."""

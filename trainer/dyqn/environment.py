@@ -293,8 +293,8 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         Either a part of the card, as `order` `[B, C]` and `revealed` say, or only its first piece, which is what the
         patient comes with. It also draws how long each interview may last, so that all lengths are learned.
 
-        In some, the card is read piece by piece, as in the paper: otherwise the network would hardly see a card, as most
-        states of interviews hold many answers that no card gives.
+        In some, the card is read piece by piece, as in the paper: most states of interviews hold many answers that no
+        card gives, so that the network would hardly see a card otherwise.
         """
         uniform = self._generator.uniform([4, self.batch_size])
         first = tf.cast(tf.gather(self._signed_codes, tf.gather(self._offsets, self._vignette)), tf.int32)
