@@ -88,23 +88,29 @@ def base(trained, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def by_route(trained, base):
+def version(base):
+    return load_version(base / "1")
+
+
+@pytest.fixture(scope="module")
+def by_route(trained, version):
     """Each route as a function from states `[B, E]` to all that it says of them."""
     policy = QPolicy(
         time_step_spec(COUNT), action_spec(), trained.model, rules=RuleGraph(trained.rules.rules, VOCABULARY)
     )
     graph = QuestionGraph(trained.questions, VOCABULARY, trained.rules.rules, NEUTRAL, trained.model)
-    version, phone = load_version(base / "1"), LiteRtModel(convert(load_version(base / "1"), "none"))
+    phone = LiteRtModel(convert(version, "none"))
 
+    @tf.function(autograph=False)
     def agent(states):
         time_step = ts.TimeStep(
-            step_type=tf.fill([len(states)], ts.StepType.MID),
-            reward=tf.zeros([len(states), 4]),
-            discount=tf.ones([len(states)]),
-            observation=Observation(tf.constant(states), tf.zeros([len(states)], tf.bool)),
+            step_type=tf.fill([states.shape[0]], ts.StepType.MID),
+            reward=tf.zeros([states.shape[0], 4]),
+            discount=tf.ones([states.shape[0]]),
+            observation=Observation(states, tf.zeros([states.shape[0]], tf.bool)),
         )
         decided = policy.action(time_step)
-        asked = graph(tf.constant(states), tf.zeros(states.shape, tf.bool))
+        asked = graph(states, tf.zeros(states.shape, tf.bool))
         return {"action": decided.action, "outputs": decided.info, **asked._asdict()}
 
     def signatures(states):
@@ -123,7 +129,7 @@ def by_route(trained, base):
         asked = {name: np.concatenate([each[name] for each in questions]) for name in questions[0]}
         return run_each(phone, states, np.zeros(len(states), np.int32)) | asked
 
-    return {"agent": agent, "SavedModel": signatures, "LiteRT": litert}
+    return {"agent": lambda states: agent(tf.constant(states)), "SavedModel": signatures, "LiteRT": litert}
 
 
 def names(row, sign):
@@ -199,8 +205,8 @@ SAME = {
 
 
 @pytest.mark.parametrize("quantization", QUANTIZATIONS)
-def test_a_phone_answers_the_same_however_its_file_is_rounded(base, quantization):
-    version, states = load_version(base / "1"), np.zeros([2 * len(SAME), COUNT], np.float32)
+def test_a_phone_answers_the_same_however_its_file_is_rounded(version, quantization):
+    states = np.zeros([2 * len(SAME), COUNT], np.float32)
     for row, (present, absent) in zip(states, itertools.chain(*SAME.values()), strict=True):
         row[[CODES.index(code) for code in present]], row[[CODES.index(code) for code in absent]] = 1, -1
     model = LiteRtModel(convert(version, quantization, states))

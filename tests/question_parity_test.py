@@ -65,6 +65,11 @@ def base(mixture, rules, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def version(base):
+    return load_version(base / "1")
+
+
+@pytest.fixture(scope="module")
 def network():
     """A network with probabilities and random weights, which asks in some of the states."""
     settings = NetworkConfig(hidden_sizes=(8,), activation="relu", inputs="two", outputs="probabilities")
@@ -79,10 +84,11 @@ def network():
 
 
 @pytest.fixture(scope="module")
-def judging(network, mixture, rules, tmp_path_factory):
+def judging(network, mixture, rules, without_litert, tmp_path_factory):
     """The folder of a version in which that network judges questions."""
     base = tmp_path_factory.mktemp("judging")
-    saved_model.write_version(base, trained_agent(network, VOCABULARY, rules=rules, questions=mixture))
+    with without_litert():
+        saved_model.write_version(base, trained_agent(network, VOCABULARY, rules=rules, questions=mixture))
     return base
 
 
@@ -141,8 +147,8 @@ def http(server):
         yield http
 
 
-def test_a_saved_model_asks_as_the_trainer_does(base, states, expected):
-    signature = tf.saved_model.load(str(base / "1")).signatures[features.QUESTIONS]
+def test_a_saved_model_asks_as_the_trainer_does(version, states, expected):
+    signature = version.model.signatures[features.QUESTIONS]
     answer = signature(states=tf.constant(states), not_to_ask=_nobody_measures(states))
     assert _share(answer[features.QUESTION_CODES].numpy()[:, :3], expected) >= 0.999
 
@@ -160,20 +166,21 @@ def test_questions_that_the_deciding_network_judges_are_the_same_by_every_route(
     others = by_mixture(tf.constant(rows), _nobody_measures(rows)).codes.numpy()[:, :3]
     assert _share(others, codes) < 0.5
     assert 0.05 < worth.mean() < 0.95
-    answers = [_by_signature(judging, rows), _by_phone(judging, rows), *_by_server(judging, rows)]
+    version = load_version(judging / "1")
+    answers = [_by_signature(version, rows), _by_phone(version, rows), *_by_server(judging, rows)]
     for answered, worth_asking in answers:
         assert _share(answered, codes) >= 0.99
         assert np.mean(np.asarray(worth_asking) == worth) >= 0.99
 
 
-def _by_signature(base, rows):
-    signature = tf.saved_model.load(str(base / "1")).signatures[features.QUESTIONS]
+def _by_signature(version, rows):
+    signature = version.model.signatures[features.QUESTIONS]
     answer = signature(states=tf.constant(rows), not_to_ask=_nobody_measures(rows))
     return (answer[name].numpy()[:, :3] for name in (features.QUESTION_CODES, features.QUESTION_WORTH_ASKING))
 
 
-def _by_phone(base, rows):
-    model = LiteRtModel(convert(load_version(base / "1"), "none"))
+def _by_phone(version, rows):
+    model = LiteRtModel(convert(version, "none"))
     measured = _nobody_measures(np.zeros([1, EVIDENCE_COUNT])).numpy()
     answers = [model.ask(row[np.newaxis], measured) for row in rows]
     return (
@@ -208,14 +215,16 @@ def test_red_flags_make_the_same_question_by_every_route(network, mixture, rules
         dataclasses.replace(entry, red_flag="yes" if entry.code in flags else "") for entry in VOCABULARY
     )
     trained = trained_agent(network, vocabulary, rules=rules, questions=mixture)
-    saved_model.write_version(tmp_path, trained)
+    with without_litert():
+        saved_model.write_version(tmp_path, trained)
+    version = load_version(tmp_path / "1")
     rows = states[:100]
     asked = QuestionGraph(mixture, vocabulary, rules.rules, NEUTRAL, network)(tf.constant(rows), _nobody_measures(rows))
     expected = [[VOCABULARY.codes[cell] for cell in row if cell >= 0] for row in asked.together.numpy()]
     assert {len(codes) for codes in expected} >= {0, 6}
-    signature = tf.saved_model.load(str(tmp_path / "1")).signatures[features.QUESTIONS]
+    signature = version.model.signatures[features.QUESTIONS]
     answers = {"SavedModel": signature(states=tf.constant(rows), not_to_ask=_nobody_measures(rows))}
-    phone = LiteRtModel(convert(load_version(tmp_path / "1"), "none"))
+    phone = LiteRtModel(convert(version, "none"))
     measured = _nobody_measures(np.zeros([1, EVIDENCE_COUNT])).numpy()
     parts = [phone.ask(row[np.newaxis], measured) for row in rows]
     answers["phone"] = {features.QUESTION_TOGETHER: np.concatenate([part["question_together"] for part in parts])}
@@ -250,8 +259,8 @@ def test_red_flags_make_the_same_question_by_every_route(network, mixture, rules
     assert len(why.next_questions[0].any_of) == 6
 
 
-def test_a_phone_asks_as_the_trainer_does(base, states, expected):
-    model = LiteRtModel(convert(load_version(base / "1"), "none"))
+def test_a_phone_asks_as_the_trainer_does(version, states, expected):
+    model = LiteRtModel(convert(version, "none"))
     measured = _nobody_measures(np.zeros([1, EVIDENCE_COUNT])).numpy()
     answers = [model.ask(row[np.newaxis], measured)[features.QUESTION_CODES][0, :3] for row in states[:ONE_BY_ONE]]
     assert _share(answers, expected[:ONE_BY_ONE]) >= 0.999
