@@ -113,7 +113,7 @@ def _stopped(held_out: HeldOutOutputs, point: OperatingPoint) -> _Stopped:
     decisions = best_triage(outputs, point).numpy()
     right, no_less = appropriate(outputs).numpy(), safe(outputs).numpy()
     red = right[:, Action.RED]
-    found = float(red[decisions == Action.RED].sum() / red.sum())  # a probability, so never 0
+    found = float(red[decisions == Action.RED].sum() / (red.sum() or 1))
     means = (float(_taken(each, decisions).mean()) for each in (right, no_less))
     return _Stopped(known, decisions, *means, found)
 
