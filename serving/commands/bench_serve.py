@@ -32,7 +32,7 @@ from triage.v1 import triage_service_pb2
 from triage_runtime.command_line import figures as figures_file
 
 EVIDENCE = 10
-"""Pieces of evidence in a state."""
+"""Pieces of evidence in a state, at most."""
 _REQUESTS = 256
 _START_SECONDS = 120.0
 
@@ -100,13 +100,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def make_requests(vocabulary: Vocabulary, seed: int = 0) -> list[bytes]:
-    """Returns serialized TriageRequests with random evidence, half of it present."""
+    """Returns serialized TriageRequests with random evidence, half of it present, without what contradicts itself."""
     generator = random.Random(seed)  # noqa: S311 (not secret)
     count = min(EVIDENCE, len(vocabulary))
     requests = []
     for _ in range(_REQUESTS):
         codes = generator.sample(vocabulary.codes, count)
-        state = state_message(codes[::2], codes[1::2], questions_asked=generator.randrange(5))
+        absent = codes[1::2]
+        refused = {found.code for found in vocabulary.relations.contradictions(codes[::2], frozenset(absent))}
+        present = [code for code in codes[::2] if code not in refused]
+        state = state_message(present, absent, questions_asked=generator.randrange(5))
         requests.append(triage_service_pb2.TriageRequest(state=state).SerializeToString())
     return requests
 

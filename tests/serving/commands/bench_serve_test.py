@@ -6,9 +6,11 @@ import json
 import pytest
 
 import triage_cli
+from schemas.evidence import Evidence, Vocabulary
 from serving.commands import bench_serve as serve
 from serving.commands.bench_serve import http_body, make_requests
 from serving.messages import state_message
+from serving.triage.validation import contradictions
 from triage.v1 import triage_pb2, triage_service_pb2
 
 
@@ -56,6 +58,17 @@ def test_requests_are_the_same_for_the_same_seed_and_can_be_answered(vocabulary)
         assert sorted(piece.code for piece in evidence) == sorted(vocabulary.codes)  # all three: it has no ten
         present = [piece.status == triage_pb2.EVIDENCE_STATUS_PRESENT for piece in evidence]
         assert present == [True, True, False]  # every other code is present, and those come first
+
+
+def test_no_request_contradicts_itself():
+    """Refusals cost more than answers, and only answers are counted."""
+    ages = [Evidence(f"age_{number}", "risk_factor", "Age", "Age?", exclusive="age") for number in range(8)]
+    fits = [Evidence(f"fit_{number}", "symptom", "Fit", "Fit?", parent="fits") for number in range(8)]
+    vocabulary = Vocabulary([*ages, *fits, Evidence("fits", "symptom", "Fits", "Fits?")])
+    for request in make_requests(vocabulary):
+        state = triage_service_pb2.TriageRequest.FromString(request).state
+        assert len(state.evidence) >= 5
+        assert not list(contradictions(state, vocabulary))
 
 
 @pytest.mark.parametrize(
