@@ -16,7 +16,7 @@ from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
 from serving.engine.engine import Engine
 from serving.engine.safeguards import SafeguardedEngine
-from serving.engine.state_tensors import to_responses
+from serving.engine.state_tensors import Responses
 from serving.messages import action_label, state_message
 from serving.monitor.audit_reader import Reading, read_cases
 from trainer.export import messages
@@ -49,7 +49,7 @@ def test_the_graph_of_a_model_sends_it():
 
 
 def test_the_server_sends_it():
-    (response,) = to_responses(OUTPUTS, INFO)
+    (response,) = Responses(INFO).of(OUTPUTS)
     assert (response.action, response.best_triage) == (ASK, triage_pb2.TRIAGE_ACTION_BLUE)
 
 
@@ -58,7 +58,7 @@ def test_names_and_rules_of_the_server_read_it():
         info, vocabulary, signatures = INFO, Vocabulary([Evidence("cough", "symptom", "Cough", "Do you cough?")]), {}
 
         def triage(self, states, timeout_seconds=None):
-            return to_responses(OUTPUTS, INFO)
+            return Responses(INFO).of(OUTPUTS)
 
         def next_questions(self, states, number, not_to_ask=()):
             return []

@@ -71,12 +71,13 @@ def plain_handlers(version_folder: pathlib.Path) -> dict[str, grpc.RpcMethodHand
     """
     from schemas import features
     from serving.engine.saved_model import SavedModelWithLiteRt  # loads TensorFlow
-    from serving.engine.state_tensors import to_inputs, to_responses
+    from serving.engine.state_tensors import Responses, to_inputs
 
     engine = SavedModelWithLiteRt(version_folder)
+    responses = Responses(engine.info)
 
     def triage(request: triage_service_pb2.TriageRequest, context: Any) -> triage_pb2.TriageResponse:
-        return to_responses(engine.predict(features.SERVING_DEFAULT, to_inputs([request.state])), engine.info)[0]
+        return responses.of(engine.predict(features.SERVING_DEFAULT, to_inputs([request.state])))[0]
 
     def model_seconds(request: triage_service_pb2.TriageRequest, context: Any) -> bytes:
         return json.dumps(_time_model(engine, request.state)).encode()

@@ -14,7 +14,7 @@ from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo, read_version
 from serving.call import MODEL, PARSE, RESPOND, current
 from serving.engine.dense_states import MessageEncoder, to_questions
-from serving.engine.state_tensors import to_responses
+from serving.engine.state_tensors import Responses
 from triage.v1 import triage_pb2
 
 if TYPE_CHECKING:  # loads TensorFlow
@@ -152,6 +152,7 @@ class LocalEngine(Engine):
     def __init__(self, folder: pathlib.Path):
         self.info, self.vocabulary = read_version(folder)
         self._encoder = MessageEncoder(self.vocabulary)
+        self._responses = Responses(self.info)
 
     def triage(
         self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
@@ -173,7 +174,7 @@ class LocalEngine(Engine):
                 features.UNKNOWN_CODES: encoded.unknown_codes,
                 features.CONFLICTING_CODES: encoded.conflicting_codes,
             }
-            return to_responses({**outputs, **codes}, self.info)
+            return self._responses.of({**outputs, **codes})
 
     def next_questions(
         self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()

@@ -15,7 +15,7 @@ from serving.engine import warmup
 from serving.engine.connection import Connection
 from serving.engine.dense_states import MessageEncoder, to_questions
 from serving.engine.engine import Engine
-from serving.engine.state_tensors import outputs_of, to_inputs, to_responses
+from serving.engine.state_tensors import Responses, outputs_of, to_inputs
 from serving.errors import GoneError, UnavailableError
 from triage.v1 import triage_pb2
 
@@ -38,6 +38,7 @@ class RemoteEngine(Engine):
         self._model_name = model_name
         self.info, self.vocabulary = read_version(folder)
         self._encoder = MessageEncoder(self.vocabulary)
+        self._responses = Responses(self.info)
         self._check_same_model(folder)
 
     def triage(
@@ -54,7 +55,7 @@ class RemoteEngine(Engine):
         with call.timed(MODEL):
             outputs = self._predict(features.SERVING_DEFAULT, inputs, outputs_of(self.info), timeout_seconds)
         with call.timed(RESPOND):
-            return to_responses(outputs, self.info)
+            return self._responses.of(outputs)
 
     def next_questions(
         self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()

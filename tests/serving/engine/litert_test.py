@@ -27,7 +27,7 @@ from serving.engine.litert import (
     read_litert_model,
 )
 from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt
-from serving.engine.state_tensors import to_inputs, to_responses
+from serving.engine.state_tensors import Responses, to_inputs
 from serving.errors import EngineError
 from serving.messages import state_message
 from tests.builders import symptoms, trained_agent
@@ -205,7 +205,7 @@ def assert_same(responses, expected):
 
 def by_codes(engine, states):
     """Returns the answers of the signature `serving_default`, which looks up codes in the graph."""
-    return to_responses(engine.predict("serving_default", to_inputs(states)), engine.info)
+    return Responses(engine.info).of(engine.predict("serving_default", to_inputs(states)))
 
 
 @pytest.fixture(scope="module")
