@@ -60,7 +60,7 @@ def jobs(tmp_path_factory):
     folders = {}
     for name, biases in (("red", [3, 0, 0, 0, -3]), ("asks", [-3, -3, -3, 0, 2])):
         network = network_of(([[0], [1]], 0), ([[0, 0, 0, 9 * (name == "asks"), 0]], biases))
-        config = TrainConfig.from_dict({"network": {"hidden_sizes": [1]}})
+        config = TrainConfig.from_dict({"network": {"hidden_sizes": [1]}, "environment": {"max_questions": 4}})
         folders[name] = make_job(tmp_path_factory.mktemp(name), network, config)
     return folders
 
@@ -92,7 +92,7 @@ def data(tmp_path_factory):
 def served_red(jobs, data, tmp_path_factory):
     """A base path to which the agent that says Red was pushed as version 1, and what the command printed."""
     base, printed = tmp_path_factory.mktemp("served") / "models", io.StringIO()
-    given = ["--push-to", base, "--data", data, "--orders", 2, "--rules", "none", "--allow-small-test"]
+    given = ["--push-to", base, "--data", data, "--orders", 1, "--rules", "none", "--allow-small-test"]
     with contextlib.redirect_stdout(printed):
         assert triage_cli.main([*map(str, ["export", "--job-dir", jobs["red"], *given])]) == 0
     return base, printed.getvalue()
@@ -192,7 +192,7 @@ def test_the_exported_version_has_the_figures_of_triage_evaluate(jobs, data, tmp
     assert exported["evaluation"]["agent"] == evaluated["agent"]
     assert exported["evaluation"]["human"] == evaluated["human"]
     assert exported["evaluation"]["constants"] == evaluated["constants"]
-    assert 0 < evaluated["agent"]["questions"]["mean"] < 23  # the agent does ask, and not always for ever
+    assert 0 < evaluated["agent"]["questions"]["mean"] < 4  # the agent does ask, and not always for ever
     assert exported["metrics"]["metrics"] == evaluated["agent"]
     safety = evaluated["agent"]["safety"]
     card = (tmp_path / "1" / "model_card.md").read_text(encoding="utf-8")
@@ -206,7 +206,7 @@ def test_a_push_publishes_a_safe_version_and_exits_with_3_for_an_unsafe_one(
 ):
     first, printed = served_red
     assert printed == f"wrote version 1 to {first / '1'}\n  there was no version in {first} to compare it with\n"
-    given = ["--push-to", base, "--data", data, "--orders", 2, "--rules", "none"]
+    given = ["--push-to", base, "--data", data, "--orders", 1, "--rules", "none"]
     code, _, error = run(capsys, "export", "--job-dir", jobs["red"], *given)
     assert code == 3
     assert "\n  12 test vignettes are too few to judge a version by: it takes 50, or --allow-small-test\n" in error
@@ -312,7 +312,7 @@ def test_a_version_obeys_the_rules_that_it_was_exported_with(jobs, tmp_path, cap
     code, _, _ = run(capsys, "export", "--job-dir", jobs["asks"], "--model-base-path", base, "--rules", path)
     assert code == 0
     model = tf.saved_model.load(str(base / "1"))
-    answer = model.signatures["state"](states=tf.constant([[0.0, 1], [1, 0]]), questions_asked=tf.constant([0, 23]))
+    answer = model.signatures["state"](states=tf.constant([[0.0, 1], [1, 0]]), questions_asked=tf.constant([0, 4]))
     # With fever that agent says Blue, which the rule makes Yellow; with a cough alone its bias for Blue decides.
     assert answer["action_label"].numpy().tolist() == [b"Yellow", b"Blue"]
     manifest = json.loads((base / "1" / "manifest.json").read_text(encoding="utf-8"))
