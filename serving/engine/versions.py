@@ -56,7 +56,7 @@ class Versions:
         self._loaded: dict[int, _Loaded] = {}
         self._statuses: dict[int, VersionStatus] = {}  # in the order of their last change
         self._on_forget: list[Callable[[frozenset[int]], None]] = []
-        self._labels: dict[str, int] = {}
+        self._labels: Mapping[str, int] = {}  # replaced, never changed
         self._default: int | None = None
         self._released = False
         self._closed = False
@@ -64,8 +64,7 @@ class Versions:
     @property
     def default(self) -> int | None:
         """The version that answers calls that name none; None before the first is loaded."""
-        with self._lock:
-            return self._default
+        return self._default
 
     @property
     def loaded(self) -> frozenset[int]:
@@ -74,10 +73,9 @@ class Versions:
             return frozenset(self._loaded)
 
     @property
-    def labels(self) -> dict[str, int]:
+    def labels(self) -> Mapping[str, int]:
         """The version that each label points at."""
-        with self._lock:
-            return dict(self._labels)
+        return self._labels
 
     @contextlib.contextmanager
     def borrow(self, version: int | None = None) -> Iterator[Engine]:

@@ -1,7 +1,5 @@
 """The state of one interview: what has been said so far, and how many questions that took."""
 
-import dataclasses
-
 from serving.errors import Fault, FaultyRequestError
 from serving.triage.validation import RequestLimits, check_states
 from triage.v1 import triage_pb2, triage_service_pb2
@@ -84,8 +82,7 @@ class InterviewState:
         self.questions = settings.questions
         self.can_measure = settings.can_measure
         self.defer_below = settings.defer_below if settings.HasField("defer_below") else None
-        self._limits = dataclasses.replace(
-            self._limits,
+        self._limits = self._limits._replace(
             allow_unknown_codes=settings.allow_unknown_codes,
             allow_contradictions=self.defer_below is not None,
         )

@@ -1,9 +1,9 @@
 """Checks evidence states before they reach the model."""
 
-import dataclasses
 import operator
 from collections.abc import Iterator, Sequence
 from itertools import compress
+from typing import NamedTuple
 
 from schemas.bands import NumberError
 from schemas.evidence import MAX_CODE_LENGTH, Vocabulary, unknown_message
@@ -20,8 +20,7 @@ _MAX_FAULTS = 10
 """Faults that one message lists; finding similar codes takes time, and a status message has little room."""
 
 
-@dataclasses.dataclass(frozen=True)
-class RequestLimits:
+class RequestLimits(NamedTuple):
     """What a request may hold."""
 
     vocabulary: Vocabulary
