@@ -47,11 +47,11 @@ from rich.console import Console
 from schemas.errors import InputError
 from schemas.triage import Action
 from trainer import presets
+from trainer.bench.classifiers import CLASSIFIERS, classifier
 from trainer.commands.simulate import simulate_splits
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics
 from trainer.evaluation.measurement import order_seeds, play
 from trainer.reports.numbers import bracketed
-from trainer.study.classifiers import CLASSIFIERS, classifier
 from trainer.study.ensemble import EnsembleConfig, train_ensemble
 from trainer.training.job import load_network
 from trainer.vignettes.arrays import VignetteArrays

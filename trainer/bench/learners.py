@@ -75,8 +75,8 @@ def forest(settings: Mapping[str, Any]) -> Answers:
     import numpy as np
     import scipy.sparse
 
+    from trainer.bench.classifiers import classifier
     from trainer.bench.settings import BenchVignettes, load_vignettes
-    from trainer.study.classifiers import classifier
 
     def states(vignettes: BenchVignettes) -> scipy.sparse.csr_matrix:
         codes = vignettes.signed_codes

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from schemas.triage import Action
-from trainer.study import classifiers
+from trainer.bench import classifiers
 from trainer.vignettes.state import sparse_states
 
 E = 6
