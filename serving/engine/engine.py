@@ -49,14 +49,14 @@ class Engine(abc.ABC):
     def next_questions(
         self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
     ) -> list[list[triage_pb2.NextQuestion]]:
-        """Returns the best questions to ask next in each state, the best first.
+        """Returns the best questions to ask next in each state, the best first; none here.
 
         Args:
             states: evidence states; what has no part in a decision has none here.
             number: of questions, at most; `info.questions` says whether the model can choose any.
             not_to_ask: codes that no question is about; codes that the model does not know are ignored.
         """
-        raise NotImplementedError
+        return [[] for _ in states]
 
     @abc.abstractmethod
     def triage(
