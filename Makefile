@@ -34,7 +34,7 @@ test-all: check ## all tests, including the slow ones
 check: $(VENV)/development ## format, lint and types
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
-	$(BIN)/mypy
+	$(BIN)/mypy $(shell $(BIN)/python -c 'import sys; sys.version_info >= (3, 11) and print("--cache-dir=.mypy_cache")')
 	$(BIN)/mypy --config-file clients/python/pyproject.toml
 
 format: $(VENV)/development ## format the code in place

@@ -120,6 +120,6 @@ def test_the_page_loads_nothing_and_shows_hostile_texts_as_they_are(agent_report
     assert "49" not in page.sections["errors"]  # {{ 7*7 }} is no template
 
 
-def test_a_page_that_cannot_be_written_is_an_input_error(agent_report, tmp_path):
+def test_a_page_that_cannot_be_written_is_an_input_error(poor_agent_report, tmp_path):
     with pytest.raises(InputError, match=r"--html .*: cannot write: Is a directory"):
-        write_page(agent_report, PROVENANCE, tmp_path)
+        write_page(poor_agent_report, PROVENANCE, tmp_path)
