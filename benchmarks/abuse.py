@@ -57,7 +57,9 @@ def main() -> None:
     parser.add_argument("--attack", nargs=4, metavar=("ROW", "GRPC", "HTTP", "METRICS"), help=argparse.SUPPRESS)
     figures.add_argument(parser)
     arguments = parser.parse_args()
-    codes = sorted((entry.code for entry in vocabulary_of(arguments.model_base_path)), key=len)
+    vocabulary = vocabulary_of(arguments.model_base_path)
+    excluded = {found.code for found in vocabulary.relations.contradictions(vocabulary.codes, frozenset())}
+    codes = sorted(vocabulary.codes, key=lambda code: (code in excluded, len(code)))  # the first may all be present
     if arguments.attack:
         name, *addresses = arguments.attack
         make, ended = ATTACKS[name](codes), collections.Counter[str]()
