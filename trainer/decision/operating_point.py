@@ -114,8 +114,8 @@ def _stopped(held_out: HeldOutOutputs, point: OperatingPoint) -> _Stopped:
     right, no_less = appropriate(outputs).numpy(), safe(outputs).numpy()
     red = right[:, Action.RED]
     found = float(red[decisions == Action.RED].sum() / (red.sum() or 1))
-    means = (float(_taken(each, decisions).mean()) for each in (right, no_less))
-    return _Stopped(known, decisions, *means, found)
+    mean_right, mean_safe = (float(_taken(each, decisions).mean()) for each in (right, no_less))
+    return _Stopped(known, decisions, mean_right, mean_safe, found)
 
 
 class _Candidate(NamedTuple):
