@@ -44,7 +44,7 @@ def pytest_collection():
 
 def pytest_collection_finish():
     gc.freeze()  # what was imported stays for good: no collection needs to look at it
-    gc.set_threshold(100_000, 5, 20)  # tracing makes so many objects that collections took a sixth of all time
+    gc.set_threshold(100_000, 5, 20)  # tracing makes so many objects that collections take much of the time
     gc.enable()
 
 

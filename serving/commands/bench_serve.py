@@ -32,7 +32,7 @@ from triage.v1 import triage_service_pb2
 from triage_runtime.command_line import figures as figures_file
 
 EVIDENCE = 10
-"""Pieces of evidence in a state, at most."""
+"""The most pieces of evidence in a state."""
 _REQUESTS = 256
 _START_SECONDS = 120.0
 
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def make_requests(vocabulary: Vocabulary, seed: int = 0) -> list[bytes]:
-    """Returns serialized TriageRequests with random evidence, half of it present, without what contradicts itself."""
+    """Returns serialized TriageRequests with random evidence, half of it present, and without contradictions."""
     generator = random.Random(seed)  # noqa: S311 (not secret)
     count = min(EVIDENCE, len(vocabulary))
     requests = []

@@ -49,7 +49,7 @@ class Engine(abc.ABC):
     def next_questions(
         self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
     ) -> list[list[triage_pb2.NextQuestion]]:
-        """Returns the best questions to ask next in each state, the best first; none here.
+        """Returns the best questions to ask next in each state, the best first; none unless an engine can choose.
 
         Args:
             states: evidence states; what has no part in a decision has none here.

@@ -20,7 +20,7 @@ CHOICES = (*PRICES, *(math.sqrt(low * high) for low, high in itertools.pairwise(
 BUDGET = 0.01
 """P(appropriate), and likewise P(safe), that an operating point may cost against the best that asks for everything."""
 RED_BUDGET = 0.02
-"""The same for the Red share: of the patients for whom Red is appropriate, how many are decided Red."""
+"""The same for the Red share, which is the share decided Red of the patients for whom Red is appropriate."""
 
 
 class HeldOutOutputs(NamedTuple):

@@ -95,7 +95,7 @@ class Mode:
     masking: float = 0.0  # probability with which each of those pieces stays unknown after all, except for one
     epochs: bool = False  # whether every vignette is drawn once before any is drawn again; each epoch is shuffled
     card_starts: float = 1.0  # share of interviews that start from a part of the card, not from its first piece alone
-    reading: float = 0.0  # share of interviews, among those, in which ask reveals the next piece of the unmasked card
+    reading: float = 0.0  # share of interviews in which ask reveals the next piece of the card; part of card_starts
 
     @property
     def explored(self) -> tuple[float, ...]:
@@ -341,7 +341,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         return tf.maximum(tf.reduce_sum(tf.cast(kept, tf.int32), axis=1), 1)
 
     def _pieces(self, share: tf.Tensor) -> tf.Tensor:
-        """Returns that share, in [0, 1), of each row's pieces of evidence as a number from 1 to all, int32 `[B]`."""
+        """Returns how many pieces of evidence of each row a share `[B]` in [0, 1) makes: from 1 to all, int32 `[B]`."""
         total = self._evidence_total()
         return tf.minimum(1 + tf.cast(share * tf.cast(total, tf.float32), tf.int32), total)
 
