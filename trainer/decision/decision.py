@@ -1,7 +1,7 @@
 """Chooses the action from the network's outputs: the one rule for the policy and for every exported signature.
 
 A decision is worth its utility, asking is worth Q(ask), which holds the price of a question, and the agent does what is
-worth most.
+worth most. A stopping threshold is the least that asking is worth: below it, no decision is good enough yet.
 
 Of equal values, the more urgent decision wins, and a triage decision wins over asking. Values that differ by less than
 `TIE` count as equal, as engines round the same sum differently. If nothing at all is known about a patient, the action
@@ -31,8 +31,8 @@ class OperatingPoint:
     """How an agent weighs its probabilities. A network without probabilities decides by its Q-values alone.
 
     The triage decision is the one with the highest utility, (P(appropriate) + w P(safe)) / (1 + w), where w is the
-    `safety_weight`. The agent asks while Q(ask) at the `price` of a question is worth more than that utility; or, if
-    `sure_enough` is given, until that utility reaches it.
+    `safety_weight`. The agent asks while Q(ask) at the `price` of a question is worth more than that utility, and
+    while that utility is below `sure_enough`, if given.
     """
 
     safety_weight: float = 1.0
@@ -59,8 +59,7 @@ def would_ask(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
     """Returns whether asking is worth more than the best triage decision, bool `[B]`."""
     if not has_probabilities(outputs):
         return _first_best(outputs[:, :NUM_ACTIONS]) == Action.ASK
-    best = tf.reduce_max(utilities(outputs, point), axis=1)
-    return ask_value(outputs, point) > best + TIE if point.sure_enough is None else best < point.sure_enough
+    return worth_of_asking(outputs, point) > tf.reduce_max(utilities(outputs, point), axis=1) + TIE
 
 
 def anything_known(states: tf.Tensor) -> tf.Tensor:
@@ -108,6 +107,14 @@ def ask_value(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
     weights: np.ndarray = np.outer(by_share[:-1], by_price).ravel().astype(np.float32)  # [S P]
     learned = outputs[:, NUM_ACTIONS + 2 * NUM_DECISIONS :]
     return tf.linalg.matvec(learned, weights) + float(by_share[-1]) * (1 - price)
+
+
+def worth_of_asking(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
+    """Returns what a decision must be worth to end asking, `[B]`: Q(ask), or `sure_enough` where that is more."""
+    if not has_probabilities(outputs):
+        return outputs[:, Action.ASK]
+    asking = ask_value(outputs, point)
+    return asking if point.sure_enough is None else tf.maximum(asking, point.sure_enough)
 
 
 def q_values(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:

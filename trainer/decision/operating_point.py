@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ PROMISE_WEIGHTS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Those among which a promise is looked for."""
 CHOICES = (*PRICES, *(math.sqrt(low * high) for low, high in itertools.pairwise(PRICES)))
 """The prices of a question to choose from."""
+THRESHOLDS = (0.8, 0.85, 0.9, 0.92, 0.94, 0.96)
+"""The stopping thresholds to choose from, besides none."""
 BUDGET = 0.01
 """P(appropriate), and likewise P(safe), that an operating point may cost against the best that asks for everything."""
 RED_BUDGET = 0.02
@@ -134,42 +137,38 @@ class _Candidate(NamedTuple):
         return bool((better >= 0).all() and (better > 0).any())
 
 
-def choose(held_out: HeldOutOutputs) -> OperatingPoint:
-    """Returns the operating point of a trained agent: weight and price together.
+def choose(held_out: HeldOutOutputs, weight: float | None = None) -> OperatingPoint:
+    """Returns the operating point of a trained agent: weight, price and stopping threshold together.
 
     It asks least among the points that cost at most `BUDGET` of P(appropriate), at most `BUDGET` of P(safe) and at most
-    `RED_BUDGET` of the Red share against deciding at the neutral weight when everything is asked, and that in each way
-    in which evidence becomes known. A point that another one dominates is never chosen. All are means of the calibrated
-    probabilities where the agent stops: the decisions of the clinicians on a few hundred vignettes would be too noisy.
-    But the probabilities are calibrated in interviews; what stands on a card comes in another order, so there the loss
-    by the clinicians' decisions, with one standard error added, must be within `BUDGET`, too.
+    `RED_BUDGET` of the Red share against deciding when everything is asked, and that in each way in which evidence
+    becomes known. Each has its own budget: at a large weight, a weighted mean would hide any loss of P(appropriate).
+    A point that another one dominates is never chosen. All are means of the calibrated probabilities where the agent
+    stops: the decisions of the clinicians on a few hundred vignettes would be too noisy. But the probabilities are
+    calibrated in interviews; what stands on a card comes in another order, so there the loss by the clinicians'
+    decisions, with one standard error added, must be within `BUDGET`, too.
+
+    Args:
+        held_out: a network's outputs.
+        weight: the safety weight, also when everything is asked; by default it is chosen, against the neutral one.
     """
-    everything = _everything(held_out, NEUTRAL.safety_weight)
-    candidates = [
-        _candidate(held_out, OperatingPoint(weight, price=price))
-        for weight in WEIGHTS
-        if NEUTRAL.safety_weight <= weight <= 4  # a default never weighs safety less
-        for price in sorted(CHOICES)
-    ]
+    everything = _everything(held_out, NEUTRAL.safety_weight if weight is None else weight)
+    # A default never weighs safety less than the rest.
+    weights = [each for each in WEIGHTS if NEUTRAL.safety_weight <= each <= 4] if weight is None else [weight]
+    candidates = [_candidate(held_out, point) for each in weights for point in _points(each)]
     good = [candidate for candidate in candidates if _within_budget(candidate, everything)]
     best = [candidate for candidate in good if not any(other.dominates(candidate) for other in candidates)]
     if not best:
-        return with_price(held_out, NEUTRAL.safety_weight)
+        return OperatingPoint(everything.operating_point.safety_weight, price=PRICES[0])
     asks_least = max(best, key=lambda each: (each.values[:, 2].sum(), each.values[:, :2].sum()))
     return asks_least.operating_point
 
 
-def with_price(held_out: HeldOutOutputs, weight: float) -> OperatingPoint:
-    """Returns the operating point with `weight` and the highest price within the budgets of `choose`, at this weight.
-
-    P(appropriate) and P(safe) have a budget each: at a large weight, their weighted mean would hide any loss of the
-    former.
-    """
-    everything = _everything(held_out, weight)
-    for price in sorted(CHOICES, reverse=True):
-        if _within_budget(_candidate(held_out, OperatingPoint(weight, price=price)), everything):
-            return OperatingPoint(weight, price=price)
-    return OperatingPoint(weight, price=PRICES[0])
+def _points(weight: float) -> Iterator[OperatingPoint]:
+    """Yields the operating points with `weight` to choose from; of equally good ones, the first is chosen."""
+    yield from (OperatingPoint(weight, price=price) for price in sorted(CHOICES, reverse=True))
+    for threshold, price in itertools.product(THRESHOLDS, sorted(PRICES, reverse=True)[:3]):  # or else few would count
+        yield OperatingPoint(weight, threshold, price)
 
 
 def _candidate(held_out: HeldOutOutputs, point: OperatingPoint) -> _Candidate:
@@ -199,9 +198,9 @@ def _within_budget(candidate: _Candidate, everything: _Candidate) -> bool:
 def candidates(held_out: HeldOutOutputs, own: OperatingPoint) -> list[OperatingPoint]:
     """Returns the operating points among which a promise is looked for, the agent's `own` first.
 
-    Of each weight, the one whose price suits it and the one that asks most. They are few, as each weight is played.
+    Of each weight, the one that suits it and the one that asks most. They are few, as each weight is played.
     """
-    pairs = [(with_price(held_out, weight), OperatingPoint(weight, price=PRICES[0])) for weight in PROMISE_WEIGHTS]
+    pairs = [(choose(held_out, weight), OperatingPoint(weight, price=PRICES[0])) for weight in PROMISE_WEIGHTS]
     return list(dict.fromkeys([own, *itertools.chain.from_iterable(pairs)]))
 
 

@@ -71,18 +71,15 @@ def walk(codes: list[int], outputs: np.ndarray, max_questions: int, point: Opera
 def step_values(outputs: np.ndarray, point: OperatingPoint) -> np.ndarray:
     """Returns the value of each triage decision, and what the best of them must reach to stop asking; float `[n, 5]`.
 
-    These are the Q-values of the five actions, or utilities and Q(ask) of an agent that decides by its probabilities,
-    or its threshold in place of Q(ask), see `OperatingPoint`.
+    These are the Q-values of the five actions, or utilities and what asking is worth to an agent that decides by its
+    probabilities, see `OperatingPoint`.
 
     Args:
         outputs: float `[n, A]` or `[n, O]`.
         point: how probabilities are weighed.
     """
     here = tf.constant(outputs, tf.float32)
-    asking = np.asarray(decision.q_values(here, point))[:, Action.ASK]
-    if decision.has_probabilities(here) and point.sure_enough is not None:
-        asking = np.full(len(outputs), point.sure_enough)
-    return np.column_stack([np.asarray(decision.utilities(here, point)), asking])
+    return np.column_stack([decision.utilities(here, point), decision.worth_of_asking(here, point)])
 
 
 def worst_errors(outcomes: Outcomes, decision_counts: np.ndarray) -> list[int]:

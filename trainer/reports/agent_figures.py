@@ -69,7 +69,8 @@ def frontier_figure(report: Mapping[str, Any]) -> Drawing | None:
     rows = tuple(
         (
             f"{point['safety_weight']:g}{' (this agent)' if point['chosen'] else ''}",
-            f"price {point['price']:g}" if point["sure_enough"] is None else f"threshold {point['sure_enough']:g}",
+            f"price {point['price']:g}"
+            + (f", threshold {sure:g}" if (sure := point["sure_enough"]) is not None else ""),
             *(_point_cell(measure, point) for measure in (SAFETY, APPROPRIATENESS, OVER_TRIAGE, RED_SENSITIVITY)),
             shown(QUESTIONS, point["questions"]),
         )

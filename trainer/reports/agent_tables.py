@@ -122,7 +122,7 @@ def _point(report: Mapping[str, Any]) -> str:
     chosen = _CHOSEN[point["chosen"]]
     stop = f"that is worth more than going on at {point['price']:.2g} a question"
     if sure is not None:
-        stop = f"the best has {sure:g} of the possible value"
+        stop += f" and at least {sure:g} of the possible value"
     return (
         f"It takes the decision with the highest P(appropriate) + {weight:g} P(safe), and asks until {stop}; the "
         f"weight was {chosen}."

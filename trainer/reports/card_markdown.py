@@ -211,7 +211,7 @@ def _decision(decision: dict[str, Any], evaluation: dict[str, Any] | None) -> li
     utility = f"(P(appropriate) + {weight:g} P(safe)) / {1 + weight:g}"
     stops = f"It asks while Q(ask), at {decision['price']:g} a question, is more than {utility} of its decision"
     if sure_enough is not None:
-        stops = f"It asks until {utility} of its decision reaches {sure_enough:g}"
+        stops += f", or that is below {sure_enough:g}"
     return [
         title,
         "For each triage decision the network gives P(appropriate), the probability that it lies between the most and "

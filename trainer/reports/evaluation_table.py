@@ -99,14 +99,14 @@ def _frontier_table(report: Mapping[str, Any]) -> Table:
     """Returns the frontier of the safety weights; the agent's own is marked, and the clinicians come last."""
     columns = ("appropriateness", "safety", "over_triage", "red_sensitivity")
     table = Table(
-        "weight", "asks\nuntil", "appro-\npriate", "safe", "over-\ntriage", "red", "ques-\ntions", "evi-\ndence",
-        "forced",
+        "weight", "price or\nthreshold", "appro-\npriate", "safe", "over-\ntriage", "red", "ques-\ntions",
+        "evi-\ndence", "forced",
         title="Decisions by P(appropriate) + weight x P(safe); * is this agent", box=box.SIMPLE, padding=(0, 1, 0, 0),
     )  # fmt: skip
     for point in report["frontier"]:
         quality = ("-" if point[name] is None else f"{point[name]:.3f}" for name in columns)
         effort = (f"{point['questions']:.1f}", f"{point['evidence_seen']:.1f}", f"{point['forced']:.2f}")
-        until = f"price {point['price']:g}" if point["sure_enough"] is None else f"sure {point['sure_enough']:g}"
+        until = f"{point['price']:.2g}" + ("" if point["sure_enough"] is None else f" or {point['sure_enough']:g}")
         table.add_row(f"{point['safety_weight']:g}{' *' if point['chosen'] else ''}", until, *quality, *effort)
     if report["human"] is not None:
         clinicians = report["human"] | (report["human_agreement"] or {})

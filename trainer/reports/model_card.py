@@ -236,10 +236,8 @@ def _point(decision: dict[str, Any]) -> str:
     """Returns the options that set the version's operating point, "" if training chose it."""
     if not decision["probabilities"] or decision["chosen"] == "default":
         return ""
-    weight = f"--safety-weight {decision['safety_weight']:g}"
-    if decision["sure_enough"] is not None:
-        return f" {weight} --sure-enough {decision['sure_enough']:g}"
-    return f" {weight} --question-price {decision['price']:g}"
+    threshold = "" if decision["sure_enough"] is None else f" --sure-enough {decision['sure_enough']:g}"
+    return f" --safety-weight {decision['safety_weight']:g} --question-price {decision['price']:g}{threshold}"
 
 
 def _promised(promise: dict[str, Any] | None) -> str:

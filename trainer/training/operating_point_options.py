@@ -42,14 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         metavar="PRICE",
         help="price of a question, in units of the utility (P(appropriate) + W P(safe)) / (1 + W), such as 0.004; "
-        "default: chosen for the weight, as in training",
+        "default: chosen for the weight, as in training, and the stopping threshold with it",
     )
     parser.add_argument(
         "--sure-enough",
         type=float,
         metavar="S",
-        help="stopping threshold in place of a price: ask until the utility (P(appropriate) + W P(safe)) / (1 + W) "
-        "reaches S, in (0, 1]",
+        help="stopping threshold: ask also while the utility (P(appropriate) + W P(safe)) / (1 + W) is below S, in "
+        "(0, 1]; without --question-price, a question has the highest price, so that hardly anything else counts",
     )
 
 
@@ -82,16 +82,16 @@ def points_by_weight(given: OperatingPointOptions, trained: "TrainedNetwork") ->
 
 
 def with_weight(given: OperatingPointOptions, trained: "TrainedNetwork", weight: float) -> "OperatingPoint":
-    """Returns the operating point with `weight`, and the price that is given, or else one that suits the weight."""
-    from trainer.decision.decision import OperatingPoint
-    from trainer.decision.operating_point import with_price
+    """Returns the operating point with `weight`, and what is given of where it stops, or else what suits the weight."""
+    from trainer.decision.decision import PRICES, OperatingPoint
+    from trainer.decision.operating_point import choose
 
     judged = trained.held_out
     if given.question_price is not None or given.sure_enough is not None:
-        price = trained.operating_point.price if given.question_price is None else given.question_price
+        price = PRICES[-1] if given.question_price is None else given.question_price
         return OperatingPoint(weight, given.sure_enough, price)
     if judged is not None and weight != trained.operating_point.safety_weight:
-        return with_price(judged, weight)
+        return choose(judged, weight)
     return dataclasses.replace(trained.operating_point, safety_weight=weight)
 
 

@@ -103,7 +103,8 @@ def test_q_values_alone_decide_where_there_are_no_probabilities():
     [
         (0.76, None, True, 4),  # Q(ask) is above the utility of Green, .75
         (0.75, None, True, 2),  # of equal values triage wins
-        (0.9, 0.75, True, 2),  # the utility of Green, .75, is reached
+        (0.1, 0.75, True, 2),  # the utility of Green, .75, is reached
+        (0.76, 0.75, True, 4),  # but Q(ask) is above it
         (0.9, 0.76, True, 4),
         (0.1, 0.76, True, 4),  # whatever Q(ask) is
         (0.1, None, True, 2),

@@ -18,7 +18,6 @@ from trainer.decision.operating_point import (
     choose,
     quality,
     stops,
-    with_price,
     worth,
 )
 
@@ -49,13 +48,15 @@ def test_asking_ends_with_the_evidence_or_where_q_ask_says_so(two):
 
 def test_asking_ends_as_soon_as_the_decision_is_sure_enough_and_not_before(two):
     # Utilities with w = 0: .8, .7, .6 after one, two and three pieces of the first vignette, .7 and .8 of the second.
-    assert stops(two, OperatingPoint(0.0, sure_enough=0.75)).tolist() == [
-        1,
-        2,
-    ]  # by its Q(ask) the second would have stopped at 1
-    assert stops(two, OperatingPoint(0.0, sure_enough=0.81)).tolist() == [3, 2]  # with the last piece of evidence
+    # By its Q(ask), the first one asks to the end, and the second one stops at 1.
+    assert stops(two, OperatingPoint(0.0, sure_enough=0.69)).tolist() == [3, 1]
+    assert stops(two, OperatingPoint(0.0, sure_enough=0.75)).tolist() == [3, 2]
+    rows = [_row(DECIDES, *each) for each in (GREEN, YELLOW, RED, YELLOW, GREEN)]
+    decides = two._replace(outputs=np.array(rows, np.float32))
+    assert stops(decides, OperatingPoint(0.0, sure_enough=0.75)).tolist() == [1, 2]
+    assert stops(decides, OperatingPoint(0.0, sure_enough=0.81)).tolist() == [3, 2]  # with the last piece of evidence
     # With w = 1 Green has (.8 + .85) / 2 = .825 and Yellow (.7 + .9) / 2 = .8.
-    assert stops(two, OperatingPoint(1.0, 0.82)).tolist() == [1, 2]
+    assert stops(decides, OperatingPoint(1.0, 0.82)).tolist() == [1, 2]
 
 
 def test_quality_worked_out_by_hand(two):
@@ -63,8 +64,8 @@ def test_quality_worked_out_by_hand(two):
     assert quality(two, PLAIN) == Quality(
         appropriateness=0.5, safety=1.0, over_triage=0.5, red_found=1.0, evidence=pytest.approx(4 / 5)
     )
-    # Sure enough at .75: Green for the first one, which is neither appropriate nor safe nor Red; Green for the second.
-    assert quality(two, OperatingPoint(0.0, sure_enough=0.75)) == Quality(0.5, 0.5, 0.0, 0.0, pytest.approx(3 / 5))
+    # Sure enough at .75, it decides Green for the second one, after both pieces.
+    assert quality(two, OperatingPoint(0.0, sure_enough=0.75)) == Quality(1.0, 1.0, 0.0, 1.0, pytest.approx(5 / 5))
 
 
 def test_red_is_not_judged_where_there_is_none(two):
@@ -90,7 +91,8 @@ def test_easy_vignettes_are_asked_until_the_decision_is_known():
     yellow, green = (_row(DECIDES, [0.0, p, 1 - p, 0.0], [1.0, 1.0, 1 - p, 0.0]) for p in (1.0, 0.0))
     easy = _single([unsure, yellow, unsure, green] * 50, [[0, 3, 0, 0], [0, 0, 3, 0]] * 50)
     easy = easy._replace(sizes=np.full(100, 2))
-    assert quality(easy, OperatingPoint(32.0, 0.98)).appropriateness == 0.5
+    at_once = easy.outputs[::2, 5:13].reshape(-1, 2, 4)
+    assert (at_once[:, 0, 1] + 32 * at_once[:, 1, 1]).mean() / 33 > 0.98
     point = choose(easy)
     assert quality(easy, point)[:2] == (1.0, 1.0)
     assert stops(easy, point).tolist() == [2] * 100
@@ -136,11 +138,11 @@ def test_what_stands_on_cards_is_heard_though_interviews_could_do_without(shown)
     first = [0.5] * 5 + [0.0, 0.5, 0.5, 0.0, 1.0, 1.0, 0.5, 0.0] + asking
     last = _row(DECIDES, [0.0, 0.2, 1.0, 0.0] if shown else [0.0, 0.495, 0.505, 0.0], [1.0, 1.0, 1.0, 0.0])
     interviews = _single([last] * 2, [[0, 0, 3, 0]] * 2)
-    assert with_price(interviews, 1.0).price == max(CHOICES)
+    assert choose(interviews, 1.0).price == max(CHOICES)
     cards = interviews._replace(card_outputs=np.array([first, last] * 2, np.float32), card_sizes=np.array([2, 2]))
-    for point in (choose(cards), with_price(cards, 1.0)):
+    for point in (choose(cards), choose(cards, 1.0)):
         assert [stops(play, point).tolist() for play in cards.plays] == [[1, 1], [2, 2]]
-    assert 0.005 < with_price(cards, 1.0).price < 0.01  # the highest one that hears them
+    assert 0.005 < choose(cards, 1.0).price < 0.01  # the highest one that hears them
 
 
 FIRST_LACKS = [0.76 - price for _, price in ASK_POINTS]  # Q(ask) that asks at prices below .01 if utility is .75
@@ -202,7 +204,7 @@ def test_no_point_that_could_be_chosen_dominates_the_chosen_one(name):
 @pytest.mark.parametrize("weight", [0.0, 1.0, 8.0])
 def test_the_budget_holds_for_both_probabilities_at_any_weight(name, weight):
     held_out = _interviews(6, 60, DATA_SETS[name])
-    point = with_price(held_out, weight)
+    point = choose(held_out, weight)
     rows = np.arange(60)
 
     def promised(known):

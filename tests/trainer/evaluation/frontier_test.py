@@ -41,10 +41,10 @@ def test_the_limit_of_questions_ends_an_episode_before_all_evidence_is_known(vig
     assert outcomes.forced.tolist() == [[True, True]]
 
 
-def test_an_agent_that_is_sure_enough_stops_at_once(vignettes, outputs):
-    outcomes = play_outputs(outputs, vignettes, OperatingPoint(0.0, sure_enough=0.7), max_questions=5)
-    assert outcomes.questions.tolist() == [[0, 0]]
-    assert not outcomes.forced.any()
+def test_an_agent_that_is_not_sure_enough_is_forced(vignettes, outputs):
+    outcomes = play_outputs(outputs, vignettes, OperatingPoint(0.0, sure_enough=0.99), max_questions=5)
+    assert outcomes.questions.tolist() == [[5, 5]]
+    assert outcomes.forced.all()
 
 
 def test_a_point_for_each_operating_point_and_the_agents_own_is_marked(vignettes, outputs):

@@ -21,7 +21,8 @@ def network(states):
     blue = 0.5 + 0.3 * tf.nn.relu(states[:, 1])
     zeros = tf.zeros_like(blue)
     appropriate = tf.stack([zeros + 0.6, zeros, zeros, blue], axis=1)
-    return tf.concat([tf.zeros([len(states), 5]), appropriate, tf.ones([len(states), 4])], axis=1)
+    asking = tf.zeros([len(states), len(ASK_POINTS)])
+    return tf.concat([tf.zeros([len(states), 5]), appropriate, tf.ones([len(states), 4]), asking], axis=1)
 
 
 def _may_ask(states):
@@ -35,7 +36,7 @@ def _in_order(states, open_codes):
 def test_the_first_open_code_is_asked_and_its_answer_known(patients):
     interviews = play(patients, network, _may_ask, _in_order, 3, SURE)
     assert interviews.told.tolist() == [[[-2], [2]], [[3], [0]], [[0], [0]]]
-    assert interviews.outputs.shape == (4, 2, 13)
+    assert interviews.outputs.shape[:2] == (4, 2)
     # The second patient's decision changes with the answer; what nobody can answer changes nothing.
     assert interviews.decisions(SURE).tolist() == [[0, 0], [0, 3], [0, 3], [0, 3]]
 
@@ -92,7 +93,7 @@ def test_an_interview_ends_where_going_on_is_worth_no_more_than_the_decision(pat
     """Q(ask) is .7: more than .6, the utility of Red, and less than .8, that of Blue after a yes to code 1."""
 
     def asking(states):
-        return tf.concat([network(states), tf.fill([len(states), len(ASK_POINTS)], 0.7)], axis=1)
+        return tf.concat([network(states)[:, :13], tf.fill([len(states), len(ASK_POINTS)], 0.7)], axis=1)
 
     interviews = play(patients, asking, _may_ask, _in_order, 3, OperatingPoint(0.0))
     assert interviews.ends(OperatingPoint(0.0)).tolist() == [

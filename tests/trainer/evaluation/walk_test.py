@@ -69,7 +69,7 @@ SURE = [*ASKS, 0.1, 0.9, 0.3, 0.1, 1.0, 0.9, 0.3, 0.1, *GOING_ON]
     [
         # Utilities with weight 0 are P(appropriate): .6 is below the threshold, .9 is not.
         (OperatingPoint(0.0, 0.8), (1, 2, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.8]),
-        (OperatingPoint(0.0, 0.6), (0, 1, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.6]),
+        (OperatingPoint(0.0, 0.6), (1, 2, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.7]),  # Q(ask), which is more
         # With weight 1 the mean of both: Red has (.5 + 1) / 2, the most of all.
         (OperatingPoint(1.0, 0.7), (0, 1, Action.RED), [0.75, 0.6, 0.3, 0.1, 0.7]),
         # Without a threshold Q(ask) is what the utility must reach.

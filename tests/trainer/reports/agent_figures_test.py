@@ -33,7 +33,7 @@ def test_the_frontier_marks_the_agents_own_point_with_its_intervals(agent_report
     assert own == [[0.1, 0.9]]
     assert across == [[0.1 - 0.01, 0.9], [0.1 + 0.01, 0.9]]
     assert down == [[0.1, 0.9 - 0.01], [0.1, 0.9 + 0.01]]
-    assert figure.numbers.rows[1][:3] == ("1.5 (this agent)", "threshold 0.9", "90.0% (89.0\u201391.0%)")
+    assert figure.numbers.rows[1][:3] == ("1.5 (this agent)", "price 0.004, threshold 0.9", "90.0% (89.0\u201391.0%)")
     assert agent_figures.frontier_figure({"frontier": None}) is None
 
 

@@ -93,8 +93,8 @@ def test_details_are_shown_on_demand(capsys):
 
 def test_the_frontier_marks_the_agent_and_ends_with_the_clinicians(capsys):
     rows = _rows(capsys, REPORT)
-    assert "0.25 price 0.008 0.850 0.950 0.100 - 9.2 4.5 0.30" in rows
-    place = rows.index("1.5 * sure 0.92 0.850 0.950 0.100 0.700 9.2 4.5 0.30")
+    assert "0.25 0.008 0.850 0.950 0.100 - 9.2 4.5 0.30" in rows
+    place = rows.index("1.5 * 0.008 or 0.92 0.850 0.950 0.100 0.700 9.2 4.5 0.30")
     assert rows[place + 1] == "clinicians - 0.900 - 1.000 - all -"
 
 

@@ -148,7 +148,7 @@ DECISION = {
     ("decision", "options"),
     [
         (DECISION, " --safety-weight 2 --question-price 0.008"),
-        (DECISION | {"sure_enough": 0.9}, " --safety-weight 2 --sure-enough 0.9"),
+        (DECISION | {"sure_enough": 0.9}, " --safety-weight 2 --question-price 0.008 --sure-enough 0.9"),
         (DECISION | {"chosen": "default"}, " --seed 7"),  # training chooses it again
     ],
 )

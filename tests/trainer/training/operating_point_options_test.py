@@ -67,8 +67,8 @@ def apply(given, trained):
         (["--safety-weight", "0.5"], OperatingPoint(0.5, price=0.008), "given"),
         (["--safety-weight", "4", "--question-price", "0.002"], OperatingPoint(4.0, price=0.002), "given"),
         (["--question-price", "0.002"], OperatingPoint(0.5, price=0.002), "given"),
-        (["--safety-weight", "4", "--sure-enough", "0.9"], OperatingPoint(4.0, 0.9, 0.008), "given"),
-        (["--sure-enough", "0.8"], OperatingPoint(0.5, 0.8, 0.008), "given"),
+        (["--question-price", "0.002", "--sure-enough", "0.9"], OperatingPoint(0.5, 0.9, 0.002), "given"),
+        (["--safety-weight", "4", "--sure-enough", "0.8"], OperatingPoint(4.0, 0.8, 0.032), "given"),
     ],
 )
 def test_the_options_set_the_operating_point(trained, given, point, chosen):
