@@ -41,7 +41,11 @@ OPENING = 1_000.0
 RED_FLAG = 100.0
 """What a question that may fire a rule for Red is worth at least, by its rank."""
 FLAGGED = 20.0
-"""What a red flag of the vocabulary is worth at least, by its rank: more than any information."""
+"""What a red flag of the vocabulary is worth at least, by its rank: more than any information.
+
+Agents of cards decide better if those come first whose answer says most; agents of complete patients, if the most
+likely ones do (docs/results.md).
+"""
 SHORTLIST = 12
 """Questions of which the network judges both answers."""
 _SHORTLISTED = 10.0  # above any information, below red flags
@@ -119,6 +123,7 @@ class QuestionGraph:
         self._groups = np.array(padded, np.int32).reshape(len(groups), width)  # [G, W], padded with E
         self.red_flags = OpenRedFlags(rules, vocabulary)
         self._flagged = vocabulary.red_flags  # [E]
+        self._by_gain = mixture.has_denials
         weights: np.ndarray = np.repeat([1.0, point.safety_weight], NUM_DECISIONS)
         # A mean over truths, so that values with different operating points are comparable.
         self._weights = (weights / weights.sum() / np.log(2)).astype(np.float32)  # [8]
@@ -182,7 +187,7 @@ class QuestionGraph:
         gains, likely = self.values(states)
         opened = self._first_asked(states, likely, not_to_ask)
         flags = self._flags(states, likely) | opened.flags
-        first = tf.where(self._flagged, FLAGGED + likely, tf.zeros_like(likely))
+        first = tf.where(self._flagged, FLAGGED + (gains if self._by_gain else likely), tf.zeros_like(gains))
         first = tf.where(flags, RED_FLAG + likely, first)
         first = tf.where(opened.chosen, OPENING + first, first)  # a red flag among them is the first
         may_ask = self.may_ask(states) & ~not_to_ask & ~opened.others
@@ -313,6 +318,18 @@ class QuestionGraph:
         after = yes * _entropy(joint[:, 1:] / yes) + no * _entropy((now - joint[:, 1:]) / no)  # [B, 8, E]
         weights = tf.constant(self._weights)[:, tf.newaxis] * one
         return tf.maximum(tf.reduce_sum((_entropy(now) - after) * weights, axis=1), 0.0), likely
+
+    def drawn(self, states: tf.Tensor, generator: tf.random.Generator) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns a related question drawn at random, one-hot float32 `[B, E]`, and the probability of a yes, `[B]`.
+
+        Both are zero where no question is related.
+        """
+        likely = self._likely(states)
+        open_codes = self._related(states, likely) & self.may_ask(states)
+        keys = tf.where(open_codes, generator.uniform(tf.shape(states)), -1.0)
+        question = tf.one_hot(tf.argmax(keys, axis=1), states.shape[1])
+        question *= tf.cast(tf.reduce_any(open_codes, axis=1, keepdims=True), tf.float32)
+        return question, tf.reduce_sum(question * likely, axis=1)
 
     def patients_like(self, states: tf.Tensor, generator: tf.random.Generator) -> tf.Tensor:
         """Returns patients who answer everything, each drawn from those in its state `[B, E]`; float32 `[B, E]`.

@@ -1,5 +1,6 @@
 """The DyQN agent: a `TFAgent` that learns from counterfactual rewards (paper, section "Dynamic Q-Learning")."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import keras
@@ -11,11 +12,16 @@ from tf_agents.trajectories import time_step as ts
 from schemas.triage import NUM_ACTIONS
 from trainer.config import OptimiserConfig, TrainConfig
 from trainer.dyqn.environment import action_spec, time_step_spec
-from trainer.dyqn.losses import Logits, LossFn, dyqn_loss
-from trainer.dyqn.network import copy_weights, logits_of
+from trainer.dyqn.losses import Logits, LossFn, coherence_loss, dyqn_loss
+from trainer.dyqn.network import WITH_PROBABILITIES, copy_weights, logits_of
 from trainer.dyqn.policy import AskNoise, QPolicy
-from trainer.dyqn.targets import Transition
+from trainer.dyqn.targets import Imagined, Transition
 from trainer.dyqn.workers import ALONE, Workers
+
+Imagine = Callable[[tf.Tensor], Imagined]
+"""From states `[B, E]` to a question in each of them."""
+IMAGINED = 128
+"""Number of states of a batch, at most, in which a question is imagined: all of them would take twice as long."""
 
 
 class LossExtra(NamedTuple):
@@ -30,6 +36,9 @@ class DyqnAgent(tf_agent.TFAgent):
 
     `policy` is greedy. `collect_policy` adds noise to Q(s, ask); its info is the Q-values. `train(experience)` takes a
     batch of `Transition` as in `training_data_spec`, and performs one optimisation, compiled by XLA.
+
+    An agent that can `imagine` questions also learns that its probabilities before a question are the mean of those
+    after it. That is no part of `loss`.
     """
 
     def __init__(
@@ -41,6 +50,7 @@ class DyqnAgent(tf_agent.TFAgent):
         loss: LossFn,
         ask_noise: AskNoise | None = None,
         workers: Workers = ALONE,
+        imagine: Imagine | None = None,
     ):
         """Makes the agent.
 
@@ -52,7 +62,9 @@ class DyqnAgent(tf_agent.TFAgent):
             loss: of a batch, see `trainer.dyqn.losses`.
             ask_noise: of the collect policy, if any.
             workers: that train together, each on its own batch; before a step, all have the same weights.
+            imagine: questions, for a network with probabilities; None for none.
         """
+        self._imagine = imagine
         self.network = network
         self.optimizer = optimizer
         self.optimizer.build(network.trainable_variables)
@@ -82,7 +94,8 @@ class DyqnAgent(tf_agent.TFAgent):
     def _train(self, experience: Transition, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
         """One optimisation, which changes nothing if it is not finite."""
         variables = self.network.trainable_variables
-        action_losses, *gradients = self._compiled(experience, weights)
+        imagined = None if self._imagine is None else self._imagine(experience.s_tm1[:IMAGINED])
+        action_losses, *gradients = self._compiled(experience, weights, imagined)
         # Means over the batches of all workers, so that every worker makes the same update.
         action_losses, *gradients = self._workers.mean([action_losses, *gradients])
         loss = tf.reduce_sum(action_losses)
@@ -96,23 +109,39 @@ class DyqnAgent(tf_agent.TFAgent):
         tf.cond(finite, update, tf.no_op)
         return tf_agent.LossInfo(loss, LossExtra(action_losses, finite))
 
-    def _gradients(self, experience: Transition, weights: tf.Tensor | None) -> list[tf.Tensor]:
-        """Returns the losses of the outputs, then the gradient of their sum for each trainable variable."""
+    def _gradients(
+        self, experience: Transition, weights: tf.Tensor | None, imagined: Imagined | None
+    ) -> list[tf.Tensor]:
+        """Returns the losses of the outputs, then the gradient of all that is learned for each trainable variable."""
         with tf.GradientTape() as tape:
-            info = self._loss(experience, weights, training=True)
+            logits = self._batch_logits(experience, training=True)
+            action_losses = self._losses(logits, experience, weights)
+            loss = tf.reduce_sum(action_losses)
+            if imagined is not None:
+                loss += self._incoherence(experience.s_tm1[:IMAGINED], logits.tm1[:IMAGINED], imagined)
         variables = [variable.value for variable in self.network.trainable_variables]
-        return [info.extra.action_losses, *tape.gradient(info.loss, variables)]
+        return [action_losses, *tape.gradient(loss, variables)]
+
+    def _incoherence(self, states: tf.Tensor, logits: tf.Tensor, imagined: Imagined) -> tf.Tensor:
+        """Returns `coherence_loss` of questions in `states` `[B, E]`, in which the networks give `logits`."""
+        probabilities = slice(NUM_ACTIONS, WITH_PROBABILITIES)
+        answered = tf.concat([states + imagined.change, states - imagined.change], axis=0)
+        after = tf.split(self._logits(answered, training=True)[:, :, probabilities], 2)
+        before = tf.sigmoid(tf.reduce_mean(logits[:, :, probabilities], axis=1))
+        return coherence_loss(tf.stack(after), imagined.likely, before)
 
     def _loss(
         self, experience: Transition, weights: tf.Tensor | None = None, training: bool = False
     ) -> tf_agent.LossInfo:
+        action_losses = self._losses(self._batch_logits(experience, training), experience, weights)
+        loss = tf.reduce_sum(action_losses)
+        return tf_agent.LossInfo(loss, LossExtra(action_losses, tf.math.is_finite(loss)))
+
+    def _batch_logits(self, experience: Transition, training: bool) -> Logits:
         learned_tm1 = self._logits(experience.s_tm1, training=training)  # [B, N, L]
         # Targets are computed without dropout.
         tm1 = self._logits(experience.s_tm1) if training and self._drops_out else learned_tm1
-        logits = Logits(learned_tm1, tm1, self._logits(experience.s_t))
-        action_losses = self._losses(logits, experience, weights)
-        loss = tf.reduce_sum(action_losses)
-        return tf_agent.LossInfo(loss, LossExtra(action_losses, tf.math.is_finite(loss)))
+        return Logits(learned_tm1, tm1, self._logits(experience.s_t))
 
     def copy_weights_to(self, network: keras.Model) -> None:
         """Copies the agent's weights, or their moving average if the optimiser keeps one, to another network."""
@@ -126,7 +155,11 @@ class DyqnAgent(tf_agent.TFAgent):
 
 
 def build_agent(
-    network: keras.Model, config: TrainConfig, ask_noise: AskNoise | None = None, workers: Workers = ALONE
+    network: keras.Model,
+    config: TrainConfig,
+    ask_noise: AskNoise | None = None,
+    workers: Workers = ALONE,
+    imagine: Imagine | None = None,
 ) -> DyqnAgent:
     """Returns the agent with the configured optimiser and loss, for states as wide as the network's."""
     return DyqnAgent(
@@ -137,6 +170,7 @@ def build_agent(
         dyqn_loss(config.target),
         ask_noise,
         workers,
+        imagine,
     )
 
 

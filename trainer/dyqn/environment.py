@@ -23,6 +23,7 @@ from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action, is_forced
 from trainer.decision.rewards import counterfactual_reward
+from trainer.dyqn.targets import Imagined
 from trainer.vignettes import state
 from trainer.vignettes.state import Vignettes
 
@@ -45,6 +46,9 @@ class Interviewer(Protocol):
             patients: what they answer to each question, int8 `[B, E]`.
             explored: the share of questions that are drawn at random, float32 `[B]`.
         """
+
+    def imagined(self, states: tf.Tensor) -> Imagined:
+        """Returns a question in each of `states`, float32 `[B, E]`, that a patient like that might be asked."""
 
 
 class Interviewing(Protocol):
@@ -183,9 +187,9 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         }
 
     @property
-    def interviews(self) -> bool:
-        """Whether episodes are interviews."""
-        return self._interviewer is not None
+    def interviewer(self) -> Interviewer | None:
+        """Who chooses what `ask` reveals if episodes are interviews."""
+        return self._interviewer
 
     @property
     def vignettes_drawn(self) -> tf.Tensor:

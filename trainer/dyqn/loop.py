@@ -171,7 +171,7 @@ class TrainingLoop:
         outputs = self.network(self._states(s_tm1))
         forced = self.environment.forced
         action = self.agent.collect_policy.choose(outputs, forced)
-        if self.environment.interviews:
+        if self.environment.interviewer is not None:
             # All lengths are learned, wherever the agent would stop: rewards and s' are the same for every action.
             action = tf.where(forced, action, int(Action.ASK))
         after = self.environment.step(action)

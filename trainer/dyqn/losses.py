@@ -20,6 +20,7 @@ OutputLoss = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
 
 WEIGHT_OF_ASK_POINTS = 0.05
 """Weight of each Q(ask) in the loss: together they weigh like one other output, as all of them say much the same."""
+_LEAST = 1e-5
 
 
 class Logits(NamedTuple):
@@ -93,6 +94,25 @@ def cross_entropy_loss(logits: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor
 
 OUTPUT_LOSSES: dict[str, OutputLoss] = {"squared": squared_loss, "cross_entropy": cross_entropy_loss}
 """The losses between an output and its target; the names are the choices of `trainer.config.TargetConfig.loss`."""
+
+
+def coherence_loss(logits: tf.Tensor, likely: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
+    """Returns how far probabilities before a question are from their mean over its answers, by how likely each is.
+
+    It is the cross-entropy, averaged over the batch, and summed over networks and probabilities. It teaches what a
+    denied finding means where no patient was asked about it: if a yes is unlikely, next to nothing.
+
+    Args:
+        logits: of the probabilities of N networks after a yes and after a no, `[2, B, N, 8]`.
+        likely: probability of a yes, `[B]`.
+        before: the probabilities of all networks together before the question, `[B, 8]`; without a gradient.
+    """
+    yes, no = tf.unstack(tf.sigmoid(logits))
+    share = likely[:, tf.newaxis, tf.newaxis]
+    expected = tf.clip_by_value(share * yes + (1 - share) * no, _LEAST, 1 - _LEAST)  # [B, N, 8]
+    truth = tf.stop_gradient(before)[:, tf.newaxis]
+    losses = -(truth * tf.math.log(expected) + (1 - truth) * tf.math.log(1 - expected))
+    return tf.reduce_sum(tf.reduce_mean(losses, axis=0))
 
 
 def single_decision_loss(logits: tf.Tensor, r_t: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:

@@ -11,6 +11,7 @@ from trainer.decision.decision import NEUTRAL
 from trainer.decision.mixture import Mixture
 from trainer.decision.question_graph import TOGETHER, QuestionGraph
 from trainer.dyqn.network import members_of
+from trainer.dyqn.targets import Imagined
 from trainer.evaluation.interviews import play
 from trainer.evaluation.patients import interviewed
 from trainer.evaluation.question_policies import learned_policy
@@ -52,8 +53,7 @@ class Interviewing:
             return tf.sigmoid(tf.switch_case(number, [functools.partial(each, states) for each in members]))
 
         graph = QuestionGraph(self._mixture, self._vocabulary, (), NEUTRAL, one, SHORTLIST)
-        measured = self._vocabulary.takes_instrument
-        return TrainingInterviewer(vignettes, self.whole, self._mixture, graph, measured, generator)
+        return TrainingInterviewer(vignettes, self.whole, self._mixture, graph, self._vocabulary, generator)
 
     @property
     def card_starts(self) -> float:
@@ -100,7 +100,7 @@ class TrainingInterviewer:
         whole: whether they list everything that a patient has.
         mixture: of patients, over E pieces of evidence.
         graph: chooses the questions.
-        measured: bool `[E]`, codes that take an instrument, which no patient has at home.
+        vocabulary: of the E pieces; some take an instrument, which no patient has at home.
         generator: of the answers, and of the questions drawn at random.
     """
 
@@ -110,7 +110,7 @@ class TrainingInterviewer:
         whole: bool,
         mixture: Mixture,
         graph: QuestionGraph,
-        measured: np.ndarray,
+        vocabulary: Vocabulary,
         generator: tf.random.Generator,
     ):
         self._offsets = tf.constant(vignettes.offsets, tf.int64)
@@ -119,7 +119,8 @@ class TrainingInterviewer:
         self._whole = whole
         self._mixture = mixture
         self._graph = graph
-        self._measured = tf.constant(measured)  # [E]
+        self._measured = tf.constant(vocabulary.takes_instrument)  # [E]
+        self._flagged = tf.constant(vocabulary.red_flags)  # [E]
         self._generator = generator
         self._common = tf.constant(np.sqrt(np.exp(mixture.log_prior) @ mixture.present), tf.float32)  # [E]
 
@@ -150,6 +151,11 @@ class TrainingInterviewer:
         random = (self._generator.uniform(tf.shape(explored)) < explored)[:, tf.newaxis]
         one = tf.where(tf.reduce_max(drawn, axis=1) >= 0, tf.argmax(drawn, axis=1, output_type=tf.int32), -1)
         alone = tf.pad(one[:, tf.newaxis], [[0, 0], [0, best.shape[1] - 1]], constant_values=-1)
+        if not self._whole:
+            # Rare red flags are denied together, whatever else is known, so that a denial says no more than it should.
+            keys, flags = tf.math.top_k(tf.where(self._flagged & (drawn >= 0), uniform, -1.0), best.shape[1])
+            several = (self._generator.uniform([tf.shape(states)[0], 1]) < 0.5) & (keys[:, :1] >= 0)
+            alone = tf.where(several, tf.where(keys >= 0, flags, -1), alone)
         cells = tf.where(random, alone, best)
         signs = tf.cast(tf.gather(patients, tf.maximum(cells, 0), batch_dims=1), tf.int32)
         answers = self._padded(tf.where(cells >= 0, signs * (cells + 1), 0))
@@ -158,6 +164,10 @@ class TrainingInterviewer:
         opening = tf.where(random, 0, self._graph.opening(states, patients))
         opens = tf.reduce_any(opening != 0, axis=1, keepdims=True)
         return tf.where(opens, self._padded(opening), answers)
+
+    def imagined(self, states: tf.Tensor) -> Imagined:
+        """See `trainer.dyqn.environment.Interviewer`."""
+        return Imagined(*self._graph.drawn(states, self._generator))
 
     def _padded(self, codes: tf.Tensor) -> tf.Tensor:
         return tf.pad(codes, [[0, 0], [0, self.most_answers - codes.shape[1]]])

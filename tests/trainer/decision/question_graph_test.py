@@ -210,6 +210,15 @@ def test_red_flags_of_the_vocabulary_are_one_question_and_come_first(mixture):
     assert questions[0] == ["pain", "cough", "rash"]  # a collapse is asked together with pain
 
 
+@pytest.mark.parametrize(("denied", "first"), [(0.5, ["rash", "collapse"]), (0.001, ["collapse", "rash"])])
+def test_red_flags_of_cards_come_by_what_they_say_and_of_complete_patients_by_how_likely_they_are(denied, first):
+    """A collapse is as likely in both classes, a rash in one alone."""
+    present = np.array([[0.5, 0.3, 0.5, 0.6], [0.5, 0.01, 0.5, 0.6]], np.float32)
+    truths = np.array([[ALWAYS] * 8, [ALWAYS, NEVER, NEVER, NEVER] * 2], np.float32)
+    mixture = Mixture(np.log([0.5, 0.5]).astype(np.float32), present, truths, np.full([2, 4], denied, np.float32))
+    assert _asked(_graph(mixture, _flagged("rash", "collapse")), [[1, 0, 0, 0]])[0] == [first]
+
+
 def test_a_red_flag_that_may_fire_a_rule_leads_those_that_may_not(mixture):
     rule = SafetyRule("rash", "r", Action.RED, True, all_of=(("rash", True),))
     graph = _graph(mixture, _flagged("pain", "collapse"), (rule,))
@@ -225,7 +234,7 @@ def test_a_red_flag_that_follows_from_another_waits(mixture):
     """Whoever collapses with pain has pain: two ticks, one of which says both, would contradict each other."""
     graph = _graph(mixture, _flagged("pain", "collapse", "rash", parents=[("collapse", "pain")]))
     first, questions = _asked(graph, [[0, 0, 0, 0], [0, 0, 1, 0]])
-    assert first == [["pain", "rash"], ["rash", "collapse"]]
+    assert first == [["pain", "rash"], ["collapse", "rash"]]  # a rash says nothing
     assert "collapse" in questions[0][1:]
 
 
@@ -287,3 +296,17 @@ def test_a_question_depends_on_what_is_known(mixture, vocabulary):
     gains, likely = (part.numpy() for part in values)
     assert gains[1, 2] < gains[0, 2]
     assert likely[1, 2] == pytest.approx(0.9 * 0.1 + 0.1 * 0.4, rel=1e-4)
+
+
+def test_a_question_drawn_at_random_is_open_and_related(mixture, vocabulary):
+    """Where a cough is known, vignettes mention pain and a collapse, which they only deny, and no rash."""
+    present = np.array([[0.9, 0.0, 0.2, 0.0]], np.float32)
+    one = mixture._replace(
+        log_prior=np.zeros(1, np.float32), present=np.maximum(present, 1e-6), truths=mixture.truths[:1],
+        denied=np.array([[0.05, 0.0, 0.1, 0.5]], np.float32),
+    )  # fmt: skip
+    states = tf.constant([[1.0, 0, 0, 0]] * 8 + [[1.0, 0, -1, 0]])
+    generator = tf.random.Generator.from_seed(0, alg="philox")
+    questions, likely = (part.numpy() for part in _graph(one, vocabulary).drawn(states, generator))
+    assert questions.tolist() == [[0, 0, 1, 0]] * 8 + [[0] * 4]
+    np.testing.assert_allclose(likely, [0.2] * 8 + [0], rtol=1e-4)

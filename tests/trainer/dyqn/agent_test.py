@@ -13,7 +13,7 @@ from trainer.dyqn.environment import Observation
 from trainer.dyqn.losses import WEIGHT_OF_ASK_POINTS
 from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import DecayingNoise
-from trainer.dyqn.targets import Transition
+from trainer.dyqn.targets import Imagined, Transition
 
 LOGIT_HALF, LOGIT_THREE_QUARTERS = 0.0, float(np.log(3.0))
 
@@ -179,7 +179,7 @@ def test_each_member_learns_as_a_single_network_does(loss):
         r_t=tf.constant([[0.5, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.5]]),
         s_t=tf.constant([[1.0, 1.0], [-1.0, -1.0], [1.0, 0.0]]),
     )
-    together, *apart = ([part.numpy() for part in agent._gradients(batch, None)] for agent in (both, *alone))
+    together, *apart = ([part.numpy() for part in agent._gradients(batch, None, None)] for agent in (both, *alone))
     np.testing.assert_allclose(together[0], apart[0][0] + apart[1][0], rtol=1e-5)
     assert np.abs(apart[0][0] - apart[1][0]).max() > 1e-3
     names = [variable.path for variable in both.network.trainable_variables]
@@ -244,7 +244,31 @@ def test_the_compiled_step_is_the_one_that_is_written():
     agent = _agent(_config(network=settings, target={"loss": "cross_entropy"}, optimiser={"learning_rate": 0.1}))
     for _ in range(3):
         before = [variable.numpy() for variable in agent.network.trainable_variables]
-        _, *gradients = agent._gradients(_experience(), None)
+        _, *gradients = agent._gradients(_experience(), None, None)
         agent.train(_experience())
         for old, gradient, new in zip(before, gradients, agent.network.trainable_variables, strict=True):
             np.testing.assert_allclose(new.numpy(), old - 0.1 * gradient, atol=1e-6)
+
+
+def test_what_nobody_was_asked_changes_nothing_where_a_yes_is_unlikely():
+    """Red and Green are as often right where evidence 0 is known. A no to evidence 1 is imagined, or not."""
+    config = _config(
+        network={"outputs": "probabilities", "networks": 2, "hidden_sizes": (8,)},
+        optimiser={"algorithm": "adam", "learning_rate": 0.02},
+    )
+
+    def never(states):
+        return Imagined(tf.one_hot(tf.ones(len(states), tf.int32), 2), tf.zeros(len(states)))
+
+    known = tf.constant([[1.0, 0.0]] * 4)
+    batch = Transition(
+        known, tf.fill([4], int(Action.ASK)), tf.constant([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]] * 2), known
+    )
+    apart = []
+    for imagine in (None, never):
+        agent = build_agent(build_network(2, config.network, seed=3), config, imagine=imagine)
+        for _ in range(100):
+            agent.train(batch)
+        before, after = agent.network(tf.constant([[1.0, 0.0], [1.0, -1.0]])).numpy()[:, 5:13]
+        apart.append(np.abs(before - after).max())
+    assert apart[1] < 0.02 < 0.05 < apart[0]
