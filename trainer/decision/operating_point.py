@@ -167,7 +167,8 @@ def choose(held_out: HeldOutOutputs, weight: float | None = None) -> OperatingPo
 def _points(weight: float) -> Iterator[OperatingPoint]:
     """Yields the operating points with `weight` to choose from; of equally good ones, the first is chosen."""
     yield from (OperatingPoint(weight, price=price) for price in sorted(CHOICES, reverse=True))
-    for threshold, price in itertools.product(THRESHOLDS, sorted(PRICES, reverse=True)[:3]):  # or else few would count
+    # At a low price Q(ask) is seldom below a threshold.
+    for threshold, price in itertools.product(THRESHOLDS, sorted(PRICES, reverse=True)[:3]):
         yield OperatingPoint(weight, threshold, price)
 
 

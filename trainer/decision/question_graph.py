@@ -67,6 +67,13 @@ class Questions(NamedTuple):
     together: tf.Tensor  # int32 [B, T], the codes of the first question, itself first, if it asks several; else -1
 
 
+class Imagined(NamedTuple):
+    """A yes-no question in each state of a batch that nobody was asked, with both answers still open."""
+
+    change: tf.Tensor  # float32 [B, E], what a yes adds to the state, and a no takes from it: one 1, or none
+    likely: tf.Tensor  # float32 [B], probability of a yes
+
+
 class _Valued(NamedTuple):
     """What is known of each of E questions, `[B, E]`."""
 
@@ -319,17 +326,14 @@ class QuestionGraph:
         weights = tf.constant(self._weights)[:, tf.newaxis] * one
         return tf.maximum(tf.reduce_sum((_entropy(now) - after) * weights, axis=1), 0.0), likely
 
-    def drawn(self, states: tf.Tensor, generator: tf.random.Generator) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns a related question drawn at random, one-hot float32 `[B, E]`, and the probability of a yes, `[B]`.
-
-        Both are zero where no question is related.
-        """
+    def imagined(self, states: tf.Tensor, generator: tf.random.Generator) -> Imagined:
+        """Returns a question in each of `states` `[B, E]`, drawn at random among the related ones; zero without any."""
         likely = self._likely(states)
         open_codes = self._related(states, likely) & self.may_ask(states)
         keys = tf.where(open_codes, generator.uniform(tf.shape(states)), -1.0)
         question = tf.one_hot(tf.argmax(keys, axis=1), states.shape[1])
         question *= tf.cast(tf.reduce_any(open_codes, axis=1, keepdims=True), tf.float32)
-        return question, tf.reduce_sum(question * likely, axis=1)
+        return Imagined(question, tf.reduce_sum(question * likely, axis=1))
 
     def patients_like(self, states: tf.Tensor, generator: tf.random.Generator) -> tf.Tensor:
         """Returns patients who answer everything, each drawn from those in its state `[B, E]`; float32 `[B, E]`.

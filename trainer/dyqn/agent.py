@@ -1,6 +1,5 @@
 """The DyQN agent: a `TFAgent` that learns from counterfactual rewards (paper, section "Dynamic Q-Learning")."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import keras
@@ -11,17 +10,16 @@ from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import NUM_ACTIONS
 from trainer.config import OptimiserConfig, TrainConfig
-from trainer.dyqn.environment import action_spec, time_step_spec
+from trainer.decision.question_graph import Imagined
+from trainer.dyqn.environment import Imagine, action_spec, time_step_spec
 from trainer.dyqn.losses import Logits, LossFn, coherence_loss, dyqn_loss
 from trainer.dyqn.network import WITH_PROBABILITIES, copy_weights, logits_of
 from trainer.dyqn.policy import AskNoise, QPolicy
-from trainer.dyqn.targets import Imagined, Transition
+from trainer.dyqn.targets import Transition
 from trainer.dyqn.workers import ALONE, Workers
 
-Imagine = Callable[[tf.Tensor], Imagined]
-"""From states `[B, E]` to a question in each of them."""
 IMAGINED = 128
-"""Number of states of a batch, at most, in which a question is imagined: all of them would take twice as long."""
+"""Number of states of a batch, at most, in which a question is imagined: it takes two more passes."""
 
 
 class LossExtra(NamedTuple):

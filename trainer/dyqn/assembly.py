@@ -14,7 +14,7 @@ from trainer.config import TrainConfig
 from trainer.decision import rewards
 from trainer.decision.closure import Closure
 from trainer.dyqn import targets
-from trainer.dyqn.agent import Imagine, build_agent
+from trainer.dyqn.agent import build_agent
 from trainer.dyqn.environment import Interviewing, Mode, VignetteEnvironment
 from trainer.dyqn.loop import TrainingLoop
 from trainer.dyqn.network import TEXT_FEATURES, build_network, set_output_bias
@@ -57,7 +57,9 @@ def build_loop(
     _initialise(network, config, division.learned, text_features, start)
     environment = _training_environment(division.learned, network, config, generators["environment"], interviewing)
     noise = DecayingNoise(config.exploration, generators["exploration"])
-    agent = build_agent(network, config, noise, workers, _imagine(environment, config, interviewing))
+    interviewer = environment.interviewer
+    imagine = None if interviewer is None else interviewer.imagine
+    agent = build_agent(network, config, noise, workers, imagine)
     # The first piece of evidence, one more for each question, and one for the successor of the last state.
     known_limit = environment.signed_codes.shape[1]
     if interviewing is None:
@@ -109,16 +111,6 @@ def _training_environment(
     )
     evidence_count = network.input_shape[-1]
     return VignetteEnvironment(vignettes, evidence_count, mode, generator, settings.environments, interviewer)
-
-
-def _imagine(
-    environment: VignetteEnvironment, config: TrainConfig, interviewing: Interviewing | None
-) -> Imagine | None:
-    """Returns what imagines questions where cards are learned from; that made agents of complete patients worse."""
-    interviewer = environment.interviewer
-    if interviewing is None or interviewer is None or interviewing.whole:
-        return None
-    return interviewer.imagined if config.network.outputs == "probabilities" else None
 
 
 def _seeds(seed: int, worker: int) -> tuple[int, Mapping[str, tf.random.Generator]]:

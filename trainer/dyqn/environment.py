@@ -12,6 +12,7 @@ The vignettes are in memory as compressed sparse rows, with two or four bytes fo
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import keras
@@ -22,10 +23,13 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action, is_forced
+from trainer.decision.question_graph import Imagined
 from trainer.decision.rewards import counterfactual_reward
-from trainer.dyqn.targets import Imagined
 from trainer.vignettes import state
 from trainer.vignettes.state import Vignettes
+
+Imagine = Callable[[tf.Tensor], Imagined]
+"""From states `[B, E]` to a question in each of them."""
 
 
 class Interviewer(Protocol):
@@ -47,8 +51,9 @@ class Interviewer(Protocol):
             explored: the share of questions that are drawn at random, float32 `[B]`.
         """
 
-    def imagined(self, states: tf.Tensor) -> Imagined:
-        """Returns a question in each of `states`, float32 `[B, E]`, that a patient like that might be asked."""
+    @property
+    def imagine(self) -> Imagine | None:
+        """What imagines questions that an agent learns from beside those it asks; None for none."""
 
 
 class Interviewing(Protocol):

@@ -99,8 +99,8 @@ OUTPUT_LOSSES: dict[str, OutputLoss] = {"squared": squared_loss, "cross_entropy"
 def coherence_loss(logits: tf.Tensor, likely: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
     """Returns how far probabilities before a question are from their mean over its answers, by how likely each is.
 
-    It is the cross-entropy, averaged over the batch, and summed over networks and probabilities. It teaches what a
-    denied finding means where no patient was asked about it: if a yes is unlikely, next to nothing.
+    It is the cross-entropy, averaged over the batch, and summed over networks and probabilities. So where a yes is
+    unlikely, a no hardly changes the probabilities.
 
     Args:
         logits: of the probabilities of N networks after a yes and after a no, `[2, B, N, 8]`.

@@ -23,13 +23,6 @@ class Transition(NamedTuple):
     s_t: tf.Tensor  # float32 [B, E]
 
 
-class Imagined(NamedTuple):
-    """A yes-no question in each state of a batch that nobody was asked, with both answers still open."""
-
-    change: tf.Tensor  # float32 [B, E], what a yes adds to the state, and a no takes from it: one 1, or none
-    likely: tf.Tensor  # float32 [B], probability of a yes
-
-
 def best_triage_value(q: tf.Tensor, allowed: tf.Tensor | None = None) -> tf.Tensor:
     """Returns Q_m(s) `[B]`, the highest Q-value of a triage decision (paper, section "The OR query").
 

@@ -10,8 +10,8 @@ from schemas.evidence import Vocabulary
 from trainer.decision.decision import NEUTRAL
 from trainer.decision.mixture import Mixture
 from trainer.decision.question_graph import TOGETHER, QuestionGraph
+from trainer.dyqn.environment import Imagine
 from trainer.dyqn.network import members_of
-from trainer.dyqn.targets import Imagined
 from trainer.evaluation.interviews import play
 from trainer.evaluation.patients import interviewed
 from trainer.evaluation.question_policies import learned_policy
@@ -165,9 +165,10 @@ class TrainingInterviewer:
         opens = tf.reduce_any(opening != 0, axis=1, keepdims=True)
         return tf.where(opens, self._padded(opening), answers)
 
-    def imagined(self, states: tf.Tensor) -> Imagined:
-        """See `trainer.dyqn.environment.Interviewer`."""
-        return Imagined(*self._graph.drawn(states, self._generator))
+    @property
+    def imagine(self) -> Imagine | None:
+        """See `trainer.dyqn.environment.Interviewer`; it made agents of complete patients worse."""
+        return None if self._whole else functools.partial(self._graph.imagined, generator=self._generator)
 
     def _padded(self, codes: tf.Tensor) -> tf.Tensor:
         return tf.pad(codes, [[0, 0], [0, self.most_answers - codes.shape[1]]])

@@ -307,6 +307,6 @@ def test_a_question_drawn_at_random_is_open_and_related(mixture, vocabulary):
     )  # fmt: skip
     states = tf.constant([[1.0, 0, 0, 0]] * 8 + [[1.0, 0, -1, 0]])
     generator = tf.random.Generator.from_seed(0, alg="philox")
-    questions, likely = (part.numpy() for part in _graph(one, vocabulary).drawn(states, generator))
+    questions, likely = (part.numpy() for part in _graph(one, vocabulary).imagined(states, generator))
     assert questions.tolist() == [[0, 0, 1, 0]] * 8 + [[0] * 4]
     np.testing.assert_allclose(likely, [0.2] * 8 + [0], rtol=1e-4)
