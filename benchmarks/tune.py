@@ -88,14 +88,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 SHOWN = {
     "appropriateness": "appropriate",
     "safety": "safe",
-    "red_sensitivity": "Red sensitivity",
     "evidence_share": "evidence",
     "appropriateness_as_clinicians": "appropriate, as clinicians",
     "safety_as_clinicians": "safe, as clinicians",
+    "red_sensitivity_as_clinicians": "Red sensitivity, as clinicians",
 }
 """The figures of the table with their headings; `--json` has all. "As clinicians": on vignettes with three or more
 decisions, judged by all clinicians but one."""
-DRAWN = ("appropriateness_as_clinicians", "safety_as_clinicians", "red_sensitivity")
+DRAWN = tuple(name for name in SHOWN if name.endswith("_as_clinicians"))
 
 
 class Row(NamedTuple):
@@ -347,7 +347,8 @@ def classifier_figures(name: str, train: VignetteArrays, test: VignetteArrays, c
 def decision_figures(decisions: np.ndarray, counts: np.ndarray) -> dict[str, Any]:
     """Returns the figures of decisions int `[K, V]` on vignettes with decision counts `[V, 4]`."""
     figures = {name: float(values.mean()) for name, values in metrics.triage_quality(decisions, counts).items()}
-    figures["red_sensitivity"] = _sensitivity(agreement.detection_parts(decisions, counts, Action.RED))
+    red = as_clinicians.red_detection_parts(decisions, counts, MINIMUM_DECISIONS)
+    figures["red_sensitivity_as_clinicians"] = _sensitivity(red)
     enough = counts.sum(axis=1) >= MINIMUM_DECISIONS
     judged = {
         "as_clinicians": as_clinicians.quality(decisions, counts, MINIMUM_DECISIONS),
@@ -366,7 +367,7 @@ def clinician_figures(test: VignetteArrays) -> dict[str, Any]:
     parts = agreement.clinician_detection_parts(test.decision_counts, Action.RED, MINIMUM_DECISIONS)
     return {
         **{f"{name}_as_clinicians": float(values.mean()) for name, values in quality.items()},
-        "red_sensitivity": _sensitivity(parts),
+        "red_sensitivity_as_clinicians": _sensitivity(parts),
         "evidence_share": 1.0,
     }
 

@@ -154,7 +154,15 @@ def test_a_decision_is_judged_by_all_and_as_clinicians_are():
     figures = tune.decision_figures(np.array([[2, 2]]), counts)
     assert (figures["appropriateness"], figures["safety"]) == (0.5, 0.5)
     assert figures["appropriateness_as_clinicians"] == figures["appropriateness_with_3_decisions"] == 1.0
-    assert figures["red_sensitivity"] == 0.0
+
+
+def test_red_sensitivity_of_agents_and_clinicians_is_by_all_clinicians_but_one():
+    # The others of {Red, Red, Green, Green} say Red by majority where a Green one is left out, half of the time; there,
+    # the agent and the one left out both say Green. Those of {Red, Red, Red} always do, and both say Red: 1 of 1.5.
+    counts = np.array([[2, 0, 2, 0], [3, 0, 0, 0]], np.uint8)
+    test = types.SimpleNamespace(decision_counts=counts)
+    for figures in (tune.decision_figures(np.array([[2, 0]]), counts), tune.clinician_figures(test)):
+        assert figures["red_sensitivity_as_clinicians"] == pytest.approx(2 / 3)
 
 
 @pytest.mark.slow

@@ -33,7 +33,6 @@ def figures(
     if not enough.any():
         return None
     decisions, counts = decisions[:, enough], decision_counts[enough].astype(np.int64)
-    detection = _by_all_but_one(counts, lambda others: agreement.detection_parts(decisions, others, Action.RED))
     by_all = metrics.triage_quality(decisions, counts)
     ours, theirs = quality(decisions, counts, minimum_decisions), metrics.human_metrics(counts, minimum_decisions)
     return {
@@ -41,7 +40,11 @@ def figures(
         "by_all_but_one": {
             **metrics.summary(ours, seed),
             # A kappa compares one clinician at a time, so no decision has to be left out.
-            **agreement.agreement(detection, agreement.confusion_shares(decisions, counts), seed),
+            **agreement.agreement(
+                red_detection_parts(decisions, counts, minimum_decisions),
+                agreement.confusion_shares(decisions, counts),
+                seed,
+            ),
         },
         "by_all": {**metrics.summary(by_all, seed), **agreement.agent_agreement(decisions, counts, seed)},
         "less_clinicians": metrics.summary({name: ours[name] - theirs[name] for name in theirs}, seed),
@@ -63,6 +66,13 @@ def quality(decisions: np.ndarray, decision_counts: np.ndarray, minimum_decision
         counts, lambda others: np.stack(list(metrics.triage_quality(decisions, others).values()), axis=1)
     )
     return dict(zip(names, judged.T, strict=True))
+
+
+def red_detection_parts(decisions: np.ndarray, decision_counts: np.ndarray, minimum_decisions: int) -> np.ndarray:
+    """Returns `agreement.detection_parts` of Red by all clinicians but one, `[V', 4]`; arguments as for `quality`."""
+    enough = decision_counts.sum(axis=1) >= minimum_decisions
+    decisions, counts = decisions[:, enough], decision_counts[enough].astype(np.int64)
+    return _by_all_but_one(counts, lambda others: agreement.detection_parts(decisions, others, Action.RED))
 
 
 def _by_all_but_one(decision_counts: np.ndarray, judged: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
