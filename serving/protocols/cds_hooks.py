@@ -35,6 +35,7 @@ _DENIED = "!"
 _YES_OR_NO = {"Y": True, "N": False}
 _UNITS = {"°C": {"Cel", "C"}, "/min": {"{beats}/min", "beats/min", "bpm", "1/min"}, "years": {"a", "year"}}
 """What else a unit of a vocabulary is called; the first is its code in UCUM."""
+_INDICATORS = {"Red": "critical", "Yellow": "warning", "Green": "info", "Blue": "info"}
 _URGENCY = "urn:dyqn-triage:urgency"
 """The code system of override reasons, which are the other decisions."""
 _MOST_SUMMARY = 139
@@ -264,7 +265,7 @@ def card_of(
     card = {
         "uuid": str(uuid.uuid4()),
         "summary": summary[:_MOST_SUMMARY],
-        "indicator": {"Red": "critical", "Yellow": "warning"}.get(label, "info"),
+        "indicator": _INDICATORS[label],
         "source": {"label": f"dyqn-triage, model version {answer.model_version}"},
         "detail": "\n\n".join(_details(answer, state, left_out, vocabulary, on)),
         "suggestions": [{"label": f"Agree: {label}", "uuid": str(uuid.uuid4())}],

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from schemas.triage import NUM_DECISIONS, Action
 from trainer.bench import worker
 from trainer.bench.settings import BenchVignettes, Settings, load_vignettes
 
@@ -16,8 +17,6 @@ ORDERS = (1, 2, 3)
 """Seeds of the evidence orders in which the test vignettes are played."""
 STEPS_AT_ONCE = 200
 """Training steps before the clock is read again."""
-
-_DECISIONS, _ASK = 4, 4
 
 QValues = Callable[[np.ndarray], np.ndarray]
 """From states float32 `[B, E]` to Q-values `[B, A]`."""
@@ -78,8 +77,8 @@ def decisions(
             revealed = codes[vignettes.offsets[open_rows] + known - 1]
             states[open_rows, np.abs(revealed) - 1] = np.sign(revealed)
             values = q_values(states[open_rows])
-            ends = (values.argmax(axis=1) != _ASK) | (lengths[open_rows] == known) | (known > max_questions)
-            made[place, open_rows[ends]] = values[ends, :_DECISIONS].argmax(axis=1)
+            ends = (values.argmax(axis=1) != Action.ASK) | (lengths[open_rows] == known) | (known > max_questions)
+            made[place, open_rows[ends]] = values[ends, :NUM_DECISIONS].argmax(axis=1)
             open_rows = open_rows[~ends]
             if not len(open_rows):
                 break

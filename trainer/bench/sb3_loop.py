@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.bench import greedy, worker
 from trainer.bench.settings import BenchVignettes, Settings
 
-DECISIONS, ASK = 4, 4
 TARGET_UPDATE_INTERVAL = 1000
 
 
@@ -30,7 +30,7 @@ class Episodes:
         self._max_questions = max_questions
         self._generator = np.random.default_rng(seed)
         self._order: np.ndarray = np.zeros(0, np.int32)
-        self._rewards: np.ndarray = np.zeros(DECISIONS, np.float32)
+        self._rewards: np.ndarray = np.zeros(NUM_DECISIONS, np.float32)
         self._revealed = self._questions = 0
 
     def begin(self) -> np.ndarray:
@@ -47,7 +47,7 @@ class Episodes:
 
     def act(self, action: int) -> tuple[np.ndarray, float, bool]:
         """Returns (state, reward, whether the episode has ended); asking in vain ends it with reward 0."""
-        if action != ASK:
+        if action != Action.ASK:
             return self._state.copy(), float(self._rewards[action]), True
         if self._revealed >= len(self._order) or self._questions >= self._max_questions:
             return self._state.copy(), 0.0, True
@@ -67,7 +67,7 @@ def gymnasium_environment(settings: Settings) -> Any:
 
     class VignetteGymnasium(gymnasium.Env):  # type: ignore[name-defined]
         observation_space = gymnasium.spaces.Box(-1.0, 1.0, (settings.evidence_count,), np.float32)
-        action_space = gymnasium.spaces.Discrete(DECISIONS + 1)
+        action_space = gymnasium.spaces.Discrete(NUM_ACTIONS)
         episodes = Episodes(settings.read_vignettes(), settings.evidence_count, settings.max_questions, settings.seed)
 
         def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:

@@ -9,10 +9,13 @@ import pytest
 import triage_cli
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
+from schemas.triage import TRIAGE_DECISIONS, WIRE_NUMBERS
+from serving.protocols import cds_hooks
 from serving.protocols.cds_hooks import CodeMap
 from tests.builders import http_to, served
 from tests.serving.conftest import write_model
 from trainer.vignettes.tfrecord import DataDirectory
+from triage.v1 import triage_pb2
 
 LOINC, SNOMED = "http://loinc.org", "http://snomed.info/sct"
 CODES = f"""\
@@ -163,6 +166,12 @@ def test_discovery_names_the_hook_and_what_to_prefetch(client):
     service = services[1]
     assert service["prefetch"]["patient"] == "Patient/{{context.patientId}}"
     assert service["description"]
+
+
+def test_every_decision_has_its_indicator():
+    answers = [triage_pb2.TriageResponse(best_triage=WIRE_NUMBERS[decision]) for decision in TRIAGE_DECISIONS]
+    cards = [cds_hooks.card_of(answer, triage_pb2.EvidenceState(), (), KNOWN, "") for answer in answers]
+    assert [card["indicator"] for card in cards] == ["critical", "warning", "info", "info"]
 
 
 def test_a_card_has_the_decision_what_it_is_based_on_and_the_ways_to_answer(client):
