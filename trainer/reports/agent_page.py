@@ -54,7 +54,7 @@ def agent_page(report: Mapping[str, Any], provenance: Mapping[str, Any]) -> str:
         checkers=agent_tables.checkers_table(report),
         checkers_sentence=agent_tables.checkers_sentence(report),
         cards=tables.cards(report),
-        by_utility=report.get("dial") is not None,
+        by_utility=report.get("operating_point") is not None,
         textbook=agent_tables.textbook_table(report),
         missed_emergencies=agent_tables.missed_emergencies(report),
         limits=agent_tables.own_limits(report),

@@ -125,7 +125,7 @@ def _identity(
         "training": trained.training,
         "networks": trained.config["network"]["networks"],
         "max_questions": trained.max_questions,
-        "dial": {
+        "operating_point": {
             "safety_weight": trained.operating_point.safety_weight,
             "sure_enough": trained.operating_point.sure_enough,
             "price": trained.operating_point.price,

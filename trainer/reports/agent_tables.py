@@ -115,7 +115,7 @@ def _asking(report: Mapping[str, Any]) -> str:
 
 
 def _point(report: Mapping[str, Any]) -> str:
-    point = report.get("dial")
+    point = report.get("operating_point")
     if not point:
         return "By its Q-values alone: it triages as soon as a decision is worth more than asking."
     weight, sure = point["safety_weight"], point["sure_enough"]

@@ -1,6 +1,6 @@
 """Two files of a job directory: the agent's outputs for held-out vignettes, and the operating point chosen with them.
 
-The name of an array is a field of `HeldOutOutputs`. held_out.npz is written after dial.json, at the end of training.
+The name of an array is a field of `HeldOutOutputs`. held_out.npz is written last, at the end of training.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from triage_runtime.storage import arrays_file, whole_file
 from triage_runtime.storage.whole_file import read_json
 
 OUTPUTS = "held_out.npz"
-OPERATING_POINT = "dial.json"
+OPERATING_POINT = "operating_point.json"
 
 
 def write(folder: pathlib.Path, held_out: HeldOutOutputs, point: OperatingPoint) -> None:

@@ -8,9 +8,9 @@ checkpoints/       see `TrainingLoop.checkpoint`; those of the other workers are
 evaluations.jsonl  an evaluation on the test split per line
 validation.jsonl   the loss on validation vignettes per line, if any were kept for validation
 held_out.npz       outputs for vignettes that networks did not learn from, if any
+operating_point.json  how the agent weighs safety and when it stops, chosen with those outputs
 set_apart.npz      vignettes for promises alone, and what each vignette that something was learned from is known by
 promises.jsonl     every promise that was asked of them, and the answer
-dial.json          how the agent weighs safety and when it stops, chosen with those outputs
 logs/              TensorBoard summaries
 lock               held by the run that works in the directory; lock-worker-1 and so on by its other workers
 """
@@ -52,8 +52,8 @@ NOVELTY = "novelty.npz"
 EVALUATIONS = "evaluations.jsonl"
 VALIDATION = "validation.jsonl"
 LOCK = "lock"
-FORMAT = 2
-"""In run.json. It rises whenever the code would load a network differently, or give other answers with it."""
+FORMAT = 3
+"""In run.json. It rises whenever the code would read a job differently, or give other answers with its network."""
 _NOVELTY_SEED = 2_021  # unlike the seeds of training
 # Settings that may change when a run is resumed: they affect its length and its evaluations, not what it computes.
 RESUMABLE = {

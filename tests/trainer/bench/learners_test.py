@@ -37,7 +37,7 @@ def test_ours_is_what_the_command_trains_and_goes_on_after_an_evaluation(prepare
     assert np.shape(first["decisions"]) == (3, 10)
     last = ask(answers, until=600.0)
     assert (last["finished"], last["steps"]) == (True, 60)
-    assert (folder / "job" / "dial.json").exists(), "it ended as a training ends: calibrated, with its dial"
+    assert (folder / "job" / "operating_point.json").exists(), "it ended as a training ends: calibrated"
 
 
 def test_the_forest_sees_all_evidence_and_is_done_at_once(prepared):

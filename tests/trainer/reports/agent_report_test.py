@@ -111,7 +111,7 @@ def test_the_learning_curve_is_what_the_job_has_recorded(evaluated, job):
 
 def test_the_worst_cases_are_those_of_the_played_agent(evaluated):
     report = evaluated.figures
-    assert report["dial"]["chosen"] == "default"
+    assert report["operating_point"]["chosen"] == "default"
     for error in report["errors"]:
         assert error["steps"][-1]["action"] == error["decision"]
         assert set(error["steps"][0]["values"]) == {"Red", "Yellow", "Green", "Blue", "ask"}

@@ -48,7 +48,7 @@ def test_an_agent_that_no_better_than_a_constant_has_learned_nothing(agent_repor
     ],
 )
 def test_how_it_decides_follows_the_operating_point(agent_report, point, expected):
-    agent_report["dial"] = point and agent_report["dial"] | point
+    agent_report["operating_point"] = point and agent_report["operating_point"] | point
     assert expected in dict(agent_tables.answers(agent_report))["How it decides"]
 
 

@@ -65,7 +65,7 @@ AGENT_REPORT = {
     "job_dir": "job", "data": "data", "data_fingerprint": "sha256:1", "vocabulary_fingerprint": "sha256:2",
     "trained_on": "sha256:3", "simulated": None, "split": "test", "vignettes": 200, "mean_evidence": 7.25,
     "orders": 10, "seed": 0, "training": {"steps": 2000, "episodes": 9000}, "networks": 5, "max_questions": 23,
-    "dial": {"safety_weight": 1.5, "sure_enough": 0.9, "price": 0.004, "chosen": "default"},
+    "operating_point": {"safety_weight": 1.5, "sure_enough": 0.9, "price": 0.004, "chosen": "default"},
     "agent": {**quality(0.9, 0.8), "questions": estimate(7.0, 0.5), "evidence_seen": estimate(4.0, 0.2),
               "forced": estimate(0.1)},
     "agreement": agreed(0.25), "human": quality(0.95, 0.82), "human_agreement": agreed(0.65),
@@ -117,7 +117,7 @@ def agent_report():
 def poor_agent_report(agent_report):
     """An agent of the preset paper on foreign data: one clinician each, no rules, no probabilities, nothing else."""
     return agent_report | {
-        "dial": None, "human": None, "human_agreement": None, "as_clinicians": None, "probabilities": None,
+        "operating_point": None, "human": None, "human_agreement": None, "as_clinicians": None, "probabilities": None,
         "frontier": None, "slices": [], "gaps": {"worse": [], "comparisons": 0}, "safety_rules": None,
         "no_safety_rules": "no safety rules: the default ones do not fit", "errors": [], "textbook_cases": None,
         "learning": {"evaluations": [], "validation_losses": []}, "agreement": agreed(0.5, 7), "cautions": [],

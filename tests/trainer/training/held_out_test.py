@@ -41,5 +41,5 @@ def test_damaged_outputs_are_named(tmp_path, content):
 @pytest.mark.parametrize(("content", "message"), [("{", "not valid JSON"), ('{"weight": 1}', "expected safety_weight")])
 def test_a_damaged_operating_point_is_named(tmp_path, content, message):
     (tmp_path / held_out.OPERATING_POINT).write_text(content)
-    with pytest.raises(InputError, match=rf"dial\.json: {message}"):
+    with pytest.raises(InputError, match=rf"operating_point\.json: {message}"):
         held_out.read_operating_point(tmp_path)
