@@ -3,7 +3,6 @@
 import hashlib
 import itertools
 
-import httpx
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -15,14 +14,10 @@ from schemas import features
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
-from serving.config.settings import ServeConfig
 from serving.engine.safeguards import SafeguardedModels
 from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
-from serving.engine.versions import Versions
-from serving.engine.watcher import Watcher
 from serving.message_json import message_figures
-from serving.server.triage_server import TriageServer
+from tests.builders import http_to, served, trained_agent, watching
 from trainer.config import NetworkConfig
 from trainer.decision.closure import Closure
 from trainer.decision.decision import NEUTRAL
@@ -37,7 +32,6 @@ from trainer.export import saved_model
 from trainer.export.conversion import QUANTIZATIONS, convert
 from trainer.export.litert import run_each
 from trainer.export.policy import load_version
-from trainer.training.job import TrainedNetwork
 from triage_client import TriageClient, evidence_state
 from triage_runtime.litert import LiteRtModel
 
@@ -71,8 +65,8 @@ def trained():
     present = generator.uniform(0.1, 0.6, [4, COUNT]).astype(np.float32)
     truths = generator.uniform(0.1, 0.9, [4, 8]).astype(np.float32)
     literals = generator.normal(size=[2 * COUNT, 4]).astype(np.float32)
-    return TrainedNetwork(
-        network, VOCABULARY, {}, 23, "sha256:data", {}, {},
+    return trained_agent(
+        network, VOCABULARY,
         rules=RuleSet(rules, "made", f"sha256:{hashlib.sha256(b'').hexdigest()}", ""),
         novelty=Novelty(np.log([0.2, 0.3, 0.5]).astype(np.float32), literals,
                         np.sort(generator.normal(size=[4, 50])).astype(np.float32), 200),
@@ -187,12 +181,8 @@ def test_states_that_mean_the_same_get_the_same_answer(by_route, states):
 def server(base, tmp_path_factory):
     rules = tmp_path_factory.mktemp("rules") / "rules.toml"
     rules.write_text(SERVER_RULES)
-    watcher = Watcher(Versions("triage"), SafeguardedModels(LocalModels(), str(rules)), Wanted(base))
-    watcher.look()
-    server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0))
-    server.start(watcher)
-    yield server
-    server.stop()
+    with served(watching(base, SafeguardedModels(LocalModels(), str(rules))), http_port=0) as server:
+        yield server
 
 
 SAME = {
@@ -223,7 +213,7 @@ def test_a_server_answers_explains_and_asks_the_same(server, short, long):
     with TriageClient(server.address, timeout_seconds=60) as client:
         answers = [client.triage(evidence_state(*each), questions=3, explain=True) for each in (short, long)]
     bodies = [{"present": p, "absent": a, "questions": 3, "explain": True} for p, a in (short, long)]
-    with httpx.Client(base_url=server.http.url, trust_env=False, timeout=60) as http:
+    with http_to(server) as http:
         over_http = [http.post("/v1/triage", json=body).raise_for_status().json() for body in bodies]
     said = [message_figures(answer) for answer in answers]
     assert_like(said[1], said[0])
@@ -261,6 +251,7 @@ def test_rules_of_the_model_and_of_the_server_are_about_children_too(server):
 
 def test_what_contradicts_itself_is_refused_as_before(server):
     body = {"present": ["crushing"], "absent": ["pain"]}
-    refused = httpx.post(f"{server.http.url}/v1/triage", json=body, trust_env=False, timeout=60)
+    with http_to(server) as http:
+        refused = http.post("/v1/triage", json=body)
     assert refused.status_code == 400
     assert "who has the first has the second" in refused.text

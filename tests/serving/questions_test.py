@@ -1,0 +1,233 @@
+"""Questions and explanations of a server: who gets them, which come first, and how an interview goes on."""
+
+import hashlib
+import json
+
+import jsonschema
+import numpy as np
+import pytest
+
+from schemas.evidence import Evidence, Vocabulary
+from schemas.safety_rules import RuleSet, SafetyRule
+from schemas.triage import Action
+from serving.message_json import message_figures
+from tests.builders import http_to, network_of, served, trained_agent
+from trainer.decision.mixture import Mixture
+from trainer.export import saved_model
+from triage_client import InvalidArgumentError, QuestionReason, TriageAction, TriageClient, evidence_state
+
+EVIDENCE_COUNT = 40
+AGES, SEXES, MEASURED = ("e30", "e31", "e32"), ("e35", "e36"), "e39"
+
+
+def _entry(code):
+    group = "age" if code in AGES else "sex" if code in SEXES else ""
+    return Evidence(
+        code, "symptom", code, f"{code}?", exclusive=group, instrument="stethoscope" if code == MEASURED else ""
+    )
+
+
+VOCABULARY = Vocabulary(_entry(f"e{cell}") for cell in range(EVIDENCE_COUNT))
+
+
+@pytest.fixture(scope="module")
+def base(without_litert, tmp_path_factory):
+    """It always asks, and would otherwise say Green; of who has e20 it is sure. A yes to e2 beside e1 is a red flag."""
+    kernel = np.zeros([EVIDENCE_COUNT, 5])
+    kernel[20] = [0, 0, 2, 0, -2]
+    flag = SafetyRule("flag", "A red flag.", Action.RED, True, all_of=(("e1", True), ("e2", True)))
+    rules = RuleSet((flag,), "made", f"sha256:{hashlib.sha256(b'').hexdigest()}", "")
+    generator = np.random.default_rng(0)
+    present = generator.uniform(0.02, 0.4, [8, EVIDENCE_COUNT]).astype(np.float32)
+    truths = generator.uniform(0.05, 0.95, [8, 8]).astype(np.float32)
+    mixture = Mixture(np.full(8, np.log(1 / 8), np.float32), present, truths, present)
+    trained = trained_agent(network_of((kernel, [0, 0, 1, 0, 2])), VOCABULARY, rules=rules, questions=mixture)
+    base = tmp_path_factory.mktemp("models")
+    with without_litert():
+        saved_model.write_version(base, trained)
+    return base
+
+
+@pytest.fixture(scope="module")
+def server(base):
+    with served(base, http_port=0) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with TriageClient(server.address, timeout_seconds=60) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def http(server):
+    with http_to(server) as http:
+        yield http
+
+
+def test_an_interview_opens_with_age_and_sex_to_choose_from(client, http):
+    """Nothing is known of either, so they come before the red flag e2; of each group, one member stands for all."""
+    asked = client.triage(evidence_state(["e1"]), questions=3).next_questions
+    assert {tuple(question.one_of) for question in asked[:2]} == {AGES, SEXES}
+    assert asked[0].code in asked[0].one_of
+    assert (asked[2].code, list(asked[2].one_of)) == ("e2", [])
+    over_http = http.post("/v1/triage", json={"present": ["e1"], "questions": 1}).json()["next_questions"]
+    assert over_http[0]["one_of"] == list(asked[0].one_of)
+    # Who cannot tell the age is not asked about another band of it; both answers together are one question.
+    with client.interview(questions=3) as interview:
+        first = interview.present("e1").response.next_questions[0]
+        left = interview.not_known().response.next_questions
+        assert not {question.code for question in left} & set(first.one_of)
+    with client.interview(questions=3) as interview:
+        interview.present("e1")
+        answer = interview.present("e31", "e36")
+        assert answer.questions_asked == 1
+        assert answer.response.next_questions[0].code == "e2"
+        assert not {question.code for question in answer.response.next_questions} & {*AGES, *SEXES}
+
+
+def test_what_takes_an_instrument_is_asked_only_where_somebody_can_measure(client, http):
+    """Everything else but the last two codes is known; the group of e39 is none."""
+    rest = [code for code in VOCABULARY.codes if code not in ("e38", MEASURED, *AGES[1:], *SEXES[1:])]
+    state = evidence_state([AGES[0], SEXES[0]], [code for code in rest if code not in (AGES[0], SEXES[0])])
+    assert [question.code for question in client.triage(state, questions=3).next_questions] == ["e38"]
+    able = client.triage(state, questions=3, can_measure=True).next_questions
+    assert {question.code for question in able} == {"e38", MEASURED}
+    [batched] = client.batch_triage([state], questions=3, can_measure=True)
+    assert len(batched.next_questions) == 2
+    body = {"present": [AGES[0], SEXES[0]], "absent": [each.code for each in state.evidence[2:]], "questions": 3}
+    assert len(http.post("/v1/triage", json=body).json()["next_questions"]) == 1
+    assert len(http.post("/v1/triage", json={**body, "can_measure": True}).json()["next_questions"]) == 2
+
+
+ADULT = (AGES[1], SEXES[1])
+
+
+def test_a_question_says_what_it_asks_and_why(client):
+    [first, second] = client.triage(evidence_state(["e1", *ADULT]), questions=2).next_questions
+    assert (first.code, first.question) == ("e2", "e2?")  # a yes would be the red flag
+    assert first.reason == QuestionReason.QUESTION_REASON_RED_FLAG
+    assert second.reason == QuestionReason.QUESTION_REASON_INFORMATION
+    assert second.expected_gain > 0
+    assert 0 < second.likely < 1
+
+
+def test_callers_who_ask_for_no_questions_get_none(client, http):
+    assert not client.triage(evidence_state(["e1"])).next_questions
+    assert not client.batch_triage([evidence_state(["e1"])])[0].next_questions
+    assert not http.post("/v1/triage", json={"present": ["e1"]}).json()["next_questions"]
+
+
+def test_no_question_is_about_what_is_not_to_be_asked_or_where_asking_is_not_possible(client):
+    codes = [question.code for question in client.triage(evidence_state(["e3", *ADULT]), questions=10).next_questions]
+    others = client.triage(evidence_state(["e3", *ADULT]), questions=10, not_to_ask=[*codes[:2], "gout"]).next_questions
+    assert [question.code for question in others][:8] == codes[2:]
+    assert not client.triage(evidence_state(["e3"], no_more_evidence=True), questions=3).next_questions
+
+
+@pytest.mark.parametrize("number", [-1, 11])
+def test_a_number_of_questions_out_of_range_is_refused(client, number):
+    with pytest.raises(InvalidArgumentError, match=r"questions: .*expected a number from 0 to 10"):
+        client.triage(evidence_state(["e3"]), questions=number)
+
+
+def test_an_interview_asks_and_does_not_ask_again_what_nobody_could_tell(client):
+    with client.interview(questions=2) as interview:
+        answer = interview.present("e3", *ADULT)
+        put = [question.code for question in answer.response.next_questions]
+        assert len(put) == 2
+        answer = interview.not_known()
+        left = [question.code for question in answer.response.next_questions]
+        assert left[0] == put[1]
+        assert put[0] not in left
+        assert answer.questions_asked == 1
+        answer = interview.absent(left[0])
+        assert put[0] not in [question.code for question in answer.response.next_questions]
+        assert answer.response.action == TriageAction.TRIAGE_ACTION_ASK
+
+
+def test_a_version_without_questions_says_so_where_they_are_asked_for(http_server):
+    state = evidence_state(["chest_pain"])
+    with TriageClient(http_server.address, timeout_seconds=60) as client:
+        assert client.triage(state).action == TriageAction.TRIAGE_ACTION_RED
+        with pytest.raises(InvalidArgumentError, match="model version 3 cannot choose questions"):
+            client.triage(state, questions=1)
+        interview = client.interview(questions=1)
+        with interview, pytest.raises(InvalidArgumentError, match=r"settings\.questions: model version 3"):
+            interview.present("chest_pain")
+
+
+def test_an_answer_explains_itself_where_that_is_asked_for(client):
+    state = evidence_state(["e1", "e2"], ["e5"])
+    assert not client.triage(state).HasField("explanation")
+    why = client.triage(state, explain=True).explanation
+    assert sorted(each.evidence.code for each in why.effects) == ["e1", "e2", "e5"]
+    # The model itself says the same of every state; the rule for Red needs both of its pieces.
+    assert sorted(each.code for each in why.sufficient) == ["e1", "e2"]
+
+
+def _described(http, name):
+    """The schema of the OpenAPI document with this name."""
+    document = http.get("/openapi.json").json()
+    return {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+
+
+def test_an_interview_over_http_suggests_one_question_or_as_many_as_it_is_asked_for(http):
+    asks = http.post("/v1/interview", json={"present": ["e1", *ADULT]}).raise_for_status().json()
+    jsonschema.validate(asks, _described(http, "Interview"))
+    assert (asks["done"], asks["decision"]) == (False, None)
+    [question] = asks["questions"]
+    assert (question["code"], question["question"], question["reason"]) == ("e2", "e2?", "red_flag")
+    others = http.post("/v1/interview", json={"questions": 2, "not_to_ask": ["e2"]}).json()
+    assert len(others["questions"]) == 2
+    assert "e2" not in [each["code"] for each in others["questions"]]
+    assert http.post("/v1/interview", json={"present": ["e1"], "questions": 0}).json()["questions"] == []
+    over = http.post("/v1/interview", json={"present": ["e1"], "no_more_evidence": True}).json()
+    assert (over["done"], over["decision"], over["questions"]) == (True, "Green", [])
+
+
+def test_an_interview_over_http_goes_on_while_a_red_flag_is_open(http):
+    def said(*present, **more):
+        answer = http.post("/v1/interview", json={"present": ["e20", *present], **more}).raise_for_status().json()
+        return answer["done"], answer["decision"], [question["code"] for question in answer["questions"]]
+
+    assert said("e1", *ADULT) == (False, None, ["e2"])
+    assert said("e1", *ADULT, absent=["e2"]) == (True, "Green", [])
+    assert said("e1", *ADULT, not_to_ask=["e2"]) == (True, "Green", [])
+    assert said("e1", "e2") == (True, "Red", [])
+    assert said("e1", no_more_evidence=True) == (True, "Green", [])
+    assert said("e1", questions=0) == (True, "Green", [])
+    assert said("e3", *ADULT) == (True, "Green", [])
+    done, _, questions = said("e3")  # age and sex come before any decision but Red
+    assert (done, questions[0] in (*AGES, *SEXES)) == (False, True)
+
+
+def test_an_answer_over_http_explains_itself_where_that_is_asked_for(http, client):
+    body = {"present": ["e1", "e2"], "absent": ["e5"]}
+    assert http.post("/v1/triage", json=body).json()["explanation"] is None
+    answer = http.post("/v1/triage", json={**body, "explain": True}).raise_for_status().json()
+    jsonschema.validate(answer, _described(http, "Answer"))
+    expected = client.triage(evidence_state(body["present"], body["absent"]), explain=True)
+    assert answer == message_figures(expected)
+    why = answer["explanation"]
+    assert {(each["code"], each["status"]) for each in why["effects"]} == {
+        ("e1", "present"), ("e2", "present"), ("e5", "absent"),
+    }  # fmt: skip
+    assert sorted(each["code"] for each in why["sufficient"]) == ["e1", "e2"]  # the rule for Red needs both
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"present": ["e1"], "questions": 11}, "questions"),
+        ({"present": ["e1"], "questions": "3"}, "questions"),
+        ({"present": ["e1"], "not_to_ask": "e2"}, "not_to_ask"),
+        ({"present": ["e1"], "explain": 1}, "explain"),
+        ({"states": [{"present": ["e1"]}], "explain": True}, "explain"),  # of a single state only
+    ],
+)
+def test_over_http_a_faulty_wish_is_named(http, body, field):
+    answer = http.post("/v1/triage", content=json.dumps(body))
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["field"] == field
