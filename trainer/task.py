@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import os
 import pathlib
 import signal
 import sys
@@ -14,7 +15,7 @@ from rich.console import Console
 from schemas.errors import InputError
 from schemas.safety_rules import NO_RULES, RuleSet
 from trainer import presets
-from trainer.cloud import service_environment, tuning_report
+from trainer.cloud import service_environment
 from trainer.config import TrainConfig
 from trainer.decision import rule_options
 from triage_runtime.command_line import figures, options
@@ -25,6 +26,8 @@ if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.training.session import RunHooks
 
 DIVERGED, BAD_INPUT = 1, 2
+TRIAL, METRIC_FILE = "CLOUD_ML_TRIAL_ID", "CLOUD_ML_HP_METRIC_FILE"
+"""Variables of the environment; one of them is set where a tuning service has started this process."""
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -179,11 +182,37 @@ def _require_shared(job_dir: pathlib.Path, workers: int) -> None:
 
 def _check_trial(resolved: TrainConfig) -> None:
     """Raises an InputError if a trial of a tuning service would report no evaluation."""
-    if tuning_report.in_trial() and not resolved.loop.evaluation_interval:
+    if _in_trial() and not resolved.loop.evaluation_interval:
         raise InputError(
-            f"--evaluation-interval 0: {tuning_report.TRIAL} is set, and a tuning service learns how good a trial is "
+            f"--evaluation-interval 0: {TRIAL} is set, and a tuning service learns how good a trial is "
             "from its evaluations: give the steps between them"
         )
+
+
+def _in_trial() -> bool:
+    return bool(os.environ.get(TRIAL) or os.environ.get(METRIC_FILE))
+
+
+def _tuning_report() -> Callable[[int, Mapping[str, float]], None]:
+    """Returns a function that reports the step and the metrics of an evaluation to the tuning service.
+
+    Raises:
+        InputError: `cloudml-hypertune` is not installed.
+    """
+    try:
+        import hypertune
+    except ImportError as error:
+        raise InputError(
+            f"{TRIAL} is set, but the package for reporting to the tuning service is missing: "
+            "pip install 'dyqn-triage[hypertune]'"
+        ) from error
+    service = hypertune.HyperTune()  # one for the whole process: a second one would overwrite the file
+
+    def report(step: int, metrics: Mapping[str, float]) -> None:
+        for name, value in metrics.items():
+            service.report_hyperparameter_tuning_metric(name, value, global_step=step)
+
+    return report
 
 
 def _hooks(given: TrainOptions, upload: Callable[[], None]) -> "RunHooks":
@@ -193,7 +222,7 @@ def _hooks(given: TrainOptions, upload: Callable[[], None]) -> "RunHooks":
     return RunHooks(
         validation=None if given.validation_data is None else DataDirectory.open(given.validation_data).whole(),
         logs=given.log_dir,
-        evaluated=tuning_report.tuning_report() if tuning_report.in_trial() else None,
+        evaluated=_tuning_report() if _in_trial() else None,
         saved=upload,
         start_from=given.start_from,
     )

@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # TensorFlow takes seconds to load, and the commands need `OR
     from trainer.vignettes.arrays import VignetteArrays
     from trainer.vignettes.state import Vignettes
 
+_RULED = ("appropriateness", "safety", "over_triage", "under_triage", "questions")
+_RED = ("red_sensitivity", "red_specificity")
 ORDERS = 10
 """Random evidence orders over which an evaluation averages by default."""
 
@@ -79,6 +81,38 @@ def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) 
             "unseen": slices.unseen_contrast(values, vignettes.tags, seed),
         }
     )
+
+
+def rule_effect(
+    without: "Outcomes", with_rules: "Outcomes", decision_counts: "np.ndarray", seed: int
+) -> dict[str, Any]:
+    """Returns what safety rules change, ready for JSON.
+
+    Args:
+        without: K evidence orders of V vignettes, played without rules.
+        with_rules: the same orders, played with them.
+        decision_counts: `[V, 4]`, the clinicians' decisions.
+        seed: of the bootstrap.
+
+    Returns:
+        `metrics`: by name an estimate `without`, one `with_rules`, and their paired `difference`, None if the figure
+        is no mean; `changed`: share of the episodes that end with another decision.
+    """
+    from trainer.evaluation import agreement, metrics
+
+    before, after = (metrics.agent_metrics(outcomes, decision_counts) for outcomes in (without, with_rules))
+    compared = {
+        name: {
+            "without": metrics.estimate(before[name], seed),
+            "with_rules": metrics.estimate(after[name], seed),
+            "difference": metrics.estimate(after[name] - before[name], seed),
+        }
+        for name in _RULED
+    }
+    rates = [agreement.agent_agreement(outcomes.decisions, decision_counts, seed) for outcomes in (without, with_rules)]
+    red = {name: {"without": rates[0][name], "with_rules": rates[1][name], "difference": None} for name in _RED}
+    changed = float((without.decisions != with_rules.decisions).mean())
+    return figures.plain({"metrics": {**compared, **red}, "changed": changed})
 
 
 def evidence_figures(

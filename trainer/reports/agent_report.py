@@ -21,7 +21,6 @@ from trainer.evaluation import (
     symptom_checkers,
     walk,
 )
-from trainer.evaluation.rule_effect import rule_effect
 from trainer.reports import case_report
 from trainer.reports.evaluate_options import EvaluateOptions
 from trainer.reports.symptom_checker_csv import AGENT, RULED
@@ -87,7 +86,7 @@ def agent_report(
         decisions[RULED] = obedient.decisions
         report["safety_rules"] = {
             "rules": rules.described(),
-            **figures.plain(rule_effect(outcomes, obedient, counts, seed)),
+            **measurement.rule_effect(outcomes, obedient, counts, seed),
             "as_clinicians": figures.plain(as_clinicians.figures(obedient.decisions, counts, minimum, seed)),
         }
     those = symptom_checkers.compared(decisions, counts, minimum, CLINICIANS)

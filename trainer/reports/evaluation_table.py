@@ -45,7 +45,7 @@ def print_report(report: Mapping[str, Any], details: bool, with_slices: bool = F
 
 
 def print_rule_effect(effect: Mapping[str, Any]) -> None:
-    """Prints what safety rules change: `trainer.evaluation.rule_effect` as `--json` writes it."""
+    """Prints what safety rules change, see `trainer.evaluation.measurement.rule_effect`."""
     console = Console(highlight=False)
     console.print(
         f"Safety rules ({effect['rules']['source']}, {len(effect['rules']['rules'])} of them): they change the "

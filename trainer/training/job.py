@@ -18,6 +18,7 @@ lock               held by the run that works in the directory; lock-worker-1 an
 import contextlib
 import dataclasses
 import json
+import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -42,7 +43,6 @@ from trainer.dyqn.rollout import Slice
 from trainer.training import held_out, questions, set_apart
 from trainer.training.checkpoint_files import CHECKPOINTS, checkpoint_path, existing_checkpoints, restore, unwritable
 from trainer.training.lock import lock
-from trainer.training.step_log import StepLog
 from trainer.vignettes.state import Vignettes
 from triage_runtime.storage import whole_file
 from triage_runtime.storage.whole_file import read_json
@@ -275,7 +275,7 @@ class JobDirectory:
 
     def evaluations(self) -> list[dict[str, Any]]:
         """Returns the evaluations so far, oldest first, without one that was cut short by a kill."""
-        return StepLog(self.path / EVALUATIONS).read()
+        return _StepLog(self.path / EVALUATIONS).read()
 
     def append_evaluation(self, evaluation: Mapping[str, Any]) -> None:
         """Adds one evaluation, which has a `step`; raises InputError if it cannot be written."""
@@ -283,7 +283,7 @@ class JobDirectory:
 
     def validation_losses(self) -> list[dict[str, Any]]:
         """Returns the validation losses so far, oldest first: `step` and `loss`."""
-        return StepLog(self.path / VALIDATION).read()
+        return _StepLog(self.path / VALIDATION).read()
 
     def append_validation_loss(self, step: int, loss: float) -> None:
         """Adds a validation loss; raises as `append_evaluation`."""
@@ -291,14 +291,39 @@ class JobDirectory:
 
     def _append(self, name: str, entry: Mapping[str, Any]) -> None:
         try:
-            StepLog(self.path / name).append(entry)
+            _StepLog(self.path / name).append(entry)
         except OSError as error:
             raise self.unwritable(error) from error
 
     def forget_after(self, step: int) -> None:
         """Deletes evaluations and losses after the checkpoint that a run resumes from, which the run will repeat."""
         for name in (EVALUATIONS, VALIDATION):
-            StepLog(self.path / name).forget_after(step)
+            _StepLog(self.path / name).forget_after(step)
+
+
+class _StepLog:
+    """A file to which training adds a JSON object at some steps; a kill may cut its last line short."""
+
+    def __init__(self, path: pathlib.Path):
+        self._path = path
+
+    def read(self) -> list[dict[str, Any]]:
+        if not self._path.exists():
+            return []
+        lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def append(self, entry: Mapping[str, Any]) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def forget_after(self, step: int) -> None:
+        earlier = [entry for entry in self.read() if entry["step"] <= step]
+        if self._path.exists():
+            with whole_file.replacing(self._path) as file:
+                file.writelines(json.dumps(entry) + "\n" for entry in earlier)
 
 
 def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwork:

@@ -1,10 +1,12 @@
 import numpy as np
+import pytest
 
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
-from trainer.evaluation.measurement import agent_figures, play
+from trainer.evaluation.measurement import agent_figures, play, rule_effect
+from trainer.reports.evaluation_table import print_rule_effect
 from trainer.vignettes.arrays import VignetteArrays
 
 
@@ -35,3 +37,35 @@ def test_an_agent_without_q_values_has_all_figures_but_calibration():
     assert figures["calibration"] is None
     assert figures["agreement"]["weighted_kappa"]["mean"] == 1.0
     assert figures["agent"]["appropriateness"]["mean"] == 1.0
+
+
+RULED = np.array([[2, 1, 0, 0], [0, 2, 1, 0]])  # clinicians: Red or Yellow, mostly Red; Yellow or Green
+
+
+def outcomes(decisions, questions):
+    shape = np.shape(decisions)
+    return Outcomes(np.array(decisions), np.array(questions), np.ones(shape, int), np.zeros(shape, bool))
+
+
+def test_both_sides_and_their_paired_difference_are_reported(capsys):
+    before = outcomes([[2, 2], [1, 2]], [[4, 2], [2, 2]])  # two orders of two vignettes
+    after = outcomes([[0, 2], [1, 0]], [[0, 2], [2, 0]])
+    effect = rule_effect(before, after, RULED, seed=0)
+    # Before: Green under-triages the first vignette in one order of two. After: Red over-triages the second in one.
+    means = {name: (c["without"]["mean"], c["with_rules"]["mean"]) for name, c in effect["metrics"].items()}
+    assert means == {
+        "appropriateness": (0.75, 0.75),
+        "safety": (0.75, 1.0),
+        "over_triage": (0.0, 0.25),
+        "under_triage": (0.25, 0.0),
+        "questions": (2.5, 1.0),
+        "red_sensitivity": (0.0, 0.5),
+        "red_specificity": (1.0, 0.5),
+    }
+    assert effect["metrics"]["questions"]["difference"]["mean"] == pytest.approx(-1.5)
+    assert effect["metrics"]["safety"]["difference"]["mean"] == pytest.approx(0.25)
+    assert effect["changed"] == 0.5
+    print_rule_effect({**effect, "rules": {"source": "mine.toml", "rules": [{}]}})
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "mine.toml, 1 of them" in printed
+    assert "in 50.0% of the episodes" in printed

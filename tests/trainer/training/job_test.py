@@ -131,6 +131,8 @@ def test_each_worker_has_a_lock_and_checkpoints_of_its_own(tmp_path):
 
 def test_evaluations_behind_the_checkpoint_are_forgotten_even_when_cut_short(tmp_path):
     job = JobDirectory(tmp_path)
+    job.forget_after(2)
+    assert (job.evaluations(), list(tmp_path.iterdir())) == ([], [])
     for step in (1, 2, 3):
         job.append_evaluation({"step": step})
     with (tmp_path / EVALUATIONS).open("a") as file:
@@ -138,6 +140,8 @@ def test_evaluations_behind_the_checkpoint_are_forgotten_even_when_cut_short(tmp
     assert [evaluation["step"] for evaluation in job.evaluations()] == [1, 2, 3]
     job.append_validation_loss(2, 0.5)
     job.append_validation_loss(3, 0.25)
+    with pytest.raises(ValueError, match="Out of range"):
+        job.append_validation_loss(4, float("nan"))
     job.forget_after(2)
     assert job.evaluations() == [{"step": 1}, {"step": 2}]
     assert job.validation_losses() == [{"step": 2, "loss": 0.5}]
