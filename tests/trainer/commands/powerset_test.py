@@ -1,6 +1,8 @@
 import argparse
+import contextlib
 import io
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -60,6 +62,17 @@ def powerset(data, out, *options):
     return powerset_pipeline.run(parser.parse_args(["--data", str(data), "--out", str(out), *map(str, options)]))
 
 
+@pytest.fixture(scope="module")
+def expanded(tmp_path_factory):
+    """What the command makes of the data by default, and what it printed."""
+    pytest.importorskip("apache_beam", reason="needs the extra `beam`")
+    folder, printed = tmp_path_factory.mktemp("expanded"), io.StringIO()
+    data = write_data(folder / "data")
+    with contextlib.redirect_stdout(printed):
+        assert powerset(data, folder / "out", "--json", folder / "figures.json") == 0
+    return folder / "out", printed.getvalue()
+
+
 def error_of(data, out, *options):
     with pytest.raises(InputError) as raised:
         powerset(data, out, *options)
@@ -81,11 +94,9 @@ def by_id(rows):
     return sorted(rows, key=lambda row: row.vignette_id)
 
 
-@needs_beam
-def test_the_result_is_a_data_directory_of_all_rows(data, tmp_path, capsys):
-    assert powerset(data, tmp_path / "out") == 0
-
-    assert sorted(files_of(tmp_path / "out")) == [
+def test_the_result_is_a_data_directory_of_all_rows(expanded):
+    out, printed = expanded
+    assert sorted(files_of(out)) == [
         "schema.pbtxt",
         "stats.json",
         "test-00000-of-00001.tfrecord",
@@ -93,15 +104,12 @@ def test_the_result_is_a_data_directory_of_all_rows(data, tmp_path, capsys):
         "vocabulary.csv",
     ]
     for split, vignettes in (("train", TRAIN), ("test", TEST)):
-        assert by_id(rows_of(tmp_path / "out", split)) == by_id(r for v in vignettes for r in expand(v, 0))
-    assert "train 2,058, test 4 rows" in capsys.readouterr().out
+        assert by_id(rows_of(out, split)) == by_id(r for v in vignettes for r in expand(v, 0))
+    assert "train 2,058, test 4 rows" in printed
 
 
-@needs_beam
-def test_the_empty_set_is_read_into_arrays_and_sparse_states(data, tmp_path):
-    powerset(data, tmp_path / "out", "--seed", 3)
-
-    arrays = DataDirectory.open(tmp_path / "out").read("train")
+def test_the_empty_set_is_read_into_arrays_and_sparse_states(expanded):
+    arrays = DataDirectory.open(expanded[0]).read("train")
     states = sparse_states(arrays, len(VOCABULARY))
     assert states.shape == (TRAIN_ROWS, 14)
     empty = np.flatnonzero(states.getnnz(axis=1) == 0)
@@ -147,14 +155,13 @@ def test_a_split_alone_leaves_the_other_empty(data, tmp_path):
 
 
 @needs_beam
-def test_a_sample_is_a_part_of_the_rows_and_is_written_down(data, tmp_path):
-    powerset(data, tmp_path / "all")
+def test_a_sample_is_a_part_of_the_rows_and_is_written_down(expanded, data, tmp_path):
     powerset(data, tmp_path / "out", "--sample", 0.25, "--split", "train")
 
     sample = rows_of(tmp_path / "out", "train")
     # 2058 rows: 514 on average, with an SD of sqrt(2058 * .25 * .75) = 19.6; four of them to each side.
     assert 436 <= len(sample) <= 593
-    assert {row.vignette_id for row in sample} < {row.vignette_id for row in rows_of(tmp_path / "all", "train")}
+    assert {row.vignette_id for row in sample} < {row.vignette_id for row in rows_of(expanded[0], "train")}
     stats = json.loads((tmp_path / "out" / "stats.json").read_text())
     assert stats["options"] == {"sample": 0.25}
     assert (
@@ -162,11 +169,8 @@ def test_a_sample_is_a_part_of_the_rows_and_is_written_down(data, tmp_path):
     )
 
 
-@needs_beam
-def test_the_figures_tell_rows_speed_memory_and_the_sizes_of_the_evidence(data, tmp_path, capsys):
-    powerset(data, tmp_path / "out", "--json", "-")
-
-    written = json.loads(capsys.readouterr().out)
+def test_the_figures_tell_rows_speed_memory_and_the_sizes_of_the_evidence(expanded):
+    written = json.loads(expanded[0].with_name("figures.json").read_text())
     assert written["rows"] == TRAIN_ROWS + 4
     assert written["rows_per_second"] == pytest.approx(written["rows"] / written["seconds"])
     # An interpreter that has loaded TensorFlow: above 100 MiB, and below what this machine can have.
@@ -178,14 +182,12 @@ def test_the_figures_tell_rows_speed_memory_and_the_sizes_of_the_evidence(data, 
 
 
 @needs_beam
-def test_another_seed_or_sample_has_another_fingerprint(data, tmp_path):
-    options = {"same": [], "again": [], "seed": ["--seed", 1], "sample": ["--sample", 0.9]}
-    for name, given in options.items():
-        powerset(data, tmp_path / name, "--split", "train", *given)
+def test_another_seed_or_sample_has_another_fingerprint(expanded, data, tmp_path):
+    for name, value in (("seed", 1), ("sample", 0.9)):
+        powerset(data, tmp_path / name, f"--{name}", value)
 
-    fingerprints = {name: DataDirectory.open(tmp_path / name).data_fingerprint for name in options}
-    assert fingerprints["same"] == fingerprints["again"]
-    assert len(set(fingerprints.values())) == 3
+    made = (expanded[0], tmp_path / "seed", tmp_path / "sample")
+    assert len({DataDirectory.open(each).data_fingerprint for each in made}) == 3
 
 
 @needs_beam
@@ -219,11 +221,8 @@ def test_a_bad_option_is_one_clear_line_and_nothing_is_made(data, tmp_path, opti
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
-@needs_beam
-def test_an_expanded_data_set_is_not_expanded_again(data, tmp_path):
-    powerset(data, tmp_path / "out", "--split", "test")
-
-    assert "made by triage powerset, for classifiers" in error_of(tmp_path / "out", tmp_path / "again")
+def test_an_expanded_data_set_is_not_expanded_again(expanded, tmp_path):
+    assert "made by triage powerset, for classifiers" in error_of(expanded[0], tmp_path / "again")
 
 
 @needs_beam
@@ -243,13 +242,12 @@ def test_a_split_without_vignettes_is_an_error(tmp_path):
 
 
 @needs_beam
-def test_what_stands_at_the_place_is_replaced_only_where_the_user_says_so(data, tmp_path):
-    powerset(data, tmp_path / "out", "--shards", 3)
+def test_what_stands_at_the_place_is_replaced_only_where_the_user_says_so(expanded, data, tmp_path):
+    out = shutil.copytree(expanded[0], tmp_path / "out")
+    assert "not empty: choose another directory, or give --overwrite" in error_of(data, out)
 
-    assert "not empty: choose another directory, or give --overwrite" in error_of(data, tmp_path / "out")
-
-    powerset(data, tmp_path / "out", "--overwrite")
-    assert len(DataDirectory.open(tmp_path / "out").shards("train")) == 1
+    powerset(data, out, "--overwrite", "--shards", 3)
+    assert len(DataDirectory.open(out).shards("train")) == 3
 
 
 @pytest.fixture
@@ -266,15 +264,14 @@ def _triage(*arguments):
 
 
 @needs_beam
-def test_data_and_result_can_be_in_a_bucket(data, stored, bucket, tmp_path, capsys):
-    powerset(data, tmp_path / "local", "--shards", 2)
-    there = ("--data", stored, "--out", f"{bucket}/pow", "--shards", 2, "--json", f"{bucket}/figures.json")
+def test_data_and_result_can_be_in_a_bucket(expanded, stored, bucket, capsys):
+    there = ("--data", stored, "--out", f"{bucket}/pow", "--json", f"{bucket}/figures.json")
 
     assert _triage(*there) == 0
     assert f"result in {bucket}/pow; next" in capsys.readouterr().err
     names = [entry.location.removeprefix(f"{bucket}/") for entry in files.entries(f"{bucket}/**")]
     made = {name: files.read(f"{bucket}/{name}") for name in names if name.startswith("pow/")}
-    assert made == {f"pow/{name}": content for name, content in files_of(tmp_path / "local").items()}
+    assert made == {f"pow/{name}": content for name, content in files_of(expanded[0]).items()}
     # Nothing else: neither parts of shards nor figures about them.
     assert {name for name in names if not name.startswith("data/")} == {*made, "figures.json"}
     assert json.loads(files.read(f"{bucket}/figures.json"))["out"] == f"{bucket}/pow"
@@ -296,10 +293,9 @@ def test_faults_of_data_in_a_bucket_name_the_address_and_leave_nothing(stored, b
 
 
 @needs_beam
-def test_a_worker_that_is_lost_is_replaced_and_the_bytes_are_the_same(data, tmp_path, monkeypatch):
+def test_a_worker_that_is_lost_is_replaced_and_the_bytes_are_the_same(expanded, data, tmp_path, monkeypatch):
     from apache_beam.io.filesystems import FileSystems
 
-    powerset(data, tmp_path / "calm")
     losses = {"train-00000-of-00001.tfrecord": "before", "test-00000-of-00001.tfrecord": "after"}
 
     def rename(sources, targets, real=FileSystems.rename):
@@ -312,7 +308,7 @@ def test_a_worker_that_is_lost_is_replaced_and_the_bytes_are_the_same(data, tmp_
     monkeypatch.setattr(FileSystems, "rename", staticmethod(rename))
     powerset(data, tmp_path / "lossy", "--runner", "BundleBasedDirectRunner")  # tries bundles again
     assert losses == {}
-    assert files_of(tmp_path / "lossy") == files_of(tmp_path / "calm")
+    assert files_of(tmp_path / "lossy") == files_of(expanded[0])
 
 
 @needs_beam
