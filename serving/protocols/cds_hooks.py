@@ -234,12 +234,12 @@ def _date(text: Any) -> datetime.datetime | None:
 
 def discovery() -> dict[str, Any]:
     """Returns what the server offers."""
-    told = {
+    described = {
         "title": "Triage (research only)",
         "description": f"How urgent a patient is, by what the record says. {RESEARCH_ONLY}",
         "prefetch": PREFETCH,
     }
-    return {"services": [{"hook": hook, "id": name, **told} for name, hook in SERVICES.items()]}
+    return {"services": [{"hook": hook, "id": name, **described} for name, hook in SERVICES.items()]}
 
 
 def card_of(

@@ -95,8 +95,8 @@ class CdsHooksRoutes:
             raise BodyError(412, f"prefetch: expected {', '.join(PREFETCH)}: this server asks no FHIR server itself")
         vocabulary = self._service.vocabulary()
         now = datetime.datetime.now(datetime.timezone.utc)
-        told = {**prefetch, "draftOrders": body["context"].get("draftOrders")}
-        known = await self._service.workers.run(self._codes.read, told, vocabulary, now)
+        sent = {**prefetch, "draftOrders": body["context"].get("draftOrders")}
+        known = await self._service.workers.run(self._codes.read, sent, vocabulary, now)
         if not known.present and not known.absent:
             return {"cards": []}
         state = state_message(known.present, known.absent)

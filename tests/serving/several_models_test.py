@@ -185,7 +185,7 @@ def test_metrics_and_audit_records_are_those_of_the_model_that_answered(several,
     assert counted()[2] == 6
     value = several.telemetry.metrics.registry.get_sample_value
     assert value("triage_actions_total", {"model_name": "adults", "model_version": "4", "action": "Blue"}) is None
-    several.telemetry._audit.close()  # writes what waits
+    several.telemetry.close()  # writes what waits
     for name, version in (("adults", 4), ("contrary", 6)):
         reading = Reading()
         assert {case.version for case in read_cases(audit_log, reading, name)} == {version}

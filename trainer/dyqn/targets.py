@@ -108,7 +108,7 @@ def probability_td_targets(outputs_t: tf.Tensor, r_t: tf.Tensor, bootstrap: floa
     """Returns the target of each probability, float32 `[B, 8]`; no gradient flows through it.
 
     A probability in s is what it is expected to be in s', whatever the answer will be. One patient's decisions are a
-    noisy sample of it, and a network that learns from them alone becomes too sure of what it has learned by heart.
+    noisy sample of it, and a network that learns from them alone overfits.
 
     Args:
         outputs_t: `[B, O]`, of all networks together in s'.

@@ -4,8 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.triage import NUM_DECISIONS, Action
+from schemas.triage import Action
 from trainer.dyqn.rollout import Outcomes
+from trainer.evaluation.agreement import majority_decisions
+from trainer.evaluation.metrics import urgency_range
 
 DEFER_BELOW = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """P(safe) of the decision below which a case is handed over."""
@@ -31,8 +33,8 @@ def frontier(outcomes: Outcomes, decision_counts: np.ndarray) -> list[HandedOver
     if probabilities is None:
         return []
     safe = np.take_along_axis(probabilities[:, :, 1], outcomes.decisions[..., np.newaxis], axis=2)[..., 0]  # [K, V]
-    least = NUM_DECISIONS - 1 - (decision_counts > 0)[:, ::-1].argmax(axis=1)
-    red = decision_counts.argmax(axis=1) == Action.RED
+    _, least = urgency_range(decision_counts)
+    red = majority_decisions(decision_counts) == Action.RED
     rows = []
     for threshold in DEFER_BELOW:
         left = safe >= threshold

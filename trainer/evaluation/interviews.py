@@ -27,7 +27,7 @@ class Interviews(NamedTuple):
     """The interviews of V patients, after 0, 1, ... Q questions."""
 
     outputs: np.ndarray  # float32 [Q + 1, V, O], of the network
-    told: np.ndarray  # int32 [Q, V, T], signed codes that each question made known; 0 for none
+    revealed: np.ndarray  # int32 [Q, V, T], signed codes that each question made known; 0 for none
     flagged: np.ndarray  # bool [Q + 1, V], a red flag is open, or nothing is known of age or sex
 
     def decisions(self, point: OperatingPoint) -> np.ndarray:
@@ -38,9 +38,9 @@ class Interviews(NamedTuple):
     def states(self, patients: Patients) -> np.ndarray:
         """Returns what was known of the V `patients` after each number of questions, int8 `[Q + 1, V, E]`."""
         states = np.repeat(np.where(patients.known, patients.answers, 0)[np.newaxis], len(self.outputs), axis=0)
-        for number, told in enumerate(self.told, start=1):
-            row, place = np.nonzero(told)
-            states[number:, row, np.abs(told[row, place]) - 1] = np.sign(told[row, place])
+        for number, revealed in enumerate(self.revealed, start=1):
+            row, place = np.nonzero(revealed)
+            states[number:, row, np.abs(revealed[row, place]) - 1] = np.sign(revealed[row, place])
         return states
 
     def ends(self, point: OperatingPoint) -> np.ndarray:
@@ -68,7 +68,7 @@ class Interviews(NamedTuple):
     def _ends(self, actions: np.ndarray, decisions: np.ndarray) -> np.ndarray:
         asks = (actions == Action.ASK) | (self.flagged & (decisions != Action.RED))
         # Where nothing is left to ask after q questions, question q + 1 is about nothing.
-        asks[:-1] &= self.told.any(axis=2)
+        asks[:-1] &= self.revealed.any(axis=2)
         asks[-1] = False
         return np.asarray((~asks).argmax(axis=0))
 
@@ -123,7 +123,7 @@ def _play(
 ) -> Interviews:
     unanswerable = patients.answers == 0
     states = np.where(patients.known, patients.answers, 0).astype(np.float32)
-    outputs, told = [], []
+    outputs, revealed = [], []
     flagged: np.ndarray = np.zeros((questions + 1, len(states)), bool)
     opened: np.ndarray = np.zeros((len(states), 0), np.int32)
     if opening is not None and questions:
@@ -143,12 +143,12 @@ def _play(
                 signed = np.where(opened.any(axis=1, keepdims=True), first, signed)
             row, place = np.nonzero(signed)
             states[row, np.abs(signed[row, place]) - 1] = np.sign(signed[row, place])
-            told.append(signed)
+            revealed.append(signed)
         outputs.append(np.asarray(network(tf.constant(states))))
         if flags is not None:
             flagged[number] |= flags(tf.constant(states), tf.constant(unanswerable)).numpy().any(axis=1)
-    most = max((each.shape[1] for each in told), default=1)
-    padded = [np.pad(each, [(0, 0), (0, most - each.shape[1])]) for each in told]
+    most = max((each.shape[1] for each in revealed), default=1)
+    padded = [np.pad(each, [(0, 0), (0, most - each.shape[1])]) for each in revealed]
     codes = np.array(padded, np.int32).reshape(questions, len(states), most)
     return Interviews(np.stack(outputs), codes, flagged)
 

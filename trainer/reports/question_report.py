@@ -219,7 +219,7 @@ def _first_red_flag(
     chosen = has & (majority_decisions(patients.decision_counts) == Action.RED)
     if not chosen.any():
         return None
-    known = ((interviews.told > 0) & flag[np.maximum(interviews.told - 1, 0)]).any(axis=2)  # [Q, V]
+    known = ((interviews.revealed > 0) & flag[np.maximum(interviews.revealed - 1, 0)]).any(axis=2)  # [Q, V]
     first = np.where(known.any(axis=0), known.argmax(axis=0) + 1, len(known) + 1)[chosen]
     return {
         "questions": estimate(first.astype(float), seed),
@@ -262,8 +262,8 @@ def _known(interviews: Interviews, patients: Patients, pieces: np.ndarray, ends:
     """Returns the share of `pieces` `[V, E]` that is known after `ends` `[V]` questions, float `[V]`; 1 without any."""
     before = (pieces & patients.known).sum(axis=1)
     rows = np.arange(len(pieces))
-    cells = np.maximum(np.abs(interviews.told) - 1, 0)
-    counts = (pieces[rows[:, np.newaxis], cells] & (interviews.told != 0)).sum(axis=2)  # [Q, V]
+    cells = np.maximum(np.abs(interviews.revealed) - 1, 0)
+    counts = (pieces[rows[:, np.newaxis], cells] & (interviews.revealed != 0)).sum(axis=2)  # [Q, V]
     known = np.concatenate([before[np.newaxis], before + counts.cumsum(axis=0)])[ends, rows]
     total = pieces.sum(axis=1)
     return np.where(total, known / np.maximum(total, 1), 1.0)

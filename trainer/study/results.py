@@ -126,7 +126,7 @@ def _learned(measured: Measured, name: str) -> dict[str, Any] | None:
 def _comparisons(measured: Measured) -> dict[str, Any]:
     """Returns the paired differences of the agents to others, and the margin within which they are negligible.
 
-    All are judged as clinicians are, on the same vignettes.
+    All are judged by leave-one-out, on the same vignettes.
     """
     compared: dict[str, Any] = {"margin": measured.settings.margin}
     for name in COMPARED:

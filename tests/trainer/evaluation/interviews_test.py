@@ -35,7 +35,7 @@ def _in_order(states, open_codes):
 
 def test_the_first_open_code_is_asked_and_its_answer_known(patients):
     interviews = play(patients, network, _may_ask, _in_order, 3, SURE)
-    assert interviews.told.tolist() == [[[-2], [2]], [[3], [0]], [[0], [0]]]
+    assert interviews.revealed.tolist() == [[[-2], [2]], [[3], [0]], [[0], [0]]]
     assert interviews.outputs.shape[:2] == (4, 2)
     # The second patient's decision changes with the answer; what nobody can answer changes nothing.
     assert interviews.decisions(SURE).tolist() == [[0, 0], [0, 3], [0, 3], [0, 3]]
@@ -50,7 +50,7 @@ def test_an_opening_takes_the_first_question_and_makes_several_pieces_known():
         return tf.where(states[:, 2:3] == 0, tf.constant([[3, 4]]), 0)
 
     interviews = play(patients, network, _may_ask, _in_order, 2, SURE, opening=opening)
-    assert interviews.told.tolist() == [[[3, 4], [-2, 0]], [[-2, 0], [4, 0]]]
+    assert interviews.revealed.tolist() == [[[3, 4], [-2, 0]], [[-2, 0], [4, 0]]]
     states = interviews.states(patients).tolist()
     assert [each[0] for each in states] == [[1, 0, 0, 0], [1, 0, 1, 1], [1, -1, 1, 1]]
     assert [each[1] for each in states] == [[1, 0, 1, 0], [1, -1, 1, 0], [1, -1, 1, 1]]
@@ -64,7 +64,7 @@ def test_an_opening_takes_the_first_question_and_makes_several_pieces_known():
 def test_several_codes_may_be_asked_in_one_question(patients):
     """What the second patient cannot answer stays unknown."""
     interviews = play(patients, network, _may_ask, lambda states, open_codes: np.array([[2, 1], [1, -1]]), 1, SURE)
-    assert interviews.told.tolist() == [[[3, -2], [2, 0]]]
+    assert interviews.revealed.tolist() == [[[3, -2], [2, 0]]]
     assert interviews.states(patients)[1].tolist() == [[1, -1, 1, 0], [1, 1, 0, 0]]
     assert interviews.ends(OperatingPoint(0.0, sure_enough=0.9)).tolist() == [1, 1]
 
@@ -109,12 +109,12 @@ def test_the_states_of_interviews_hold_what_is_known_after_each_question(patient
 
 def test_what_the_relations_settle_is_not_asked(patients):
     settled = lambda states: (states == 0) & tf.constant([True, False, True, True])  # noqa: E731
-    assert play(patients, network, settled, _in_order, 1, SURE).told.tolist() == [[[3], [0]]]
+    assert play(patients, network, settled, _in_order, 1, SURE).revealed.tolist() == [[[3], [0]]]
 
 
 def test_a_clairvoyant_policy_asks_what_makes_the_decision_right():
     """Both codes are present, and only the second one leads to Blue, which is right."""
     patients = Patients(np.eye(4, dtype=bool)[[0]], np.array([[1, 1, 1, 0]], np.int8), np.array([[0, 0, 0, 1]]))
     interviews = play(patients, network, lambda states: states == 0, None, 1, SURE)
-    assert interviews.told.tolist() == [[[2]]]
+    assert interviews.revealed.tolist() == [[[2]]]
     assert interviews.decisions(SURE).tolist() == [[0], [3]]
