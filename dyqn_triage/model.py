@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import weakref
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -51,6 +52,7 @@ class Model:
             self._asker = exits.enter_context(Asker(Connection(address, timeout=_SECONDS)))
             self.version = self._asker.model().info.model_version
             self._exits = exits.pop_all()
+        weakref.finalize(self, self._exits.close)  # at the latest before modules are torn down
 
     def __enter__(self) -> "Model":
         return self

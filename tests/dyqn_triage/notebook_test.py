@@ -1,13 +1,18 @@
-"""The notebook in examples/ runs from its first cell to its last in a kernel, as somebody would run it."""
+"""The notebook in examples/ and the lines of docs/notebook.md run in a kernel, as somebody would run them."""
 
+import os
 import pathlib
+import re
 import shutil
+import subprocess
+import sys
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
-EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
 
 
 @pytest.mark.slow
@@ -26,3 +31,18 @@ def test_the_notebook_goes_from_a_data_frame_to_a_decision(tmp_path):
     texts += [printed]
     assert not any(word in text for text in texts for word in ("Warning", "INFO:", "absl"))
     assert (tmp_path / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_the_lines_of_the_page_go_from_a_data_frame_to_a_decision(tmp_path):
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    lines = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "notebook.md").read_text(encoding="utf-8"), re.DOTALL)[1]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(lines)])
+    NotebookClient(notebook, timeout=500, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert notebook.cells[0].outputs[-1].data["text/plain"] in ("'Red'", "'Yellow'", "'Green'", "'Blue'")
+    script = "import dyqn_triage; model = dyqn_triage.Model('own-models')"  # which ends with the model open
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True
+    )
+    assert ended.returncode == 0
+    assert b"Traceback" not in ended.stderr
