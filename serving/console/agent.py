@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from schemas.evidence import Evidence, Vocabulary
 from serving.client import channel
+from serving.client.search import Search
 from serving.client.vocabulary import vocabulary_of
 from serving.console.case import Case
-from serving.console.search import Search
 from serving.messages import MOST_EXPLAINED, goes_on
 from triage_client import (
     EvidenceState,

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from schemas.evidence import Evidence
 from schemas.triage import DECISION_LABELS
+from serving.client.search import words_of
 from serving.console.agent import Answer, Model
 from serving.console.case import Case
-from serving.console.search import words_of
 from serving.message_json import STATUSES, message_figures
 from serving.messages import DEFERRALS, action_label, speaks
 from triage_client import NextQuestion, QuestionReason, TriageAction, TriageResponse

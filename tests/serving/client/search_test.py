@@ -12,7 +12,7 @@ import pytest
 
 from schemas.evidence import Evidence
 from schemas.knowledge_base import KnowledgeBase
-from serving.console.search import MOST, Search, words_of
+from serving.client.search import MOST, Search, words_of
 
 PHRASES = pathlib.Path(__file__).with_name("phrases.csv")
 SHOWN = 8
