@@ -1,9 +1,11 @@
 """Finds evidence by the words that people use: in names, synonyms, questions and codes, with typing errors forgiven.
 
 Every text of an entry is compared with what was typed: how much of the one is in the other, and the reverse. Words that
-the vocabulary does not know count against a match, so that a sentence about something else finds nothing.
+the vocabulary does not know count against a match, so that a sentence about something else finds nothing. So does what
+a text says of another part of the body, a word in another form, and a short phrase that is a piece of a longer one.
 """
 
+import itertools
 import math
 import re
 import unicodedata
@@ -20,15 +22,21 @@ from schemas.synonyms import CRISIS
 MOST = 40
 """Results, at most."""
 _WORD = re.compile(r"[^\W_]+")
+_IDIOM = re.compile(r"\b(?:is |are )?killing me\b")  # of pain; a search for "kill" is about something else
 _APOSTROPHES = str.maketrans("", "", "'\N{RIGHT SINGLE QUOTATION MARK}")
 _MOST_CHARACTERS, _MOST_WORDS = 200, 24
-_SHORTEST_MISTYPED = 4
-"""Letters of a word in which a typing error is forgiven: shorter words resemble too many others."""
+_SHORTEST_MISTYPED, _SHORT = 4, 5
+"""Letters of a word in which a typing error is forgiven: shorter words resemble too many others. In one that is still
+short, another letter in place of one makes another word."""
 _SHORTEST_STEM = 3
 _ALIKE = 0.79
 """Least similarity of a mistyped word: one error in five letters, two in ten."""
-_BEGINNING = 0.9
-"""What a word counts that begins with the typed one, which somebody may still be typing."""
+_BEGINNING = 0.85
+"""What a word counts that begins with the typed one, which somebody may still be typing, or resembles it."""
+_LONGEST_REST = 2
+"""How many times as long as the typed beginning a word may be, where other words were typed before."""
+_OTHER_FORM = 0.85
+"""What another form of a word counts, such as "boiling" for "boil", which may mean something else."""
 _OTHER_WORD = 0.9
 """What another word for the same counts."""
 _IN_SYNONYM, _IN_QUESTION = 0.97, 0.8
@@ -39,6 +47,8 @@ _SMALL_WORD = 0.3
 """The same of a word that says little by itself, such as "out"."""
 _WHOLE = 0.6
 """Least score of a text all of which was typed, whatever else was typed."""
+_BETWEEN = 1
+"""Other words that may stand between those of an idiom."""
 _LEAST = 0.55
 """Least score of a result, in [0, 1]."""
 _BESIDE_BEST = 0.8
@@ -82,16 +92,37 @@ _SAME = (
     "cannot unable difficulty trouble",
 )
 
+_SITES = (
+    "head headache scalp",
+    "face cheek jaw chin mouth lip tongue tooth teeth toothache gum",
+    "eye eyelid eyebrow pupil",
+    "ear earache",
+    "nose nostril nosebleed",
+    "throat windpipe tonsil neck",
+    "chest ribs breastbone",
+    "breast boob nipple",
+    "arm hand finger thumb wrist elbow shoulder",
+    "abdomen belly tummy stomach navel groin bellyache",
+    "penis vagina testicle genital",
+    "bottom bum anus",
+    "leg knee calf ankle foot feet toe heel hip thigh",
+)
+"""Parts of the body, those that are one for somebody who says where it is in one line."""
+
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_NEGATIONS = _set("not no never without wont isnt doesnt dont didnt hasnt havent arent wasnt nicht kein keine keinen")
+_NEGATIONS = _set(
+    "not no never without wont isnt doesnt dont didnt hasnt havent arent wasnt nicht kein keine keinen ne pas non"
+)
 _UNABLE = _set("cannot cant couldnt")
 _SILENT = _set(
     "i im ive id me mine my you your he she his her him they them their we our it its a an the am is are was were be "
     "been being to of in at for with from by and or but so very really just do does did can will would should may "
+    "je tu il elle nous vous ils elles mon ma mes le la les un une et est suis ai jai de du au yo el los las del y es "
+    "soy io lui lei gli una di e sono ho "
     "ich mein meine meinen meiner mich ist bin sind war der das den dem des ein eine einen einem und oder im mit von "
     "zu zum beim es er sie wir sehr"
 )
@@ -100,7 +131,7 @@ _SMALL = _set(
     "not cannot up down out off on over one all went keep come came like back more side left right make made take took "
     "new child kid kind son daughter have has had got get feel felt think too much bit lot some any this that there "
     "here when where what who how if as than then since about anything please help thing day last hab hat auf seit "
-    "nach am"
+    "nach am tochter sohn mum dad husband wife partner boyfriend girlfriend little plus mas piu"
 )
 """Stems that say little by themselves."""
 
@@ -109,7 +140,8 @@ class Phrase(NamedTuple):
     """A text by which an entry is found."""
 
     entry: int
-    words: frozenset[str]
+    words: dict[str, str]
+    """The form of each word by its stem, in the order of the text."""
     counts: float
     """Factor of its score, in (0, 1]."""
     crisis: bool
@@ -152,19 +184,32 @@ class Search:
         self._rarest = math.log1p(len(entries))
 
     def find(self, text: str) -> list[Evidence]:
-        """Returns at most `MOST` entries that match what somebody typed: those of a crisis, then the best ones."""
+        """Returns at most `MOST` entries that match what somebody typed: those of a crisis, then the best ones.
+
+        Where nothing else matches, it is pain in the part of the body that was named, if any.
+        """
         said = _typed(text)
         weights = {word: self._weight(word) for word in said}
         total = sum(weights.values())
+        sites = _sites(said)
         matches: dict[int, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
-        for word in said:
-            for known, similarity in self._similar(word, unfinished=word == said[-1]).items():
+        for word, form in said.items():
+            for known, similarity in self._similar(word, form if word == [*said][-1] else "", len(said) == 1).items():
                 for number in self._with[known]:
-                    matches[number][known][word] = similarity
+                    other_form = known == word and self._phrases[number].words[known] != form
+                    matches[number][known][word] = _OTHER_FORM if other_form else similarity
+        there = {number: _is_there(self._phrases[number], matched, said) for number, matched in matches.items()}
+        longer = [self._phrases[number] for number, whole in there.items() if whole]
         fits: dict[int, Fit] = {}
+        pains: list[int] = []
         for number, matched in matches.items():
             phrase = self._phrases[number]
-            fit = self._fit(phrase, matched, weights, total)
+            elsewhere = sites and (own := _sites(phrase.words)) and not own & sites
+            if elsewhere or _is_piece(phrase, matched, longer):
+                continue
+            if len(phrase.words) == 2 and matched.keys() & _SITE_OF.keys() and phrase.words.keys() & _PAIN:
+                pains.append(phrase.entry)
+            fit = self._fit(phrase, matched, weights, total, there[number])
             before = fits.get(phrase.entry, fit)
             fits[phrase.entry] = Fit(
                 before.crisis or fit.crisis, max(before.score, fit.score), before.everything or fit.everything
@@ -175,10 +220,16 @@ class Search:
             for entry, fit in fits.items()
             if fit.crisis or fit.score >= least or fit.everything
         )
-        return [self._entries[entry] for *_, entry in ranked[:MOST]]
+        found = [entry for *_, entry in ranked[:MOST]] or dict.fromkeys(pains)
+        return [self._entries[entry] for entry in found]
 
     def _fit(
-        self, phrase: Phrase, matched: Mapping[str, Mapping[str, float]], weights: Mapping[str, float], total: float
+        self,
+        phrase: Phrase,
+        matched: Mapping[str, Mapping[str, float]],
+        weights: Mapping[str, float],
+        total: float,
+        there: bool,
     ) -> Fit:
         """Returns how well a phrase fits.
 
@@ -187,6 +238,7 @@ class Search:
             matched: its words that were typed, with the similarity of each typed word.
             weights: of all typed words.
             total: their sum.
+            there: whether it was typed as it is.
         """
         said: dict[str, float] = defaultdict(float)
         matched_weight = 0.0
@@ -197,30 +249,35 @@ class Search:
         precision = matched_weight / sum(map(self._weight, phrase.words))
         recall = sum(weights[word] * similarity for word, similarity in said.items()) / total
         score = 2 * precision * recall / (precision + recall)
-        whole = len(matched) == len(phrase.words) and phrase.counts > _IN_QUESTION
-        if whole:
+        if there and phrase.counts > _IN_QUESTION:
             score = max(score, _WHOLE + (1 - _WHOLE) * recall)
-        exactly = all(max(typed.values()) == 1 for typed in matched.values())
+        # A crisis may be told in another order, and in several words also in other forms of them.
+        whole = len(matched) == len(phrase.words) and all(known in typed for known, typed in matched.items())
         everything = phrase.counts == 1 and recall >= _ALL and not _SMALL.issuperset(matched)
-        return Fit(phrase.crisis and whole and exactly, score * phrase.counts, everything)
+        return Fit(phrase.crisis and whole and (there or len(matched) > 1), score * phrase.counts, everything)
 
-    def _similar(self, typed: str, unfinished: bool) -> dict[str, float]:
+    def _similar(self, typed: str, unfinished: str, alone: bool) -> dict[str, float]:
         """Returns the known words that resemble a typed one, with their similarity in (0, 1].
 
         Args:
             typed: the word.
-            unfinished: whether somebody may still be typing it.
+            unfinished: the same as it was typed, if somebody may still be typing it, or "".
+            alone: whether it is the only one.
         """
         similar = dict.fromkeys(_OTHERS.get(typed, frozenset()) & self._frequency.keys(), _OTHER_WORD)
         if typed in self._frequency or typed in _SMALL:
             return similar | ({typed: 1.0} if typed in self._frequency else {})
-        if len(typed) >= _SHORTEST_MISTYPED and not similar:
+        if similar:
+            return similar
+        if len(typed) >= _SHORTEST_MISTYPED:
             matches = process.extract(
                 typed, self._frequency.keys(), scorer=OSA.normalized_similarity, score_cutoff=_ALIKE, limit=None
             )
-            similar |= {word: score * _BEGINNING for word, score, _ in matches if word[0] == typed[0]}
-        if len(typed) >= (2 if unfinished else _SHORTEST_MISTYPED):
-            similar |= {word: _BEGINNING for word in self._frequency if word.startswith(typed)}
+            similar |= {word: score * _BEGINNING for word, score, _ in matches if _is_mistyped(typed, word)}
+        if len(unfinished) >= (2 if alone else _SHORTEST_MISTYPED):
+            longest = _MOST_CHARACTERS if alone else _LONGEST_REST * len(typed)
+            known = (word for word in self._frequency if len(word) <= longest)
+            similar |= {word: _BEGINNING for word in known if word.startswith(unfinished)}
         return similar
 
     def _weight(self, word: str) -> float:
@@ -232,38 +289,87 @@ class Search:
 
 
 def _phrases(place: int, entry: Evidence) -> Iterable[Phrase]:
-    yield Phrase(place, _said(f"{entry.code.replace('_', ' ')}"), 1.0, crisis=False)
-    yield Phrase(place, _said(entry.name), 1.0, crisis=False)
-    yield Phrase(place, _said(entry.question), _IN_QUESTION, crisis=False)
+    yield Phrase(place, _typed(entry.code.replace("_", " ")), 1.0, crisis=False)
+    yield Phrase(place, _typed(entry.name), 1.0, crisis=False)
+    yield Phrase(place, _typed(entry.question), _IN_QUESTION, crisis=False)
     for synonym in entry.synonyms:
-        yield Phrase(place, _said(synonym), _IN_SYNONYM, crisis=synonym.startswith(CRISIS))
+        yield Phrase(place, _typed(synonym), _IN_SYNONYM, crisis=synonym.startswith(CRISIS))
 
 
 def _words_by_entry(phrases: Iterable[Phrase], entries: int) -> list[set[str]]:
     words: list[set[str]] = [set() for _ in range(entries)]
     for phrase in phrases:
-        words[phrase.entry] |= phrase.words
+        words[phrase.entry] |= phrase.words.keys()
     return words
 
 
-def _said(text: str) -> frozenset[str]:
-    return frozenset(_typed(text))
+def _is_there(phrase: Phrase, matched: Mapping[str, Mapping[str, float]], said: Mapping[str, str]) -> bool:
+    """Returns whether a phrase was typed as it is: all its words, or others for them; an idiom also in its order."""
+    if len(matched) < len(phrase.words) or any(max(typed.values()) < _OTHER_WORD for typed in matched.values()):
+        return False
+    if not _is_idiom(phrase):
+        return True
+    order = {word: place for place, word in enumerate(said)}
+    places = [order[max(matched[word], key=matched[word].__getitem__)] for word in phrase.words]
+    return places == sorted(places) and places[-1] - places[0] < len(places) + _BETWEEN
 
 
-def _typed(text: str) -> list[str]:
-    """Returns the words of a text that count, as their stems, each once."""
-    words = words_of(text[:_MOST_CHARACTERS])
+def _is_piece(phrase: Phrase, matched: Mapping[str, object], longer: Iterable[Phrase]) -> bool:
+    """Returns whether what was typed is only a piece of another phrase, or has only a piece of this synonym.
+
+    A synonym of one word is a piece of a longer phrase that was typed: "stroke" of "heat stroke". An idiom, such as
+    "out of the blue", means nothing without all of its words.
+    """
+    if phrase.counts != _IN_SYNONYM:
+        return False
+    if len(phrase.words) == 1:
+        return any(
+            other.entry != phrase.entry and len(other.words) > 1 and phrase.words.keys() <= other.words.keys()
+            for other in longer
+        )
+    return _is_idiom(phrase) and len(matched) < len(phrase.words)
+
+
+def _is_idiom(phrase: Phrase) -> bool:
+    """Returns whether it is a synonym of which at most one word says anything without the others."""
+    return phrase.counts == _IN_SYNONYM and len(phrase.words) > 1 and len(phrase.words.keys() - _SMALL) <= 1
+
+
+def _sites(words: Iterable[str]) -> set[int]:
+    """Returns the parts of the body that are named, as places in `_SITES`."""
+    return {_SITE_OF[word] for word in words if word in _SITE_OF}
+
+
+def _is_mistyped(typed: str, known: str) -> bool:
+    """Returns whether a word that resembles a known one may be meant for it."""
+    another = len(typed) == len(known) <= _SHORT and sorted(typed) != sorted(known)
+    return typed[0] == known[0] and len(known) >= _SHORT and not another
+
+
+def _typed(text: str) -> dict[str, str]:
+    """Returns the words of a text that count: the form of each by its stem, in their order."""
+    words = words_of(_IDIOM.sub(" hurts", text[:_MOST_CHARACTERS].casefold()))
     telling = [word for word in words if word not in _SILENT] or words
-    return list(dict.fromkeys(map(_stem, telling)))[:_MOST_WORDS]
+    forms: dict[str, str] = {}
+    for word in telling:
+        forms.setdefault(_stem(word), _form(word))
+    return dict(itertools.islice(forms.items(), _MOST_WORDS))
 
 
-def _stem(word: str) -> str:
-    """Returns a word without the endings of English grammar; the same for a typed word and a known one."""
+def _form(word: str) -> str:
+    """Returns a word as it is compared: in the singular."""
     if word in _NEGATIONS:
         return "not"
     if word in _UNABLE:
         return "cannot"
-    for ending in ("ing", "ed", "ness", "s"):
+    is_plural = word.endswith("s") and not word.endswith("ss") and len(word) > _SHORTEST_STEM
+    return word[:-1] if is_plural else word
+
+
+def _stem(word: str) -> str:
+    """Returns a word without the endings of English grammar; the same for a typed word and a known one."""
+    word = _form(word)
+    for ending in ("ing", "ed", "ness"):
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
             word = word.removesuffix(ending)
             break
@@ -275,4 +381,5 @@ def _stem(word: str) -> str:
 _OTHERS: dict[str, frozenset[str]] = {
     stem: frozenset(map(_stem, words.split())) for words in _SAME for stem in map(_stem, words.split())
 }
-_OTHERS[_stem("killing")] = _OTHERS[_stem("pain")]  # "my back is killing me"; but "pain" says nothing of killing
+_PAIN = _OTHERS[_stem("pain")]
+_SITE_OF = {_stem(word): site for site, words in enumerate(_SITES) for word in words.split()}

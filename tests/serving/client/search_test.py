@@ -1,8 +1,10 @@
 """The search for evidence by everyday words.
 
-phrases.csv holds 200 of them as patients say them, with the codes one of which is meant, and the body systems to which
-any result must belong. The synonyms were written beside the first half; the second half was measured once, before
-anything was mended with it: right among the first three in 100 of 100, absurd results for 10.
+phrases.csv holds 300 of them as patients say them, with the codes one of which is meant, and the body systems to which
+any result must belong. The synonyms were written beside the first part. Each other part was measured once, before
+anything was mended with it: of the 100 phrases of the second, 100 were right among the first three and 10 had absurd
+results; of the 60 of the third, on other topics, with children and in five languages, 30 were right and 11 absurd; of
+the 40 of the fourth, written after that was mended, 26 were right and 2 absurd. Expect about that of new phrases.
 """
 
 import csv
@@ -86,16 +88,16 @@ def phrases():
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("half", ["1", "2"])
-def test_what_patients_say_finds_what_they_mean_among_the_first_three(search, phrases, half):
-    said = [phrase for phrase in phrases if phrase["half"] == half]
+@pytest.mark.parametrize("part", ["1", "2", "3", "4"])
+def test_what_patients_say_finds_what_they_mean_among_the_first_three(search, phrases, part):
+    said = [phrase for phrase in phrases if phrase["part"] == part]
     wrong = [
         phrase["phrase"]
         for phrase in said
         if not {entry.code for entry in search.find(phrase["phrase"])[:3]} & set(phrase["codes"].split())
     ]
-    assert len(said) == 100
-    assert len(wrong) <= 5, wrong
+    assert len(said) == {"1": 100, "2": 100, "3": 60, "4": 40}[part]
+    assert len(wrong) <= 0.05 * len(said), wrong
 
 
 def test_what_patients_say_finds_nothing_absurd(search, catalogue, phrases):
@@ -124,6 +126,21 @@ def test_what_is_no_complaint_finds_nothing(search, typed):
         ("I have a headache and I want to die", "suicidal_thoughts"),
         ("my stomach hurts since I took too many pills yesterday", "swallowed_poison_or_overdose"),
         ("runny nose and my throat is closing up", "lip_or_tongue_swelling"),
+        ("I can't cope anymore", "suicidal_thoughts"),
+        ("kill myself", "suicidal_thoughts"),
+        ("je veux mourir", "suicidal_thoughts"),
+        ("quiero morir", "suicidal_thoughts"),
+        ("voglio morire", "suicidal_thoughts"),
+        ("want to hurt someone", "irritability"),
+        ("I was raped", "stressful_life_event"),
+        ("I was stabbed", "deep_cut_wound"),
+        ("knife wound", "deep_cut_wound"),
+        ("gunshot", "deep_cut_wound"),
+        ("electric shock", "high_energy_accident"),
+        ("drowning", "choking_episode"),
+        ("my son is blue", "blue_lips"),
+        ("chest feels heavy", "crushing_chest_pain"),
+        ("meine Tochter atmet nicht", "unrousable"),
     ],
 )
 def test_a_crisis_comes_before_everything_else(search, typed, first):
@@ -134,3 +151,49 @@ def test_a_name_with_all_that_was_typed_is_always_found(search):
     assert {"headache", "thunderclap_headache", "headache_with_scalp_tenderness"} <= {
         entry.code for entry in search.find("headache")
     }
+
+
+@pytest.mark.parametrize(
+    ("typed", "not_meant"),
+    [
+        ("heat stroke", "facial_droop"),
+        ("my son is blue", "sudden_onset"),
+        ("chest feels heavy", "arm_weakness"),
+        ("kill myself", "recent_injury"),
+        ("pins and needles in my feet", "injects_drugs"),
+        ("ich bringe mich um", "fainting"),
+    ],
+)
+def test_a_piece_of_another_phrase_finds_nothing(search, typed, not_meant):
+    assert not_meant not in {entry.code for entry in search.find(typed)}
+
+
+WORDS = (
+    Evidence("rapid_breathing", "symptom", "Rapid breathing", "?"),
+    Evidence("boil", "symptom", "Abscess", "?", ("boil",)),
+    Evidence("scald", "symptom", "Scald", "?", ("boiling water over me",)),
+    Evidence("weak_arm", "symptom", "Weak arm", "?", ("arm feels heavy",)),
+    Evidence("sudden", "symptom", "Sudden onset", "?", ("out of the blue",)),
+    Evidence("droop", "symptom", "Drooping face", "?", ("!stroke",)),
+    Evidence("hot", "symptom", "Overheated", "?", ("heat stroke",)),
+    Evidence("knee_pain", "symptom", "Knee pain", "?"),
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "codes"),
+    [
+        ("raped", []),
+        ("rabid breathing dog", []),  # another letter in a word of five is another word
+        ("rapdi breathing dog", ["rapid_breathing"]),  # two letters exchanged
+        ("poured boiling water over my foot", ["scald"]),  # another form of "boil"
+        ("my chest feels heavy", []),  # another part of the body
+        ("my son is blue", []),  # a piece of an idiom
+        ("it came out of the blue", ["sudden"]),
+        ("stroke", ["droop"]),
+        ("heat stroke", ["hot"]),  # of which "stroke" is a piece
+        ("my knee has the size of a football", ["knee_pain"]),  # nothing else fits: pain of what was named
+    ],
+)
+def test_words_are_compared_as_they_are_meant(typed, codes):
+    assert [entry.code for entry in Search(WORDS).find(typed)] == codes

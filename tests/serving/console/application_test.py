@@ -141,6 +141,12 @@ def test_results_alone_are_what_the_script_shows(browser):
     assert "<html" not in response.text
 
 
+def test_who_finds_nothing_is_told_what_to_do_in_an_emergency(browser):
+    page = browser.post("/search", data={"search": "ayúdame"}).text
+    assert "call the emergency number now" in page
+    assert "emergency" not in browser.post("/search", data={"search": "chest"}).text
+
+
 def test_a_finding_that_is_known_already_says_so_in_the_results(send):
     page = send(case=_case(send(do="add absent fever")), do="search", search="fever")
     assert 'class="said absent">absent<' in page.split('id="results"')[1].split("</ul>")[0]
