@@ -17,6 +17,8 @@ SAVED_MODEL = "saved_model.pb"
 MANIFEST = "manifest.json"
 ASSETS = "assets"
 MODEL_CARD = "model_card.md"
+CARD_FOR_MAKERS = ("Hyper-parameters", "How to reproduce")
+"""Its sections that are for who makes models, and not for clinicians."""
 MODEL_CARD_JSON = "model_card.json"
 RULES = "assets.extra/rules.toml"
 WARMUP_REQUESTS = "assets.extra/tf_serving_warmup_requests"

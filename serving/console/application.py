@@ -6,6 +6,7 @@ address of its own, so that the browser's Back and Reload send nothing again. Al
 
 import collections
 import pathlib
+import re
 import secrets
 import urllib.parse
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from schemas.directories import MODEL_CARD
+from schemas.directories import CARD_FOR_MAKERS, MODEL_CARD
 from schemas.errors import InputError
 from schemas.evidence import code_fault
 from serving.console import view
@@ -33,6 +34,7 @@ NUMBER = "number"
 """In place of a status: a measured number follows, see `schemas.bands`."""
 TICKED = "ticked"
 """In place of a status: of several codes, those with a field of this word and the code are present."""
+_FOR_MAKERS = re.compile(rf"^## (?:{'|'.join(CARD_FOR_MAKERS)})\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _NO_BUTTON = "this page has no such button: start over"
 _MOST_BYTES = 1 << 20
 _MOST_PAGES = 500  # some 10 MB
@@ -67,12 +69,12 @@ class Console:
         return self.pages.show("results", case=case, typed=typed, **found)
 
     def model_card(self, form: dict[str, str]) -> Response:
-        """Returns the model card of the version that answers, as far as it is here."""
+        """Returns the model card of the version that answers, as far as it is here and for clinicians."""
         model = self._agent.model()
         path = self._models / model.info.model_version / MODEL_CARD if self._models else None
         card = None
         if path is not None and path.exists():
-            card = markup(path.read_text(encoding="utf-8"))
+            card = markup(_FOR_MAKERS.sub("", path.read_text(encoding="utf-8")))
         return self.pages.show("model", info=model.info, manifest=model.manifest, card=card)
 
     def _case(self, case: Case, typed: str) -> Response:

@@ -15,7 +15,6 @@ _EFFORT = ("questions", "evidence_seen", "forced")
 _MARKUP = re.compile(r"[\\`*_{}\[\]<>()#|~!&$@^]|(?<=www)\.|:(?=/)", re.IGNORECASE)
 # These change the direction of text, so that one id could look like another.
 _DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
-_HOW = "triage export --job-dir JOB --model-base-path MODELS --data DATA"
 
 
 def escape(text: Any) -> str:
@@ -118,9 +117,7 @@ def _training_data(data: dict[str, Any]) -> list[str]:
 def _evaluation(evaluation: dict[str, Any] | None) -> list[str]:
     if evaluation is None:
         return [
-            "**This version was not evaluated when it was exported.** To get its figures, export it with a data "
-            "directory:",
-            _code([_HOW]),
+            "**This version was not evaluated when it was exported**, as no data were named for it. It has no figures.",
         ]
     name = "simulated vignettes" if evaluation["simulated"] else "vignettes"
     minimum = evaluation["human_minimum_decisions"]
@@ -257,7 +254,7 @@ def _promise(promise: dict[str, Any] | None) -> list[str]:
     """Returns what is promised, for which patients, by how many, and what is not covered."""
     title = "## Promise"
     if promise is None:
-        return [title, "No promise was asked for (triage export --promise): all figures here are estimates."]
+        return [title, "No promise was asked for: all figures here are estimates."]
     asked, found = promise["asked"], promise["found"]
     levels = [
         f"At most {_percent(level)} of {RISKS[name].patients} {RISKS[name].error}."

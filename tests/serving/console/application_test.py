@@ -202,9 +202,25 @@ def test_addresses_and_cookies_hold_no_evidence(browser, send):
 def test_the_model_card_is_read_where_the_versions_are(agent, browser, tmp_path):
     assert "model_card.md" in browser.get("/model").text  # says where it is
     (tmp_path / "3").mkdir()
-    (tmp_path / "3" / "model_card.md").write_text("# Model card: <triage>\n", encoding="utf-8")
+    sections = "## Hyper-parameters\n\nx\n\n## Limits\n\n- few\n\n## How to reproduce\n\n    triage train --data\n"
+    card = f"# Model card: <triage>\n\n{sections}"
+    (tmp_path / "3" / "model_card.md").write_text(card, encoding="utf-8")
     console = TestClient(application(Console(agent, Pages(labels=False), tmp_path)), base_url="http://localhost")
-    assert "<h1>Model card: &lt;triage&gt;</h1>" in console.get("/model").text
+    shown = console.get("/model").text
+    assert "<h1>Model card: &lt;triage&gt;</h1>" in shown
+    assert re.findall("<h2>(.*?)</h2>", shown) == ["Limits"]
+    for page in (shown, browser.get("/model").text):
+        assert "--" not in page  # no option, which is nothing for clinicians
+
+
+def test_the_decision_comes_before_why_and_the_probabilities_and_first_once_there_is_one(send):
+    page = send(do="add present fever")
+    for case in (page, send(case=_case(page), do="end")):
+        places = [case.index(text) for text in ('id="decision"', 'id="why"', "<table>")]
+        assert places == sorted(places)
+    assert page.index('id="question"') < page.index('id="decision"')
+    places = [case.index(f'id="{place}"') for place in ("decision", "known", "question", "add", "why")]
+    assert places == sorted(places)
 
 
 def test_a_server_that_is_gone_is_named_on_the_page():

@@ -129,7 +129,7 @@ def test_a_rule_that_fires_is_shown_with_its_reason(tab):
     _complain(tab, "Crushing chest pain")
     _complain(tab, "Sweating")
     assert "Red" in tab.inner_text("#decision")
-    assert "A red flag." in tab.inner_text("section.answer")
+    assert "A red flag." in tab.inner_text("main")
 
 
 def test_the_keyboard_alone_is_enough(tab):

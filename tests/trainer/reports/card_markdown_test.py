@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from schemas.directories import CARD_FOR_MAKERS
 from schemas.evidence import Evidence, Vocabulary
 from trainer.reports.card_markdown import escape, page
 from trainer.reports.model_card import model_card, training_facts
@@ -132,10 +133,18 @@ def test_the_comparison_names_both_versions_and_the_bound():
     assert "Comparison with the serving version" not in page_of(evaluation_with("x"))
 
 
-def test_without_an_evaluation_the_page_says_so_and_how_to_get_one():
+def test_commands_are_only_in_the_sections_for_who_makes_models():
     text = page_of()
-    assert "**This version was not evaluated when it was exported.**" in text
-    assert "    triage export --job-dir JOB --model-base-path MODELS --data DATA\n" in text
+    titles = re.findall("^## (.*)$", text, re.MULTILINE)
+    assert set(CARD_FOR_MAKERS) <= set(titles)
+    sections = dict(zip(titles, re.split("^## .*$", text, flags=re.MULTILINE)[1:], strict=True))
+    assert "triage" in sections["How to reproduce"]
+    assert not [title for title, text in sections.items() if title not in CARD_FOR_MAKERS and "triage export" in text]
+
+
+def test_without_an_evaluation_the_page_says_so():
+    text = page_of()
+    assert "**This version was not evaluated when it was exported**" in text
     assert "95%" not in text
 
 
