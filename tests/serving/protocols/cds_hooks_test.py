@@ -17,6 +17,7 @@ from tests.serving.conftest import write_model
 from trainer.vignettes.tfrecord import DataDirectory
 from triage.v1 import triage_pb2
 
+RECORDS = "https://ehr.example.org"
 LOINC, SNOMED = "http://loinc.org", "http://snomed.info/sct"
 CODES = f"""\
 system,code,evidence,hours
@@ -132,7 +133,7 @@ def client(feedback, tmp_path_factory):
     write_model(Vocabulary(list(KNOWN)[:3]), base, 3)
     codes = base / "codes.csv"
     codes.write_text(CODES)
-    settings = {"cds_feedback": str(feedback), "cds_link": "https://app.example.org/launch"}
+    settings = {"cds_feedback": str(feedback), "cds_link": "https://app.example.org/launch", "cors_origins": RECORDS}
     with served(base, http_port=0, cds_codes=str(codes), **settings) as server, http_to(server) as client:
         yield client
 
@@ -156,6 +157,15 @@ def card(client, *resources):
     assert response.status_code == 200, response.text
     [card] = response.json()["cards"]
     return card
+
+
+@pytest.mark.parametrize(("origin", "allowed"), [(RECORDS, RECORDS), ("https://elsewhere.example.org", None)])
+def test_a_browser_of_the_records_may_call_after_a_preflight(client, origin, allowed):
+    asked = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}
+    for path in ("/cds-services/triage", "/cds-services/triage/feedback"):
+        preflight = client.options(path, headers={"origin": origin, **asked})
+        assert preflight.headers.get("access-control-allow-origin") == allowed
+        assert (preflight.status_code == 200) == bool(allowed)
 
 
 def test_discovery_names_the_hook_and_what_to_prefetch(client):
