@@ -12,8 +12,11 @@ from dyqn_triage.model import Model
 from schemas.errors import InputError
 from trainer import task
 from trainer.commands import evaluate, export
+from trainer.reports.agent_figures import beside_figure
+from trainer.reports.drawing import COLOURS, svgs
 from trainer.reports.evaluate_options import EvaluateOptions
 from trainer.reports.headline import agent_headline
+from trainer.reports.page import clean
 from trainer.training.job import JobDirectory
 from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.vignettes.tfrecord import DataDirectory
@@ -24,7 +27,7 @@ _ROWS = ("agent", "agreement", "human", "human_agreement")
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Evaluation:
-    """What an agent reached on vignettes; a notebook shows the verdict and the table."""
+    """What an agent reached on vignettes; a notebook shows the verdict, the report's first figure and the table."""
 
     verdict: str
     """Whether the agent is as good as the clinicians, in one or two sentences."""
@@ -38,7 +41,11 @@ class Evaluation:
         return f"{self.verdict}\n{self.table}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self.verdict}</p>{self.table.to_html(float_format='{:.3f}'.format, na_rep='-')}"
+        drawing = beside_figure(clean(self.figures))
+        colours = "; ".join(f"--{name}: {tone.light}" for name, tone in COLOURS.items())
+        panels = "".join(f"<div style='flex: 0 1 20rem'>{svg}</div>" for svg in (svgs(drawing) if drawing else ()))
+        figure = f"<div style='{colours}; background: var(--page); display: flex; flex-wrap: wrap'>{panels}</div>"
+        return f"<p>{self.verdict}</p>{figure}{self.table.to_html(float_format='{:.3f}'.format, na_rep='-')}"
 
 
 class Agent:

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 
 import numpy as np
 import pandas as pd
@@ -68,7 +69,10 @@ def test_an_evaluation_is_that_of_the_command(agent, data, tmp_path):
     assert table.loc["safety", "agent"].to_dict() == {name: safety[name] for name in ("mean", "low", "high")}
     assert table.loc["safety", "clinicians"]["mean"] == 1.0  # they agree
     assert pd.isna(table.loc["questions", "clinicians"]["mean"])
-    assert evaluation.verdict in evaluation._repr_html_()
+    shown = evaluation._repr_html_()
+    assert evaluation.verdict in shown
+    assert shown.count("<svg") == 2  # safety and appropriateness; of 13 vignettes too few are Red
+    assert set(re.findall(r"var\(--([a-z-]+)\)", shown)) <= set(re.findall(r"--([a-z-]+): #", shown))
     assert len(repr(evaluation)) < 2_000
 
 
