@@ -1,6 +1,7 @@
 """What the pages show: values for the templates, from a case and the model's answer to it."""
 
 import dataclasses
+import itertools
 import json
 import re
 from typing import Any, NamedTuple
@@ -77,8 +78,9 @@ class CasePage:
     question: Evidence | None
     choices: list[Evidence]
     """Of which the patient has exactly one, to choose from in place of yes and no; [] for other questions."""
-    together: list[Evidence]
-    """Red flags that are asked in one question, any number of which the patient has; [] for other questions."""
+    together: list[tuple[Evidence, str]]
+    """Red flags that are asked in one question, any number of which the patient has, each with the reason of the safety
+    rule that it would fire, "" where there is none; [] for other questions."""
     question_why: str
     question_unit: str | None
     """Unit of the number that would answer it, None where none does."""
@@ -105,7 +107,10 @@ def case_page(case: Case, answer: Answer | None, model: Model) -> CasePage:
         number=case.questions_asked + (question is None or case.counts(question.code, model.vocabulary)),
         question=question,
         choices=[model.evidence[code] for code in chosen.one_of],
-        together=[model.evidence[code] for code in chosen.any_of],
+        together=[
+            (model.evidence[code], why)
+            for code, why in itertools.zip_longest(chosen.any_of, chosen.rationales, fillvalue="")
+        ],
         question_why=_why_asked(answer) if answer and question else "",
         question_unit=_unit(question, model) if question and not chosen.any_of else None,
         verdict=verdict(response, model) if response else None,
@@ -215,7 +220,7 @@ def _why_asked(answer: Answer) -> str:
     if answer.chosen is None:
         return "The next one in the vocabulary: this model cannot choose questions."
     likely = f"{answer.chosen.likely:.0%} say yes{' to the first' if answer.chosen.any_of else ''}"
-    if answer.chosen.rationale:
+    if answer.chosen.rationale and not answer.chosen.any_of:  # of which each has its own
         return f"{answer.chosen.rationale} ({likely})"
     if answer.chosen.reason == QuestionReason.QUESTION_REASON_RED_FLAG:
         return f"May be a red flag; {likely}."

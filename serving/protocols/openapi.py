@@ -76,6 +76,7 @@ _MEANINGS = {
     "NextQuestion.one_of": "codes of which the patient has exactly one, to choose from; [] for yes or no",
     "NextQuestion.any_of": "red flags in one question, any number of which the patient has; [] for others",
     "NextQuestion.rationale": "with explain: the reason of the safety rule that a yes would fire",
+    "NextQuestion.rationales": "with explain: the same of each of any_of, an empty text where it would fire none",
     "Explanation.effects": "how much the probabilities change where a piece is left out, the largest first",
     "EvidenceEffect.support": "above 0 it speaks for the decision, below 0 against it",
     "Explanation.sufficient": "the smallest set of pieces that gives the same decision by itself",

@@ -83,7 +83,7 @@ def explain(
 def give_rationales(state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse, ask: Ask) -> None:
     """Sets the rationale of each question that `response` suggests: the reason of the rule that a yes would fire.
 
-    Of several codes in one question, it is that of the first that would fire one.
+    Of several codes in one question, each has its own, and the question that of the first that would fire one.
     """
     asked = [(question, code) for question in response.next_questions for code in question.any_of or [question.code]]
     if not asked:
@@ -92,8 +92,10 @@ def give_rationales(state: triage_pb2.EvidenceState, response: triage_pb2.Triage
     present = triage_pb2.EVIDENCE_STATUS_PRESENT
     yes = [[*state.evidence, triage_pb2.Evidence(code=code, status=present)] for _, code in asked]
     for (question, _), answer in zip(asked, ask([_with(state, pieces) for pieces in yes]), strict=True):
-        reasons = (rule.reason for rule in answer.fired_rules if rule.rule_id not in fired)
-        question.rationale = question.rationale or next(reasons, "")
+        reason = next((rule.reason for rule in answer.fired_rules if rule.rule_id not in fired), "")
+        question.rationale = question.rationale or reason
+        if question.any_of:
+            question.rationales.append(reason)
 
 
 def _sufficient(

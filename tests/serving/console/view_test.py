@@ -6,6 +6,7 @@ from schemas.triage import WIRE_NUMBERS
 from serving.console import view
 from serving.console.agent import Answer
 from serving.console.case import NOT_KNOWN, PRESENT, Case, Said
+from serving.console.pages import Pages
 from triage_client import Evidence, EvidenceStatus, NextQuestion, QuestionReason, TriageResponse
 
 RED, YELLOW, GREEN, BLUE, ASK = WIRE_NUMBERS.values()
@@ -101,6 +102,26 @@ def test_a_question_says_why_it_is_put(agent):
     assert why(chosen).startswith("May be a red flag; ")
     chosen.rationale = "Fast breathing with fever can mean sepsis."
     assert why(chosen) == "Fast breathing with fever can mean sepsis. (25% say yes)"
+
+
+def test_each_of_several_red_flags_has_the_reason_of_its_own_rule_beside_it(agent):
+    chosen = NextQuestion(
+        code="smoker", any_of=["smoker", "chest_pain"], likely=0.25, rationale="It may be a heart attack."
+    )
+    chosen.reason = QuestionReason.QUESTION_REASON_RED_FLAG
+    answer = _answer(agent, _response(action=ASK), True, "smoker", chosen)
+    without = view.case_page(FEVER, answer, agent.model())  # of a server that gives none
+    assert [bool(why) for _, why in without.together] == [False, False]
+    chosen.rationales.extend(["", "It may be a heart attack."])
+    page = view.case_page(FEVER, answer, agent.model())
+    assert [(entry.code, why) for entry, why in page.together] == [
+        ("smoker", ""),
+        ("chest_pain", "It may be a heart attack."),
+    ]
+    assert page.question_why == "May be a red flag; 25% say yes to the first."
+    shown = Pages(labels=False).show("case", page=page, case=FEVER, typed="", results=[], number="").body.decode()
+    assert '>chest_pain, by name</span> <span class="small">It may be a heart attack.</span></label>' in shown
+    assert ">smoker, by name</span></label>" in shown
 
 
 def test_the_case_as_json_is_the_request_and_the_answer(agent):

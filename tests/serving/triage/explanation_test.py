@@ -77,12 +77,14 @@ def test_a_question_has_the_reason_of_the_rule_that_a_yes_would_fire():
 
     state = state_message(["fever"])
     response = ask([state])[0]
-    for any_of in ((), ("rash", "fast_breathing")):  # of several codes, the first with a rule
+    for any_of in ((), ("rash", "fast_breathing")):  # of several codes, the first with a rule, and each its own
         del response.next_questions[:]
         response.next_questions.add(code="rash" if any_of else "fast_breathing", any_of=any_of)
         response.next_questions.add(code="cough")
         give_rationales(state, response, ask)
         assert [question.rationale for question in response.next_questions] == ["It may be sepsis.", ""]
+        own = ["", "It may be sepsis."] if any_of else []
+        assert [list(question.rationales) for question in response.next_questions] == [own, []]
 
 
 def test_what_is_sufficient_gives_the_decision_and_cannot_be_less():

@@ -102,7 +102,7 @@ class FiredRule(_message.Message):
     def __init__(self, rule_id: _Optional[str] = ..., reason: _Optional[str] = ..., from_action: _Optional[_Union[TriageAction, str]] = ..., to_action: _Optional[_Union[TriageAction, str]] = ...) -> None: ...
 
 class NextQuestion(_message.Message):
-    __slots__ = ("code", "question", "expected_gain", "reason", "likely", "worth_asking", "rationale", "one_of", "any_of")
+    __slots__ = ("code", "question", "expected_gain", "reason", "likely", "worth_asking", "rationale", "one_of", "any_of", "rationales")
     CODE_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_GAIN_FIELD_NUMBER: _ClassVar[int]
@@ -112,6 +112,7 @@ class NextQuestion(_message.Message):
     RATIONALE_FIELD_NUMBER: _ClassVar[int]
     ONE_OF_FIELD_NUMBER: _ClassVar[int]
     ANY_OF_FIELD_NUMBER: _ClassVar[int]
+    RATIONALES_FIELD_NUMBER: _ClassVar[int]
     code: str
     question: str
     expected_gain: float
@@ -121,7 +122,8 @@ class NextQuestion(_message.Message):
     rationale: str
     one_of: _containers.RepeatedScalarFieldContainer[str]
     any_of: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, code: _Optional[str] = ..., question: _Optional[str] = ..., expected_gain: _Optional[float] = ..., reason: _Optional[_Union[QuestionReason, str]] = ..., likely: _Optional[float] = ..., worth_asking: bool = ..., rationale: _Optional[str] = ..., one_of: _Optional[_Iterable[str]] = ..., any_of: _Optional[_Iterable[str]] = ...) -> None: ...
+    rationales: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, code: _Optional[str] = ..., question: _Optional[str] = ..., expected_gain: _Optional[float] = ..., reason: _Optional[_Union[QuestionReason, str]] = ..., likely: _Optional[float] = ..., worth_asking: bool = ..., rationale: _Optional[str] = ..., one_of: _Optional[_Iterable[str]] = ..., any_of: _Optional[_Iterable[str]] = ..., rationales: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class EvidenceEffect(_message.Message):
     __slots__ = ("evidence", "effect", "best_triage_without", "support")

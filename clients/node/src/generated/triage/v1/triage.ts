@@ -307,8 +307,8 @@ export interface NextQuestion {
    */
   worthAsking: boolean;
   /**
-   * Where the request asks for an explanation: the reason of the safety rule that a yes would fire, to one of any_of if
-   * there are any, for a clinician to read. Empty where it would fire none.
+   * Where the request asks for an explanation: the reason of the safety rule that a yes would fire, to the first of
+   * any_of with one if there are any, for a clinician to read. Empty where it would fire none.
    */
   rationale: string;
   /**
@@ -321,6 +321,11 @@ export interface NextQuestion {
    * first question alone. Empty for other questions.
    */
   anyOf: string[];
+  /**
+   * Where the request asks for an explanation: of each of any_of in its order, the reason of the safety rule that a yes
+   * to it would fire, empty where it would fire none.
+   */
+  rationales: string[];
 }
 
 /** What a piece of evidence does to the answer. */
@@ -976,6 +981,7 @@ function createBaseNextQuestion(): NextQuestion {
     rationale: "",
     oneOf: [],
     anyOf: [],
+    rationales: [],
   };
 }
 
@@ -1007,6 +1013,9 @@ export const NextQuestion: MessageFns<NextQuestion> = {
     }
     for (const v of message.anyOf) {
       writer.uint32(74).string(v!);
+    }
+    for (const v of message.rationales) {
+      writer.uint32(82).string(v!);
     }
     return writer;
   },
@@ -1096,6 +1105,14 @@ export const NextQuestion: MessageFns<NextQuestion> = {
             message.anyOf.push(reader.string());
             continue;
           }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.rationales.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1135,6 +1152,9 @@ export const NextQuestion: MessageFns<NextQuestion> = {
         : globalThis.Array.isArray(object?.any_of)
         ? object.any_of.map((e: any) => globalThis.String(e))
         : [],
+      rationales: globalThis.Array.isArray(object?.rationales)
+        ? object.rationales.map((e: any) => globalThis.String(e))
+        : [],
     };
   },
 
@@ -1167,6 +1187,9 @@ export const NextQuestion: MessageFns<NextQuestion> = {
     if (message.anyOf?.length) {
       obj.anyOf = message.anyOf;
     }
+    if (message.rationales?.length) {
+      obj.rationales = message.rationales;
+    }
     return obj;
   },
 
@@ -1184,6 +1207,7 @@ export const NextQuestion: MessageFns<NextQuestion> = {
     message.rationale = object.rationale ?? "";
     message.oneOf = object.oneOf?.map((e) => e) || [];
     message.anyOf = object.anyOf?.map((e) => e) || [];
+    message.rationales = object.rationales?.map((e) => e) || [];
     return message;
   },
 };
