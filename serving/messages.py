@@ -81,6 +81,8 @@ ANY_OF = {
     "it": ("Ha una di queste cose?", "Nessuna"),
 }
 """The question about several red flags, and the answer that the patient has none, in the same languages."""
+IN_DANGER = "If somebody may be in danger, call the emergency number now."
+"""What somebody is told whose words are not understood."""
 
 
 def goes_on(response: Any) -> bool:

@@ -10,7 +10,8 @@ import rich.text
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from serving.messages import ANSWERS, ANY_OF, ENOUGH, GROUPS, action_label, goes_on
+from serving.client.search import Search
+from serving.messages import ANSWERS, ANY_OF, ENOUGH, GROUPS, IN_DANGER, action_label, goes_on
 from triage_client import (
     EvidenceState,
     NextQuestion,
@@ -20,6 +21,10 @@ from triage_client import (
     TriageResponse,
     evidence_state,
 )
+
+_COMPLAINT = "What does the patient come with, in words or codes? "
+_OFFERED = 3
+"""Matches of what was typed that are offered, so that they fit in a line or two."""
 
 
 @dataclasses.dataclass
@@ -112,27 +117,39 @@ def converse(
 
 
 def ask_complaint(known: Known, vocabulary: Vocabulary, read: Callable[[], str]) -> None:
-    """Asks for codes, or numbers, until at least one is known.
+    """Asks for codes, numbers or words, of which the first matches are offered, until at least one code is known.
 
     Raises:
         InputError: the input ends before.
     """
-    while not known.present and not known.absent:
-        sys.stdout.write("Codes of the presenting complaint (triage ask --present names them too): ")
+
+    def typed(text: str) -> str:
+        sys.stdout.write(text)
         sys.stdout.flush()
         line = read()
         if not line:
-            raise InputError("nothing is known of the patient: give --present CODE, or type a code")
+            raise InputError("nothing is known of the patient: give --present CODE, or type a complaint")
+        return line.strip()
+
+    search = Search(tuple(vocabulary))
+    line = typed(_COMPLAINT)
+    while not known.present and not known.absent:
         try:
             present, absent = vocabulary.read_numbers(line.split(), known.absent)
         except InputError as error:
-            sys.stdout.write(f"{error}\n")
+            line = typed(f"{error}\n{_COMPLAINT}")
             continue
-        unknown = [code for code in present if code not in vocabulary]
-        if unknown:
-            sys.stdout.write(f"not in the vocabulary: {', '.join(unknown)}\n")
-        else:
+        if all(code in vocabulary for code in present):
             known.present, known.absent = present, absent
+            line = line or typed(_COMPLAINT)
+        elif found := search.find(line)[:_OFFERED]:
+            choices = "   ".join(f"{number} {entry.name} ({entry.code})" for number, entry in enumerate(found, start=1))
+            line = typed(f"   {choices}   (one or more numbers, or other words): ")
+            numbers = line.replace(",", " ").split()
+            if {*numbers} <= {str(number + 1) for number in range(len(found))}:
+                known.present = [entry.code for place, entry in enumerate(found, start=1) if str(place) in numbers]
+        else:
+            line = typed(f"No match: try another word for it. {IN_DANGER}\n{_COMPLAINT}")
 
 
 def _take(

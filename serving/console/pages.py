@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from schemas.triage import DECISION_LABELS
 from serving.console.case import STATUSES
-from serving.messages import ANSWERS, ANY_OF, GROUPS, MEANINGS
+from serving.messages import ANSWERS, ANY_OF, GROUPS, IN_DANGER, MEANINGS
 
 _HERE = pathlib.Path(__file__).parent
 _FILES = {"console.css": "text/css", "console.js": "text/javascript"}
@@ -36,6 +36,7 @@ class Pages:
         self._templates.globals |= {
             "labels": labels, "meanings": MEANINGS, "decisions": DECISION_LABELS, "answers": answers,
             "language": language, "groups": GROUPS[language], "any_of": any_of, "none_of": none_of,
+            "in_danger": IN_DANGER,
         }  # fmt: skip
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:

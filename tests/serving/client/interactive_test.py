@@ -194,9 +194,18 @@ def test_the_complaint_is_asked_for_until_it_is_known(capsys):
     known = Known([], [])
     ask_complaint(known, VOCABULARY, Script("gout", "", "fever chest_pain"))
     assert known.present == ["fever", "chest_pain"]
-    assert "not in the vocabulary: gout" in capsys.readouterr().out
+    assert "No match: try another word for it. If somebody may be in danger" in capsys.readouterr().out
     with pytest.raises(InputError, match="nothing is known of the patient"):
         ask_complaint(Known([], []), VOCABULARY, Script())
+
+
+def test_a_complaint_in_words_is_one_or_more_of_the_first_matches(capsys):
+    known = Known([], [])
+    ask_complaint(known, VOCABULARY, Script("my chest hurts", "a young woman", "1,4", "fever or chest pain", "2, 1"))
+    output = capsys.readouterr().out
+    assert "1 P (chest_pain)   (one or more numbers, or other words): " in output
+    assert "1 Woman (female)   (one or more" in output
+    assert sorted(known.present) == ["chest_pain", "fever"]
 
 
 def test_a_question_takes_a_number_where_it_has_bands(capsys):
