@@ -23,8 +23,11 @@ import triage_cli
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ASSETS = ROOT / "docs" / "assets"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-WIDTHS = {"desktop": 1280, "phone": 360}
+WIDTHS = {"desktop": 1440, "phone": 390}
 REPORT_HEIGHT, CONSOLE_HEIGHT = 1060, 900
+ASKED = ("headache", "age_30_to_44", "sex_female", "fever")
+DECIDED = ("thunderclap_headache", "age_45_to_59", "sex_male")
+"""What two patients have: one who is asked about several red flags at once, one for whom a safety rule decides."""
 COLOURS = 96  # of a picture, so that it stays small
 
 
@@ -49,8 +52,10 @@ def main(demo: pathlib.Path) -> int:
                 page.goto(report.as_uri())
                 _take(page, f"report-{device}")
                 page = browser.new_page(viewport={"width": width, "height": CONSOLE_HEIGHT}, color_scheme="light")
-                _put_a_case(page, url)
+                _interview(page, url, ASKED, until=".choice")
                 _take(page, f"console-{device}")
+                _interview(page, url, DECIDED, until=".final")
+                _take(page, f"console-decision-{device}")
         browser.close()
     return 0
 
@@ -69,14 +74,29 @@ def _console(models: pathlib.Path) -> Iterator[str]:
             process.terminate()
 
 
-def _put_a_case(page: Any, url: str) -> None:
-    """Goes from a complaint through two answers."""
+def _interview(page: Any, url: str, patient: tuple[str, ...], until: str) -> None:
+    """Answers whatever is asked for a patient, until a page has what the selector `until` names.
+
+    Args:
+        page: the browser's.
+        url: of the console.
+        patient: the codes that are present, the presenting complaint first. All others are absent.
+        until: a selector.
+    """
     page.goto(url)
-    page.fill("#search", "chest hurts")
-    page.click('[aria-label="Present: Chest pain"]')
-    for answer in ("No", "No"):
-        page.click(f"button:text-is('{answer}')")
-    page.wait_for_selector("text=Question 3")
+    page.fill("#search", patient[0])
+    page.click(f'button[value="add present {patient[0]}"]')
+    while not page.query_selector(until):
+        for code in patient:
+            if box := page.query_selector(f'[name="ticked {code}"]'):
+                box.check()
+        known = [f'[value="answer present {code}"]' for code in patient]
+        ticked = '[value^="answer ticked"]' if page.query_selector(".choice :checked") else ""
+        answers = (*known, ticked, '[value^="answer absent"]', '[value^="answer not_known"]')
+        answer = next((answer for answer in answers if answer and page.query_selector(answer)), None)
+        if answer is None:
+            raise RuntimeError(f"the interview about {patient[0]} ended without {until}")
+        page.click(answer)
 
 
 def _take(page: Any, name: str) -> None:
