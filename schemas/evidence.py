@@ -33,7 +33,11 @@ COLUMNS = ("code", "kind", "name", "question")
 INSTRUMENT = "instrument"
 RED_FLAG, FLAGGED = "red_flag", "yes"
 OPTIONAL = (SYNONYMS, *RELATIONS, BAND, INSTRUMENT, RED_FLAG)
-"""Columns that a vocabulary file may have beside `COLUMNS`."""
+"""Columns that a vocabulary file may have beside `COLUMNS`, and beside those of `TEXT`."""
+TEXT = re.compile(r"(?:name|question)\.([a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)")
+"""Columns with the name or the question in another language, such as `question.de`."""
+OWN_LANGUAGE = "en"
+"""That of the columns `name` and `question` where there are others."""
 _DELIMITERS = (",", ";", "\t")
 MAX_CODE_LENGTH = 128
 
@@ -63,6 +67,14 @@ class Evidence:
     """Without which nobody can tell, such as a stethoscope, "" if there is none."""
     red_flag: str = ""
     """`FLAGGED` if it can be a sign of danger, so that an interview asks about it early, or ""."""
+    texts: tuple[tuple[str, str], ...] = ()
+    """Columns of `TEXT` that are not empty, with what they hold, such as ("question.de", "Haben Sie Fieber?")."""
+
+    def in_language(self, language: str) -> "Evidence":
+        """Returns it with its name and question in a language, as far as it has them."""
+        texts = dict(self.texts)
+        name, question = texts.get(f"name.{language}", self.name), texts.get(f"question.{language}", self.question)
+        return dataclasses.replace(self, name=name, question=question)
 
 
 def code_fault(code: object) -> str | None:
@@ -93,7 +105,7 @@ def _entry_fault(entry: Evidence) -> str | None:
     if entry.kind not in KINDS:
         return f"evidence {entry.code!r}: kind {entry.kind!r} is not one of {', '.join(KINDS)}"
     texts = (("name", entry.name), ("question", entry.question), *((SYNONYMS, each) for each in entry.synonyms),
-             (INSTRUMENT, entry.instrument or "none"))  # fmt: skip
+             (INSTRUMENT, entry.instrument or "none"), *entry.texts)  # fmt: skip
     texts += (("exclusive", entry.exclusive),) if entry.exclusive else ()
     if entry.red_flag not in ("", FLAGGED):
         return f"evidence {entry.code!r}: {RED_FLAG} must be {FLAGGED!r} or empty, not {entry.red_flag!r}"
@@ -139,6 +151,7 @@ class Vocabulary:
         """What cannot be so together."""
         self.bands = Bands(self._entries, self.relations)
         """What numbers say."""
+        self._translations: dict[str, Vocabulary] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -205,6 +218,19 @@ class Vocabulary:
         return unknown_message(code, self.nearest(code))
 
     @functools.cached_property
+    def languages(self) -> frozenset[str]:
+        """The languages that some names or questions are in, beside their own."""
+        return frozenset(column.partition(".")[2] for entry in self._entries for column, _ in entry.texts)
+
+    def in_language(self, language: str) -> "Vocabulary":
+        """Returns the vocabulary with its names and questions in one of `languages`, as far as it has them."""
+        if language not in self.languages:
+            return self
+        if language not in self._translations:
+            self._translations[language] = Vocabulary(entry.in_language(language) for entry in self._entries)
+        return self._translations[language]
+
+    @functools.cached_property
     def openings(self) -> Mapping[str, tuple[int, ...]]:
         """The cells of each group of which every patient has exactly one member, by which an interview opens."""
         groups = {
@@ -258,10 +284,11 @@ class Vocabulary:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         used = [column for column in OPTIONAL if any(getattr(entry, column) for entry in self._entries)]
+        used += sorted({column for entry in self._entries for column, _ in entry.texts})
         writer.writerow((*COLUMNS, *used))
         for entry in self._entries:
-            cells = {**vars(entry), SYNONYMS: synonyms.join(entry.synonyms)}
-            writer.writerow(cells[column] for column in (*COLUMNS, *used))
+            cells = {**vars(entry), SYNONYMS: synonyms.join(entry.synonyms), **dict(entry.texts)}
+            writer.writerow(cells.get(column, "") for column in (*COLUMNS, *used))
         return text.getvalue()
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -284,17 +311,20 @@ class Vocabulary:
         try:
             header = tuple(next(reader, []))
             added = header[len(COLUMNS) :]
-            if header[: len(COLUMNS)] != COLUMNS or len(set(added)) < len(added) or not set(added) <= set(OPTIONAL):
+            texts = sorted(column for column in added if TEXT.fullmatch(column))
+            known = {*OPTIONAL, *texts}
+            if header[: len(COLUMNS)] != COLUMNS or len(set(added)) < len(added) or not known.issuperset(added):
                 raise InputError(
                     f"{source}: line 1: expected the header {','.join(COLUMNS)!r}, and after it any of "
-                    f"{', '.join(OPTIONAL)}; not {','.join(header)!r}"
+                    f"{', '.join(OPTIONAL)}, or name.de, question.de and the like; not {','.join(header)!r}"
                 )
             for row in reader:
                 line = f"{source}: line {reader.line_num}"
                 if len(row) != len(header):
                     raise InputError(f"{line}: expected {len(header)} columns ({','.join(header)}), found {len(row)}")
                 cells: dict[str, Any] = dict(zip(header, row, strict=True))
-                entry = Evidence(**{**cells, SYNONYMS: synonyms.split(cells.get(SYNONYMS, ""))})
+                said = tuple((column, text) for column in texts if (text := cells.pop(column)))
+                entry = Evidence(**{**cells, SYNONYMS: synonyms.split(cells.get(SYNONYMS, "")), "texts": said})
                 fault = _entry_fault(entry)
                 if fault is None and entry.code in seen:
                     fault = f"evidence code {entry.code!r} is a duplicate of line {seen[entry.code]}"

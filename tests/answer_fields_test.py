@@ -13,11 +13,11 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from serving.client import channel
+from serving.client.search import Search
 from serving.config.settings import ServeConfig
 from serving.console import view
 from serving.console.agent import Answer, Model
 from serving.console.case import PRESENT, Case, Said
-from serving.client.search import Search
 from serving.engine.saved_model import SavedModelEngine
 from serving.engine.state_tensors import outputs_of
 from serving.message_json import message_figures

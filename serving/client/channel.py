@@ -34,6 +34,7 @@ class Connection:
     tls_client_key: str = ""
     token_file: pathlib.Path | None = None
     insecure: bool = False
+    language: str = ""
 
     def __post_init__(self) -> None:
         if not 0 < self.timeout < float("inf"):
@@ -73,7 +74,8 @@ def read_connection(arguments: argparse.Namespace) -> Connection:
     Raises:
         InputError: the timeout is out of range.
     """
-    return Connection(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(Connection)})
+    given = vars(arguments)
+    return Connection(**{each.name: given[each.name] for each in dataclasses.fields(Connection) if each.name in given})
 
 
 def open_channel(server: str, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
@@ -102,6 +104,7 @@ def open_client(connection: Connection) -> TriageClient:
             credentials=credentials,
             token=token or None,
             insecure=connection.insecure,
+            language=connection.language,
         )
     except ValueError as error:
         raise InputError(str(error)) from error

@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--language", choices=tuple(ANSWERS), default="en",
-        help="language of the vocabulary's questions, for the answers to them with --interactive; default: en",
+        help="language of the questions, where the vocabulary has it, and of the answers to them; default: en",
     )  # fmt: skip
     parser.add_argument(
         "--model-name", default="", metavar="NAME", help="model to ask, if the server has several; default: the first"
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"triage ask: error: {channel.why_it_failed(error, connection)}\n")
         return FAILED
     if arguments.json != "-":
-        _print(response)
+        _print(response, patient.language)
     figures.write(message_figures(response), arguments.json)
     return 0
 
@@ -202,7 +202,7 @@ def _worth(question: NextQuestion) -> str:
     return f"red flag, {worth}" if question.reason == QuestionReason.QUESTION_REASON_RED_FLAG else worth
 
 
-def _print(response: TriageResponse) -> None:
+def _print(response: TriageResponse, language: str) -> None:
     """Prints an answer for a person to read."""
     console = rich.console.Console(highlight=False, soft_wrap=True)
     action = action_label(response.action)
@@ -228,7 +228,7 @@ def _print(response: TriageResponse) -> None:
         change = f"{action_label(rule.from_action)} -> {action_label(rule.to_action)}"
         console.print(rich.text.Text(f"safety rule {rule.rule_id} ({change}): {rule.reason}"))
     for number, question in enumerate(response.next_questions, start=1):
-        text = ANY_OF["en"][0] if question.any_of else question.question
+        text = ANY_OF[language][0] if question.any_of else question.question
         codes = ", ".join(question.any_of or [question.code])
         console.print(rich.text.Text(f"next {number}  {text} ({codes}, {_worth(question)})"))
     if response.HasField("explanation"):

@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--language", choices=tuple(ANSWERS), default="en",
-        help="language of the vocabulary's questions, in which Yes, No and Don't know stand below them; default: en",
+        help="language of findings and questions, where the vocabulary has it, and of the answers; default: en",
     )  # fmt: skip
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
     parser.add_argument(

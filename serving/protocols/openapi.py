@@ -69,7 +69,7 @@ _MEANINGS = {
     "TriageResponse.conflicting_codes": "codes that contradict themselves, without part in the decision, or each other",
     "TriageResponse.deferred": "why the case is handed over to a person, with defer_below alone",
     "NextQuestion.code": "the answer is this evidence, present or absent",
-    "NextQuestion.question": "to ask a patient",
+    "NextQuestion.question": "to ask a patient, in the language of Accept-Language where the vocabulary has it",
     "NextQuestion.expected_gain": "in bits",
     "NextQuestion.likely": "the probability of a yes",
     "NextQuestion.worth_asking": "worth more than a question costs",

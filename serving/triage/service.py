@@ -26,6 +26,7 @@ from serving.telemetry import Telemetry
 from serving.triage.deferral import defer
 from serving.triage.explanation import check_explainable, explain, give_rationales
 from serving.triage.interview import InterviewState
+from serving.triage.language import in_asked_language, translate
 from serving.triage.routing import Routing
 from serving.triage.validation import (
     RequestLimits,
@@ -187,16 +188,16 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     ) -> triage_service_pb2.GetVocabularyResponse:
         """Lists the evidence that the model knows, in the order of its state vector."""
         with self._models.named(request.model).versions.borrow_default() as engine:
-            return _described(engine.vocabulary)
+            return _described(in_asked_language(engine.vocabulary))
 
     def check_first(self) -> None:
         """Raises ForbiddenError if the caller may not ask the first model."""
         self._models.named("")
 
     def vocabulary(self) -> Vocabulary:
-        """Returns the evidence that the first model knows."""
+        """Returns the evidence that the first model knows, in the language that the call prefers."""
         with self._models.named("").versions.borrow_default() as engine:
-            return engine.vocabulary
+            return in_asked_language(engine.vocabulary)
 
     def check_number(self, number: int, field: str) -> None:
         """Refuses more states in one call than the server takes, before they are made.
@@ -289,6 +290,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         for response, questions in zip(responses, chosen, strict=True):
             if not response.forced and not response.HasField("deferred"):
                 response.next_questions.extend(questions)
+        translate(responses, engine.vocabulary)
 
     def _record(
         self,

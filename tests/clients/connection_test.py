@@ -220,3 +220,9 @@ def test_a_server_that_fails_more_than_it_answers_gets_no_second_attempts(script
             attempts.append(service.calls["Triage"] - before)
     # Each failure takes one of 20 tokens, and only above 10 is a call tried again: 20 - 4 - 4 - 2 = 10.
     assert attempts == [4, 4, 2, 1]
+
+
+def test_a_language_is_one_or_more_tags():
+    with pytest.raises(ValueError, match="language: expected a tag such as de, or several; got 'de.*n'"):
+        TriageClient("127.0.0.1:1", language="de\n")
+    TriageClient("127.0.0.1:1", language="de-CH, en;q=0.5").close()

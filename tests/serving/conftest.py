@@ -403,18 +403,21 @@ def opening_base_path(made_once):
 
 
 FLAGS = {"stiff_neck": "Stiff neck", "fever": "Fever", "rash": "Rash"}
+GERMAN = {"stiff_neck": "Steifer Nacken", "fever": "Fieber", "cough": "Husten"}
 
 
 @pytest.fixture(scope="session")
 def grouping_base_path(made_once):
-    """The same as `asking_base_path`, of which `FLAGS` are red flags, one question; it always asks."""
-    return made_once("grouping", functools.partial(_write_asking, spread=0.01, flags=FLAGS))
+    """The same as `asking_base_path`, of which `FLAGS` are one question, `GERMAN` in German; it always asks."""
+    return made_once("grouping", functools.partial(_write_asking, spread=0.01, flags=FLAGS, german=GERMAN))
 
 
-def _write_asking(base, others=(), spread=1.5, flags=()):
+def _write_asking(base, others=(), spread=1.5, flags=(), german=()):
     codes = {name.lower().replace(" ", "_"): name for name in ASKING_NAMES}
+    texts = {code: (("name.de", german[code]), ("question.de", f"Haben Sie das: {german[code]}?")) for code in german}
     vocabulary = Vocabulary(
-        [*(Evidence(code, "symptom", name, f"Is it so: {name.lower()}?", red_flag="yes" if code in flags else "")
+        [*(Evidence(code, "symptom", name, f"Is it so: {name.lower()}?", red_flag="yes" if code in flags else "",
+                    texts=texts.get(code, ()))
            for code, name in codes.items()), *others]
     )  # fmt: skip
     size, generator = len(vocabulary), np.random.default_rng(5)

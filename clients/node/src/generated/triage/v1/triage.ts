@@ -289,7 +289,10 @@ export interface FiredRule {
 export interface NextQuestion {
   /** The code in the model's vocabulary: the answer is this evidence, present or absent, but see one_of and any_of. */
   code: string;
-  /** The question to ask a patient, as in the vocabulary. */
+  /**
+   * The question to ask a patient, as in the vocabulary: in the language that the call prefers, by accept-language in its
+   * metadata or headers, where the vocabulary has it.
+   */
   question: string;
   /**
    * Expected gain, 0 or more: the information in bits that the answer is expected to give about what is true of a

@@ -300,9 +300,9 @@ export interface VocabularyEntry {
   code: string;
   /** Symptom or risk factor. */
   kind: EvidenceKind;
-  /** Plain name. */
+  /** Plain name, in the language that the call prefers, see NextQuestion. */
   name: string;
-  /** The question to ask a patient. */
+  /** The question to ask a patient, likewise. */
   question: string;
   /** What patients say for it, in any language. One that begins with "!" tells of a crisis: show what it finds first. */
   synonyms: string[];
