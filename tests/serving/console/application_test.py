@@ -213,16 +213,6 @@ def test_the_model_card_is_read_where_the_versions_are(agent, browser, tmp_path)
         assert "--" not in page  # no option, which is nothing for clinicians
 
 
-def test_the_decision_comes_before_why_and_the_probabilities_and_first_once_there_is_one(send):
-    page = send(do="add present fever")
-    for case in (page, send(case=_case(page), do="end")):
-        places = [case.index(text) for text in ('id="decision"', 'id="why"', "<table>")]
-        assert places == sorted(places)
-    assert page.index('id="question"') < page.index('id="decision"')
-    places = [case.index(f'id="{place}"') for place in ("decision", "known", "question", "add", "why")]
-    assert places == sorted(places)
-
-
 def test_a_server_that_is_gone_is_named_on_the_page():
     with Agent(Connection("127.0.0.1:1", timeout=0.5)) as agent:
         browser = TestClient(application(Console(agent, Pages(labels=False))), base_url="http://localhost")

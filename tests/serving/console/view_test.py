@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from schemas.triage import WIRE_NUMBERS
 from serving.console import view
 from serving.console.agent import Answer
@@ -122,6 +124,17 @@ def test_each_of_several_red_flags_has_the_reason_of_its_own_rule_beside_it(agen
     shown = Pages(labels=False).show("case", page=page, case=FEVER, typed="", results=[], number="").body.decode()
     assert '>chest_pain, by name</span> <span class="small">It may be a heart attack.</span></label>' in shown
     assert ">smoker, by name</span></label>" in shown
+
+
+@pytest.mark.parametrize(
+    ("goes_on", "order"),
+    [(True, ("question", "add", "known", "decision", "why")), (False, ("decision", "known", "question", "add", "why"))],
+)
+def test_a_page_is_in_the_order_in_which_it_is_read_and_the_decision_first_once_there_is_one(agent, goes_on, order):
+    page = view.case_page(FEVER, _answer(agent, _response(), goes_on, "smoker"), agent.model())
+    shown = Pages(labels=False).show("case", page=page, case=FEVER, typed="", results=[], number="").body.decode()
+    places = [*(shown.index(f'id="{part}"') for part in order), shown.index("<table>")]
+    assert places == sorted(places)
 
 
 def test_the_case_as_json_is_the_request_and_the_answer(agent):
