@@ -38,17 +38,19 @@ def _write_model(base):
 
 
 class Scripted(triage_service_pb2_grpc.TriageServiceServicer):
-    """Fails with `failures`, one a call, and then answers; records the calls, their tokens and seconds left."""
+    """Fails with `failures`, one a call, and then answers; records calls, tokens, languages and seconds left."""
 
     def __init__(self):
         self.failures = []
         self.calls = collections.Counter()
         self.tokens = []
+        self.languages = []
         self.seconds = []
 
     def _handle(self, method, context):
         self.calls[method] += 1
         self.tokens.append(dict(context.invocation_metadata()).get("authorization"))
+        self.languages.append(dict(context.invocation_metadata()).get("accept-language"))
         self.seconds.append(context.time_remaining())
         if self.failures:
             context.abort(self.failures.pop(0), "as scripted")

@@ -222,7 +222,14 @@ def test_a_server_that_fails_more_than_it_answers_gets_no_second_attempts(script
     assert attempts == [4, 4, 2, 1]
 
 
-def test_a_language_is_one_or_more_tags():
-    with pytest.raises(ValueError, match="language: expected a tag such as de, or several; got 'de.*n'"):
+@BOTH
+@pytest.mark.parametrize("token", [None, "abc"])
+def test_each_call_carries_the_language_of_its_client(call, token, scripted):
+    service, address = scripted
+    assert call(address, language="de-CH, en;q=0.5", token=token) == call(address) == "scripted"
+    assert service.languages == ["de-CH, en;q=0.5", None]
+
+
+def test_what_is_no_language_is_refused():
+    with pytest.raises(ValueError, match=r"language: expected a tag such as de, or several; got 'de\\n'"):
         TriageClient("127.0.0.1:1", language="de\n")
-    TriageClient("127.0.0.1:1", language="de-CH, en;q=0.5").close()

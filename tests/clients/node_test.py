@@ -394,6 +394,22 @@ print([
     assert [each["name"] for each in json.loads(printed)] == ["TypeError", "RangeError", "TypeError", "TypeError"]
 
 
+def test_each_call_carries_the_language_of_its_client(node, scripted):
+    service, address = scripted
+    node(
+        """
+import { evidenceState, TriageClient } from "dyqn-triage-client";
+for (const language of ["de", undefined]) {
+  const client = new TriageClient(process.argv[2], { timeoutMs: 60000, language });
+  await client.triage(evidenceState({ present: ["fever"] }));
+  client.close();
+}
+""",
+        address,
+    )
+    assert service.languages == ["de", None]
+
+
 def test_the_readme_has_its_examples():
     assert len(EXAMPLES) == 4
 
