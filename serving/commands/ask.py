@@ -1,4 +1,4 @@
-"""`triage ask`: asks a server about one patient. Needs grpcio, protobuf and rich, no TensorFlow."""
+"""`triage ask`: asks a server about one patient. Needs grpcio, protobuf, rich and rapidfuzz, no TensorFlow."""
 
 import argparse
 import dataclasses
