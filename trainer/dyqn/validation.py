@@ -1,6 +1,7 @@
 """Held-out vignettes, from which no network learns: for early stopping, calibration and the operating point.
 
-Vignettes with the same evidence are on the same side of the division.
+Of vignettes with the same evidence, networks learn from all or hold out all. But those set apart for promises are drawn
+one by one, whatever their evidence, as patients come: a promise counts independent patients.
 """
 
 from typing import NamedTuple, Protocol
@@ -51,17 +52,15 @@ def divide(vignettes: Vignettes, config: ValidationConfig, seed: int) -> Divisio
         seed: of the division.
     """
     _, groups, sizes = np.unique(_evidence_keys(vignettes), return_inverse=True, return_counts=True)
-    rest = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))).permutation(len(sizes))
-    kept = []  # bool [V] each
     count = len(groups)
+    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+    order = generator.permutation(len(sizes))
+    apart = generator.permutation(count) < min(round(config.set_apart * count), MOST_SET_APART)
+    sizes = np.bincount(groups[~apart], minlength=len(sizes))
     least = min(LEAST_HELD_OUT, count // 4) if config.held_out_share else 0
-    for_calibration = min(max(round(config.held_out_share * count), least), MOST_HELD_OUT)
-    for wanted in (min(round(config.set_apart * count), MOST_SET_APART), for_calibration):
-        fitting = rest[sizes[rest] <= wanted]
-        chosen = fitting[np.cumsum(sizes[fitting]) <= wanted]
-        kept.append(np.isin(groups, chosen))
-        rest = rest[~np.isin(rest, chosen)]
-    apart, held_out = kept
+    wanted = min(max(round(config.held_out_share * count), least), MOST_HELD_OUT)
+    fitting = order[sizes[order] <= wanted]
+    held_out = np.isin(groups, fitting[np.cumsum(sizes[fitting]) <= wanted]) & ~apart
     learned = ~apart & ~held_out
     return Division(
         vignettes if learned.all() else _part(vignettes, learned),

@@ -73,7 +73,8 @@ def open_run(
     job, console = JobDirectory(job_dir), Console(stderr=True, quiet=not workers.chief)
     begin = None if hooks.start_from is None else start.read(hooks.start_from, data.vocabulary, config)
     division = divide(train, config.validation, config.loop.seed)
-    seen = set_apart.seen(division, data.vocabulary, None if begin is None else begin.seen)
+    before = (None, None) if begin is None else (begin.seen, begin.apart)
+    seen = set_apart.seen(division, data.vocabulary, *before)
     _prepare(job, data, config, begin, workers)
     if workers.chief:
         job.prepare_set_apart(division.apart, data.whole_patients, seen)

@@ -1,7 +1,8 @@
 """set_apart.npz of a job directory: the vignettes for promises alone, and what all others are known by.
 
 A promise counts only on patients from whom nothing was learned. So an agent that starts from another one must not have
-seen them there: each vignette is known by a number that follows from its evidence by name, and its decisions.
+seen them there: each vignette is known by a number that follows from its evidence by name, and its decisions. Two
+patients who are alike have the same number, so one of them counts as seen with the other one.
 """
 
 import hashlib
@@ -76,25 +77,31 @@ def _read(folder: pathlib.Path) -> dict[str, np.ndarray]:
         raise InputError(f"{folder / FILE}: damaged: train again in a new --job-dir") from error
 
 
-def seen(division: Division, vocabulary: Vocabulary, before: np.ndarray | None) -> np.ndarray:
+def seen(
+    division: Division, vocabulary: Vocabulary, before: np.ndarray | None, apart_before: np.ndarray | None = None
+) -> np.ndarray:
     """Returns the keys, sorted uint64, of all vignettes that an agent learns from or is calibrated by.
 
     Args:
         division: of the training split.
         vocabulary: of its codes.
         before: the same of the agent that it starts from; None if that does not say, or there is none.
+        apart_before: the keys of what was set apart for that agent. It has not seen these, even if others are like
+            them.
 
     Raises:
         InputError: that agent has seen vignettes that are set apart here.
     """
     known = [keys(part, vocabulary) for part in (division.learned, division.held_out) if part is not None]
     if division.apart is not None and before is not None:
-        there = np.isin(keys(division.apart, vocabulary), before)
-        if there.any():
+        mine = keys(division.apart, vocabulary)
+        there = np.isin(mine, before)
+        same = apart_before is not None and np.array_equal(np.sort(mine), np.sort(apart_before))
+        if there.any() and not same:
             raise InputError(
                 f"--set-apart: the agent to start from has seen {there.sum():,} of the {len(there):,} vignettes set "
-                "apart: a promise needs patients from whom nothing was learned: give data that it has not seen, or "
-                "--set-apart 0"
+                "apart, or others just like them: a promise needs patients from whom nothing was learned: give data "
+                "that it has not seen, or --set-apart 0"
             )
     return np.unique(np.concatenate([*known, *([] if before is None else [before])]))
 

@@ -34,6 +34,8 @@ class Start(NamedTuple):
     """How the vocabularies match, in one line."""
     seen: np.ndarray | None
     """See `trainer.training.set_apart.seen`; None if its job directory does not say."""
+    apart: np.ndarray | None
+    """The keys of what is set apart there, see `trainer.training.set_apart.keys`; None if nothing is."""
 
 
 def read(job_dir: pathlib.Path, vocabulary: Vocabulary, config: TrainConfig) -> Start:
@@ -61,7 +63,7 @@ def read(job_dir: pathlib.Path, vocabulary: Vocabulary, config: TrainConfig) -> 
             f"--start-from {shown}: its vocabulary has none of the codes of this one, such as {vocabulary.codes[0]!r}: "
             "prepare the data with the same codes"
         )
-    seen = set_apart.read_seen(job_dir)
+    seen, apart = set_apart.read_seen(job_dir), set_apart.read(job_dir)
     if seen is None and config.validation.set_apart:
         raise InputError(
             f"--start-from {shown}: it does not say which vignettes its agent has seen, so that none can be set apart: "
@@ -72,7 +74,8 @@ def read(job_dir: pathlib.Path, vocabulary: Vocabulary, config: TrainConfig) -> 
     description = f"starts from {shown}: {matched:,} of {len(places):,} codes match"
     description += _list_codes("new to it", new) + _list_codes("not used here", unused)
     identity = f"{trained.data_fingerprint} after {trained.training['steps']} steps"
-    return Start(trained.model, places, identity, description, seen)
+    kept = None if apart is None else set_apart.keys(apart.vignettes, trained.vocabulary)
+    return Start(trained.model, places, identity, description, seen, kept)
 
 
 def _kind(config: NetworkConfig) -> dict[str, Any]:

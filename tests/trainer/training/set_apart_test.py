@@ -43,6 +43,18 @@ def test_an_agent_that_has_seen_what_is_set_apart_is_no_start(vignettes_of):
         set_apart.seen(Division(vignettes_of([([3], RED)]), None, apart), HERE, before)
 
 
+def test_what_was_set_apart_for_the_agent_to_start_from_is_not_seen_though_another_patient_is_just_like_it(
+    vignettes_of,
+):
+    alike = vignettes_of([([1, -2], RED)])
+    before = set_apart.seen(Division(alike, None, alike), HERE, None)
+    kept = set_apart.keys(alike, HERE)
+    assert set_apart.seen(Division(alike, None, alike), HERE, before, kept).tolist() == before.tolist()
+    more = vignettes_of([([1, -2], RED), ([3], GREEN)])  # of these, it may have seen the first one
+    with pytest.raises(InputError, match="has seen 1 of the 2 vignettes set apart, or others just like them"):
+        set_apart.seen(Division(alike, None, more), HERE, before, kept)
+
+
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_is_written_is_read_back_and_stays(vignettes_of, tmp_path, whole):
     assert (set_apart.read(tmp_path), set_apart.read_seen(tmp_path)) == (None, None)
