@@ -113,9 +113,13 @@ def make(trained: TrainedNetwork, job_dir: pathlib.Path, given: PromiseOptions, 
 
 
 def promising(trained: TrainedNetwork, answer: Promise) -> TrainedNetwork:
-    """Returns an agent that keeps a promise."""
+    """Returns an agent that keeps a promise: at its operating point, and with its limit on questions."""
     return dataclasses.replace(
-        trained, operating_point=answer.operating_point, point_chosen="promise", promise=answer.described()
+        trained,
+        operating_point=answer.operating_point,
+        point_chosen="promise",
+        max_questions=answer.asked.question_limit,
+        promise=answer.described(),
     )
 
 

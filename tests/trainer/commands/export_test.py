@@ -352,12 +352,13 @@ def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, 
     assert not (tmp_path / "models").exists()
     (asking / "promises.jsonl").unlink()
     with without_litert():
-        code, _, error = run(capsys, *given, "--promise", "red=0.03")
+        code, _, error = run(capsys, *given, "--promise", "red=0.03", "--question-limit", "3")
     assert (code, "promised with 90% confidence: red=0.03" in error) == (0, True)
     version = tmp_path / "models" / "1"
     manifest = json.loads((version / "manifest.json").read_text())
     assert manifest["decision"]["chosen"] == "promise"
     assert manifest["promise"]["levels"] == {"red": 0.03}
+    assert manifest["promise"]["asked"]["question_limit"] == manifest["max_questions"] == 3
     assert manifest["promise"]["found"]["interview"]["red"] == {"errors": 0, "patients": 100}
     assert (
         "- At most 3% of patients whom clinicians call Red leave below Red." in (version / "model_card.md").read_text()

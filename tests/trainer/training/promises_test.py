@@ -126,7 +126,7 @@ def test_an_earlier_answer_says_nothing_of_other_rules_limits_or_points(trained,
 def test_interviews_count_as_they_are_led_with_the_limit_and_the_rules(trained, job):
     # The first question is about the collapse: forced after it, nobody is known to have the rash that misleads.
     short = ask(trained, job, 1, red=0.5)
-    assert short.asked.question_limit == 1
+    assert short.asked.question_limit == promises.promising(trained, short).max_questions == 1
     assert [counts["red"].errors for counts in short.found.values()] == [0, 10]
     ruled = ask(obeying(trained, "collapse"), job, confidence=0.8, red=0.5)
     assert [counts["red"].errors for counts in ruled.found.values()] == [0, 0]
