@@ -217,6 +217,7 @@ def test_what_is_promised_for_whom_by_how_many_and_what_is_not():
     under = "patients who leave with a less urgent decision than any clinician gave"
     assert [under, "nothing promised", "1,200", "11 (0.917%)", "11 (0.917%)"] in rows
     assert "Not covered:\n\n- patients unlike those of the vignettes" in text
+    assert "- interviews with instruments at hand (can_measure)" in text
     assert "No promise was asked for" in page_of()
 
 
