@@ -213,7 +213,7 @@ def _decision(decision: dict[str, Any], evaluation: dict[str, Any] | None) -> li
         title,
         "For each triage decision the network gives P(appropriate), the probability that it lies between the most and "
         "the least urgent one that clinicians give, and P(safe), the probability that it is at least as urgent as the "
-        "least urgent one. Both are calibrated on vignettes from which no network learned.",
+        "least urgent one. Both are estimates, calibrated on vignettes from which no network learned.",
         f"It chooses the decision with the highest P(appropriate) + {weight:g} P(safe). {stops}. {_chosen(decision)}"
         f"{_held_out(decision['held_out'])}",
         *_calibration((evaluation or {}).get("probabilities")),

@@ -258,8 +258,9 @@ export interface QValue {
 }
 
 /**
- * How probably a triage decision is right, calibrated on vignettes that the model did not learn from. A model that was
- * trained without probabilities has none.
+ * How probably a triage decision is right: an estimate for patients like those of the vignettes, calibrated on some
+ * that the model did not learn from. A model that leads interviews is calibrated in these, and its estimate may be
+ * 0.05 too low where all of a vignette is known at once. A model that was trained without probabilities has none.
  */
 export interface DecisionProbability {
   /** The triage decision. Never ASK. */
