@@ -15,7 +15,7 @@ from serving.console.agent import Agent as Asker
 from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Said
 from serving.console.local_server import serving
 from serving.message_json import message_figures
-from serving.messages import ANY_OF, GROUPS, action_label, speaks
+from serving.messages import ANY_OF, DEFERRALS, GROUPS, action_label, speaks
 
 _SECONDS = 30.0
 
@@ -73,26 +73,37 @@ class Model:
         rows = [(each.code, each.kind, each.name, each.question) for each in self._asker.model().vocabulary]
         return pd.DataFrame(rows, columns=["code", "kind", "name", "question"]).set_index("code")
 
-    def interview(self, present: Sequence[str] = (), absent: Sequence[str] = ()) -> "Interview":
+    def interview(
+        self, present: Sequence[str] = (), absent: Sequence[str] = (), defer_below: float = 0.0
+    ) -> "Interview":
         """Returns an interview that begins with the presenting complaint, at least one code.
+
+        Args:
+            present: codes that are present.
+            absent: codes that are absent.
+            defer_below: P(safe) of the decision below which a case is handed over to a person, as novel and
+                contradictory ones always are.
 
         Raises:
             InputError: nothing is given.
-            serving.console.agent.AgentError: a code is unknown; the message names similar ones.
+            serving.console.agent.AgentError: a code is unknown, and the message names similar ones; or `defer_below` is
+                no probability.
         """
-        return Interview(self._asker, present, absent)
+        return Interview(self._asker, present, absent, defer_below)
 
 
 class Interview:
     """A patient's answers so far, and what the model makes of them. `Model.interview` makes it."""
 
-    def __init__(self, asker: Asker, present: Sequence[str], absent: Sequence[str]):
+    def __init__(self, asker: Asker, present: Sequence[str], absent: Sequence[str], defer_below: float):
         if not present and not absent:
             raise InputError("nothing is known of the patient: give a code in present or absent")
-        self._asker = asker
+        self._asker, self._defer_below = asker, defer_below
         self._take(Case(), present, absent)
 
     def __repr__(self) -> str:
+        if self.deferred:
+            return f"hand over to a person: {self.deferred}"
         asked = self.question
         return f"{self.decision} so far; asks {asked.text!r}" if asked else f"{self.decision}, decided"
 
@@ -113,6 +124,12 @@ class Interview:
     def decision(self) -> str:
         """The best triage decision so far, such as "Red"; safety rules are obeyed."""
         return action_label(self._answer.response.best_triage)
+
+    @property
+    def deferred(self) -> str:
+        """Why a person must look, "" where none must; `decision` is the least urgency until then."""
+        response = self._answer.response
+        return DEFERRALS[response.deferred] if response.HasField("deferred") else ""
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -175,5 +192,5 @@ class Interview:
         self._go_on(case)
 
     def _go_on(self, case: Case) -> None:
-        self._answer = self._asker.answer(case)  # raises before anything is changed
+        self._answer = self._asker.answer(case, self._defer_below)  # raises before anything is changed
         self._case = case

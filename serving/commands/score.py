@@ -57,6 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="list codes that the model does not know; default: refuse them",
     )
     parser.add_argument(
+        "--defer-below", type=float, metavar="P",
+        help="hand over to a person what is novel, contradictory, or safe with a probability of less than P",
+    )  # fmt: skip
+    parser.add_argument(
         "--require-signature",
         metavar="FILE",
         help="file of a public Ed25519 key, in PEM format; the version must be signed with its private key",
@@ -121,7 +125,7 @@ def _score(given: ScoreOptions, console: Console) -> tuple[Record, list[Shard]]:
         from serving.scoring.file import score_file
 
         with verified(folder, key) as signed:
-            scorer = Scorer(signed, given.questions, given.allow_unknown_codes)
+            scorer = Scorer(signed, given.questions, given.allow_unknown_codes, given.defer_below)
         gc.freeze()  # what TensorFlow has loaded stays: no collection of what is read needs to look at it
         bar, task = bar_over(console, left)
         with bar:

@@ -91,8 +91,12 @@ class Agent:
                 self._model = self._load()
             return self._model
 
-    def answer(self, case: Case) -> Answer:
+    def answer(self, case: Case, defer_below: float = 0.0) -> Answer:
         """Returns what the model says of a case in which something is known.
+
+        Args:
+            case: the case.
+            defer_below: P(safe) of a decision below which the case is handed over, beside those that always are.
 
         Raises:
             AgentError: the server refuses or fails.
@@ -101,7 +105,7 @@ class Agent:
             case.present, case.absent, questions_asked=case.questions_asked, no_more_evidence=case.ended
         )
         with self._in_plain_words():
-            model, response = self._ask(state, case.not_known)
+            model, response = self._ask(state, case.not_known, defer_below)
         on = goes_on(response)
         chosen = next(iter(response.next_questions), None)
         question = chosen.code if chosen else ""
@@ -118,25 +122,27 @@ class Agent:
         with self._in_plain_words():
             return self._ask(evidence_state(present, absent, no_more_evidence=True), [])[1]
 
-    def _ask(self, state: EvidenceState, not_to_ask: list[str]) -> tuple[Model, TriageResponse]:
+    def _ask(
+        self, state: EvidenceState, not_to_ask: list[str], defer_below: float = 0.0
+    ) -> tuple[Model, TriageResponse]:
         """Returns a response and the model that gave it, which may be newer than the one that answered before."""
         model = self.model()
         try:
-            response = self._triage(model, state, not_to_ask)
+            response = self._triage(model, state, not_to_ask, defer_below)
         except InvalidArgumentError:  # by a newer version, which knows other evidence or chooses no questions
             model = self._reloaded()
-            response = self._triage(model, state, not_to_ask)
+            response = self._triage(model, state, not_to_ask, defer_below)
         if response.model_version != model.info.model_version:
             model = self._reloaded()
         return model, response
 
-    def _triage(self, model: Model, state: EvidenceState, not_to_ask: list[str]) -> TriageResponse:
+    def _triage(self, model: Model, state: EvidenceState, not_to_ask: list[str], defer_below: float) -> TriageResponse:
         return self._client.triage(
             state,
             questions=int(model.chooses_questions),
             not_to_ask=not_to_ask,
             explain=len(state.evidence) <= MOST_EXPLAINED,
-            defer_below=0.0,
+            defer_below=defer_below,
         )
 
     def _reloaded(self) -> Model:

@@ -12,7 +12,7 @@ from typing import Any
 from schemas import VERSION
 from schemas.errors import InputError
 from serving.errors import Fault, FaultyRequestError
-from serving.messages import ANY_OF, GROUPS, action_label
+from serving.messages import ANY_OF, DEFERRALS, GROUPS, action_label
 from triage.v1 import triage_pb2, triage_service_pb2
 
 R4, R5 = "4.0", "5.0"
@@ -319,6 +319,8 @@ def _risk(form: Form, answer: triage_pb2.TriageResponse, final: bool) -> Resourc
             prediction["rationale"] = " ".join(reasons)
         predictions.append(prediction)
     notes = [RESEARCH_ONLY]
+    if answer.HasField("deferred"):
+        notes.append(f"A person must look: {DEFERRALS[answer.deferred]}.")
     if answer.is_novel:
         notes.append(f"Unlike anything seen in training (novelty {answer.novelty:.3f}): do not rely on this.")
     return {

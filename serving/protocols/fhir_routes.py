@@ -63,7 +63,9 @@ class FhirRoutes:
         if not form.asked and not form.present and not form.absent:
             return _fhir(next_form(form, (COMPLAINT,), None, vocabulary, self._base, True, fhir), fhir)
         state = state_message(form.present, form.absent, questions_asked=form.questions_asked)
-        request = triage_service_pb2.TriageRequest(state=state, questions=len(EXHAUSTIVE), not_to_ask=form.not_known)
+        request = triage_service_pb2.TriageRequest(
+            state=state, questions=len(EXHAUSTIVE), not_to_ask=form.not_known, defer_below=0.0
+        )
         try:
             answer = await self._service.triage(request, questions_if_able=True)
         except FaultyRequestError as error:

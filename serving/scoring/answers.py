@@ -10,14 +10,18 @@ import numpy as np
 from schemas import features
 from schemas.answer import RULES, Kind, of_model
 from schemas.errors import InputError
-from schemas.evidence import StateEncoder
-from schemas.triage import ACTION_LABELS
+from schemas.evidence import StateEncoder, pad_rows
+from schemas.triage import ACTION_LABELS, Action
 from serving.engine.saved_model import SavedModelEngine
+from serving.message_json import names_of
 from serving.scoring.cases import ID, Cases
+from serving.triage import deferral_reason
+from triage.v1 import triage_pb2
 
 Columns = dict[str, list[Any]]
 """Values by name, of the same length: text, a number, a truth, a list of texts, or None."""
 _DIGITS = 6  # float32 has no more
+_REASONS = names_of(triage_pb2.DeferralReason.DESCRIPTOR)
 
 
 class Scorer:
@@ -27,12 +31,16 @@ class Scorer:
         folder: the version.
         questions: how many questions to suggest, 0 or more.
         allow_unknown_codes: whether codes that the model does not know are listed, not refused.
+        defer_below: P(safe) of the decision below which a case is handed over to a person, as those are that are novel
+            or contradictory; None hands none over, and refuses contradictory ones.
 
     Raises:
         InputError: the version is damaged, or cannot choose questions.
     """
 
-    def __init__(self, folder: pathlib.Path, questions: int, allow_unknown_codes: bool):
+    def __init__(
+        self, folder: pathlib.Path, questions: int, allow_unknown_codes: bool, defer_below: float | None = None
+    ):
         self.engine = SavedModelEngine(folder)
         if questions and not self.engine.info.questions:
             raise InputError(
@@ -41,6 +49,7 @@ class Scorer:
         self._encoder = StateEncoder(self.engine.vocabulary)
         self._questions = questions
         self._allow_unknown_codes = allow_unknown_codes
+        self._defer_below = defer_below
 
     def encode(self, path: pathlib.Path, cases: Cases) -> dict[str, np.ndarray]:
         """Returns what `answer` takes: states `[B, E]`, questions asked `[B]`, and unknown codes.
@@ -54,12 +63,16 @@ class Scorer:
         lengths = [length for pair in zip(cases.present, cases.absent, strict=True) for length in map(len, pair)]
         present: np.ndarray = np.repeat(np.arange(len(lengths)) % 2 == 0, lengths)
         encoded = self._encoder.encode(codes, np.reshape(lengths, [-1, 2]).sum(axis=1).tolist(), present, ~present)
-        if encoded.conflicting_codes.size:
+        if encoded.conflicting_codes.size and self._defer_below is None:
             where, code = _first(path, cases, encoded.conflicting_codes)
             raise InputError(f"{where}: {code!r} is both present and absent: give one of them")
+        conflicting: list[list[bytes]] = [list(filter(None, row)) for row in encoded.conflicting_codes.tolist()]
         for row, (there, missing) in enumerate(zip(cases.present, cases.absent, strict=True)):
             for found in self.engine.vocabulary.relations.contradictions(there, frozenset(missing)):
-                raise InputError(f"{_place(path, cases, row)}: {found}: correct one of them")
+                if self._defer_below is None:
+                    raise InputError(f"{_place(path, cases, row)}: {found}: correct one of them")
+                both = found.code.encode(), found.other.encode()
+                conflicting[row] += [code for code in both if code not in conflicting[row]]
         if encoded.unknown_codes.size and not self._allow_unknown_codes:
             where, code = _first(path, cases, encoded.unknown_codes)
             raise InputError(
@@ -70,6 +83,7 @@ class Scorer:
             features.STATES: encoded.states,
             features.QUESTIONS_ASKED: cases.questions_asked,
             features.UNKNOWN_CODES: encoded.unknown_codes,
+            features.CONFLICTING_CODES: pad_rows(conflicting),
         }
 
     def _numbers_read(self, path: pathlib.Path, cases: Cases) -> Cases:
@@ -88,8 +102,8 @@ class Scorer:
         """Returns the answers to encoded cases.
 
         Columns: `vignette_id`, those of the tensors in `schemas.answer` that the model has, values with one for each
-        action or triage decision, and `fired_rules`; `next_questions`, `asked_together` and `worth_asking` where
-        questions are suggested.
+        action or triage decision, and `fired_rules`; `deferred` and `conflicting_codes` where cases are handed over;
+        `next_questions`, `asked_together` and `worth_asking` where questions are suggested.
         """
         states = encoded[features.STATES]
         outputs = {
@@ -101,7 +115,25 @@ class Scorer:
         for tensor in of_model(self.engine.info.has | {RULES}):
             if tensor.column is not None:
                 columns |= self._columns(tensor.column or tensor.name, tensor.kind, outputs[tensor.name])
+        if self._defer_below is not None:
+            conflicting = encoded[features.CONFLICTING_CODES]
+            columns["deferred"] = self._deferred(outputs, conflicting, self._defer_below)
+            columns |= self._columns(features.CONFLICTING_CODES, Kind.CODES, conflicting)
         return columns | self._next_questions(states, columns[features.FORCED])
+
+    def _deferred(self, outputs: Mapping[str, np.ndarray], conflicting: np.ndarray, defer_below: float) -> list[Any]:
+        """Returns why each case is handed over to a person, "" if it is not."""
+        best, count = outputs[features.BEST_TRIAGE], len(conflicting)
+        safe = outputs.get(features.P_SAFE)
+        taken = [None] * count if safe is None else safe[np.arange(count), best].tolist()
+        rows = zip(
+            (conflicting != b"").any(axis=1).tolist(),
+            (outputs[features.ACTION] == Action.ASK).tolist(),
+            outputs.get(features.IS_NOVEL, np.zeros(count, bool)).tolist(),
+            taken,
+            strict=True,
+        )
+        return [_REASONS.get(deferral_reason(*row, defer_below), "") for row in rows]
 
     def _columns(self, name: str, kind: Kind, values: np.ndarray) -> Columns:
         if kind is Kind.VALUES:

@@ -83,7 +83,10 @@ def _planned(given: ScoreOptions) -> tuple[Record, list[Shard], "Job"]:
     if manifest is None:
         raise InputError(f"{model}: no {directories.MANIFEST}: write the version again with triage export")
     record = Record.continued(given, posixpath.basename(model), manifest, read_record(given.output))
-    job = Job(model, given.output, given.questions, given.allow_unknown_codes, given.batch_size, given.read_key())
+    job = Job(
+        model, given.output, given.questions, given.allow_unknown_codes, given.defer_below, given.batch_size,
+        given.read_key(),
+    )  # fmt: skip
     _collect(record, shards, job.scratch)  # of a run that was killed
     there = {posixpath.basename(entry.location) for entry in files.entries(f"{given.output}/*")}
     return record, [shard for shard in shards if not (record.is_done(shard) and shard.name in there)], job

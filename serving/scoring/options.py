@@ -21,6 +21,7 @@ class ScoreOptions:
     questions: int
     batch_size: int
     allow_unknown_codes: bool
+    defer_below: float | None
     require_signature: str | None
     json: str | locations.Remote | None
     runner: str | None
@@ -30,6 +31,8 @@ class ScoreOptions:
     def __post_init__(self) -> None:
         if not 0 <= self.questions <= MOST_QUESTIONS:
             raise InputError(f"--questions {self.questions}: expected 0 to {MOST_QUESTIONS}")
+        if self.defer_below is not None and not 0 <= self.defer_below <= 1:
+            raise InputError(f"--defer-below {self.defer_below:g}: expected a number from 0 to 1")
         if self.batch_size < 1:
             raise InputError(f"--batch-size {self.batch_size}: expected 1 or more")
         runner.check(self.beam_options, (field.name for field in dataclasses.fields(self)), "score")

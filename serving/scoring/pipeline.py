@@ -41,6 +41,7 @@ class Job:
     output: str  # folder of the answers
     questions: int
     allow_unknown_codes: bool
+    defer_below: float | None
     batch_size: int
     key: VersionKey | None  # of whoever must have signed the version
 
@@ -79,7 +80,7 @@ class ShardScorer(ModelHandler):
             folder = pathlib.Path(scratch) / posixpath.basename(model)
             files.fetch_folder(model, folder)
             with locations.standing_for({str(folder): model}), verified(folder, given.key) as signed:
-                return Scorer(signed, given.questions, given.allow_unknown_codes)
+                return Scorer(signed, given.questions, given.allow_unknown_codes, given.defer_below)
 
     def run_inference(
         self, batch: Sequence[Shard], model: Scorer, inference_args: dict[str, Any] | None = None

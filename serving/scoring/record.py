@@ -60,6 +60,7 @@ class Record:
             "manifest_sha256": hashlib.sha256(manifest).hexdigest(),
             "questions": given.questions,
             "allow_unknown_codes": given.allow_unknown_codes,
+            "defer_below": given.defer_below,
         }
         if earlier is None:
             return cls(of, {})

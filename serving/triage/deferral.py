@@ -29,17 +29,29 @@ def defer(
         together = (code for found in contradictions(state, vocabulary) for code in (found.code, found.other))
         listed = frozenset(response.conflicting_codes)
         response.conflicting_codes.extend(code for code in dict.fromkeys(together) if code not in listed)
-        reason = _reason(response, defer_below)
+        safe = next((each.safe for each in response.probabilities if each.decision == response.best_triage), None)
+        asks = response.action == triage_pb2.TRIAGE_ACTION_ASK
+        reason = deferral_reason(bool(response.conflicting_codes), asks, response.is_novel, safe, defer_below)
         if reason is not None:
             response.deferred = reason
 
 
-def _reason(response: triage_pb2.TriageResponse, defer_below: float) -> triage_pb2.DeferralReason | None:
-    if response.conflicting_codes:
+def deferral_reason(
+    contradictory: bool, asks: bool, is_novel: bool, safe: float | None, defer_below: float
+) -> triage_pb2.DeferralReason | None:
+    """Returns why a case is handed over, None if it is not.
+
+    Args:
+        contradictory: whether its evidence is.
+        asks: whether the action is to ask.
+        is_novel: whether the evidence is.
+        safe: P(safe) of the best triage decision; None of a model without probabilities.
+        defer_below: as in `defer`.
+    """
+    if contradictory:
         return triage_pb2.DEFERRAL_REASON_CONTRADICTORY
-    if response.action == triage_pb2.TRIAGE_ACTION_ASK:
+    if asks:
         return None
-    if response.is_novel:
+    if is_novel:
         return triage_pb2.DEFERRAL_REASON_NOVEL
-    safe = (each.safe for each in response.probabilities if each.decision == response.best_triage)
-    return triage_pb2.DEFERRAL_REASON_UNSURE if any(each < defer_below for each in safe) else None
+    return triage_pb2.DEFERRAL_REASON_UNSURE if safe is not None and safe < defer_below else None

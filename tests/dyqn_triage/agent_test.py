@@ -102,9 +102,15 @@ def test_an_interview_puts_the_models_questions_and_ends_in_its_decision(model):
     assert len(set(asked)) == len(asked)
     assert not {"e0", "e6", "e7"} & set(asked)
     assert interview.decision == interview.figures["best_triage"]
-    assert repr(interview) == f"{interview.decision}, decided"
+    ended = f"hand over to a person: {interview.deferred}" if interview.deferred else f"{interview.decision}, decided"
+    assert repr(interview) == ended
     with pytest.raises(dyqn_triage.InputError, match="the interview is over"):
         interview.answer(True)
+
+
+def test_an_interview_passes_on_when_to_hand_over(model):
+    with pytest.raises(AgentError, match=r"defer_below: 1\.5: expected a number from 0 to 1"):
+        model.interview(present=["e0"], defer_below=1.5)
 
 
 def test_a_question_with_a_choice_is_answered_by_one_of_its_codes(model):

@@ -71,6 +71,26 @@ def test_probabilities_have_a_column_each_where_the_model_has_them(scorer, monke
         )
 
 
+def test_cases_are_handed_over_for_the_reasons_of_the_server(guarded_base_path, monkeypatch):
+    scorer = Scorer(guarded_base_path / "4", 0, allow_unknown_codes=False, defer_below=0.85)
+    present, absent = [["fever"]] * 5, [[], [], [], ["fever"], []]
+    cases = Cases(list(range(1, 6)), list("abcde"), present, absent, np.zeros(5, np.int32))
+    red, yellow, ask = 0, 1, 4
+    judged = {
+        **scorer.engine.decide(np.zeros([5, 3], np.float32), np.zeros(5, np.int32)),
+        features.ACTION: np.array([yellow, red, yellow, ask, ask]),
+        features.BEST_TRIAGE: np.array([yellow, red, yellow, yellow, yellow]),
+        features.IS_NOVEL: np.array([False, False, True, True, True]),
+        features.P_APPROPRIATE: np.full([5, 4], 0.5),
+        features.P_SAFE: np.tile([1.0, 0.8, 0.7, 0.6], (5, 1)),
+    }
+    monkeypatch.setattr(scorer.engine, "decide", lambda states, asked: judged)
+    monkeypatch.setattr(scorer.engine, "info", dataclasses.replace(scorer.engine.info, probabilities=True))
+    columns = scorer.answer(cases.ids, scorer.encode("cases", cases))
+    assert columns["deferred"] == ["unsure", "", "novel", "contradictory", ""]
+    assert columns["conflicting_codes"] == [[], [], [], ["fever"], []]
+
+
 def test_an_unknown_code_is_refused_by_case_and_line(guarded_base_path):
     strict = Scorer(guarded_base_path / "4", 0, allow_unknown_codes=False)
     cases = Cases([7, 8], ["a", "b"], [["fever"], ["chest_pian"]], [[], []], np.zeros(2, np.int32))

@@ -17,7 +17,7 @@ from triage_runtime.beam.runner import LOCAL, Runner
 
 @pytest.fixture(scope="module")
 def job(guarded_base_path, tmp_path_factory):
-    return Job(str(guarded_base_path / "4"), str(tmp_path_factory.mktemp("answers")), 0, False, 10, None)
+    return Job(str(guarded_base_path / "4"), str(tmp_path_factory.mktemp("answers")), 0, False, None, 10, None)
 
 
 @pytest.fixture(scope="module")

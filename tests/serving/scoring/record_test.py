@@ -7,7 +7,7 @@ from serving.scoring.options import ScoreOptions
 from serving.scoring.record import Record
 from serving.scoring.shards import Shard
 
-GIVEN = ScoreOptions("m", ["in"], "out", None, 0, 1, False, None, None, None, False, [])
+GIVEN = ScoreOptions("m", ["in"], "out", None, 0, 1, False, None, None, None, None, False, [])
 SHARD, OTHER = Shard("in/b.csv", "out/b.csv", 10, 1.0), Shard("in/a.csv", "out/a.csv", 10, 1.0)
 
 

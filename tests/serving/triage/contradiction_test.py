@@ -70,14 +70,14 @@ def test_http_refuses_it_or_hands_it_over(server, path):
     assert answer.get("answer", answer)["deferred"] == "contradictory"
 
 
-def test_an_adaptive_form_refuses_it_with_its_place(server):
+def test_an_adaptive_form_hands_it_over(server):
     said = [{"linkId": code, "answer": [{"valueBoolean": yes}]} for code, yes in zip(CODES, (False, True), strict=True)]
     form = {"resourceType": "QuestionnaireResponse", "status": "in-progress", "item": said}
     with http_to(server) as http:
-        refused = http.post("/fhir/Questionnaire/$next-question", json=form)
-    [issue] = refused.json()["issue"]
-    assert (refused.status_code, issue["expression"]) == (400, ["QuestionnaireResponse.item[1].linkId"])
-    assert issue["diagnostics"].startswith(FAULT)
+        completed = http.post("/fhir/Questionnaire/$next-question", json=form).json()
+    [decided] = [each for each in completed["contained"] if each["resourceType"] == "RiskAssessment"]
+    assert (completed["status"], decided["status"]) == ("completed", "final")
+    assert decided["note"][1] == {"text": "A person must look: the evidence contradicts itself."}
 
 
 def test_commands_refuse_it_or_hand_it_over(server, asking_base_path, tmp_path, capsys):
@@ -92,6 +92,9 @@ def test_commands_refuse_it_or_hand_it_over(server, asking_base_path, tmp_path, 
     score = ["score", "--model", str(asking_base_path), "--input", str(tmp_path / "in.jsonl")]
     assert triage_cli.main([*score, "--output", str(tmp_path / "out")]) == 2
     assert f"'v1' (line or record 1): {FAULT}" in capsys.readouterr().err
+    assert triage_cli.main([*score, "--output", str(tmp_path / "out"), "--defer-below", "0"]) == 0
+    answer = json.loads((tmp_path / "out" / "in.jsonl").read_text())
+    assert (answer["deferred"], sorted(answer["conflicting_codes"])) == ("contradictory", CODES)
 
 
 def test_the_console_hands_it_over(server):
@@ -105,5 +108,6 @@ def test_a_notebook_hands_it_over(asking_base_path):
     with Model(asking_base_path) as model:
         interview = model.interview(["crushing_chest_pain"], ["chest_pain"])
         assert (interview.figures["deferred"], interview.question) == ("contradictory", None)
+        assert repr(interview) == "hand over to a person: the evidence contradicts itself"
         with pytest.raises(InputError, match="the interview is over"):
             interview.answer(True)
