@@ -42,6 +42,7 @@ from triage_runtime.command_line import figures
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TRIAGE, BATCH = "/triage.v1.TriageService/Triage", "/triage.v1.TriageService/BatchTriage"
 VOCABULARY = "/triage.v1.TriageService/GetVocabulary"
+WATCH = "/grpc.health.v1.Health/Watch"
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
 DEADLINE_SECONDS = 60.0
 MESSAGE_BYTES = 4 * 1024 * 1024 - 1024
@@ -277,6 +278,19 @@ def in_threads(send: Attack, number: int) -> Attack:
     return attack
 
 
+def watches(connections: int, number: int) -> Callable[[list[str]], Attack]:
+    """Returns an attack of connections that each watch health many times, and read what comes."""
+
+    def attack(ports: Ports, end: float, ended: "collections.Counter[str]") -> None:
+        with contextlib.ExitStack() as stack:
+            channels = [stack.enter_context(grpc.insecure_channel(ports.grpc, DIRECT)) for _ in range(connections)]
+            begun = [channel.unary_stream(WATCH)(b"") for channel in channels for _ in range(number)]
+            time.sleep(max(0.0, end - time.monotonic()))
+            ended.update(watch.code().name if watch.done() else "open" for watch in begun)
+
+    return lambda codes: attack
+
+
 def posts(path: str, make: Callable[[list[str]], bytes], callers: int) -> Callable[[list[str]], Attack]:
     """Returns an attack of callers over HTTP, who do not wait before they try again."""
 
@@ -399,6 +413,7 @@ ATTACKS: dict[str, Callable[[list[str]], Attack]] = {
     "8 connections of one HTTP header without end": streams(HEAD, b"a" * 65536, 8, "http"),
     "1,500 idle HTTP connections": streams(HEAD, b"", 1500, "http"),
     "1,500 idle connections of the metrics' port": streams(HEAD, b"", 1500, "metrics"),
+    "100 connections of 128 Watches of health": watches(100, 128),
     "100 connections of 128 GetVocabulary, never read": streams(PREFACE + unread_calls(VOCABULARY, 128), b"", 100),
 }
 
