@@ -9,12 +9,15 @@ from serving import call as calls
 from serving.admission.status import end_of
 
 _LONGEST = 2**30 - 1  # milliseconds; gRPC accepts twice as many
+IDLE_FACTOR = 15
+"""How many times as long a client may keep a connection without a call, on which it answers pings."""
 
 
 def options(seconds: float) -> list[tuple[str, int]]:
     """Returns gRPC's options for a server that closes a connection on which nothing arrives for `seconds`.
 
-    It holds no more of a request than arrives.
+    It also closes one without a call for `IDLE_FACTOR` times as long, which clients open again for their next call. It
+    holds no more of a request than arrives.
     """
     half = min(max(1, int(seconds * 500)), _LONGEST)
     return [
@@ -24,6 +27,7 @@ def options(seconds: float) -> list[tuple[str, int]]:
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),  # by default only two pings go to a connection without calls
         ("grpc.http2.ping_timeout_ms", half),
+        ("grpc.max_connection_idle_ms", min(2 * IDLE_FACTOR * half, _LONGEST)),
         ("grpc.server_handshake_timeout_ms", 2 * half),
         # Without strikes gRPC stops reading from a client that leaves 10,000 answers to pings unread. With them it
         # writes each a farewell of more than a kilobyte, without end.

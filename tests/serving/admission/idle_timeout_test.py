@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import grpc
@@ -193,6 +194,25 @@ def test_a_connection_on_which_half_of_something_comes_is_closed(serving, sent):
         assert client.triage(evidence_state(["fever"])).model_version == "3"
         while raw.recv(4096):
             pass
+
+
+def test_a_connection_without_calls_is_closed_and_opened_again_for_the_next_call(serving):
+    states, idle = [], threading.Event()
+
+    def note(state):
+        states.append(state)
+        if state is grpc.ChannelConnectivity.IDLE and grpc.ChannelConnectivity.READY in states:
+            idle.set()
+
+    with serving(silence_seconds=0.2) as server, own_channel(server) as channel:  # closed after 15 times as long
+        triage = triage_service_pb2_grpc.TriageServiceStub(channel).Triage
+        request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))
+        assert triage(request, timeout=60).model_version == "3"
+        channel.subscribe(note)
+        begin = time.monotonic()
+        assert idle.wait(60)
+        assert time.monotonic() - begin > 15 * 0.2 / 2
+        assert triage(request, timeout=60).model_version == "3"
 
 
 def test_calls_cancelled_while_they_run_or_wait_give_their_places_back(gated):
