@@ -82,7 +82,7 @@ class ServeConfig:
         128, "largest number of calls in progress on one connection; further calls wait or are refused"
     )
     max_connections: int = _field(
-        1000, "largest number of connections to each port except for probes; more are closed at once"
+        256, "largest number of connections to each port except for probes; more are closed at once"
     )
     silence_seconds: float = _field(
         20.0, "seconds without a sign of life, or of the rest of its request, after which a client is disconnected"
