@@ -5,12 +5,14 @@ from serving.admission.budget import LARGE_BYTES, Budget, Cost, costs
 from serving.admission.event_loop import EventLoop, Workers, step_back, take_short_turns
 from serving.admission.grpc_handler import GrpcHandler
 from serving.admission.health_service import HealthService
+from serving.admission.idle_timeout import HANDSHAKE_SECONDS
 from serving.admission.listener import Listener
 from serving.admission.parsing import check_nesting
 from serving.admission.probes import ProbePort
 from serving.admission.status import end_of
 
 __all__ = [
+    "HANDSHAKE_SECONDS",
     "LARGE_BYTES",
     "Admission",
     "Budget",

@@ -12,6 +12,9 @@ _LONGEST = 2**30 - 1  # milliseconds; gRPC accepts twice as many
 IDLE_FACTOR = 15
 """How many times as long a client may keep a connection without a call, on which it answers pings."""
 
+HANDSHAKE_SECONDS = 5.0
+"""The longest time for what comes before the first request, such as TLS's, in which nobody is known."""
+
 
 def options(seconds: float) -> list[tuple[str, int]]:
     """Returns gRPC's options for a server that closes a connection on which nothing arrives for `seconds`.
@@ -28,7 +31,7 @@ def options(seconds: float) -> list[tuple[str, int]]:
         ("grpc.http2.max_pings_without_data", 0),  # by default only two pings go to a connection without calls
         ("grpc.http2.ping_timeout_ms", half),
         ("grpc.max_connection_idle_ms", min(2 * IDLE_FACTOR * half, _LONGEST)),
-        ("grpc.server_handshake_timeout_ms", 2 * half),
+        ("grpc.server_handshake_timeout_ms", min(2 * half, int(1000 * HANDSHAKE_SECONDS))),
         # Without strikes gRPC stops reading from a client that leaves 10,000 answers to pings unread. With them it
         # writes each a farewell of more than a kilobyte, without end.
         ("grpc.http2.max_ping_strikes", 0),

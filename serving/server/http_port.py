@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from schemas.errors import InputError
-from serving.admission import EventLoop
+from serving.admission import HANDSHAKE_SECONDS, EventLoop
 from serving.config.settings import ServeConfig
 from serving.security import ServerCertificate, host_and_port
 
@@ -165,7 +165,7 @@ class _Server(uvicorn.Server):
     async def _answer(self, connection: socket.socket, peer: str) -> None:
         """Answers on a connection until it is closed."""
         protocol = _Protocol(self, self._limits.silence_seconds)
-        seconds = None if self._context is None else self._limits.silence_seconds
+        seconds = None if self._context is None else min(self._limits.silence_seconds, HANDSHAKE_SECONDS)
         try:
             with contextlib.suppress(OSError, asyncio.TimeoutError):  # the handshake failed
                 await asyncio.get_running_loop().connect_accepted_socket(

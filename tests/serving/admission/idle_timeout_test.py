@@ -16,6 +16,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from serving.admission import idle_timeout
 from serving.admission.idle_timeout import IdleTimeout
 from serving.config.settings import ServeConfig
 from serving.messages import state_message
@@ -112,18 +113,18 @@ class Stream:
 
 def test_a_stream_is_cut_off_for_one_long_silence_and_not_for_two_short_ones():
     async def talk():
-        idle_timeout, stream = IdleTimeout(20.0), Stream()
+        reader, stream = IdleTimeout(20.0), Stream()
         for _ in range(2):  # a message arrives between two looks
-            listening = asyncio.create_task(idle_timeout.read(stream))
+            listening = asyncio.create_task(reader.read(stream))
             await asyncio.sleep(0)
-            idle_timeout.look()
+            reader.look()
             stream.messages.put_nowait(b"something")
             assert await listening == b"something"
-        listening = asyncio.create_task(idle_timeout.read(stream))
+        listening = asyncio.create_task(reader.read(stream))
         await asyncio.sleep(0)
-        idle_timeout.look()
+        reader.look()
         assert not stream.aborted.is_set()
-        idle_timeout.look()
+        reader.look()
         await asyncio.wait_for(stream.aborted.wait(), 30)
         listening.cancel()
 
@@ -194,6 +195,16 @@ def test_a_connection_on_which_half_of_something_comes_is_closed(serving, sent):
         assert client.triage(evidence_state(["fever"])).model_version == "3"
         while raw.recv(4096):
             pass
+
+
+def test_a_handshake_that_does_not_end_is_ended(serving, certificates, monkeypatch):
+    monkeypatch.setattr(idle_timeout, "HANDSHAKE_SECONDS", 0.3)
+    tls = {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
+    with (
+        serving(silence_seconds=600.0, **tls) as server,
+        socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw,
+    ):
+        assert raw.recv(4096) == b""
 
 
 def test_a_connection_without_calls_is_closed_and_opened_again_for_the_next_call(serving):

@@ -15,6 +15,7 @@ from schemas.errors import InputError
 from serving.admission import EventLoop
 from serving.config.settings import ServeConfig
 from serving.security import ServerCertificate
+from serving.server import http_port
 from serving.server.http_port import HttpPort
 
 
@@ -167,10 +168,11 @@ def test_a_connection_that_does_not_read_its_answer_is_closed(listening):
         assert len(rest(connection)) < 50_000_000
 
 
-def test_a_handshake_that_does_not_end_is_ended(loop, certificates):
+def test_a_handshake_that_does_not_end_is_ended(loop, certificates, monkeypatch):
+    monkeypatch.setattr(http_port, "HANDSHAKE_SECONDS", 0.3)
     keys = {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
     certificate = ServerCertificate(*keys.values())
-    port = HttpPort(loop, ServeConfig(http_port=0, silence_seconds=0.3, **keys), certificate)
+    port = HttpPort(loop, ServeConfig(http_port=0, silence_seconds=600.0, **keys), certificate)
     port.start(PlainTextResponse("answered"))
     with connect(port) as connection:
         assert rest(connection) == b""
