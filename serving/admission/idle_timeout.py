@@ -15,6 +15,9 @@ IDLE_FACTOR = 15
 HANDSHAKE_SECONDS = 5.0
 """The longest time for what comes before the first request, such as TLS's, in which nobody is known."""
 
+UNSEEN_SECONDS = 5
+"""How long a call may wait for the event loop, which looks at each at once unless it hangs or thousands are waiting."""
+
 
 def options(seconds: float) -> list[tuple[str, int]]:
     """Returns gRPC's options for a server that closes a connection on which nothing arrives for `seconds`.
@@ -32,6 +35,9 @@ def options(seconds: float) -> list[tuple[str, int]]:
         ("grpc.http2.ping_timeout_ms", half),
         ("grpc.max_connection_idle_ms", min(2 * IDLE_FACTOR * half, _LONGEST)),
         ("grpc.server_handshake_timeout_ms", min(2 * half, int(1000 * HANDSHAKE_SECONDS))),
+        # A call that this process has not looked at by then ends. Until then gRPC holds also those of connections that
+        # have been closed, of which any number may follow each other: by default for 30 seconds.
+        ("grpc.server_max_unrequested_time_in_server", UNSEEN_SECONDS),
         # Without strikes gRPC stops reading from a client that leaves 10,000 answers to pings unread. With them it
         # writes each a farewell of more than a kilobyte, without end.
         ("grpc.http2.max_ping_strikes", 0),

@@ -1,8 +1,11 @@
 """A port, from binding to release."""
 
+import time
+
 import grpc
 import pytest
 
+from serving.admission import idle_timeout
 from serving.admission.admission import Admission, Limits
 from serving.admission.event_loop import EventLoop, Workers
 from serving.admission.grpc_handler import GrpcHandler
@@ -49,6 +52,22 @@ def test_it_answers_between_start_and_stop_and_releases_the_port(listen):
     again.start()
     assert echo(again, b"eight") == b"eight"
     again.stop(0)
+
+
+def test_calls_that_the_loop_does_not_look_at_are_ended(listen, loop, monkeypatch):
+    """gRPC holds them, also those of connections that are closed already."""
+    monkeypatch.setattr(idle_timeout, "UNSEEN_SECONDS", 1)
+    listener = listen()
+    listener.start()
+    with channel_to(listener.address) as channel:
+        call = channel.unary_unary("/test.Service/Echo")
+        assert call(b"seven", timeout=60) == b"seven"
+        loop.loop.call_soon_threadsafe(time.sleep, 3)
+        first, *others = [call.future(b"eight", timeout=60) for _ in range(5)]
+        assert first.result() == b"eight"  # the loop asks for one call in advance
+        assert {other.code() for other in others} == {grpc.StatusCode.CANCELLED}
+        assert call(b"nine", timeout=60) == b"nine"
+    listener.stop(0)
 
 
 @pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
