@@ -83,7 +83,8 @@ def asking_file(mixture, without_litert, tmp_path_factory):
 def grouping_file(mixture, without_litert, tmp_path_factory):
     """A file that asks about a fever and a rash in one question."""
     flagged = Vocabulary(dataclasses.replace(entry, red_flag="yes") for entry in VOCABULARY)
-    return converted(tmp_path_factory.mktemp("grouping"), without_litert, flagged, questions=mixture)
+    listing = mixture._replace(denied=np.full_like(mixture.denied, 1e-4))  # vignettes say only what is present
+    return converted(tmp_path_factory.mktemp("grouping"), without_litert, flagged, questions=listing)
 
 
 def interview(file, *lines, options=()):

@@ -135,8 +135,9 @@ def grouping_model(folder):
     vocabulary = Vocabulary(
         Evidence(code, "symptom", code, f"{code}?", red_flag="yes" if code in flags else "") for code in CODES
     )
-    present = np.full([1, 8], 0.5, np.float32)
-    mixture = Mixture(np.zeros(1, np.float32), present, present, present)
+    present = np.array([[0.1] * 8, [0.5] * 8], np.float32)
+    truths = np.array([[0.9] * 8, [0.1] * 8], np.float32)  # whoever has much is urgent
+    mixture = Mixture(np.log([0.5, 0.5]).astype(np.float32), present, truths, present)
     network = network_of((np.zeros([8, 5]), [0, 0, 0, 0, 1]))
     saved_model.write_version(folder / "grouping", trained_agent(network, vocabulary, questions=mixture))
     with dyqn_triage.Model(folder / "grouping") as model:

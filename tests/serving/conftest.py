@@ -21,6 +21,7 @@ import yaml
 
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
+from schemas.triage import NUM_DECISIONS, Action
 from serving.commands import serve as command
 from serving.config.batching_parameters import BatchingParameters
 from serving.config.settings import ServeConfig
@@ -424,6 +425,10 @@ def _write_asking(base, others=(), spread=1.5, flags=(), german=()):
     model = network_of((generator.normal(0, spread, [size, 5]), [0.0, 0.5, 0.8, 0.2, 1.5]))
     present = generator.uniform(0.02, 0.4, [8, size]).astype(np.float32)
     truths = generator.uniform(0.05, 0.95, [8, 8]).astype(np.float32)
+    if flags:  # set the last class apart, the only one for which Green is unsafe
+        cells = [vocabulary.index(code) for code in flags]
+        present[:, cells], present[-1, cells] = 0.02, 0.4
+        truths[:, NUM_DECISIONS + Action.GREEN], truths[-1, NUM_DECISIONS + Action.GREEN] = 0.95, 0.05
     rules = safety_rules.parse(ASKING_RULE, "rules.toml", vocabulary)
     mixture = Mixture(np.full(8, np.log(1 / 8), np.float32), present, truths, present)
     saved_model.write_version(base, trained_agent(model, vocabulary, rules=rules, questions=mixture), version=1)

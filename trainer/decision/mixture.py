@@ -31,7 +31,6 @@ _SMOOTHING = 2.0  # weight of the overall frequencies in each class, in patients
 _GROUP_SMOOTHING = 10.0  # the same of age and sex, of which few vignettes of a class say something
 _LEAST, _MOST = 1e-4, 1 - 2**-11  # probabilities; the latter is the largest below 1 in half precision
 _MAX_VIGNETTES = 50_000
-_SELDOM_DENIED = 0.01  # above what smoothing alone gives
 NUM_TRUTHS = 2 * NUM_DECISIONS
 """Whether each decision is appropriate, then whether each is safe."""
 
@@ -43,11 +42,6 @@ class Mixture(NamedTuple):
     present: np.ndarray  # float32 [K, E] in (0, 1)
     truths: np.ndarray  # float32 [K, 8] in (0, 1), see `NUM_TRUTHS`
     denied: np.ndarray  # float32 [K, E] in (0, 1): that a vignette lists a piece as absent
-
-    @property
-    def has_denials(self) -> bool:
-        """Whether vignettes list evidence as absent; those of complete patients just list what is present."""
-        return bool(self.denied.max() >= _SELDOM_DENIED)
 
     @property
     def log_literals(self) -> np.ndarray:

@@ -5,7 +5,8 @@ appropriate and, weighted by the agent's safety weight, whether it is safe. So t
 are questions that may uncover under-triage. A mixture of patients says how likely a yes is, and values all questions at
 once. Of the best of them, the network that decides judges both answers: what counts is how they change its decision.
 
-Red flags come first, several of them in one question. Nothing is asked that vignettes like these do not mention.
+Red flags come first, several of them in one question, those first that set urgent patients like this one apart. Nothing
+is asked that vignettes like these do not mention.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,10 +42,11 @@ OPENING = 1_000.0
 RED_FLAG = 100.0
 """What a question that may fire a rule for Red is worth at least, by its rank."""
 FLAGGED = 20.0
-"""What a red flag of the vocabulary is worth at least, by its rank: more than any information.
+"""What a telling red flag of the vocabulary is worth at least, by its rank: more than any information."""
+TELLING = 0.02
+"""By how much, in nats, a red flag must set urgent patients apart to be asked about before anything else.
 
-Agents of cards decide better if those come first whose answer says most; agents of complete patients, if the most
-likely ones do (docs/results.md).
+With red flags that everybody may have, interviews name a third more findings and decide no better.
 """
 SHORTLIST = 12
 """Questions of which the network judges both answers."""
@@ -130,7 +132,9 @@ class QuestionGraph:
         self._groups = np.array(padded, np.int32).reshape(len(groups), width)  # [G, W], padded with E
         self.red_flags = OpenRedFlags(rules, vocabulary)
         self._flagged = vocabulary.red_flags  # [E]
-        self._by_gain = mixture.has_denials
+        self._mentioned = mixture.present + mixture.denied  # [K, E]
+        prior = np.exp(mixture.log_prior)
+        self._usual = prior @ self._mentioned / prior.sum()  # [E]
         weights: np.ndarray = np.repeat([1.0, point.safety_weight], NUM_DECISIONS)
         # A mean over truths, so that values with different operating points are comparable.
         self._weights = (weights / weights.sum() / np.log(2)).astype(np.float32)  # [8]
@@ -181,7 +185,7 @@ class QuestionGraph:
     def _first_flags(self, states: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
         """Returns which red flags of the vocabulary an interview does not end without, bool `[B, E]`."""
         known = tf.math.count_nonzero((states != 0) & self._flagged, axis=1, keepdims=True, dtype=tf.int32)
-        return self._flagged & self._related(states, likely) & (known < TOGETHER)
+        return self._telling_flags(self._telling(states)) & (known < TOGETHER)
 
     def _asks(self, states: tf.Tensor) -> tf.Tensor:
         """Returns whether the agent would ask, bool `[B]`, as it also does where nothing is known."""
@@ -194,11 +198,13 @@ class QuestionGraph:
         gains, likely = self.values(states)
         opened = self._first_asked(states, likely, not_to_ask)
         flags = self._flags(states, likely) | opened.flags
-        first = tf.where(self._flagged, FLAGGED + (gains if self._by_gain else likely), tf.zeros_like(gains))
+        telling = self._telling(states)
+        telling_flags = self._telling_flags(telling)
+        first = tf.where(telling_flags, FLAGGED + telling, tf.zeros_like(gains))
         first = tf.where(flags, RED_FLAG + likely, first)
         first = tf.where(opened.chosen, OPENING + first, first)  # a red flag among them is the first
         may_ask = self.may_ask(states) & ~not_to_ask & ~opened.others
-        may_ask &= self._related(states, likely) | flags | opened.chosen
+        may_ask &= self._related(states, likely) | telling_flags | flags | opened.chosen
         never = tf.fill(tf.shape(gains), _NEVER)
         ranks = tf.where(may_ask, gains + first, never)
         group = self._group(
@@ -220,6 +226,22 @@ class QuestionGraph:
         """Returns which codes vignettes of such patients mention, and not only to deny them; bool `[B, E]`."""
         mentioned = likely + self._denied(states)
         return (mentioned >= RELATED) & (likely >= RELATED * mentioned)
+
+    def _telling(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns by how much mentions of each code set urgent patients in these states apart, in nats, `[B, E]`.
+
+        It is the code's part of the Kullback-Leibler divergence between what their vignettes mention and what all do.
+        Patients are as urgent as Green would be unsafe for them.
+        """
+        one = _one(states)
+        classes = self._classes(states) * (1 - self._mixture.truths[:, NUM_DECISIONS + Action.GREEN])  # [B, K]
+        urgent = classes / tf.reduce_sum(classes, axis=1, keepdims=True)
+        mentioned = tf.matmul(urgent, tf.constant(self._mentioned) * one)
+        return mentioned * tf.math.log(mentioned / self._usual)
+
+    def _telling_flags(self, telling: tf.Tensor) -> tf.Tensor:
+        """Returns which red flags of the vocabulary come before other questions, bool `[B, E]`."""
+        return self._flagged & (telling >= TELLING)
 
     def _group(self, ranks: tf.Tensor, opening: tf.Tensor) -> tf.Tensor:
         """Returns the codes that make the first question if there are several: int32 `[B, T]`, see `_Valued.group`.

@@ -30,6 +30,18 @@ def mixture():
     return Mixture(np.log([0.5, 0.5]).astype(np.float32), present, truths, 1 - present)
 
 
+@pytest.fixture(scope="module")
+def listing(mixture):
+    """The same classes, of which vignettes say only what is present, and a collapse sets the second class apart.
+
+    For that class alone Green is unsafe, so it is what urgent patients are like: .4 of them have pain, and .25 of all;
+    .06 collapse, and .035 of all; a rash is as frequent in all, and a cough less frequent than in all.
+    """
+    present = mixture.present.copy()
+    present[1, 3] = 0.06
+    return mixture._replace(present=present, denied=np.full_like(present, 1e-4))
+
+
 def _graph(mixture, vocabulary, rules=(), weight=0.0):
     return QuestionGraph(mixture, vocabulary, rules, OperatingPoint(weight))
 
@@ -201,59 +213,73 @@ def _asked(graph, states, not_to_ask=None):
     return named
 
 
-def test_red_flags_of_the_vocabulary_are_one_question_and_come_first(mixture):
-    """Pain is .25 likely, a collapse .015; a rash, .3, is no flag. A cough says most."""
+def test_red_flags_of_the_vocabulary_are_one_question_and_come_first(listing):
+    """Pain is .25 likely, a collapse .035; a rash, .3, is no flag. A cough says most."""
     first, questions = _asked(
-        _graph(mixture, _flagged("pain", "collapse")), [[0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, -1]]
+        _graph(listing, _flagged("pain", "collapse")), [[0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, -1]]
     )
     assert first == [["pain", "collapse"], ["collapse"], ["pain"]]
     assert questions[0] == ["pain", "cough", "rash"]  # a collapse is asked together with pain
 
 
-@pytest.mark.parametrize(("denied", "first"), [(0.5, ["rash", "collapse"]), (0.001, ["collapse", "rash"])])
-def test_red_flags_of_cards_come_by_what_they_say_and_of_complete_patients_by_how_likely_they_are(denied, first):
-    """A collapse is as likely in both classes, a rash in one alone."""
-    present = np.array([[0.5, 0.3, 0.5, 0.6], [0.5, 0.01, 0.5, 0.6]], np.float32)
-    truths = np.array([[ALWAYS] * 8, [ALWAYS, NEVER, NEVER, NEVER] * 2], np.float32)
-    mixture = Mixture(np.log([0.5, 0.5]).astype(np.float32), present, truths, np.full([2, 4], denied, np.float32))
-    assert _asked(_graph(mixture, _flagged("rash", "collapse")), [[1, 0, 0, 0]])[0] == [first]
+def test_red_flags_come_first_that_set_urgent_patients_apart(listing):
+    """Pain by .4 ln(.4 / .25) = .19 nats, a collapse by .06 ln(.06 / .035) = .03, a rash not; a cough is harmless."""
+    first, questions = _asked(_graph(listing, _flagged(*CODES)), [[0, 0, 0, 0]])
+    assert first == [["pain", "collapse"]]
+    assert questions[0] == ["pain", "cough", "rash"]
 
 
-def test_a_red_flag_that_may_fire_a_rule_leads_those_that_may_not(mixture):
+def test_a_red_flag_of_urgent_patients_is_asked_although_few_patients_have_it(listing):
+    """Half a percent of all mention it, as one in ten does of the few who are urgent: .1 ln(.1 / .005) = .3 nats."""
+    present = np.array([[0.9, 0.3, 0.1, 1e-4], [0.1, 0.3, 0.4, 0.1]], np.float32)
+    rare = listing._replace(log_prior=np.log([0.95, 0.05]).astype(np.float32), present=present)
+    assert _asked(_graph(rare, _flagged("collapse")), [[0, 0, 0, 0]])[0] == [["collapse"]]
+
+
+def test_a_red_flag_that_may_fire_a_rule_leads_those_that_may_not(listing):
     rule = SafetyRule("rash", "r", Action.RED, True, all_of=(("rash", True),))
-    graph = _graph(mixture, _flagged("pain", "collapse"), (rule,))
+    graph = _graph(listing, _flagged("pain", "collapse"), (rule,))
     assert _asked(graph, [[0, 0, 0, 0]])[0] == [["rash", "pain", "collapse"]]
 
 
-def test_red_flags_that_cannot_be_told_are_in_no_question(mixture):
+def test_red_flags_that_cannot_be_told_are_in_no_question(listing):
     not_to_ask = np.array([[False, False, True, False]])
-    assert _asked(_graph(mixture, _flagged("pain", "collapse")), [[0, 0, 0, 0]], not_to_ask)[0] == [["collapse"]]
+    assert _asked(_graph(listing, _flagged("pain", "collapse")), [[0, 0, 0, 0]], not_to_ask)[0] == [["collapse"]]
 
 
-def test_a_red_flag_that_follows_from_another_waits(mixture):
+def test_a_red_flag_that_follows_from_another_waits(listing):
     """Whoever collapses with pain has pain: two ticks, one of which says both, would contradict each other."""
-    graph = _graph(mixture, _flagged("pain", "collapse", "rash", parents=[("collapse", "pain")]))
+    present = listing.present.copy()
+    present[:, 1] = 0.1, 0.3  # a rash sets urgent patients apart as well
+    graph = _graph(
+        listing._replace(present=present), _flagged("pain", "collapse", "rash", parents=[("collapse", "pain")])
+    )
     first, questions = _asked(graph, [[0, 0, 0, 0], [0, 0, 1, 0]])
-    assert first == [["pain", "rash"], ["collapse", "rash"]]  # a rash says nothing
+    assert first == [["pain", "rash"], ["rash", "collapse"]]
     assert "collapse" in questions[0][1:]
+
+
+def _of_urgent_patients(present, harmless):
+    """Half of the patients are urgent and have a code as `present` says, the others as `harmless` says."""
+    present = np.stack([np.broadcast_to(np.float32(harmless), len(present)), np.float32(present)])
+    truths = np.array([[ALWAYS] * 8, [ALWAYS, NEVER, NEVER, NEVER] * 2], np.float32)
+    return Mixture(np.log([0.5, 0.5]).astype(np.float32), present, truths, np.full_like(present, 1e-4))
 
 
 def test_at_most_six_red_flags_are_one_question():
     codes = [f"flag_{number}" for number in range(9)]
     vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?", red_flag="yes") for code in codes)
-    present = np.linspace(0.9, 0.1, 9, dtype=np.float32)[np.newaxis]
-    mixture = Mixture(np.zeros(1, np.float32), present, np.full([1, 8], 0.5, np.float32), 1 - present)
+    mixture = _of_urgent_patients(np.linspace(0.9, 0.1, 9), 0.01)
     questions = _graph(mixture, vocabulary)(tf.zeros([1, 9]), tf.zeros([1, 9], tf.bool))
     assert questions.together.numpy().tolist() == [[0, 1, 2, 3, 4, 5]]
     assert questions.codes.numpy()[0].tolist() == [0, 6, 7, 8, -1, -1, -1, -1, -1]
 
 
 def test_no_interview_ends_before_six_red_flags_of_the_vocabulary_are_known():
-    """The network would decide; of eight flags five, then six, are known. The seventh is not related."""
+    """The network would decide; of eight flags five, then six, are known. The seventh hardly anybody has."""
     codes = [f"flag_{number}" for number in range(8)]
     vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?", red_flag="yes") for code in codes)
-    present = np.array([[0.3] * 6 + [0.001, 0.3]], np.float32)
-    mixture = Mixture(np.zeros(1, np.float32), present, np.full([1, 8], 0.5, np.float32), 1 - present)
+    mixture = _of_urgent_patients([0.3] * 6 + [0.001, 0.3], 0.01)
     graph = QuestionGraph(mixture, vocabulary, (), OperatingPoint(0.0), _network(0.1, [0.0] * 8))
     states, nothing = tf.constant([[-1.0] * 5 + [0, 0, 0], [-1] * 6 + [0, 0]]), tf.zeros([2, 8], tf.bool)
     questions = graph(states, nothing)
@@ -280,8 +306,7 @@ def test_the_first_question_is_that_about_several_whatever_the_network_judges():
     """Only the seventh red flag says something, but waits: the others are asked together, the likeliest first."""
     codes = [f"flag_{number}" for number in range(7)]
     vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?", red_flag="yes") for code in codes)
-    present = np.linspace(0.51, 0.5, 7, dtype=np.float32)[np.newaxis]
-    mixture = Mixture(np.zeros(1, np.float32), present, np.full([1, 8], 0.5, np.float32), 1 - present)
+    mixture = _of_urgent_patients(np.linspace(0.99, 0.98, 7), 0.02)
     graph = QuestionGraph(mixture, vocabulary, (), OperatingPoint(0.0), _network(0.9, [0.0] * 6 + [0.5]))
     questions = graph(tf.zeros([1, 7]), tf.zeros([1, 7], tf.bool))
     assert questions.codes.numpy()[0, :2].tolist() == [0, 6]

@@ -117,19 +117,18 @@ def test_a_patient_behind_a_card_has_one_sex(mixture, with_sex, network, vignett
 
 
 def test_red_flags_are_answered_together_and_all_answers_become_known(mixture, network, vignettes_of):
-    """A rash and a collapse are flagged, and whoever has a cough has a collapse in 985 of 1,000 cases, a rash in 15.
-
-    Both say the same of the classes, to the last digits of their information, so the first code comes first.
-    """
+    """A rash and a collapse are flagged; both mark those with a cough, and a collapse, .985 likely, does it most."""
     flagged = Vocabulary(
         Evidence(code, "symptom", code, f"{code}?", red_flag="yes" if code in ("rash", "collapse") else "")
         for code in CODES
     )
     vignettes = vignettes_of([([1, 4], [1, 0, 0, 0])])
+    present = np.array([[0.985, 0.9, 0.015, 0.985], [0.015, 0.015, 0.985, 0.015]], np.float32)
+    mixture = mixture._replace(present=present, denied=np.full_like(present, 1e-4))
     interviewer = _interviewer(mixture, flagged, network, vignettes, whole=True)
     patient = interviewer.patients(tf.constant([0], tf.int64))
     states = tf.constant([[1.0, 0, 0, 0]])
-    assert interviewer.answers(states, patient, tf.zeros([1])).numpy().tolist() == [[-2, 4, 0, 0, 0, 0]]
+    assert interviewer.answers(states, patient, tf.zeros([1])).numpy().tolist() == [[4, -2, 0, 0, 0, 0]]
     environment = _environment(vignettes, interviewer, rows=8, card_starts=0.0)
     forced = environment.reset().observation.forced.numpy()
     after = environment.step(tf.constant(np.where(forced, Action.RED, Action.ASK), tf.int32)).observation.state.numpy()
