@@ -177,17 +177,6 @@ def test_a_run_restored_from_a_checkpoint_repeats_the_uninterrupted_one_bit_for_
     _assert_same(_memory(resumed), uninterrupted.memory)
 
 
-def test_a_run_with_dropout_repeats_itself_after_a_checkpoint_bit_for_bit(random_vignettes, tmp_path):
-    loop = _loop(random_vignettes, burn_in=20, network={"hidden_sizes": [32, 32], "dropout": 0.5})
-    loop.run(40)
-    path = loop.checkpoint().write(str(tmp_path / "checkpoint"))
-    loop.run(60)
-    weights = _weights(loop)
-    loop.checkpoint().read(path).assert_consumed()
-    loop.run(60)
-    assert _weights(loop) == weights
-
-
 def test_a_weight_that_is_not_a_number_stops_the_run_and_is_named(uninterrupted):
     loop = uninterrupted.loop
     loop.checkpoint().read(uninterrupted.checkpoint).assert_consumed()

@@ -146,6 +146,15 @@ def test_where_every_checkpoint_is_damaged_nothing_is_trained_over_them(finished
     assert sorted(each.stem for each in (path / "checkpoints").glob("*.index")) == ["ckpt-100", "ckpt-90"]
 
 
+def test_a_full_disk_is_an_input_error_and_the_last_good_checkpoint_stays(finished, data, tmp_path, full_disk):
+    path = shutil.copytree(finished[0], tmp_path / "job")
+    [content] = (path / "checkpoints").glob("ckpt-100.data*")
+    session = open_run(path, data, _config(steps=120, evaluation_interval=0))
+    with full_disk(content.stat().st_size // 2), pytest.raises(InputError, match=f"^{path}: cannot write"):
+        session.train(NEVER)
+    assert load_network(path).training["steps"] == 100
+
+
 DEFAULT = {
     "environment": {"environments": 6},
     "network": {"hidden_sizes": [8], "networks": 2, "text_features": 3},
