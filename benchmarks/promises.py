@@ -8,6 +8,7 @@ says. Where patients are shifted, it need not be true, and a sample of them shou
 """
 
 import argparse
+import dataclasses
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -15,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from schemas import safety_rules
 from schemas.promise import RISKS
-from schemas.safety_rules import NO_RULES
 from trainer.decision.decision import OperatingPoint
-from trainer.decision.operating_point import HeldOutOutputs, candidates, worth
+from trainer.decision.operating_point import HeldOutOutputs, candidates, handing_over, worth
 from trainer.dyqn.rollout import Slice
 from trainer.evaluation.leaving import Leader, Leaving
 from trainer.evaluation.risk_control import control, in_order
@@ -86,7 +87,9 @@ def resampled(
         it, and `noticed`, of the others, the share that `apart` patients of it show to be broken.
     """
     generator = np.random.default_rng(seed)
-    order = in_order(list(panel.decisions), held_out, levels)
+    may_hand_over = "handed_over" in levels
+    points = [point for point in panel.decisions if may_hand_over or point.hand_over_from is None]
+    order = in_order(points, held_out, levels)
     worths = {point: worth(held_out, point) for point in order}
     risks = {point: panel.risks(point) for point in order}
     elsewhere = {name: {point: other.risks(point) for point in order} for name, other in shifted.items()}
@@ -150,6 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shifted", nargs="*", default=[], metavar="NAME=DATA")
     parser.add_argument("--systems", nargs="*", default=[], help="a case mix of these systems alone, by their tags")
     parser.add_argument("--promises", type=levels_of, nargs="+", default=[levels_of(each) for each in PROMISES])
+    parser.add_argument("--rules", default="none", help="safety rules, as `triage export` takes them; default: none")
     parser.add_argument("--confidence", type=float, default=0.9)
     parser.add_argument("--weights", type=float, nargs="+", help="safety weights to play, for speed; by default all")
     parser.add_argument("--patients", type=int, default=2000, help="of each panel")
@@ -160,9 +164,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     trained = load_network(given.job_dir)
     if trained.questions is None or trained.held_out is None:
         raise SystemExit(f"{given.job_dir}: no agent that leads interviews: train with --preset default")
-    leader = Leader(trained.model, trained.vocabulary, trained.questions, NO_RULES, trained.max_questions)
+    rules, _ = safety_rules.choose(given.rules, trained.vocabulary)
+    leader = Leader(trained.model, trained.vocabulary, trained.questions, rules, trained.max_questions)
     points = candidates(trained.held_out, trained.operating_point)
     points = [point for point in points if not given.weights or point.safety_weight in given.weights]
+    if any("handed_over" in levels for levels in given.promises):
+        points += handing_over(points)
     panel, tags = play(leader, points, DataDirectory.open(given.data), given.patients)
     shifted = {}
     for name, _, path in (each.partition("=") for each in given.shifted):
@@ -171,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         wanted = {f"system={system}" for system in given.systems}
         shifted["systems"] = panel.only(np.flatnonzero([bool(wanted & each) for each in tags]))
     for point in points:
-        print(json.dumps({"safety_weight": point.safety_weight, "price": round(point.price, 4), **panel.risks(point)}))
+        print(json.dumps(dataclasses.asdict(point) | panel.risks(point)))
     for levels in given.promises:
         figures = resampled(
             panel, shifted, trained.held_out, levels, given.confidence, given.apart, given.splits, given.seed

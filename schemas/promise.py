@@ -18,5 +18,6 @@ RISKS = {
     "yellow": Risk("patients whom clinicians call Red or Yellow", "leave as Green or Blue"),
     "under": Risk("patients", "leave with a less urgent decision than any clinician gave"),
     "over": Risk("patients", "leave with a more urgent decision than any clinician gave"),
+    "handed_over": Risk("patients", "are handed over to a person"),
 }
 """By their names in `triage export --promise` and in the manifest."""

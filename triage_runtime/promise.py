@@ -12,6 +12,9 @@ from scipy import stats
 
 from schemas.triage import NUM_DECISIONS, Action
 
+HANDED_OVER = -1
+"""In place of a decision, where a person decides."""
+
 
 class Count(NamedTuple):
     """Errors among the patients that a risk is about."""
@@ -29,18 +32,20 @@ def count(decisions: np.ndarray, decision_counts: np.ndarray) -> dict[str, Count
     """Returns the errors of each of `schemas.promise.RISKS`.
 
     Args:
-        decisions: int `[V]`, columns of the decisions with which patients leave.
+        decisions: int `[V]`, columns of the decisions with which patients leave, or `HANDED_OVER`.
         decision_counts: `[V, 4]`, of their clinicians, at least one decision a row.
     """
     called = decision_counts.argmax(axis=1)
     given = decision_counts > 0
     most, least = given.argmax(axis=1), NUM_DECISIONS - 1 - given[:, ::-1].argmax(axis=1)
     everybody: np.ndarray = np.ones(len(called), bool)
+    handed = decisions == HANDED_OVER
     sides = {
         "red": (called == Action.RED, decisions > Action.RED),
         "yellow": (called <= Action.YELLOW, decisions > Action.YELLOW),
         "under": (everybody, decisions > least),
-        "over": (everybody, decisions < most),
+        "over": (everybody, ~handed & (decisions < most)),
+        "handed_over": (everybody, handed),
     }
     return {name: Count(int((about & wrong).sum()), int(about.sum())) for name, (about, wrong) in sides.items()}
 

@@ -25,6 +25,7 @@ class ServedCase:
     action: int  # column of the Q-values
     forced: bool
     unknown: frozenset[str]
+    deferred: bool = False  # handed over to a person
 
 
 @dataclasses.dataclass
@@ -113,6 +114,7 @@ def _typed(version: int, state: triage_pb2.EvidenceState, response: triage_pb2.T
         action_on_wire(response.action),
         response.forced,
         frozenset(response.unknown_codes),
+        response.HasField("deferred"),
     )
 
 

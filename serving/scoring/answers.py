@@ -124,16 +124,19 @@ class Scorer:
     def _deferred(self, outputs: Mapping[str, np.ndarray], conflicting: np.ndarray, defer_below: float) -> list[Any]:
         """Returns why each case is handed over to a person, "" if it is not."""
         best, count = outputs[features.BEST_TRIAGE], len(conflicting)
-        safe = outputs.get(features.P_SAFE)
-        taken = [None] * count if safe is None else safe[np.arange(count), best].tolist()
+        unsure: np.ndarray = np.zeros(count, bool)
+        if features.P_SAFE in outputs:
+            unsure = outputs[features.P_SAFE][np.arange(count), best] < defer_below
+            if (red := self.engine.info.hand_over_from) is not None:
+                unsure |= (best != Action.RED) & (outputs[features.P_APPROPRIATE][:, Action.RED] >= red)
         rows = zip(
             (conflicting != b"").any(axis=1).tolist(),
             (outputs[features.ACTION] == Action.ASK).tolist(),
             outputs.get(features.IS_NOVEL, np.zeros(count, bool)).tolist(),
-            taken,
+            unsure.tolist(),
             strict=True,
         )
-        return [_REASONS.get(deferral_reason(*row, defer_below), "") for row in rows]
+        return [_REASONS.get(deferral_reason(*row), "") for row in rows]
 
     def _columns(self, name: str, kind: Kind, values: np.ndarray) -> Columns:
         if kind is Kind.VALUES:

@@ -12,6 +12,7 @@ def defer(
     responses: Iterable[triage_pb2.TriageResponse],
     vocabulary: Vocabulary,
     defer_below: float | None,
+    hand_over_from: float | None = None,
 ) -> None:
     """Sets `deferred` in the responses that are handed over; none is where `defer_below` is None.
 
@@ -22,6 +23,7 @@ def defer(
         responses: to the states, after the safety rules.
         vocabulary: with its relations.
         defer_below: P(safe) of the decision below which none is safe enough.
+        hand_over_from: of the model, see `schemas.model_directory.ModelInfo`.
     """
     if defer_below is None:
         return
@@ -29,24 +31,24 @@ def defer(
         together = (code for found in contradictions(state, vocabulary) for code in (found.code, found.other))
         listed = frozenset(response.conflicting_codes)
         response.conflicting_codes.extend(code for code in dict.fromkeys(together) if code not in listed)
-        safe = next((each.safe for each in response.probabilities if each.decision == response.best_triage), None)
-        asks = response.action == triage_pb2.TRIAGE_ACTION_ASK
-        reason = deferral_reason(bool(response.conflicting_codes), asks, response.is_novel, safe, defer_below)
+        chances = {each.decision: each for each in response.probabilities}
+        asks, best = response.action == triage_pb2.TRIAGE_ACTION_ASK, response.best_triage
+        unsure = best in chances and chances[best].safe < defer_below
+        if chances and hand_over_from is not None and best != triage_pb2.TRIAGE_ACTION_RED:
+            unsure |= chances[triage_pb2.TRIAGE_ACTION_RED].appropriate >= hand_over_from
+        reason = deferral_reason(bool(response.conflicting_codes), asks, response.is_novel, unsure)
         if reason is not None:
             response.deferred = reason
 
 
-def deferral_reason(
-    contradictory: bool, asks: bool, is_novel: bool, safe: float | None, defer_below: float
-) -> triage_pb2.DeferralReason | None:
+def deferral_reason(contradictory: bool, asks: bool, is_novel: bool, unsure: bool) -> triage_pb2.DeferralReason | None:
     """Returns why a case is handed over, None if it is not.
 
     Args:
         contradictory: whether its evidence is.
         asks: whether the action is to ask.
         is_novel: whether the evidence is.
-        safe: P(safe) of the best triage decision; None of a model without probabilities.
-        defer_below: as in `defer`.
+        unsure: whether the decision is not safe enough.
     """
     if contradictory:
         return triage_pb2.DEFERRAL_REASON_CONTRADICTORY
@@ -54,4 +56,4 @@ def deferral_reason(
         return None
     if is_novel:
         return triage_pb2.DEFERRAL_REASON_NOVEL
-    return triage_pb2.DEFERRAL_REASON_UNSURE if safe is not None and safe < defer_below else None
+    return triage_pb2.DEFERRAL_REASON_UNSURE if unsure else None

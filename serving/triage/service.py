@@ -150,7 +150,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                     check_questions(interview.questions, "settings.questions", engine.info)
                     check_deferral(interview.defer_below, "settings.defer_below")
                     responses = await self._run(engine, [state])
-                    defer([state], responses, engine.vocabulary, interview.defer_below)
+                    defer([state], responses, engine.vocabulary, interview.defer_below, engine.info.hand_over_from)
                     asked = Asked(
                         questions=interview.questions,
                         not_to_ask=interview.not_to_ask,
@@ -232,7 +232,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             if not states:
                 return []
             responses = await self._run(engine, states)
-            defer(states, responses, engine.vocabulary, asked.defer_below)
+            defer(states, responses, engine.vocabulary, asked.defer_below, engine.info.hand_over_from)
             await self._add_questions(engine, states, responses, asked)
             if asked.explain:
                 await self.workers.run(_add_explanation, engine, states[0], responses[0], _not_to_ask(engine, asked))

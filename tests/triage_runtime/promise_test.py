@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from schemas.promise import RISKS
-from triage_runtime.promise import Count, broken, count, lower_bound, p_value, upper_bound
+from triage_runtime.promise import HANDED_OVER, Count, broken, count, lower_bound, p_value, upper_bound
 
 RED, YELLOW, GREEN, BLUE = range(4)
 
@@ -17,10 +17,12 @@ def test_each_risk_is_about_its_own_patients_and_errors():
         (GREEN, [0, 2, 1, 0]),  # called Yellow, and leaves as Green
         (RED, [0, 3, 0, 0]),  # more urgent than any clinician
         (BLUE, [0, 0, 1, 2]),  # called Blue
+        (HANDED_OVER, [2, 0, 0, 0]),  # called Red: no error, as a person decides
+        (HANDED_OVER, [0, 0, 2, 0]),
     ]
     decisions, counts = (np.array(column) for column in zip(*patients, strict=True))
     found = count(decisions, counts)
-    assert found == {"red": (3, 3), "yellow": (2, 5), "under": (1, 6), "over": (1, 6)}
+    assert found == {"red": (3, 4), "yellow": (2, 6), "under": (1, 8), "over": (1, 8), "handed_over": (2, 8)}
     assert list(found) == list(RISKS)
 
 

@@ -32,12 +32,14 @@ class OperatingPoint:
 
     The triage decision is the one with the highest utility, (P(appropriate) + w P(safe)) / (1 + w), where w is the
     `safety_weight`. The agent asks while Q(ask) at the `price` of a question is worth more than that utility, and
-    while that utility is below `sure_enough`, if given.
+    while that utility is below `sure_enough`, if given. For a caller who wants cases handed over to a person, it hands
+    over what it decides below Red where Red is appropriate with a probability of `hand_over_from` or more, if given.
     """
 
     safety_weight: float = 1.0
     sure_enough: float | None = None
     price: float = 0.004
+    hand_over_from: float | None = None
 
 
 NEUTRAL = OperatingPoint()
@@ -60,6 +62,13 @@ def would_ask(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
     if not has_probabilities(outputs):
         return _first_best(outputs[:, :NUM_ACTIONS]) == Action.ASK
     return worth_of_asking(outputs, point) > tf.reduce_max(utilities(outputs, point), axis=1) + TIE
+
+
+def handed_over(outputs: tf.Tensor, decisions: np.ndarray, point: OperatingPoint) -> np.ndarray:
+    """Returns whether decisions int `[B]` on `outputs` `[B, O]` are left to a person who looks, bool `[B]`."""
+    if point.hand_over_from is None:
+        return np.zeros(len(decisions), bool)
+    return (decisions > Action.RED) & (appropriate(outputs)[:, Action.RED].numpy() >= point.hand_over_from)
 
 
 def anything_known(states: tf.Tensor) -> tf.Tensor:

@@ -1,8 +1,9 @@
 """Chooses when to stop and how to weigh safety, on vignettes that the deciding network has not learned from."""
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,12 +11,25 @@ import tensorflow as tf
 
 from schemas.triage import Action
 from trainer.decision import rewards
-from trainer.decision.decision import NEUTRAL, PRICES, OperatingPoint, appropriate, best_triage, safe, would_ask
+from trainer.decision.decision import (
+    NEUTRAL,
+    PRICES,
+    OperatingPoint,
+    appropriate,
+    best_triage,
+    handed_over,
+    safe,
+    utilities,
+    would_ask,
+)
+from triage_runtime.promise import HANDED_OVER
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 """The safety weights to choose from."""
 PROMISE_WEIGHTS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Those among which a promise is looked for."""
+HAND_OVER_FROM = (0.05, 0.1, 0.15, 0.2, 0.3)
+"""The probabilities of Red from which a promise may hand over to a person."""
 CHOICES = (*PRICES, *(math.sqrt(low * high) for low, high in itertools.pairwise(PRICES)))
 """The prices of a question to choose from."""
 THRESHOLDS = (0.8, 0.85, 0.9, 0.92, 0.94, 0.96)
@@ -96,6 +110,13 @@ def stops(held_out: HeldOutOutputs, point: OperatingPoint) -> np.ndarray:
 def decisions_at(held_out: HeldOutOutputs, known: np.ndarray, point: OperatingPoint) -> np.ndarray:
     """Returns int32 `[M]`, the triage decision of each vignette after the first `known` `[M]` pieces of evidence."""
     return best_triage(tf.constant(_outputs_at(held_out, known)), point).numpy()
+
+
+def leaving(held_out: HeldOutOutputs, point: OperatingPoint) -> np.ndarray:
+    """Returns int32 `[M]`, the decision with which each vignette leaves, or `HANDED_OVER`."""
+    outputs = tf.constant(_outputs_at(held_out, stops(held_out, point)))
+    decisions = best_triage(outputs, point).numpy()
+    return np.where(handed_over(outputs, decisions, point), HANDED_OVER, decisions)
 
 
 class _Stopped(NamedTuple):
@@ -205,10 +226,20 @@ def candidates(held_out: HeldOutOutputs, own: OperatingPoint) -> list[OperatingP
     return list(dict.fromkeys([own, *itertools.chain.from_iterable(pairs)]))
 
 
+def handing_over(points: Sequence[OperatingPoint]) -> list[OperatingPoint]:
+    """Returns `points` with each of `HAND_OVER_FROM`."""
+    return [dataclasses.replace(point, hand_over_from=red) for point in points for red in HAND_OVER_FROM]
+
+
 def worth(held_out: HeldOutOutputs, point: OperatingPoint) -> float:
-    """Returns the mean utility of decisions less the price of the questions, both as the neutral point weighs them."""
-    stopped = _stopped(held_out, point)
-    return (stopped.appropriate + stopped.safe) / 2 - NEUTRAL.price * float(stopped.known.mean())
+    """Returns the mean utility of decisions less the price of the questions, both as the neutral point weighs them.
+
+    A case that is handed over is worth nothing, so that of points that keep a promise the one that decides most wins.
+    """
+    known, decisions = stops(held_out, point), leaving(held_out, point)
+    values = utilities(tf.constant(_outputs_at(held_out, known)), NEUTRAL).numpy()
+    decided = decisions != HANDED_OVER
+    return float((_taken(values, np.maximum(decisions, 0)) * decided).mean() - NEUTRAL.price * known.mean())
 
 
 def _outputs_at(held_out: HeldOutOutputs, known: np.ndarray) -> np.ndarray:

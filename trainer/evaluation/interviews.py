@@ -8,10 +8,11 @@ import tensorflow as tf
 
 from schemas.triage import Action
 from trainer.decision import rewards
-from trainer.decision.decision import OperatingPoint, best_triage, decide, utilities
+from trainer.decision.decision import OperatingPoint, best_triage, decide, handed_over, utilities
 from trainer.decision.rules import RuleGraph
 from trainer.evaluation.patients import Patients
 from trainer.evaluation.question_policies import Network, Policy, highest
+from triage_runtime.promise import HANDED_OVER
 
 MayAsk = Callable[[tf.Tensor], tf.Tensor]
 """From states `[B, E]` to codes that are open, bool `[B, E]`, see `trainer.decision.question_graph`."""
@@ -51,13 +52,21 @@ class Interviews(NamedTuple):
         return self._ends(self._actions(point), self.decisions(point))
 
     def leave(self, patients: Patients, point: OperatingPoint, rules: RuleGraph | None) -> np.ndarray:
-        """Returns the decision with which each of V `patients` leaves an interview that obeys `rules`; int `[V]`."""
+        """Returns the decision with which each of V `patients` leaves an interview that obeys `rules`; int `[V]`.
+
+        It is `HANDED_OVER` where a person decides: from the first triage decision on that is handed over, also where a
+        red flag would still be asked about, as `serving.triage.deferral` does.
+        """
         actions, decisions = self._actions(point), self.decisions(point)
         if rules is not None:
             for number, known in enumerate(self.states(patients).astype(np.float32)):
                 raised = rules.apply(rules.fired(tf.constant(known)), actions[number], decisions[number])
                 actions[number], decisions[number] = (each.numpy() for each in raised)
-        return decisions[self._ends(actions, decisions), np.arange(decisions.shape[1])]
+        flat = tf.constant(self.outputs.reshape(-1, self.outputs.shape[2]))
+        handed = handed_over(flat, decisions.ravel(), point).reshape(decisions.shape)
+        handed[:-1] &= actions[:-1] != Action.ASK  # after the last question, triage is forced
+        ends, everybody = self._ends(actions, decisions, handed), np.arange(decisions.shape[1])
+        return np.where(handed[ends, everybody], HANDED_OVER, decisions[ends, everybody])
 
     def _actions(self, point: OperatingPoint) -> np.ndarray:
         """Returns the action after each number of questions, int32 `[Q + 1, V]`."""
@@ -65,8 +74,8 @@ class Interviews(NamedTuple):
         here: np.ndarray = np.ones(len(flat), bool)
         return decide(flat, ~here, here, point).numpy().reshape(self.outputs.shape[:2])
 
-    def _ends(self, actions: np.ndarray, decisions: np.ndarray) -> np.ndarray:
-        asks = (actions == Action.ASK) | (self.flagged & (decisions != Action.RED))
+    def _ends(self, actions: np.ndarray, decisions: np.ndarray, handed: np.ndarray | bool = False) -> np.ndarray:
+        asks = ((actions == Action.ASK) | (self.flagged & (decisions != Action.RED))) & ~np.array(handed)
         # Where nothing is left to ask after q questions, question q + 1 is about nothing.
         asks[:-1] &= self.revealed.any(axis=2)
         asks[-1] = False

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import RuleSet
-from trainer.decision.decision import OperatingPoint, best_triage
+from trainer.decision.decision import OperatingPoint, best_triage, handed_over
 from trainer.decision.mixture import Mixture
 from trainer.decision.question_graph import QuestionGraph
 from trainer.decision.rules import RuleGraph
@@ -17,6 +17,7 @@ from trainer.evaluation.interviews import Interviews, play
 from trainer.evaluation.patients import interviewed
 from trainer.evaluation.question_policies import learned_policy
 from trainer.vignettes.state import Vignettes, sparse_states
+from triage_runtime.promise import HANDED_OVER
 
 INTERVIEW, ALL_EVIDENCE = SETTINGS = "interview", "all_evidence"
 _SEED = 2_024  # of what patients answer beyond their cards; unlike the seeds of training
@@ -56,12 +57,17 @@ class Leaving:
         self._interviews = functools.cache(self._play)  # they depend on the safety weight alone
 
     def decisions(self, point: OperatingPoint) -> dict[str, np.ndarray]:
-        """Returns the decisions int `[V]` at an operating point in each of `SETTINGS`, after safety rules."""
-        at_once = best_triage(self._leader.network(self._cards), point)
+        """Returns the decisions int `[V]` at an operating point in each of `SETTINGS`, after safety rules.
+
+        They are `HANDED_OVER` where a person decides, as callers want who ask for handing over.
+        """
+        outputs = self._leader.network(self._cards)
+        at_once = best_triage(outputs, point)
         if self._rules is not None:
             at_once = self._rules.apply(self._rules.fired(self._cards), at_once, at_once).best_triage
+        at_once = np.where(handed_over(outputs, at_once.numpy(), point), HANDED_OVER, at_once)
         interviews = self._interviews(point.safety_weight)
-        return {INTERVIEW: interviews.leave(self._patients, point, self._rules), ALL_EVIDENCE: at_once.numpy()}
+        return {INTERVIEW: interviews.leave(self._patients, point, self._rules), ALL_EVIDENCE: at_once}
 
     def _graph(self, point: OperatingPoint) -> QuestionGraph:
         leader = self._leader

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.decision.decision import OperatingPoint
-from trainer.decision.operating_point import HeldOutOutputs, decisions_at, stops
+from trainer.decision.operating_point import HeldOutOutputs, leaving
 from triage_runtime import promise
 from triage_runtime.promise import Count
 
@@ -36,13 +36,14 @@ def in_order(
 ) -> list[OperatingPoint]:
     """Returns operating points, those first that most probably keep the levels by what held-out patients show.
 
-    Of points that these few patients cannot tell apart, such as without an error, the one that weighs safety most.
+    Of points that these few patients cannot tell apart, such as without an error, the one that weighs safety most, and
+    of those the one that hands over most.
     """
 
-    def doubt(point: OperatingPoint) -> tuple[float, float]:
-        decisions = decisions_at(held_out, stops(held_out, point), point)
-        found = promise.count(decisions, held_out.decision_counts)
-        return largest_p({"held_out": found}, levels), -point.safety_weight
+    def doubt(point: OperatingPoint) -> tuple[float, float, float]:
+        found = promise.count(leaving(held_out, point), held_out.decision_counts)
+        hands_over = 1.0 if point.hand_over_from is None else point.hand_over_from
+        return largest_p({"held_out": found}, levels), -point.safety_weight, hands_over
 
     return sorted(points, key=doubt)
 

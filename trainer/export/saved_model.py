@@ -253,6 +253,7 @@ def decision(trained: TrainedNetwork) -> dict[str, Any]:
         "safety_weight": trained.operating_point.safety_weight,
         "sure_enough": trained.operating_point.sure_enough,
         "price": trained.operating_point.price,
+        "hand_over_from": trained.operating_point.hand_over_from,
         "chosen": trained.point_chosen,
         "held_out": _held_out(trained),
     }

@@ -274,12 +274,14 @@ def _promise(promise: dict[str, Any] | None) -> list[str]:
         )
         for counts in [next(iter(found.values()))]
         for name in RISKS
+        if name != "handed_over" or name in promise["levels"]
     )
     return [
         title,
         f"With {_percent(asked['confidence'])} confidence, all of this holds for new patients like those of the "
         "vignettes that were set apart:",
         _bullets(levels),
+        *_handing_over(promise["operating_point"].get("hand_over_from")),
         f"It holds for interviews that the version leads, of at most {asked['question_limit']} questions, and for all "
         f"evidence at once, both {rules}. Nothing was learned from the patients set apart, and nothing else was chosen "
         f"by them; the confidence is over their choice.{answers} Clinicians call a patient what most of them decided, "
@@ -288,6 +290,17 @@ def _promise(promise: dict[str, Any] | None) -> list[str]:
         *_newer(promise.get("newer")),
         "Not covered:",
         _bullets(_NOT_COVERED),
+    ]
+
+
+def _handing_over(red: float | None) -> list[str]:
+    if red is None:
+        return []
+    return [
+        "**It holds only for callers who ask for handing over** (defer_below, of 0 or more), send all evidence at once "
+        "with no_more_evidence, and let a person decide where the answer says deferred: a decision below Red is handed "
+        f"over where Red is appropriate with a probability of {red:g} or more. What is handed over for other reasons, "
+        "such as novel cases, comes on top."
     ]
 
 

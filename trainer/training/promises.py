@@ -15,7 +15,7 @@ from typing import Any
 from schemas.errors import InputError
 from schemas.triage import NUM_ACTIONS
 from trainer.decision.decision import OperatingPoint
-from trainer.decision.operating_point import candidates, worth
+from trainer.decision.operating_point import candidates, handing_over, worth
 from trainer.evaluation import risk_control
 from trainer.evaluation.leaving import Leader, Leaving
 from trainer.evaluation.risk_control import Found
@@ -30,6 +30,7 @@ FILE = "promises.jsonl"
 NEWER_ERROR = 0.05
 """Probability with which a promise that holds is called broken by newer data."""
 _LEAST_ERROR = 1e-6
+_HANDED_OVER = "handed_over"  # the risk, which permits to hand over
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,6 +177,8 @@ def _tested(asked: Asked, trained: TrainedNetwork, leader: Leader, apart: set_ap
     if held_out is None:
         raise InputError("--promise: it is about the last checkpoint of a finished training: leave --step out")
     points = [asked.given] if asked.given is not None else candidates(held_out, trained.operating_point)
+    if _HANDED_OVER in asked.levels:
+        points = [*points, *handing_over(points)]
     leaving = Leaving(leader, apart.vignettes, apart.whole)
     result = risk_control.control(
         risk_control.in_order(points, held_out, asked.levels),
@@ -201,8 +204,14 @@ def _implied(asked: Asked, before: Sequence[Promise]) -> Promise | None:
         if earlier.asked == asked:
             return earlier
     for earlier in before:
-        fits = asked.given in (None, earlier.operating_point) and asked.about_the_same(earlier.asked)
-        if fits and all(earlier.levels.get(name, 1.0) <= level for name, level in asked.levels.items()):
+        known, hands_over = earlier.levels, earlier.operating_point.hand_over_from is not None
+        if not hands_over:
+            known = known | {_HANDED_OVER: 0.0}
+        elif _HANDED_OVER not in asked.levels:
+            continue
+        point = dataclasses.replace(earlier.operating_point, hand_over_from=None)
+        fits = asked.given in (None, point) and asked.about_the_same(earlier.asked)
+        if fits and all(known.get(name, 1.0) <= level for name, level in asked.levels.items()):
             return dataclasses.replace(earlier, asked=asked, kept=True, levels=asked.levels, spent=0.0)
     return None
 

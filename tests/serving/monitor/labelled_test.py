@@ -1,5 +1,6 @@
 """What labelled cases say of a promise, counted by hand."""
 
+import dataclasses
 import json
 
 import pytest
@@ -48,6 +49,13 @@ def test_each_label_counts_once_for_all_and_for_its_groups(tmp_path):
     # Four intervals, each with two sides.
     assert by_name[None, "red"]["interval"][0] == pytest.approx(lower_bound(Count(10, 20), 0.05 / 8))
     assert [risk["broken"] for risk in report["risks"]] == [True, False, True, False]
+
+
+@pytest.mark.parametrize(("levels", "errors"), [({"red": 0.2, "handed_over": 0.5}, 0), ({"red": 0.2}, 1)])
+def test_a_case_that_was_handed_over_is_no_error_where_the_promise_counts_it_so(tmp_path, levels, errors):
+    labelled = Labelled(labels(tmp_path, [("r", ["Red"], [])]), levels)
+    labelled.add(dataclasses.replace(served("r", BLUE), deferred=True))
+    assert [risk["errors"] for risk in labelled.compare(0.05)["risks"]] == [errors, 1][: len(levels)]
 
 
 def test_without_a_served_label_nothing_is_shown(tmp_path):

@@ -89,6 +89,13 @@ def test_cases_are_handed_over_for_the_reasons_of_the_server(guarded_base_path, 
     columns = scorer.answer(cases.ids, scorer.encode("cases", cases))
     assert columns["deferred"] == ["unsure", "", "novel", "contradictory", ""]
     assert columns["conflicting_codes"] == [[], [], [], ["fever"], []]
+    # A model that hands over what may be Red: P(Red) is .5 everywhere.
+    judged[features.P_SAFE] = np.ones([5, 4])
+    for red, first in ((0.5, "unsure"), (0.6, "")):
+        info = dataclasses.replace(scorer.engine.info, hand_over_from=red)
+        monkeypatch.setattr(scorer.engine, "info", info)
+        columns = scorer.answer(cases.ids, scorer.encode("cases", cases))
+        assert columns["deferred"] == [first, "", "novel", "contradictory", ""]
 
 
 def test_an_unknown_code_is_refused_by_case_and_line(guarded_base_path):

@@ -39,7 +39,25 @@ def test_the_reason_follows_from_the_answer(response, below, reason):
     assert response.action == action, "old callers see what they saw"
 
 
+RED_POSSIBLE = [
+    triage_pb2.DecisionProbability(decision=decision, safe=1.0, appropriate=red)
+    for decision, red in ((1, 0.25), (2, 0.75))
+]
+
+
+@pytest.mark.parametrize(("red", "reason"), [(None, None), (0.3, None), (0.25, "unsure")])
+def test_a_model_may_hand_over_what_may_be_red(red, reason):
+    for response, expected in (
+        (answer(probabilities=RED_POSSIBLE), reason),
+        (answer(probabilities=RED_POSSIBLE, best_triage=1, action=1), None),  # Red itself
+        (answer(probabilities=RED_POSSIBLE, action=ASK), None),
+        (answer(probabilities=[]), None),
+    ):
+        defer([triage_pb2.EvidenceState()], [response], VOCABULARY, 0.0, red)
+        assert message_figures(response)["deferred"] == expected
+
+
 def test_who_does_not_ask_for_it_is_not_handed_over():
     response = answer(is_novel=True, conflicting_codes=["fever"])
-    defer([triage_pb2.EvidenceState()], [response], VOCABULARY, None)
+    defer([triage_pb2.EvidenceState()], [response], VOCABULARY, None, 0.0)
     assert not response.HasField("deferred")

@@ -6,16 +6,20 @@ import shutil
 import threading
 
 import grpc
+import numpy as np
 import pytest
 
 from serving.engine.connection import Connection
 from serving.engine.remote import RemoteModels
 from serving.engine.version_policy import VersionPolicy, Wanted
-from tests.builders import channel_to, served, watching
+from tests.builders import channel_to, network_of, served, symptoms, trained_agent, watching
+from trainer.decision.decision import OperatingPoint
+from trainer.export import saved_model
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient, TriageError, evidence_state
 
 RED, YELLOW, ASK = triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW, triage_pb2.TRIAGE_ACTION_ASK
+GREEN = triage_pb2.TRIAGE_ACTION_GREEN
 REMOTE = {"engine": "tensorflow-serving", "tf_serving": "localhost:1"}
 
 
@@ -170,6 +174,28 @@ def test_contradictory_evidence_is_handed_over_to_a_person_where_that_is_asked_f
         client.triage(state)
     with pytest.raises(TriageError, match=r"defer_below: 1\.5: expected a number from 0 to 1"):
         client.triage(state, defer_below=1.5)
+
+
+def test_a_version_hands_over_what_may_be_red_to_callers_who_ask_for_that(tmp_path):
+    kernel, bias = np.zeros([3, 35]), np.full(35, -3.0)
+    bias[[7, 11]] = 2.0  # Green is appropriate, and safe
+    kernel[0, 5] = 2.5  # with a fever, Red is appropriate with sigmoid(-.5) = .38
+    kernel[1, [5, 9]] = 9.0  # with a collapse, Red is decided
+    network = network_of((kernel, bias), outputs="probabilities")
+    vocabulary, point = symptoms("fever", "collapse", "rash"), OperatingPoint(hand_over_from=0.3)
+    saved_model.write_version(tmp_path / "models", trained_agent(network, vocabulary, operating_point=point))
+    with (
+        served(tmp_path / "models") as server,
+        TriageClient(server.address, timeout_seconds=60.0) as client,
+        client.interview(defer_below=0.0) as interview,
+    ):
+        states = [evidence_state([code]) for code in vocabulary.codes]
+        asked, silent = client.batch_triage(states, defer_below=0.0), client.batch_triage(states)
+        assert interview.present("fever").ended
+    unsure = triage_pb2.DEFERRAL_REASON_UNSURE
+    assert [answer.deferred for answer in asked] == [unsure, 0, 0]
+    assert [answer.best_triage for answer in asked] == [GREEN, RED, GREEN]
+    assert not any(answer.HasField("deferred") for answer in silent)
 
 
 def test_an_interview_ends_where_it_is_handed_over(client):

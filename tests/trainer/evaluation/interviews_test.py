@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from schemas.triage import Action
 from trainer.decision.decision import ASK_POINTS, OperatingPoint
-from trainer.evaluation.interviews import play
+from trainer.evaluation.interviews import Interviews, play
 from trainer.evaluation.patients import Patients
+from triage_runtime.promise import HANDED_OVER
 
 SURE = OperatingPoint(0.0, sure_enough=0.5)
 
@@ -100,6 +102,32 @@ def test_an_interview_ends_where_going_on_is_worth_no_more_than_the_decision(pat
         2,
         1,
     ]  # the first patient has nothing left to answer after two
+
+
+def _said(red, green, asks):
+    """Outputs [13 + P] with P(Red is appropriate), that of Green, and whether asking is worth more than any of them."""
+    return [0.0] * 5 + [red, 0.0, green, 0.0] + [1.0] * 4 + [2.0 * asks] * len(ASK_POINTS)
+
+
+@pytest.mark.parametrize(
+    ("moments", "flagged", "without", "handed"),
+    [
+        # Green while Red is possible: it ends there, also where a red flag would still be asked about.
+        ([(0.2, 0.9, 0), (0.9, 0.1, 0), (0.9, 0.1, 0)], [1, 0, 0], Action.RED, HANDED_OVER),
+        # While it asks, nothing is handed over: the next answer may help.
+        ([(0.2, 0.9, 1), (0.1, 0.9, 0), (0.2, 0.9, 0)], [0, 0, 0], Action.GREEN, Action.GREEN),
+        # After the last question it has to decide, though it would ask.
+        ([(0.2, 0.9, 1), (0.2, 0.9, 1), (0.2, 0.9, 1)], [0, 0, 0], Action.GREEN, HANDED_OVER),
+        ([(0.9, 0.1, 0)] * 3, [0, 0, 0], Action.RED, Action.RED),
+    ],
+)
+def test_an_interview_is_handed_over_where_the_server_would_do_so(patients, moments, flagged, without, handed):
+    outputs = np.array([[_said(*moment)] for moment in moments], np.float32)
+    interviews = Interviews(outputs, np.ones([2, 1, 1], np.int32), np.array(flagged, bool)[:, np.newaxis])
+    left = [
+        interviews.leave(patients, OperatingPoint(0.0, hand_over_from=red), None).tolist() for red in (None, 0.15, 0.3)
+    ]
+    assert left == [[without], [handed], [without]]
 
 
 def test_the_states_of_interviews_hold_what_is_known_after_each_question(patients):

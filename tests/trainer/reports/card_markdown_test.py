@@ -196,10 +196,12 @@ PROMISE = {
     "asked": {"confidence": 0.9, "question_limit": 20, "rules": "sha256:r", "given": None},
     "levels": {"red": 0.05, "over": 0.4},
     "whole_patients": False,
+    "operating_point": {"safety_weight": 1.0, "hand_over_from": None},
     "found": {
         setting: {
             "red": {"errors": red, "patients": 180}, "yellow": {"errors": 9, "patients": 400},
             "under": {"errors": 11, "patients": 1200}, "over": {"errors": 300, "patients": 1200},
+            "handed_over": {"errors": 240, "patients": 1200},
         }
         for setting, red in (("interview", 4), ("all_evidence", 3))
     },
@@ -219,6 +221,16 @@ def test_what_is_promised_for_whom_by_how_many_and_what_is_not():
     assert "Not covered:\n\n- patients unlike those of the vignettes" in text
     assert "- interviews with instruments at hand (can_measure)" in text
     assert "No promise was asked for" in page_of()
+
+
+def test_a_promise_with_handing_over_says_how_many_and_for_whom_it_holds():
+    assert "handing over" not in page_of(promise=PROMISE)
+    levels, point = {"red": 0.1, "handed_over": 0.25}, {"safety_weight": 1.0, "hand_over_from": 0.15}
+    text = page_of(promise=PROMISE | {"levels": levels, "operating_point": point})
+    assert "- At most 25% of patients are handed over to a person." in text
+    assert "only for callers who ask for handing over** (defer_below" in text
+    assert "where Red is appropriate with a probability of 0.15 or more" in text
+    assert ["patients who are handed over to a person", "25%", "1,200", "240 (20%)", "240 (20%)"] in cells(text)
 
 
 def test_whether_the_evaluation_contradicts_a_promise():

@@ -115,7 +115,7 @@ def test_the_chosen_operating_point_decides_in_the_version_and_stands_in_its_man
     assert labels == [b"Yellow", b"Red"]
     default, given = (json.loads((folder / "manifest.json").read_text())["decision"] for folder in folders)
     assert default == {
-        "probabilities": True, "safety_weight": 0.5, "sure_enough": 0.6, "price": 0.004,
+        "probabilities": True, "safety_weight": 0.5, "sure_enough": 0.6, "price": 0.004, "hand_over_from": None,
         "chosen": "default",
         "held_out": {"vignettes": 100, "appropriateness": 0.8, "under_triage": pytest.approx(0.2),
                      "under_triage_of_red": 1.0, "over_triage": 0.0},

@@ -39,6 +39,15 @@ class Network:
         return tf.concat([tf.tile(0 * red[:, tf.newaxis], [1, 5]), appropriate, appropriate, asks], axis=1)
 
 
+class Wary(Network):
+    """The same, to which Red seems possible where it decides Blue."""
+
+    def __call__(self, states):
+        outputs = super().__call__(states)
+        possible = 0.16 * tf.cast(states[:, 2] > 0, tf.float32)
+        return outputs + tf.one_hot([5], outputs.shape[1]) * possible[:, tf.newaxis]
+
+
 def vignettes(vignettes_of, right=190, late=10, green=100):
     """Patients with a cough: emergencies who collapsed, some with a rash as well, and others who have nothing else."""
     collapse, rash = ([1, 2, -3], [3, 0, 0, 0]), ([1, 2, 3], [3, 0, 0, 0])
@@ -75,7 +84,7 @@ def test_a_promise_counts_the_patients_of_each_colour_in_both_settings(trained, 
     answer = ask(trained, job, red=0.1, over=0.1)
     assert answer.kept
     assert answer.levels == {"red": 0.1, "over": 0.1}
-    counted = {"red": (10, 200), "yellow": (10, 200), "under": (10, 300), "over": (0, 300)}
+    counted = {"red": (10, 200), "yellow": (10, 200), "under": (10, 300), "over": (0, 300), "handed_over": (0, 300)}
     assert answer.found == {"interview": counted, "all_evidence": counted}
     promised = promises.promising(trained, answer)
     assert (promised.operating_point, promised.point_chosen) == (POINT, "promise")
@@ -94,6 +103,29 @@ def test_what_is_not_shown_is_refused_with_the_tightest_that_holds_and_that_is_g
     assert granted.kept
     assert granted.spent == 0
     assert [answer.kept for answer in promises.answers(job)] == [False, True]
+
+
+def test_handing_over_is_tried_where_it_is_bounded_and_counts_as_no_error(trained, job):
+    wary = dataclasses.replace(trained, model=Wary())
+    # The 10 who leave as Blue are handed over from .15 on, as Red is appropriate with .16.
+    answer = ask(wary, job, red=0.03, handed_over=0.08)
+    assert answer.kept
+    assert 0 < answer.operating_point.hand_over_from <= 0.15
+    for counts in answer.found.values():
+        assert (counts["red"], counts["over"], counts["handed_over"]) == ((0, 200), (0, 300), (10, 300))
+    promised = promises.promising(wary, answer)
+    assert (
+        promises.on_newer(promised, promised.promise, set_apart.read(job).vignettes, True)["found"]
+        == (promised.promise["found"])
+    )
+    assert ask(wary, job, red=0.05, handed_over=0.2).spent == 0, "a weaker promise follows"
+    # A promise without handing over does not follow: 5% of the Red patients leave as Blue.
+    assert not ask(wary, job, red=0.05).kept
+
+
+def test_an_answer_without_handing_over_holds_with_it(trained, job):
+    assert ask(trained, job, red=0.15).operating_point.hand_over_from is None
+    assert ask(trained, job, red=0.15, handed_over=0.1).spent == 0
 
 
 def test_refusing_and_trying_the_next_is_counted(trained, job):

@@ -177,7 +177,10 @@ export enum DeferralReason {
   DEFERRAL_REASON_CONTRADICTORY = 1,
   /** DEFERRAL_REASON_NOVEL - The evidence is unlike anything seen in training: is_novel. */
   DEFERRAL_REASON_NOVEL = 2,
-  /** DEFERRAL_REASON_UNSURE - No decision is safe enough: P(safe) of best_triage is less than the request's defer_below. */
+  /**
+   * DEFERRAL_REASON_UNSURE - No decision is safe enough: P(safe) of best_triage is less than the request's defer_below, or it is below Red and
+   * Red is more probable than the model's promise permits (decision.hand_over_from in its manifest).
+   */
   DEFERRAL_REASON_UNSURE = 3,
   UNRECOGNIZED = -1,
 }

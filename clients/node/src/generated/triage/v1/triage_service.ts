@@ -142,8 +142,8 @@ export interface TriageRequest {
   model: string;
   /**
    * Set: the response may hand the case over to a person, see deferred. From 0 to 1, the P(safe) that its decision must
-   * have not to be handed over; 0, or a model without probabilities, leaves that reason out. Evidence that contradicts
-   * itself is then not refused.
+   * have not to be handed over; 0, or a model without probabilities, leaves that out. Evidence that contradicts itself
+   * is then not refused.
    */
   deferBelow?:
     | number
