@@ -6,7 +6,8 @@ It starts `triage serve` on the loopback address. While another process sends wh
 caller asks about single states, one call after the other. The table has these small calls' median and 99th percentile,
 how far the server's resident memory rose above that before the first row, and how the other calls ended. gRPC callers
 wait as long as a refusal tells them to, except in the rows "at once"; others never wait. Rows whose connections read
-nothing send what the server accepts.
+nothing send what the server accepts. In the rows "calls on new connections" each small call opens one; over TLS the
+server has a certificate that the program openssl makes.
 """
 
 import argparse
@@ -69,16 +70,41 @@ def main() -> None:
         print(json.dumps(ended))
         return
     figures.check(arguments.json)
+    chosen = arguments.only or list(ATTACKS)
+    rows = attacked([name for name in chosen if name not in OVER_TLS], arguments, codes)
+    with tempfile.TemporaryDirectory() as folder:
+        if over_tls := [name for name in chosen if name in OVER_TLS]:
+            rows |= attacked(over_tls, arguments, codes, make_certificate(pathlib.Path(folder)))
+    show(rows)
+    figures.write({"rows": rows}, arguments.json)
+
+
+def attacked(
+    names: list[str], arguments: argparse.Namespace, codes: list[str], keys: tuple[str, str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Returns the rows of attacks on one server, over TLS if it is to have `keys`: a certificate and its key."""
+    if not names:
+        return {}
+    options = ["--tls-certificate", keys[0], "--tls-key", keys[1]] if keys else []
     rows = {}
-    with server(arguments.model_base_path, arguments.serve_option) as (process, ports):
-        measure_small_calls(ports.grpc, codes, 2.0)  # warm
+    with server(arguments.model_base_path, [*arguments.serve_option, *options]) as (process, ports):
+        small = SmallCalls(ports.grpc, codes, pathlib.Path(keys[0]).read_bytes() if keys else None)
+        small.measure(2.0)  # warm
         before = resident_mb(process.pid)
-        for name in arguments.only or ATTACKS:
+        for name in names:
             command = attack_command(arguments.model_base_path, arguments.seconds, name, ports)
-            row = measure(command, ports.grpc, codes, process.pid, arguments.seconds)
-            rows[name] = row | {"growth_mb": row["peak_mb"] - before}
-    show(rows, before)
-    figures.write({"resident_mb": before, "rows": rows}, arguments.json)
+            row = measure(command, small, process.pid, arguments.seconds, name in ON_NEW_CONNECTIONS)
+            rows[name] = row | {"growth_mb": row["peak_mb"] - before, "resident_mb": before}
+    return rows
+
+
+def make_certificate(folder: pathlib.Path) -> tuple[str, str]:
+    """Returns files of a certificate for the loopback address and of its key."""
+    certificate, key = str(folder / "certificate.pem"), str(folder / "key.pem")
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-out", certificate, "-keyout", key]
+    subprocess.run(command, check=True, capture_output=True)
+    return certificate, key
 
 
 def vocabulary_of(base: pathlib.Path) -> Vocabulary:
@@ -129,31 +155,44 @@ def attack_command(base: pathlib.Path, seconds: float, name: str, ports: Ports) 
     return [*command, "--attack", name, *ports]
 
 
-def measure(command: list[str], address: str, codes: list[str], process: int, seconds: float) -> dict[str, Any]:
+def measure(
+    command: list[str], small: "SmallCalls", process: int, seconds: float, on_new_connections: bool
+) -> dict[str, Any]:
     """Returns one row: the small calls and the peak of memory during an attack, and how its calls ended."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as attacker:
         line_of(attacker)  # it has begun
         peaks = Peak(process)
-        small = measure_small_calls(address, codes, seconds)
+        figures_of_small = small.measure(seconds, on_new_connections)
         ended = json.loads(line_of(attacker))
-        return {**small, "peak_mb": peaks.stop(), "ended": ended}
+        return {**figures_of_small, "peak_mb": peaks.stop(), "ended": ended}
 
 
-def measure_small_calls(address: str, codes: list[str], seconds: float) -> dict[str, float]:
-    """Returns number and durations of calls about single states, one after the other."""
-    request = triage_service_pb2.TriageRequest(state=state(codes[:10])).SerializeToString()
-    durations, failed = [], 0
-    with grpc.insecure_channel(address, options=DIRECT) as channel:
-        ask, end = channel.unary_unary(TRIAGE), time.monotonic() + seconds
-        while time.monotonic() < end:
-            begin = time.perf_counter()
-            try:
-                ask(request, timeout=DEADLINE_SECONDS)
-            except grpc.RpcError:
-                failed += 1
-            durations.append(1000 * (time.perf_counter() - begin))
-    p50, p99 = np.percentile(durations, (50, 99)).tolist()
-    return {"calls": len(durations), "failed": failed, "p50_ms": p50, "p99_ms": p99}
+class SmallCalls:
+    """Calls about single states, one after the other; over TLS if there is a certificate to trust."""
+
+    def __init__(self, address: str, codes: list[str], certificate: bytes | None):
+        self._address, self._certificate = address, certificate
+        self._request = triage_service_pb2.TriageRequest(state=state(codes[:10])).SerializeToString()
+
+    def measure(self, seconds: float, on_new_connections: bool = False) -> dict[str, float]:
+        """Returns number and durations of the calls, for each of which a connection may be opened."""
+        durations, failed, end = [], 0, time.monotonic() + seconds
+        with self._channel() as kept:
+            while time.monotonic() < end:
+                begin = time.perf_counter()
+                with self._channel() if on_new_connections else contextlib.nullcontext(kept) as channel:
+                    try:
+                        channel.unary_unary(TRIAGE)(self._request, timeout=DEADLINE_SECONDS)
+                    except grpc.RpcError:
+                        failed += 1
+                durations.append(1000 * (time.perf_counter() - begin))
+        p50, p99 = np.percentile(durations, (50, 99)).tolist()
+        return {"calls": len(durations), "failed": failed, "p50_ms": p50, "p99_ms": p99}
+
+    def _channel(self) -> grpc.Channel:
+        if self._certificate is None:
+            return grpc.insecure_channel(self._address, DIRECT)
+        return grpc.secure_channel(self._address, grpc.ssl_channel_credentials(self._certificate), DIRECT)
 
 
 class Peak:
@@ -415,7 +454,12 @@ ATTACKS: dict[str, Callable[[list[str]], Attack]] = {
     "1,500 idle connections of the metrics' port": streams(HEAD, b"", 1500, "metrics"),
     "100 connections of 128 Watches of health": watches(100, 128),
     "100 connections of 128 GetVocabulary, never read": streams(PREFACE + unread_calls(VOCABULARY, 128), b"", 100),
+    "200 idle gRPC connections, calls on new connections": streams(PREFACE, b"", 200),
+    "1,500 idle gRPC connections, calls on new connections": streams(PREFACE, b"", 1500),
+    "1,500 TLS handshakes left open, calls on new connections": streams(b"", b"", 1500),
 }
+ON_NEW_CONNECTIONS = {name for name in ATTACKS if name.endswith("calls on new connections")}
+OVER_TLS = {name for name in ATTACKS if "TLS" in name}
 
 
 def retry_seconds(error: Any) -> float:
@@ -427,8 +471,8 @@ def retry_seconds(error: Any) -> float:
     return 0.0
 
 
-def show(rows: dict[str, dict[str, Any]], before: float) -> None:
-    table = Table(title=f"Resident memory before: {before:.0f} MB")
+def show(rows: dict[str, dict[str, Any]]) -> None:
+    table = Table()
     for column in ("while others send", "small calls", "p50 ms", "p99 ms", "memory growth MB", "how the others ended"):
         table.add_column(column, justify="left" if "others" in column else "right")
     for name, row in rows.items():

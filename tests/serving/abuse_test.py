@@ -1,0 +1,29 @@
+"""benchmarks/abuse.py runs: an attack over plain text, and one over TLS whose small calls open connections."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+WATCHES = "100 connections of 128 Watches of health"
+HANDSHAKES = "1,500 TLS handshakes left open, calls on new connections"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
+def test_small_calls_are_measured_during_an_attack(model_base_path, openssl, tmp_path):
+    report = tmp_path / "report.json"
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/proto:{ROOT}/clients/python"}
+    options = ["--model-base-path", model_base_path, "--seconds", 2, "--json", report, "--only", WATCHES, HANDSHAKES]
+    command = [sys.executable, "benchmarks/abuse.py", *map(str, options)]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=1000)
+    rows = json.loads(report.read_text())["rows"]
+    assert set(rows) == {WATCHES, HANDSHAKES}
+    assert min(row["calls"] for row in rows.values()) > 0
+    assert rows[WATCHES]["failed"] == 0
+    assert rows[WATCHES]["ended"]["RESOURCE_EXHAUSTED"] > 0  # most of 12,800
