@@ -44,8 +44,6 @@ class ModelInfo:
     """Whether the model has probabilities beside its Q-values."""
     safety_weight: float = 0.0
     """Weight of P(safe) in the decision of a model that has probabilities."""
-    sure_enough: float | None = None
-    """Utility of a decision at which such a model stops asking; None for one that stops by its Q-values alone."""
     hand_over_from: float | None = None
     """P(Red is appropriate) from which a decision below Red is handed over to a person; None if none is so."""
     questions: bool = False
@@ -196,11 +194,10 @@ def _safeguards(manifest: dict[str, Any]) -> dict[str, Any]:
         KeyError, TypeError, ValueError, AttributeError: an entry is missing or malformed.
     """
     novelty, decision, questions = manifest["novelty"], manifest["decision"], manifest.get("questions")
-    sure_enough, hand_over_from = decision.get("sure_enough"), decision.get("hand_over_from")
+    hand_over_from = decision.get("hand_over_from")
     return {
         "probabilities": bool(decision["probabilities"]),
         "safety_weight": float(decision.get("safety_weight", 0.0)),
-        "sure_enough": None if sure_enough is None else float(sure_enough),
         "hand_over_from": None if hand_over_from is None else float(hand_over_from),
         "rules": tuple(
             SafetyRule(

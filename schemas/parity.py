@@ -112,10 +112,7 @@ def decided_clearly(outputs: Mapping[str, np.ndarray], info: ModelInfo, bound: f
     if info.probabilities:
         weight = info.safety_weight
         utilities = (outputs[features.P_APPROPRIATE] + weight * outputs[features.P_SAFE]) / (1 + weight)
-    stopping = q_values[:, Action.ASK]
-    if info.sure_enough is not None:
-        stopping = np.maximum(stopping, info.sure_enough)
-    asking = np.abs(utilities.max(axis=1) - stopping)
+    asking = np.abs(utilities.max(axis=1) - q_values[:, Action.ASK])
     best = np.sort(utilities, axis=1)
     clear: np.ndarray = np.minimum(asking, best[:, -1] - best[:, -2]) > 2 * bound
     return clear

@@ -126,7 +126,7 @@ def test_a_version_has_its_name_and_the_facts_in_its_manifest(version, vocabular
     assert info.vocabulary_fingerprint == vocabulary.fingerprint
     assert (info.data_fingerprint, info.evidence_count, info.max_questions) == ("sha256:data", 3, 10)
     assert (info.rules, info.novelty_threshold, info.litert_sha256) == ((), None, "abc")
-    assert (info.probabilities, info.safety_weight, info.sure_enough, info.hand_over_from) == (True, 0.75, 0.9, 0.15)
+    assert (info.probabilities, info.safety_weight, info.hand_over_from) == (True, 0.75, 0.15)
     assert json.loads(info.manifest_json)["metrics"] == {"safety": 0.9}
 
 

@@ -84,18 +84,16 @@ def test_rows_are_decided_clearly_where_the_best_stands_out_by_twice_the_bound()
     assert decided_clearly({"q_values": np.array(rows)}, model()).tolist() == [True, False, False, True, False]
 
 
-def test_probabilities_decide_by_their_merit_and_the_threshold_of_stopping():
-    # Utilities with weight 1: the mean of appropriate and safe. Row 1: .9 and .6; row 2: .7 and .7; row 3: .8 at the
-    # threshold; row 4: .9 and .6, with Q(ask) of .9.
+def test_probabilities_decide_by_their_utility_and_what_asking_is_worth():
+    # Utilities with weight 1: the mean of appropriate and safe. Row 1: .9 and .6; row 2: .7 and .7; row 3: .8 and .45;
+    # row 4: .9 and .6, where asking is worth .9, too.
     outputs = {
         "q_values": np.array([[0.9, 0, 0, 0, 0.1]] * 3 + [[0.5, 0, 0, 0, 0.9]]),
         "p_appropriate": np.array([[0.8, 0.6, 0, 0], [0.4, 0.8, 0, 0], [0.6, 0.4, 0, 0], [0.8, 0.6, 0, 0]]),
         "p_safe": np.array([[1, 0.6, 0, 0], [1, 0.6, 0, 0], [1, 0.5, 0, 0], [1, 0.6, 0, 0]]),
     }
-    info = model(probabilities=True, safety_weight=1.0, sure_enough=0.8)
-    assert decided_clearly(outputs, info).tolist() == [True, False, False, False]
-    by_value = model(probabilities=True, safety_weight=1.0)
-    assert decided_clearly(outputs, by_value).tolist() == [True, False, True, False]
+    info = model(probabilities=True, safety_weight=1.0)
+    assert decided_clearly(outputs, info).tolist() == [True, False, True, False]
 
 
 def test_probabilities_that_rounding_cannot_explain_are_a_difference():

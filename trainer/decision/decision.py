@@ -1,7 +1,8 @@
 """Chooses the action from the network's outputs: the one rule for the policy and for every exported signature.
 
 A decision is worth its utility, asking is worth Q(ask), which holds the price of a question, and the agent does what is
-worth most. A stopping threshold is the least that asking is worth: below it, no decision is good enough yet.
+worth most. A stopping threshold is the least that asking is worth: below it, no decision is good enough yet. It falls
+with each known piece of evidence: what many answers have not settled, one more seldom does.
 
 Of equal values, the more urgent decision wins, and a triage decision wins over asking. Values that differ by less than
 `TIE` count as equal, as engines round the same sum differently. If nothing at all is known about a patient, the action
@@ -24,6 +25,14 @@ PRICES = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
 """Prices of a question, in utility, for which Q(ask) is learned."""
 ASK_POINTS = tuple((share, price) for share in SAFETY_SHARES for price in PRICES)
 """The operating points for which Q(ask) is learned, in the order of the outputs."""
+FALL = 0.0015
+"""By how much each known piece of evidence lowers a stopping threshold.
+
+With the same threshold throughout, almost half of the interviews of an agent of cards go to the limit, and decide no
+better.
+"""
+_ASKING = NUM_ACTIONS + 2 * NUM_DECISIONS
+_FALL = _ASKING + len(ASK_POINTS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,8 +41,9 @@ class OperatingPoint:
 
     The triage decision is the one with the highest utility, (P(appropriate) + w P(safe)) / (1 + w), where w is the
     `safety_weight`. The agent asks while Q(ask) at the `price` of a question is worth more than that utility, and
-    while that utility is below `sure_enough`, if given. For a caller who wants cases handed over to a person, it hands
-    over what it decides below Red where Red is appropriate with a probability of `hand_over_from` or more, if given.
+    while that utility is below `sure_enough`, if given, less `FALL` for each known piece of evidence. For a caller who
+    wants cases handed over to a person, it hands over what it decides below Red where Red is appropriate with a
+    probability of `hand_over_from` or more, if given.
     """
 
     safety_weight: float = 1.0
@@ -100,7 +110,7 @@ def appropriate(outputs: tf.Tensor) -> tf.Tensor:
 
 def safe(outputs: tf.Tensor) -> tf.Tensor:
     """Returns the probability `[B, 4]` that each decision is safe."""
-    return outputs[:, NUM_ACTIONS + NUM_DECISIONS : NUM_ACTIONS + 2 * NUM_DECISIONS]
+    return outputs[:, NUM_ACTIONS + NUM_DECISIONS : _ASKING]
 
 
 def ask_value(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
@@ -114,23 +124,23 @@ def ask_value(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
     by_price = _interpolation(math.log(price), tuple(map(math.log, PRICES)))  # [P]
     by_share = _interpolation(share, (*SAFETY_SHARES, 1.0))  # [S + 1]
     weights: np.ndarray = np.outer(by_share[:-1], by_price).ravel().astype(np.float32)  # [S P]
-    learned = outputs[:, NUM_ACTIONS + 2 * NUM_DECISIONS :]
+    learned = outputs[:, _ASKING:_FALL]
     return tf.linalg.matvec(learned, weights) + float(by_share[-1]) * (1 - price)
 
 
 def worth_of_asking(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
-    """Returns what a decision must be worth to end asking, `[B]`: Q(ask), or `sure_enough` where that is more."""
+    """Returns what a decision must be worth to end asking, `[B]`: Q(ask), or the threshold where that is more."""
     if not has_probabilities(outputs):
         return outputs[:, Action.ASK]
     asking = ask_value(outputs, point)
-    return asking if point.sure_enough is None else tf.maximum(asking, point.sure_enough)
+    return asking if point.sure_enough is None else tf.maximum(asking, point.sure_enough - outputs[:, _FALL])
 
 
 def q_values(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
-    """Returns the Q-values `[B, A]` of outputs `[B, A]` or `[B, O]`; that of `ask` is the one at `point`."""
+    """Returns the Q-values `[B, A]` of outputs `[B, A]` or `[B, O]`; that of `ask` is its worth at `point`."""
     if not has_probabilities(outputs):
         return outputs
-    return tf.concat([outputs[:, :NUM_DECISIONS], ask_value(outputs, point)[:, tf.newaxis]], axis=1)
+    return tf.concat([outputs[:, :NUM_DECISIONS], worth_of_asking(outputs, point)[:, tf.newaxis]], axis=1)
 
 
 def _interpolation(place: float, knots: tuple[float, ...]) -> np.ndarray:

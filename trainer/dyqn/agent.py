@@ -13,7 +13,7 @@ from trainer.config import OptimiserConfig, TrainConfig
 from trainer.decision.question_graph import Imagined
 from trainer.dyqn.environment import Imagine, action_spec, time_step_spec
 from trainer.dyqn.losses import Logits, LossFn, coherence_loss, dyqn_loss
-from trainer.dyqn.network import WITH_PROBABILITIES, copy_weights, logits_of
+from trainer.dyqn.network import OUTPUTS, WITH_PROBABILITIES, copy_weights, logits_of
 from trainer.dyqn.policy import AskNoise, QPolicy
 from trainer.dyqn.targets import Transition
 from trainer.dyqn.workers import ALONE, Workers
@@ -85,9 +85,8 @@ class DyqnAgent(tf_agent.TFAgent):
 
     @property
     def losses(self) -> int:
-        """Number of losses that a train step reports."""
-        outputs = self.network.output_shape[-1]
-        return outputs + (outputs > NUM_ACTIONS)
+        """Number of losses that a train step reports: of what is learned, then that of single decisions, if any."""
+        return NUM_ACTIONS if self.network.output_shape[-1] == NUM_ACTIONS else OUTPUTS + 1
 
     def _train(self, experience: Transition, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
         """One optimisation, which changes nothing if it is not finite."""

@@ -2,7 +2,8 @@
 
 Columns of the outputs: the five Q-values in the order of the actions. If the network has probabilities, four columns
 follow for the probability that each triage decision is appropriate, then four that it is safe, in urgency order, then
-Q(ask) at each operating point of `trainer.decision.decision.ASK_POINTS`.
+Q(ask) at each operating point of `trainer.decision.decision.ASK_POINTS`, then by how much what is known lowers the
+stopping threshold.
 """
 
 from typing import Any
@@ -14,13 +15,13 @@ from keras import ops
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.config import NetworkConfig
 from trainer.decision.closure import Closure
-from trainer.decision.decision import ASK_POINTS
+from trainer.decision.decision import ASK_POINTS, FALL
 
 NUM_PROBABILITIES = 2 * NUM_DECISIONS
 WITH_PROBABILITIES = NUM_ACTIONS + NUM_PROBABILITIES
 """Number of outputs up to the probabilities."""
 OUTPUTS = WITH_PROBABILITIES + len(ASK_POINTS)
-"""O, the number of outputs of a network that has probabilities; one without has A."""
+"""Number of outputs that are learned: O - 1 of a network that has probabilities; one without has A, all of them."""
 WITH_SINGLE_DECISIONS = OUTPUTS + NUM_DECISIONS
 """Number of logits of such a network: after those of the outputs come the logits of each decision for a single
 clinician. They are not among the outputs; learning them improves the others."""
@@ -49,17 +50,18 @@ def build_network(evidence_count: int, config: NetworkConfig, seed: int, closure
     """
     seeds = keras.random.SeedGenerator(seed)
     states = keras.Input((evidence_count,), name="states")
-    inputs = states
+    known = inputs = states
     if config.inputs == "two":
-        inputs = PresentAndAbsent(name="inputs")(
-            states if closure is None else Shortest(closure, name="shortest")(states)
-        )
+        known = states if closure is None else Shortest(closure, name="shortest")(states)
+        inputs = PresentAndAbsent(name="inputs")(known)
     if config.text_features:
         sums = TextFeatureSums(config.text_features, name=TEXT_FEATURES)(inputs)
         inputs = keras.layers.Concatenate(name="with_text_features")([inputs, sums])
     members = [_member(inputs, config, number, seed, seeds) for number in range(1, config.networks + 1)]
-    logits = Stack(name=LOGITS)(members)
-    return keras.Model(states, Average(name=AVERAGE)(logits), name="q_network")
+    outputs = Average(name=AVERAGE)(Stack(name=LOGITS)(members))
+    if config.outputs == "probabilities":
+        outputs = keras.layers.Concatenate(name="with_fall")([outputs, Fall(name="fall")(known)])
+    return keras.Model(states, outputs, name="q_network")
 
 
 def _member(
@@ -104,6 +106,14 @@ class Shortest(keras.layers.Layer):
         return self._closure.reduced(states)
 
 
+class Fall(keras.layers.Layer):
+    """From a state `[B, E]` to by how much its known pieces of evidence lower the stopping threshold, `[B, 1]`."""
+
+    def call(self, states: keras.KerasTensor) -> keras.KerasTensor:
+        """Returns the fall, at most 1."""
+        return ops.minimum(FALL * ops.sum(ops.abs(states), axis=-1, keepdims=True), 1.0)
+
+
 class PresentAndAbsent(keras.layers.Layer):
     """From a state `[B, E]` to `[B, 2 E]`: 1 where a code is known to be present, then 1 where it is absent.
 
@@ -144,7 +154,7 @@ class Stack(keras.layers.Layer):
 
 
 class Average(keras.layers.Layer):
-    """From the logits `[B, N, L]` of N networks to outputs `[B, A]` or `[B, O]`: sigmoids of their calibrated means.
+    """From the logits `[B, N, L]` of N networks to the learned outputs: sigmoids of their calibrated means.
 
     The calibration scales and shifts the logits that follow the Q-values; initially it changes nothing. As follows from
     their definitions, P(safe) never falls with urgency, and P(appropriate) is never above P(safe).
@@ -159,7 +169,7 @@ class Average(keras.layers.Layer):
 
     def call(self, logits: keras.KerasTensor) -> keras.KerasTensor:
         """Returns the outputs."""
-        mean = ops.mean(logits[:, :, :OUTPUTS], axis=1)  # [B, O]
+        mean = ops.mean(logits[:, :, :OUTPUTS], axis=1)
         q_values = ops.sigmoid(mean[:, :NUM_ACTIONS])
         if logits.shape[-1] == NUM_ACTIONS:
             return q_values

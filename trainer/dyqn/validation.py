@@ -129,38 +129,31 @@ class Validator:
     def loss(self, network: keras.Model) -> float:
         """Returns the loss of `validation_loss` on a few states of each vignette."""
         rows, known = self._states
-        return validation_loss(self._logits(network, rows, known), self._counts[rows])
+        return validation_loss(_means(self._applied(logits_of(network), rows, known)), self._counts[rows])
 
     def settle(self, network: keras.Model) -> HeldOutOutputs:
         """Calibrates the probabilities of `network` on every prefix of the evidence, and returns its outputs there."""
         rows, known = self._prefixes()
-        calibrate(network, self._logits(network, rows, known), self._counts[rows])
+        calibrate(network, _means(self._applied(logits_of(network), rows, known)), self._counts[rows])
         return self.outputs(network)
 
     def outputs(self, network: keras.Model) -> HeldOutOutputs:
         """Returns the outputs of `network` for every prefix of the evidence."""
-        logits, sizes = self.prefix_logits(network)
-        return HeldOutOutputs(network.get_layer(AVERAGE)(logits[:, np.newaxis]).numpy(), sizes, self._counts)
-
-    def prefix_logits(self, network: keras.Model) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the mean logits for every prefix of the evidence, `[R, O]`, and the vignettes' sizes, int64 `[M]`."""
-        return self._logits(network, *self._prefixes()), self._sizes
+        return HeldOutOutputs(self._applied(network, *self._prefixes()), self._sizes, self._counts)
 
     def _prefixes(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the vignette and the number of known pieces of each prefix, int64 `[R]` each."""
         rows: np.ndarray = np.repeat(np.arange(len(self._sizes)), self._sizes)
         return rows, np.concatenate([np.arange(1, size + 1) for size in self._sizes])
 
-    def _logits(self, network: keras.Model, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Returns the mean logits float32 `[R, A]` or `[R, O]` for the first `known` pieces of the vignettes `rows`."""
-        model = logits_of(network)
+    def _applied(self, model: keras.Model, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Returns what `model` makes of the first `known` pieces of the vignettes `rows`, float32 `[R, ...]`."""
         parts = []
         for start in range(0, len(rows), _ROWS):
             here = slice(start, start + _ROWS)
             shown = np.arange(self._orders.shape[1]) < known[here, np.newaxis]
             codes = np.where(shown, self._orders[rows[here]], 0)
-            logits = model(state.from_signed_codes(codes, self._evidence_count)).numpy()[:, :, :OUTPUTS]
-            parts.append(logits.mean(axis=1))
+            parts.append(model(state.from_signed_codes(codes, self._evidence_count)).numpy())
         return np.concatenate(parts)
 
 
@@ -185,13 +178,12 @@ class InterviewValidator:
 
     def loss(self, network: keras.Model) -> float:
         """Returns the loss of `validation_loss` on a few states of each interview."""
-        return validation_loss(mean_logits(network, self._states), self._counts)
+        return validation_loss(_means(_applied(logits_of(network), self._states)), self._counts)
 
     def settle(self, network: keras.Model) -> HeldOutOutputs:
         """Calibrates `network` by interviews that it leads itself, and returns its outputs there."""
         states = self._interviewing.led_by(network, self._vignettes)
-        card = None if self._card is None else self._card.prefix_logits(network)
-        return calibrated_by_interviews(network, states, self._vignettes.decision_counts, card)
+        return calibrated_by_interviews(network, states, self._vignettes.decision_counts, self._card)
 
 
 def validation_loss(logits: np.ndarray, decision_counts: np.ndarray) -> float:
@@ -201,7 +193,7 @@ def validation_loss(logits: np.ndarray, decision_counts: np.ndarray) -> float:
     first.
 
     Args:
-        logits: `[R, A]` or `[R, O]`.
+        logits: `[R, A]` or `[R, O - 1]`.
         decision_counts: `[R, 4]`.
     """
     truths = _targets(decision_counts)
@@ -216,7 +208,7 @@ def validation_loss(logits: np.ndarray, decision_counts: np.ndarray) -> float:
 
 
 def calibrate(network: keras.Model, logits: np.ndarray, decision_counts: np.ndarray) -> None:
-    """Calibrates the probabilities of `network`, if it has any, by its logits `[R, O]` and the decisions `[R, 4]`."""
+    """Calibrates the probabilities of `network`, if any, by its logits `[R, O - 1]` and the decisions `[R, 4]`."""
     if logits.shape[1] > NUM_ACTIONS:
         truths = _targets(decision_counts)[:, NUM_DECISIONS:]
         fitted = fit_calibration(logits[:, NUM_ACTIONS:WITH_PROBABILITIES], truths)
@@ -244,7 +236,7 @@ def calibrated_by_interviews(
     network: keras.Model,
     states: np.ndarray,
     decision_counts: np.ndarray,
-    card: tuple[np.ndarray, np.ndarray] | None = None,
+    card: Validator | None = None,
 ) -> HeldOutOutputs:
     """Calibrates `network` by interviews with patients that it has not learned from, and returns its outputs there.
 
@@ -255,30 +247,34 @@ def calibrated_by_interviews(
         network: with probabilities, averaged as it is served.
         states: int8 `[M, Q + 1, E]`, of M interviews, one after the other.
         decision_counts: `[M, 4]`, of the patients.
-        card: of cards, the logits `[C, O]` for every prefix of what stands on them, and their sizes int64 `[M]`.
+        card: of cards, has what stands on them.
     """
     patients, length, _ = states.shape
-    logits = mean_logits(network, states.reshape(patients * length, -1))
+    flat = states.reshape(patients * length, -1)
+    logits = _means(_applied(logits_of(network), flat))
     lengths: np.ndarray = np.full(patients, length)
     reached: np.ndarray = np.ones([patients, length], bool)
     for _ in range(2):
         rows = reached.ravel()
         calibrate(network, logits[rows], np.repeat(decision_counts, length, axis=0)[rows])
         calibrate_asking(network, logits.reshape(patients, length, -1))
-        outputs = network.get_layer(AVERAGE)(logits[:, np.newaxis]).numpy()
-        held_out = HeldOutOutputs(outputs, lengths, decision_counts)
+        held_out = HeldOutOutputs(_applied(network, flat), lengths, decision_counts)
         if card is not None:
-            on_card = network.get_layer(AVERAGE)(card[0][:, np.newaxis]).numpy()
-            held_out = held_out._replace(card_outputs=on_card, card_sizes=card[1])
+            on_card = card.outputs(network)
+            held_out = held_out._replace(card_outputs=on_card.outputs, card_sizes=on_card.sizes)
         reached = np.arange(length) < stops(held_out, choose(held_out))[:, np.newaxis]
     return held_out
 
 
-def mean_logits(network: keras.Model, states: np.ndarray) -> np.ndarray:
-    """Returns the logits float32 `[R, O]` of states int8 `[R, E]`, means over all networks."""
-    model = logits_of(network)
+def _applied(model: keras.Model, states: np.ndarray) -> np.ndarray:
+    """Returns what `model` makes of states int8 `[R, E]`, float32 `[R, ...]`."""
     parts = [states[start : start + _ROWS] for start in range(0, len(states), _ROWS)]
-    return np.concatenate([model(part.astype(np.float32)).numpy()[:, :, :OUTPUTS].mean(axis=1) for part in parts])
+    return np.concatenate([model(part.astype(np.float32)).numpy() for part in parts])
+
+
+def _means(logits: np.ndarray) -> np.ndarray:
+    """Returns the means over all networks of their logits `[R, N, L]`, without those of single decisions."""
+    return logits[:, :, :OUTPUTS].mean(axis=1)
 
 
 def _set_calibration(network: keras.Model, columns: slice, fitted: "Calibration") -> None:

@@ -203,7 +203,6 @@ def _how_it_decides(trained: TrainedNetwork) -> ModelInfo:
         "", "", "", len(trained.vocabulary), trained.max_questions, "",
         probabilities=trained.model.output_shape[-1] != NUM_ACTIONS,
         safety_weight=trained.operating_point.safety_weight,
-        sure_enough=trained.operating_point.sure_enough,
     )  # fmt: skip
 
 

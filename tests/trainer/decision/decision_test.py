@@ -60,11 +60,11 @@ def test_where_nothing_is_known_the_answer_is_ask_even_if_forced():
 
 
 # Appropriate: Green; safe: Red above all; Q(ask) is .9 at every operating point.
-OUTPUTS = [0.9, 0.1, 0.1, 0.1, 0.95, *(0.1, 0.3, 0.8, 0.2), *(1.0, 0.9, 0.8, 0.3), *[0.9] * len(ASK_POINTS)]
+OUTPUTS = [0.9, 0.1, 0.1, 0.1, 0.95, *(0.1, 0.3, 0.8, 0.2), *(1.0, 0.9, 0.8, 0.3), *[0.9] * len(ASK_POINTS), 0.0]
 
 
-def _row(ask, appropriate, safe):
-    return tf.constant([[0.5, 0.5, 0.5, 0.5, 0.5, *appropriate, *safe, *[ask] * len(ASK_POINTS)]])
+def _row(ask, appropriate, safe, fall=0.0):
+    return tf.constant([[0.5, 0.5, 0.5, 0.5, 0.5, *appropriate, *safe, *[ask] * len(ASK_POINTS), fall]])
 
 
 @pytest.mark.parametrize(
@@ -118,6 +118,19 @@ def test_asking_ends_only_when_the_agent_is_sure_enough(ask, sure_enough, known,
     assert chosen.numpy().tolist() == [action]
     forced = decide(batch, tf.constant([True]), tf.constant([known]), OperatingPoint(0.0, sure_enough))
     assert forced.numpy().tolist() == [2 if known else 4]
+
+
+def test_what_is_known_lowers_the_threshold_and_not_q_ask():
+    truths = [0.0, 0.25, 0.75, 0.0], [1.0, 1.0, 0.75, 0.0]  # the utility of Green is .75
+    for ask, fall, action in ((0.1, 0.04, 4), (0.1, 0.05, 2), (0.76, 0.05, 4)):  # the threshold is .76 and .75
+        batch = _row(ask, *truths, fall)
+        assert decide(batch, tf.constant([False]), KNOWN, OperatingPoint(0.0, 0.8)).numpy().tolist() == [action]
+
+
+def test_the_q_value_of_ask_is_what_a_decision_must_be_worth():
+    batch = _row(0.1, [0.0, 0.25, 0.75, 0.0], [1.0, 1.0, 0.75, 0.0], 0.05)
+    for point, worth in ((OperatingPoint(0.0), 0.1), (OperatingPoint(0.0, 0.8), 0.75)):
+        assert q_values(batch, point).numpy()[0].tolist() == pytest.approx([0.5] * 4 + [worth])
 
 
 def test_equal_merits_go_to_the_more_urgent_decision():

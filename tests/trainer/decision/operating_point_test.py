@@ -26,7 +26,7 @@ PLAIN = OperatingPoint(0.0)
 
 
 def _row(ask, appropriate, safe):
-    return [0.5, 0.5, 0.5, 0.5, 0.5, *appropriate, *safe, *[ask] * len(ASK_POINTS)]
+    return [0.5, 0.5, 0.5, 0.5, 0.5, *appropriate, *safe, *[ask] * len(ASK_POINTS), 0.0]
 
 
 GREEN = ([0.0, 0.25, 0.8, 0.1], [1.0, 0.9, 0.85, 0.1])
@@ -87,7 +87,7 @@ def _asking(values):
 def test_easy_vignettes_are_asked_until_the_decision_is_known():
     # After one piece Green and Yellow are as likely, and Yellow is safe; after the second one is certain, worth
     # 1 at any weight, less the price. At the weight 32 Yellow has the utility (.5 + 32) / 33 = .985 at once.
-    unsure = [0.5] * 5 + [0.0, 0.5, 0.5, 0.0, 1.0, 1.0, 0.5, 0.0] + _asking([1.0, 1.0, 1.0])
+    unsure = [0.5] * 5 + [0.0, 0.5, 0.5, 0.0, 1.0, 1.0, 0.5, 0.0] + _asking([1.0, 1.0, 1.0]) + [0.0]
     yellow, green = (_row(DECIDES, [0.0, p, 1 - p, 0.0], [1.0, 1.0, 1 - p, 0.0]) for p in (1.0, 0.0))
     easy = _single([unsure, yellow, unsure, green] * 50, [[0, 3, 0, 0], [0, 0, 3, 0]] * 50)
     easy = easy._replace(sizes=np.full(100, 2))
@@ -115,8 +115,8 @@ def _interviews(seed, patients, appropriate_of):
     for share, price in ASK_POINTS:
         worth = ((1 - share) * appropriate + share * safe).max(axis=2)  # [M, 5]
         ask.append(np.maximum(worth[:, -1:] - price * np.arange(4, -1, -1), 0.0))
-    columns = [np.full((patients, 5, 5), 0.5), appropriate, safe, np.stack(ask, axis=2)]
-    outputs = np.concatenate(columns, axis=2).reshape(-1, 13 + len(ASK_POINTS)).astype(np.float32)
+    columns = [np.full((patients, 5, 5), 0.5), appropriate, safe, np.stack(ask, axis=2), np.zeros((patients, 5, 1))]
+    outputs = np.concatenate(columns, axis=2).reshape(-1, 14 + len(ASK_POINTS)).astype(np.float32)
     return HeldOutOutputs(outputs, np.full(patients, 5), np.tile(np.array([[1, 1, 1, 1]], np.uint8), [patients, 1]))
 
 
@@ -134,7 +134,7 @@ def test_what_stands_on_cards_is_heard_though_interviews_could_do_without(shown)
     Then Green is right. In interviews it is so from the start, and the highest price would do. Where the probabilities
     expect next to nothing of the last piece, .505 after .5, the clinicians' decisions tell.
     """
-    asking = [0.76 - price for _, price in ASK_POINTS]
+    asking = FIRST_LACKS
     first = [0.5] * 5 + [0.0, 0.5, 0.5, 0.0, 1.0, 1.0, 0.5, 0.0] + asking
     last = _row(DECIDES, [0.0, 0.2, 1.0, 0.0] if shown else [0.0, 0.495, 0.505, 0.0], [1.0, 1.0, 1.0, 0.0])
     interviews = _single([last] * 2, [[0, 0, 3, 0]] * 2)
@@ -145,7 +145,10 @@ def test_what_stands_on_cards_is_heard_though_interviews_could_do_without(shown)
     assert 0.005 < choose(cards, 1.0).price < 0.01  # the highest one that hears them
 
 
-FIRST_LACKS = [0.76 - price for _, price in ASK_POINTS]  # Q(ask) that asks at prices below .01 if utility is .75
+FIRST_LACKS = [
+    *(0.76 - price for _, price in ASK_POINTS),
+    0.0,
+]  # Q(ask) that asks at prices below .01 if utility is .75
 
 
 def test_a_few_emergencies_that_only_asking_finds_are_asked_for():
@@ -231,7 +234,9 @@ def _outputs(draw):
     safe[:, 0] = 1.0
     appropriate = np.minimum(draw(arrays.arrays(np.float32, (rows, 4), elements=shares)), safe)
     q_values = draw(arrays.arrays(np.float32, (rows, 5), elements=shares))
-    return np.concatenate([q_values, appropriate, safe, np.full((rows, len(ASK_POINTS)), 0.5)], axis=1)
+    return np.concatenate(
+        [q_values, appropriate, safe, np.full((rows, len(ASK_POINTS)), 0.5), np.zeros((rows, 1))], axis=1
+    )
 
 
 @hypothesis.settings(max_examples=50)

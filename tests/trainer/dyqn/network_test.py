@@ -7,7 +7,9 @@ import pytest
 from hypothesis import strategies
 from hypothesis.extra import numpy as arrays
 
+from schemas.evidence import Evidence, Vocabulary
 from trainer.config import NetworkConfig
+from trainer.decision.closure import Closure
 from trainer.dyqn.network import (
     AVERAGE,
     TEXT_FEATURES,
@@ -148,7 +150,28 @@ def test_outputs_with_probabilities_are_q_values_then_appropriate_then_safe():
     model.get_layer("q_values").set_weights([np.zeros([2, 35], np.float32), bias])
     outputs = model(np.zeros([1, 2], np.float32)).numpy()[0]
     # Red is always safe; nothing else has to be changed here.
-    np.testing.assert_allclose(outputs, [*wanted[:9], 1.0, *wanted[10:]], atol=1e-6)
+    # Nothing is known, so the threshold does not fall.
+    np.testing.assert_allclose(outputs, [*wanted[:9], 1.0, *wanted[10:], 0.0], atol=1e-6)
+
+
+@pytest.mark.parametrize("inputs", ["signed", "two"])
+def test_the_last_output_grows_with_what_is_known(inputs):
+    config = NetworkConfig(hidden_sizes=(), outputs="probabilities", inputs=inputs, text_features=0)
+    model = build_network(900, config, seed=0)
+    states = np.zeros([3, 900], np.float32)
+    states[1, [3, 7, 8]] = 1, -1, -1
+    states[2] = -1
+    np.testing.assert_allclose(model(states).numpy()[:, -1], [0.0, 3 * 0.0015, 1.0], rtol=1e-6)
+
+
+def test_what_follows_from_the_rest_does_not_lower_the_threshold():
+    parents = {"fever_over_39": "fever"}
+    codes = ("cough", "fever", "fever_over_39")
+    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?", parent=parents.get(code, "")) for code in codes)
+    config = NetworkConfig(hidden_sizes=(), outputs="probabilities", inputs="two")
+    model = build_network(3, config, seed=0, closure=Closure(vocabulary))
+    falls = model(np.array([[0, 0, 1], [0, 1, 1], [1, 1, 0]], np.float32)).numpy()[:, -1]
+    np.testing.assert_allclose(falls, [0.0015, 0.0015, 0.003], rtol=1e-6)
 
 
 def test_a_calibration_scales_and_shifts_all_but_the_q_values():

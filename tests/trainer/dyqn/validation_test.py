@@ -158,7 +158,7 @@ def test_the_outputs_of_vignettes_are_those_of_the_network_for_every_prefix(rand
     result = validator.outputs(network)
     np.testing.assert_array_equal(result.sizes, np.diff(part.offsets))
     np.testing.assert_array_equal(result.decision_counts, part.decision_counts)
-    assert result.outputs.shape == (result.sizes.sum(), 31)
+    assert result.outputs.shape == (result.sizes.sum(), 32)
     # At its last piece all evidence of a vignette is known, whatever the order.
     states = np.zeros([len(result.sizes), 30], np.float32)
     for state, start, end in zip(states, part.offsets[:-1], part.offsets[1:], strict=True):

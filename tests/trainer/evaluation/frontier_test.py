@@ -8,7 +8,7 @@ from trainer.evaluation.frontier import RecordedTriage, frontier, play_outputs
 
 YELLOW = [0.0] * 5 + [0.2, 0.7, 0.0, 0.0, 1.0, 0.7, 0.0, 0.0]
 """Q-values, P(appropriate), P(safe): the decision is Yellow for weights below 1.67, then Red."""
-ASKS, STOPS = [0.9] * len(ASK_POINTS), [0.0] * len(ASK_POINTS)
+ASKS, STOPS = [0.9] * len(ASK_POINTS) + [0.0], [0.0] * len(ASK_POINTS) + [0.0]
 """Q(ask), which is compared with a utility of at most .74: (.2 + 2) / 3 of Red with the weight 2."""
 
 

@@ -23,7 +23,7 @@ def network(states):
     blue = 0.5 + 0.3 * tf.nn.relu(states[:, 1])
     zeros = tf.zeros_like(blue)
     appropriate = tf.stack([zeros + 0.6, zeros, zeros, blue], axis=1)
-    asking = tf.zeros([len(states), len(ASK_POINTS)])
+    asking = tf.zeros([len(states), len(ASK_POINTS) + 1])
     return tf.concat([tf.zeros([len(states), 5]), appropriate, tf.ones([len(states), 4]), asking], axis=1)
 
 
@@ -106,7 +106,7 @@ def test_an_interview_ends_where_going_on_is_worth_no_more_than_the_decision(pat
 
 def _said(red, green, asks):
     """Outputs [13 + P] with P(Red is appropriate), that of Green, and whether asking is worth more than any of them."""
-    return [0.0] * 5 + [red, 0.0, green, 0.0] + [1.0] * 4 + [2.0 * asks] * len(ASK_POINTS)
+    return [0.0] * 5 + [red, 0.0, green, 0.0] + [1.0] * 4 + [2.0 * asks] * len(ASK_POINTS) + [0.0]
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,6 @@ def test_what_is_stated_is_wrong_no_more_often_than_it_says():
 
 def test_held_out_patients_decide_the_order():
     # P(appropriate) prefers Green, P(safe) Yellow: at a weight of 2 or more the decision is Yellow, as it should be.
-    row = [0.0] * 5 + [0.0, 0.2, 0.8, 0.0] + [1.0, 1.0, 0.6, 0.0] + [0.0] * len(ASK_POINTS)
+    row = [0.0] * 5 + [0.0, 0.2, 0.8, 0.0] + [1.0, 1.0, 0.6, 0.0] + [0.0] * (len(ASK_POINTS) + 1)
     held_out = HeldOutOutputs(np.array([row] * 50, np.float32), np.ones(50, np.int64), np.array([[0, 3, 0, 0]] * 50))
     assert in_order([FIRST, SECOND, THIRD], held_out, {"yellow": 0.1}) == [THIRD, SECOND, FIRST]

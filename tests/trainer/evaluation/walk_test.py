@@ -59,7 +59,7 @@ def test_a_walk_ends_at_the_first_decision_or_the_limit(q_values, limit, expecte
     assert _walk(q_values, limit) == expected
 
 
-GOING_ON = [0.7] * len(ASK_POINTS)  # Q(ask)
+GOING_ON = [0.7] * len(ASK_POINTS) + [0.0]  # Q(ask)
 UNSURE = [*ASKS, 0.5, 0.6, 0.3, 0.1, 1.0, 0.6, 0.3, 0.1, *GOING_ON]  # P(appropriate), then P(safe), of Red, Yellow, ...
 SURE = [*ASKS, 0.1, 0.9, 0.3, 0.1, 1.0, 0.9, 0.3, 0.1, *GOING_ON]
 

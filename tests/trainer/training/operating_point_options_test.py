@@ -21,7 +21,7 @@ from triage_runtime.command_line import options
 
 VOCABULARY = symptoms("cough", "fever")
 Q_VALUES = [0.4, 0.5, 0.1, 0.1, 0.2]
-STOPS = [0.0] * len(ASK_POINTS)
+STOPS = [0.0] * (len(ASK_POINTS) + 1)
 YELLOW = [0.2, 0.7, 0.0, 0.0, 1.0, 0.7, 0.0, 0.0, *STOPS]
 """P(appropriate), P(safe), Q(ask): Yellow is chosen as long as .7 + .7 w > .2 + w, for weights below 1.67; then Red."""
 GREEN = [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, *STOPS]
