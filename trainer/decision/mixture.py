@@ -30,6 +30,8 @@ _STEPS = 30
 _SMOOTHING = 2.0  # weight of the overall frequencies in each class, in patients
 _GROUP_SMOOTHING = 10.0  # the same of age and sex, of which few vignettes of a class say something
 _LEAST, _MOST = 1e-4, 1 - 2**-11  # probabilities; the latter is the largest below 1 in half precision
+_LEAST_URGENT = 0.01  # a class is never ruled out by one vignette's decisions
+_SELDOM = 0.01  # above what smoothing makes of a piece that nobody denies
 _MAX_VIGNETTES = 50_000
 NUM_TRUTHS = 2 * NUM_DECISIONS
 """Whether each decision is appropriate, then whether each is safe."""
@@ -47,6 +49,18 @@ class Mixture(NamedTuple):
     def log_literals(self) -> np.ndarray:
         """float32 `[2 E, K]`: the logarithm of the probability that a piece is present, then that it is absent."""
         return np.log(np.concatenate([self.present, 1 - self.present], axis=1)).T
+
+    @property
+    def least_urgent(self) -> np.ndarray:
+        """float32 `[K, 4]`: the share of a class's patients of whom each decision is the least urgent one given."""
+        safe = np.pad(self.truths[:, NUM_DECISIONS + 1 :], [(0, 0), (1, 1)], constant_values=((0, 0), (1, 0)))
+        shares = np.maximum(safe[:, :-1] - safe[:, 1:], _LEAST_URGENT)
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    @property
+    def of_cards(self) -> bool:
+        """Whether the vignettes say what a patient lacks; those of complete patients list what is present."""
+        return bool(self.denied.max() > _SELDOM)
 
 
 def fit(vignettes: Vignettes, vocabulary: Vocabulary, seed: int) -> Mixture | None:

@@ -48,6 +48,12 @@ TELLING = 0.02
 
 With red flags that everybody may have, interviews name a third more findings and decide no better.
 """
+OF_CARDS = 2 * TOGETHER
+"""Red flags that an agent of cards asks about before anything else, at most.
+
+It knows from imagined answers alone what a denial means that no card has; more of them, and it finds fewer of the Red
+cases.
+"""
 SHORTLIST = 12
 """Questions of which the network judges both answers."""
 _SHORTLISTED = 10.0  # above any information, below red flags
@@ -132,6 +138,7 @@ class QuestionGraph:
         self._groups = np.array(padded, np.int32).reshape(len(groups), width)  # [G, W], padded with E
         self.red_flags = OpenRedFlags(rules, vocabulary)
         self._flagged = vocabulary.red_flags  # [E]
+        self._most_flags = OF_CARDS if mixture.of_cards else len(vocabulary)
         self._mentioned = mixture.present + mixture.denied  # [K, E]
         prior = np.exp(mixture.log_prior)
         self._usual = prior @ self._mentioned / prior.sum()  # [E]
@@ -184,8 +191,7 @@ class QuestionGraph:
 
     def _first_flags(self, states: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
         """Returns which red flags of the vocabulary an interview does not end without, bool `[B, E]`."""
-        known = tf.math.count_nonzero((states != 0) & self._flagged, axis=1, keepdims=True, dtype=tf.int32)
-        return self._telling_flags(self._telling(states)) & (known < TOGETHER)
+        return self._telling_flags(states, self._telling(states), TOGETHER)
 
     def _asks(self, states: tf.Tensor) -> tf.Tensor:
         """Returns whether the agent would ask, bool `[B]`, as it also does where nothing is known."""
@@ -199,7 +205,7 @@ class QuestionGraph:
         opened = self._first_asked(states, likely, not_to_ask)
         flags = self._flags(states, likely) | opened.flags
         telling = self._telling(states)
-        telling_flags = self._telling_flags(telling)
+        telling_flags = self._telling_flags(states, telling, self._most_flags)
         first = tf.where(telling_flags, FLAGGED + telling, tf.zeros_like(gains))
         first = tf.where(flags, RED_FLAG + likely, first)
         first = tf.where(opened.chosen, OPENING + first, first)  # a red flag among them is the first
@@ -239,9 +245,10 @@ class QuestionGraph:
         mentioned = tf.matmul(urgent, tf.constant(self._mentioned) * one)
         return mentioned * tf.math.log(mentioned / self._usual)
 
-    def _telling_flags(self, telling: tf.Tensor) -> tf.Tensor:
-        """Returns which red flags of the vocabulary come before other questions, bool `[B, E]`."""
-        return self._flagged & (telling >= TELLING)
+    def _telling_flags(self, states: tf.Tensor, telling: tf.Tensor, most: int) -> tf.Tensor:
+        """Returns which red flags of the vocabulary are telling, bool `[B, E]`; none where `most` are known."""
+        known = tf.math.count_nonzero((states != 0) & self._flagged, axis=1, keepdims=True, dtype=tf.int32)
+        return self._flagged & (telling >= TELLING) & (known < most)
 
     def _group(self, ranks: tf.Tensor, opening: tf.Tensor) -> tf.Tensor:
         """Returns the codes that make the first question if there are several: int32 `[B, T]`, see `_Valued.group`.
@@ -357,13 +364,24 @@ class QuestionGraph:
         question *= tf.cast(tf.reduce_any(open_codes, axis=1, keepdims=True), tf.float32)
         return Imagined(question, tf.reduce_sum(question * likely, axis=1))
 
-    def patients_like(self, states: tf.Tensor, generator: tf.random.Generator) -> tf.Tensor:
+    def patients_like(
+        self, states: tf.Tensor, generator: tf.random.Generator, least_urgent: tf.Tensor | None = None
+    ) -> tf.Tensor:
         """Returns patients who answer everything, each drawn from those in its state `[B, E]`; float32 `[B, E]`.
 
         A patient has what the state says, and what follows from it.
+
+        Args:
+            states: float32 `[B, E]`.
+            generator: of the patients.
+            least_urgent: int `[B]`, the least urgent decision that clinicians gave each patient, so that what is made
+                up agrees with it; None if unknown. Otherwise answers beyond a card would seem to say nothing.
         """
         states = self._closure(states)
         classes = self._classes(states)  # [B, K]
+        if least_urgent is not None:
+            classes *= tf.gather(tf.constant(self._mixture.least_urgent.T), least_urgent)
+            classes /= tf.reduce_sum(classes, axis=1, keepdims=True)
         drawn = generator.uniform([tf.shape(states)[0], 1])
         chosen = tf.minimum(
             tf.reduce_sum(tf.cast(tf.cumsum(classes, axis=1) < drawn, tf.int32), axis=1), classes.shape[1] - 1

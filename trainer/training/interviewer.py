@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.evidence import Vocabulary
+from schemas.triage import NUM_DECISIONS
 from trainer.decision.decision import NEUTRAL
 from trainer.decision.mixture import Mixture
 from trainer.decision.question_graph import TOGETHER, QuestionGraph
@@ -92,8 +93,8 @@ class TrainingInterviewer:
     """Puts the questions of an agent that is being trained to the patients of its vignettes.
 
     A patient answers as the vignette says. What it leaves open, a whole patient lacks; the patient of a card answers it
-    like a patient of the mixture who has such a card, so that nothing is learned from somebody having thought of
-    denying a finding.
+    like a patient of the mixture who has such a card and was triaged so, so that nothing is learned from somebody
+    having thought of denying a finding.
 
     Args:
         vignettes: V of them.
@@ -115,6 +116,8 @@ class TrainingInterviewer:
     ):
         self._offsets = tf.constant(vignettes.offsets, tf.int64)
         self._codes = tf.constant(vignettes.signed_codes)
+        given = np.asarray(vignettes.decision_counts) > 0
+        self._least_urgent = tf.constant(NUM_DECISIONS - 1 - given[:, ::-1].argmax(axis=1))  # [V]
         self._width = int(np.diff(vignettes.offsets).max())
         self._whole = whole
         self._mixture = mixture
@@ -134,7 +137,7 @@ class TrainingInterviewer:
         cards = state.from_signed_codes(codes, self._common.shape[0])
         if self._whole:
             return tf.where(cards > 0, tf.ones_like(cards, tf.int8), -1)
-        like = self._graph.patients_like(cards, self._generator)
+        like = self._graph.patients_like(cards, self._generator, tf.gather(self._least_urgent, vignettes))
         return tf.cast(tf.where(cards == 0, like, cards), tf.int8)
 
     @property

@@ -52,6 +52,20 @@ def test_classes_have_the_decisions_about_their_patients(fitted):
     np.testing.assert_allclose(_given(fitted, 2) @ fitted.truths, [0, 0, 0, 1, 1, 1, 1, 1], atol=0.1)
 
 
+def test_the_least_urgent_decision_of_a_class_is_up_to_where_decisions_are_safe(fitted):
+    np.testing.assert_allclose(_given(fitted, 0) @ fitted.least_urgent, [1, 0, 0, 0], atol=0.1)
+    np.testing.assert_allclose(_given(fitted, 2) @ fitted.least_urgent, [0, 0, 0, 1], atol=0.1)
+    # Safe in 1, .7, .2 and .004: .3, .5, .196 and .01 at least, of 1.006.
+    one = fitted._replace(truths=np.array([[0.5] * 4 + [0.99, 0.7, 0.2, 0.004]], np.float32))
+    np.testing.assert_allclose(one.least_urgent, [np.array([0.3, 0.5, 0.196, 0.01]) / 1.006], rtol=1e-5)
+
+
+def test_what_vignettes_deny_tells_cards_from_complete_patients(fitted, vignettes):
+    assert fitted.of_cards
+    present = vignettes._replace(signed_codes=np.abs(vignettes.signed_codes))
+    assert not mixture.fit(present, vocabulary_of(4), seed=0).of_cards
+
+
 def test_what_is_not_listed_counts_as_absent_but_not_as_denied(fitted):
     prior = np.exp(fitted.log_prior)
     assert prior @ fitted.present[:, 0] == pytest.approx(0.5, abs=0.05)  # of all patients half have it

@@ -289,6 +289,19 @@ def test_no_interview_ends_before_six_red_flags_of_the_vocabulary_are_known():
     assert graph.open_red_flags(states, nothing).numpy().sum(axis=1).tolist() == [2, 0]
 
 
+@pytest.mark.parametrize(("denied", "group"), [(1e-4, [12, 13, 14]), (0.1, [])], ids=["complete patients", "cards"])
+def test_of_cards_other_questions_follow_after_two_groups_of_red_flags(denied, group):
+    """Of fifteen flags twelve are known. The cough tells all about the patient, and a flag next to nothing."""
+    flags = [Evidence(f"flag_{number:02}", "symptom", "f", "f?", red_flag="yes") for number in range(15)]
+    vocabulary = Vocabulary([*flags, Evidence("other_cough", "symptom", "c", "c?")])
+    mixture = _of_urgent_patients([0.3] * 15 + [0.01], [0.1] * 15 + [0.99])
+    graph = _graph(mixture._replace(denied=np.full([2, 16], denied, np.float32)), vocabulary)
+    states, nothing = tf.constant([[-1.0] * 12 + [0.0] * 4]), tf.zeros([1, 16], tf.bool)
+    questions = graph(states, nothing)
+    assert questions.together.numpy()[0, :3].tolist() == (group or [-1] * 3)
+    assert questions.codes.numpy()[0, 0] == (group or [15])[0]
+
+
 @pytest.mark.parametrize(
     ("present", "denied", "asked"),
     [(0.02, 0.0, True), (0.005, 0.0, False), (0.002, 0.1, True), (0.0005, 0.1, False)],

@@ -63,6 +63,21 @@ def test_what_a_card_leaves_open_is_answered_as_by_patients_with_such_a_card(
     assert (answers[1::2] == [-1, 1, 1, -1]).mean() > 0.96
 
 
+def test_what_a_card_leaves_open_agrees_with_its_decisions(vocabulary, network, vignettes_of):
+    """Nothing but the decisions tells both classes apart; who has pain is Red in 95 of 100, and who has none Green."""
+    present = np.array([[0.5, 0.5, 0.985, 0.5], [0.5, 0.5, 0.015, 0.5]], np.float32)
+    safe = [[0.99, 0.05, 0.0, 0.0], [0.99, 0.95, 0.95, 0.0]]
+    truths = np.concatenate([np.full([2, 4], 0.5), safe], axis=1).astype(np.float32)
+    alike = Mixture(np.log([0.5, 0.5]).astype(np.float32), present, truths, 1 - present)
+    cards = vignettes_of([([1], [3, 0, 0, 0]), ([1], [1, 0, 2, 0])])  # a cough; the least urgent decision counts
+    patients = _interviewer(alike, vocabulary, network, cards, whole=False).patients(
+        tf.constant([0, 1] * 200, tf.int64)
+    )
+    # Red: .95 to .05, so pain in .95 x .985 + .05 x .015. Green: .01 to .95, so in .0104 x .985 + .9896 x .015.
+    assert (patients.numpy()[::2, 2] == 1).mean() == pytest.approx(0.9365, abs=0.06)
+    assert (patients.numpy()[1::2, 2] == 1).mean() == pytest.approx(0.0251, abs=0.04)
+
+
 def test_nothing_known_is_asked_again_however_much_is_explored(mixture, vocabulary, network, vignettes_of):
     interviewer = _interviewer(mixture, vocabulary, network, vignettes_of(CARDS), whole=True)
     states = tf.constant([[1.0, 0, -1, 0], [1, -1, 1, 0], [1, 1, 1, 1]] * 20)
