@@ -29,7 +29,7 @@ TEN, NEAR = 10.35, 3.0
 LESS = 0.95
 """Share of the evidence up to which an agent needs less; any agent that ever stops early sees slightly less."""
 SLIGHTLY = 0.1
-"""A difference up to this is slight; the paper calls .04 so."""
+"""A difference up to this is slight; the paper calls 0.04 so."""
 
 PAPER_TEST = 126
 """Vignettes in the paper's test split."""
@@ -108,29 +108,29 @@ def claims(measured: Measured, max_questions: int = MAX_QUESTIONS) -> list[dict[
     """Returns each claim with the `paper`'s numbers, its `outcome`, and a sentence with this study's `numbers`."""
     judge = _Judge(measured, max_questions)
     rows: list[tuple[str, str, Found | None]] = [
-        ("The fully observed model is on a par with the clinicians", ".86 and .94 against .84 and .93",
+        ("The fully observed model is on a par with the clinicians", "0.86 and 0.94 against 0.84 and 0.93",
          judge.on_a_par(_FULL, _HUMAN)),
-        ("The fully observed model is appropriate in .95 of its training vignettes", ".95", judge.learns_training()),
-        ("DyQN-OR is on a par with the clinicians", ".85 and .93 against .84 and .93", judge.on_a_par(_OR, _HUMAN)),
-        ("DyQN-OR is on a par with the fully observed model", ".85 and .93 against .86 and .94",
+        ("The fully observed model is appropriate in 0.95 of its training vignettes", "0.95", judge.learns_training()),
+        ("DyQN-OR is on a par with the clinicians", "0.85 and 0.93 against 0.84 and 0.93", judge.on_a_par(_OR, _HUMAN)),
+        ("DyQN-OR is on a par with the fully observed model", "0.85 and 0.93 against 0.86 and 0.94",
          judge.on_a_par(_OR, _FULL)),
         *((f"DyQN-OR is {_MEASURES[metric]} than the partially observed agents", paper,
            judge.better(_OR, (_PO_OR, _PO_AND), (metric,)))
-          for metric, paper in (("appropriateness", ".85 against .79 and .79"), ("safety", ".93 against .88 and .86"))),
+          for metric, paper in zip(QUALITY, ("0.85 against 0.79 and 0.79", "0.93 against 0.88 and 0.86"), strict=True)),
         ("DyQN-OR is better than them on training vignettes too", "a figure",
          judge.better(_OR, (_PO_OR, _PO_AND), QUALITY, split="train")),
         *((f"DyQN-OR is {_MEASURES[metric]} than DyQN-AND", paper, judge.better(_OR, (_AND,), (metric,)))
-          for metric, paper in (("appropriateness", ".85 against .76"), ("safety", ".93 against .86"))),
-        ("DyQN-OR is better than random and than always Green", ".39 and .74, .71 and .75",
+          for metric, paper in (("appropriateness", "0.85 against 0.76"), ("safety", "0.93 against 0.86"))),
+        ("DyQN-OR is better than random and than always Green", "0.39 and 0.74, 0.71 and 0.75",
          judge.better(_OR, ("random", "always_green"), QUALITY)),
         ("DyQN-OR needs less evidence than the vignettes hold", "13.3 questions", judge.less_evidence(_OR)),
         ("DyQN-OR asks fewer questions than the partially observed agents", "13.3 against 23 and 10.4",
          judge.fewer_questions(_OR, (_PO_OR, _PO_AND))),
         ("DyQN-AND stops much earlier than DyQN-OR", "1.4 against 13.3", judge.much_earlier()),
-        ("The AND query costs DyQN more than it costs the partially observed agents", "-.09 against .00",
+        ("The AND query costs DyQN more than it costs the partially observed agents", "-0.09 against 0.00",
          judge.cost_of_and()),
-        ("The partially observed agents are equally often appropriate", ".79 and .79", judge.equally_appropriate()),
-        ("The partially observed OR agent is slightly safer than AND", ".88 against .86",
+        ("The partially observed agents are equally often appropriate", "0.79 and 0.79", judge.equally_appropriate()),
+        ("The partially observed OR agent is slightly safer than AND", "0.88 against 0.86",
          judge.better(_PO_OR, (_PO_AND,), ("safety",), margin=0)),
         ("Partially observed OR never stops before the limit on test vignettes", "23.0", judge.never_stops()),
         ("Partially observed AND stops after about 10 questions", f"{TEN}", judge.near_ten()),
@@ -142,8 +142,8 @@ def claims(measured: Measured, max_questions: int = MAX_QUESTIONS) -> list[dict[
         ("DyQN-OR asks more in conditions held out of training", "no figure", judge.asks_more_unseen()),
         ("Calibration helps on small evidence sets", "a figure", judge.calibration_helps()),
         ("The calibrated model improves with more evidence", "a figure", judge.rises()),
-        ("Cross-validation is slightly worse than the common split", ".81 against .85", judge.folds_less_common()),
-        ("In cross-validation, DyQN-OR is less often appropriate than the clinicians", ".81 against .84",
+        ("Cross-validation is slightly worse than the common split", "0.81 against 0.85", judge.folds_less_common()),
+        ("In cross-validation, DyQN-OR is less often appropriate than the clinicians", "0.81 against 0.84",
          judge.folds_below_clinicians()),
         *((f"Ours: the preset default is at least as good as the {_LABELS[other]}", "",
            judge.not_worse(DEFAULT_PRESET, other)) for other in (_HUMAN, _FULL)),
