@@ -137,7 +137,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cases",
         type=locations.source,
         metavar="FILE",
-        help="textbook cases, a file (docs/cases.md) or default, for --push-to and --compare-with: a version that "
+        help="textbook cases, a file (docs/evaluating.md) or default, for --push-to and --compare-with: a version that "
         "decides an emergency less urgently than the version before it does not pass",
     )
     parser.add_argument(

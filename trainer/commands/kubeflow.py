@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     running.add_argument(
         "--cases", type=pathlib.Path, metavar="FILE",
-        help="textbook cases (docs/cases.md) for the gate: no emergency among them may come later than before",
+        help="textbook cases (docs/evaluating.md) for the gate: no emergency among them may come later than before",
     )  # fmt: skip
     running.add_argument(
         "--parameter", action="append", default=[], metavar="NAME=VALUE",

@@ -44,8 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cases",
         type=locations.source,
         metavar="FILE",
-        help="textbook cases to play, a file (docs/cases.md) or default; with --data, or alone and then without the "
-        "options for vignettes",
+        help="textbook cases to play, a file (docs/evaluating.md) or default; alone it takes no options for vignettes",
     )
     parser.add_argument(
         "--html",

@@ -1,4 +1,4 @@
-"""Textbook cases: presentations of which it is known how urgent they are, one JSON object a line (docs/cases.md).
+"""Textbook cases: presentations of which it is known how urgent they are, one JSON object a line (docs/evaluating.md).
 
 A line is that of a vignette file with a title, a category and the colours that are right in place of the clinicians'
 decisions.
@@ -75,7 +75,7 @@ def read_cases(path: pathlib.Path, vocabulary: Vocabulary) -> tuple[TextbookCase
         lines[case.vignette_id] = line.number
         cases.append(case)
     if not cases:
-        raise InputError(f"{path}: no textbook cases: expected one JSON object a line (docs/cases.md)")
+        raise InputError(f"{path}: no textbook cases: expected one JSON object a line (docs/evaluating.md)")
     return tuple(cases)
 
 
