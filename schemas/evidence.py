@@ -204,11 +204,11 @@ class Vocabulary:
         except KeyError:
             raise InputError(self.unknown_message(code)) from None
 
-    def nearest(self, code: str, count: int = 3) -> list[str]:
-        """Returns up to `count` known codes whose spelling resembles `code`, the nearest first."""
+    def nearest(self, code: str) -> list[str]:
+        """Returns up to three known codes whose spelling resembles `code`, the nearest first."""
         folded = {known.casefold(): known for known in self._index}
         wanted = code[:MAX_CODE_LENGTH].casefold().replace(" ", "_").replace("-", "_")
-        return [folded[match] for match in difflib.get_close_matches(wanted, folded, n=count, cutoff=0.6)]
+        return [folded[match] for match in difflib.get_close_matches(wanted, folded)]
 
     def unknown_message(self, code: str) -> str:
         """Returns the message about an unknown code."""

@@ -18,13 +18,12 @@ class LiteRtModel:
 
     Args:
         content: the whole file.
-        threads: that the interpreter uses.
 
     Raises:
         InputError: LiteRT is not installed, or `content` is not a TFLite file with the signature `state`.
     """
 
-    def __init__(self, content: bytes, threads: int = 1):
+    def __init__(self, content: bytes):
         try:
             from ai_edge_litert.interpreter import Interpreter
         except ImportError as error:
@@ -32,7 +31,7 @@ class LiteRtModel:
         self._content = content  # the interpreter reads from it without keeping it alive
         try:
             with standard_error_without(XNNPACK):
-                self._interpreter = Interpreter(model_content=content, num_threads=threads)
+                self._interpreter = Interpreter(model_content=content, num_threads=1)
                 self._interpreter.allocate_tensors()
             self._runner = self._interpreter.get_signature_runner(features.STATE)
             asks = features.QUESTIONS in self._interpreter.get_signature_list()

@@ -126,15 +126,13 @@ class SavedModelWithLiteRt(SavedModelEngine):
 
     Args:
         folder: the version, `<model base path>/<number>`.
-        most_states: largest batch for LiteRT.
 
     Raises:
         InputError: the SavedModel is damaged.
     """
 
-    def __init__(self, folder: pathlib.Path, most_states: int = MOST_STATES):
+    def __init__(self, folder: pathlib.Path):
         super().__init__(folder)
-        self._most_states = most_states
         self.litert: InterpreterPool | None = None
         version = self.info.model_version
         try:
@@ -147,7 +145,7 @@ class SavedModelWithLiteRt(SavedModelEngine):
             _LOGGER.warning("version %s: LiteRT is not used: %s", version, error)
             return
         self.litert = model
-        _LOGGER.info("version %s: LiteRT runs up to %d states at once", version, most_states)
+        _LOGGER.info("version %s: LiteRT runs up to %d states at once", version, MOST_STATES)
 
     @property
     def brief_states(self) -> int:
@@ -156,7 +154,7 @@ class SavedModelWithLiteRt(SavedModelEngine):
 
     def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
         """Returns the outputs of the signature `state`, as those of `SavedModelEngine`."""
-        if self.litert is not None and 0 < len(states) <= self._most_states:
+        if self.litert is not None and 0 < len(states) <= MOST_STATES:
             try:
                 outputs = self.litert.run(states, questions_asked)
             except InputError as error:  # such as lack of memory; the SavedModel can still answer the caller

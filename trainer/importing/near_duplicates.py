@@ -70,12 +70,11 @@ class NearDuplicates:
     Args:
         states: T of them.
         evidence_count: E, the number of state cells.
-        seed: of the keys; it does not affect the result.
     """
 
-    def __init__(self, states: Sequence[State], evidence_count: int, seed: int = 0):
+    def __init__(self, states: Sequence[State], evidence_count: int):
         self._evidence_count = evidence_count
-        keys = np.random.default_rng(seed).integers(2**64, size=2 * evidence_count + 1, dtype=np.uint64)
+        keys = np.random.default_rng(0).integers(2**64, size=2 * evidence_count + 1, dtype=np.uint64)
         self._keys = keys  # key of signed code c at c + E
         unique: dict[State, int] = {}
         self._row_of = np.array([unique.setdefault(state, len(unique)) for state in states], np.int64)  # [T]

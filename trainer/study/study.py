@@ -173,12 +173,12 @@ def seeds_of(settings: StudySettings, count: int) -> list[int]:
     return list(range(first, first + count))
 
 
-def variant(config: TrainConfig, changes: Mapping[str, Mapping[str, Any]], source: str = "study") -> TrainConfig:
+def variant(config: TrainConfig, changes: Mapping[str, Mapping[str, Any]]) -> TrainConfig:
     """Returns the configuration with some settings changed, by section."""
     values = config.to_dict()
     for section, fields in changes.items():
         values[section] = {**values[section], **fields}
-    return TrainConfig.from_dict(values, source)
+    return TrainConfig.from_dict(values, "study")
 
 
 def _training(settings: StudySettings, config: TrainConfig, seed: int, **more: Any) -> dict[str, Any]:

@@ -38,11 +38,6 @@ def test_agrees_with_comparing_all_pairs(indexed, asked):
 
 
 @given(STATES, STATES)
-def test_the_seed_of_the_keys_has_no_influence(indexed, asked):
-    one, other = (NearDuplicates(indexed, EVIDENCE, seed).find(asked) for seed in (1, 2))
-    assert [pairs.tolist() for pairs in one] == [pairs.tolist() for pairs in other]
-
-
 @given(STATES, STATES)
 def test_signatures_that_all_agree_do_no_harm(indexed, asked):
     class Colliding(NearDuplicates):
