@@ -1,6 +1,7 @@
 """Vocabularies, networks, agents and servers of tests, with what a test is not about filled in."""
 
 import contextlib
+import json
 
 import grpc
 import httpx
@@ -15,7 +16,10 @@ from serving.engine.watcher import Watcher
 from serving.server.triage_server import TriageServer
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
+from trainer.dyqn.rollout import Outcomes
 from trainer.training.job import TrainedNetwork
+from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.tfrecord import ShardWriter, encode_example
 
 
 def symptoms(*codes):
@@ -46,6 +50,36 @@ def trained_agent(network, vocabulary, max_questions=23, **more):
     """What a training run leaves of that network; `more` are further fields of `TrainedNetwork`."""
     fields = {"config": {}, "data_fingerprint": "sha256:data", "metrics": {}, "training": {}} | more
     return TrainedNetwork(network, vocabulary, max_questions=max_questions, **fields)
+
+
+def arrays_of(counts, codes=((1, -2, 3),), tags=None):
+    """Vignettes named v0, v1, ... with these decision counts and signed codes, the last codes repeated."""
+    codes = [*codes, *[codes[-1]] * (len(counts) - len(codes))]
+    ids = np.array([f"v{row}" for row in range(len(counts))], object)
+    offsets = np.cumsum([0, *map(len, codes)]).astype(np.int64)
+    return VignetteArrays(
+        ids, offsets, np.concatenate(codes).astype(np.int16), np.array(counts, np.uint8), tags or ((),) * len(counts)
+    )
+
+
+def outcomes_of(decisions, questions=None, q_values=None):
+    decisions = np.array(decisions, np.int32)
+    questions = np.zeros_like(decisions) if questions is None else np.array(questions, np.int32)
+    return Outcomes(decisions, questions, questions + 1, np.zeros(decisions.shape, bool), q_values)
+
+
+def data_directory_of(path, vocabulary, train, test, shard_size=2, compressed=False):
+    """A data directory of these vignettes, with as much in stats.json as is read."""
+    path.mkdir()
+    vocabulary.save(path / "vocabulary.csv")
+    for split, vignettes in (("train", train), ("test", test)):
+        with ShardWriter(path, split, len(vignettes), shard_size, compressed) as writer:
+            for vignette in vignettes:
+                writer.write(encode_example(vignette))
+    splits = {"train": {"vignettes": len(train)}, "test": {"vignettes": len(test)}}
+    stats = {"vocabulary_fingerprint": vocabulary.fingerprint, "data_fingerprint": "sha256:0", "splits": splits}
+    (path / "stats.json").write_text(json.dumps(stats), encoding="utf-8")
+    return path
 
 
 def watching(base, models=None, **wanted):

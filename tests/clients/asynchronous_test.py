@@ -1,7 +1,6 @@
 """The asyncio client, against the real server."""
 
 import asyncio
-import socket
 
 import grpc
 import pytest
@@ -25,15 +24,6 @@ def run(server):
         return asyncio.run(main())
 
     return run
-
-
-@pytest.fixture
-def silent():
-    """The address of a server that accepts connections and sends nothing."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 def test_calls_run_side_by_side_and_answer_as_the_sync_client(run, server):

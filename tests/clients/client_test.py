@@ -20,15 +20,6 @@ def client(server):
         yield client
 
 
-@pytest.fixture
-def silent():
-    """The address of a server that accepts connections and sends nothing."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
-
-
 def test_a_state_is_answered(client):
     response = client.triage(evidence_state(["fever"], ["chest_pain"]))
     # sigmoid([0, 1, 0, 0, 2] - [2, 0, 0, 0, 0])

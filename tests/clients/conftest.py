@@ -5,6 +5,7 @@ import concurrent.futures
 import contextlib
 import datetime
 import ipaddress
+import socket
 
 import grpc
 import pytest
@@ -122,6 +123,15 @@ def scripted():
     service = Scripted()
     with serve(service) as address:
         yield service, address
+
+
+@pytest.fixture
+def silent():
+    """The address of a server that accepts connections and sends nothing."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ import yaml
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import NUM_DECISIONS, Action
+from serving.admission.event_loop import EventLoop
 from serving.commands import serve as command
 from serving.config.batching_parameters import BatchingParameters
 from serving.config.settings import ServeConfig
@@ -229,13 +230,14 @@ def remote_server(server, config, model_base_path):
     connection.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def client(server):
-    with TriageClient(server.address, timeout_seconds=30.0) as client:
+    """Calls `server`, or what a module means by that."""
+    with TriageClient(server.address, timeout_seconds=60.0) as client:
         yield client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def channel(server):
     with channel_to(server.address) as channel:
         yield channel
@@ -295,6 +297,13 @@ def serving(watcher):
     """Starts a server of version 3 with other settings, for the length of a `with` block."""
 
     return functools.partial(served, watcher)
+
+
+@pytest.fixture
+def loop():
+    loop = EventLoop("under test")
+    yield loop
+    loop.close()
 
 
 ENVIRONMENTS = pathlib.Path(__file__).parents[2] / "build" / "environments"

@@ -55,12 +55,6 @@ def server(base):
 
 
 @pytest.fixture(scope="module")
-def client(server):
-    with TriageClient(server.address, timeout_seconds=60) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
 def http(server):
     with http_to(server) as http:
         yield http

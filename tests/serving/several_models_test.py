@@ -37,7 +37,7 @@ def audit_log(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def several(guarded_base_path, contrary_version, audit_log):
+def server(guarded_base_path, contrary_version, audit_log):
     """Serves version 4 of "adults", whose rules and novelty the other has not, and 6 of "contrary"."""
     watchers = []
     for name, base in (("adults", guarded_base_path), ("contrary", contrary_version.parent)):
@@ -48,21 +48,9 @@ def several(guarded_base_path, contrary_version, audit_log):
 
 
 @pytest.fixture(scope="module")
-def client(several):
-    with TriageClient(several.address, timeout_seconds=30.0) as client:
+def http(server):
+    with http_to(server) as client:
         yield client
-
-
-@pytest.fixture(scope="module")
-def http(several):
-    with http_to(several) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def channel(several):
-    with channel_to(several.address) as channel:
-        yield channel
 
 
 def decided(response):
@@ -168,9 +156,9 @@ def test_the_other_protocols_do_not_find_an_unknown_name_and_list_the_names(chan
     assert not stub.ModelReady(inference_pb2.ModelReadyRequest(name="infants"), timeout=30).ready
 
 
-def test_metrics_and_audit_records_are_those_of_the_model_that_answered(several, client, audit_log):
+def test_metrics_and_audit_records_are_those_of_the_model_that_answered(server, client, audit_log):
     def counted():
-        value, named = several.telemetry.metrics.registry.get_sample_value, {"model_name": "contrary"}
+        value, named = server.telemetry.metrics.registry.get_sample_value, {"model_name": "contrary"}
         return [
             value("triage_actions_total", {**named, "model_version": "6", "action": "Blue"}) or 0,
             value("triage_unknown_codes_total", {**named, "outcome": "refused"}) or 0,
@@ -183,9 +171,9 @@ def test_metrics_and_audit_records_are_those_of_the_model_that_answered(several,
         client.triage(evidence_state(["gout"]), model="contrary")
     assert [after - old for after, old in zip(counted(), before, strict=True)] == [1, 1, 0]
     assert counted()[2] == 6
-    value = several.telemetry.metrics.registry.get_sample_value
+    value = server.telemetry.metrics.registry.get_sample_value
     assert value("triage_actions_total", {"model_name": "adults", "model_version": "4", "action": "Blue"}) is None
-    several.telemetry.close()  # writes what waits
+    server.telemetry.close()  # writes what waits
     for name, version in (("adults", 4), ("contrary", 6)):
         reading = Reading()
         assert {case.version for case in read_cases(audit_log, reading, name)} == {version}
@@ -193,13 +181,13 @@ def test_metrics_and_audit_records_are_those_of_the_model_that_answered(several,
 
 
 @pytest.fixture(scope="module")
-def limited(several, tmp_path_factory):
+def limited(server, tmp_path_factory):
     """Serves the same to a token for "adults" and to one for "contrary", also by FHIR and CDS Hooks."""
     folder = tmp_path_factory.mktemp("limited")
     (folder / "tokens").write_text("for-adults models=adults\nfor-contrary models=contrary,infants\n")
     (folder / "codes.csv").write_text("system,code,evidence\nhttp://snomed.info/sct,29857009,chest_pain\n")
     offered = {"fhir": "https://triage.example.org/fhir", "cds_codes": str(folder / "codes.csv")}
-    with served(*several.models, http_port=0, tokens=str(folder / "tokens"), **offered) as server:
+    with served(*server.models, http_port=0, tokens=str(folder / "tokens"), **offered) as server:
         yield server
 
 

@@ -9,14 +9,7 @@ import threading
 import pytest
 
 from serving import call as calls
-from serving.admission.event_loop import EventLoop, Workers, step_back, take_short_turns
-
-
-@pytest.fixture
-def loop():
-    loop = EventLoop("under test")
-    yield loop
-    loop.close()
+from serving.admission.event_loop import Workers, step_back, take_short_turns
 
 
 @pytest.fixture

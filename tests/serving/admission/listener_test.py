@@ -7,17 +7,10 @@ import pytest
 
 from serving.admission import idle_timeout
 from serving.admission.admission import Admission, Limits
-from serving.admission.event_loop import EventLoop, Workers
+from serving.admission.event_loop import Workers
 from serving.admission.grpc_handler import GrpcHandler
 from serving.admission.listener import Listener
 from tests.builders import channel_to
-
-
-@pytest.fixture
-def loop():
-    loop = EventLoop("under test")
-    yield loop
-    loop.close()
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from schemas.errors import InputError
 from serving.admission import probes
-from serving.admission.event_loop import EventLoop
 from serving.admission.probes import LIVENESS, ProbePort
 from serving.config.settings import ServeConfig
 from serving.messages import state_message
@@ -21,13 +20,6 @@ from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
-
-
-@pytest.fixture
-def loop():
-    loop = EventLoop("under test")
-    yield loop
-    loop.close()
 
 
 @pytest.fixture

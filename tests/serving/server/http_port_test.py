@@ -12,7 +12,6 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from schemas.errors import InputError
-from serving.admission import EventLoop
 from serving.config.settings import ServeConfig
 from serving.security import ServerCertificate
 from serving.server import http_port
@@ -29,13 +28,6 @@ class Slow:
         self.asked.set()
         await self.gate.wait()
         await PlainTextResponse("answered")(scope, receive, send)
-
-
-@pytest.fixture
-def loop():
-    loop = EventLoop("http")
-    yield loop
-    loop.close()
 
 
 def test_a_port_that_is_taken_is_reported(loop):

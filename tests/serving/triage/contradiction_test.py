@@ -15,7 +15,7 @@ from serving.client.channel import Connection
 from serving.console.agent import Agent
 from serving.console.case import ABSENT, PRESENT, Case, Said
 from tests.builders import http_to, served
-from triage_client import InvalidArgumentError, TriageClient, TriageError, evidence_state
+from triage_client import InvalidArgumentError, TriageError, evidence_state
 
 FAULT = "'crushing_chest_pain' is present and 'chest_pain' absent"
 CODES = ["chest_pain", "crushing_chest_pain"]
@@ -27,12 +27,6 @@ BODY = {"present": ["crushing_chest_pain"], "absent": ["chest_pain"]}
 def server(asking_watcher):
     with served(asking_watcher, http_port=0, fhir="https://example.org/fhir") as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-def client(server):
-    with TriageClient(server.address, timeout_seconds=60.0) as client:
-        yield client
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from serving.protocols.fhir_resources import read_form
 from serving.triage.validation import RequestLimits, check_states
 from tests.builders import http_to, served
 from tests.serving.conftest import write_model
-from triage_client import TriageClient, evidence_state
+from triage_client import evidence_state
 
 VOCABULARY = Vocabulary(
     [
@@ -38,12 +38,6 @@ def base(tmp_path_factory):
 def server(base):
     with served(base, http_port=0) as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-def client(server):
-    with TriageClient(server.address, timeout_seconds=60.0) as client:
-        yield client
 
 
 def q_values(answer):

@@ -11,12 +11,12 @@ import pytest
 import triage_cli
 from schemas.errors import InputError
 from schemas.triage import Action
-from tests.builders import symptoms
+from tests.builders import data_directory_of, symptoms
 from trainer.commands import powerset as powerset_pipeline
 from trainer.study.powerset import expand
 from trainer.study.powerset_shards import Plan, write_shard
 from trainer.vignettes.state import sparse_states
-from trainer.vignettes.tfrecord import DataDirectory, ShardWriter, decode_example, encode_example, read_records
+from trainer.vignettes.tfrecord import DataDirectory, decode_example, encode_example, read_records
 from trainer.vignettes.vignette import Vignette
 from triage_runtime.beam.runner import Runner
 from triage_runtime.storage import files
@@ -38,22 +38,9 @@ def beam():
     return pytest.importorskip("apache_beam", reason="needs the extra `beam`")
 
 
-def write_data(path, train=TRAIN, test=TEST, shard_size=2, compressed=False):
-    path.mkdir()
-    VOCABULARY.save(path / "vocabulary.csv")
-    for split, vignettes in (("train", train), ("test", test)):
-        with ShardWriter(path, split, len(vignettes), shard_size, compressed) as writer:
-            for vignette in vignettes:
-                writer.write(encode_example(vignette))
-    splits = {"train": {"vignettes": len(train)}, "test": {"vignettes": len(test)}}
-    stats = {"vocabulary_fingerprint": VOCABULARY.fingerprint, "data_fingerprint": "sha256:0", "splits": splits}
-    (path / "stats.json").write_text(json.dumps(stats), encoding="utf-8")
-    return path
-
-
 @pytest.fixture
 def data(tmp_path):
-    return write_data(tmp_path / "data")
+    return data_directory_of(tmp_path / "data", VOCABULARY, TRAIN, TEST)
 
 
 def powerset(data, out, *options):
@@ -67,7 +54,7 @@ def expanded(tmp_path_factory):
     """What the command makes of the data by default, and what it printed."""
     pytest.importorskip("apache_beam", reason="needs the extra `beam`")
     folder, printed = tmp_path_factory.mktemp("expanded"), io.StringIO()
-    data = write_data(folder / "data")
+    data = data_directory_of(folder / "data", VOCABULARY, TRAIN, TEST)
     with contextlib.redirect_stdout(printed):
         assert powerset(data, folder / "out", "--json", folder / "figures.json") == 0
     return folder / "out", printed.getvalue()
@@ -124,8 +111,8 @@ def test_the_empty_set_is_read_into_arrays_and_sparse_states(expanded):
 @needs_beam
 @pytest.mark.parametrize("gzip", [[], ["--gzip"]])
 def test_the_files_are_the_same_bytes_however_the_work_is_divided(tmp_path, gzip):
-    one = write_data(tmp_path / "one", shard_size=100)
-    other = write_data(tmp_path / "other", train=TRAIN[::-1], shard_size=1, compressed=True)
+    one = data_directory_of(tmp_path / "one", VOCABULARY, TRAIN, TEST, shard_size=100)
+    other = data_directory_of(tmp_path / "other", VOCABULARY, TRAIN[::-1], TEST, shard_size=1, compressed=True)
     threads = ["--beam-options", "--direct_running_mode=multi_threading", "--direct_num_workers=2"]
 
     powerset(one, tmp_path / "out1", "--shards", 2, *gzip)
@@ -236,7 +223,7 @@ def test_faulty_data_are_found_before_the_pipeline_runs(data, tmp_path):
 
 @needs_beam
 def test_a_split_without_vignettes_is_an_error(tmp_path):
-    data = write_data(tmp_path / "data", test=[])
+    data = data_directory_of(tmp_path / "data", VOCABULARY, TRAIN, [])
 
     assert "there are no vignettes in the test split" in error_of(data, tmp_path / "out", "--split", "test")
 

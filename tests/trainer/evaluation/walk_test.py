@@ -5,10 +5,9 @@ import tensorflow as tf
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
+from tests.builders import arrays_of, outcomes_of
 from trainer.decision.decision import ASK_POINTS, OperatingPoint
-from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.walk import Agent, Walk, error_report, walk, worst_cases, worst_errors
-from trainer.vignettes.arrays import VignetteArrays
 
 VOCABULARY = Vocabulary(
     [
@@ -18,22 +17,6 @@ VOCABULARY = Vocabulary(
     ]
 )
 ASKS, GREEN, RED = [0.1, 0.2, 0.4, 0.1, 0.9], [0.1, 0.2, 0.8, 0.1, 0.5], [0.7, 0.2, 0.1, 0.1, 0.5]
-
-
-def _arrays(counts, codes=((1, -2, 3),), tags=None):
-    """Vignettes named v0, v1, ... with these decision counts and signed codes, the last codes repeated."""
-    codes = [*codes, *[codes[-1]] * (len(counts) - len(codes))]
-    ids = np.array([f"v{row}" for row in range(len(counts))], object)
-    offsets = np.cumsum([0, *map(len, codes)]).astype(np.int64)
-    return VignetteArrays(
-        ids, offsets, np.concatenate(codes).astype(np.int16), np.array(counts, np.uint8), tags or ((),) * len(counts)
-    )
-
-
-def _outcomes(decisions, questions=None, q_values=None):
-    decisions = np.array(decisions, np.int32)
-    questions = np.zeros_like(decisions) if questions is None else np.array(questions, np.int32)
-    return Outcomes(decisions, questions, questions + 1, np.zeros(decisions.shape, bool), q_values)
 
 
 def _walk(q_values, max_questions=23):
@@ -89,13 +72,15 @@ def test_worst_cases_are_walked_to_the_least_urgent_decision():
         known = np.asarray(states)
         return tf.constant(np.where((known[:, 1] < 0)[:, np.newaxis], RED, GREEN), tf.float32)
 
-    vignettes = _arrays([[2, 0, 0, 0], [0, 0, 2, 0]], [(1, -2), (1,)])
+    vignettes = arrays_of([[2, 0, 0, 0], [0, 0, 2, 0]], [(1, -2), (1,)])
     agent = Agent(network, VOCABULARY, max_questions=23)
-    [case] = worst_cases(agent, _outcomes([[2, 2], [0, 2]]), vignettes, orders=range(8))
+    [case] = worst_cases(agent, outcomes_of([[2, 2], [0, 2]]), vignettes, orders=range(8))
     assert (case["vignette_id"], case["decision"], case["pieces"]) == ("v0", "Green", {"known": 1, "all": 2})
     # Without fever nothing is known, and the values are the same.
     assert case["effects"] == [{"evidence": "Fever", "presence": "present", "effect": 0.0}]
-    assert worst_cases(agent, _outcomes([[2, 2]]), _arrays([[2, 0, 0, 0], [1, 0, 0, 0]], [(-2,), (-2, 3)]), [0]) == []
+    assert (
+        worst_cases(agent, outcomes_of([[2, 2]]), arrays_of([[2, 0, 0, 0], [1, 0, 0, 0]], [(-2,), (-2, 3)]), [0]) == []
+    )
 
 
 def test_worst_errors_are_those_that_fall_most_urgency_steps_short():
@@ -103,16 +88,16 @@ def test_worst_errors_are_those_that_fall_most_urgency_steps_short():
     decisions = [[2, 3, 2, 3], [0, 3, 2, 3]]
     # Steps less urgent than the least urgent clinician, mean of two orders: v0 (2 + 0) / 2 = 1, v1 (1 + 1) / 2 = 1,
     # v2 (1 + 1) / 2 = 1, v3 (3 + 3) / 2 = 3.
-    assert worst_errors(_outcomes(decisions), np.array(counts)) == [3, 0, 2, 1]  # v2 is Yellow, v1 Green at least
+    assert worst_errors(outcomes_of(decisions), np.array(counts)) == [3, 0, 2, 1]  # v2 is Yellow, v1 Green at least
 
 
 def test_over_triage_is_no_error_of_this_list():
-    assert worst_errors(_outcomes([[0, 2]]), np.array([[0, 0, 0, 2], [0, 0, 1, 0]])) == []
+    assert worst_errors(outcomes_of([[0, 2]]), np.array([[0, 0, 0, 2], [0, 0, 1, 0]])) == []
 
 
 def test_an_error_report_has_the_vignette_and_each_step():
     episode = Walk([-2, 3], np.array([ASKS, ASKS]), decided_after=2, questions=3, decision=Action.GREEN)
-    report = error_report(0, episode, [0.125, 0.25], _arrays([[2, 1, 0, 0]], [(3, -2)]), VOCABULARY)
+    report = error_report(0, episode, [0.125, 0.25], arrays_of([[2, 1, 0, 0]], [(3, -2)]), VOCABULARY)
     assert report["text"] == "Patient: Smoker\nAbsent: Cough"
     assert (report["pieces"], report["rules"]) == ({"known": 2, "all": 2}, [])
     assert (report["vignette_id"], report["decisions"], report["decision"]) == ("v0", ["Red", "Red", "Yellow"], "Green")
@@ -142,6 +127,6 @@ def test_an_error_report_names_the_rules_that_would_have_caught_it():
     )
     # The agent decides on the first of the two pieces.
     episode = Walk([-2, 3], np.array([GREEN, GREEN]), decided_after=1, questions=0, decision=Action.GREEN)
-    report = error_report(0, episode, [0.5], _arrays([[1, 0, 0, 0]], [(3, -2)]), VOCABULARY, rules)
+    report = error_report(0, episode, [0.5], arrays_of([[1, 0, 0, 0]], [(3, -2)]), VOCABULARY, rules)
     assert report["pieces"] == {"known": 1, "all": 2}
     assert report["rules"] == [{"rule_id": "known", "urgency": "Yellow"}]

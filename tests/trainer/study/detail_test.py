@@ -1,32 +1,15 @@
 import numpy as np
 import pytest
 
-from trainer.dyqn.rollout import Outcomes
+from tests.builders import arrays_of, outcomes_of
 from trainer.study.detail import detail_figures
-from trainer.vignettes.arrays import VignetteArrays
 
 GREEN = [0.1, 0.2, 0.8, 0.1, 0.5]
 
 
-def _arrays(counts, codes=((1, -2, 3),), tags=None):
-    """Vignettes named v0, v1, ... with these decision counts and signed codes, the last codes repeated."""
-    codes = [*codes, *[codes[-1]] * (len(counts) - len(codes))]
-    ids = np.array([f"v{row}" for row in range(len(counts))], object)
-    offsets = np.cumsum([0, *map(len, codes)]).astype(np.int64)
-    return VignetteArrays(
-        ids, offsets, np.concatenate(codes).astype(np.int16), np.array(counts, np.uint8), tags or ((),) * len(counts)
-    )
-
-
-def _outcomes(decisions, questions=None, q_values=None):
-    decisions = np.array(decisions, np.int32)
-    questions = np.zeros_like(decisions) if questions is None else np.array(questions, np.int32)
-    return Outcomes(decisions, questions, questions + 1, np.zeros(decisions.shape, bool), q_values)
-
-
 def test_agreement_and_reliability_of_two_vignettes():
     q_values = np.array([[[0.75, 0.2, 0.1, 0.1, 0.5], [0.1, 0.2, 0.85, 0.1, 0.5]]], np.float32)
-    figures = detail_figures(_outcomes([[0, 2]], q_values=q_values), _arrays([[2, 0, 0, 0], [0, 1, 1, 0]]), seed=0)
+    figures = detail_figures(outcomes_of([[0, 2]], q_values=q_values), arrays_of([[2, 0, 0, 0], [0, 1, 1, 0]]), seed=0)
     # Half of the vignettes is Red for all and Red for the agent; the other half Yellow and Green, and Green for it.
     assert figures["agreement"]["confusion"] == [[0.5, 0, 0, 0], [0, 0, 0.25, 0], [0, 0, 0.25, 0], [0, 0, 0, 0]]
     assert figures["agreement"]["red_sensitivity"]["mean"] == 1.0
@@ -42,8 +25,8 @@ def test_agreement_and_reliability_of_two_vignettes():
 
 def test_unseen_conditions_are_named_and_compared():
     tags = (("condition=flu", "unseen"), ("condition=gout", "unseen"), ("condition=cold",))
-    vignettes = _arrays([[0, 0, 1, 0]] * 3, tags=tags)
-    outcomes = _outcomes([[2, 2, 2]], questions=[[6, 8, 3]], q_values=np.array([[GREEN] * 3], np.float32))
+    vignettes = arrays_of([[0, 0, 1, 0]] * 3, tags=tags)
+    outcomes = outcomes_of([[2, 2, 2]], questions=[[6, 8, 3]], q_values=np.array([[GREEN] * 3], np.float32))
     unseen = detail_figures(outcomes, vignettes, seed=0)["unseen"]
     assert unseen["conditions"] == ["flu", "gout"]
     assert unseen["unseen"]["questions"]["mean"] == 7.0

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.triage import TRIAGE_DECISIONS, Action
-from tests.builders import symptoms
-from trainer.vignettes.tfrecord import DataDirectory, ShardWriter, decode_example, encode_example, read_records
+from tests.builders import data_directory_of, symptoms
+from trainer.vignettes.tfrecord import DataDirectory, decode_example, encode_example, read_records
 from trainer.vignettes.vignette import Vignette
 
 VOCABULARY = symptoms(*"abcdef")
@@ -35,20 +35,7 @@ VIGNETTES = st.builds(
 
 @pytest.fixture
 def directory(tmp_path):
-    return write_directory(tmp_path / "data", TRAIN, TEST)
-
-
-def write_directory(path, train, test, shard_size=2, compressed=False, vocabulary=VOCABULARY):
-    path.mkdir()
-    vocabulary.save(path / "vocabulary.csv")
-    for split, vignettes in (("train", train), ("test", test)):
-        with ShardWriter(path, split, len(vignettes), shard_size, compressed) as writer:
-            for vignette in vignettes:
-                writer.write(encode_example(vignette))
-    splits = {"train": {"vignettes": len(train)}, "test": {"vignettes": len(test)}}
-    stats = {"vocabulary_fingerprint": vocabulary.fingerprint, "data_fingerprint": "sha256:0", "splits": splits}
-    (path / "stats.json").write_text(json.dumps(stats), encoding="utf-8")
-    return path
+    return data_directory_of(tmp_path / "data", VOCABULARY, TRAIN, TEST)
 
 
 def error_of_reading(path, split="train"):
@@ -84,7 +71,7 @@ def test_shards_are_full_but_the_last_and_hold_the_records_in_order(directory):
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_a_data_directory_gives_its_splits_vocabulary_and_fingerprint(tmp_path, compressed):
-    data = DataDirectory.open(write_directory(tmp_path / "data", TRAIN, TEST, compressed=compressed))
+    data = DataDirectory.open(data_directory_of(tmp_path / "data", VOCABULARY, TRAIN, TEST, compressed=compressed))
 
     whole, nameless = data.read("train"), data.read("train", names=False)
     assert whole.vignette_ids.tolist() == ["v1", "v2", "été"]
@@ -98,7 +85,7 @@ def test_a_data_directory_gives_its_splits_vocabulary_and_fingerprint(tmp_path, 
 
 
 def test_an_empty_split_has_no_shard_and_reads_as_empty_arrays(tmp_path):
-    path = write_directory(tmp_path / "data", TRAIN, [])
+    path = data_directory_of(tmp_path / "data", VOCABULARY, TRAIN, [])
 
     arrays = DataDirectory.open(path).read("test")
 
@@ -111,7 +98,7 @@ def test_an_empty_split_has_no_shard_and_reads_as_empty_arrays(tmp_path):
 
 @pytest.mark.parametrize("format_name", ["jsonl", "powerset"])
 def test_only_what_triage_powerset_made_may_hold_a_vignette_without_evidence(tmp_path, format_name):
-    path = write_directory(tmp_path / "data", [Vignette("v/0", (), (), (Action.RED,))], [])
+    path = data_directory_of(tmp_path / "data", VOCABULARY, [Vignette("v/0", (), (), (Action.RED,))], [])
     stats = json.loads((path / "stats.json").read_text())
     (path / "stats.json").write_text(json.dumps({**stats, "format": format_name}))
 
@@ -123,7 +110,7 @@ def test_only_what_triage_powerset_made_may_hold_a_vignette_without_evidence(tmp
 
 
 def test_parts_of_vignettes_are_refused_where_whole_ones_are_needed(tmp_path):
-    path = write_directory(tmp_path / "data", [Vignette("v/0", ("fever",), (), (Action.RED,))], [])
+    path = data_directory_of(tmp_path / "data", VOCABULARY, [Vignette("v/0", ("fever",), (), (Action.RED,))], [])
     assert DataDirectory.open(path).whole().path == path
     stats = json.loads((path / "stats.json").read_text())
     (path / "stats.json").write_text(json.dumps({**stats, "format": "powerset"}))
