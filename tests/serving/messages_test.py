@@ -4,20 +4,6 @@ from serving.messages import action_label, codes_of, state_message
 from triage.v1 import triage_pb2
 
 
-@pytest.mark.parametrize(
-    ("action", "label"),
-    [
-        (triage_pb2.TRIAGE_ACTION_RED, "Red"),
-        (triage_pb2.TRIAGE_ACTION_YELLOW, "Yellow"),
-        (triage_pb2.TRIAGE_ACTION_GREEN, "Green"),
-        (triage_pb2.TRIAGE_ACTION_BLUE, "Blue"),
-        (triage_pb2.TRIAGE_ACTION_ASK, "ask"),
-    ],
-)
-def test_an_action_on_the_wire_has_the_name_of_the_schema(action, label):
-    assert action_label(action) == label
-
-
 def test_the_unspecified_action_has_no_name():
     with pytest.raises(ValueError, match="0 is the number of no action"):
         action_label(triage_pb2.TRIAGE_ACTION_UNSPECIFIED)

@@ -169,6 +169,7 @@ def test_the_first_signal_asks_to_stop_and_the_second_stops_at_once(number):
     assert signal.getsignal(number) is before
 
 
+@pytest.mark.slow  # a loop that does is tested in loop_test.py
 def test_a_run_that_diverges_says_where_and_keeps_the_last_good_checkpoint(prepared_python, data_directory, tmp_path):
     given = ("--preset", "paper", "--networks", "1", "--learning-rate", "1e39")  # which is compiled sooner
     failed = _train(prepared_python, data_directory, tmp_path / "job", *given)

@@ -1,9 +1,7 @@
-import json
-
 import numpy as np
 import pytest
 
-from trainer.simulation.config import DECISIONS_PER_VIGNETTE, SimulationConfig
+from trainer.simulation.config import DECISIONS_PER_VIGNETTE
 
 
 def test_numbers_of_decisions_have_the_papers_moments():
@@ -13,7 +11,3 @@ def test_numbers_of_decisions_have_the_papers_moments():
     assert mean == pytest.approx(3.36, abs=0.02)
     assert np.sqrt((numbers - mean) ** 2 @ shares) == pytest.approx(1.44, abs=0.02)
     assert shares[2:].sum() == pytest.approx(1073 / 1374, abs=0.005)
-
-
-def test_the_constants_fit_into_json():
-    assert json.loads(json.dumps(SimulationConfig().to_dict()))["card"]["symptoms_absent"][0] > 0

@@ -1,10 +1,13 @@
 """Several processes make the vignettes that one makes, in the same order."""
 
+import pytest
+
 from trainer.simulation.config import SimulationConfig
 from trainer.simulation.processes import simulated
 from trainer.simulation.simulator import BLOCK, Simulator
 
 
+@pytest.mark.slow  # each process loads all modules
 def test_the_number_of_processes_changes_nothing(toy_knowledge):
     count = 16 * BLOCK + 7  # enough blocks for two processes, and a last block that is cut
     simulator = Simulator(toy_knowledge, SimulationConfig(), seed=5)
