@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow  # it is a tool of tests, which show that it works
 WHERE = "import json, os, sys; print(json.dumps([sys.argv, os.getcwd(), os.environ['OF_THE_TEST'], __name__]))"
 
 

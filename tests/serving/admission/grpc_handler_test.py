@@ -444,7 +444,7 @@ def test_a_call_that_has_ended_is_released_at_once_and_not_at_the_next_garbage_c
         channel_to(server.address) as channel,
     ):
         ended_with = set()
-        for _ in range(50):
+        for _ in range(20):
             try:
                 call(channel)
                 ended_with.add("OK")

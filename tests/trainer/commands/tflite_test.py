@@ -39,6 +39,7 @@ def test_each_quantisation_writes_a_file_with_its_parity(version_base, data_dire
     assert report["bytes"] == out.stat().st_size
     assert (description["quantization"], description["parity"]["states"]) == (quantization, 300)
     assert description["parity"]["largest_q_difference"] > 0
+    assert description["parity"]["decision_changed"] < 0.1
     changed = description["parity"]["decision_changed"] + description["parity"]["best_triage_changed"] > 0
     assert description["parity"]["statement"].startswith("WARNING: ") == changed
     assert (description["calibration"] is not None) == (quantization == "int8")

@@ -212,6 +212,7 @@ def test_rows_of_one_vignette_of_d_pow_are_one_group():
     assert len(set(groups.tolist())) == 4
 
 
+@pytest.mark.slow  # the processes load all modules
 def test_the_same_seed_gives_the_same_values_with_one_process_and_with_two():
     states, counts = _told_by_one_code(40)
     one, two, other = (
