@@ -137,20 +137,15 @@ def test_the_trained_weights_answer_from_the_exported_version(model, job_dir, tm
 
 
 @pytest.mark.usefixtures("known_graphs")
-def test_an_export_is_signed_with_the_given_key(job_dir, tmp_path):
+def test_an_export_is_signed_with_the_given_key_and_prints_nothing_but_its_json(job_dir, tmp_path, capsys):
     key = Ed25519PrivateKey.generate()
     form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     (tmp_path / "private.pem").write_bytes(key.private_bytes(*form))
-    given = ["--model-base-path", tmp_path / "models", "--sign", tmp_path / "private.pem"]
-    assert triage_cli.main([*map(str, ["export", "--job-dir", job_dir, *given])]) == 0
-    version = tmp_path / "models" / "1"
-    key.public_key().verify((version / "SHA256SUMS.sig").read_bytes(), (version / "SHA256SUMS").read_bytes())
-
-
-@pytest.mark.usefixtures("known_graphs")
-def test_with_json_on_standard_output_nothing_else_is_printed(job_dir, tmp_path, capsys):
     options = ["--version", "12", "--step", "40", "--model-name", "nurse", "--json", "-"]
+    options += ["--sign", str(tmp_path / "private.pem")]
     assert triage_cli.main(["export", "--job-dir", str(job_dir), "--model-base-path", str(tmp_path), *options]) == 0
+    signed = [(tmp_path / "12" / name).read_bytes() for name in ("SHA256SUMS.sig", "SHA256SUMS")]
+    key.public_key().verify(*signed)
     assert json.loads(capsys.readouterr().out) == {
         "path": str(tmp_path / "12"),
         "model_version": "12",

@@ -147,17 +147,6 @@ def emergency(*codes):
     return (TextbookCase("meningitis", "Meningitis", "emergency", (Action.RED,), codes, ()),)
 
 
-def test_a_version_that_decides_a_textbook_emergency_later_is_not_published_whatever_the_margin(data, red_base):
-    evaluation = Evaluation(data, orders=1, seed=0, cases=emergency("fever", "cough"))
-    exported = push(red_base, always(Action.YELLOW), evaluation, margin=1.0)
-    assert not exported.published
-    assert exported.gate["lower_bound"] >= -1.0
-    assert [(row["title"], row["new"], row["before"]) for row in exported.gate["textbook_cases"]["later"]] == [
-        ("Meningitis", "Yellow", "Red")
-    ] * 2
-    assert names(red_base) == ["1"]
-
-
 def test_versions_with_other_vocabularies_are_compared_on_evidence_and_cases_that_both_know(data, red_base):
     # The order differs, and the new one knows more; data and case have cough and fever.
     evaluation = Evaluation(data, orders=1, seed=0, cases=emergency("fever"))
@@ -276,8 +265,3 @@ def test_the_manifest_and_the_card_have_the_figures_of_the_evaluation(evaluation
         name: card["evaluation"]["agent"][name] for name in ("appropriateness", "safety", "over_triage", "under_triage")
     }
     assert "| **this version** | 0.333 [" in (exported.folder / "model_card.md").read_text()
-
-
-def test_without_data_the_card_says_that_nothing_was_evaluated(red_version):
-    assert "not evaluated when it was exported" in (red_version / "model_card.md").read_text()
-    assert json.loads((red_version / "manifest.json").read_text())["metrics"] == {"step": 7}
