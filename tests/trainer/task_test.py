@@ -98,21 +98,7 @@ def test_a_run_reports_its_figures_and_leaves_what_later_commands_read(run_direc
     assert stderr.splitlines()[-1].startswith(f"result in {job}; next: triage evaluate --job-dir {job} --data ")
 
 
-def test_a_run_killed_and_resumed_ends_with_the_weights_of_one_that_was_not(
-    prepared_python, run_directory, data_directory, tmp_path
-):
-    job = tmp_path / "killed"
-    assert _start_and_signal(prepared_python, data_directory, job, signal.SIGKILL, steps=600) == -signal.SIGKILL
-    assert load_network(job).training["steps"] < 600, "the run ended before it was killed"
-    resumed = _train(prepared_python, data_directory, job)
-    assert resumed.returncode == 0, resumed.stderr
-    assert "resumed at step" in resumed.stderr
-    assert _weights(job) == _weights(run_directory)
-    evaluations = [json.loads(line)["step"] for line in (job / "evaluations.jsonl").read_text().splitlines()]
-    assert evaluations == [200, 400, 600]
-
-
-@pytest.mark.slow
+@pytest.mark.slow  # one restored in this process is tested in loop_test.py
 def test_a_run_killed_twenty_times_ends_with_the_weights_of_one_that_was_not(prepared_python, data_directory, tmp_path):
     # Long enough that none of the twenty gets to its end.
     longer = ("--checkpoint-interval", "1000", "--evaluation-interval", "20000")
@@ -133,9 +119,11 @@ def test_a_run_killed_twenty_times_ends_with_the_weights_of_one_that_was_not(pre
         finished = _train(prepared_python, data_directory, each, *longer, steps=120_000)
         assert finished.returncode == 0, finished.stderr
     assert _weights(job) == _weights(tmp_path / "whole")
+    evaluations = [json.loads(line)["step"] for line in (job / "evaluations.jsonl").read_text().splitlines()]
+    assert evaluations == [20_000, 40_000, 60_000, 80_000, 100_000, 120_000]
 
 
-@pytest.mark.slow  # a killed one is tested above, and a request to stop in session_test.py
+@pytest.mark.slow  # a request to stop is tested in session_test.py
 def test_an_interrupted_run_stops_with_a_checkpoint(prepared_python, data_directory, tmp_path):
     job = tmp_path / "interrupted"
     with (tmp_path / "said").open("w") as stderr:

@@ -269,7 +269,6 @@ def default(random_vignettes, tmp_path_factory):
     return _Default(loop, losses, validated, chosen, _end(loop), paths)
 
 
-@pytest.mark.slow  # the quick one is that of a killed process, in task_test.py
 def test_the_default_preset_restored_repeats_the_uninterrupted_run_bit_for_bit(default, random_vignettes):
     resumed = build_loop(random_vignettes, 30, _default())
     for path in default.checkpoints:
