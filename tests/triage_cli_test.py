@@ -72,12 +72,6 @@ def test_version_is_that_of_the_release(capsys):
     assert capsys.readouterr().out == f"triage {VERSION}\n"
 
 
-def test_an_unknown_command_is_refused_with_the_known_ones():
-    finished = _run("teach")
-    assert finished.returncode == 2
-    assert "'prepare'" in finished.stderr or "prepare" in finished.stderr
-
-
 THEN_KERAS = """
 import sys, triage_cli
 code = triage_cli.main()

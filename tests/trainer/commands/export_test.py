@@ -250,12 +250,6 @@ def test_contradicting_options_are_refused_before_anything_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_pushing_and_plain_exporting_exclude_each_other(job_dir, tmp_path, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        triage_cli.main(["export", "--job-dir", str(job_dir), "--push-to", "a", "--model-base-path", "b"])
-    assert "not allowed with argument" in capsys.readouterr().err
-
-
 @pytest.mark.usefixtures("known_graphs")
 def test_a_version_compared_elsewhere_is_marked_and_only_a_blessed_one_can_be_pushed(jobs, data, tmp_path, capsys):
     served, apart = tmp_path / "served", tmp_path / "apart"

@@ -21,7 +21,7 @@ def run(capsys, *arguments):
     return code, *capsys.readouterr()
 
 
-@pytest.mark.parametrize("quantization", ["none", "float16", "dynamic", "int8"])
+@pytest.mark.parametrize("quantization", conversion.QUANTIZATIONS)
 def test_each_quantisation_writes_a_file_with_its_parity(version_base, data_directory, tmp_path, capfd, quantization):
     out = tmp_path / "triage.tflite"
     data = ["--data", data_directory] if quantization == "int8" else []
@@ -80,18 +80,6 @@ def test_bad_input_is_one_line_and_leaves_no_file(version_base, tmp_path, monkey
     assert line.startswith("triage tflite: error: ")
     assert complaint in line
     assert [path.name for path in tmp_path.iterdir()] == ["models"]
-
-
-def test_an_unknown_quantisation_is_refused_with_the_known_ones(tmp_path, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        run(capsys, "--model", tmp_path, "--out", tmp_path / "f", "--quantize", "int4")
-    assert "choose from 'none', 'float16', 'dynamic', 'int8'" in capsys.readouterr().err
-
-
-def test_the_command_knows_the_quantisations_that_the_conversion_does():
-    from trainer.commands.tflite import _QUANTIZATIONS
-
-    assert _QUANTIZATIONS == conversion.QUANTIZATIONS
 
 
 def test_a_file_that_lost_its_weights_is_not_left_behind(
