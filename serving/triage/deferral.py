@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from schemas.evidence import Vocabulary
+from serving.messages import goes_on
 from serving.triage.validation import contradictions
 from triage.v1 import triage_pb2
 
@@ -13,6 +14,7 @@ def defer(
     vocabulary: Vocabulary,
     defer_below: float | None,
     hand_over_from: float | None = None,
+    put: bool = False,
 ) -> None:
     """Sets `deferred` in the responses that are handed over; none is where `defer_below` is None.
 
@@ -24,6 +26,8 @@ def defer(
         vocabulary: with its relations.
         defer_below: P(safe) of the decision below which none is safe enough.
         hand_over_from: of the model, see `schemas.model_directory.ModelInfo`.
+        put: whether the responses hold the questions that are left. An agent that asks without one that is worth asking
+            has decided: nobody goes on with its interview.
     """
     if defer_below is None:
         return
@@ -33,6 +37,8 @@ def defer(
         response.conflicting_codes.extend(code for code in dict.fromkeys(together) if code not in listed)
         chances = {each.decision: each for each in response.probabilities}
         asks, best = response.action == triage_pb2.TRIAGE_ACTION_ASK, response.best_triage
+        if put and not response.forced:
+            asks = bool(response.next_questions) and goes_on(response)
         unsure = best in chances and chances[best].safe < defer_below
         if chances and hand_over_from is not None and best != triage_pb2.TRIAGE_ACTION_RED:
             unsure |= chances[triage_pb2.TRIAGE_ACTION_RED].appropriate >= hand_over_from

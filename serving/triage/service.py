@@ -149,15 +149,13 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                     state = await self.workers.run(_add_message, interview, request)
                     check_questions(interview.questions, "settings.questions", engine.info)
                     check_deferral(interview.defer_below, "settings.defer_below")
-                    responses = await self._run(engine, [state])
-                    defer([state], responses, engine.vocabulary, interview.defer_below, engine.info.hand_over_from)
                     asked = Asked(
                         questions=interview.questions,
                         not_to_ask=interview.not_to_ask,
                         can_measure=interview.can_measure,
+                        defer_below=interview.defer_below,
                     )
-                    await self._add_questions(engine, [state], responses, asked)
-                    (response,) = responses
+                    (response,) = await self._run(engine, [state], asked)
                     self._record(routing, [state], [response])
                     message = interview.respond(response)
                     yield message
@@ -231,9 +229,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             await self._validate(states, limits, batch)
             if not states:
                 return []
-            responses = await self._run(engine, states)
-            defer(states, responses, engine.vocabulary, asked.defer_below, engine.info.hand_over_from)
-            await self._add_questions(engine, states, responses, asked)
+            responses = await self._run(engine, states, asked)
             if asked.explain:
                 await self.workers.run(_add_explanation, engine, states[0], responses[0], _not_to_ask(engine, asked))
         if current().large:
@@ -268,8 +264,16 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                 return
         await self.workers.run(_check_states, states, limits, batch)  # finding similar codes takes long
 
-    async def _run(self, engine: Engine, states: Sequence[triage_pb2.EvidenceState]) -> list[triage_pb2.TriageResponse]:
-        return await engine.answer(states, _remaining(), self.workers.run, alone=self._concurrency.taken == 1)
+    async def _run(
+        self, engine: Engine, states: Sequence[triage_pb2.EvidenceState], asked: Asked
+    ) -> list[triage_pb2.TriageResponse]:
+        """Returns the answers with their next questions; what a person must look at is handed over."""
+        responses = await engine.answer(states, _remaining(), self.workers.run, alone=self._concurrency.taken == 1)
+        defer(states, responses, engine.vocabulary, asked.defer_below, engine.info.hand_over_from)
+        if asked.questions:
+            await self._add_questions(engine, states, responses, asked)
+            defer(states, responses, engine.vocabulary, asked.defer_below, engine.info.hand_over_from, put=True)
+        return responses
 
     async def _add_questions(
         self,
@@ -278,9 +282,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         responses: Sequence[triage_pb2.TriageResponse],
         asked: Asked,
     ) -> None:
-        """Adds the next questions to the responses in which asking is possible, where the caller wants any."""
-        if not asked.questions:
-            return
+        """Adds the next questions to the responses in which asking is possible."""
         not_to_ask = _not_to_ask(engine, asked)
         with current().timed(MODEL):
             if len(states) == 1 and engine.brief_states and self._concurrency.taken == 1:

@@ -10,6 +10,7 @@ from triage.v1 import triage_pb2
 
 VOCABULARY = Vocabulary([Evidence("fever", "symptom", "Fever", "Fever?")])
 ASK, YELLOW = triage_pb2.TRIAGE_ACTION_ASK, triage_pb2.TRIAGE_ACTION_YELLOW
+INFORMATION = triage_pb2.QUESTION_REASON_INFORMATION
 SAFE = [triage_pb2.DecisionProbability(decision=decision, safe=safe) for decision, safe in ((1, 1.0), (2, 0.8))]
 
 
@@ -54,6 +55,24 @@ def test_a_model_may_hand_over_what_may_be_red(red, reason):
         (answer(probabilities=[]), None),
     ):
         defer([triage_pb2.EvidenceState()], [response], VOCABULARY, 0.0, red)
+        assert message_figures(response)["deferred"] == expected
+
+
+@pytest.mark.parametrize(
+    ("worth", "fields", "reason"),
+    [
+        ([True], {}, None),
+        ([False], {}, "unsure"),
+        ([], {}, "unsure"),
+        ([], {"is_novel": True}, "novel"),
+        ([], {"forced": True}, None),  # it asks on nothing: there is no decision to be unsure of
+    ],
+)
+def test_an_agent_that_asks_without_a_question_that_is_worth_it_is_judged_as_having_decided(worth, fields, reason):
+    questions = [triage_pb2.NextQuestion(code="fever", reason=INFORMATION, worth_asking=each) for each in worth]
+    response = answer(action=ASK, next_questions=questions, **fields)
+    for put, expected in ((False, None), (True, reason)):
+        defer([triage_pb2.EvidenceState()], [response], VOCABULARY, 0.85, put=put)
         assert message_figures(response)["deferred"] == expected
 
 

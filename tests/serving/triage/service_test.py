@@ -9,11 +9,15 @@ import grpc
 import numpy as np
 import pytest
 
+from serving.client.channel import Connection as Address
+from serving.console.agent import Agent
+from serving.console.case import PRESENT, Case, Said
 from serving.engine.connection import Connection
 from serving.engine.remote import RemoteModels
 from serving.engine.version_policy import VersionPolicy, Wanted
-from tests.builders import channel_to, network_of, served, symptoms, trained_agent, watching
+from tests.builders import channel_to, http_to, network_of, served, symptoms, trained_agent, watching
 from trainer.decision.decision import OperatingPoint
+from trainer.decision.mixture import Mixture
 from trainer.export import saved_model
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient, TriageError, evidence_state
@@ -196,6 +200,37 @@ def test_a_version_hands_over_what_may_be_red_to_callers_who_ask_for_that(tmp_pa
     assert [answer.deferred for answer in asked] == [unsure, 0, 0]
     assert [answer.best_triage for answer in asked] == [GREEN, RED, GREEN]
     assert not any(answer.HasField("deferred") for answer in silent)
+
+
+def test_a_case_in_which_nothing_is_left_to_ask_is_handed_over_by_every_route(tmp_path):
+    bias = np.full(35, -3.0)
+    bias[[7, 11]], bias[13:] = 1.0, 9.0  # Green is appropriate and safe with sigmoid(1) = .73; asking is worth more
+    network = network_of((np.zeros([3, 35]), bias), outputs="probabilities")
+    half = np.full([1, 3], 0.5, np.float32)
+    mixture = Mixture(np.zeros(1, np.float32), half, np.full([1, 8], 0.5, np.float32), half)
+    vocabulary, base = symptoms("fever", "collapse", "rash"), tmp_path / "models"
+    saved_model.write_version(base, trained_agent(network, vocabulary, questions=mixture))
+    codes = vocabulary.codes
+    with (
+        served(base, http_port=0) as server,
+        http_to(server) as http,
+        Agent(Address(server.address, timeout=60.0)) as console,
+        TriageClient(server.address, timeout_seconds=60.0) as client,
+        client.interview(defer_below=0.9, questions=1) as interview,
+    ):
+        some, everything = evidence_state(codes[:2]), evidence_state(codes)
+        asked = client.batch_triage([some, everything], questions=1, defer_below=0.9)
+        silent, safe = (client.triage(everything, questions=1, defer_below=below) for below in (None, 0.7))
+        assert not interview.present(*codes[:2]).ended
+        last = interview.present(codes[2])
+        over_http = http.post("/v1/interview", json={"present": codes, "defer_below": 0.9}).json()
+        shown = console.answer(Case(tuple(Said(code, PRESENT, False) for code in codes)), 0.9).response
+    assert [each.action for each in (*asked, silent, safe)] == [ASK] * 4
+    assert not any(each.HasField("deferred") for each in (asked[0], silent, safe))
+    unsure = triage_pb2.DEFERRAL_REASON_UNSURE
+    assert [each.deferred for each in (asked[1], last.response, shown)] == [unsure] * 3
+    assert last.ended
+    assert (over_http["decision"], over_http["answer"]["deferred"]) == (None, "unsure")
 
 
 def test_an_interview_ends_where_it_is_handed_over(client):

@@ -443,7 +443,7 @@ export interface TriageResponse {
   /**
    * Set where the case is handed over to a person instead, which only a request with defer_below gets. best_triage is
    * the least urgency until then. Evidence that contradicts itself is handed over at once, and the rest in place of a
-   * triage decision, not while the agent asks.
+   * triage decision: not while the agent asks, except where the request wants questions and none is worth asking.
    */
   deferred?: DeferralReason | undefined;
 }
