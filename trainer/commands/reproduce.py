@@ -34,7 +34,7 @@ _SIZES = {
     "partially_observed_seeds": (3, 1, "number of seeds of each partially-observed agent; 0 for none"),
     "folds": (10, 0, "folds of the cross-validation; 0 for none"),
     "fold_seeds": (3, 1, "repetitions of the cross-validation"),
-    "powerset_rows": (10_000, 2000, "maximum rows of the expanded data set to train an ensemble on, and to test it on"),
+    "powerset_rows": (10_000, 2000, "maximum rows of the expanded data set to train an ensemble on"),
 }
 
 

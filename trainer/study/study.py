@@ -20,6 +20,8 @@ CONVERGED = 10
 """Maximum number of evaluations at the end of training to average, as in the paper's table (tab:performance_test)."""
 CONVERGED_PART = 4
 """With few evaluations, only the last 1 / CONVERGED_PART of them are averaged."""
+JUDGED_ROWS = 10_000
+"""Maximum number of rows of D_pow's test part that models are judged on, however many they learn from."""
 TRAIN_SAMPLE = 150
 """Maximum number of training vignettes that evaluations during training include."""
 
@@ -55,7 +57,7 @@ class StudySettings:
     partially_observed_seeds: int
     folds: int  # 0 means no cross-validation
     fold_seeds: int
-    powerset_rows: int  # rows of D_pow, at most: to train an ensemble on, and of its test part to judge it on
+    powerset_rows: int  # rows of D_pow, at most, to train an ensemble on
     support_vectors: bool  # whether ensembles include the SVC, whose cost is quadratic in the rows
     ablations: bool
     config: TrainConfig
@@ -73,6 +75,11 @@ class StudySettings:
             raise InputError("--folds 1: expected 2 or more, or 0 for no cross-validation")
         if not self.config.loop.evaluation_interval:
             raise InputError("--evaluation-interval 0: the study needs evaluations: expected 1 or more")
+
+    @property
+    def judged_rows(self) -> int:
+        """Number of rows of D_pow's test part, at most, that models are judged on."""
+        return min(self.powerset_rows, JUDGED_ROWS)
 
     @property
     def converged(self) -> int:
@@ -198,7 +205,7 @@ def _plan_agents(planner: _Planner, settings: StudySettings) -> None:
             planner.add(agent_task(f"dyqn_{query}", seed), DYQN, values)
     detail = {
         "orders": DETAIL_ORDERS,
-        "rows": settings.powerset_rows,
+        "rows": settings.judged_rows,
         "seed": first,
         "max_questions": settings.config.environment.max_questions,
         "network": settings.config.to_dict()["network"],
@@ -225,7 +232,7 @@ def _plan_ensembles(planner: _Planner, settings: StudySettings) -> None:
         name = "calibrated" if calibrated else "uncalibrated"
         values = {**shared, "calibrated": calibrated, "rows": settings.powerset_rows}
         planner.add(f"ensemble_{name}", ENSEMBLE, values)
-    compared = {"seed": first, "rows": settings.powerset_rows}
+    compared = {"seed": first, "rows": settings.judged_rows}
     planner.add("calibration", CALIBRATION, compared, ("ensemble_calibrated", "ensemble_uncalibrated"))
     for query in PAPER_QUERIES:
         config = variant(settings.config, {"target": {"ask_query": query}})

@@ -42,6 +42,12 @@ def test_tasks_of_folds_and_ablations():
     assert "ablation-uniform_replay-seed-8" in more
 
 
+def test_an_ensemble_may_learn_from_all_of_d_pow_and_models_are_judged_on_a_sample():
+    tasks = _plan(powerset_rows=10**9)
+    rows = {name: tasks[name].settings["rows"] for name in ("ensemble_calibrated", "calibration", "detail")}
+    assert rows == {"ensemble_calibrated": 10**9, "calibration": 10_000, "detail": 10_000}
+
+
 def test_what_a_task_needs_is_planned_and_other_tasks_wait_for_nothing():
     tasks = _plan()
     assert tasks["detail"].needs == ("dyqn_or-seed-7",)
