@@ -114,7 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
     figures.check(given.json)
     console = Console(stderr=True)
     knowledge = KnowledgeBase.load(given.knowledge)
-    stats = _simulate(knowledge, given, console)
+    simulation = SimulationConfig(panel=PanelConfig(caution=given.caution))
+    stats = _simulate(knowledge, given, console, simulation)
     if given.json != "-":
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
         say(Console(), f"{locations.shown(given.out)}: {sizes} vignettes of {len(knowledge.conditions)} conditions")
@@ -124,8 +125,17 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def simulate_splits(out: pathlib.Path, train: int, test: int, seed: int) -> None:
+def simulate_splits(
+    out: pathlib.Path, train: int, test: int, seed: int, simulation: SimulationConfig | None = None
+) -> None:
     """Makes the data directory of `triage simulate` with just so many vignettes in each split; replaces one at `out`.
+
+    Args:
+        out: of the directory.
+        train: vignettes.
+        test: vignettes.
+        seed: of every random draw.
+        simulation: constants in place of the command's.
 
     Raises:
         InputError: a number is out of range, or `out` cannot be written.
@@ -134,26 +144,20 @@ def simulate_splits(out: pathlib.Path, train: int, test: int, seed: int) -> None
         out, train + test, seed, Fraction(test, train + test), unseen_conditions=[], whole_patient=False, caution=1.0,
         knowledge=None, processes=os.cpu_count() or 1, shard_size=50_000, gzip=False, overwrite=True, json=None,
     )  # fmt: skip
-    _simulate(KnowledgeBase.load(None), given, Console(quiet=True))
+    _simulate(KnowledgeBase.load(None), given, Console(quiet=True), simulation or SimulationConfig())
 
 
-def _simulate(knowledge: KnowledgeBase, given: SimulateOptions, console: Console) -> dict[str, Any]:
+def _simulate(
+    knowledge: KnowledgeBase, given: SimulateOptions, console: Console, config: SimulationConfig
+) -> dict[str, Any]:
     """Writes the data directory and returns its statistics."""
-    simulator = _simulator(knowledge, given)
+    whole_test = given.test_fraction if given.whole_patient else None
+    simulator = Simulator(knowledge, config, given.seed, given.unseen_conditions, whole_test)
     with writing(given.out), OutputDirectory(given.out, given.overwrite) as output, progress_bar(console) as bar:
-        stats = _header(knowledge, given) | _write(simulator, knowledge, given, output, bar)
+        stats = _header(knowledge, given, config) | _write(simulator, knowledge, given, output, bar)
         output.describe(knowledge.catalogue.vocabulary, stats)
         output.publish()
     return stats
-
-
-def _simulator(knowledge: KnowledgeBase, given: SimulateOptions) -> Simulator:
-    whole_test = given.test_fraction if given.whole_patient else None
-    return Simulator(knowledge, _config(given), given.seed, given.unseen_conditions, whole_test)
-
-
-def _config(given: SimulateOptions) -> SimulationConfig:
-    return SimulationConfig(panel=PanelConfig(caution=given.caution))
 
 
 def _how(given: SimulateOptions) -> "WriteOptions":
@@ -173,14 +177,14 @@ def _write(
     return write_splits(vignettes, knowledge.catalogue.vocabulary, _how(given), output.staging, shown)
 
 
-def _header(knowledge: KnowledgeBase, given: SimulateOptions) -> dict[str, Any]:
+def _header(knowledge: KnowledgeBase, given: SimulateOptions, config: SimulationConfig) -> dict[str, Any]:
     return {
         "format": _FORMAT,
         "sources": [],
         "options": {
             "knowledge_fingerprint": knowledge.fingerprint,
             "unseen_conditions": sorted(given.unseen_conditions),
-            "simulation": _config(given).to_dict(),
+            "simulation": config.to_dict(),
             **({directories.WHOLE_PATIENT: True} if given.whole_patient else {}),
         },
         "seed": given.seed,

@@ -53,6 +53,8 @@ class Found(NamedTuple):
 
     outcome: str
     numbers: str
+    seen: float | None = None
+    """Share of random test sets as small as the paper's in which the means are in the claimed order."""
 
 
 def above(estimate: Estimate, bar: float) -> str:
@@ -105,7 +107,7 @@ def ordered_share(gains: np.ndarray, seed: int) -> float | None:
 
 
 def claims(measured: Measured, max_questions: int = MAX_QUESTIONS) -> list[dict[str, Any]]:
-    """Returns each claim with the `paper`'s numbers, its `outcome`, and a sentence with this study's `numbers`."""
+    """Returns each claim with the `paper`'s numbers, its `outcome`, this study's `numbers` in words, and `seen`."""
     judge = _Judge(measured, max_questions)
     rows: list[tuple[str, str, Found | None]] = [
         ("The fully observed model is on a par with the clinicians", "0.86 and 0.94 against 0.84 and 0.93",
@@ -157,6 +159,7 @@ def claims(measured: Measured, max_questions: int = MAX_QUESTIONS) -> list[dict[
             "paper": paper,
             "outcome": found.outcome if found else NOT_MEASURED,
             "numbers": found.numbers if found else "Not measured in this study.",
+            "seen": found.seen if found else None,
         }
         for claim, paper, found in rows
     ]
@@ -188,7 +191,7 @@ class _Judge:
         gains = np.stack([ours[metric] - each[metric] for each in theirs for metric in metrics])
         share = ordered_share(gains, self._seed)
         return found if share is None else found._replace(
-            numbers=f"{found.numbers} It would be seen on {share:.0%} of test sets of {PAPER_TEST}."
+            numbers=f"{found.numbers} It would be seen on {share:.0%} of test sets of {PAPER_TEST}.", seen=share
         )  # fmt: skip
 
     def equally_appropriate(self) -> Found | None:
