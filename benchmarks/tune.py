@@ -60,6 +60,8 @@ from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line import options
 from triage_runtime.command_line.progress import say, say_result
 
+plt.rcParams["svg.fonttype"] = "none"  # text as text, not as outlines
+
 REPORTING = 1000
 """The first of the seeds that are kept for reporting."""
 SETS = 5
@@ -138,7 +140,7 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=SETS, help=f"of the training split of --data (default {SETS})")
     parser.add_argument("--show", action="store_true", help="show what the results hold, and run nothing")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="means, differences and intervals")
-    parser.add_argument("--plot", type=pathlib.Path, metavar="PNG", help="picture of the learning curve")
+    parser.add_argument("--plot", type=pathlib.Path, metavar="FILE", help="picture of the table, .png or .svg")
     arguments = parser.parse_args()
     try:
         rows = [_with_steps(row, arguments.steps) for text in arguments.rows for row in read_rows(text)]
