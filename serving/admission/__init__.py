@@ -1,6 +1,7 @@
 """How calls are admitted: ports, the event loop, limits, and errors as gRPC statuses."""
 
 from serving.admission.admission import Admission, Limits
+from serving.admission.arrivals import LARGE_ARRIVAL_BYTES, MOMENT_SECONDS, MOST_AMONG_LARGE
 from serving.admission.budget import LARGE_BYTES, Budget, Cost, costs
 from serving.admission.event_loop import EventLoop, Workers, step_back, take_short_turns
 from serving.admission.grpc_handler import GrpcHandler
@@ -13,7 +14,10 @@ from serving.admission.status import end_of
 
 __all__ = [
     "HANDSHAKE_SECONDS",
+    "LARGE_ARRIVAL_BYTES",
     "LARGE_BYTES",
+    "MOMENT_SECONDS",
+    "MOST_AMONG_LARGE",
     "Admission",
     "Budget",
     "Cost",

@@ -15,7 +15,7 @@ MOST_NEW = 8
 """How many requests may be read at a time, besides those that take longer than a moment."""
 MOST_AMONG_LARGE = 2
 """How many, while large requests arrive: gRPC copies each on the event loop, which takes milliseconds."""
-LARGE_BYTES = 256 * 1024
+LARGE_ARRIVAL_BYTES = 256 * 1024
 """Length from which a request is large in this respect."""
 MOST_SLOW = 16
 """How many may take longer than a moment."""
@@ -82,7 +82,7 @@ class Arrivals:
             self._sent = {each: sent // _FORGETTING for each, sent in self._sent.items() if sent}
             self._counted_from = now
         self._sent[caller] = self._sent.get(caller, 0) + size
-        if size >= LARGE_BYTES:
+        if size >= LARGE_ARRIVAL_BYTES:
             self._last_large = now
 
     async def _wait(self, caller: str) -> None:
@@ -109,7 +109,7 @@ class Arrivals:
         """Returns who of those that wait comes first; who is new may send a large request."""
         return min(
             range(len(self._waiting)),
-            key=lambda place: (self._sent.get(self._waiting[place][0], LARGE_BYTES), -place),
+            key=lambda place: (self._sent.get(self._waiting[place][0], LARGE_ARRIVAL_BYTES), -place),
         )
 
     def _look_soon(self) -> None:

@@ -1,8 +1,9 @@
 """Receives HTTP requests as `serving.admission.grpc_handler` receives calls: with an id, admission and telemetry."""
 
 import asyncio
+import contextlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import grpc
@@ -11,7 +12,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from serving import call as calls
-from serving.admission import LARGE_BYTES, Admission, Budget, Cost, Workers
+from serving.admission import (
+    LARGE_ARRIVAL_BYTES,
+    LARGE_BYTES,
+    MOMENT_SECONDS,
+    MOST_AMONG_LARGE,
+    Admission,
+    Budget,
+    Cost,
+    Workers,
+)
 from serving.config.settings import ServeConfig
 from serving.errors import DeadlineError, ExhaustedError
 from serving.protocols.http_problems import BodyError, problem_of
@@ -52,6 +62,7 @@ class Endpoints:
         self._admission, self._workers, self._telemetry, self._config = admission, workers, telemetry, config
         pending = Cost(_UNLIMITED, config.max_pending_bytes)
         self._arriving = Budget(pending, turns=_UNLIMITED)  # bodies that are being read
+        self._places = asyncio.Semaphore(MOST_AMONG_LARGE)  # of large ones
 
     def route(
         self,
@@ -133,10 +144,24 @@ class Endpoints:
             raise BodyError(413, f"a body of {size} bytes: the server takes at most {self._config.max_message_bytes}")
         if size is None or size <= LARGE_BYTES:
             return await self._receive(request, LARGE_BYTES)
-        async with self._arriving.turn(call, Cost(0, size)):
+        place = self._place() if size >= LARGE_ARRIVAL_BYTES else contextlib.nullcontext()
+        async with self._arriving.turn(call, Cost(0, size)), place:
             body = await self._receive(request, size)
         call.stages.clear()
         return body
+
+    @contextlib.asynccontextmanager
+    async def _place(self) -> AsyncIterator[None]:
+        """Holds a place for the length of a block, or for a moment, so that nobody waits for those who send slowly.
+
+        Each part of a body that arrives keeps small calls waiting, and uvicorn reads no more of one than is asked for.
+        """
+        await self._places.acquire()
+        with contextlib.ExitStack() as place:
+            place.callback(self._places.release)
+            timer = asyncio.get_running_loop().call_later(MOMENT_SECONDS, place.close)
+            place.callback(timer.cancel)
+            yield
 
     async def _receive(self, request: Request, limit: int) -> bytes:
         async def receive() -> bytes:

@@ -8,7 +8,14 @@ import pytest
 
 from serving import call as calls
 from serving.admission import arrivals
-from serving.admission.arrivals import LARGE_BYTES, MOMENT_SECONDS, MOST_AMONG_LARGE, MOST_NEW, MOST_SLOW, Arrivals
+from serving.admission.arrivals import (
+    LARGE_ARRIVAL_BYTES,
+    MOMENT_SECONDS,
+    MOST_AMONG_LARGE,
+    MOST_NEW,
+    MOST_SLOW,
+    Arrivals,
+)
 from serving.admission.idle_timeout import IdleTimeout
 from serving.errors import ExhaustedError
 
@@ -80,7 +87,7 @@ def test_a_few_are_read_at_a_time_and_the_last_to_come_is_the_next():
 def test_while_large_ones_arrive_fewer_are_read_and_callers_of_small_ones_come_first():
     async def scenario():
         reader = Arrivals(IdleTimeout(20.0))
-        for caller, size in (("large", LARGE_BYTES + 1), ("larger", LARGE_BYTES + 2), ("small", 10)):
+        for caller, size in (("large", LARGE_ARRIVAL_BYTES + 1), ("larger", LARGE_ARRIVAL_BYTES + 2), ("small", 10)):
             stream = Stream(caller)
             stream.messages.put_nowait(bytes(size))
             await reading(reader, stream)

@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import json
+import select
 import socket
 import ssl
 import threading
@@ -10,6 +11,7 @@ import threading
 import httpx
 import pytest
 
+from serving.protocols import http_endpoints
 from tests.builders import http_to, served
 
 FEVER = {"present": ["fever"]}
@@ -44,6 +46,28 @@ def test_a_large_body_has_to_say_how_large_it_is(http):
     assert answer.status_code == 411
     body = json.dumps({"states": [FEVER] * 70}) + " " * 60_000
     assert len(http.post("/v1/triage", content=body.encode()).json()["answers"]) == 70
+
+
+def test_two_large_bodies_are_read_at_a_time_and_slow_ones_are_not_waited_for(watcher, monkeypatch):
+    content = json.dumps({"states": [FEVER] * 70}).encode() + b" " * 256 * 1024
+    head = b"POST /v1/triage HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(content)
+
+    def begun(server, sent):
+        connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.http.port), timeout=30))
+        connection.sendall(head + sent)
+        return connection
+
+    with served(watcher, http_port=0) as server, contextlib.ExitStack() as stack:
+        for _ in range(2):
+            begun(server, content[:-1])  # which stay where they are
+        assert begun(server, content).recv(4096).startswith(b"HTTP/1.1 200 ")
+        monkeypatch.setattr(http_endpoints, "MOMENT_SECONDS", 60.0)
+        slow = [begun(server, content[:-1]) for _ in range(2)]
+        stack.enter_context(http_to(server)).get("/healthz")  # they are read by now
+        third = begun(server, content)
+        assert select.select([third], [], [], 0.5) == ([], [], [])
+        slow[0].sendall(content[-1:])
+        assert third.recv(4096).startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_compressed_body_is_refused_as_such(http):
