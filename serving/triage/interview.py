@@ -1,7 +1,7 @@
 """The state of one interview: what has been said so far, and how many questions that took."""
 
 from serving.errors import Fault, FaultyRequestError
-from serving.triage.validation import RequestLimits, check_states
+from serving.triage.validation import RequestLimits, check_codes, check_states
 from triage.v1 import triage_pb2, triage_service_pb2
 
 
@@ -51,6 +51,7 @@ class InterviewState:
             description = "only evidence can be said together with other evidence"
             raise FaultyRequestError([Fault("also", description, "NOTHING_SAID")])
         if said == "evidence":
+            check_codes(len(request.also), self._limits, "also")  # before the list: a long one takes quadratic time
             self._state.evidence.extend([request.evidence, *request.also])
         elif said == "not_known" and self._put:
             self._not_to_ask.extend(self._put.any_of or [self._put.code])

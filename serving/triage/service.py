@@ -31,8 +31,8 @@ from serving.triage.routing import Routing
 from serving.triage.validation import (
     RequestLimits,
     are_clear,
+    check_codes,
     check_deferral,
-    check_not_to_ask,
     check_number,
     check_questions,
     check_states,
@@ -225,7 +225,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             check_questions(asked.questions, "questions", engine.info)
             check_deferral(asked.defer_below, "defer_below")
             limits = self._limits(engine, asked)
-            check_not_to_ask(asked.not_to_ask, limits)
+            check_codes(len(asked.not_to_ask), limits, "not_to_ask")
             await self._validate(states, limits, batch)
             if not states:
                 return []

@@ -97,16 +97,16 @@ def check_deferral(defer_below: float | None, path: str) -> None:
         raise FaultyRequestError([Fault(path, f"{defer_below:g}: expected a number from 0 to 1", "NO_PROBABILITY")])
 
 
-def check_not_to_ask(codes: Sequence[str], limits: RequestLimits) -> None:
-    """Refuses more codes that are not to be asked about than a state may hold.
+def check_codes(number: int, limits: RequestLimits, field: str) -> None:
+    """Refuses more codes than a state may hold.
 
     Raises:
-        FaultyRequestError: there are more.
+        FaultyRequestError: there are more in `field`.
     """
     limit = max(limits.max_evidence, len(limits.vocabulary))
-    if len(codes) > limit:
-        description = f"{len(codes)} codes: the server takes at most {limit}"
-        raise FaultyRequestError([Fault("not_to_ask", description, "TOO_MANY_CODES")])
+    if number > limit:
+        description = f"{number} codes: the server takes at most {limit}"
+        raise FaultyRequestError([Fault(field, description, "TOO_MANY_CODES")])
 
 
 def contradictions(state: triage_pb2.EvidenceState, vocabulary: Vocabulary) -> Iterator[Contradiction]:

@@ -1,5 +1,7 @@
 """The state of an interview after each message."""
 
+import time
+
 import pytest
 
 from schemas.errors import InputError
@@ -101,6 +103,15 @@ def test_what_is_said_together_answers_one_question(interview):
     alone = message(not_known=True, also=both.also)
     with pytest.raises(InputError, match=r"^also: only evidence"):
         interview.add(alone)
+
+
+def test_two_million_pieces_in_one_message_are_refused_by_their_number_alone(interview):
+    request = evidence("fever")
+    request.MergeFromString(b"\x2a\x00" * 2_000_000)  # `also`, as an empty message
+    begin = time.thread_time()
+    with pytest.raises(InputError, match=r"^also: 2000000 codes: the server takes at most 4"):
+        interview.add(request)
+    assert time.thread_time() - begin < 1  # a list of them takes a minute
 
 
 def test_only_a_forced_answer_is_the_last(interview):

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.errors import InputError
 from serving.messages import state_message
-from serving.triage.validation import RequestLimits, are_clear, check_not_to_ask, check_states
+from serving.triage.validation import RequestLimits, are_clear, check_codes, check_states
 from tests.builders import symptoms
 from triage.v1 import triage_pb2
 
@@ -163,6 +163,6 @@ def test_a_code_that_no_vocabulary_can_hold_is_refused_even_where_unknown_ones_a
 
 
 def test_more_codes_that_are_not_to_be_asked_about_than_a_state_may_hold_are_refused():
-    check_not_to_ask(["fever"] * 4, STRICT)
+    check_codes(4, STRICT, "not_to_ask")
     with pytest.raises(InputError, match="not_to_ask: 5 codes: the server takes at most 4"):
-        check_not_to_ask(["fever"] * 5, STRICT)
+        check_codes(5, STRICT, "not_to_ask")
