@@ -42,6 +42,7 @@ from triage_runtime.command_line import figures
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TRIAGE, BATCH = "/triage.v1.TriageService/Triage", "/triage.v1.TriageService/BatchTriage"
+INTERVIEW = "/triage.v1.TriageService/Interview"
 VOCABULARY = "/triage.v1.TriageService/GetVocabulary"
 WATCH = "/grpc.health.v1.Health/Watch"
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
@@ -264,6 +265,11 @@ def nested(content: bytes, number: int = 1) -> bytes:
     return bytes([number << 3 | 2]) + length + bytes([size]) + content
 
 
+def interview(pieces: int) -> bytes:
+    """Returns the first message of an interview, in which empty pieces of evidence are said together."""
+    return nested(b"", 2) + nested(b"", 5) * pieces
+
+
 def many_inputs(codes: list[str]) -> bytes:
     return b"".join(nested(nested(b"%06d" % number), 2) for number in range(230_000))
 
@@ -433,6 +439,7 @@ ATTACKS: dict[str, Callable[[list[str]], Attack]] = {
     "64 Predicts that declare 2 million codes": calls(PREDICT, code_tensors, 64),
     "one state of 2 million pieces": calls(TRIAGE, lambda codes: nested(EMPTY * TWO_MILLION), 1),
     "8 batches of 2 million states": calls(BATCH, lambda codes: EMPTY * TWO_MILLION, 8),
+    "8 interviews of 600,000 pieces at once": calls(INTERVIEW, lambda codes: interview(600_000), 8),
     "8 batches of 1,024 states x 2,000 pieces": calls(BATCH, lambda codes: nested(EMPTY * 2000) * 1024, 8),
     "one Predict of 230,000 inputs": calls(PREDICT, many_inputs, 1),
     "2 callers of 100 MB of zeros, compressed": calls(
@@ -446,6 +453,9 @@ ATTACKS: dict[str, Callable[[list[str]], Attack]] = {
     ),
     "8 callers of 2 million numbers (HTTP)": posts(
         "/v1/models/triage:predict", lambda codes: many("0", '{"inputs": {"states": [', "]}}"), 8
+    ),
+    "8 callers of 2 million numbers (HTTP, Open Inference)": posts(
+        "/v2/models/triage/infer", lambda codes: many("0", '{"inputs": [{"name": "states", "data": [', "]}]}"), 8
     ),
     "64 callers of 4 MiB of legal states (HTTP)": posts("/v1/triage", legal, 64),
     "8 connections of HTTP headers without end": streams(HEAD, HEADER, 8, "http"),
