@@ -22,7 +22,8 @@ from schemas.synonyms import CRISIS
 MOST = 40
 """Results, at most."""
 _WORD = re.compile(r"[^\W_]+")
-_IDIOM = re.compile(r"\b(?:is |are )?killing me\b")  # of pain; a search for "kill" is about something else
+_IDIOM = re.compile(r"\b(?:(?:is |are )?killing me|fa(?:nno)? male)\b")  # of pain, not of killing or of a man
+_ELISION = re.compile("\\b(?:[cdjlmnst]|qu|un|all|dall|dell|nell)['\N{RIGHT SINGLE QUOTATION MARK}](?=\\w)")
 _APOSTROPHES = str.maketrans("", "", "'\N{RIGHT SINGLE QUOTATION MARK}")
 _MOST_CHARACTERS, _MOST_WORDS = 200, 24
 _SHORTEST_MISTYPED, _SHORT = 4, 5
@@ -158,8 +159,8 @@ class Fit(NamedTuple):
 
 
 def words_of(text: str) -> list[str]:
-    """Returns the words of a text, without case and accents; "can't" and its like are one word."""
-    plain = unicodedata.normalize("NFKD", text.casefold().translate(_APOSTROPHES))
+    """Returns the words of a text, without case, accents and elided articles; "can't" and its like are one word."""
+    plain = unicodedata.normalize("NFKD", _ELISION.sub("", text.casefold()).translate(_APOSTROPHES))
     return _WORD.findall("".join(character for character in plain if not unicodedata.combining(character)))
 
 

@@ -1,10 +1,12 @@
 """The search for evidence by everyday words.
 
-phrases.csv holds 300 of them as patients say them, with the codes one of which is meant, and the body systems to which
+phrases.csv holds 375 of them as patients say them, with the codes one of which is meant, and the body systems to which
 any result must belong. The synonyms were written beside the first part. Each other part was measured once, before
 anything was mended with it: of the 100 phrases of the second, 100 were right among the first three and 10 had absurd
 results; of the 60 of the third, on other topics, with children and in five languages, 30 were right and 11 absurd; of
-the 40 of the fourth, written after that was mended, 26 were right and 2 absurd. Expect about that of new phrases.
+the 40 of the fourth, written after that was mended, 26 were right and 2 absurd. The fifth is 45 of common complaints in
+French, Spanish and Italian: none was right before these languages had synonyms, 44 with them, 2 absurd. Of the 30 of
+the sixth, written then, 22 were right and 1 absurd. Expect about that of new phrases.
 """
 
 import csv
@@ -17,6 +19,7 @@ from schemas.knowledge_base import KnowledgeBase
 from serving.client.search import MOST, Search, words_of
 
 PHRASES = pathlib.Path(__file__).with_name("phrases.csv")
+PARTS = {"1": 100, "2": 100, "3": 60, "4": 40, "5": 45, "6": 30}
 SHOWN = 8
 ENTRIES = (
     Evidence("chest_pain", "symptom", "Chest pain", "Do you have pain in your chest?"),
@@ -88,7 +91,7 @@ def phrases():
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("part", ["1", "2", "3", "4"])
+@pytest.mark.parametrize("part", PARTS)
 def test_what_patients_say_finds_what_they_mean_among_the_first_three(search, phrases, part):
     said = [phrase for phrase in phrases if phrase["part"] == part]
     wrong = [
@@ -96,7 +99,7 @@ def test_what_patients_say_finds_what_they_mean_among_the_first_three(search, ph
         for phrase in said
         if not {entry.code for entry in search.find(phrase["phrase"])[:3]} & set(phrase["codes"].split())
     ]
-    assert len(said) == {"1": 100, "2": 100, "3": 60, "4": 40}[part]
+    assert len(said) == PARTS[part]
     assert len(wrong) <= 0.05 * len(said), wrong
 
 
