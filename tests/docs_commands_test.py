@@ -3,6 +3,7 @@
 import json
 import pathlib
 import shutil
+import subprocess
 
 import pytest
 
@@ -13,11 +14,15 @@ from triage_client import TriageClient, evidence_state
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
-RUN = {"dossier", "evaluate", "export", "knowledge", "monitor", "prepare", "score", "stats", "tflite"}
+RUN = {"ask", "bench", "dossier", "evaluate", "export", "health", "knowledge", "monitor", "prepare", "score",
+       "simulate", "stats", "tflite"}  # fmt: skip
 """Commands that end by themselves, in seconds."""
-NOT_HERE = ("$", "gs://", "/nfs", "--beam-options", "--track", "advice.csv", "release_", "wide.csv", "my-knowledge",
-            "labelled.jsonl", "own-job", "--promise", "private.pem", "rules.toml", "feedback")  # fmt: skip
-"""What needs a cloud, or a file that a reader brings."""
+FEWER = {"bench": ["--rounds", "1", "--seconds", "0.2"], "simulate": ["--vignettes", "400"]}
+"""What makes them so short, after the words of the page."""
+NOT_HERE = ("$", "gs://", "/nfs", "--beam-options", "advice.csv", "release_", "wide.csv", "my-knowledge", "own-job",
+            "--promise", "feedback", "--sb3-python", "--interactive", "children", "secrets/", "ca.pem",
+            "tokens")  # fmt: skip
+"""What needs a cloud, a file that a reader brings, or somebody who answers."""
 SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2", "--hidden-sizes", "8", "--batch-size", "8",
          "--memory-capacity", "100", "--burn-in-steps", "20", "--steps", "60", "--checkpoint-interval", "60",
          "--steps-per-call", "30", "--evaluation-interval", "0"]  # fmt: skip
@@ -34,6 +39,13 @@ def run(*words):
 
 
 @pytest.fixture(scope="module")
+def address(home):
+    """Where the model of `home` is served."""
+    with served(home / "models") as server:
+        yield server.address
+
+
+@pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """A folder with data, job, models, stored cases and an audit log, under the names that the pages use."""
     home = tmp_path_factory.mktemp("home")
@@ -45,6 +57,9 @@ def home(tmp_path_factory):
         shutil.copytree(ROOT / "examples", "examples", ignore=shutil.ignore_patterns("mobile"))
         shutil.copytree("examples", ".", dirs_exist_ok=True)
         codes = [line.split(",")[0] for line in pathlib.Path("data/vocabulary.csv").read_text().splitlines()[1:]]
+        shutil.copy("vignettes.jsonl", "labelled.jsonl")
+        key = ["openssl", "genpkey", "-algorithm", "ed25519", "-out", "private.pem"]
+        subprocess.run(key, check=True, capture_output=True)
         pathlib.Path("cases").mkdir()
         cases = [{"vignette_id": code, "present": [code]} for code in codes[:150]]
         pathlib.Path("cases/a.jsonl").write_text("".join(f"{json.dumps(case)}\n" for case in cases))
@@ -58,17 +73,17 @@ def home(tmp_path_factory):
 
 def test_most_commands_that_end_by_themselves_run_here():
     assert {words[0] for commands in PAGES.values() for words in commands} == RUN
-    assert sum(map(len, PAGES.values())) >= 25
+    assert sum(map(len, PAGES.values())) >= 48
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_commands_of_a_page_run_one_after_the_other(home, tmp_path, monkeypatch, page):
+def test_the_commands_of_a_page_run_one_after_the_other(home, address, tmp_path, monkeypatch, page):
     shutil.copytree(home, tmp_path / "home")
     monkeypatch.chdir(tmp_path / "home")
     for words in PAGES[page]:
-        if words[0] == "prepare":  # its reader has no data yet
+        if words[0] in ("prepare", "simulate"):  # its reader has no data yet
             shutil.rmtree(words[words.index("--out") + 1], ignore_errors=True)
-        run(*words)
+        run(*words, *(["--server", address] if words[0] in ("ask", "health") else FEWER.get(words[0], [])))
 
 
 def test_the_audit_log_of_a_served_model_is_compared_with_its_reference(home, monkeypatch, capsys):

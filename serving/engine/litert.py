@@ -23,7 +23,7 @@ _MOST_INTERPRETERS = 8  # each holds a copy of the weights, packed for its proce
 
 MOST_STATES = 64
 """Largest batch for LiteRT; the SavedModel is as fast for larger ones (docs/serving.md)."""
-BRIEF_BYTES = 16 * 2**20
+BRIEF_BYTES = 24 * 2**20
 """Length of a TFLite file up to which one state takes a millisecond or two, the time to read its weights once."""
 
 

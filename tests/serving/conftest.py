@@ -1,6 +1,7 @@
 """A served model whose answers can be worked out by hand."""
 
 import argparse
+import contextlib
 import dataclasses
 import fcntl
 import functools
@@ -24,6 +25,7 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import NUM_DECISIONS, Action
 from serving.admission.event_loop import EventLoop
 from serving.commands import serve as command
+from serving.config import vertex
 from serving.config.batching_parameters import BatchingParameters
 from serving.config.settings import ServeConfig
 from serving.engine.batching import BatchedModels
@@ -447,6 +449,27 @@ def _write_asking(base, others=(), spread=1.5, flags=(), german=()):
 def asking_watcher(asking_base_path):
     """Version 1 of `asking_base_path`, loaded, which also has the label "stable"."""
     return _batching(asking_base_path, {"stable": 1})
+
+
+PREDICT = "/v1/endpoints/7:predict"
+TOKEN = {"authorization": "Bearer secret-1"}
+LIMITS = {"max_batch": 4, "max_evidence": 5, "max_message_bytes": 20_000}
+
+
+@pytest.fixture(scope="session")
+def full_server(asking_watcher, tmp_path_factory):
+    """Has every route that there can be, those of Vertex AI below `PREDICT`, for who sends `TOKEN`, and `LIMITS`."""
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "tokens").write_text("secret-1\nreader roles=metrics\n")
+    (folder / "codes").write_text("system,code,evidence\nPatient.gender,male,fever\n")
+    settings = {"tokens": str(folder / "tokens"), "fhir": "https://triage.example.org/fhir", **LIMITS}
+    settings |= {"cds_codes": str(folder / "codes"), "cds_feedback": str(folder / "feedback")}
+    with contextlib.ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(vertex.PREDICT, PREDICT)
+            patch.setenv(vertex.HEALTH, PREDICT.removesuffix(":predict"))
+            server = stack.enter_context(served(asking_watcher, http_port=0, **settings))
+        yield server
 
 
 @pytest.fixture(scope="session")

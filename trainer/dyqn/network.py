@@ -6,10 +6,12 @@ Q(ask) at each operating point of `trainer.decision.decision.ASK_POINTS`, then b
 stopping threshold.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 from keras import ops
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
@@ -195,6 +197,30 @@ def members_of(network: keras.Model) -> list[keras.Model]:
     """Returns the models from states `[B, E]` to the logits `[B, L]` of each single network, with the same weights."""
     layers = [layer for layer in network.layers if layer.name.startswith(OUTPUT_LAYER)]
     return [keras.Model(network.input, layer.output, name=f"member_{n}") for n, layer in enumerate(layers, start=1)]
+
+
+def with_sums(network: keras.Model) -> Callable[[tf.Tensor], tf.Tensor] | None:
+    """Returns the same function, in which first layers add up the rows of their kernels for the inputs that are 1.
+
+    Of a thousand inputs some twenty are. Returns None for a network whose inputs are not 0 or 1.
+    """
+    first = _first_layers(network)
+    if not any(isinstance(layer, PresentAndAbsent) and layer.output is first[0].input for layer in network.layers):
+        return None
+    inputs = keras.Model(network.input, first[0].input)
+    others = keras.Model([layer.output for layer in first], network.get_layer(AVERAGE).output)
+    falls = [keras.Model(network.input, layer.output) for layer in network.layers if isinstance(layer, Fall)]
+    kernel = np.concatenate([layer.kernel.numpy() for layer in first], axis=1)  # [2 E, H of all networks]
+    bias = np.concatenate([layer.bias.numpy() for layer in first])
+
+    def outputs(states: tf.Tensor) -> tf.Tensor:
+        places = tf.cast(tf.where(inputs(states) > 0.5), tf.int32)  # not unstacked, as LiteRT refuses that for none
+        rows = tf.gather(kernel, places[:, 1])
+        sums = tf.math.unsorted_segment_sum(rows, places[:, 0], tf.shape(states)[0])
+        learned = others(tf.split(first[0].activation(sums + bias), len(first), axis=1))
+        return tf.concat([learned, *(fall(states) for fall in falls)], axis=1)
+
+    return outputs
 
 
 def copy_weights(source: keras.Model, target: keras.Model) -> None:

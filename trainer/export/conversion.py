@@ -38,7 +38,11 @@ _NOVELTY_OPS = (
 
 
 def convert(
-    version: LoadedVersion, quantization: str, calibration: np.ndarray | None = None, batch: int | None = 1
+    version: LoadedVersion,
+    quantization: str,
+    calibration: np.ndarray | None = None,
+    batch: int | None = 1,
+    few: tf.types.experimental.Callable | None = None,
 ) -> bytes:
     """Returns the TFLite file of a version, without metadata.
 
@@ -52,16 +56,19 @@ def convert(
         quantization: one of `QUANTIZATIONS`.
         calibration: states float32 `[N, E]`, which give int8 the ranges of activations; only int8 needs them.
         batch: B of `state`, None for any number of states.
+        few: becomes the signature `few_states`, see `trainer.export.signatures.for_few_states`; None leaves that out.
 
     Raises:
         InputError: TensorFlow cannot convert the version.
     """
-    signatures = {features.STATE: _function(version, batch)}
+    signatures = {features.STATE: _function(version.signature, batch, len(version.vocabulary))}
+    if few is not None:
+        signatures[features.FEW_STATES] = _function(few, batch, len(version.vocabulary))
     if quantization != INT8 and features.QUESTIONS in version.model.signatures:
         signatures[features.QUESTIONS] = _questions(version)
     # TFLite has no lookup tables, which the version contains. A SavedModel of these signatures and weights has none.
     module = tf.Module()
-    module.weights = list(version.signature.variables)
+    module.weights = [*version.signature.variables, *([] if few is None else few.variables)]
     quiet = standard_error_without(_QUANTISER, XNNPACK)
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings(), quiet:
         warnings.simplefilter("ignore")  # calibration uses TensorFlow's own interpreter, which is deprecated
@@ -108,16 +115,18 @@ def calibration_states(path: pathlib.Path, version: LoadedVersion, seed: int) ->
     return state.from_signed_codes(tf.constant(signed_codes), len(data.vocabulary)).numpy(), origin
 
 
-def _function(version: LoadedVersion, batch: int | None) -> tf.types.experimental.Callable:
-    """Returns the signature without the labels, as not every interpreter has strings."""
+def _function(
+    signature: tf.types.experimental.Callable, batch: int | None, evidence_count: int
+) -> tf.types.experimental.Callable:
+    """Returns a signature without the labels, as not every interpreter has strings."""
     specs = [
-        tf.TensorSpec([batch, len(version.vocabulary)], tf.float32, features.STATES),
+        tf.TensorSpec([batch, evidence_count], tf.float32, features.STATES),
         tf.TensorSpec([batch], tf.int32, features.QUESTIONS_ASKED),
     ]
 
     @tf.function(input_signature=specs, autograph=False)
     def decide(states: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
-        answer = version.signature(**{features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
+        answer = signature(**{features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
         names = [tensor.name for tensor in ANSWER if tensor.kind is not Kind.LABEL]
         return {name: answer[name] for name in names if name in answer}
 

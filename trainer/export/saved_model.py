@@ -171,26 +171,31 @@ def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_nam
     with tempfile.TemporaryDirectory() as scratch:
         asset = pathlib.Path(scratch) / directories.VOCABULARY
         vocabulary.save(asset)
-        safeguards = signatures.Safeguards(trained.rules, trained.novelty, trained.operating_point, trained.questions)
-        signatures.write(folder, trained.model, asset, identity, safeguards)
+        signatures.write(folder, trained.model, asset, identity, _safeguards(trained))
     warmup.write_requests(folder / directories.WARMUP_REQUESTS, vocabulary, model_name)
     if len(trained.rules):
         (folder / directories.RULES).write_text(trained.rules.text, encoding="utf-8", newline="\n")
     _write_manifest(folder, _manifest(trained, identity) | {"litert": _write_litert(folder, trained)})
 
 
+def _safeguards(trained: TrainedNetwork) -> signatures.Safeguards:
+    return signatures.Safeguards(trained.rules, trained.novelty, trained.operating_point, trained.questions)
+
+
 def _write_litert(folder: pathlib.Path, trained: TrainedNetwork) -> dict[str, str]:
     """Writes the LiteRT file, and returns its entry in the manifest.
 
-    It is converted from the SavedModel in `folder`, so that there is one graph of the decision, and its answers are
-    compared here, as a server without TensorFlow cannot.
+    It is converted from the SavedModel in `folder`, and has a faster form of the same decision for a few states. The
+    answers are compared here, as a server without TensorFlow cannot.
 
     Raises:
         InputError: it answers otherwise than the SavedModel.
     """
     model = tf.saved_model.load(os.fspath(folder))
     version = LoadedVersion(folder, trained.vocabulary, trained.max_questions, model)
-    content = conversion.convert(version, conversion.NONE, batch=None)
+    vocabulary = with_relations(trained.vocabulary)
+    few = signatures.for_few_states(trained.model, vocabulary, trained.max_questions, _safeguards(trained))
+    content = conversion.convert(version, conversion.NONE, batch=None, few=few)
     fault = parity.compare(LiteRtModel(content).run, version.decide, _how_it_decides(trained))
     if fault:
         raise InputError(f"the file for LiteRT answers otherwise than the SavedModel: {fault}")

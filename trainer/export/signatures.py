@@ -31,8 +31,9 @@ from trainer.decision.decision import (
 )
 from trainer.decision.mixture import Mixture
 from trainer.decision.novelty import Novelty
-from trainer.decision.question_graph import QuestionGraph
+from trainer.decision.question_graph import Network, QuestionGraph
 from trainer.decision.rules import RuleGraph
+from trainer.dyqn.network import with_sums
 from trainer.export import messages
 from trainer.vignettes import state
 
@@ -120,11 +121,6 @@ def write(
     def triage(evidence_states: tf.Tensor) -> dict[str, tf.Tensor]:
         return {features.TRIAGE_RESPONSES: _answer(decider, lookup, identity, evidence_states)}
 
-    def dense(states: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
-        with tf.control_dependencies(_size_checks(states=states, questions_asked=questions_asked)):
-            states = _known(states)
-        return decider(states, is_forced(questions_asked, identity.max_questions))
-
     questions_asked = tf.TensorSpec([None], tf.int32, features.QUESTIONS_ASKED)
     present = tf.TensorSpec([None, None], tf.string, features.PRESENT)
     absent = tf.TensorSpec([None, None], tf.string, features.ABSENT)
@@ -133,7 +129,7 @@ def write(
     functions = {
         features.SERVING_DEFAULT: _traced(serving_default, present, absent, questions_asked),
         features.TRIAGE: _traced(triage, evidence_states),
-        features.STATE: _traced(dense, states, questions_asked),
+        features.STATE: _of_states(decider, identity.max_questions, states, questions_asked),
     }
     if safeguards.questions is not None:
         graph = QuestionGraph(
@@ -147,6 +143,30 @@ def write(
         functions[features.QUESTIONS] = _traced(_asking(graph), states, not_to_ask)
     # Not keras.export.ExportArchive, which traces every signature twice.
     tf.saved_model.save(module, os.fspath(folder), signatures=functions)
+
+
+def for_few_states(
+    model: keras.Model, vocabulary: Vocabulary, max_questions: int, safeguards: Safeguards
+) -> tf.types.experimental.Callable | None:
+    """Returns the signature `state`, faster for states in which little is known; None for a model that has no such."""
+    network = with_sums(model)
+    if network is None:
+        return None
+    states = tf.TensorSpec([None, len(vocabulary)], tf.float32, features.STATES)
+    questions_asked = tf.TensorSpec([None], tf.int32, features.QUESTIONS_ASKED)
+    decider = _Decider(network, vocabulary, safeguards)
+    return _of_states(decider, max_questions, states, questions_asked)
+
+
+def _of_states(decider: "_Decider", max_questions: int, *specs: tf.TensorSpec) -> tf.types.experimental.Callable:
+    """Returns the signature `state`."""
+
+    def dense(states: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
+        with tf.control_dependencies(_size_checks(states=states, questions_asked=questions_asked)):
+            states = _known(states)
+        return decider(states, is_forced(questions_asked, max_questions))
+
+    return _traced(dense, *specs)
 
 
 def _traced(function: Callable[..., dict[str, tf.Tensor]], *specs: tf.TensorSpec) -> tf.types.experimental.Callable:
@@ -189,8 +209,8 @@ def _asking(graph: QuestionGraph) -> Callable[[tf.Tensor, tf.Tensor], dict[str, 
 class _Decider:
     """Computes the decision tensors of states, for all signatures."""
 
-    def __init__(self, model: keras.Model, vocabulary: Vocabulary, safeguards: Safeguards):
-        self._model = model
+    def __init__(self, network: Network, vocabulary: Vocabulary, safeguards: Safeguards):
+        self._network = network
         self._rules = safeguards.rules
         self._graph = RuleGraph(self._rules.rules, vocabulary) if len(self._rules) else None
         self._novelty = safeguards.novelty
@@ -199,7 +219,7 @@ class _Decider:
 
     def __call__(self, states: tf.Tensor, forced: tf.Tensor) -> dict[str, tf.Tensor]:
         """Returns the decision tensors for states `[B, E]` float32 and `forced` `[B]` bool."""
-        outputs = self._model(states)
+        outputs = self._network(states)
         action = decide(outputs, forced, anything_known(states), self._point)
         triage = best_triage(outputs, self._point)
         computed: dict[str, tf.Tensor] = {}

@@ -6,32 +6,14 @@ import re
 import jsonschema
 import pytest
 
-from serving.config import vertex
-from serving.config.settings import ServeConfig
-from serving.server.triage_server import TriageServer
 from tests.builders import http_to
-
-PREDICT, HEALTH = "/v1/endpoints/7:predict", "/v1/endpoints/7"
-LIMITS = {"max_batch": 4, "max_evidence": 5, "max_message_bytes": 20_000}
+from tests.serving.conftest import LIMITS, PREDICT, TOKEN
 
 
 @pytest.fixture(scope="module")
-def client(asking_watcher, tmp_path_factory):
-    """Sends a token to a server with every route that there can be."""
-    folder = tmp_path_factory.mktemp("files")
-    (folder / "tokens").write_text("secret-1\nreader roles=metrics\n")
-    (folder / "codes").write_text("system,code,evidence\nPatient.gender,male,fever\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(vertex.PREDICT, PREDICT)
-        patch.setenv(vertex.HEALTH, HEALTH)
-        settings = {"tokens": str(folder / "tokens"), "fhir": "https://triage.example.org/fhir", **LIMITS}
-        settings |= {"cds_codes": str(folder / "codes"), "cds_feedback": str(folder / "feedback")}
-        server = TriageServer(ServeConfig(port=0, http_port=0, grace_seconds=0.0, **settings))
-        server.start(asking_watcher)
-    headers = {"authorization": "Bearer secret-1"}
-    with http_to(server, headers=headers) as client:
+def client(full_server):
+    with http_to(full_server, headers=TOKEN) as client:
         yield client
-    server.stop()
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +145,7 @@ def test_the_limits_of_bodies_are_those_of_the_server(client, document, name, bo
 
 def test_it_lists_the_routes_of_its_own_server_alone(http, client, document):
     own = http.get("/openapi.json").json()
-    assert set(document["paths"]) - set(own["paths"]) == {PREDICT, HEALTH} | {
+    assert set(document["paths"]) - set(own["paths"]) == {PREDICT, PREDICT.removesuffix(":predict")} | {
         path for path in document["paths"] if path.startswith(("/fhir/", "/cds-services"))
     }
     assert (document["security"], own["security"]) == ([{"token": []}], [])

@@ -21,6 +21,7 @@ from trainer.dyqn.network import (
     dropout_states,
     logits_of,
     set_output_bias,
+    with_sums,
 )
 
 # Klambauer et al. (2017), "Self-Normalizing Neural Networks".
@@ -104,6 +105,22 @@ def test_two_inputs_distinguish_presence_and_absence():
     model.get_layer("q_values").set_weights([kernel, np.zeros(5, np.float32)])
     q_red = model(np.array([[1, 0, 0], [-1, 0, 0], [0, 0, 0]], np.float32)).numpy()[:, 0]
     np.testing.assert_allclose(q_red, [1 / (1 + np.exp(-1)), 1 / (1 + np.exp(-1)), 0.5], rtol=1e-5)
+
+
+@pytest.mark.parametrize("networks", [1, 3])
+def test_sums_of_rows_give_the_same_outputs(networks):
+    config = NetworkConfig(hidden_sizes=(16, 8), inputs="two", networks=networks, outputs="probabilities")
+    network = build_network(9, config, seed=1)
+    for layer in network.layers:
+        if isinstance(layer, keras.layers.Dense):
+            layer.bias.assign(np.linspace(-1, 1, layer.units))
+    sums = with_sums(network)
+    for states in (random_states(6, 9), np.zeros([2, 9], np.float32), np.eye(9, dtype=np.float32)[:1]):
+        np.testing.assert_allclose(sums(states), network(states), atol=1e-6)
+
+
+def test_signed_inputs_have_no_sums_of_rows(wide):
+    assert with_sums(wide) is None
 
 
 def test_words_add_the_vectors_of_known_codes_separately_for_present_and_absent():
