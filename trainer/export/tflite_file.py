@@ -70,7 +70,10 @@ def describe(
         "made_with": {"tensorflow": tf.__version__, "ai-edge-litert": litert_version()},
         "manifest": manifest,
         "vocabulary_fingerprint": version.vocabulary.fingerprint,
-        "vocabulary": [{column: getattr(entry, column) for column in COLUMNS} for entry in version.vocabulary],
+        "vocabulary": [
+            {**{column: getattr(entry, column) for column in COLUMNS}, **dict(entry.texts)}
+            for entry in version.vocabulary
+        ],
     }
 
 

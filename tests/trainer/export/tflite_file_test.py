@@ -1,5 +1,6 @@
 """The file that an app ships: readable by any ZIP reader, run by LiteRT, whole or not there."""
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -45,6 +46,16 @@ def test_the_description_has_what_an_app_needs(version, description):
     assert description["vocabulary"][3] == {"code": "e3", "kind": "symptom", "name": "e3", "question": "e3?"}
     assert description["parity"]["statement"].startswith("In none of 10 ")
     assert description["manifest"]["data_fingerprint"] == "sha256:data"
+
+
+def test_an_app_finds_names_and_questions_in_the_other_languages_of_the_vocabulary(version, content):
+    german = {"name.de": "Fieber", "question.de": "Haben Sie Fieber?"}
+    first, *others = version.vocabulary
+    vocabulary = Vocabulary([dataclasses.replace(first, texts=tuple(german.items())), *others])
+    translated = dataclasses.replace(version, vocabulary=vocabulary)
+    entries = tflite_file.describe(translated, LiteRtModel(content), "none", PARITY, None)["vocabulary"]
+    assert entries[0] == {"code": "e0", "kind": "symptom", "name": "e0", "question": "e0?", **german}
+    assert entries[1].keys() == {"code", "kind", "name", "question"}
 
 
 def test_an_app_can_compute_the_fingerprint_from_the_codes(description):
