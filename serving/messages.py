@@ -81,6 +81,14 @@ ANY_OF = {
     "it": ("Ha una di queste cose?", "Nessuna"),
 }
 """The question about several red flags, and the answer that the patient has none, in the same languages."""
+COMPLAINTS = {
+    "en": "What does the patient come with?",
+    "de": "Welche Beschwerden haben Sie?",
+    "es": "¿Qué molestias tiene?",
+    "fr": "Quels sont vos symptômes\N{NO-BREAK SPACE}?",
+    "it": "Quali disturbi ha?",
+}
+"""The question for the presenting complaint, in the same languages."""
 IN_DANGER = "If somebody may be in danger, call the emergency number now."
 """What somebody is told whose words are not understood."""
 

@@ -6,13 +6,14 @@ Resources of R4 and R5 differ in the type of a question with options, and profil
 """
 
 import dataclasses
+import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from schemas import VERSION
 from schemas.errors import InputError
 from serving.errors import Fault, FaultyRequestError
-from serving.messages import ANY_OF, DEFERRALS, GROUPS, action_label
+from serving.messages import ANSWERS, ANY_OF, COMPLAINTS, DEFERRALS, GROUPS, action_label
 from triage.v1 import triage_pb2, triage_service_pb2
 
 R4, R5 = "4.0", "5.0"
@@ -38,11 +39,7 @@ _NUMBER = "="
 _YES_OR_NO = "http://terminology.hl7.org/CodeSystem/v2-0136"
 _EXCLUSIVE = "http://hl7.org/fhir/StructureDefinition/questionnaire-optionExclusive"
 _ABSENT_REASON = "http://terminology.hl7.org/CodeSystem/data-absent-reason"
-_ANSWERS = (
-    {"system": _YES_OR_NO, "code": _YES, "display": "Yes"},
-    {"system": _YES_OR_NO, "code": _NO, "display": "No"},
-    {"system": _ABSENT_REASON, "code": _NOT_KNOWN, "display": "Don't know"},
-)
+_ANSWERS = ((_YES_OR_NO, _YES), (_YES_OR_NO, _NO), (_ABSENT_REASON, _NOT_KNOWN))
 RESEARCH_ONLY = "Research only: this is no medical device, and it was not validated for the care of patients."
 Resource = dict[str, Any]
 
@@ -230,6 +227,7 @@ def next_form(
     base: str,
     goes_on: bool,
     fhir: str,
+    language: str,
 ) -> Resource:
     """Returns the QuestionnaireResponse with the next question, or completed, and with the decision so far.
 
@@ -241,21 +239,25 @@ def next_form(
         base: address of the FHIR API.
         goes_on: whether there is a next question.
         fhir: one of `FHIR_VERSIONS`.
+        language: that of the vocabulary's texts, one of `ANSWERS`.
     """
     others = [each for each in form.resource.get("contained", []) if not _is_ours(each)]
     if goes_on and answer is not None and answer.next_questions:
         first = answer.next_questions[0]
         form = dataclasses.replace(form, together={**form.together, first.code: first.any_of})
-    items = [{**_item(link, form, vocabulary, base), "type": _TYPES[fhir]} for link in asked]
+    items = [{**_item(link, form, vocabulary, base, language), "type": _TYPES[fhir]} for link in asked]
     questionnaire = {**_header(base, answer.model_version if answer else "", _FORM, fhir), "id": ID, "item": items}
+    questionnaire["language"] = language
     questionnaire["derivedFrom"] = [questionnaire.pop("url")]
     contained = [{key: value for key, value in questionnaire.items() if value}, *others]
     nothing_known = answer is None or (answer.forced and answer.action == triage_pb2.TRIAGE_ACTION_ASK)
     if answer is not None and not nothing_known:
         contained.append(_risk(form, answer, final=not goes_on))
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     return {
+        "authored": now,  # which SDC expects, as it does a subject
         **form.resource,
-        **_profile(_RESPONSE, fhir),
+        **(_profile(_RESPONSE, fhir) if "subject" in form.resource else {}),
         "contained": contained,
         "questionnaire": f"#{ID}",
         "status": "in-progress" if goes_on else "completed",
@@ -267,9 +269,17 @@ def _is_ours(contained: Any) -> bool:
 
 
 def _item(
-    link: str, form: Form, vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry], base: str
+    link: str, form: Form, vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry], base: str, language: str
 ) -> dict[str, Any]:
     system = f"{base}/CodeSystem/evidence"
+    answers = [
+        {
+            "system": of,
+            "code": code,
+            "display": display.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"),
+        }  # as HL7 has it
+        for (of, code), display in zip(_ANSWERS, ANSWERS[language], strict=True)
+    ]
     if link == COMPLAINT:
         # Once it is answered, the answers alone: hundreds of options would go to and fro with each question.
         offered = (
@@ -278,18 +288,18 @@ def _item(
         options: Iterable[Any] = [
             {"system": system, "code": code, "display": vocabulary[code].name} for code in offered
         ]
-        item = {"linkId": link, "text": "What does the patient come with?", "repeats": True}
+        item = {"linkId": link, "text": COMPLAINTS[language], "repeats": True}
     elif group := form.options(link):
         names = [{"system": system, "code": code, "display": vocabulary[code].name} for code in group]
-        options = [*names, _ANSWERS[-1]]
-        item = {"linkId": link, "text": GROUPS["en"][vocabulary[link].exclusive]}
+        options = [*names, answers[-1]]
+        item = {"linkId": link, "text": GROUPS[language][vocabulary[link].exclusive]}
     elif codes := [code for code in form.together.get(link, ()) if code in vocabulary]:
-        text, none = ANY_OF["en"]
+        text, none = ANY_OF[language]
         names = [{"system": system, "code": code, "display": vocabulary[code].name} for code in codes]
-        options = [*names, {**_ANSWERS[1], "display": none}, _ANSWERS[2]]
+        options = [*names, {**answers[1], "display": none}, answers[2]]
         item = {"linkId": link, "text": text, "repeats": True}
     else:
-        entry, options = vocabulary[link], _ANSWERS
+        entry, options = vocabulary[link], answers
         code = [{"system": system, "code": link, "display": entry.name}]
         item = {"linkId": link, "code": code, "text": entry.question}
     alone = {"extension": [{"url": _EXCLUSIVE, "valueBoolean": True}]}  # no code may be chosen beside it

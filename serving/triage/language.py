@@ -14,10 +14,13 @@ _RANGE = re.compile(r"\s*([A-Za-z0-9-]+)\s*(?:;\s*q=([01](?:\.\d{0,3})?)\s*)?")
 
 def in_asked_language(vocabulary: Vocabulary) -> Vocabulary:
     """Returns a vocabulary in the language that the current call prefers, as far as it is in it."""
-    if not vocabulary.languages:
-        return vocabulary
+    return vocabulary.in_language(asked_language(vocabulary)) if vocabulary.languages else vocabulary
+
+
+def asked_language(vocabulary: Vocabulary) -> str:
+    """Returns the language of a vocabulary that the current call prefers, "" for the vocabulary's own."""
     asked = next((value for key, value in current().metadata or () if key == HEADER and isinstance(value, str)), "")
-    return vocabulary.in_language(preferred(asked, vocabulary.languages))
+    return preferred(asked, vocabulary.languages)
 
 
 def preferred(asked: str, languages: Iterable[str]) -> str:

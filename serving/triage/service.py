@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from schemas import features
 from schemas.errors import InputError
-from schemas.evidence import Vocabulary
+from schemas.evidence import OWN_LANGUAGE, Vocabulary
 from schemas.features import MOST_QUESTIONS
 from serving.admission import Admission, Cost, Workers, costs
 from serving.call import MODEL, PARSE, current
@@ -22,11 +22,12 @@ from serving.engine.served_models import ServedModels
 from serving.engine.versions import Versions
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
 from serving.message_json import EVIDENCE_KINDS
+from serving.messages import ANSWERS
 from serving.telemetry import Telemetry
 from serving.triage.deferral import defer
 from serving.triage.explanation import check_explainable, explain, give_rationales
 from serving.triage.interview import InterviewState
-from serving.triage.language import in_asked_language, translate
+from serving.triage.language import asked_language, in_asked_language, translate
 from serving.triage.routing import Routing
 from serving.triage.validation import (
     RequestLimits,
@@ -196,6 +197,12 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         """Returns the evidence that the first model knows, in the language that the call prefers."""
         with self._models.named("").versions.borrow_default() as engine:
             return in_asked_language(engine.vocabulary)
+
+    def language(self) -> str:
+        """Returns the language of texts around those of the first model's evidence that the call prefers."""
+        with self._models.named("").versions.borrow_default() as engine:
+            language = asked_language(engine.vocabulary)
+        return language if language in ANSWERS else OWN_LANGUAGE
 
     def check_number(self, number: int, field: str) -> None:
         """Refuses more states in one call than the server takes, before they are made.

@@ -24,8 +24,10 @@ BODY = {"present": ["crushing_chest_pain"], "absent": ["chest_pain"]}
 
 
 @pytest.fixture(scope="module")
-def server(asking_watcher):
-    with served(asking_watcher, http_port=0, fhir="https://example.org/fhir") as server:
+def server(asking_watcher, tmp_path_factory):
+    codes = tmp_path_factory.mktemp("codes") / "codes.csv"
+    codes.write_text("system,code,evidence\nurn:x,1,crushing_chest_pain\nurn:x,2,!chest_pain\n")
+    with served(asking_watcher, http_port=0, fhir="https://example.org/fhir", cds_codes=str(codes)) as server:
         yield server
 
 
@@ -62,6 +64,17 @@ def test_http_refuses_it_or_hands_it_over(server, path):
         assert (refused.status_code, refused.json()["errors"][0]["reason"]) == (400, "CONTRADICTORY_EVIDENCE")
         answer = http.post(path, json=BODY | {"defer_below": 0.0}).json()
     assert answer.get("answer", answer)["deferred"] == "contradictory"
+
+
+def test_a_card_hands_it_over(server):
+    conditions = [
+        {"resourceType": "Condition", "code": {"coding": [{"system": "urn:x", "code": each}]}} for each in "12"
+    ]
+    hook = {"hook": "patient-view", "hookInstance": "i", "context": {},
+            "prefetch": {"conditions": {"entry": [{"resource": each} for each in conditions]}}}  # fmt: skip
+    with http_to(server) as http:
+        [card] = http.post("/cds-services/triage", json=hook).json()["cards"]
+    assert card["summary"] == "A person must look: the evidence contradicts itself (research only)"
 
 
 def test_an_adaptive_form_hands_it_over(server):
