@@ -71,8 +71,6 @@ class CasePage:
     text: str
     """The case, for the hidden field."""
     findings: list[Finding]
-    can_undo: bool
-    ended: bool
     number: int
     """Of the question."""
     question: Evidence | None
@@ -102,8 +100,6 @@ def case_page(case: Case, answer: Answer | None, model: Model) -> CasePage:
     return CasePage(
         text=case.to_text(),
         findings=_findings(case, response, model),
-        can_undo=bool(case.said),
-        ended=case.ended,
         number=case.questions_asked + (question is None or case.counts(question.code, model.vocabulary)),
         question=question,
         choices=[model.evidence[code] for code in chosen.one_of],

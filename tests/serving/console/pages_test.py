@@ -23,7 +23,7 @@ def test_what_a_vocabulary_or_a_rule_says_is_text():
         turning=[view.Turn("Red", evil, evil, 0.5)], version=evil,
     )  # fmt: skip
     page = view.CasePage(
-        text=evil, findings=[view.Finding(evil, "present", evil)], can_undo=True, ended=False, number=1,
+        text=evil, findings=[view.Finding(evil, "present", evil)], number=1,
         question=entry, choices=[], together=[],
         question_why=evil, question_unit=evil, verdict=verdict, so_far=True, status=evil, json=evil,
     )  # fmt: skip
@@ -41,7 +41,7 @@ def shown_case(so_far, rule=""):
         rules=[], novelty=1.0, is_novel=True, deferred="no decision is safe", turning=[], version="1",
     )  # fmt: skip
     page = view.CasePage(
-        text="", findings=[view.Finding("Fever", "present", "")], can_undo=True, ended=False, number=4,
+        text="", findings=[view.Finding("Fever", "present", "")], number=4,
         question=entry, choices=[], together=[],
         question_why="", question_unit=None, verdict=verdict, so_far=so_far, status="Why.", json="{}",
     )  # fmt: skip

@@ -31,7 +31,7 @@ def _response(**fields):
 
 def test_an_empty_case_shows_no_verdict(agent):
     page = view.case_page(Case(), None, agent.model())
-    assert (page.verdict, page.question, page.findings, page.can_undo) == (None, None, [], False)
+    assert (page.verdict, page.question, page.findings) == (None, None, [])
 
 
 def test_q_values_are_shown_only_where_there_are_no_probabilities(agent, hand_set):
