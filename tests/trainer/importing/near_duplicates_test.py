@@ -38,7 +38,6 @@ def test_agrees_with_comparing_all_pairs(indexed, asked):
 
 
 @given(STATES, STATES)
-@given(STATES, STATES)
 def test_signatures_that_all_agree_do_no_harm(indexed, asked):
     class Colliding(NearDuplicates):
         def _key(self, codes):

@@ -189,7 +189,7 @@ def test_a_run_ends_with_a_calibrated_agent_and_its_operating_point(settled, dat
     assert min(losses.values()) > 0
     judged = job.held_out()
     assert len(judged.sizes) == 10  # a quarter of 40, as .1 of them would be too few
-    assert judged.outputs.shape == (judged.sizes.sum(), 31)
+    assert judged.outputs.shape == (judged.sizes.sum(), 32)
     assert network.operating_point == job.operating_point() != NEUTRAL
     # The last evaluation is that of the chosen weights, calibrated, with their operating point.
     test = data.read("test", names=False)

@@ -53,4 +53,5 @@ def test_the_network_says_what_the_other_says_whatever_the_order_of_codes(inputs
     theirs = np.random.default_rng(0).integers(-1, 2, (20, 3)).astype(np.float32)
     ours = theirs[:, [2, 0, 0, 1]]
     ours[:, 1] = 1  # a code that the other does not know says nothing
-    np.testing.assert_allclose(network(ours), other(theirs), atol=1e-6)
+    # The last output counts what is known.
+    np.testing.assert_allclose(network(ours)[:, :-1], other(theirs)[:, :-1], atol=1e-6)
