@@ -49,9 +49,9 @@ TELLING = 0.02
 With red flags that everybody may have, interviews name a third more findings and decide no better.
 """
 OF_CARDS = 2 * TOGETHER
-"""Red flags that an agent of cards asks about before anything else, at most.
+"""Denied red flags after which an agent of cards asks about other things as well.
 
-It knows from imagined answers alone what a denial means that no card has; more of them, and it finds fewer of the Red
+It knows from imagined answers alone what a denial means that no card has; with more of them, it finds fewer of the Red
 cases.
 """
 SHORTLIST = 12
@@ -138,7 +138,7 @@ class QuestionGraph:
         self._groups = np.array(padded, np.int32).reshape(len(groups), width)  # [G, W], padded with E
         self.red_flags = OpenRedFlags(rules, vocabulary)
         self._flagged = vocabulary.red_flags  # [E]
-        self._most_flags = OF_CARDS if mixture.of_cards else len(vocabulary)
+        self._most_denied = OF_CARDS if mixture.of_cards else len(vocabulary)
         self._mentioned = mixture.present + mixture.denied  # [K, E]
         prior = np.exp(mixture.log_prior)
         self._usual = prior @ self._mentioned / prior.sum()  # [E]
@@ -191,7 +191,8 @@ class QuestionGraph:
 
     def _first_flags(self, states: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
         """Returns which red flags of the vocabulary an interview does not end without, bool `[B, E]`."""
-        return self._telling_flags(states, self._telling(states), TOGETHER)
+        known = tf.math.count_nonzero((states != 0) & self._flagged, axis=1, keepdims=True, dtype=tf.int32)
+        return self._telling_flags(states, self._telling(states)) & (known < TOGETHER)
 
     def _asks(self, states: tf.Tensor) -> tf.Tensor:
         """Returns whether the agent would ask, bool `[B]`, as it also does where nothing is known."""
@@ -205,7 +206,7 @@ class QuestionGraph:
         opened = self._first_asked(states, likely, not_to_ask)
         flags = self._flags(states, likely) | opened.flags
         telling = self._telling(states)
-        telling_flags = self._telling_flags(states, telling, self._most_flags)
+        telling_flags = self._telling_flags(states, telling)
         first = tf.where(telling_flags, FLAGGED + telling, tf.zeros_like(gains))
         first = tf.where(flags, RED_FLAG + likely, first)
         first = tf.where(opened.chosen, OPENING + first, first)  # a red flag among them is the first
@@ -245,10 +246,10 @@ class QuestionGraph:
         mentioned = tf.matmul(urgent, tf.constant(self._mentioned) * one)
         return mentioned * tf.math.log(mentioned / self._usual)
 
-    def _telling_flags(self, states: tf.Tensor, telling: tf.Tensor, most: int) -> tf.Tensor:
-        """Returns which red flags of the vocabulary are telling, bool `[B, E]`; none where `most` are known."""
-        known = tf.math.count_nonzero((states != 0) & self._flagged, axis=1, keepdims=True, dtype=tf.int32)
-        return self._flagged & (telling >= TELLING) & (known < most)
+    def _telling_flags(self, states: tf.Tensor, telling: tf.Tensor) -> tf.Tensor:
+        """Returns which red flags of the vocabulary come before other questions, bool `[B, E]`."""
+        denied = tf.math.count_nonzero((states < 0) & self._flagged, axis=1, keepdims=True, dtype=tf.int32)
+        return self._flagged & (telling >= TELLING) & (denied < self._most_denied)
 
     def _group(self, ranks: tf.Tensor, opening: tf.Tensor) -> tf.Tensor:
         """Returns the codes that make the first question if there are several: int32 `[B, T]`, see `_Valued.group`.

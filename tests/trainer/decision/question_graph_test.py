@@ -290,8 +290,8 @@ def test_no_interview_ends_before_six_red_flags_of_the_vocabulary_are_known():
 
 
 @pytest.mark.parametrize(("denied", "group"), [(1e-4, [12, 13, 14]), (0.1, [])], ids=["complete patients", "cards"])
-def test_of_cards_other_questions_follow_after_two_groups_of_red_flags(denied, group):
-    """Of fifteen flags twelve are known. The cough tells all about the patient, and a flag next to nothing."""
+def test_of_cards_other_questions_follow_where_two_groups_of_red_flags_are_denied(denied, group):
+    """Of fifteen flags twelve are denied. The cough tells all about the patient, and a flag next to nothing."""
     flags = [Evidence(f"flag_{number:02}", "symptom", "f", "f?", red_flag="yes") for number in range(15)]
     vocabulary = Vocabulary([*flags, Evidence("other_cough", "symptom", "c", "c?")])
     mixture = _of_urgent_patients([0.3] * 15 + [0.01], [0.1] * 15 + [0.99])
@@ -300,6 +300,8 @@ def test_of_cards_other_questions_follow_after_two_groups_of_red_flags(denied, g
     questions = graph(states, nothing)
     assert questions.together.numpy()[0, :3].tolist() == (group or [-1] * 3)
     assert questions.codes.numpy()[0, 0] == (group or [15])[0]
+    one_present = tf.tensor_scatter_nd_update(states, [[0, 4]], [1.0])
+    assert graph(one_present, nothing).together.numpy()[0, :3].tolist() == [12, 13, 14]
 
 
 @pytest.mark.parametrize(
