@@ -272,14 +272,8 @@ def _item(
     link: str, form: Form, vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry], base: str, language: str
 ) -> dict[str, Any]:
     system = f"{base}/CodeSystem/evidence"
-    answers = [
-        {
-            "system": of,
-            "code": code,
-            "display": display.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"),
-        }  # as HL7 has it
-        for (of, code), display in zip(_ANSWERS, ANSWERS[language], strict=True)
-    ]
+    said = (text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'") for text in ANSWERS[language])  # as HL7 has it
+    answers = [{"system": of, "code": code, "display": text} for (of, code), text in zip(_ANSWERS, said, strict=True)]
     if link == COMPLAINT:
         # Once it is answered, the answers alone: hundreds of options would go to and fro with each question.
         offered = (
