@@ -129,32 +129,28 @@ class Validator:
     def loss(self, network: keras.Model) -> float:
         """Returns the loss of `validation_loss` on a few states of each vignette."""
         rows, known = self._states
-        return validation_loss(_means(self._applied(logits_of(network), rows, known)), self._counts[rows])
+        return validation_loss(_means(_applied(logits_of(network), self._shown(rows, known))), self._counts[rows])
 
     def settle(self, network: keras.Model) -> HeldOutOutputs:
         """Calibrates the probabilities of `network` on every prefix of the evidence, and returns its outputs there."""
         rows, known = self._prefixes()
-        calibrate(network, _means(self._applied(logits_of(network), rows, known)), self._counts[rows])
+        calibrate(network, _means(_applied(logits_of(network), self._shown(rows, known))), self._counts[rows])
         return self.outputs(network)
 
     def outputs(self, network: keras.Model) -> HeldOutOutputs:
         """Returns the outputs of `network` for every prefix of the evidence."""
-        return HeldOutOutputs(self._applied(network, *self._prefixes()), self._sizes, self._counts)
+        return HeldOutOutputs(_applied(network, self._shown(*self._prefixes())), self._sizes, self._counts)
 
     def _prefixes(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the vignette and the number of known pieces of each prefix, int64 `[R]` each."""
         rows: np.ndarray = np.repeat(np.arange(len(self._sizes)), self._sizes)
         return rows, np.concatenate([np.arange(1, size + 1) for size in self._sizes])
 
-    def _applied(self, model: keras.Model, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Returns what `model` makes of the first `known` pieces of the vignettes `rows`, float32 `[R, ...]`."""
-        parts = []
-        for start in range(0, len(rows), _ROWS):
-            here = slice(start, start + _ROWS)
-            shown = np.arange(self._orders.shape[1]) < known[here, np.newaxis]
-            codes = np.where(shown, self._orders[rows[here]], 0)
-            parts.append(model(state.from_signed_codes(codes, self._evidence_count)).numpy())
-        return np.concatenate(parts)
+    def _shown(self, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Returns the states int8 `[R, E]` in which the first `known` pieces of the vignettes `rows` are known."""
+        shown = np.arange(self._orders.shape[1]) < known[:, np.newaxis]
+        codes = np.where(shown, self._orders[rows], 0)
+        return state.from_signed_codes(codes, self._evidence_count).numpy().astype(np.int8)
 
 
 class InterviewValidator:
