@@ -30,6 +30,10 @@ STATES_PER_VIGNETTE = 3
 """Number of states of each vignette, with different amounts of evidence, that the loss is computed on."""
 _ROWS = 8_192
 _ROUNDS_OF_ASKING = 4
+_ALIKE = 4.0
+"""The shift of a decision differs from that of all by a normal distribution of SD 1 before any patient is seen, where
+16 states (4 squared) count as one, as those of a patient are alike: without Red among few patients P(Red) is not 0."""
+_FREE = 100.0  # a scale of the logits at which the same distribution does not bind it
 _STATES_OF_ASKING = 4_096  # enough for a scale and a shift; all of them would take a tenth of the time of training
 
 
@@ -223,8 +227,8 @@ def calibrate_asking(network: keras.Model, logits: np.ndarray) -> None:
     for _ in range(_ROUNDS_OF_ASKING):
         outputs = network.get_layer(AVERAGE)(after)
         values = targets.ask_point_targets(outputs).numpy()  # [M Q, P]
-        pairs = [_platt(*column) for column in zip(asking.T, values.T, strict=True)]
-        scale, shift = (np.array(each, np.float32) for each in zip(*pairs, strict=True))
+        columns = [_platt(asking[:, [place]], values[:, [place]]) for place in range(values.shape[1])]
+        scale, shift = np.array([(each, shifts[0]) for each, shifts in columns], np.float32).T
         _set_calibration(network, slice(NUM_PROBABILITIES, None), Calibration(scale, shift))
 
 
@@ -291,7 +295,8 @@ class Calibration(NamedTuple):
 def fit_calibration(logits: np.ndarray, truths: np.ndarray) -> Calibration:
     """Returns Platt's calibration: logistic regressions of the truth on the logit.
 
-    One for appropriateness and one for safety, each for all four decisions together, as there may be few vignettes.
+    One scale for appropriateness and one for safety, as there may be few vignettes, and a shift for each decision: with
+    one shift for all four, a network that says too little of Red and too much of Green would stay as it is.
 
     Args:
         logits: `[R, 8]`.
@@ -299,24 +304,27 @@ def fit_calibration(logits: np.ndarray, truths: np.ndarray) -> Calibration:
     """
     scale, shift = np.ones(logits.shape[1], np.float32), np.zeros(logits.shape[1], np.float32)
     for columns in (slice(0, NUM_DECISIONS), slice(NUM_DECISIONS, None)):
-        scale[columns], shift[columns] = _platt(logits[:, columns].ravel(), truths[:, columns].ravel())
+        scale[columns], shift[columns] = _platt(logits[:, columns], truths[:, columns])
     return Calibration(scale, shift)
 
 
-def _platt(values: np.ndarray, truths: np.ndarray) -> tuple[float, float]:
-    """Returns scale and shift of Platt's calibration: a logistic regression of `truths` `[R]` on logits `[R]`.
+def _platt(logits: np.ndarray, truths: np.ndarray) -> tuple[float, np.ndarray]:
+    """Returns the scale and the shifts `[K]` of a logistic regression of `truths` `[R, K]` on logits `[R, K]`.
 
-    Truths are 0, 1, or shares between them. Scale and shift are 1 and 0 if all truths are the same, or if a higher
-    logit does not mean a higher share.
+    Truths are 0, 1, or shares between them. The scale is 1 and the shifts are 0 if all truths are the same, or if a
+    higher logit does not mean a higher share.
     """
-    if not len(truths) or truths.min() == truths.max():
-        return 1.0, 0.0
-    both = np.concatenate([values, values]).reshape(-1, 1)
-    held: np.ndarray = np.repeat([1, 0], len(truths))
-    weights = np.concatenate([truths, 1 - truths])
-    model = LogisticRegression(C=1e6, solver="newton-cholesky").fit(both, held, sample_weight=weights)
-    scale, shift = float(model.coef_[0, 0]), float(model.intercept_[0])
-    return (scale, shift) if scale > 0 else (1.0, 0.0)
+    rows, columns = logits.shape
+    if rows and truths.min() < truths.max():
+        inputs = np.column_stack([_FREE * logits.ravel(), np.tile(np.eye(columns) / _ALIKE, (rows, 1))])
+        held: np.ndarray = np.repeat([1, 0], rows * columns)
+        weights = np.concatenate([truths.ravel(), 1 - truths.ravel()])
+        model = LogisticRegression(C=1.0, solver="newton-cholesky")
+        model.fit(np.concatenate([inputs, inputs]), held, sample_weight=weights)
+        scale, shifts = _FREE * model.coef_[0, 0], model.intercept_[0] + model.coef_[0, 1:] / _ALIKE
+        if scale > 0:
+            return float(scale), shifts
+    return 1.0, np.zeros(columns)
 
 
 def _targets(decision_counts: np.ndarray) -> np.ndarray:

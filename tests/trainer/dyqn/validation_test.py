@@ -100,20 +100,36 @@ def test_the_number_of_vignettes_apart_is_limited(vignettes_of):
 
 def test_shares_are_calibrated_as_outcomes_are():
     # Three quarters and a quarter at the logits 1 and -1: scale log 3, as logits of shares are those of rates.
-    scale, shift = validation._platt(np.array([1.0, -1.0]), np.array([0.75, 0.25]))
-    assert (scale, shift) == pytest.approx((np.log(3), 0.0), abs=1e-3)
+    logits, truths = np.tile([[1.0], [-1.0]], (100, 8)), np.tile([[0.75], [0.25]], (100, 8))
+    scale, shift = fit_calibration(logits, truths)
+    np.testing.assert_allclose(scale, np.log(3), atol=1e-3)
+    np.testing.assert_allclose(shift, 0.0, atol=1e-3)
 
 
 def test_calibration_recovers_a_known_miscalibration():
     generator = np.random.default_rng(0)
     true_logits = generator.normal(0, 2, (8_000, 8))
     truths = (generator.random(true_logits.shape) < 1 / (1 + np.exp(-true_logits))).astype(np.float32)
-    # The network is twice too sure of appropriateness, and says too little of safety by 1.5: scale and shift undo that.
-    given = np.concatenate([2 * true_logits[:, :4], true_logits[:, 4:] - 1.5], axis=1)
-    scale, shift = fit_calibration(given, truths)
-    # 32,000 pairs: standard errors are about .007 for a scale of .5, and .02 for a shift.
+    # The network is twice too sure of appropriateness, and says too little of Red (1.5) and too much of Green (-1):
+    # scale and shifts undo that.
+    bias = np.array([1.5, 0, -1, 0, 0, 1.5, 0, 0])
+    scale, shift = fit_calibration(true_logits * [2, 2, 2, 2, 1, 1, 1, 1] - bias, truths)
+    # 32,000 pairs: standard errors are about .007 for a scale of .5, and .03 for a shift.
     np.testing.assert_allclose(scale, [0.5] * 4 + [1.0] * 4, atol=0.06)
-    np.testing.assert_allclose(shift, [0.0] * 4 + [1.5] * 4, atol=0.1)
+    np.testing.assert_allclose(shift, bias * scale, atol=0.1)
+
+
+def test_red_keeps_a_probability_where_no_patient_of_a_few_needed_it():
+    # 100 patients in 16 states each; the network says some 7% for Red, which is appropriate for none. A shift s,
+    # believed as strongly as one patient is, ends where 1600 x .07 exp(s) = 16 |s|: s = -1.5, where .07 exp(s) is some
+    # .015. Without that belief P(Red) would go to 0.
+    generator = np.random.default_rng(0)
+    logits = generator.normal(0, 1, (1_600, 8))
+    truths = (generator.random(logits.shape) < 1 / (1 + np.exp(-logits))).astype(np.float32)
+    logits[:, 0] -= np.log(19)
+    truths[:, 0] = 0
+    scale, shift = fit_calibration(logits, truths)
+    assert 0.01 < np.mean(1 / (1 + np.exp(-(scale * logits + shift)[:, 0]))) < 0.02
 
 
 def test_logits_stay_as_they_are_where_calibration_would_make_no_sense():
