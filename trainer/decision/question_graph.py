@@ -26,9 +26,10 @@ from trainer.decision.red_flags import OpenRedFlags
 from trainer.decision.relations import settled_by, with_relations
 
 RED_FLAG_LIKELY = 0.02
-"""Minimum probability with which an open red flag is asked about before anything else.
+"""Minimum probability with which a red flag by itself is asked about before anything else.
 
-And with which an interview goes on although the agent would decide.
+And with which an interview goes on although the agent would decide. A rule of which something else holds already names
+the patients in whom its other red flags matter, however rare they are.
 """
 RELATED = 0.01
 """Share of vignettes of such patients that must mention what is asked, and of these that must have it.
@@ -187,7 +188,7 @@ class QuestionGraph:
         return flags & self.may_ask(states) & ~not_to_ask & ~opened.others
 
     def _flags(self, states: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
-        return self.red_flags.open(states) & (likely >= RED_FLAG_LIKELY)
+        return self.red_flags.open(states) & (likely >= RED_FLAG_LIKELY) | self.red_flags.open(states, begun=True)
 
     def _first_flags(self, states: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
         """Returns which red flags of the vocabulary an interview does not end without, bool `[B, E]`."""

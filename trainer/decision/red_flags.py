@@ -47,10 +47,11 @@ class OpenRedFlags:
         self._cells: np.ndarray = np.zeros((len(pairs), self._count), np.float32)  # [N, E]
         self._cells[np.arange(len(pairs)), [pair.cell for pair in pairs]] = 1
 
-    def open(self, states: tf.Tensor) -> tf.Tensor:
+    def open(self, states: tf.Tensor, begun: bool = False) -> tf.Tensor:
         """Returns which codes are open red flags, bool `[B, E]`, in states `[B, E]` float32; some may be known.
 
-        A yes would fire a rule for Red, or leave only one condition of the rule that is still open, too.
+        A yes would fire a rule for Red, or leave only one condition of the rule that is still open, too. With `begun`
+        these are the codes of rules of which something else holds already.
         """
         if not len(self._cells):
             return tf.zeros_like(states, tf.bool)
@@ -61,9 +62,11 @@ class OpenRedFlags:
         missing = tf.reduce_sum(tf.cast(~holding, tf.int32), axis=2)  # [B, N]
         denied = tf.reduce_any(tf.gather(truths, self._opposite, axis=1), axis=2)
         some = tf.reduce_any(tf.gather(truths, self._some, axis=1), axis=2)
-        begun = self._asks_some | (self._lengths > 1)  # where one is missing, something else of the rule holds
-        near = (missing == 0) | ((missing == 1) & ~denied & begun)
+        two_away = self._asks_some | (self._lengths > 1)  # where one is missing, something else of the rule holds
+        near = (missing == 0) | ((missing == 1) & ~denied & two_away)
         fires = near & some & ~tf.reduce_any(tf.gather(truths, self._none, axis=1), axis=2)
+        if begun:
+            fires &= self._asks_some | (missing < self._lengths)
         return tf.matmul(tf.cast(fires, tf.float32), tf.constant(self._cells)) > 0.5
 
     @property

@@ -174,13 +174,20 @@ def test_with_a_weight_on_safety_what_uncovers_under_triage_is_worth_more():
         assert vocabulary.codes[questions.codes.numpy()[0, 0]] == first
 
 
-@pytest.mark.parametrize(("likely", "first"), [(0.2, "collapse"), (0.01, "cough")])
-def test_a_red_flag_that_is_likely_enough_comes_first(mixture, vocabulary, likely, first):
+@pytest.mark.parametrize(
+    ("likely", "needed", "first"),
+    [(0.2, ("collapse",), "collapse"), (0.01, ("collapse",), "cough"), (1e-6, ("collapse", "rash"), "collapse")],
+)
+def test_a_red_flag_comes_first_if_it_is_likely_enough_or_its_rule_has_begun(
+    mixture, vocabulary, likely, needed, first
+):
     present = mixture.present.copy()
     present[:, 3] = likely
-    rule = SafetyRule("collapse", "r", Action.RED, True, all_of=(("collapse", True),))
+    rule = SafetyRule("collapse", "r", Action.RED, True, all_of=tuple((code, True) for code in needed))
     graph = _graph(mixture._replace(present=present), vocabulary, (rule,))
-    questions = graph(tf.zeros([1, 4]), tf.zeros([1, 4], tf.bool))
+    rash_is_known = tf.constant([[0.0, 1, 0, 0]])
+    assert CODES[1] == "rash"
+    questions = graph(rash_is_known, tf.zeros([1, 4], tf.bool))
     assert CODES[questions.codes.numpy()[0, 0]] == first
     assert questions.red_flags.numpy()[0].tolist().count(True) == (first == "collapse")
 

@@ -60,6 +60,22 @@ def test_a_red_flag_two_answers_away_is_open_where_its_rule_has_begun(vocabulary
     assert flags == expected
 
 
+def test_a_rule_has_begun_where_something_else_of_it_holds(vocabulary, flags):
+    alone = SafetyRule("alone", "r", Action.RED, True, any_of=(("fever", True), ("reflux", True)))
+    both = SafetyRule("both", "r", Action.RED, True, all_of=(("pain", True), ("fever", True)))
+    begun = {
+        "pain is known": (flags, [1, 0, 0, 0, 0], {"sweating", "fainting"}),
+        "one of any is known": (flags, [0, 1, 0, 0, 0], {"pain"}),
+        "a code is enough by itself": (OpenRedFlags((alone,), vocabulary), [1, 1, 1, 0, 0], set()),
+        "one of two is known": (OpenRedFlags((both,), vocabulary), [1, 0, 0, 0, 0], {"fever"}),
+        "none of two is known": (OpenRedFlags((both,), vocabulary), [0, 1, 0, 0, 0], set()),
+    }
+    for case, (red_flags, known, expected) in begun.items():
+        [opened] = red_flags.open(tf.constant([known], tf.float32), begun=True).numpy()
+        found = {code for code, flag, state in zip(CODES, opened, known, strict=True) if flag and not state}
+        assert found == expected, case
+
+
 def test_of_codes_of_which_one_is_enough_no_other_is_asked_about(vocabulary):
     """After fainting the rule lacks pain alone: a fever would not bring it nearer."""
     rule = SafetyRule(
