@@ -101,8 +101,13 @@ class Agent:
         Raises:
             AgentError: the server refuses or fails.
         """
+        known = self.model()
+        nothing_left = not known.chooses_questions and not _open(known, case)
         state = evidence_state(
-            case.present, case.absent, questions_asked=case.questions_asked, no_more_evidence=case.ended
+            case.present,
+            case.absent,
+            questions_asked=case.questions_asked,
+            no_more_evidence=case.ended or nothing_left,
         )
         with self._in_plain_words():
             model, response = self._ask(state, case.not_known, defer_below)
@@ -110,7 +115,7 @@ class Agent:
         chosen = next(iter(response.next_questions), None)
         question = chosen.code if chosen else ""
         if not model.chooses_questions and not response.forced:
-            question = next((code for code in model.vocabulary.codes if code not in case.codes), "")
+            question = _open(model, case)
         return Answer(model, response, on and bool(question), question, chosen)
 
     def judge(self, present: Sequence[str], absent: Sequence[str]) -> TriageResponse:
@@ -165,3 +170,8 @@ class Agent:
             raise AgentError(error.message) from error
         except TriageError as error:
             raise AgentError(channel.why_it_failed(error, self._connection)) from error
+
+
+def _open(model: Model, case: Case) -> str:
+    """Returns the first code of the vocabulary that is not in a case, "" if all are."""
+    return next((code for code in model.vocabulary.codes if code not in case.codes), "")

@@ -20,6 +20,7 @@ def test_the_interview_ends_where_no_question_is_left(agent):
     said = (Said("fever", PRESENT, False), Said("chest_pain", NOT_KNOWN, True), Said("smoker", NOT_KNOWN, True))
     answer = agent.answer(Case(said))
     assert (answer.goes_on, answer.question) == (False, "")
+    assert answer.response.forced  # so the decision is final, and handed over where it must be
 
 
 def test_nobody_is_asked_after_the_end(agent):
