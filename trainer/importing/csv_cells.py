@@ -1,4 +1,4 @@
-"""The spelling of presence, lists and optional fields in the cells of a CSV file (docs/spreadsheets.md)."""
+"""The spelling of presence, lists and optional fields in the cells of a CSV file (docs/data.md)."""
 
 from collections.abc import Mapping
 from typing import Any
