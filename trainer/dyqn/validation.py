@@ -137,18 +137,18 @@ class Validator:
 
     def settle(self, network: keras.Model) -> HeldOutOutputs:
         """Calibrates the probabilities of `network` on every prefix of the evidence, and returns its outputs there."""
-        rows, known = self._prefixes()
-        calibrate(network, _means(_applied(logits_of(network), self._shown(rows, known))), self._counts[rows])
+        states, rows = self.prefixes()
+        calibrate(network, _means(_applied(logits_of(network), states)), self._counts[rows])
         return self.outputs(network)
 
     def outputs(self, network: keras.Model) -> HeldOutOutputs:
         """Returns the outputs of `network` for every prefix of the evidence."""
-        return HeldOutOutputs(_applied(network, self._shown(*self._prefixes())), self._sizes, self._counts)
+        return HeldOutOutputs(_applied(network, self.prefixes()[0]), self._sizes, self._counts)
 
-    def _prefixes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the vignette and the number of known pieces of each prefix, int64 `[R]` each."""
+    def prefixes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the states of all prefixes of the evidence, int8 `[R, E]`, and their vignettes, int64 `[R]`."""
         rows: np.ndarray = np.repeat(np.arange(len(self._sizes)), self._sizes)
-        return rows, np.concatenate([np.arange(1, size + 1) for size in self._sizes])
+        return self._shown(rows, np.concatenate([np.arange(1, size + 1) for size in self._sizes])), rows
 
     def _shown(self, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
         """Returns the states int8 `[R, E]` in which the first `known` pieces of the vignettes `rows` are known."""
@@ -241,7 +241,8 @@ def calibrated_by_interviews(
     """Calibrates `network` by interviews with patients that it has not learned from, and returns its outputs there.
 
     What counts are the states in which the agent asks or decides: the longer an interview, the more sure of itself a
-    network is. Where the agent stops depends on the calibration in turn, so it is done twice.
+    network is. Of cards these are states of what stands on them: that is what the clinicians judged, whereas what an
+    interview adds was made up. Where the agent stops depends on the calibration in turn, so it is done twice.
 
     Args:
         network: with probabilities, averaged as it is served.
@@ -251,18 +252,24 @@ def calibrated_by_interviews(
     """
     patients, length, _ = states.shape
     flat = states.reshape(patients * length, -1)
-    logits = _means(_applied(logits_of(network), flat))
     lengths: np.ndarray = np.full(patients, length)
-    reached: np.ndarray = np.ones([patients, length], bool)
+    logits = _means(_applied(logits_of(network), flat))
+    judged = logits
+    rows: np.ndarray = np.repeat(np.arange(patients), length)
+    if card is not None:
+        on_cards, rows = card.prefixes()
+        judged = _means(_applied(logits_of(network), on_cards))
+    reached: np.ndarray = np.ones(len(rows), bool)
     for _ in range(2):
-        rows = reached.ravel()
-        calibrate(network, logits[rows], np.repeat(decision_counts, length, axis=0)[rows])
+        calibrate(network, judged[reached], decision_counts[rows[reached]])
         calibrate_asking(network, logits.reshape(patients, length, -1))
         held_out = HeldOutOutputs(_applied(network, flat), lengths, decision_counts)
         if card is not None:
             on_card = card.outputs(network)
             held_out = held_out._replace(card_outputs=on_card.outputs, card_sizes=on_card.sizes)
-        reached = np.arange(length) < stops(held_out, choose(held_out))[:, np.newaxis]
+        play = held_out.plays[-1]
+        before = np.arange(len(rows)) - np.repeat(np.cumsum(play.sizes) - play.sizes, play.sizes)
+        reached = before < np.repeat(stops(play, choose(held_out)), play.sizes)
     return held_out
 
 

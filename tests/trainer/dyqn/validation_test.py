@@ -167,6 +167,20 @@ def test_calibrating_makes_probabilities_match_what_is_true_and_leaves_q_values(
     np.testing.assert_allclose(validator.outputs(network).outputs, before, atol=1e-5)
 
 
+def test_an_agent_of_cards_is_calibrated_by_what_stands_on_them(vignettes_of):
+    """What its interviews add was made up: here piece 3, with which Red is rare to the network alone."""
+    red, green = [1, 0, 0, 0], [0, 0, 1, 0]
+    cards = vignettes_of([([1], red)] * 73 + [([1], green)] * 27 + [([2], red)] * 27 + [([2], green)] * 73)
+    likely = np.array([1, -1, -4])  # the logit of Red: true of the first two pieces, as log(73 / 27) is 1
+    kernel = np.zeros([3, 35])
+    kernel[:, [5, 7, 10, 11]] = np.stack([likely, -likely, -likely, -likely], axis=1)  # Red, Green; safe: Yellow, Green
+    network = network_of((kernel, np.eye(35)[[6, 8, 12]].sum(axis=0) * -6), outputs="probabilities")
+    on_card = np.repeat(np.eye(3, dtype=np.int8)[:2], 100, axis=0)
+    states = np.stack([on_card, on_card + np.int8([0, 0, 1])], axis=1)
+    validation.calibrated_by_interviews(network, states, cards.decision_counts, _validator(cards, 3))
+    np.testing.assert_allclose(network(np.eye(3, dtype=np.float32)[:2])[:, 5], [0.73, 0.27], atol=0.02)
+
+
 def test_the_outputs_of_vignettes_are_those_of_the_network_for_every_prefix(random_vignettes):
     network, validator = _network(random_vignettes, outputs="probabilities")
     part = _half(random_vignettes)
