@@ -30,8 +30,8 @@ from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import QPolicy
 from trainer.export import saved_model
 from trainer.export.conversion import QUANTIZATIONS, convert
-from trainer.export.litert import run_each
 from trainer.export.policy import load_version
+from trainer.export.tflite_parity import run_each
 from triage_client import TriageClient, evidence_state
 from triage_runtime.litert import LiteRtModel
 

@@ -29,8 +29,8 @@ from trainer.dyqn.network import AVERAGE
 from trainer.dyqn.policy import QPolicy
 from trainer.export import saved_model
 from trainer.export.conversion import convert
-from trainer.export.litert import run_each
 from trainer.export.policy import load_version
+from trainer.export.tflite_parity import run_each
 from triage.open_inference import inference_pb2, inference_pb2_grpc
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state

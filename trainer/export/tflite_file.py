@@ -5,6 +5,7 @@ ZIP archive appended to the model, which interpreters ignore and any ZIP reader 
 """
 
 import hashlib
+import importlib.metadata
 import io
 import json
 import pathlib
@@ -21,9 +22,8 @@ from schemas.evidence import COLUMNS
 from schemas.model_directory import read_manifest
 from schemas.parity import random_states
 from schemas.triage import ACTION_LABELS
-from trainer.export.litert import litert_version, run_each
 from trainer.export.policy import LoadedVersion
-from trainer.export.tflite_parity import Parity, statement
+from trainer.export.tflite_parity import Parity, run_each, statement
 from triage_runtime.litert import LiteRtModel
 from triage_runtime.storage.whole_file import path_replacing
 
@@ -67,7 +67,7 @@ def describe(
         "novelty": manifest["novelty"],
         "max_questions": version.max_questions,
         "parity": {**parity._asdict(), "statement": statement(parity)},
-        "made_with": {"tensorflow": tf.__version__, "ai-edge-litert": litert_version()},
+        "made_with": {"tensorflow": tf.__version__, "ai-edge-litert": importlib.metadata.version("ai-edge-litert")},
         "manifest": manifest,
         "vocabulary_fingerprint": version.vocabulary.fingerprint,
         "vocabulary": [

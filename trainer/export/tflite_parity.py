@@ -1,5 +1,6 @@
 """Compares a TFLite file with the SavedModel that it was made from, on random states."""
 
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,6 @@ from schemas.answer import NOVELTY_BOUND, Q_BOUND
 from schemas.errors import InputError
 from schemas.parity import random_states
 from trainer.export.conversion import DYNAMIC, FLOAT16, INT8, NONE
-from trainer.export.litert import run_each
 from trainer.export.policy import LoadedVersion
 from triage_runtime.command_line.progress import followed
 from triage_runtime.litert import LiteRtModel
@@ -102,6 +102,28 @@ def statement(parity: Parity) -> str:
         f"WARNING: {changed} of {parity.states:,} random states get another decision than the SavedModel's; the best "
         f"triage decision differs in {other}, and is less urgent in {lower}."
     )
+
+
+def run_each(
+    model: LiteRtModel,
+    states: np.ndarray,
+    questions_asked: np.ndarray,
+    track: Callable[[list[Any]], Iterable[Any]] = iter,
+) -> dict[str, np.ndarray]:
+    """Returns the outputs, `[B, ...]` each, for states float32 `[B, E]` and questions asked int32 `[B]`, B >= 1.
+
+    Args:
+        model: to run.
+        states: one for each call.
+        questions_asked: for each of them.
+        track: passes the calls on, to show progress.
+
+    Raises:
+        InputError: LiteRT failed.
+    """
+    calls = list(zip(states[:, np.newaxis], questions_asked[:, np.newaxis], strict=True))
+    rows = [model.run(*one) for one in track(calls)]
+    return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
 
 
 def _saved_model_answers(version: LoadedVersion, states: np.ndarray, questions_asked: np.ndarray) -> dict[str, Any]:

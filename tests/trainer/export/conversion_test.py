@@ -14,8 +14,8 @@ from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.export import saved_model
 from trainer.export.conversion import QUANTIZATIONS, calibration_states, convert
-from trainer.export.litert import run_each
 from trainer.export.policy import load_version
+from trainer.export.tflite_parity import run_each
 from triage_runtime.litert import LiteRtModel
 
 
@@ -37,6 +37,31 @@ def tied(without_litert, tmp_path_factory):
 def converted(version, calibration):
     """The file of `version` in each quantisation."""
     return {quantization: convert(version, quantization, calibration) for quantization in QUANTIZATIONS}
+
+
+def test_the_signature_is_that_of_the_savedmodel_with_a_batch_of_one(converted):
+    assert LiteRtModel(converted["none"]).tensors == {
+        "inputs": {
+            "questions_asked": {"dtype": "int32", "shape": [1]},
+            "states": {"dtype": "float32", "shape": [1, 12]},
+        },
+        "outputs": {
+            "action": {"dtype": "int32", "shape": [1]},
+            "best_triage": {"dtype": "int32", "shape": [1]},
+            "forced": {"dtype": "bool", "shape": [1]},
+            "q_values": {"dtype": "float32", "shape": [1, 5]},
+        },
+    }
+
+
+def test_answers_are_in_the_order_of_the_states(converted):
+    model = LiteRtModel(converted["none"])
+    states = np.eye(12, dtype=np.float32)[:3]
+    together = run_each(model, states, np.array([0, 5, 0], np.int32))
+    assert together["q_values"].shape == (3, 5)
+    assert together["forced"].tolist() == [False, True, False]  # the version triages at 5 questions
+    alone = model.run(states[1:2], np.array([5], np.int32))
+    np.testing.assert_array_equal(together["q_values"][1:2], alone["q_values"])
 
 
 @pytest.mark.parametrize("quantization", QUANTIZATIONS)
