@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import inspect
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import grpc
@@ -179,9 +179,9 @@ class Endpoints:
             raise DeadlineError("the body did not arrive") from None
 
 
-def json_response(answer: Any, headers: Mapping[str, str] | None = None) -> Response:
+def json_response(answer: Any) -> Response:
     """Returns an answer as JSON."""
-    return Response(msgspec.json.encode(answer), 200, headers, JSON)
+    return Response(msgspec.json.encode(answer), media_type=JSON)
 
 
 def _peer(request: Request) -> str:

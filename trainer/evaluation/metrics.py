@@ -81,7 +81,7 @@ def constant_metrics(decision_counts: np.ndarray) -> dict[str, dict[str, np.ndar
     }
 
 
-def human_metrics(decision_counts: np.ndarray, minimum_decisions: int = 3) -> dict[str, np.ndarray]:
+def human_metrics(decision_counts: np.ndarray, minimum_decisions: int) -> dict[str, np.ndarray]:
     """Returns the sample mean inter-expert agreement H_a and H_s (paper, section "Baselines").
 
     Each clinician's decision is judged by those of the *other* clinicians on the vignette.

@@ -6,18 +6,14 @@ pieces of evidence, so later points are about vignettes with more evidence.
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from schemas.triage import NUM_DECISIONS
-from trainer.decision.decision import NEUTRAL, OperatingPoint, utilities
 from trainer.evaluation.metrics import Estimate, estimate, urgency_range
 from trainer.vignettes import state
 from trainer.vignettes.state import Vignettes
-
-if TYPE_CHECKING:
-    import keras
 
 STATES_AT_ONCE = 4096
 
@@ -66,11 +62,6 @@ def metrics_by_evidence(
         estimates = (estimate(values[places], seed) for values in judged)
         points.append(EvidencePoint(evidence, len(places), *estimates))
     return points
-
-
-def network_triage(network: "keras.Model", point: OperatingPoint = NEUTRAL) -> Triage:
-    """Returns the triage of a network, by the utilities of its decisions; `ask` is not possible."""
-    return lambda states: np.asarray(utilities(network(states), point))
 
 
 def _judge(vignettes: Vignettes, evidence_count: int, triage: Triage, orders: Iterable[int]) -> _Judged:

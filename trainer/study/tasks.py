@@ -12,13 +12,13 @@ import numpy as np
 from schemas import safety_rules
 from schemas.evidence import Vocabulary
 from trainer.config import NetworkConfig, TrainConfig
+from trainer.decision.decision import NEUTRAL, utilities
 from trainer.decision.rules import RuleGraph
 from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.network import build_network
 from trainer.dyqn.replay import BucketMemory
 from trainer.dyqn.rollout import Outcomes, greedy_policy
 from trainer.evaluation.measurement import order_seeds, play
-from trainer.evaluation.prefixes import network_triage
 from trainer.evaluation.walk import Agent, worst_cases
 from trainer.study.by_evidence import calibration_figures, curve, judge
 from trainer.study.comparison import agent_figures
@@ -116,7 +116,7 @@ def detail(job: Work) -> dict[str, Any]:
     train, test = (powerset_sample(data, settings["rows"], seed, split) for split in ("train", "test"))
     codes = np.load(StudyDirectory(job.out).model_path(trained, VISITED))
     visited = sparse_states(rows_of(codes), len(data.vocabulary))
-    judged = judge(lambda states: network_triage(network)(states.toarray()), test)
+    judged = judge(lambda states: np.asarray(utilities(network(states.toarray()), NEUTRAL)), test)
     return {
         **detail_figures(outcomes, vignettes, seed),
         "beside_clinicians": _beside_clinicians(

@@ -5,7 +5,6 @@ import errno
 import json
 import os
 import pathlib
-import uuid
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -26,24 +25,17 @@ def check_regular(path: pathlib.Path) -> None:
 
 
 @contextlib.contextmanager
-def path_replacing(path: pathlib.Path, scratch: pathlib.Path | None = None) -> Iterator[pathlib.Path]:
+def path_replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """Yields the path of a new file, which replaces `path` when the block ends.
 
-    For libraries that write to a path; its name ends as that of `path` does. If the block raises, `path` is left alone.
-
-    Args:
-        path: the file to replace.
-        scratch: a folder on the same file system in which to write, for processes that may write the same file at the
-            same time. By default the new file lies beside `path`.
+    For libraries that write to a path; the new file lies beside `path`, and its name ends as that one's does. If the
+    block raises, `path` is left alone.
 
     Raises:
         OSError: the file cannot be written, or `path` is no regular file.
     """
     check_regular(path)
-    if scratch is None:
-        unfinished = path.with_name(f"{UNFINISHED}{path.name}")
-    else:
-        unfinished = scratch / f"{UNFINISHED}{uuid.uuid4().hex}.{path.name}"
+    unfinished = path.with_name(f"{UNFINISHED}{path.name}")
     try:
         yield unfinished
         unfinished.replace(path)
@@ -55,12 +47,12 @@ def path_replacing(path: pathlib.Path, scratch: pathlib.Path | None = None) -> I
 
 
 @contextlib.contextmanager
-def replacing(path: pathlib.Path, binary: bool = False, scratch: pathlib.Path | None = None) -> Iterator[IO[Any]]:
+def replacing(path: pathlib.Path, binary: bool = False) -> Iterator[IO[Any]]:
     """Yields an open file, UTF-8 text or binary, which is on the disk and replaces `path` when the block ends.
 
-    If the block raises, `path` is left alone. For `scratch` and errors, see `path_replacing`.
+    If the block raises, `path` is left alone. For errors, see `path_replacing`.
     """
-    with path_replacing(path, scratch) as unfinished:
+    with path_replacing(path) as unfinished:
         file: IO[Any]
         with open(unfinished, "wb" if binary else "w", encoding=None if binary else "utf-8") as file:
             yield file

@@ -17,9 +17,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def test_without_the_variables_nothing_changes():
-    assert vertex.defaults({}) == {}
-    assert vertex.model_base_path({}) is None
-    assert vertex.routes({}) == (None, None)
+    assert vertex.defaults() == {}
+    assert vertex.model_base_path() is None
+    assert vertex.routes() == (None, None)
 
 
 def test_the_port_opens_http_to_the_container(monkeypatch):
@@ -41,9 +41,10 @@ def test_plain_text_for_http_opens_no_plain_text_for_grpc(monkeypatch, capsys):
     assert "--host 0.0.0.0: others on the network could read" in capsys.readouterr().err
 
 
-def test_a_port_that_is_not_a_number_is_refused():
+def test_a_port_that_is_not_a_number_is_refused(monkeypatch):
+    monkeypatch.setenv(vertex.PORT, "http")
     with pytest.raises(InputError, match="AIP_HTTP_PORT 'http': expected the number of a port"):
-        vertex.defaults({vertex.PORT: "http"})
+        vertex.defaults()
 
 
 def test_the_command_without_options_answers_the_service(prepared_python, model_base_path):

@@ -58,7 +58,7 @@ def test_human_baseline_worked_out_by_hand():
     # Blue against {Yellow, Green}: neither.
     # {Red, Blue}: two decisions only, left out.
     counts = np.array([[2, 0, 1, 0], [0, 1, 1, 1], [1, 0, 0, 1]], np.uint8)
-    agreement = metrics.human_metrics(counts)
+    agreement = metrics.human_metrics(counts, 3)
     np.testing.assert_allclose(agreement["appropriateness"], [2 / 3, 1 / 3])
     np.testing.assert_allclose(agreement["safety"], [2 / 3, 2 / 3])
 
@@ -75,7 +75,7 @@ def _naive_human(counts):
 
 def test_human_baseline_agrees_with_a_naive_oracle():
     counts = np.random.default_rng(1).multinomial(5, [0.1, 0.3, 0.5, 0.1], 60)
-    agreement = metrics.human_metrics(counts)
+    agreement = metrics.human_metrics(counts, 3)
     expected = np.array([_naive_human(row) for row in counts])
     np.testing.assert_allclose(np.stack([agreement["appropriateness"], agreement["safety"]], axis=1), expected)
 

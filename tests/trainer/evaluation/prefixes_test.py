@@ -1,8 +1,6 @@
 import numpy as np
 import pytest
 
-from trainer.config import NetworkConfig
-from trainer.dyqn.network import build_network
 from trainer.evaluation import prefixes
 from trainer.evaluation.prefixes import metrics_by_evidence
 
@@ -81,8 +79,11 @@ def test_equal_values_go_to_the_more_urgent_decision(vignettes_of):
 
 
 def test_few_states_are_in_memory_at_a_time_and_the_points_are_the_same(random_vignettes, monkeypatch):
-    network = build_network(30, NetworkConfig(hidden_sizes=(8,)), seed=1)
-    triage = prefixes.network_triage(network)
+    weights = np.random.default_rng(1).normal(size=[30, 4])
+
+    def triage(states):
+        return states @ weights
+
     whole = metrics_by_evidence(random_vignettes, 30, triage, [0, 1], seed=0)
     sizes = []
 
@@ -97,15 +98,6 @@ def test_few_states_are_in_memory_at_a_time_and_the_points_are_the_same(random_v
         assert one.vignettes == other.vignettes
         assert one.appropriateness == other.appropriateness
         assert one.best_value.mean == pytest.approx(other.best_value.mean, rel=1e-5)
-
-
-def test_a_network_triages_even_if_asking_is_worth_more(vignettes_of):
-    network = build_network(E, NetworkConfig(hidden_sizes=(4,)), seed=0)
-    network.get_layer("q_values").set_weights([np.zeros([4, 5], np.float32), np.array([0, 0, 2, 0, 9], np.float32)])
-    triage = prefixes.network_triage(network)
-    [point] = metrics_by_evidence(vignettes_of([([1], [0, 0, 1, 0])]), E, triage, [0], seed=0)
-    assert point.appropriateness.mean == 1.0
-    assert point.best_value.mean == pytest.approx(1 / (1 + np.exp(-2)), rel=1e-5)
 
 
 def test_values_of_all_five_actions_are_refused(vignettes_of):

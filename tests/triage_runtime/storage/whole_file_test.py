@@ -76,16 +76,6 @@ def test_a_device_or_a_directory_is_not_replaced(tmp_path):
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["folder", "pipe"]
 
 
-def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path):
-    path, scratch = tmp_path / "a", tmp_path / "scratch"
-    scratch.mkdir()
-    with whole_file.replacing(path, scratch=scratch) as first, whole_file.replacing(path, scratch=scratch) as second:
-        first.write("one")
-        second.write("two")
-    assert path.read_text() == "one"  # the outer block ends last
-    assert list(scratch.iterdir()) == []
-
-
 @pytest.mark.parametrize("content", ["{", "[1]", "\ufffe"])
 def test_a_file_that_is_not_a_json_object_is_named(tmp_path, content):
     path = tmp_path / "config.json"
