@@ -36,7 +36,8 @@ SERVICE = triage_service_pb2.DESCRIPTOR.services_by_name["TriageService"].full_n
 class TriageServer:
     """A gRPC server that binds its port when it is made and answers between `start` and `stop`.
 
-    It answers calls on an event loop in a thread of its own, so call its methods from other threads.
+    It answers calls on an event loop in a thread of its own, so call its methods from other threads. `admission` tells
+    how many there are.
 
     Raises:
         InputError: the address cannot be bound, or a file of certificates, a key or tokens is faulty.
@@ -55,9 +56,9 @@ class TriageServer:
         self._workers = Workers(config.max_workers)
         most = config.max_workers + config.max_interviews + config.max_waiting
         pending = Cost(config.max_pending_states, config.max_pending_bytes)
-        self._admission = Admission(Limits(most, pending), access)
+        self.admission = Admission(Limits(most, pending), access)
         may_idle = frozenset([f"/{SERVICE}/Interview"])
-        self._handler = GrpcHandler(self._admission, self._workers, self.telemetry, config.silence_seconds, may_idle)
+        self._handler = GrpcHandler(self.admission, self._workers, self.telemetry, config.silence_seconds, may_idle)
         self._health = health.HealthServicer()
         self._stopped = False
         self._health_lock = threading.Lock()
@@ -95,7 +96,7 @@ class TriageServer:
 
         self.models = ServedModels(watchers, functools.partial(open_model, self._config))
         self.models.on_each(lambda model: self.telemetry.watch(model.versions))
-        service = TriageService(self.models, self._config, self._workers, self._admission, self.telemetry)
+        service = TriageService(self.models, self._config, self._workers, self.admission, self.telemetry)
         triage_service_pb2_grpc.add_TriageServiceServicer_to_server(service, self._handler)
         services = [SERVICE]
         if self._config.engine == "saved-model":
@@ -112,7 +113,7 @@ class TriageServer:
             from serving.protocols.http_application import application_of  # loads starlette
             from serving.protocols.http_endpoints import Endpoints  # loads starlette
 
-            endpoints = Endpoints(self._admission, self._workers, self.telemetry, self._config)
+            endpoints = Endpoints(self.admission, self._workers, self.telemetry, self._config)
             self.http.start(application_of(endpoints, self.models, self._config, service, self.telemetry))
 
     def update_health(self) -> None:

@@ -35,6 +35,9 @@ class Routing:
         canary_percent: share of the calls that the version labelled "canary" answers, 0 to 100.
         chance: draws numbers in [0, 1); by default the system's random source.
         telemetry: records comparisons.
+
+    Attributes:
+        comparisons: the thread in which other versions answer; to shut it down waits for them.
     """
 
     def __init__(
@@ -48,7 +51,7 @@ class Routing:
         self._canary_share = canary_percent / 100
         self._chance = chance or random.SystemRandom()
         self._telemetry = telemetry or Telemetry()
-        self._shadow = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="shadow")
+        self.comparisons = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="shadow")
         self._places = threading.BoundedSemaphore(_MAX_WAITING)
         self._compared = 0  # only the one thread of comparisons touches these
         self._differing = 0
@@ -83,7 +86,7 @@ class Routing:
         actions = [response.action for response in responses]
         for role, other in others:
             if self._places.acquire(blocking=False):
-                self._shadow.submit(self._compare, role, other, copies, actions, responses[0].model_version)
+                self.comparisons.submit(self._compare, role, other, copies, actions, responses[0].model_version)
 
     def _others(self, version: str) -> list[tuple[str, int]]:
         """Returns the versions that are to answer again what `version` answered, each with its role."""

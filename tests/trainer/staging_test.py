@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import triage_cli
 from schemas.errors import InputError
-from trainer import task
+from trainer.dyqn import workers
 from triage_runtime.storage import locations, staging
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -244,13 +244,11 @@ def test_the_error_of_a_command_is_reported_even_if_the_store_refuses_too(object
         command()
 
 
-def test_several_workers_are_refused_a_job_directory_that_they_cannot_share(object_store):
-    with staging.staged(argparse.Namespace(job_dir=locations.job(f"{BUCKET}/runs/job"))) as local:
-        task._require_shared(local.job_dir, 1)
-        with pytest.raises(
-            InputError, match=r"^--job-dir gs://bucket/runs/job: 2 workers need a directory that they share"
-        ):
-            task._require_shared(local.job_dir, 2)
+@pytest.mark.usefixtures("object_store")
+def test_several_workers_are_refused_a_job_directory_that_they_cannot_share(data_directory, monkeypatch, capsys):
+    monkeypatch.setattr(workers, "join", lambda: workers.Workers(workers.Place(0, 2)))
+    assert triage_cli.main(["train", "--data", str(data_directory), "--job-dir", f"{BUCKET}/runs/job"]) == 2
+    assert "--job-dir gs://bucket/runs/job: 2 workers need a directory that they share" in capsys.readouterr().err
 
 
 def test_a_version_in_the_store_becomes_a_file_for_phones_there(object_store, version_base, capsys):

@@ -23,7 +23,7 @@ class WorkerFailedError(RuntimeError):
 
 
 class Worker:
-    """The process of a contestant, as its parent sees it; leaving the context kills the process."""
+    """The `process` of a contestant, as its parent sees it; leaving the context kills it."""
 
     def __init__(self, name: str, command: Sequence[str]):
         """Starts the process.
@@ -35,7 +35,7 @@ class Worker:
         self.name = name
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         path = os.pathsep.join([str(ROOT), str(ROOT / "proto"), *filter(None, [os.environ.get("PYTHONPATH")])])
-        self._process = subprocess.Popen(  # noqa: S603
+        self.process = subprocess.Popen(  # noqa: S603
             list(command),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -43,7 +43,7 @@ class Worker:
             text=True,
             env={**os.environ, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"},
         )
-        self._to, self._from = cast(IO[str], self._process.stdin), cast(IO[str], self._process.stdout)
+        self._to, self._from = cast(IO[str], self.process.stdin), cast(IO[str], self.process.stdout)
 
     def ask(self, **request: Any) -> dict[str, Any]:
         """Returns the answer to a request.
@@ -56,18 +56,18 @@ class Worker:
             self._to.flush()
         line = self._from.readline()
         if not line:
-            self._process.wait()
+            self.process.wait()
             self._errors.seek(0)
             last = [text for text in self._errors.read().splitlines() if text.strip()][-3:]
-            raise WorkerFailedError(f"{self.name}: ended with code {self._process.returncode}: {' / '.join(last)}")
+            raise WorkerFailedError(f"{self.name}: ended with code {self.process.returncode}: {' / '.join(last)}")
         return json.loads(line)
 
     def __enter__(self) -> "Worker":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.communicate()
+        self.process.kill()
+        self.process.communicate()
         self._errors.close()
 
 

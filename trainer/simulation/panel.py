@@ -22,6 +22,9 @@ class Panel:
         tables: the knowledge base.
         config: the constants of the simulation.
         seed: of the panel.
+
+    Attributes:
+        risk_aversion: logarithm of that of each clinician, float `[M]`.
     """
 
     def __init__(self, tables: KnowledgeTables, config: SimulationConfig, seed: int):
@@ -33,7 +36,7 @@ class Panel:
         # Every panel spans the same range, so that no seed makes a timid or a bold panel.
         rank = np.argsort(draws.uniform(members), kind="stable")
         spread = config.panel.risk_aversion_spread * scipy.special.ndtri((rank + 0.5) / members)
-        self._risk_aversion = np.log(config.panel.caution) + spread  # log, [M]
+        self.risk_aversion = np.log(config.panel.caution) + spread  # [M]
         error = config.panel.experience_noise * draws.normal(members, len(tables.log_prior))
         self._log_prior = tables.log_prior + error  # [M, C]
 
@@ -74,7 +77,7 @@ class Panel:
     def _choose(self, evidence: Evidence, card: np.ndarray, member: np.ndarray, mood: np.ndarray) -> np.ndarray:
         posterior = softmax(self._log_prior[member] + self._config.evidence_weight * evidence.log_likelihood[card])
         urgency = self.urgency(evidence, card, posterior)
-        aversion = np.exp(self._risk_aversion[member] + self._config.risk_aversion_noise * mood)  # [D]
+        aversion = np.exp(self.risk_aversion[member] + self._config.risk_aversion_noise * mood)  # [D]
         # At each border: the probability that the case is more urgent than it.
         above = np.cumsum(urgency, axis=1)[:, :-1]  # [D, 3]
         late = aversion[:, None] * above

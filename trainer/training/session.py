@@ -174,7 +174,7 @@ def _require_same_weights(loop: TrainingLoop, workers: Workers) -> None:
 
 
 class TrainingSession:
-    """A run that is open: trains, evaluates, and saves checkpoints and summaries."""
+    """A run that is open: its `loop` trains, and it evaluates, and saves checkpoints and summaries."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class TrainingSession:
             workers: that train together.
             hooks: what is called when the run has been evaluated or saved.
         """
-        self._loop = loop
+        self.loop = loop
         self._config = loop.config
         self._job = job
         self._checkpoints = checkpoints
@@ -226,7 +226,7 @@ class TrainingSession:
             InputError: the job directory cannot be written, such as on a full disk; what stands there stays whole.
             LostWorkerError: another worker has ended.
         """
-        loop, first_step, began = self._loop, self._loop.step, time.monotonic()
+        loop, first_step, began = self.loop, self.loop.step, time.monotonic()
         if not loop.finished and self._workers.chief:
             held_out.remove(self._job.path)
         with self._progress_bar() as bar:
@@ -265,34 +265,34 @@ class TrainingSession:
         }
 
     def _save(self) -> None:
-        _require_same_weights(self._loop, self._workers)
-        self._loop.selection.choose_latest()
+        _require_same_weights(self.loop, self._workers)
+        self.loop.selection.choose_latest()
         try:
             self._writer.flush()
         except (tf.errors.OpError, OSError) as error:
             raise self._job.unwritable(error) from error
-        self._checkpoints.save(self._loop.step)
-        self._saved_step = self._loop.step
+        self._checkpoints.save(self.loop.step)
+        self._saved_step = self.loop.step
         self._hooks.saved()
 
     def _next_stop(self) -> int:
         """Returns the next step at which the loop must return to Python."""
-        loop, step = self._config.loop, self._loop.step
+        loop, step = self._config.loop, self.loop.step
         intervals = [loop.steps_per_call, loop.checkpoint_interval, loop.evaluation_interval or loop.steps_per_call]
-        if self._loop.selection.validates:
+        if self.loop.selection.validates:
             intervals.append(self._config.validation.validation_interval)
         return min(loop.steps, *((step // interval + 1) * interval for interval in intervals))
 
     def _after_call(self) -> None:
         """Evaluates and saves a checkpoint if they are due; an evaluation is written before its checkpoint."""
-        loop, step, selection = self._config.loop, self._loop.step, self._loop.selection
+        loop, step, selection = self._config.loop, self.loop.step, self.loop.selection
         if selection.validates:
             due = selection.due(step) or step == loop.steps
             if due and step > loop.burn_in_steps and (loss := selection.validate(step)) is not None:
                 self._write_scalars({"validation/loss": loss})
                 if self._workers.chief:
                     self._job.append_validation_loss(step, loss)
-            if self._loop.finished:  # `_settle` evaluates and saves the chosen weights
+            if self.loop.finished:  # `_settle` evaluates and saves the chosen weights
                 return
         final = step == loop.steps
         if self._rollout is not None and (final or step % loop.evaluation_interval == 0):
@@ -305,12 +305,12 @@ class TrainingSession:
 
         The last file written marks all of this as done: a run that is killed earlier repeats it.
         """
-        settled = self._loop.selection.settle()
+        settled = self.loop.selection.settle()
         point = NEUTRAL
         if settled is not None and self._config.network.outputs == "probabilities":
             point = choose(settled)
         if self._rollout is not None:
-            limit, chosen = self._config.environment.max_questions, self._loop.selection.chosen
+            limit, chosen = self._config.environment.max_questions, self.loop.selection.chosen
             policy = greedy_policy(chosen, point=point)
             self._evaluate(Rollout(self._test, chosen.input_shape[-1], limit, policy))
         self._save()
@@ -320,7 +320,7 @@ class TrainingSession:
     def _evaluate(self, rollout: Rollout) -> None:
         outcomes = rollout.run(order_seeds(EVALUATION_SEED, self._config.loop.evaluation_orders))
         estimates = metrics.summary(metrics.agent_metrics(outcomes, self._test.decision_counts), EVALUATION_SEED)
-        step, episode = self._loop.step, self._loop.episode
+        step, episode = self.loop.step, self.loop.episode
         values = {name: estimate._asdict() for name, estimate in estimates.items()}
         means = {name: estimate.mean for name, estimate in estimates.items()}
         self._job.append_evaluation({"step": step, "episode": episode, "split": "test", "metrics": values})
@@ -332,7 +332,7 @@ class TrainingSession:
         self._console.print(f"step {step:,}: test {_window_text(means)}", highlight=False)
 
     def _summarise(self, done: Progress, rate: float) -> None:
-        loop = self._loop
+        loop = self.loop
         values = {
             **loop.window.means(),
             **({} if done.loss is None else {"loss": done.loss}),
@@ -346,7 +346,7 @@ class TrainingSession:
 
     def _write_scalars(self, values: Mapping[str, Any]) -> None:
         # TensorFlow caches a tensor for every Python number that it is given, but not for arrays.
-        with self._writer.as_default(step=np.asarray(self._loop.step, np.int64)):
+        with self._writer.as_default(step=np.asarray(self.loop.step, np.int64)):
             for name, value in values.items():
                 tf.summary.scalar(name, np.asarray(value, np.float32))
 

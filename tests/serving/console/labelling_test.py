@@ -64,9 +64,9 @@ def test_a_changed_mind_comes_too_late(agent, pages_of):
     assert (response.status_code, "you decided Yellow" in response.text) == (400, True)
 
 
-def test_the_decision_is_kept_where_the_model_does_not_answer(agent, pages_of, tmp_path):
+def test_the_decision_is_kept_where_the_model_does_not_answer(agent, pages_of, tmp_path, monkeypatch):
     with Agent(Connection("127.0.0.1:1", timeout=0.5)) as gone:
-        gone._model = agent.model()  # the server went away after the start
+        monkeypatch.setattr(gone, "model", agent.model)  # the server went away after the start
         page = pages_of(gone).post("/label", data={"vignette_id": "v2", "decision": "Red"}).text
     assert "no server at 127.0.0.1:1" in page
     assert "Your decision is in the file." in page

@@ -81,10 +81,11 @@ def test_threads_get_their_own_answers(content, hand_set):
 
 
 def test_interpreters_are_made_when_needed_and_no_more_than_allowed(content, monkeypatch):
-    model = InterpreterPool(content, interpreters=2)
     made, meanwhile = [], []
 
     class Counted:
+        asks = False
+
         def __init__(self, content):
             made.append(len(made))
 
@@ -93,8 +94,8 @@ def test_interpreters_are_made_when_needed_and_no_more_than_allowed(content, mon
             return {}
 
     monkeypatch.setattr(litert, "LiteRtModel", Counted)
-    model._idle.get_nowait()
-    model._idle.put(None)  # both interpreters are still to be made
+    model = InterpreterPool(content, interpreters=2)
+    assert made == [0]
     assert model.run(STATES, np.zeros(4, np.int32)) is not None
     assert made == [0, 1]
     # The innermost call came while both were at work, the one around it while one was.
@@ -338,8 +339,8 @@ def test_a_damaged_file_is_not_used(version, hand_set, caplog):
     assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, "damaged: its SHA-256")
 
 
-def test_a_file_for_states_of_another_width_is_not_used(version, engines, hand_set, caplog):
-    replace_file(version, engines["whole"].litert._content)
+def test_a_file_for_states_of_another_width_is_not_used(version, base, engines, hand_set, caplog):
+    replace_file(version, (base / engines["whole"].info.model_version / FILE).read_bytes())
     assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, "LiteRT cannot run the file")
 
 

@@ -375,7 +375,7 @@ def test_a_reload_that_raises_keeps_the_old_configuration(watch, folders, monkey
     folders.put(5)
     watcher.look()
     assert served(watcher) == (5, {5})
-    assert watcher._wanted.base == folders.base
+    assert watcher.wanted.base == folders.base
 
 
 def test_looking_continues_after_an_error_and_stops_on_request(watch, folders, caplog):

@@ -105,7 +105,7 @@ def test_calls_of_both_kinds_share_the_places(gated):
         for thread in waiting:
             thread.start()
         gated.asked.get(timeout=30)
-        while server._admission.concurrency.taken < 2:
+        while server.admission.concurrency.taken < 2:
             pass
         with http_to(server) as other:
             refused = other.post("/v1/triage", json=FEVER)

@@ -127,9 +127,9 @@ def test_tokens_are_never_logged(guarded, caplog):
     assert "wrong-token-456" not in caplog.text
 
 
-def test_a_refused_token_is_logged_with_where_it_came_from_and_not_each_time(guarded, caplog):
-    with channel_to(guarded.address) as channel:
-        guarded._admission._access._logged = float("-inf")
+def test_a_refused_token_is_logged_with_where_it_came_from_and_not_each_time(serving, tmp_path, caplog):
+    (tmp_path / "tokens").write_text(TOKEN)
+    with serving(tokens=str(tmp_path / "tokens")) as guarded, channel_to(guarded.address) as channel:
         for _ in range(3):
             code_of(calls(channel)["status"], ())
     lines = [record.getMessage() for record in caplog.records if "without a valid token" in record.getMessage()]

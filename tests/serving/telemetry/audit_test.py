@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import stat
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -98,20 +99,14 @@ def test_files_are_ended_at_their_size_and_the_oldest_removed(tmp_path):
 
 def test_what_the_disk_is_too_slow_for_is_dropped_and_counted(tmp_path, monkeypatch):
     gate, counts = threading.Event(), Counts()
-    log = AuditLog(tmp_path, count=counts)
 
-    class SlowFile:
-        def __init__(self, file):
-            self._file = file
-
+    class SlowFile(tf.io.TFRecordWriter):
         def write(self, record):
             assert gate.wait(60)
-            self._file.write(record)
+            super().write(record)
 
-        def __getattr__(self, name):
-            return getattr(self._file, name)
-
-    log._file = SlowFile(log._file)
+    monkeypatch.setattr(tf.io, "TFRecordWriter", SlowFile)
+    log = AuditLog(tmp_path, count=counts)
     size = len(state_message(["fever"]).SerializeToString()) + len(RESPONSE.SerializeToString())
     monkeypatch.setattr(audit, "MAX_WAITING_BYTES", 3 * size)
     for _ in range(10):
@@ -124,9 +119,6 @@ def test_what_the_disk_is_too_slow_for_is_dropped_and_counted(tmp_path, monkeypa
 
 
 def test_a_disk_that_is_full_for_a_while_is_reported_once_and_then_written_again(tmp_path, monkeypatch, caplog):
-    counts = Counts()
-    log = AuditLog(tmp_path, count=counts)
-
     class FullFile:
         def __init__(self, path):
             self.path = path
@@ -140,18 +132,16 @@ def test_a_disk_that_is_full_for_a_while_is_reported_once_and_then_written_again
         def close(self):
             raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
 
-    writer = tf.io.TFRecordWriter
+    writer, counts = tf.io.TFRecordWriter, Counts()
     monkeypatch.setattr(tf.io, "TFRecordWriter", FullFile)
-    log._file = FullFile(None)
+    log = AuditLog(tmp_path, count=counts)
 
     def answer_and_wait(outcome, total):
         log.record_answers(Call(), [state_message(["chest_pain"])], [RESPONSE])
-        with log._changed:
-            pass
         for _ in range(1000):
             if counts.get(outcome, 0) >= total:
                 return
-            log._thread.join(0.03)  # the writer's own pace
+            time.sleep(0.03)
         pytest.fail(f"not {outcome}: {counts}")
 
     answer_and_wait("failed", 1)

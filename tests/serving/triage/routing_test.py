@@ -89,7 +89,7 @@ def show(versions, caplog):
             for actions in calls:
                 responses = [triage_pb2.TriageResponse(action=action, model_version="3") for action in actions]
                 routing.show([state_message([CODE])] * len(actions), responses)
-            routing._shadow.shutdown(wait=True)
+            routing.comparisons.shutdown()
         return shadow, caplog.text
 
     return run
@@ -124,7 +124,7 @@ def test_a_slow_shadow_blocks_nobody(versions):
     for _ in range(100):
         routing.show([state_message([CODE])], [triage_pb2.TriageResponse(action=RED)])
     shadow.may.set()
-    routing._shadow.shutdown(wait=True)
+    routing.comparisons.shutdown()
     assert len(shadow.asked) == 64
 
 
@@ -133,7 +133,7 @@ def test_without_the_label_nobody_watches(versions):
     versions.publish(shadow)
     routing = Routing(versions)
     routing.show([state_message([CODE])], [triage_pb2.TriageResponse(action=RED)])
-    routing._shadow.shutdown(wait=True)
+    routing.comparisons.shutdown()
     assert shadow.asked == []
 
 
@@ -145,7 +145,7 @@ def test_what_the_canary_answered_is_asked_of_the_default_version_too_and_counte
     for version in ("5", "3", "5"):  # of the default version's own answers there is nothing to compare
         answer = triage_pb2.TriageResponse(action=YELLOW, model_version=version)
         routing.show([state_message([CODE])] * 2, [answer] * 2)
-    routing._shadow.shutdown(wait=True)
+    routing.comparisons.shutdown()
     named = {"model_name": "triage", "role": "canary", "model_version": "5", "other_version": "3"}
     value = telemetry.metrics.registry.get_sample_value
     assert value("triage_compared_answers_total", named) == 4
@@ -158,6 +158,6 @@ def test_without_metrics_the_canary_is_not_compared(versions):
     versions.set_labels({"canary": 5})
     routing = Routing(versions, 50.0)
     routing.show([state_message([CODE])], [triage_pb2.TriageResponse(action=YELLOW, model_version="5")])
-    routing._shadow.shutdown(wait=True)
+    routing.comparisons.shutdown()
     with versions.borrow(3) as default:
         assert default.asked == []

@@ -26,14 +26,14 @@ def test_a_worker_that_ends_is_an_error_with_its_last_lines():
 
 def test_a_worker_that_does_not_start_is_an_error():
     with Worker("absent", [sys.executable, "-c", "raise SystemExit(3)"]) as worker:
-        worker._process.wait()
+        worker.process.wait()
         with pytest.raises(WorkerFailedError, match="absent: ended with code 3"):
             worker.ask(steps=1)
 
 
 def test_the_process_has_ended_after_the_block():
     with Worker("echo", [sys.executable, "-c", ECHO]) as worker:
-        process = worker._process
+        process = worker.process
     assert process.returncode is not None
 
 

@@ -82,8 +82,8 @@ def test_nothing_known_is_not_novel(fitted):
 
 def test_the_score_is_that_of_the_fit(fitted):
     rows = made(20, 5)
-    known = novelty.literals(rows, EVIDENCE)
-    expected = novelty._scores(known, fitted.log_prior, fitted.log_literals)
+    logs = novelty.literals(rows, EVIDENCE) @ fitted.log_literals
+    expected = logs[:, -1] - np.log(np.exp(logs[:, :-1] + fitted.log_prior).sum(axis=1))
     np.testing.assert_allclose(fitted.scores(states(rows)), expected, rtol=1e-4, atol=1e-4)
 
 
@@ -97,10 +97,11 @@ def test_what_is_kept_loses_nothing_in_half_precision(fitted):
 
 
 def test_a_state_with_the_score_of_a_moment_is_not_above_it():
-    score = np.float32(1.2345)
-    table = novelty._quantiles(np.full(200, score), np.full(200, 3), np.array([score]))
-    assert (table >= score + novelty._APART / 2).all()  # far above any rounding error
-    assert (table < score + 0.005).all()
+    row = np.array([1])  # the only moment there is
+    fitted = novelty.fit(Vignettes([row] * 200), vocabulary_of(EVIDENCE), seed=0)
+    score = fitted.scores(states([row])).numpy()
+    assert (fitted.quantiles >= score + 0.0005).all()  # far above any rounding error
+    assert (fitted.quantiles < score + 0.005).all()
 
 
 KEPT_EVIDENCE = 3

@@ -167,10 +167,11 @@ def test_probabilities_are_learned_beside_the_q_values():
 
 @pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
 def test_each_member_learns_as_a_single_network_does(loss):
-    """Losses and gradients of two members are those of two single networks with the same weights."""
+    """Losses of two members and their weights after a step are those of two single networks with the same weights."""
     settings = {"hidden_sizes": [4], "outputs": "probabilities"}
-    both = _agent(_config(network={**settings, "networks": 2}, target={"loss": loss}))
-    alone = [_agent(_config(network=settings, target={"loss": loss})) for _ in range(2)]
+    learning = {"target": {"loss": loss}, "optimiser": {"algorithm": "sgd", "learning_rate": 1.0}}
+    both = _agent(_config(network={**settings, "networks": 2}, **learning))
+    alone = [_agent(_config(network=settings, **learning)) for _ in range(2)]
     for number, agent in enumerate(alone, start=1):
         for layer in ("hidden_1", "q_values"):
             agent.network.get_layer(layer).set_weights(both.network.get_layer(f"{layer}_of_{number}").get_weights())
@@ -180,15 +181,14 @@ def test_each_member_learns_as_a_single_network_does(loss):
         r_t=tf.constant([[0.5, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.5]]),
         s_t=tf.constant([[1.0, 1.0], [-1.0, -1.0], [1.0, 0.0]]),
     )
-    together, *apart = ([part.numpy() for part in agent._gradients(batch, None, None)] for agent in (both, *alone))
-    np.testing.assert_allclose(together[0], apart[0][0] + apart[1][0], rtol=1e-5)
-    assert np.abs(apart[0][0] - apart[1][0]).max() > 1e-3
-    names = [variable.path for variable in both.network.trainable_variables]
-    for number, agent in enumerate(alone):
-        for variable, gradient in zip(agent.network.trainable_variables, apart[number][1:], strict=True):
-            layer, kind = variable.path.split("/")
-            mine = together[1 + names.index(f"{layer}_of_{number + 1}/{kind}")]
-            np.testing.assert_allclose(mine, gradient, atol=1e-6)
+    together, *apart = (agent.train(batch).extra.action_losses.numpy() for agent in (both, *alone))
+    np.testing.assert_allclose(together, apart[0] + apart[1], rtol=1e-5)
+    assert np.abs(apart[0] - apart[1]).max() > 1e-3
+    for number, agent in enumerate(alone, start=1):
+        for layer in ("hidden_1", "q_values"):
+            mine = both.network.get_layer(f"{layer}_of_{number}").get_weights()
+            for weight, its in zip(mine, agent.network.get_layer(layer).get_weights(), strict=True):
+                np.testing.assert_allclose(weight, its, atol=1e-6)
 
 
 def test_weights_are_averaged_over_optimisations():
@@ -216,7 +216,7 @@ def test_dropout_is_off_in_policies_and_losses_that_are_not_trained_on():
         assert len(set(infos)) == 1
     assert len({float(agent.loss(_known()).loss) for _ in range(8)}) == 1
     # It is on where the agent learns.
-    assert len({float(agent._loss(_known(), training=True).loss) for _ in range(8)}) > 1
+    assert len({float(agent.loss(_known(), training=True).loss) for _ in range(8)}) > 1
 
 
 def _known():
@@ -233,7 +233,7 @@ def test_dropout_is_off_in_the_targets(monkeypatch):
         return real(q_tm1, q_t, r_t, config)
 
     monkeypatch.setattr(targets, "td_targets", watched)
-    losses = {float(agent._loss(_known(), training=True).loss) for _ in range(6)}
+    losses = {float(agent.loss(_known(), training=True).loss) for _ in range(6)}
     assert len(losses) > 1
     for q_tm1, q_t in seen:
         np.testing.assert_allclose(q_tm1, agent.network(_known().s_tm1), atol=1e-6)
@@ -245,7 +245,9 @@ def test_the_compiled_step_is_the_one_that_is_written():
     agent = _agent(_config(network=settings, target={"loss": "cross_entropy"}, optimiser={"learning_rate": 0.1}))
     for _ in range(3):
         before = [variable.numpy() for variable in agent.network.trainable_variables]
-        _, *gradients = agent._gradients(_experience(), None, None)
+        with tf.GradientTape() as tape:
+            loss = agent.loss(_experience(), training=True).loss
+        gradients = tape.gradient(loss, agent.network.trainable_variables)
         agent.train(_experience())
         for old, gradient, new in zip(before, gradients, agent.network.trainable_variables, strict=True):
             np.testing.assert_allclose(new.numpy(), old - 0.1 * gradient, atol=1e-6)

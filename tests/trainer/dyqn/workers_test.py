@@ -72,7 +72,7 @@ def _batch(numbers):
     return Transition(*(tf.constant(column[numbers]) for column in (states[0], actions, rewards, states[1])))
 
 
-def _learn(numbers, workers):
+def learn(numbers, workers):
     network = build_network(2, CONFIG.network, seed=3)
     agent = build_agent(network, CONFIG, workers=workers)
     info = tf.function(agent.train, autograph=False)(_batch(numbers))
@@ -95,7 +95,7 @@ def looped():  # 5 means inside a loop in the graph, each of the one before
         return step + 1, *workers.mean([first + mine, second * (1 + mine)])
     return tf.while_loop(lambda step, *_: step < 5, body, (0, tf.zeros([2, 3]), tf.ones([])))[1:]
 means = [value.numpy().tolist() for value in looped()]
-weights, loss = ours._learn(slice(0, 3) if workers.chief else slice(3, 6), workers)
+weights, loss = ours.learn(slice(0, 3) if workers.chief else slice(3, 6), workers)
 values = workers.exchange(10 + workers.index)
 print(json.dumps(dict(chief=workers.chief, values=values, means=means, weights=weights, loss=loss)), flush=True)
 if workers.chief:
@@ -120,7 +120,7 @@ def test_workers_exchange_take_means_learn_from_both_batches_and_notice_a_loss(p
     # Each mean adds (0 + 1) / 2 to the first, and multiplies the second by (1 + 2) / 2.
     assert first["means"] == [[[2.5] * 3] * 2, 1.5**5]
     # Two batches of three have the mean gradient, and the mean loss, of one batch of six.
-    weights, loss = _learn(slice(0, 6), Workers())
+    weights, loss = learn(slice(0, 6), Workers())
     assert first["loss"] == pytest.approx(loss, rel=1e-6)
     for mine, both in zip(first["weights"], weights, strict=True):
         np.testing.assert_allclose(mine, both, atol=1e-6)

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from trainer.simulation import card
 from trainer.simulation.card import NOTHING, Cards, card_sizes, read_cards, softmax, write_cards
 from trainer.simulation.config import CardConfig, SimulationConfig
 from trainer.simulation.draws import Draws, evenly_spread
@@ -78,21 +77,13 @@ def test_the_more_salience_counts_the_more_informative_the_card(tables, patients
     assert shares[2] < 0.02  # chest pain tells a heart attack, tiredness tells nothing
 
 
-def test_the_most_wanted_allowed_pieces_are_written_best_first():
-    log_weight = np.array([[5e3, 1e3, 4e3, 2e3, 3e3]])  # so far apart that chance has no say
-    allowed = np.array([[True, True, False, True, True]])
-    picked = card._pick(log_weight, np.arange(5), allowed, np.array([3]), Draws(0, 0))
-    assert picked.tolist() == [[0, 4, 3]]
-    assert card._pick(log_weight, np.arange(5), allowed, np.array([5]), Draws(0, 0)).tolist() == [[0, 4, 3, 1, -1]]
-
-
 def test_red_flags_of_the_condition_are_written_first(tables, patients):
     cell = tables.index("sweating")
     flagged = (patients.conditions == HEART_ATTACK) & patients.present[:, cell]
     other = (patients.conditions == COLD) & patients.present[:, cell]
-    cards = _on_card(tables, _write(tables, patients, [1, 0, 0, 0], salience=0.0, red_flag_salience=20.0).present)
-    assert cards[flagged, cell].all()
-    assert not cards[other, cell].all()
+    first = _write(tables, patients, [3, 0, 0, 0], salience=0.0, red_flag_salience=20.0).present[:, 0]
+    assert (first[flagged] == cell).all()
+    assert not (first[other] == cell).all()
 
 
 def test_what_is_denied_speaks_against_the_worrying_differential(tables, patients):

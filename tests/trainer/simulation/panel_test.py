@@ -118,7 +118,7 @@ def test_the_risk_averse_err_on_the_side_of_urgency(toy_knowledge):
     panel = _panel(toy_knowledge)
     # A colour too late costs 1.35 times one too early. Red .36 * 1.35 is less than .64, but up to Yellow .45 * 1.35 is
     # more than .55.
-    panel._risk_aversion = np.full(12, np.log(1.35))
+    panel.risk_aversion = np.full(12, np.log(1.35))
     assert _counts(panel, _evidence((0.55, 0.45, 0)))[0].argmax() == Action.YELLOW  # Green for the others
 
 
@@ -134,11 +134,11 @@ def test_the_panel_is_the_same_for_every_block_and_another_for_another_seed(toy_
     evidence = _evidence((0.5, 0.5, 0))
     wide = {"risk_aversion_spread": 1.0}
     first, again, other = (_panel(toy_knowledge, seed, **wide) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first._risk_aversion, again._risk_aversion)
-    assert not np.allclose(first._risk_aversion, other._risk_aversion)
+    np.testing.assert_array_equal(first.risk_aversion, again.risk_aversion)
+    assert not np.allclose(first.risk_aversion, other.risk_aversion)
     # The middles of twelve equally likely parts of a normal distribution, whoever has which.
-    np.testing.assert_allclose(np.sort(first._risk_aversion), np.sort(other._risk_aversion))
-    assert first._risk_aversion.max() == pytest.approx(1.7317, abs=1e-4)  # of 1 - 1/24
+    np.testing.assert_allclose(np.sort(first.risk_aversion), np.sort(other.risk_aversion))
+    assert first.risk_aversion.max() == pytest.approx(1.7317, abs=1e-4)  # of 1 - 1/24
     assert _counts(first, evidence).sum() == 10
 
 

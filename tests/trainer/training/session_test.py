@@ -47,7 +47,7 @@ def finished(data, tmp_path_factory):
 
 
 def _weights(session):
-    return [weight.tobytes() for weight in session._loop.network.get_weights()]
+    return [weight.tobytes() for weight in session.loop.network.get_weights()]
 
 
 def test_evaluates_and_checkpoints_when_due_and_at_the_end(finished):
@@ -72,7 +72,7 @@ def test_a_training_starts_from_another_agent_and_continues_with_the_same_one_on
     session = open_run(tmp_path, data, _default(steps=20), hooks=begun)
     assert f"starts from {settled[0]}: 12 of 12 codes match\n" in capsys.readouterr().err
     theirs, ours = load_network(settled[0]).model, build_network(12, _default().network.served, seed=0)
-    copy_weights(session._loop.network, ours)
+    copy_weights(session.loop.network, ours)
     states = np.eye(12, dtype=np.float32)
     np.testing.assert_allclose(logits_of(ours)(states), logits_of(theirs)(states), atol=1e-6)
     session.train(lambda: True)
@@ -250,9 +250,9 @@ def test_a_run_stopped_before_any_weights_are_chosen_leaves_the_latest_and_ends_
 ):
     session, asked = open_run(tmp_path, data, _default()), iter([False, True])
     assert not session.train(lambda: next(asked))["finished"]
-    assert session._loop.selection.best_step == 0
+    assert session.loop.selection.best_step == 0
     latest = build_network(len(data.vocabulary), _default().network.served, seed=0)
-    session._loop.agent.copy_weights_to(latest)
+    session.loop.agent.copy_weights_to(latest)
     for mine, theirs in zip(load_network(tmp_path).model.get_weights(), latest.get_weights(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert JobDirectory(tmp_path).held_out() is None
