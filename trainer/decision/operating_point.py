@@ -100,7 +100,7 @@ def _judged(decision_counts: np.ndarray, decisions: np.ndarray) -> np.ndarray:
 def stops(held_out: HeldOutOutputs, point: OperatingPoint) -> np.ndarray:
     """Returns int64 `[M]`, the pieces of evidence that are known when the agent stops asking."""
     ends = np.cumsum(held_out.sizes)
-    stopping = ~would_ask(tf.constant(held_out.outputs), point).numpy()
+    stopping = ~would_ask(held_out.outputs, point).numpy()
     stopping[ends - 1] = True
     places = np.flatnonzero(stopping)
     starts = ends - held_out.sizes
@@ -109,7 +109,7 @@ def stops(held_out: HeldOutOutputs, point: OperatingPoint) -> np.ndarray:
 
 def decisions_at(held_out: HeldOutOutputs, known: np.ndarray, point: OperatingPoint) -> np.ndarray:
     """Returns int32 `[M]`, the triage decision of each vignette after the first `known` `[M]` pieces of evidence."""
-    return best_triage(tf.constant(_outputs_at(held_out, known)), point).numpy()
+    return best_triage(_outputs_at(held_out, known), point).numpy()
 
 
 def leaving(held_out: HeldOutOutputs, point: OperatingPoint) -> np.ndarray:
@@ -133,9 +133,9 @@ class _Stopped(NamedTuple):
 
 def _stopped(held_out: HeldOutOutputs, point: OperatingPoint) -> _Stopped:
     known = stops(held_out, point)
-    outputs = tf.constant(_outputs_at(held_out, known))
+    outputs = _outputs_at(held_out, known)
     decisions = best_triage(outputs, point).numpy()
-    right, no_less = appropriate(outputs).numpy(), safe(outputs).numpy()
+    right, no_less = appropriate(outputs), safe(outputs)
     red = right[:, Action.RED]
     found = float(red[decisions == Action.RED].sum() / (red.sum() or 1))
     mean_right, mean_safe = (float(_taken(each, decisions).mean()) for each in (right, no_less))
