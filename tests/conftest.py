@@ -53,6 +53,14 @@ def pytest_make_parametrize_id(val, argname):
     return argname if isinstance(val, bytes) else None
 
 
+@pytest.hookimpl(trylast=True)  # when the fixtures of the module are gone
+def pytest_runtest_teardown(item, nextitem):
+    # TFLite's converter and the server collect all garbage now and then: with what earlier modules left, a second each.
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _quick_graphs():
     if os.environ.get("QUICK_GRAPHS") and "tensorflow" in sys.modules:
