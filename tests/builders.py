@@ -1,7 +1,6 @@
 """Vocabularies, networks, agents and servers of tests, with what a test is not about filled in."""
 
 import contextlib
-import json
 
 import grpc
 import httpx
@@ -19,6 +18,7 @@ from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Outcomes
 from trainer.training.job import TrainedNetwork
 from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.output import describe
 from trainer.vignettes.tfrecord import ShardWriter, encode_example
 
 
@@ -71,14 +71,13 @@ def outcomes_of(decisions, questions=None, q_values=None):
 def data_directory_of(path, vocabulary, train, test, shard_size=2, compressed=False):
     """A data directory of these vignettes, with as much in stats.json as is read."""
     path.mkdir()
-    vocabulary.save(path / "vocabulary.csv")
     for split, vignettes in (("train", train), ("test", test)):
         with ShardWriter(path, split, len(vignettes), shard_size, compressed) as writer:
             for vignette in vignettes:
                 writer.write(encode_example(vignette))
     splits = {"train": {"vignettes": len(train)}, "test": {"vignettes": len(test)}}
     stats = {"vocabulary_fingerprint": vocabulary.fingerprint, "data_fingerprint": "sha256:0", "splits": splits}
-    (path / "stats.json").write_text(json.dumps(stats), encoding="utf-8")
+    describe(path, vocabulary, stats)
     return path
 
 

@@ -6,11 +6,9 @@ import trainer.importing.validation
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.triage import Action
-from tests.builders import symptoms
+from tests.builders import data_directory_of, symptoms
 from trainer.importing.anomalies import Kind, Severity
 from trainer.importing.validation import validate
-from trainer.vignettes.output import describe
-from trainer.vignettes.tfrecord import ShardWriter, encode_example
 from trainer.vignettes.vignette import Vignette
 
 VOCABULARY = symptoms(*"abcdefgh")
@@ -21,15 +19,7 @@ TEST = [Vignette("v3", ("a", "h"), (), DECISIONS)]
 
 
 def write(path, train, test, shard_size=2):
-    path.mkdir()
-    for split, vignettes in (("train", train), ("test", test)):
-        with ShardWriter(path, split, len(vignettes), shard_size, compressed=False) as writer:
-            for vignette in vignettes:
-                writer.write(encode_example(vignette))
-    splits = {"train": {"vignettes": len(train)}, "test": {"vignettes": len(test)}}
-    stats = {"vocabulary_fingerprint": VOCABULARY.fingerprint, "data_fingerprint": "sha256:0", "splits": splits}
-    describe(path, VOCABULARY, stats)
-    return path
+    return data_directory_of(path, VOCABULARY, train, test, shard_size)
 
 
 @pytest.fixture
@@ -111,8 +101,10 @@ def test_classes_that_drift(tmp_path):
             for n, colour in enumerate(colours)
         ]
 
-    drifting = anomalies_of(write(tmp_path / "drifting", vignettes("h", 50, 50), vignettes("f", 95, 5)))
-    steady = anomalies_of(write(tmp_path / "steady", vignettes("h", 50, 50), vignettes("f", 50, 50)))
+    def anomalies(name, *test):
+        return anomalies_of(write(tmp_path / name, vignettes("h", 50, 50), vignettes("f", *test), shard_size=100))
+
+    drifting, steady = anomalies("drifting", 95, 5), anomalies("steady", 50, 50)
     assert set(drifting) - set(steady) == {Kind.CLASS_DRIFT}
     assert drifting[Kind.CLASS_DRIFT].count == 2
 
