@@ -395,23 +395,23 @@ all.present = ["crushing_chest_pain", "sweating"]
 
 
 @pytest.fixture(scope="session")
-def asking_base_path(made_once):
+def asking_base_path(made_once, without_litert):
     """Version 1, a model that chooses questions, with a rule for Red; its numbers are drawn at random."""
-    return made_once("asking", _write_asking)
+    return made_once("asking", without_litert()(_write_asking))
 
 
 OPENINGS = {"age": ("Child", "Adult"), "sex": ("Female", "Male")}
 
 
 @pytest.fixture(scope="session")
-def opening_base_path(made_once):
+def opening_base_path(made_once, without_litert):
     """The same as `asking_base_path`, over `OPENINGS` too, by which an interview opens; it always asks."""
     others = [
         Evidence(name.lower(), "risk_factor", name, f"{name}?", exclusive=group)
         for group, names in OPENINGS.items()
         for name in names
     ]
-    return made_once("opening", functools.partial(_write_asking, others=others, spread=0.01))
+    return made_once("opening", functools.partial(without_litert()(_write_asking), others=others, spread=0.01))
 
 
 FLAGS = {"stiff_neck": "Stiff neck", "fever": "Fever", "rash": "Rash"}
@@ -419,9 +419,11 @@ GERMAN = {"stiff_neck": "Steifer Nacken", "fever": "Fieber", "cough": "Husten"}
 
 
 @pytest.fixture(scope="session")
-def grouping_base_path(made_once):
+def grouping_base_path(made_once, without_litert):
     """The same as `asking_base_path`, of which `FLAGS` are one question, `GERMAN` in German; it always asks."""
-    return made_once("grouping", functools.partial(_write_asking, spread=0.01, flags=FLAGS, german=GERMAN))
+    return made_once(
+        "grouping", functools.partial(without_litert()(_write_asking), spread=0.01, flags=FLAGS, german=GERMAN)
+    )
 
 
 def _write_asking(base, others=(), spread=1.5, flags=(), german=()):

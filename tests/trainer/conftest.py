@@ -73,15 +73,18 @@ def _prepare(folder):
 
 
 @pytest.fixture
-def light_exports(without_litert):
-    """Exports in half the time, for tests that are about neither LiteRT nor compiled functions.
-
-    What would be traced to be called once is called as it is. The SavedModel is whole.
-    """
+def eager():
+    """What would be traced to be called once or twice is called as it is."""
     tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
+def light_exports(eager, without_litert):
+    """Exports in half the time, for tests that are about neither LiteRT nor compiled functions."""
     with without_litert():
         yield
-    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture

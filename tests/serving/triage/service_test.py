@@ -181,14 +181,15 @@ def test_contradictory_evidence_is_handed_over_to_a_person_where_that_is_asked_f
         client.triage(state, defer_below=1.5)
 
 
-def test_a_version_hands_over_what_may_be_red_to_callers_who_ask_for_that(tmp_path):
+def test_a_version_hands_over_what_may_be_red_to_callers_who_ask_for_that(without_litert, tmp_path):
     kernel, bias = np.zeros([3, 35]), np.full(35, -3.0)
     bias[[7, 11]] = 2.0  # Green is appropriate, and safe
     kernel[0, 5] = 2.5  # with a fever, Red is appropriate with sigmoid(-.5) = .38
     kernel[1, [5, 9]] = 9.0  # with a collapse, Red is decided
     network = network_of((kernel, bias), outputs="probabilities")
     vocabulary, point = symptoms("fever", "collapse", "rash"), OperatingPoint(hand_over_from=0.3)
-    saved_model.write_version(tmp_path / "models", trained_agent(network, vocabulary, operating_point=point))
+    with without_litert():
+        saved_model.write_version(tmp_path / "models", trained_agent(network, vocabulary, operating_point=point))
     with (
         served(tmp_path / "models") as server,
         TriageClient(server.address, timeout_seconds=60.0) as client,
@@ -203,14 +204,15 @@ def test_a_version_hands_over_what_may_be_red_to_callers_who_ask_for_that(tmp_pa
     assert not any(answer.HasField("deferred") for answer in silent)
 
 
-def test_a_case_in_which_nothing_is_left_to_ask_is_handed_over_by_every_route(tmp_path):
+def test_a_case_in_which_nothing_is_left_to_ask_is_handed_over_by_every_route(without_litert, tmp_path):
     bias = np.full(35, -3.0)
     bias[[7, 11]], bias[13:] = 1.0, 9.0  # Green is appropriate and safe with sigmoid(1) = .73; asking is worth more
     network = network_of((np.zeros([3, 35]), bias), outputs="probabilities")
     half = np.full([1, 3], 0.5, np.float32)
     mixture = Mixture(np.zeros(1, np.float32), half, np.full([1, 8], 0.5, np.float32), half)
     vocabulary, base = symptoms("fever", "collapse", "rash"), tmp_path / "models"
-    saved_model.write_version(base, trained_agent(network, vocabulary, questions=mixture))
+    with without_litert():
+        saved_model.write_version(base, trained_agent(network, vocabulary, questions=mixture))
     codes = vocabulary.codes
     with (
         served(base, http_port=0) as server,

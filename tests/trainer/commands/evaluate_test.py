@@ -71,6 +71,7 @@ def test_reports_agent_human_and_constant_policies_as_json(job, data_directory, 
     assert json.loads(capsys.readouterr().out)["agent"] == report["agent"]
 
 
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("option", ["--html", "--json", "--symptomcheckr"])
 def test_a_full_disk_leaves_no_half_file(job, data_directory, tmp_path, option, full_disk, capsys):
     arguments = ["evaluate", "--job-dir", str(job), "--data", str(data_directory), "--orders", "1"]
@@ -140,6 +141,7 @@ def test_the_tags_of_the_data_reach_the_slices(job, tagged, capsys):
     assert report["unseen"]["questions"]["with_tag"]["vignettes"] == 12
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_single_vignette_is_reported_without_intervals(job, data_directory, tmp_path, capsys):
     line = {"vignette_id": "v", "present": ["e1"], "absent": [], "decisions": ["Green"], "split": "test"}
     train = {**line, "vignette_id": "w", "present": ["e2"], "split": "train"}
@@ -156,6 +158,7 @@ def test_a_single_vignette_is_reported_without_intervals(job, data_directory, tm
     assert triage_cli.main([*arguments, "--details"]) == 0
 
 
+@pytest.mark.usefixtures("eager")
 def test_the_agent_is_also_played_with_rules_and_their_effect_is_reported(job, data_directory, tmp_path, capsys):
     codes = ", ".join(f'"e{cell}"' for cell in range(12))
     path = tmp_path / "rules.toml"  # fires on whatever is known

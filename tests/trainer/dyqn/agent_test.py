@@ -167,11 +167,10 @@ def test_probabilities_are_learned_beside_the_q_values():
 
 @pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
 def test_each_member_learns_as_a_single_network_does(loss):
-    """Losses of two members and their weights after a step are those of two single networks with the same weights."""
+    """Losses and gradients of two members are those of two single networks with the same weights."""
     settings = {"hidden_sizes": [4], "outputs": "probabilities"}
-    learning = {"target": {"loss": loss}, "optimiser": {"algorithm": "sgd", "learning_rate": 1.0}}
-    both = _agent(_config(network={**settings, "networks": 2}, **learning))
-    alone = [_agent(_config(network=settings, **learning)) for _ in range(2)]
+    both = _agent(_config(network={**settings, "networks": 2}, target={"loss": loss}))
+    alone = [_agent(_config(network=settings, target={"loss": loss})) for _ in range(2)]
     for number, agent in enumerate(alone, start=1):
         for layer in ("hidden_1", "q_values"):
             agent.network.get_layer(layer).set_weights(both.network.get_layer(f"{layer}_of_{number}").get_weights())
@@ -181,14 +180,13 @@ def test_each_member_learns_as_a_single_network_does(loss):
         r_t=tf.constant([[0.5, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.5]]),
         s_t=tf.constant([[1.0, 1.0], [-1.0, -1.0], [1.0, 0.0]]),
     )
-    together, *apart = (agent.train(batch).extra.action_losses.numpy() for agent in (both, *alone))
-    np.testing.assert_allclose(together, apart[0] + apart[1], rtol=1e-5)
-    assert np.abs(apart[0] - apart[1]).max() > 1e-3
-    for number, agent in enumerate(alone, start=1):
-        for layer in ("hidden_1", "q_values"):
-            mine = both.network.get_layer(f"{layer}_of_{number}").get_weights()
-            for weight, its in zip(mine, agent.network.get_layer(layer).get_weights(), strict=True):
-                np.testing.assert_allclose(weight, its, atol=1e-6)
+    (together, ours), *apart = (_learned(agent, batch) for agent in (both, *alone))
+    np.testing.assert_allclose(together, apart[0][0] + apart[1][0], rtol=1e-5)
+    assert np.abs(apart[0][0] - apart[1][0]).max() > 1e-3
+    for number, (_, gradients) in enumerate(apart, start=1):
+        for path, gradient in gradients.items():
+            layer, kind = path.split("/")
+            np.testing.assert_allclose(ours[f"{layer}_of_{number}/{kind}"], gradient, atol=1e-6)
 
 
 def test_weights_are_averaged_over_optimisations():
@@ -219,6 +217,15 @@ def test_dropout_is_off_in_policies_and_losses_that_are_not_trained_on():
     assert len({float(agent.loss(_known(), training=True).loss) for _ in range(8)}) > 1
 
 
+def _learned(agent, batch):
+    """The loss of each output, and the gradients by the paths of the weights."""
+    variables = agent.network.trainable_variables
+    with tf.GradientTape() as tape:
+        info = agent.loss(batch, training=True)
+    gradients = tape.gradient(info.loss, variables)
+    return info.extra.action_losses.numpy(), dict(zip([each.path for each in variables], gradients, strict=True))
+
+
 def _known():
     return _experience()._replace(s_tm1=tf.constant([[1.0, -1.0]]))
 
@@ -245,11 +252,9 @@ def test_the_compiled_step_is_the_one_that_is_written():
     agent = _agent(_config(network=settings, target={"loss": "cross_entropy"}, optimiser={"learning_rate": 0.1}))
     for _ in range(3):
         before = [variable.numpy() for variable in agent.network.trainable_variables]
-        with tf.GradientTape() as tape:
-            loss = agent.loss(_experience(), training=True).loss
-        gradients = tape.gradient(loss, agent.network.trainable_variables)
+        _, gradients = _learned(agent, _experience())
         agent.train(_experience())
-        for old, gradient, new in zip(before, gradients, agent.network.trainable_variables, strict=True):
+        for old, gradient, new in zip(before, gradients.values(), agent.network.trainable_variables, strict=True):
             np.testing.assert_allclose(new.numpy(), old - 0.1 * gradient, atol=1e-6)
 
 
@@ -261,7 +266,8 @@ def test_what_nobody_was_asked_changes_nothing_where_a_yes_is_unlikely():
     )
 
     def never(states):
-        return Imagined(tf.one_hot(tf.ones(len(states), tf.int32), 2), tf.zeros(len(states)))
+        rows = tf.shape(states)[:1]
+        return Imagined(tf.one_hot(tf.ones(rows, tf.int32), 2), tf.zeros(rows))
 
     known = tf.constant([[1.0, 0.0]] * 4)
     batch = Transition(
@@ -270,8 +276,9 @@ def test_what_nobody_was_asked_changes_nothing_where_a_yes_is_unlikely():
     apart = []
     for imagine in (None, never):
         agent = build_agent(build_network(2, config.network, seed=3), config, imagine=imagine)
+        train = tf.function(agent.train, autograph=False)
         for _ in range(100):
-            agent.train(batch)
+            train(batch)
         before, after = agent.network(tf.constant([[1.0, 0.0], [1.0, -1.0]])).numpy()[:, 5:13]
         apart.append(np.abs(before - after).max())
     assert apart[1] < 0.02 < 0.05 < apart[0]

@@ -69,7 +69,7 @@ def evaluate_to(job, patients):
 
 
 @pytest.fixture
-def evaluate(evaluate_to, tmp_path):
+def evaluate(evaluate_to, eager, tmp_path):
     return functools.partial(evaluate_to, tmp_path)
 
 

@@ -26,6 +26,7 @@ def test_the_random_agent_asks_a_quarter_of_a_question():
     assert metrics["questions"]["mean"] == pytest.approx(0.25, abs=0.04)
 
 
+@pytest.mark.usefixtures("eager")
 def test_always_green_asks_nothing_and_clinicians_see_all():
     train = _arrays((2, [0, 0, 3, 0]))
     test = _arrays((4, [0, 0, 2, 1]), (6, [3, 0, 0, 0]), (8, [1, 1, 0, 0]))
@@ -50,6 +51,7 @@ def test_always_green_asks_nothing_and_clinicians_see_all():
     assert figures["human"]["beside_agents"]["red_sensitivity"]["mean"] == 1.0
 
 
+@pytest.mark.usefixtures("eager")
 def test_clinicians_are_left_out_where_too_few_decided():
     few = _arrays((2, [0, 1, 1, 0]))
     assert fixed_figures(few, few, 2, PLAY, seed=0)["human"] is None

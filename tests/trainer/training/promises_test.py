@@ -16,6 +16,8 @@ from trainer.decision.operating_point import HeldOutOutputs
 from trainer.training import promises, set_apart
 from trainer.training.promise_options import PromiseOptions
 
+pytestmark = pytest.mark.usefixtures("eager")
+
 VOCABULARY = symptoms("cough", "collapse", "rash")
 MIXTURE = Mixture(
     np.zeros(1, np.float32), np.full((1, 3), 0.5, np.float32), np.full((1, 8), 0.5, np.float32),
