@@ -25,9 +25,8 @@ from serving.messages import state_message
 from serving.protocols import openapi
 from serving.scoring.answers import Scorer
 from serving.scoring.cases import Cases
-from tests.builders import random_network, trained_agent
+from tests.builders import random_network, trained_agent, write_version
 from trainer.decision.novelty import Novelty
-from trainer.export import saved_model
 from trainer.export.conversion import convert
 from trainer.export.policy import load_version
 from triage.v1 import triage_pb2
@@ -59,7 +58,7 @@ def folder(without_litert, tmp_path_factory):
     rules = RuleSet((rule,), "made", f"sha256:{hashlib.sha256(b'').hexdigest()}", "")
     trained = trained_agent(model, VOCABULARY, 9, rules=rules, novelty=novelty)
     with without_litert():
-        return saved_model.write_version(tmp_path_factory.mktemp("models"), trained)
+        return write_version(tmp_path_factory.mktemp("models"), trained)
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from serving.server.triage_server import TriageServer
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Outcomes
+from trainer.export import saved_model
 from trainer.training.job import TrainedNetwork
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.output import describe
@@ -50,6 +51,12 @@ def trained_agent(network, vocabulary, max_questions=23, **more):
     """What a training run leaves of that network; `more` are further fields of `TrainedNetwork`."""
     fields = {"config": {}, "data_fingerprint": "sha256:data", "metrics": {}, "training": {}} | more
     return TrainedNetwork(network, vocabulary, max_questions=max_questions, **fields)
+
+
+def write_version(base, trained, **given):
+    """Publishes that agent as a version, and returns its folder; `given` goes to `saved_model.staged`."""
+    with saved_model.staged(base, trained, **given) as stage:
+        return stage.publish()
 
 
 def arrays_of(counts, codes=((1, -2, 3),), tags=None):

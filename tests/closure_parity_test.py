@@ -17,7 +17,7 @@ from schemas.triage import Action
 from serving.engine.safeguards import SafeguardedModels
 from serving.engine.served_models import LocalModels
 from serving.message_json import message_figures
-from tests.builders import http_to, served, trained_agent, watching
+from tests.builders import http_to, served, trained_agent, watching, write_version
 from trainer.config import NetworkConfig
 from trainer.decision.closure import Closure
 from trainer.decision.decision import NEUTRAL
@@ -28,7 +28,6 @@ from trainer.decision.rules import RuleGraph
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
 from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import QPolicy
-from trainer.export import saved_model
 from trainer.export.conversion import QUANTIZATIONS, convert
 from trainer.export.policy import load_version
 from trainer.export.tflite_parity import run_each
@@ -77,7 +76,7 @@ def trained():
 @pytest.fixture(scope="module")
 def base(trained, tmp_path_factory):
     base = tmp_path_factory.mktemp("models")
-    saved_model.write_version(base, trained)
+    write_version(base, trained)
     return base
 
 

@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from schemas import VERSION
+from tests.builders import write_version
 from triage_client import TriageClient, evidence_state
 
 if sys.version_info >= (3, 11):
@@ -273,8 +274,7 @@ def test_a_server_answers_from_a_fresh_environment_of_each_python(python, extra,
 def guarded_model(tmp_path_factory):
     """A base path with a version that the server under test answers with."""
     from tests.builders import network_of, symptoms, trained_agent
-    from trainer.export import saved_model
 
     base = tmp_path_factory.mktemp("models")
-    saved_model.write_version(base, trained_agent(network_of(([[1] * 5], 0)), symptoms("fever")))
+    write_version(base, trained_agent(network_of(([[1] * 5], 0)), symptoms("fever")))
     return base

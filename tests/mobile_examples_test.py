@@ -17,10 +17,10 @@ import triage_cli
 from schemas import safety_rules
 from schemas.answer import ANSWER, Kind
 from schemas.evidence import Vocabulary
-from tests.builders import network_of, symptoms, trained_agent
+from tests.builders import network_of, symptoms, trained_agent, write_version
 from trainer.decision.mixture import Mixture
 from trainer.decision.novelty import Novelty
-from trainer.export import saved_model, tflite_file
+from trainer.export import tflite_file
 
 MOBILE = pathlib.Path(__file__).resolve().parents[1] / "examples" / "mobile"
 VOCABULARY = symptoms("cough", "fever", "rash")
@@ -52,7 +52,7 @@ def converted(folder, without_litert, vocabulary=VOCABULARY, **more):
     novelty = Novelty(np.zeros(1, np.float32), log_literals, np.full([1, 1], 0.5, np.float32), 10)
     trained = trained_agent(network, vocabulary, 4, rules=RULES, novelty=novelty, **more)
     with without_litert():  # the version's own is not the file that is looked at
-        saved_model.write_version(folder / "models", trained)
+        write_version(folder / "models", trained)
     out = folder / "triage.tflite"
     options = ["--model", str(folder / "models"), "--out", str(out), "--states", "50"]
     assert triage_cli.main(["tflite", *options]) == 0

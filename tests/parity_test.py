@@ -16,7 +16,7 @@ from schemas.safety_rules import Decision, RuleSet, SafetyRule
 from schemas.triage import ACTION_LABELS, DECISION_LABELS, Action
 from serving.engine.litert import LiteRtEngine
 from serving.message_json import message_figures
-from tests.builders import channel_to, http_to, random_network, served, trained_agent
+from tests.builders import channel_to, http_to, random_network, served, trained_agent, write_version
 from trainer.decision.closure import Closure
 from trainer.decision.decision import OperatingPoint, appropriate, best_triage, q_values, safe
 from trainer.decision.mixture import Mixture
@@ -27,7 +27,6 @@ from trainer.decision.rules import RuleGraph
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
 from trainer.dyqn.network import AVERAGE
 from trainer.dyqn.policy import QPolicy
-from trainer.export import saved_model
 from trainer.export.conversion import convert
 from trainer.export.policy import load_version
 from trainer.export.tflite_parity import run_each
@@ -104,7 +103,7 @@ def agent(request, tmp_path_factory):
     )
     states, asked = some_states()
     base = tmp_path_factory.mktemp("models")
-    saved_model.write_version(base, trained)
+    write_version(base, trained)
     version = load_version(base / "1")
     agent = types.SimpleNamespace(base=base, version=version, trained=trained, states=states, asked=asked)
     agent.codes = [

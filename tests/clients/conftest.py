@@ -16,8 +16,7 @@ from google.protobuf import duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
 from schemas.evidence import Evidence, Vocabulary
-from tests.builders import network_of, served, trained_agent
-from trainer.export import saved_model
+from tests.builders import network_of, served, trained_agent, write_version
 from triage_client.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 # Q = sigmoid(s W): fever present gives Yellow sigmoid(1) and ask sigmoid(2), all others 1/2; chest pain Red.
@@ -35,7 +34,7 @@ def _write_model(base):
     vocabulary = Vocabulary(
         Evidence(code, "symptom", code.capitalize(), f"{code}, do you have it?") for code in ("fever", "chest_pain")
     )
-    saved_model.write_version(base, trained_agent(network_of((WEIGHTS, 0)), vocabulary, 3), version=7)
+    write_version(base, trained_agent(network_of((WEIGHTS, 0)), vocabulary, 3), version=7)
 
 
 class Scripted(triage_service_pb2_grpc.TriageServiceServicer):

@@ -12,9 +12,8 @@ import dyqn_triage
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from serving.console.agent import AgentError
-from tests.builders import network_of, trained_agent
+from tests.builders import network_of, trained_agent, write_version
 from trainer.decision.mixture import Mixture
-from trainer.export import saved_model
 
 CODES = [f"e{number}" for number in range(8)]
 SMALL = {
@@ -139,7 +138,7 @@ def grouping_model(folder):
     truths = np.array([[0.9] * 8, [0.1] * 8], np.float32)  # whoever has much is urgent
     mixture = Mixture(np.log([0.5, 0.5]).astype(np.float32), present, truths, present)
     network = network_of((np.zeros([8, 5]), [0, 0, 0, 0, 1]))
-    saved_model.write_version(folder / "grouping", trained_agent(network, vocabulary, questions=mixture))
+    write_version(folder / "grouping", trained_agent(network, vocabulary, questions=mixture))
     with dyqn_triage.Model(folder / "grouping") as model:
         yield model
 

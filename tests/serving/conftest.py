@@ -38,10 +38,9 @@ from serving.engine.served_models import LocalModels
 from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
-from tests.builders import channel_to, http_to, network_of, served, trained_agent, watching
+from tests.builders import channel_to, http_to, network_of, served, trained_agent, watching, write_version
 from trainer.decision.mixture import Mixture
 from trainer.decision.novelty import Novelty
-from trainer.export import saved_model
 from triage_client import TriageClient
 
 L = math.log(3)
@@ -109,7 +108,7 @@ def write_model(vocabulary, base, version, weights=HandSet.weights, **safeguards
     """
     made = {"metrics": {"safety": 0.9}, **safeguards}
     trained = trained_agent(network_of((weights, 0)), vocabulary, HandSet.max_questions, **made)
-    saved_model.write_version(base, trained, version=version)
+    write_version(base, trained, version=version)
 
 
 @pytest.fixture(scope="session")
@@ -444,7 +443,7 @@ def _write_asking(base, others=(), spread=1.5, flags=(), german=()):
         truths[:, NUM_DECISIONS + Action.GREEN], truths[-1, NUM_DECISIONS + Action.GREEN] = 0.95, 0.05
     rules = safety_rules.parse(ASKING_RULE, "rules.toml", vocabulary)
     mixture = Mixture(np.full(8, np.log(1 / 8), np.float32), present, truths, present)
-    saved_model.write_version(base, trained_agent(model, vocabulary, rules=rules, questions=mixture), version=1)
+    write_version(base, trained_agent(model, vocabulary, rules=rules, questions=mixture), version=1)
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,8 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from serving.message_json import message_figures
-from tests.builders import http_to, network_of, served, trained_agent
+from tests.builders import http_to, network_of, served, trained_agent, write_version
 from trainer.decision.mixture import Mixture
-from trainer.export import saved_model
 from triage_client import InvalidArgumentError, QuestionReason, TriageAction, TriageClient, evidence_state
 
 EVIDENCE_COUNT = 40
@@ -44,7 +43,7 @@ def base(without_litert, tmp_path_factory):
     trained = trained_agent(network_of((kernel, [0, 0, 1, 0, 2])), VOCABULARY, rules=rules, questions=mixture)
     base = tmp_path_factory.mktemp("models")
     with without_litert():
-        saved_model.write_version(base, trained)
+        write_version(base, trained)
     return base
 
 

@@ -13,9 +13,9 @@ import tensorflow as tf
 import triage_cli
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS
-from tests.builders import random_network, symptoms, trained_agent
+from tests.builders import random_network, symptoms, trained_agent, write_version
 from trainer.dyqn.rollout import Slice
-from trainer.export import saved_model, signatures
+from trainer.export import signatures
 from trainer.export.policy import load_version
 
 
@@ -108,7 +108,7 @@ def version_base(data_directory, made_once):
     def make(base):
         vocabulary = Vocabulary.load(data_directory / "vocabulary.csv")
         network = random_network(len(vocabulary), (32, 16), spread=0.25)
-        saved_model.write_version(base, trained_agent(network, vocabulary, 5))
+        write_version(base, trained_agent(network, vocabulary, 5))
 
     return made_once("random-network", make)
 

@@ -101,18 +101,6 @@ def staged(
         shutil.rmtree(stage.folder, ignore_errors=True)
 
 
-def write_version(
-    base: pathlib.Path, trained: TrainedNetwork, version: int | None = None, model_name: str = MODEL_NAME
-) -> pathlib.Path:
-    """Writes `trained` as a version below `base`; arguments and errors are those of `staged`.
-
-    Returns:
-        The version's folder.
-    """
-    with staged(base, trained, version, model_name) as stage:
-        return stage.publish()
-
-
 def newest_version(base: pathlib.Path) -> pathlib.Path | None:
     """Returns the folder of the highest version below `base`, which a server would load; None if there is none.
 

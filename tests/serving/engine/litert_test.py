@@ -30,11 +30,10 @@ from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt
 from serving.engine.state_tensors import Responses, to_inputs
 from serving.errors import EngineError
 from serving.messages import state_message
-from tests.builders import symptoms, trained_agent
+from tests.builders import symptoms, trained_agent, write_version
 from trainer.config import NetworkConfig
 from trainer.decision.novelty import Novelty
 from trainer.dyqn.network import build_network
-from trainer.export import saved_model
 from triage_runtime.litert import LiteRtModel
 
 INFO = ModelInfo("1", "", "", 3, 5, "{}")  # of a model without probabilities
@@ -176,7 +175,7 @@ def export(base, vocabulary, hidden=(16, 8), rules=safety_rules.NO_RULES, novelt
     generator = np.random.default_rng(1)
     network.set_weights([generator.normal(0, w.shape[0] ** -0.5, w.shape) for w in network.get_weights()])
     trained = trained_agent(network, vocabulary, max_questions, rules=rules, novelty=novelty)
-    return SavedModelWithLiteRt(saved_model.write_version(base, trained))
+    return SavedModelWithLiteRt(write_version(base, trained))
 
 
 def statistics(evidence_count, classes=4):

@@ -16,10 +16,9 @@ from serving.console.case import PRESENT, Case, Said
 from serving.engine.connection import Connection
 from serving.engine.remote import RemoteModels
 from serving.engine.version_policy import VersionPolicy, Wanted
-from tests.builders import channel_to, http_to, network_of, served, symptoms, trained_agent, watching
+from tests.builders import channel_to, http_to, network_of, served, symptoms, trained_agent, watching, write_version
 from trainer.decision.decision import OperatingPoint
 from trainer.decision.mixture import Mixture
-from trainer.export import saved_model
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient, TriageError, evidence_state
 
@@ -189,7 +188,7 @@ def test_a_version_hands_over_what_may_be_red_to_callers_who_ask_for_that(withou
     network = network_of((kernel, bias), outputs="probabilities")
     vocabulary, point = symptoms("fever", "collapse", "rash"), OperatingPoint(hand_over_from=0.3)
     with without_litert():
-        saved_model.write_version(tmp_path / "models", trained_agent(network, vocabulary, operating_point=point))
+        write_version(tmp_path / "models", trained_agent(network, vocabulary, operating_point=point))
     with (
         served(tmp_path / "models") as server,
         TriageClient(server.address, timeout_seconds=60.0) as client,
@@ -212,7 +211,7 @@ def test_a_case_in_which_nothing_is_left_to_ask_is_handed_over_by_every_route(wi
     mixture = Mixture(np.zeros(1, np.float32), half, np.full([1, 8], 0.5, np.float32), half)
     vocabulary, base = symptoms("fever", "collapse", "rash"), tmp_path / "models"
     with without_litert():
-        saved_model.write_version(base, trained_agent(network, vocabulary, questions=mixture))
+        write_version(base, trained_agent(network, vocabulary, questions=mixture))
     codes = vocabulary.codes
     with (
         served(base, http_port=0) as server,

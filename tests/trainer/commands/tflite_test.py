@@ -6,10 +6,10 @@ import shutil
 import pytest
 
 import triage_cli
-from tests.builders import symptoms, trained_agent
+from tests.builders import symptoms, trained_agent, write_version
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
-from trainer.export import conversion, saved_model
+from trainer.export import conversion
 from trainer.export.policy import load_version
 from trainer.export.tflite_file import read_description
 
@@ -92,7 +92,7 @@ def test_a_file_that_lost_its_weights_is_not_left_behind(
     network = build_network(12, NetworkConfig(hidden_sizes=(32, 16)), seed=9)
     with without_litert():
         trained = trained_agent(network, symptoms(*version.vocabulary.codes), 5)
-        folder = saved_model.write_version(tmp_path / "other", trained)
+        folder = write_version(tmp_path / "other", trained)
     broken = conversion.convert(load_version(folder), "none")
     shutil.rmtree(tmp_path / "other")
     monkeypatch.setattr(conversion, "convert", lambda *_: broken)

@@ -9,10 +9,9 @@ import triage_cli
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
-from tests.builders import network_of, symptoms, trained_agent
+from tests.builders import network_of, symptoms, trained_agent, write_version
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
-from trainer.export import saved_model
 from trainer.export.conversion import QUANTIZATIONS, calibration_states, convert
 from trainer.export.policy import load_version
 from trainer.export.tflite_parity import run_each
@@ -30,7 +29,7 @@ def tied(without_litert, tmp_path_factory):
     network = network_of((np.ones([3, 4]), 0), (np.zeros([4, 5]), [-2, 1, 1, -2, 1]))
     with without_litert():
         trained = trained_agent(network, symptoms(*"abc"), 2)
-        return load_version(saved_model.write_version(tmp_path_factory.mktemp("tied"), trained))
+        return load_version(write_version(tmp_path_factory.mktemp("tied"), trained))
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def wide(without_litert, tmp_path_factory):
     network = build_network(12, NetworkConfig(hidden_sizes=(512, 256)), seed=0)
     trained = trained_agent(network, symptoms(*"abcdefghijkl"), 5)
     with without_litert():
-        return load_version(saved_model.write_version(tmp_path_factory.mktemp("wide"), trained))
+        return load_version(write_version(tmp_path_factory.mktemp("wide"), trained))
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +107,7 @@ def test_int8_keeps_the_negative_side_of_selu(without_litert, tmp_path):
     # int8, SELU(-1) would be off by up to 28; the Q-value of Red, sigmoid(SELU(-1)) = 0.25, would be about 0 or 1.
     network = network_of(([[-1], [9]], 0), ([[1, 0, 0, 0, 0]], 0))
     with without_litert():
-        version = load_version(saved_model.write_version(tmp_path, trained_agent(network, symptoms(*"ab"))))
+        version = load_version(write_version(tmp_path, trained_agent(network, symptoms(*"ab"))))
     states = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], np.float32)
     answer = LiteRtModel(convert(version, "int8", states)).run(states[:1], np.zeros(1, np.int32))
     assert answer["q_values"][0, 0] == pytest.approx(0.25, abs=0.05)

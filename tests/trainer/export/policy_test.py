@@ -10,11 +10,11 @@ import tensorflow as tf
 
 from schemas.errors import InputError
 from schemas.triage import Action
-from tests.builders import network_of, symptoms, trained_agent
+from tests.builders import network_of, symptoms, trained_agent, write_version
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Rollout, greedy_policy
-from trainer.export import policy, saved_model
+from trainer.export import policy
 from trainer.export.policy import load_version, play
 from trainer.vignettes.arrays import VignetteArrays
 
@@ -37,7 +37,7 @@ def exported(without_litert):
     def write(base, network, vocabulary=CODES, max_questions=23):
         trained = trained_agent(network, vocabulary, max_questions, training={"steps": 1, "episodes": 1})
         with without_litert():
-            return saved_model.write_version(base, trained)
+            return write_version(base, trained)
 
     return write
 

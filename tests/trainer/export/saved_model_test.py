@@ -14,7 +14,7 @@ from ai_edge_litert.interpreter import Interpreter
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from tests.builders import symptoms, trained_agent
+from tests.builders import symptoms, trained_agent, write_version
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.export import saved_model, warmup
@@ -33,7 +33,7 @@ def trained():
 
 @pytest.fixture(scope="module")
 def version(trained, tmp_path_factory):
-    return saved_model.write_version(tmp_path_factory.mktemp("base") / "models", trained)
+    return write_version(tmp_path_factory.mktemp("base") / "models", trained)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_the_manifest_records_how_the_model_was_made(version):
 
 def test_the_litert_file_is_the_same_for_the_same_agent_and_takes_any_number_of_states(trained, version, tmp_path):
     content = (version / "assets.extra/state.tflite").read_bytes()
-    again = saved_model.write_version(tmp_path / "models", trained, version=7)
+    again = write_version(tmp_path / "models", trained, version=7)
     assert (again / "assets.extra/state.tflite").read_bytes() == content
     litert = Interpreter(model_content=content).get_signature_runner("state")
     loaded = tf.saved_model.load(str(version))
@@ -126,33 +126,33 @@ def test_the_next_version_is_one_above_the_highest_whole_number(tmp_path, names,
 def test_a_version_that_exists_is_left_alone(trained, tmp_path):
     (tmp_path / "4").mkdir()
     with pytest.raises(InputError, match="exists already"):
-        saved_model.write_version(tmp_path, trained, version=4)
+        write_version(tmp_path, trained, version=4)
     assert list(tmp_path.rglob("*")) == [tmp_path / "4"]
 
 
 def test_version_numbers_begin_at_one(trained, tmp_path):
     with pytest.raises(InputError, match="whole number from 1"):
-        saved_model.write_version(tmp_path, trained, version=0)
+        write_version(tmp_path, trained, version=0)
 
 
 def test_a_network_that_diverged_is_not_exported(trained, tmp_path):
     diverged = build_network(2, NetworkConfig(hidden_sizes=(4,)), seed=1)
     diverged.set_weights([weight * np.nan for weight in diverged.get_weights()])
     with pytest.raises(InputError, match="training diverged"):
-        saved_model.write_version(tmp_path, dataclasses.replace(trained, model=diverged))
+        write_version(tmp_path, dataclasses.replace(trained, model=diverged))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_base_path_that_is_a_file_is_refused(trained, tmp_path):
     (tmp_path / "models").write_text("")
     with pytest.raises(InputError, match="models: cannot read the model base path"):
-        saved_model.write_version(tmp_path / "models", trained)
+        write_version(tmp_path / "models", trained)
 
 
 def test_an_export_that_fails_shows_no_version_and_leaves_nothing(trained, stubborn, tmp_path):
     base = tmp_path / "models"
     with pytest.raises(KeyboardInterrupt):
-        saved_model.write_version(base, trained)
+        write_version(base, trained)
     (partial,) = stubborn  # the SavedModel was written by then
     assert not partial.isdecimal()
     assert list(base.iterdir()) == []
@@ -168,7 +168,7 @@ def test_of_two_exports_to_one_version_the_second_is_refused(trained, tmp_path, 
 
     monkeypatch.setattr(warmup, "write_requests", write_while_another_export_finishes)
     with pytest.raises(InputError, match="exists already"):
-        saved_model.write_version(tmp_path, trained)
+        write_version(tmp_path, trained)
     assert [path.name for path in tmp_path.iterdir()] == ["1"]
     assert (tmp_path / "1" / "saved_model.pb").read_bytes() == b"the other one"
 
@@ -179,7 +179,7 @@ def test_the_folder_of_a_killed_export_is_removed_after_a_day(trained, tmp_path)
     for folder, age_hours in ((old, 25), (recent, 23)):
         folder.mkdir()
         os.utime(folder, (time.time() - age_hours * 3600,) * 2)
-    saved_model.write_version(tmp_path, trained)
+    write_version(tmp_path, trained)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "exporting-1-recent"]
 
 

@@ -8,11 +8,10 @@ from schemas.answer import NOVELTY_BOUND
 from schemas.errors import InputError
 from schemas.parity import random_states
 from schemas.triage import Action
-from tests.builders import network_of, trained_agent
+from tests.builders import network_of, trained_agent, write_version
 from trainer.config import NetworkConfig
 from trainer.decision import novelty
 from trainer.dyqn.network import build_network
-from trainer.export import saved_model
 from trainer.export.conversion import QUANTIZATIONS, convert
 from trainer.export.policy import load_version
 from trainer.export.tflite_parity import BOUNDS, compare, statement
@@ -44,7 +43,7 @@ def constant(version, without_litert, tmp_path_factory):
     network = network_of((np.zeros([12, 5]), np.log(Q_VALUES / (1 - Q_VALUES))))
     trained = trained_agent(network, version.vocabulary, 5)
     with without_litert():
-        return load_version(saved_model.write_version(tmp_path_factory.mktemp("constant"), trained))
+        return load_version(write_version(tmp_path_factory.mktemp("constant"), trained))
 
 
 def changed(**values):
@@ -109,7 +108,7 @@ def novel(version, without_litert, tmp_path_factory):
     statistics = novelty.fit(Vignettes, version.vocabulary, seed=0)
     trained = trained_agent(network, version.vocabulary, 5, novelty=statistics)
     with without_litert():
-        return load_version(saved_model.write_version(tmp_path_factory.mktemp("novel"), trained))
+        return load_version(write_version(tmp_path_factory.mktemp("novel"), trained))
 
 
 @pytest.mark.parametrize("quantization", QUANTIZATIONS)

@@ -11,10 +11,9 @@ import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
-from tests.builders import symptoms, trained_agent
+from tests.builders import symptoms, trained_agent, write_version
 from trainer.decision.decision import ASK_POINTS, OperatingPoint
 from trainer.decision.operating_point import HeldOutOutputs
-from trainer.export import saved_model
 from trainer.training import operating_point_options
 from trainer.training.operating_point_options import OperatingPointOptions
 from triage_runtime.command_line import options
@@ -106,7 +105,7 @@ def test_the_chosen_operating_point_decides_in_the_version_and_stands_in_its_man
     )  # Yellow has (.7 + .5 * .7) / 1.5 = .7
     result = apply(["--safety-weight", "2"], trained)
     with without_litert():
-        folders = [saved_model.write_version(tmp_path, each) for each in (trained, result)]
+        folders = [write_version(tmp_path, each) for each in (trained, result)]
     labels = []
     for folder in folders:
         answer = tf.saved_model.load(str(folder)).signatures["state"]
