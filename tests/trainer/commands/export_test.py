@@ -89,11 +89,11 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def served_red(jobs, data, tmp_path_factory):
+def served_red(jobs, data, without_litert, tmp_path_factory):
     """A base path to which the agent that says Red was pushed as version 1, and what the command printed."""
     base, printed = tmp_path_factory.mktemp("served") / "models", io.StringIO()
     given = ["--push-to", base, "--data", data, "--orders", 1, "--rules", "none", "--allow-small-test"]
-    with contextlib.redirect_stdout(printed):
+    with contextlib.redirect_stdout(printed), without_litert():
         assert triage_cli.main([*map(str, ["export", "--job-dir", jobs["red"], *given])]) == 0
     return base, printed.getvalue()
 
@@ -332,7 +332,8 @@ def asking(tmp_path, vignettes_of):
     return job
 
 
-def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, without_litert, tmp_path, capsys):
+@pytest.mark.usefixtures("light_exports")
+def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, tmp_path, capsys):
     given = ["export", "--job-dir", asking, "--model-base-path", tmp_path / "models", "--rules", "none"]
     # No error among 100 patients: .97 ** 100 is .048, less than the .075 of the test; .98 ** 100 is .13.
     code, out, error = run(capsys, *given, "--promise", "red=0.02", "--json", "-")
@@ -340,8 +341,7 @@ def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, 
     assert "no promise of red=0.02 with the patients set apart (100 for red); the tightest that holds is red=" in error
     assert not (tmp_path / "models").exists()
     (asking / "promises.jsonl").unlink()
-    with without_litert():
-        code, _, error = run(capsys, *given, "--promise", "red=0.03", "--question-limit", "3")
+    code, _, error = run(capsys, *given, "--promise", "red=0.03", "--question-limit", "3")
     assert (code, "promised with 90% confidence: red=0.03" in error) == (0, True)
     version = tmp_path / "models" / "1"
     manifest = json.loads((version / "manifest.json").read_text())
