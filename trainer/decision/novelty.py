@@ -7,6 +7,7 @@ pieces of evidence known. Only smoothed frequencies by class are stored, no vign
 """
 
 import pathlib
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,14 @@ _ENOUGH = 100  # moments needed for the percentiles of a number of pieces; other
 _MAX_VIGNETTES = 50_000
 
 
+Multiply = Callable[[tf.Tensor, np.ndarray], tf.Tensor]
+
+
+def product(literals: tf.Tensor, matrix: np.ndarray) -> tf.Tensor:
+    """Returns the product of literals `[B, 2 E]` with a matrix."""
+    return tf.matmul(literals, _unquantised(matrix, literals))
+
+
 class Novelty(NamedTuple):
     """The statistics of the score; a *literal* is a cell that is present (the first E) or absent (the others)."""
 
@@ -48,21 +57,25 @@ class Novelty(NamedTuple):
     quantiles: np.ndarray  # float32 [N, Q], ascending: the scores of moments with 1, 2, ... N or more pieces known
     moments: int  # number of moments behind the quantiles
 
-    def scores(self, states: tf.Tensor) -> tf.Tensor:
+    def scores(self, states: tf.Tensor, multiply: Multiply = product) -> tf.Tensor:
         """Returns the scores of states `[B, E]` float32 in {-1, 0, 1}, float32 `[B]`; higher is further away.
 
         They are to be without what follows from the rest, see `trainer.decision.closure.Closure.reduced`.
         """
         literals = tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1)  # [B, 2 E]
-        logs = tf.matmul(literals, _unquantised(self.log_literals, states))  # [B, K + 1]
+        logs = multiply(literals, self.log_literals)  # [B, K + 1]
         together = tf.reduce_logsumexp(logs[:, :-1] + self.log_prior, axis=1)
         return logs[:, -1] - together
 
-    def percentiles(self, states: tf.Tensor) -> tf.Tensor:
-        """Returns the novelty of such states `[B, E]`, float32 `[B]` in [0, 1]; 0 if nothing is known."""
+    def percentiles(self, states: tf.Tensor, multiply: Multiply = product) -> tf.Tensor:
+        """Returns the novelty of such states `[B, E]`, float32 `[B]` in [0, 1]; 0 if nothing is known.
+
+        `multiply` returns the product of literals with a matrix.
+        """
         pieces = tf.reduce_sum(tf.cast(states != 0, tf.int32), axis=1)  # [B]
         rows = tf.clip_by_value(pieces - 1, 0, len(self.quantiles) - 1)
-        above = self.scores(states)[:, tf.newaxis] > tf.gather(_unquantised(self.quantiles, states), rows)  # [B, Q]
+        limits = tf.gather(_unquantised(self.quantiles, states), rows)  # [B, Q]
+        above = self.scores(states, multiply)[:, tf.newaxis] > limits
         shares = tf.reduce_mean(tf.cast(above, tf.float32), axis=1)
         return tf.where(pieces > 0, shares, 0.0)
 

@@ -18,6 +18,7 @@ from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.config import NetworkConfig
 from trainer.decision.closure import Closure
 from trainer.decision.decision import ASK_POINTS, FALL
+from trainer.decision.rows import sum_rows
 
 NUM_PROBABILITIES = 2 * NUM_DECISIONS
 WITH_PROBABILITIES = NUM_ACTIONS + NUM_PROBABILITIES
@@ -214,9 +215,7 @@ def with_sums(network: keras.Model) -> Callable[[tf.Tensor], tf.Tensor] | None:
     bias = np.concatenate([layer.bias.numpy() for layer in first])
 
     def outputs(states: tf.Tensor) -> tf.Tensor:
-        places = tf.cast(tf.where(inputs(states) > 0.5), tf.int32)  # not unstacked, as LiteRT refuses that for none
-        rows = tf.gather(kernel, places[:, 1])
-        sums = tf.math.unsorted_segment_sum(rows, places[:, 0], tf.shape(states)[0])
+        sums = sum_rows(inputs(states), kernel)
         learned = others(tf.split(first[0].activation(sums + bias), len(first), axis=1))
         return tf.concat([learned, *(fall(states) for fall in falls)], axis=1)
 

@@ -30,8 +30,9 @@ from trainer.decision.decision import (
     safe,
 )
 from trainer.decision.mixture import Mixture
-from trainer.decision.novelty import Novelty
+from trainer.decision.novelty import Multiply, Novelty, product
 from trainer.decision.question_graph import Network, QuestionGraph
+from trainer.decision.rows import sum_rows
 from trainer.decision.rules import RuleGraph
 from trainer.dyqn.network import with_sums
 from trainer.export import messages
@@ -154,7 +155,7 @@ def for_few_states(
         return None
     states = tf.TensorSpec([None, len(vocabulary)], tf.float32, features.STATES)
     questions_asked = tf.TensorSpec([None], tf.int32, features.QUESTIONS_ASKED)
-    decider = _Decider(network, vocabulary, safeguards)
+    decider = _Decider(network, vocabulary, safeguards, sum_rows)
     return _of_states(decider, max_questions, states, questions_asked)
 
 
@@ -209,8 +210,8 @@ def _asking(graph: QuestionGraph) -> Callable[[tf.Tensor, tf.Tensor], dict[str, 
 class _Decider:
     """Computes the decision tensors of states, for all signatures."""
 
-    def __init__(self, network: Network, vocabulary: Vocabulary, safeguards: Safeguards):
-        self._network = network
+    def __init__(self, network: Network, vocabulary: Vocabulary, safeguards: Safeguards, multiply: Multiply = product):
+        self._network, self._multiply = network, multiply
         self._rules = safeguards.rules
         self._graph = RuleGraph(self._rules.rules, vocabulary) if len(self._rules) else None
         self._novelty = safeguards.novelty
@@ -236,7 +237,7 @@ class _Decider:
             action, triage = self._graph.apply(fired, action, triage)
         if self._novelty is not None:
             has.add(NOVELTY)
-            novelty = self._novelty.percentiles(self._closure.reduced(states))
+            novelty = self._novelty.percentiles(self._closure.reduced(states), self._multiply)
             computed |= {features.NOVELTY: novelty, features.IS_NOVEL: self._novelty.is_novel(novelty)}
         labels = tf.constant(ACTION_LABELS)
         computed |= {

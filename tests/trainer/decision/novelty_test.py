@@ -10,6 +10,7 @@ from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from trainer.decision import novelty
 from trainer.decision.novelty import Novelty
+from trainer.decision.rows import sum_rows
 
 EVIDENCE, GROUP = 40, 10
 
@@ -80,11 +81,12 @@ def test_nothing_known_is_not_novel(fitted):
     assert fitted.percentiles(tf.zeros([1, EVIDENCE])).numpy().tolist() == [0.0]
 
 
-def test_the_score_is_that_of_the_fit(fitted):
+@pytest.mark.parametrize("multiply", [novelty.product, sum_rows])
+def test_the_score_is_that_of_the_fit(fitted, multiply):
     rows = made(20, 5)
     logs = novelty.literals(rows, EVIDENCE) @ fitted.log_literals
     expected = logs[:, -1] - np.log(np.exp(logs[:, :-1] + fitted.log_prior).sum(axis=1))
-    np.testing.assert_allclose(fitted.scores(states(rows)), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(fitted.scores(states(rows), multiply), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_few_vignettes_give_no_statistics():
