@@ -1,9 +1,10 @@
-"""`triage console`: serves pages to one person on this machine, until Ctrl-C."""
+"""`triage console`: serves pages to one person on this machine, or to those with its link, until Ctrl-C."""
 
 import argparse
 import contextlib
 import dataclasses
 import pathlib
+import secrets
 import socket
 import sys
 import webbrowser
@@ -15,8 +16,9 @@ from schemas.errors import InputError
 from serving.client import channel
 from serving.config.settings import DEFAULT_ENGINE
 from serving.console.agent import Agent, AgentError
+from serving.console.guard import Shared
 from serving.messages import ANSWERS
-from serving.security import VersionKey, verified
+from serving.security import ServerCertificate, VersionKey, verified
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 PORT = 8510
 _GRACE_SECONDS = 1
+_BROWSERS_OMIT = {"http": 80, "https": 443}
+_SHARING = "whoever has this link can use the console until it ends: paste it into the address bar\n"
+_IN_THE_CLEAR = (
+    "warning: others on the network can read the findings and the link: use a network that you trust, or give "
+    "--tls-certificate and --tls-key\n"
+)
 _BEGINNING_SECONDS = 30.0  # of a server of one's own, whose first call may load more than later ones
 
 
@@ -38,12 +46,16 @@ class Settings:
     out: pathlib.Path | None = None
     language: str = "en"
     key: VersionKey | None = None  # of whoever must have signed the version
+    host: str = ""  # of this machine, for other machines; "" for this one alone
+    tls: tuple[str, str] | None = None  # files of the certificate and its key
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise InputError(f"--port {self.port}: expected a number from 0 (any free port) to 65535")
         if (self.vignettes is None) != (self.out is None):
             raise InputError("--vignettes and --out need each other: give both or neither")
+        if self.host in ("0.0.0.0", "::", "*"):  # noqa: S104
+            raise InputError(f"--host {self.host}: expected the one address that others type, such as 192.168.1.20")
         if self.vignettes is not None and self.out is not None and self.out.resolve() == self.vignettes.resolve():
             raise InputError(f"--out {self.out}: is the file of --vignettes, which stays as it is: name another file")
 
@@ -68,6 +80,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="language of findings and questions, where the vocabulary has it, and of the answers; default: en",
     )  # fmt: skip
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
+    parser.add_argument(
+        "--host", default="", metavar="ADDRESS",
+        help="address of this machine at which other machines reach the pages, by a link with a token that is printed "
+        f"and not opened; default: this machine alone, at {HOST}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--tls-certificate", default="", metavar="FILE", help="with --host: the certificate of ADDRESS, in PEM format"
+    )
+    parser.add_argument("--tls-key", default="", metavar="FILE", help="its private key, in PEM format")
     parser.add_argument(
         "--vignettes", type=pathlib.Path, metavar="FILE", help="vignettes to label, in JSON Lines; needs --out"
     )
@@ -112,7 +133,8 @@ def run(arguments: argparse.Namespace) -> int:
     """
     settings = settings_of(arguments)
     with contextlib.ExitStack() as stack:
-        bound = stack.enter_context(_bound(settings.port))  # before the model loads, to report a taken port at once
+        # Before the model loads, to report a taken port at once.
+        bound = stack.enter_context(_bound(settings.host or HOST, settings.port))
         if settings.models is not None:
             # These load the server.
             from schemas.model_directory import version_folder
@@ -125,13 +147,17 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.server = stack.enter_context(serving(models))
             arguments.timeout = max(arguments.timeout, _BEGINNING_SECONDS)
         agent = stack.enter_context(Agent(channel.read_connection(arguments)))
-        app, path = _application(agent, settings)
-        url = f"http://{HOST}:{bound.getsockname()[1]}/{path}"
+        address, port, *_ = bound.getsockname()
+        shared = Shared(_origin(settings, address, port), secrets.token_urlsafe()) if settings.host else None
+        app, path = _application(agent, settings, shared)
+        url = shared.link(path) if shared else f"http://{HOST}:{port}/{path}"
         sys.stdout.write(f"model version {agent.model().info.model_version}\nconsole at {url} (Ctrl-C ends it)\n")
+        if shared:
+            sys.stdout.write(_SHARING + ("" if settings.tls else _IN_THE_CLEAR))
         sys.stdout.flush()
-        if settings.open:
+        if settings.open and not shared:  # other people of this machine can read what a browser is started with
             webbrowser.open(url)
-        _serve(app, bound)
+        _serve(app, bound, settings.tls)
     return 0
 
 
@@ -142,6 +168,11 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         InputError: one is out of range, or they do not fit together.
     """
     key = arguments.require_signature
+    tls = arguments.tls_certificate, arguments.tls_key
+    if any(tls) and not (all(tls) and arguments.host):
+        raise InputError("--tls-certificate, --tls-key and --host need each other: TLS is for other machines")
+    if any(tls):
+        ServerCertificate(*tls)  # says what is wrong with them
     return Settings(
         arguments.model_base_path,
         arguments.port,
@@ -150,10 +181,19 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         arguments.out,
         arguments.language,
         VersionKey.read(key) if key else None,
+        arguments.host,
+        tls if any(tls) else None,
     )
 
 
-def _application(agent: Agent, settings: Settings) -> tuple["ASGIApp", str]:
+def _origin(settings: Settings, address: str, port: int) -> str:
+    """Returns the origin of the pages for other machines, as browsers write it."""
+    scheme = "https" if settings.tls else "http"
+    name = f"[{address}]" if ":" in address else settings.host.lower()
+    return f"{scheme}://{name}" + (f":{port}" if port != _BROWSERS_OMIT[scheme] else "")
+
+
+def _application(agent: Agent, settings: Settings, shared: Shared | None) -> tuple["ASGIApp", str]:
     """Returns the application, and the path of the page to begin with."""
     from serving.console.application import Console, application
     from serving.console.labelling import Labelling
@@ -165,31 +205,32 @@ def _application(agent: Agent, settings: Settings) -> tuple["ASGIApp", str]:
     except AgentError as error:
         raise InputError(str(error)) from error
     if settings.vignettes is None or settings.out is None:
-        return application(Console(agent, Pages(False, settings.language), settings.models)), ""
+        return application(Console(agent, Pages(False, settings.language), settings.models), shared=shared), ""
     pages = Pages(True, settings.language)
     labels = Labels(settings.out, read_vignettes(settings.vignettes, vocabulary), vocabulary)
-    return application(Console(agent, pages, settings.models), Labelling(agent, pages, labels)), "label"
+    return application(Console(agent, pages, settings.models), Labelling(agent, pages, labels), shared), "label"
 
 
-def _bound(port: int) -> socket.socket:
-    bound = socket.socket()
+def _bound(host: str, port: int) -> socket.socket:
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((HOST, port))
+        bound.bind((host, port))
         bound.listen()  # the browser may come before uvicorn is ready
     except OSError as error:
         bound.close()
-        raise InputError(
-            f"--port {port}: cannot listen on {HOST}: {error.strerror or error}: choose another --port, or 0 for any "
-            "free port"
-        ) from error
+        advice = "choose another --port, or 0 for any free port"
+        if host != HOST:
+            advice += "; --host must be an address of this machine"
+        raise InputError(f"--port {port}: cannot listen on {host}: {error.strerror or error}: {advice}") from error
     return bound
 
 
-def _serve(app: "ASGIApp", bound: socket.socket) -> None:
+def _serve(app: "ASGIApp", bound: socket.socket, tls: tuple[str, str] | None = None) -> None:
     """Answers until a signal comes; uvicorn then raises it again. Nothing is logged: lines could name findings."""
+    certificate, key = tls or (None, None)
     config = uvicorn.Config(
         app, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False, proxy_headers=False,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_graceful_shutdown=_GRACE_SECONDS, ssl_certfile=certificate, ssl_keyfile=key,
     )  # fmt: skip
     uvicorn.Server(config).run(sockets=[bound])

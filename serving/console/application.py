@@ -26,7 +26,7 @@ from schemas.evidence import code_fault
 from serving.console import view
 from serving.console.agent import Agent, AgentError
 from serving.console.case import ABSENT, PRESENT, STATUSES, Case, Said
-from serving.console.guard import Guard
+from serving.console.guard import Guard, Shared
 from serving.console.labelling import Labelling
 from serving.console.pages import Pages, files, markup
 
@@ -143,8 +143,8 @@ class _Led:
         return page
 
 
-def application(console: Console, labelling: Labelling | None = None) -> Starlette:
-    """Returns the ASGI application; `labelling` is None without vignettes to label."""
+def application(console: Console, labelling: Labelling | None = None, shared: Shared | None = None) -> Starlette:
+    """Returns the ASGI application; without vignettes to label and for this machine alone, the rest is None."""
     led = _Led()
 
     def endpoint(answer: Callable[[dict[str, str]], Response], leads: bool = False) -> Callable[[Request], Any]:
@@ -173,7 +173,9 @@ def application(console: Console, labelling: Labelling | None = None) -> Starlet
     if labelling is not None:
         routes.append(Route("/label", endpoint(labelling.show)))
         routes.append(Route("/label", endpoint(labelling.decide, leads=True), methods=["POST"]))
-    return Starlette(routes=routes, middleware=[Middleware(Guard)], exception_handlers={404: missing, 405: missing})
+    return Starlette(
+        routes=routes, middleware=[Middleware(Guard, shared)], exception_handlers={404: missing, 405: missing}
+    )
 
 
 async def _form(request: Request) -> dict[str, str]:

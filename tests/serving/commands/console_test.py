@@ -1,9 +1,11 @@
 """`triage console` as a command."""
 
+import html
 import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 
 import httpx
@@ -26,6 +28,14 @@ from trainer.export.signing import sign
         (["--server", "127.0.0.1:1", "--require-signature", "a"], "--require-signature: needs --model-base-path"),
         (["--model-base-path", ".", "--require-signature", "nowhere"], "nowhere: cannot read: No such file"),
         (["--server", "127.0.0.1:1", "--port", "65536"], "--port 65536: expected a number from 0"),
+        (["--server", "127.0.0.1:1", "--host", "::"], "--host ::: expected the one address"),
+        (["--server", "127.0.0.1:1", "--host", "192.0.2.77", "--port", "0"], "must be an address of this machine"),
+        (["--server", "127.0.0.1:1", "--tls-certificate", "a", "--tls-key", "a"], "and --host need each other"),
+        (["--server", "127.0.0.1:1", "--host", "127.0.0.1", "--tls-key", "a"], "and --host need each other"),
+        (
+            ["--server", "127.0.0.1:1", "--host", "127.0.0.1", "--tls-certificate", "no", "--tls-key", "a"],
+            "--tls-certificate no: cannot read",
+        ),
         (["--server", "127.0.0.1:1", "--vignettes", "a"], "--vignettes and --out need each other"),
         (["--server", "127.0.0.1:1", "--vignettes", "a", "--out", "./a"], "--out a: is the file of --vignettes"),
         (["--server", "127.0.0.1:1", "--port", "0", "--timeout", "0.5"], "no server at 127.0.0.1:1"),
@@ -64,6 +74,41 @@ def test_the_command_serves_on_loopback_until_ctrl_c_and_logs_no_evidence(prepar
     assert (output, errors) == ("", "triage console: interrupted\n")
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_shared_console_interviews_whoever_has_its_link_and_nobody_else(
+    prepared_python, asking_base_path, certificates, scheme
+):
+    address = "127.0.0.2" if scheme == "http" else "localhost"
+    options = ["--model-base-path", str(asking_base_path), "--port", "0", "--host", address]
+    if scheme == "https":
+        options += ["--tls-certificate", certificates.server, "--tls-key", certificates.key(certificates.server)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with prepared_python.start("-m", "triage_cli", "console", *options, **pipes) as process:
+        try:
+            assert process.stdout.readline() == "model version 1\n"
+            pattern = rf"console at (({scheme}://[a-z0-9.]+:\d+/)\?token=[\w-]{{43}}) .*\n"
+            link, url = re.fullmatch(pattern, process.stdout.readline()).groups()
+            assert process.stdout.readline().startswith("whoever has this link")
+            assert scheme == "https" or "can read the findings" in process.stdout.readline()
+            trust = ssl.create_default_context(cafile=certificates.ca)
+            connection = {"timeout": 30, "trust_env": False, "follow_redirects": True, "verify": trust}
+            assert httpx.get(url, **connection).status_code == 403
+            with httpx.Client(**connection, headers={"origin": url.rstrip("/")}) as browser:
+                assert browser.get(link).url == url  # without the token
+                page = browser.post(url, data={"do": "add present fever"}).text
+                answers = 0
+                while button := re.search('value="(answer absent [^"]+)"', page):
+                    case = html.unescape(re.search('name="case" value="([^"]*)"', page)[1])
+                    page = browser.post(url, data={"case": case, "do": button[1]}).text
+                    answers += 1
+                assert (answers > 0, 'id="decision"' in page) == (True, True)
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert (output, errors.splitlines()[-1]) == ("", "triage console: interrupted")
+
+
 def test_vignettes_that_the_model_does_not_know_are_named_with_their_line(server, tmp_path, capsys):
     path = tmp_path / "in.jsonl"
     path.write_text('{"vignette_id": "v1", "present": ["gout"], "absent": []}\n')
@@ -81,7 +126,7 @@ def test_a_required_signature_covers_what_is_loaded_and_the_model_card(model_bas
     options = ["--model-base-path", str(version.parent), "--require-signature", str(tmp_path / "public.pem")]
     shown = []
 
-    def visit(app, bound):
+    def visit(app, bound, tls):
         (version / "model_card.md").write_text("# Exchanged")
         shown.append(TestClient(app, base_url="http://127.0.0.1").get("/model").text)
 

@@ -6,15 +6,19 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from serving.console.guard import POLICY, Guard
+from serving.console.guard import POLICY, Guard, Shared
+
+
+async def _answer(request):
+    return PlainTextResponse("answered")
+
+
+PAGES = Starlette(routes=[Route("/", _answer, methods=["GET", "POST"]), Route("/label", _answer)])
 
 
 @pytest.fixture
 def client():
-    async def answer(request):
-        return PlainTextResponse("answered")
-
-    return TestClient(Guard(Starlette(routes=[Route("/", answer, methods=["GET", "POST"])])))
+    return TestClient(Guard(PAGES))
 
 
 @pytest.mark.parametrize(
@@ -65,3 +69,61 @@ def test_every_answer_tells_the_browser_to_load_nothing_from_outside_and_to_keep
         assert response.headers["cache-control"] == "no-store"
     assert "default-src 'none'" in POLICY
     assert "unsafe" not in POLICY
+
+
+SHARED = Shared("http://192.168.1.20:8510", "right")
+
+
+@pytest.fixture
+def other_machine():
+    """A browser on another machine, to which the console is shared."""
+    return TestClient(Guard(PAGES, SHARED), base_url=SHARED.origin)
+
+
+@pytest.mark.parametrize("path", ["/", "/?token=wrong", "/?token=", "/?token=%C3%A9", "/?token=right2", "/label"])
+def test_who_does_not_have_the_link_is_refused_in_one_line(other_machine, path):
+    other_machine.cookies.set("triage_console", "wrong")
+    for response in (other_machine.get(path), other_machine.post(path)):
+        assert (response.status_code, response.text.count("\n")) == (403, 1)
+        assert "paste the link that the console printed" in response.text
+        assert "set-cookie" not in response.headers
+
+
+@pytest.mark.parametrize("path", ["", "label"])
+def test_the_link_leads_to_its_page_without_the_token_which_a_cookie_keeps(other_machine, path):
+    response = other_machine.get(SHARED.link(path), follow_redirects=False)
+    assert (response.status_code, response.headers["location"]) == (303, f"/{path}")
+    assert response.headers["set-cookie"] == "triage_console=right; HttpOnly; Path=/; SameSite=strict"
+    assert other_machine.get(f"/{path}").text == "answered"
+    assert other_machine.post("/", headers={"origin": SHARED.origin}).text == "answered"
+
+
+def test_over_tls_the_cookie_never_travels_in_plain_text():
+    shared = Shared("https://192.168.1.20:8510", "right")
+    browser = TestClient(Guard(PAGES, shared), base_url=shared.origin)
+    assert "; Secure" in browser.get(shared.link(), follow_redirects=False).headers["set-cookie"]
+    assert browser.post("/", headers={"origin": shared.origin}).text == "answered"
+
+
+def test_the_link_leads_to_no_other_host(other_machine):
+    response = other_machine.get(f"{SHARED.origin}//evil.example/?token=right", follow_redirects=False)
+    assert response.headers["location"] == "/evil.example/"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "192.168.1.20"},
+        {"host": "192.168.1.20:8511"},
+        {"host": "evil.example:8510"},
+        {"host": "localhost:8510"},
+        {"origin": "http://evil.example"},
+        {"origin": "https://192.168.1.20:8510"},
+        {"sec-fetch-site": "cross-site"},
+    ],
+)
+def test_with_the_link_too_only_pages_of_the_shared_host_talk_to_it(other_machine, headers):
+    assert other_machine.get(SHARED.link()).text == "answered"
+    response = other_machine.get("/", headers=headers)
+    assert (response.status_code, "refused" in response.text) == (403, True)
+    assert "set-cookie" not in other_machine.get(SHARED.link(), headers=headers, follow_redirects=False).headers
