@@ -163,7 +163,10 @@ def _deferred(response: TriageResponse, model: Model) -> str:
 def _unit(question: Evidence, model: Model) -> str | None:
     bands = model.vocabulary.bands
     measure = bands.measure_of(question.code)
-    return f"{measure.replace('_', ' ')} {bands.units[measure]}".strip() if measure else None
+    if measure is None:
+        return None
+    unit = bands.units[measure]
+    return measure.replace("_", " ") + (f" ({unit})" if unit else "")
 
 
 def _rows(response: TriageResponse) -> list[Row]:
