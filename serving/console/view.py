@@ -163,7 +163,7 @@ def _deferred(response: TriageResponse, model: Model) -> str:
 def _unit(question: Evidence, model: Model) -> str | None:
     bands = model.vocabulary.bands
     measure = bands.measure_of(question.code)
-    if measure is None:
+    if not measure:
         return None
     unit = bands.units[measure]
     return measure.replace("_", " ") + (f" ({unit})" if unit else "")
