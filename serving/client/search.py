@@ -1,8 +1,9 @@
 """Finds evidence by the words that people use: in names, synonyms, questions and codes, with typing errors forgiven.
 
-Every text of an entry is compared with what was typed: how much of the one is in the other, and the reverse. Words that
-the vocabulary does not know count against a match, so that a sentence about something else finds nothing. So does what
-a text says of another part of the body, a word in another form, and a short phrase that is a piece of a longer one.
+Every text of an entry is compared with what was typed: how much of the one is in the other, and the reverse; and so are
+all texts of the entry together, as each tells it in other words. Words that the vocabulary does not know count against
+a match, so that a sentence about something else finds nothing. So does what a text says of another part of the body, a
+word in another form, and a short phrase that is a piece of a longer one.
 """
 
 import itertools
@@ -46,12 +47,16 @@ _UNKNOWN_WORD = 0.8
 """What a word that the vocabulary does not know counts, as a share of the rarest one that it does."""
 _SMALL_WORD = 0.3
 """The same of a word that says little by itself, such as "out"."""
+_TOGETHER = 0.2
+"""Share in an entry's score of what all its texts have together of what was typed. With more, short
+phrases find what is absurd."""
 _WHOLE = 0.6
 """Least score of a text all of which was typed, whatever else was typed."""
 _BETWEEN = 1
 """Other words that may stand between those of an idiom."""
-_LEAST = 0.55
-"""Least score of a result, in [0, 1]."""
+_LEAST, _LEAST_OF_TWO = 0.55, 0.45
+"""Least score of a result, in [0, 1], and of one with two of the telling words that were typed: one alone may be said
+of anything."""
 _BESIDE_BEST = 0.8
 """The same as a share of the best score. A name with all the typed words need not reach either."""
 _ALL = 0.85
@@ -67,7 +72,7 @@ _SAME = (
     "tired tiredness fatigue exhausted exhaustion",
     "dizzy dizziness giddy lightheaded",
     "poo poop pooped pooping stool stools faeces",
-    "pee peeing urine urinate urinating wee",
+    "pee peeing urine urinate urinating wee weeing",
     "smoke smokes smoker smoking",
     "faint fainted fainting collapse collapsed",
     "itch itchy itching itches",
@@ -91,6 +96,22 @@ _SAME = (
     "bottom bum anus",
     "sudden suddenly",
     "cannot unable difficulty trouble",
+    "tingle tingling tingly",
+    "sleep slept asleep",
+    "eat eating eaten ate",
+    "see saw seen seeing",
+    "forget forgot forgotten forgetful",
+    "speak speech talk spoke",
+    "pulse pulsing pulsating throb throbbing",
+    "breast boob tit",
+    "pill tablet medicine medication",
+    "vision sight eyesight",
+    "scared afraid frightened terrified fear",
+    "worse worsening",
+    "smell smelly stink stinky",
+    "blocked stuffed bunged clogged",
+    "spin spun",
+    "freeze froze frozen freezing",
 )
 
 _SITES = (
@@ -201,6 +222,13 @@ class Search:
                     matches[number][known][word] = _OTHER_FORM if other_form else similarity
         there = {number: _is_there(self._phrases[number], matched, said) for number, matched in matches.items()}
         longer = [self._phrases[number] for number, whole in there.items() if whole]
+        together: dict[int, dict[str, float]] = defaultdict(
+            dict
+        )  # of each entry, the typed words with their similarity
+        for number, matched in matches.items():
+            words = together[self._phrases[number].entry]
+            for word, similarity in itertools.chain.from_iterable(typed.items() for typed in matched.values()):
+                words[word] = max(similarity, words.get(word, 0.0))
         fits: dict[int, Fit] = {}
         pains: list[int] = []
         for number, matched in matches.items():
@@ -211,15 +239,22 @@ class Search:
             if len(phrase.words) == 2 and matched.keys() & _SITE_OF.keys() and phrase.words.keys() & _PAIN:
                 pains.append(phrase.entry)
             fit = self._fit(phrase, matched, weights, total, there[number])
+            recall = sum(weights[word] * similarity for word, similarity in together[phrase.entry].items()) / total
+            fit = fit._replace(score=(1 - _TOGETHER) * fit.score + _TOGETHER * recall)
             before = fits.get(phrase.entry, fit)
             fits[phrase.entry] = Fit(
                 before.crisis or fit.crisis, max(before.score, fit.score), before.everything or fit.everything
             )
-        least = max(_LEAST, _BESIDE_BEST * max((fit.score for fit in fits.values()), default=0.0))
+        best = max((fit.score for fit in fits.values()), default=0.0)
+
+        def is_enough(entry: int, fit: Fit) -> bool:
+            least = _LEAST_OF_TWO if len(together[entry].keys() - _SMALL) > 1 else _LEAST
+            return fit.crisis or fit.everything or fit.score >= max(least, _BESIDE_BEST * best)
+
         ranked = sorted(
             (not fit.crisis, -fit.score, len(self._entries[entry].name), self._entries[entry].name, entry)
             for entry, fit in fits.items()
-            if fit.crisis or fit.score >= least or fit.everything
+            if is_enough(entry, fit)
         )
         found = [entry for *_, entry in ranked[:MOST]] or dict.fromkeys(pains)
         return [self._entries[entry] for entry in found]
