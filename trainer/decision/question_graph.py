@@ -28,8 +28,8 @@ from trainer.decision.relations import settled_by, with_relations
 RED_FLAG_LIKELY = 0.02
 """Minimum probability with which a red flag by itself is asked about before anything else.
 
-And with which an interview goes on although the agent would decide. A rule of which something else holds already names
-the patients in whom its other red flags matter, however rare they are.
+And with which an interview goes on although the agent would decide. A rule of which something else holds already, or of
+a special kind of what the patient has, names the patients in whom its red flags matter, however rare they are.
 """
 RELATED = 0.01
 """Share of vignettes of such patients that must mention what is asked, and of these that must have it.

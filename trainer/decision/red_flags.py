@@ -10,6 +10,7 @@ from schemas.evidence import Vocabulary
 from schemas.safety_rules import Condition, SafetyRule
 from schemas.triage import Action
 from trainer.decision.closure import Closure
+from trainer.decision.relations import with_relations
 
 
 class _Pair(NamedTuple):
@@ -44,6 +45,9 @@ class OpenRedFlags:
         self._opposite = np.where(self._every < true, (self._every + self._count) % true, false).astype(np.int32)
         self._asks_some = np.array([bool(pair.some) for pair in pairs])
         self._lengths = np.array([len(pair.every) for pair in pairs], np.int32)
+        parents = [entry.parent for entry in with_relations(vocabulary)]
+        literals = np.array([vocabulary.index(parent) if parent else false for parent in parents], np.int32)
+        self._parents = literals[[pair.cell for pair in pairs]] if pairs else literals[:0]
         self._cells: np.ndarray = np.zeros((len(pairs), self._count), np.float32)  # [N, E]
         self._cells[np.arange(len(pairs)), [pair.cell for pair in pairs]] = 1
 
@@ -51,7 +55,7 @@ class OpenRedFlags:
         """Returns which codes are open red flags, bool `[B, E]`, in states `[B, E]` float32; some may be known.
 
         A yes would fire a rule for Red, or leave only one condition of the rule that is still open, too. With `begun`
-        these are the codes of rules of which something else holds already.
+        these are the codes of rules of which something else holds already, or the parent of the code.
         """
         if not len(self._cells):
             return tf.zeros_like(states, tf.bool)
@@ -66,7 +70,7 @@ class OpenRedFlags:
         near = (missing == 0) | ((missing == 1) & ~denied & two_away)
         fires = near & some & ~tf.reduce_any(tf.gather(truths, self._none, axis=1), axis=2)
         if begun:
-            fires &= self._asks_some | (missing < self._lengths)
+            fires &= self._asks_some | (missing < self._lengths) | tf.gather(truths, self._parents, axis=1)
         return tf.matmul(tf.cast(fires, tf.float32), tf.constant(self._cells)) > 0.5
 
     @property

@@ -1,6 +1,7 @@
 import pytest
 import tensorflow as tf
 
+from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
 from tests.builders import symptoms
@@ -74,6 +75,14 @@ def test_a_rule_has_begun_where_something_else_of_it_holds(vocabulary, flags):
         [opened] = red_flags.open(tf.constant([known], tf.float32), begun=True).numpy()
         found = {code for code, flag, state in zip(CODES, opened, known, strict=True) if flag and not state}
         assert found == expected, case
+
+
+def test_a_rule_has_begun_where_the_parent_of_its_code_is_present():
+    entries = [Evidence("headache", "symptom", "h", "h?"), Evidence("sudden", "symptom", "s", "s?", parent="headache")]
+    rule = SafetyRule("sudden", "r", Action.RED, True, all_of=(("sudden", True),))
+    red_flags = OpenRedFlags((rule,), Vocabulary(entries))
+    states = tf.constant([[1.0, 0.0], [0.0, 0.0], [-1.0, 0.0]])
+    assert red_flags.open(states, begun=True).numpy()[:, 1].tolist() == [True, False, False]
 
 
 def test_of_codes_of_which_one_is_enough_no_other_is_asked_about(vocabulary):
