@@ -23,7 +23,9 @@ from trainer.vignettes.state import Vignettes, sparse_states
 from triage_runtime.storage import arrays_file
 
 MINIMUM_VIGNETTES = 100
-"""With fewer vignettes, classes would be meaningless."""
+"""With fewer vignettes in the training split, classes would be meaningless."""
+FEWEST_LEARNED = MINIMUM_VIGNETTES * 3 // 4
+"""So many of them are learned from at least, as a quarter may be held out."""
 MOST_CLASSES, VIGNETTES_PER_CLASS = 400, 25
 """Vignettes for each class. With fewer classes, questions about rare conditions would be too vague."""
 _STEPS = 30
@@ -71,7 +73,7 @@ def fit(vignettes: Vignettes, vocabulary: Vocabulary, seed: int) -> Mixture | No
         vocabulary: of E pieces of evidence. What follows from a vignette counts as listed.
         seed: of the initial classes and of the choice of vignettes.
     """
-    if len(vignettes.decision_counts) < MINIMUM_VIGNETTES:
+    if len(vignettes.decision_counts) < FEWEST_LEARNED:
         return None
     generator = np.random.default_rng(seed)
     chosen = np.sort(generator.permutation(len(vignettes.decision_counts))[:_MAX_VIGNETTES])

@@ -105,7 +105,7 @@ def test_what_follows_from_a_vignette_counts_as_listed(vignettes):
 
 
 def test_few_vignettes_make_no_classes(vignettes):
-    few = Vignettes(vignettes.offsets[:100], vignettes.signed_codes[:198], vignettes.decision_counts[:99])
+    few = Vignettes(vignettes.offsets[:75], vignettes.signed_codes[:148], vignettes.decision_counts[:74])
     assert mixture.fit(few, vocabulary_of(4), seed=0) is None
 
 

@@ -207,7 +207,7 @@ def test_the_statistics_of_novelty_are_made_once_and_go_with_the_network(trained
 
 
 def test_few_vignettes_leave_no_statistics_of_novelty(tmp_path):
-    JobDirectory(tmp_path).prepare_statistics(Vignettes(99), VOCABULARY)
+    JobDirectory(tmp_path).prepare_statistics(Vignettes(74), VOCABULARY)
     assert list(tmp_path.iterdir()) == []
 
 
