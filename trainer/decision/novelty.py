@@ -18,12 +18,13 @@ import tensorflow as tf
 from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from trainer.decision.closure import Closure
-from trainer.decision.mixture import FEWEST_LEARNED
 from trainer.vignettes.state import SignedRows
 from triage_runtime.storage import arrays_file
 
 THRESHOLD = 0.99
 """Novelty above which a state is novel: that of 1% of the moments from which the percentiles are computed."""
+MINIMUM_VIGNETTES = 100
+"""With fewer vignettes to learn from, percentiles would be meaningless, and there is no novelty."""
 
 # Chosen by how well the scores separate moments of held-out interviews from pieces that no patient has together.
 CLASSES = 32
@@ -92,7 +93,7 @@ def fit(vignettes: SignedRows, vocabulary: Vocabulary, seed: int) -> Novelty | N
         seed: of the start of the mixture, of the vignettes that it is fitted to, and of the moments.
     """
     count, evidence_count = len(vignettes.offsets) - 1, len(vocabulary)
-    if count < FEWEST_LEARNED:  # percentiles would be meaningless
+    if count < MINIMUM_VIGNETTES:
         return None
     generator = np.random.default_rng(seed)
     chosen = generator.permutation(count)[:_MAX_VIGNETTES]

@@ -90,7 +90,7 @@ def test_the_score_is_that_of_the_fit(fitted, multiply):
 
 
 def test_a_few_vignettes_give_no_statistics():
-    assert novelty.fit(Vignettes(made(74, 0)), vocabulary_of(EVIDENCE), seed=0) is None
+    assert novelty.fit(Vignettes(made(99, 0)), vocabulary_of(EVIDENCE), seed=0) is None
 
 
 def test_what_is_kept_loses_nothing_in_half_precision(fitted):
