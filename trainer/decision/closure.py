@@ -23,9 +23,8 @@ class Closure:
     def __init__(self, vocabulary: Vocabulary):
         implied = with_relations(vocabulary).relations.implied
         count, index = len(vocabulary), vocabulary.index
-        cells = sorted({index(code) for statuses in implied.values() for code, _ in statuses})
+        cells = sorted({index(code) for statuses in implied.values() for code, _ in statuses})  # C of them
         column = {cell: place for place, cell in enumerate(cells)}
-        self._cells = np.array(cells, np.int32)  # [C]
         self._sources = np.array([index(code) + (0 if there else count) for code, there in implied], np.int32)  # [S]
         self._implied: np.ndarray = np.zeros((len(implied), 2 * len(cells)), np.float32)
         for row, statuses in enumerate(implied.values()):
@@ -44,7 +43,7 @@ class Closure:
         if not len(self._sources):
             return states
         present, absent = self._following(states, self._implied)
-        return tf.where(states != 0, states, self._spread(present - absent))
+        return tf.where(states != 0, states, tf.cast(present, states.dtype) - tf.cast(absent, states.dtype))
 
     def reduced(self, states: tf.Tensor) -> tf.Tensor:
         """Returns the shortest states that mean the same: without what follows from the rest; `[B, E]`."""
@@ -52,8 +51,7 @@ class Closure:
             return states
         closed = self(states)
         present, absent = self._following(closed, self._one_way)
-        known = tf.gather(closed, self._cells, axis=1)  # [B, C]
-        return closed - self._spread(tf.nn.relu(known) * present - tf.nn.relu(-known) * absent)
+        return tf.where(((closed > 0) & present) | ((closed < 0) & absent), tf.zeros_like(closed), closed)
 
     def rows(self, states: scipy.sparse.csr_matrix, reduced: bool = False) -> scipy.sparse.csr_matrix:
         """Returns the same as a call, or as `reduced`, for many states as a sparse matrix `[V, E]`."""
@@ -65,11 +63,11 @@ class Closure:
         return scipy.sparse.vstack(list(map(scipy.sparse.csr_matrix, changed)), format="csr")
 
     def _following(self, states: tf.Tensor, implied: np.ndarray) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns what follows as present, and as absent, from other cells, 1 or 0: float32 `[B, C]` both."""
+        """Returns what follows as present, and as absent, from other cells, bool `[B, E]` both."""
         literals = tf.gather(tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1), self._sources, axis=1)
-        following = tf.cast(tf.matmul(literals, tf.constant(implied)) > 0.5, states.dtype)  # [B, 2 C]
-        return following[:, : len(self._cells)], following[:, len(self._cells) :]
-
-    def _spread(self, values: tf.Tensor) -> tf.Tensor:
-        """Returns values of the cells that follow from others, `[B, C]`, with 0 for each other cell, `[B, E]`."""
-        return tf.gather(tf.pad(values, [[0, 0], [0, 1]]), self._columns, axis=1)
+        count = implied.shape[1] // 2
+        following = tf.matmul(literals, tf.constant(implied)) > 0.5  # [B, 2 C]
+        none = tf.zeros_like(following[:, :1])
+        present = tf.concat([following[:, :count], none], axis=1)
+        absent = tf.concat([following[:, count:], none], axis=1)
+        return tf.gather(present, self._columns, axis=1), tf.gather(absent, self._columns, axis=1)
