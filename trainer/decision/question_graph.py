@@ -22,7 +22,7 @@ from schemas.triage import NUM_DECISIONS, Action
 from trainer.decision.closure import Closure
 from trainer.decision.decision import OperatingPoint, anything_known, appropriate, decide, safe
 from trainer.decision.mixture import Mixture
-from trainer.decision.red_flags import OpenRedFlags
+from trainer.decision.red_flags import OpenRedFlags, RedFlags
 from trainer.decision.relations import settled_by, with_relations
 
 RED_FLAG_LIKELY = 0.02
@@ -183,17 +183,15 @@ class QuestionGraph:
     def open_red_flags(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
         """Returns the codes to ask about before anything else, bool `[B, E]`, see `RED_FLAG_LIKELY`."""
         likely = self._likely(states)
-        opened = self._first_asked(states, likely, not_to_ask)
-        flags = self._flags(states, likely) | self._first_flags(states, likely) | opened.flags
+        red_flags = self.red_flags.open(states)
+        opened = self._first_asked(states, likely, red_flags, not_to_ask)
+        flags = _asked_first(red_flags, likely) | self._first_flags(states, self._telling(states)) | opened.flags
         return flags & self.may_ask(states) & ~not_to_ask & ~opened.others
 
-    def _flags(self, states: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
-        return self.red_flags.open(states) & (likely >= RED_FLAG_LIKELY) | self.red_flags.open(states, begun=True)
-
-    def _first_flags(self, states: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
+    def _first_flags(self, states: tf.Tensor, telling: tf.Tensor) -> tf.Tensor:
         """Returns which red flags of the vocabulary an interview does not end without, bool `[B, E]`."""
         known = tf.math.count_nonzero((states != 0) & self._flagged, axis=1, keepdims=True, dtype=tf.int32)
-        return self._telling_flags(states, self._telling(states)) & (known < TOGETHER)
+        return self._telling_flags(states, telling) & (known < TOGETHER)
 
     def _asks(self, states: tf.Tensor) -> tf.Tensor:
         """Returns whether the agent would ask, bool `[B]`, as it also does where nothing is known."""
@@ -204,8 +202,9 @@ class QuestionGraph:
 
     def _valued(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> "_Valued":
         gains, likely = self.values(states)
-        opened = self._first_asked(states, likely, not_to_ask)
-        flags = self._flags(states, likely) | opened.flags
+        red_flags = self.red_flags.open(states)
+        opened = self._first_asked(states, likely, red_flags, not_to_ask)
+        flags = _asked_first(red_flags, likely) | opened.flags
         telling = self._telling(states)
         telling_flags = self._telling_flags(states, telling)
         first = tf.where(telling_flags, FLAGGED + telling, tf.zeros_like(gains))
@@ -218,7 +217,7 @@ class QuestionGraph:
         group = self._group(
             tf.where(opened.chosen | (first < FLAGGED), never, ranks), tf.reduce_any(opened.chosen, axis=1)
         )
-        flags |= self._first_flags(states, likely)
+        flags |= self._first_flags(states, telling)
         if self._network is None:
             return _Valued(ranks, gains, likely, flags, group, opened.chosen)
         cells = tf.math.top_k(ranks, self._shortlist).indices  # [B, C]
@@ -310,7 +309,9 @@ class QuestionGraph:
         members = tf.reduce_max(tf.where(has, self._groups + 1, 0), axis=2)  # [B, G]
         return tf.where(self._unknown(states), members, 0)
 
-    def _first_asked(self, states: tf.Tensor, likely: tf.Tensor, not_to_ask: tf.Tensor) -> "_Opening":
+    def _first_asked(
+        self, states: tf.Tensor, likely: tf.Tensor, red_flags: RedFlags, not_to_ask: tf.Tensor
+    ) -> "_Opening":
         """Returns which codes stand for a group in the opening.
 
         The most likely member stands for a group of which nothing is known. The others are not asked, and no member is
@@ -328,7 +329,7 @@ class QuestionGraph:
         chosen = tf.einsum("bgw,gwe->be", member * tf.cast(opens, tf.float32)[:, :, tf.newaxis], places) > 0
         members = tf.matmul(tf.cast(opens | withheld, tf.float32), places.sum(axis=1)) > 0
         odds = tf.nn.relu(odds)
-        red = tf.gather(tf.pad(self.red_flags.open(states), [[0, 0], [0, 1]]), self._groups, axis=1)
+        red = tf.gather(tf.pad(red_flags.near, [[0, 0], [0, 1]]), self._groups, axis=1)
         raised = tf.reduce_sum(tf.where(red, odds, tf.zeros_like(odds)), axis=2)  # exactly one member is present
         raises = raised >= RED_FLAG_LIKELY * tf.maximum(tf.reduce_sum(odds, axis=2), _LEAST)  # [B, G]
         flags = tf.matmul(tf.cast(raises, tf.float32), places.sum(axis=1)) > 0
@@ -420,6 +421,11 @@ class QuestionGraph:
         literals = tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1)  # [B, 2 E]
         logs = tf.matmul(literals, tf.constant(self._mixture.log_literals) * _one(states))
         return tf.nn.softmax(logs + tf.constant(self._mixture.log_prior))
+
+
+def _asked_first(red_flags: RedFlags, likely: tf.Tensor) -> tf.Tensor:
+    """Returns which open red flags of rules are asked about before anything else, bool `[B, E]`."""
+    return red_flags.near & (likely >= RED_FLAG_LIKELY) | red_flags.begun
 
 
 def _entropy(shares: tf.Tensor) -> tf.Tensor:

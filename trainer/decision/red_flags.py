@@ -25,6 +25,13 @@ class _Pair(NamedTuple):
     none: tuple[int, ...]
 
 
+class RedFlags(NamedTuple):
+    """Which codes are open red flags in each state, bool `[B, E]` both; some of them may be known."""
+
+    near: tf.Tensor  # a yes would fire a rule for Red, or leave only one condition of the rule that is still open, too
+    begun: tf.Tensor  # those of rules of which something else holds already, or the parent of the code
+
+
 class OpenRedFlags:
     """Finds the codes that would fire a rule for Red if present, alone or with one other code that is still open.
 
@@ -51,14 +58,10 @@ class OpenRedFlags:
         self._cells: np.ndarray = np.zeros((len(pairs), self._count), np.float32)  # [N, E]
         self._cells[np.arange(len(pairs)), [pair.cell for pair in pairs]] = 1
 
-    def open(self, states: tf.Tensor, begun: bool = False) -> tf.Tensor:
-        """Returns which codes are open red flags, bool `[B, E]`, in states `[B, E]` float32; some may be known.
-
-        A yes would fire a rule for Red, or leave only one condition of the rule that is still open, too. With `begun`
-        these are the codes of rules of which something else holds already, or the parent of the code.
-        """
+    def open(self, states: tf.Tensor) -> RedFlags:
+        """Returns the open red flags of states `[B, E]` float32."""
         if not len(self._cells):
-            return tf.zeros_like(states, tf.bool)
+            return RedFlags(*[tf.zeros_like(states, tf.bool)] * 2)
         states = self._closure(states)
         always = tf.ones_like(states[:, :1], tf.bool)
         truths = tf.concat([states > 0, states < 0, always, tf.logical_not(always)], axis=1)  # [B, 2 E + 2]
@@ -69,9 +72,9 @@ class OpenRedFlags:
         two_away = self._asks_some | (self._lengths > 1)  # where one is missing, something else of the rule holds
         near = (missing == 0) | ((missing == 1) & ~denied & two_away)
         fires = near & some & ~tf.reduce_any(tf.gather(truths, self._none, axis=1), axis=2)
-        if begun:
-            fires &= self._asks_some | (missing < self._lengths) | tf.gather(truths, self._parents, axis=1)
-        return tf.matmul(tf.cast(fires, tf.float32), tf.constant(self._cells)) > 0.5
+        begun = fires & (self._asks_some | (missing < self._lengths) | tf.gather(truths, self._parents, axis=1))
+        cells = tf.constant(self._cells)
+        return RedFlags(*(tf.matmul(tf.cast(pairs, tf.float32), cells) > 0.5 for pairs in (fires, begun)))
 
     @property
     def cells(self) -> np.ndarray:

@@ -38,7 +38,7 @@ def flags(vocabulary):
     ],
 )
 def test_a_red_flag_is_open_where_a_yes_would_fire_a_rule_for_red(flags, known, expected):
-    [opened] = flags.open(tf.constant([known], tf.float32)).numpy()
+    [opened] = flags.open(tf.constant([known], tf.float32)).near.numpy()
     assert {code for code, flag in zip(CODES, opened, strict=True) if flag} == expected
 
 
@@ -56,7 +56,7 @@ def test_a_red_flag_two_answers_away_is_open_where_its_rule_has_begun(vocabulary
     both = SafetyRule(
         "both", "r", Action.RED, True, all_of=(("pain", True), ("sweating", True)), any_of=(("fainting", True),)
     )
-    [opened] = OpenRedFlags((both,), vocabulary).open(tf.constant([known], tf.float32)).numpy()
+    [opened] = OpenRedFlags((both,), vocabulary).open(tf.constant([known], tf.float32)).near.numpy()
     flags = {code for code, flag, state in zip(CODES, opened, known, strict=True) if flag and not state}
     assert flags == expected
 
@@ -72,7 +72,7 @@ def test_a_rule_has_begun_where_something_else_of_it_holds(vocabulary, flags):
         "none of two is known": (OpenRedFlags((both,), vocabulary), [0, 1, 0, 0, 0], set()),
     }
     for case, (red_flags, known, expected) in begun.items():
-        [opened] = red_flags.open(tf.constant([known], tf.float32), begun=True).numpy()
+        [opened] = red_flags.open(tf.constant([known], tf.float32)).begun.numpy()
         found = {code for code, flag, state in zip(CODES, opened, known, strict=True) if flag and not state}
         assert found == expected, case
 
@@ -82,7 +82,7 @@ def test_a_rule_has_begun_where_the_parent_of_its_code_is_present():
     rule = SafetyRule("sudden", "r", Action.RED, True, all_of=(("sudden", True),))
     red_flags = OpenRedFlags((rule,), Vocabulary(entries))
     states = tf.constant([[1.0, 0.0], [0.0, 0.0], [-1.0, 0.0]])
-    assert red_flags.open(states, begun=True).numpy()[:, 1].tolist() == [True, False, False]
+    assert red_flags.open(states).begun.numpy()[:, 1].tolist() == [True, False, False]
 
 
 def test_of_codes_of_which_one_is_enough_no_other_is_asked_about(vocabulary):
@@ -90,7 +90,7 @@ def test_of_codes_of_which_one_is_enough_no_other_is_asked_about(vocabulary):
     rule = SafetyRule(
         "one", "r", Action.RED, True, all_of=(("pain", True),), any_of=(("fainting", True), ("fever", True))
     )
-    [opened] = OpenRedFlags((rule,), vocabulary).open(tf.constant([[0, 0, 1, 0, 0]], tf.float32)).numpy()
+    [opened] = OpenRedFlags((rule,), vocabulary).open(tf.constant([[0, 0, 1, 0, 0]], tf.float32)).near.numpy()
     assert {code for code, flag in zip(CODES, opened, strict=True) if flag} >= {"pain"}
     assert not opened[CODES.index("fever")]
 
@@ -100,4 +100,4 @@ def test_the_cells_are_those_of_rules_for_red_alone(flags):
 
 
 def test_without_rules_nothing_is_a_red_flag(vocabulary):
-    assert not OpenRedFlags((), vocabulary).open(tf.ones([2, 5])).numpy().any()
+    assert not OpenRedFlags((), vocabulary).open(tf.ones([2, 5])).near.numpy().any()
