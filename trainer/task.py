@@ -128,7 +128,11 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             hooks = _hooks(given, staging.upload(arguments))
             session = open_run(given.job_dir, data, resolved, workers, hooks)
-            _warn(cautions.before_training(data.stats["splits"], resolved.optimiser) if workers.chief else [])
+            _warn(
+                cautions.before_training(data.stats["splits"], session.learned, resolved.optimiser)
+                if workers.chief
+                else []
+            )
             report = session.train(lambda: stop.signal is not None)
         except TrainingDivergedError as error:
             sys.stderr.write(

@@ -22,10 +22,8 @@ from trainer.decision.relations import with_relations
 from trainer.vignettes.state import Vignettes, sparse_states
 from triage_runtime.storage import arrays_file
 
-MINIMUM_VIGNETTES = 100
-"""With fewer vignettes in the training split, classes would be meaningless."""
-FEWEST_LEARNED = MINIMUM_VIGNETTES * 3 // 4
-"""So many of them are learned from at least, as a quarter may be held out."""
+FEWEST_LEARNED = 75
+"""With fewer vignettes to learn from, classes would be meaningless. Of 100 for training, a quarter is held out."""
 MOST_CLASSES, VIGNETTES_PER_CLASS = 400, 25
 """Vignettes for each class. With fewer classes, questions about rare conditions would be too vague."""
 _STEPS = 30

@@ -23,7 +23,7 @@ from triage_runtime.storage import arrays_file
 
 THRESHOLD = 0.99
 """Novelty above which a state is novel: that of 1% of the moments from which the percentiles are computed."""
-MINIMUM_VIGNETTES = 100
+FEWEST_LEARNED = 100
 """With fewer vignettes to learn from, percentiles would be meaningless, and there is no novelty."""
 
 # Chosen by how well the scores separate moments of held-out interviews from pieces that no patient has together.
@@ -93,7 +93,7 @@ def fit(vignettes: SignedRows, vocabulary: Vocabulary, seed: int) -> Novelty | N
         seed: of the start of the mixture, of the vignettes that it is fitted to, and of the moments.
     """
     count, evidence_count = len(vignettes.offsets) - 1, len(vocabulary)
-    if count < MINIMUM_VIGNETTES:
+    if count < FEWEST_LEARNED:
         return None
     generator = np.random.default_rng(seed)
     chosen = generator.permutation(count)[:_MAX_VIGNETTES]

@@ -4,27 +4,31 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.config import OptimiserConfig
-from trainer.decision import mixture
+from trainer.decision import mixture, novelty
 from trainer.vignettes.split_warnings import FEW_TEST_VIGNETTES, facts_of, split_warnings
 
 HIGH_LEARNING_RATES = {"adam": 0.05, "sgd": 1.0}
 """By algorithm, 50 times the learning rate of the preset that uses it. Nothing has been seen to learn with more."""
 
 
-def before_training(splits: Mapping[str, Any], optimiser: OptimiserConfig) -> list[str]:
+def before_training(splits: Mapping[str, Any], learned: int, optimiser: OptimiserConfig) -> list[str]:
     """Returns the warnings that a training on these data with this optimiser needs, as sentences.
 
     Args:
         splits: the statistics of the splits, as stats.json holds them.
+        learned: number of training vignettes that are neither held out nor set apart.
         optimiser: its settings.
     """
     sentences = [warning.text for warning in split_warnings({name: facts_of(part) for name, part in splits.items()})]
-    vignettes = splits["train"]["vignettes"]
-    if vignettes < mixture.MINIMUM_VIGNETTES:
+    lacks = {
+        mixture.FEWEST_LEARNED: "choose questions, so nobody can be interviewed",
+        novelty.FEWEST_LEARNED: "tell what is unlike anything that it saw",
+    }
+    missing = [f"with fewer than {fewest} it cannot {what}" for fewest, what in lacks.items() if learned < fewest]
+    if missing:
         sentences.append(
-            f"only {vignettes} training vignette{'' if vignettes == 1 else 's'}: with fewer than "
-            f"{mixture.MINIMUM_VIGNETTES} the agent cannot choose questions, so nobody can be interviewed, and it "
-            "cannot tell what is unlike anything that it saw"
+            f"the agent learns from {learned} of {splits['train']['vignettes']} training vignettes: "
+            f"{', and '.join(missing)}"
         )
     if optimiser.learning_rate > HIGH_LEARNING_RATES[optimiser.algorithm]:
         sentences.append(

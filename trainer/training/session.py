@@ -100,7 +100,8 @@ def open_run(
     resumed = _resume(loop, job, checkpoints, workers, console)
     logs = str(hooks.logs or job.logs)
     writer = tf.summary.create_file_writer(logs) if workers.chief else tf.summary.create_noop_writer()
-    return TrainingSession(loop, job, checkpoints, resumed, test, rollout, writer, console, workers, hooks)
+    learned = len(division.learned.decision_counts)
+    return TrainingSession(loop, job, checkpoints, resumed, learned, test, rollout, writer, console, workers, hooks)
 
 
 def _interviewing(job: JobDirectory, data: DataDirectory, config: TrainConfig) -> Interviewing | None:
@@ -182,6 +183,7 @@ class TrainingSession:
         job: JobDirectory,
         checkpoints: Checkpoints,
         saved_step: int | None,
+        learned: int,
         test: VignetteArrays,
         rollout: Rollout | None,
         writer: tf.summary.SummaryWriter,
@@ -196,6 +198,7 @@ class TrainingSession:
             job: directory of the run.
             checkpoints: of the loop.
             saved_step: the step of the checkpoint with the current state of the loop, None if there is none.
+            learned: number of the vignettes that it learns from, without those held out or set apart.
             test: the test split.
             rollout: plays the agent on that split; None where nothing is evaluated.
             writer: of the summaries.
@@ -204,6 +207,7 @@ class TrainingSession:
             hooks: what is called when the run has been evaluated or saved.
         """
         self.loop = loop
+        self.learned = learned
         self._config = loop.config
         self._job = job
         self._checkpoints = checkpoints

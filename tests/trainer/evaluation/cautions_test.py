@@ -38,24 +38,35 @@ SOUND = split(100, Red=90, Yellow=90, Green=90, Blue=90)
 
 
 @pytest.mark.parametrize(
-    ("train", "optimiser", "sentence"),
+    ("train", "learned", "optimiser", "sentence"),
     [
-        (split(100, Green=300), OptimiserConfig(), "all decisions in the train split are Green"),
-        (split(360, Red=90, Yellow=90, Green=90, Blue=90), OptimiserConfig(), "has one decision"),
-        (split(100, Yellow=90, Green=90, Blue=90), OptimiserConfig(), "no decision in the train split is Red"),
-        (split(99, Red=90, Yellow=90, Green=90, Blue=90), OptimiserConfig(), "only 99 training vignettes: with fewer"),
-        (SOUND, OptimiserConfig(learning_rate=1e9), "the learning rate of 1e+09 is very high for sgd"),
-        (SOUND, OptimiserConfig("adam", 0.06), "the learning rate of 0.06 is very high for adam"),
+        (split(100, Green=300), 100, OptimiserConfig(), "all decisions in the train split are Green"),
+        (split(360, Red=90, Yellow=90, Green=90, Blue=90), 360, OptimiserConfig(), "has one decision"),
+        (split(100, Yellow=90, Green=90, Blue=90), 100, OptimiserConfig(), "no decision in the train split is Red"),
+        (
+            SOUND,
+            75,
+            OptimiserConfig(),
+            "from 75 of 100 training vignettes: with fewer than 100 it cannot tell what is unlike anything that it saw",
+        ),
+        (
+            SOUND,
+            74,
+            OptimiserConfig(),
+            "with fewer than 75 it cannot choose questions, so nobody can be interviewed, and with fewer than 100",
+        ),
+        (SOUND, 100, OptimiserConfig(learning_rate=1e9), "the learning rate of 1e+09 is very high for sgd"),
+        (SOUND, 100, OptimiserConfig("adam", 0.06), "the learning rate of 0.06 is very high for adam"),
     ],
 )
-def test_a_doubtful_training_has_a_warning_before_it_begins(train, optimiser, sentence):
-    (caution,) = before_training({"train": train, "test": SOUND}, optimiser)
+def test_a_doubtful_training_has_a_warning_before_it_begins(train, learned, optimiser, sentence):
+    (caution,) = before_training({"train": train, "test": SOUND}, learned, optimiser)
     assert sentence in caution
 
 
 @pytest.mark.parametrize("optimiser", [OptimiserConfig(), OptimiserConfig("adam", 0.001), OptimiserConfig("sgd", 1.0)])
 def test_a_sound_training_has_no_warning(optimiser):
-    assert before_training({"train": SOUND, "test": SOUND}, optimiser) == []
+    assert before_training({"train": SOUND, "test": SOUND}, 100, optimiser) == []
 
 
 def test_an_agent_that_stops_by_itself_needs_no_warning_after_training():
