@@ -47,7 +47,8 @@ class Relations:
 
     def __init__(self, entries: Iterable[_Related]):
         by_code = {entry.code: entry for entry in entries}
-        self._above: dict[str, tuple[str, ...]] = {}
+        self.above: dict[str, tuple[str, ...]] = {}
+        """What each code is a special kind of, its parent first."""
         self._places: dict[str, tuple[tuple[str, str], ...]] = {}  # groups, each with the code or ancestor in it
         groups: dict[str, list[str]] = {}
         direct: Implications = {}
@@ -55,7 +56,7 @@ class Relations:
             line = [code]
             while by_code[line[-1]].parent:
                 line.append(by_code[line[-1]].parent)
-            self._above[code] = tuple(line[1:])
+            self.above[code] = tuple(line[1:])
             self._places[code] = tuple((by_code[each].exclusive, each) for each in line if by_code[each].exclusive)
             if entry.parent:
                 direct.setdefault((code, True), set()).add((entry.parent, True))
@@ -68,7 +69,7 @@ class Relations:
                 direct.setdefault((code, True), set()).update((each, False) for each in others)
                 if group in EXHAUSTIVE and len(others) == 1:
                     direct.setdefault((code, False), set()).add((others[0], True))
-        self._bound = {code for code in by_code if self._above[code] or self._places[code]}
+        self._bound = {code for code in by_code if self.above[code] or self._places[code]}
         self.implied = all_implied(direct)
         """All that follows from each status of a code from which anything does."""
 
@@ -78,7 +79,7 @@ class Relations:
         for code in present:
             if code not in self._bound:
                 continue
-            for above in self._above[code]:
+            for above in self.above[code]:
                 if above in absent:
                     yield Contradiction(code, above, False)
             for group, member in self._places[code]:

@@ -5,8 +5,8 @@ appropriate and, weighted by the agent's safety weight, whether it is safe. So t
 are questions that may uncover under-triage. A mixture of patients says how likely a yes is, and values all questions at
 once. Of the best of them, the network that decides judges both answers: what counts is how they change its decision.
 
-Red flags come first, several of them in one question, those first that set urgent patients like this one apart. Nothing
-is asked that vignettes like these do not mention.
+Red flags come first, several of them in one question, those first that set urgent patients like this one apart. What is
+a special kind of something waits for the answer to that. Nothing is asked that vignettes like these do not mention.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from trainer.decision.closure import Closure
 from trainer.decision.decision import OperatingPoint, anything_known, appropriate, decide, safe
 from trainer.decision.mixture import Mixture
 from trainer.decision.red_flags import OpenRedFlags, RedFlags
-from trainer.decision.relations import settled_by, with_relations
+from trainer.decision.relations import more_general, padded, settled_by, with_relations
 
 RED_FLAG_LIKELY = 0.02
 """Minimum probability with which a red flag by itself is asked about before anything else.
@@ -44,6 +44,12 @@ RED_FLAG = 100.0
 """What a question that may fire a rule for Red is worth at least, by its rank."""
 FLAGGED = 20.0
 """What a telling red flag of the vocabulary is worth at least, by its rank: more than any information."""
+GENERAL, GENERAL_AFTER = 50.0, 3
+"""What a general danger sign is worth at least, and the number of denied red flags after which they are asked about.
+
+They are the red flags that set urgent patients apart whatever they come with, such as confusion or fast breathing.
+Those of the complaint come before them.
+"""
 TELLING = 0.02
 """By how much, in nats, a red flag must set urgent patients apart to be asked about before anything else.
 
@@ -134,15 +140,28 @@ class QuestionGraph:
         self._closure = Closure(vocabulary)
         self._settled_by = settled_by(vocabulary)
         groups = [list(cells) for cells in with_relations(vocabulary).openings.values()]
-        width = max(map(len, groups), default=1)
-        padded = [cells + [len(vocabulary)] * (width - len(cells)) for cells in groups]
-        self._groups = np.array(padded, np.int32).reshape(len(groups), width)  # [G, W], padded with E
+        self._groups = padded(groups, len(vocabulary))  # [G, W], padded with E
+        self._above = more_general(vocabulary)  # [E, W]
+        parents = sorted({*self._above.ravel()} - {len(vocabulary)})
+        self._kinds = padded(
+            [np.flatnonzero((self._above == cell).any(axis=1)).tolist() for cell in parents], len(vocabulary)
+        )
+        self._parent: np.ndarray = np.full(len(vocabulary), len(parents), np.int32)  # [E], row of `_kinds`
+        self._parent[parents] = np.arange(len(parents))
         self.red_flags = OpenRedFlags(rules, vocabulary)
         self._flagged = vocabulary.red_flags  # [E]
         self._most_denied = OF_CARDS if mixture.of_cards else len(vocabulary)
         self._mentioned = mixture.present + mixture.denied  # [K, E]
         prior = np.exp(mixture.log_prior)
         self._usual = prior @ self._mentioned / prior.sum()  # [E]
+        urgent = prior * (1 - mixture.truths[:, NUM_DECISIONS + Action.GREEN])
+        telling = np.asarray(self._tells(urgent @ self._mentioned / urgent.sum()))
+        at_home = [not entry.instrument for entry in vocabulary]
+        widest = (self._above == len(vocabulary)).all(axis=1)
+        telling = np.where(self._flagged & at_home & widest & (telling >= TELLING), telling, 0)
+        general = np.argsort(-telling, kind="stable")[:TOGETHER]
+        self._general: np.ndarray = np.zeros(len(vocabulary), np.float32)  # [E], what asking about each is worth
+        self._general[general] = np.where(telling[general] > 0, GENERAL + telling[general], 0)
         weights: np.ndarray = np.repeat([1.0, point.safety_weight], NUM_DECISIONS)
         # A mean over truths, so that values with different operating points are comparable.
         self._weights = (weights / weights.sum() / np.log(2)).astype(np.float32)  # [8]
@@ -181,7 +200,7 @@ class QuestionGraph:
         return tf.where(valued.group[:, :1] >= 0, valued.group, alone)
 
     def open_red_flags(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
-        """Returns the codes to ask about before anything else, bool `[B, E]`, see `RED_FLAG_LIKELY`."""
+        """Returns the codes that keep an interview going, bool `[B, E]`, see `RED_FLAG_LIKELY`."""
         likely = self._likely(states)
         red_flags = self.red_flags.open(states)
         opened = self._first_asked(states, likely, red_flags, not_to_ask)
@@ -208,16 +227,22 @@ class QuestionGraph:
         telling = self._telling(states)
         telling_flags = self._telling_flags(states, telling)
         first = tf.where(telling_flags, FLAGGED + telling, tf.zeros_like(gains))
+        first = tf.maximum(first, tf.where(self._denied_flags(states) >= GENERAL_AFTER, self._general, 0.0))
         first = tf.where(flags, RED_FLAG + likely, first)
         first = tf.where(opened.chosen, OPENING + first, first)  # a red flag among them is the first
-        may_ask = self.may_ask(states) & ~not_to_ask & ~opened.others
-        may_ask &= self._related(states, likely) | telling_flags | flags | opened.chosen
+        open_codes = self.may_ask(states) & ~not_to_ask & ~opened.others
+        may_ask = open_codes & (self._related(states, likely) | (first > 0))
+        flags |= self._first_flags(states, telling)
+        # What a code is a special kind of comes before it, and as soon: whether the chest hurts, then how.
+        flags |= self._most_of_kinds(tf.cast(may_ask & flags, tf.float32)) > 0
+        of_kinds = self._most_of_kinds(tf.where(may_ask, first, tf.zeros_like(first)))
+        first = tf.maximum(first, of_kinds)
+        may_ask = (may_ask | (open_codes & (of_kinds > 0))) & ~self._waits(open_codes)
         never = tf.fill(tf.shape(gains), _NEVER)
         ranks = tf.where(may_ask, gains + first, never)
         group = self._group(
             tf.where(opened.chosen | (first < FLAGGED), never, ranks), tf.reduce_any(opened.chosen, axis=1)
         )
-        flags |= self._first_flags(states, telling)
         if self._network is None:
             return _Valued(ranks, gains, likely, flags, group, opened.chosen)
         cells = tf.math.top_k(ranks, self._shortlist).indices  # [B, C]
@@ -228,6 +253,15 @@ class QuestionGraph:
         first = tf.tensor_scatter_nd_add(first, places, tf.fill(tf.shape(cells), _SHORTLISTED))
         first += _SHORTLISTED * tf.one_hot(group[:, 0], gains.shape[1])  # stays the first, whatever the network judges
         return _Valued(tf.where(may_ask, gains + first, never), gains, likely, flags, group, opened.chosen)
+
+    def _most_of_kinds(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns the highest of `values` `[B, E]`, 0 or more, among the special kinds of each code; 0 without any."""
+        most = tf.reduce_max(tf.gather(tf.pad(values, [[0, 0], [0, 1]]), self._kinds, axis=1), axis=2)
+        return tf.gather(tf.pad(most, [[0, 0], [0, 1]]), self._parent, axis=1)
+
+    def _waits(self, open_codes: tf.Tensor) -> tf.Tensor:
+        """Returns which codes are special kinds of what is itself one of `open_codes`, bool `[B, E]`."""
+        return tf.reduce_any(tf.gather(tf.pad(open_codes, [[0, 0], [0, 1]]), self._above, axis=1), axis=2)
 
     def _related(self, states: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
         """Returns which codes vignettes of such patients mention, and not only to deny them; bool `[B, E]`."""
@@ -243,13 +277,19 @@ class QuestionGraph:
         one = _one(states)
         classes = self._classes(states) * (1 - self._mixture.truths[:, NUM_DECISIONS + Action.GREEN])  # [B, K]
         urgent = classes / tf.reduce_sum(classes, axis=1, keepdims=True)
-        mentioned = tf.matmul(urgent, tf.constant(self._mentioned) * one)
+        return self._tells(tf.matmul(urgent, tf.constant(self._mentioned) * one))
+
+    def _tells(self, mentioned: tf.Tensor) -> tf.Tensor:
+        """Returns the same for the shares `[..., E]` of urgent patients whose vignettes mention each code."""
         return mentioned * tf.math.log(mentioned / self._usual)
 
     def _telling_flags(self, states: tf.Tensor, telling: tf.Tensor) -> tf.Tensor:
         """Returns which red flags of the vocabulary come before other questions, bool `[B, E]`."""
-        denied = tf.math.count_nonzero((states < 0) & self._flagged, axis=1, keepdims=True, dtype=tf.int32)
-        return self._flagged & (telling >= TELLING) & (denied < self._most_denied)
+        return self._flagged & (telling >= TELLING) & (self._denied_flags(states) < self._most_denied)
+
+    def _denied_flags(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns the number of red flags that are denied, int32 `[B, 1]`."""
+        return tf.math.count_nonzero((states < 0) & self._flagged, axis=1, keepdims=True, dtype=tf.int32)
 
     def _group(self, ranks: tf.Tensor, opening: tf.Tensor) -> tf.Tensor:
         """Returns the codes that make the first question if there are several: int32 `[B, T]`, see `_Valued.group`.

@@ -10,7 +10,7 @@ from schemas.evidence import Vocabulary
 from schemas.safety_rules import Condition, SafetyRule
 from schemas.triage import Action
 from trainer.decision.closure import Closure
-from trainer.decision.relations import with_relations
+from trainer.decision.relations import padded, with_relations
 
 
 class _Pair(NamedTuple):
@@ -46,9 +46,9 @@ class OpenRedFlags:
         self._closure = Closure(vocabulary)
         pairs = [pair for rule in rules if rule.urgency == Action.RED for pair in self._pairs(rule)]
         true, false = 2 * self._count, 2 * self._count + 1
-        self._every = _table([pair.every for pair in pairs], true)
-        self._some = _table([pair.some or (true,) for pair in pairs], false)
-        self._none = _table([pair.none for pair in pairs], false)
+        self._every = padded([pair.every for pair in pairs], true)
+        self._some = padded([pair.some or (true,) for pair in pairs], false)
+        self._none = padded([pair.none for pair in pairs], false)
         self._opposite = np.where(self._every < true, (self._every + self._count) % true, false).astype(np.int32)
         self._asks_some = np.array([bool(pair.some) for pair in pairs])
         self._lengths = np.array([len(pair.every) for pair in pairs], np.int32)
@@ -93,9 +93,3 @@ class OpenRedFlags:
 
     def _truths(self, conditions: Sequence[Condition]) -> tuple[int, ...]:
         return tuple(self._vocabulary.index(code) + (0 if present else self._count) for code, present in conditions)
-
-
-def _table(rows: Sequence[tuple[int, ...]], padding: int) -> np.ndarray:
-    """Returns int32 `[N, W]`."""
-    width = max([1, *map(len, rows)])
-    return np.array([[*row, *[padding] * (width - len(row))] for row in rows], np.int32).reshape(len(rows), width)

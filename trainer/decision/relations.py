@@ -6,7 +6,7 @@ known to be absent (the next E).
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -38,6 +38,33 @@ def with_relations(vocabulary: Vocabulary, catalogue: Catalogue | None = None) -
     return Vocabulary(map(related, vocabulary))
 
 
+def more_general(vocabulary: Vocabulary, knowledge: KnowledgeBase | None = None) -> np.ndarray:
+    """Returns the cells of what each code is a special kind of, int32 `[E, W]`, padded with E.
+
+    These are its ancestors, and what nobody has it without, such as a pregnancy; age and sex apart.
+
+    Args:
+        vocabulary: of the model.
+        knowledge: see `settled_by`.
+    """
+    knowledge = KnowledgeBase.load(None) if knowledge is None else knowledge
+    related = with_relations(vocabulary, knowledge.catalogue)
+    groups = {cell for cells in related.openings.values() for cell in cells}
+
+    def cells(code: str) -> list[int]:
+        terms = knowledge.catalogue[code].only_if if code in knowledge.catalogue else ()
+        needed = [term[0] for term in terms if len(term) == 1 and term[0] in vocabulary]
+        return [cell for cell in map(vocabulary.index, (*related.relations.above[code], *needed)) if cell not in groups]
+
+    return padded(list(map(cells, vocabulary.codes)), len(vocabulary))
+
+
+def padded(rows: Sequence[Sequence[int]], padding: int) -> np.ndarray:
+    """Returns rows of N cells as int32 `[N, W]`, with at least one column."""
+    width = max([1, *map(len, rows)])
+    return np.array([[*row, *[padding] * (width - len(row))] for row in rows], np.int32).reshape(len(rows), width)
+
+
 def settled_by(vocabulary: Vocabulary, knowledge: KnowledgeBase | None = None) -> np.ndarray:
     """Returns the literals that each settle a code, int32 `[E, W]`, padded with 2 E.
 
@@ -64,8 +91,7 @@ def settled_by(vocabulary: Vocabulary, knowledge: KnowledgeBase | None = None) -
     for status, statuses in all_implied(direct).items():
         for code, _ in statuses:
             rows[vocabulary.index(code)].add(literal(status))
-    width = max(map(len, rows))
-    return np.array([sorted(row) + [2 * count] * (width - len(row)) for row in rows], np.int32)
+    return padded([sorted(row) for row in rows], 2 * count)
 
 
 def _excluding(code: str, knowledge: KnowledgeBase, implied: Mapping[Status, frozenset[Status]]) -> set[Status]:

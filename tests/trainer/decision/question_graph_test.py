@@ -263,7 +263,51 @@ def test_a_red_flag_that_follows_from_another_waits(listing):
     )
     first, questions = _asked(graph, [[0, 0, 0, 0], [0, 0, 1, 0]])
     assert first == [["pain", "rash"], ["rash", "collapse"]]
-    assert "collapse" in questions[0][1:]
+    assert "collapse" not in questions[0]
+
+
+def test_a_special_kind_waits_for_what_it_is_a_kind_of_which_is_asked_as_soon(listing):
+    """A rule names the collapse; a collapse is a kind of a rash, which is no red flag itself and says nothing."""
+    rule = SafetyRule("collapse", "r", Action.RED, True, all_of=(("collapse", True),))
+    graph = QuestionGraph(
+        listing,
+        _flagged(parents=[("collapse", "rash")]),
+        (rule,),
+        OperatingPoint(0.0),
+        _network(0.1, [0.0] * 4),
+    )
+    states = tf.constant([[0.0, 0, -1, 0], [0, 1, -1, 0], [0, -1, -1, 0], [0, 0, -1, 0]])
+    cannot_tell = tf.constant([[False] * 4] * 3 + [[False, True, False, False]])
+    questions = graph(states, cannot_tell)
+    asked = [[CODES[cell] for cell in row if cell >= 0] for row in questions.codes.numpy()]
+    assert [row[0] for row in asked] == ["rash", "collapse", "cough", "collapse"]
+    assert "collapse" not in asked[0] + asked[2]  # nobody knows yet; nobody without a rash collapses
+    assert questions.red_flags.numpy()[:, 0].tolist() == [True, True, False, True]
+    assert questions.worth_asking.numpy()[:, 0].tolist() == [True, True, False, True]
+    assert graph.open_red_flags(states, cannot_tell).numpy().any(axis=1).tolist() == [True, True, False, True]
+
+
+def test_once_red_flags_of_the_complaint_are_denied_general_danger_signs_follow():
+    """Half of the urgent patients have another complaint, and .9 of these the general sign.
+
+    That sets them apart from all patients, by .455 ln(.455 / .233) = .3 nats, and not from those with this complaint.
+    """
+    codes = ["complaint", "one", "two", "three", "general", "common"]
+    vocabulary = Vocabulary(
+        Evidence(code, "symptom", code, f"{code}?", red_flag="yes" if code != "complaint" else "") for code in codes
+    )
+    present = np.array([[0.9, 0.9, 0.9, 0.9, 0.01, 0.3], [1e-4, 0.01, 0.01, 0.01, 0.9, 0.3], [0.9, *[0.01] * 4, 0.3]])
+    truths = np.array([[ALWAYS, NEVER, NEVER, NEVER] * 2] * 2 + [[ALWAYS] * 8], np.float32)
+    prior = np.log([0.25, 0.25, 0.5]).astype(np.float32)
+    mixture = Mixture(prior, present.astype(np.float32), truths, np.full([3, 6], 1e-4, np.float32))
+    graph = _graph(mixture, vocabulary)
+    states = tf.constant([[1.0, 0, 0, 0, 0, 0], [1, -1, -1, 0, 0, 0], [1, -1, -1, -1, 0, 0]])
+    first = graph.asks(states, tf.zeros([3, 6], tf.bool)).numpy()
+    assert [[codes[cell] for cell in row if cell >= 0] for row in first] == [
+        ["one", "two", "three"],
+        ["three"],
+        ["general"],
+    ]
 
 
 def _of_urgent_patients(present, harmless):

@@ -1,7 +1,7 @@
 import pytest
 
 from schemas.evidence import Evidence, Vocabulary
-from trainer.decision.relations import settled_by
+from trainer.decision.relations import more_general, settled_by
 
 
 @pytest.fixture
@@ -51,3 +51,18 @@ def test_the_children_of_what_nobody_of_an_age_has_are_not_asked_of_that_age():
     literal = vocabulary.index(part.removeprefix("!")) + (0 if part.startswith("!") else len(vocabulary))
     if len(term) == 1:
         assert literal in table[vocabulary.index(child.code)]
+
+
+def test_a_code_is_a_special_kind_of_its_ancestors_and_of_what_nobody_has_it_without():
+    """Only who is pregnant has the waters broken; that only men have pain in a testicle is a matter of sex."""
+    codes = ("cough", "productive_cough", "green_sputum", "pregnant", "waters_broken", "testicular_pain", "sex_male")
+    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in (*codes, "sex_female"))
+    kinds = {
+        code: {codes[cell] for cell in row if cell < 8}
+        for code, row in zip(vocabulary.codes, more_general(vocabulary), strict=True)
+    }
+    assert {code: above for code, above in kinds.items() if above} == {
+        "productive_cough": {"cough"},
+        "green_sputum": {"productive_cough", "cough"},
+        "waters_broken": {"pregnant"},
+    }
