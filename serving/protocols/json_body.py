@@ -29,19 +29,34 @@ _KEY = re.compile(rb'"\s*:')
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"\s*(:)?', re.DOTALL)
 
 
-def reader(kind: type[_Kind]) -> Callable[[bytes], _Kind]:
+def reader(kind: type[_Kind], each: str = "", item: type[msgspec.Struct] = msgspec.Struct) -> Callable[[bytes], _Kind]:
     """Returns a function that reads JSON as a kind of object, whose optional fields are UNSET by default.
 
     It raises InputError where the body is not JSON or too large, and FaultyRequestError where it is another object.
+
+    Args:
+        kind: of object.
+        each: its field with a list of objects, "" for none. They are read one by one, so that other calls run between.
+        item: what kind these are.
     """
-    decoder = msgspec.json.Decoder(kind)
+    outline: Any = kind
+    if each:
+        outline = msgspec.defstruct(
+            kind.__name__, [(each, list[msgspec.Raw])], bases=(kind,), kw_only=True, forbid_unknown_fields=True
+        )
+    decoder, decode_item = msgspec.json.Decoder(outline), msgspec.json.Decoder(item).decode
 
     def read(content: bytes) -> _Kind:
         _check_size(content)
+        place = ""
         try:
-            body = decoder.decode(content)
+            body: _Kind = decoder.decode(content)
+            items = getattr(body, each) if each else []
+            for number, raw in enumerate(items):
+                place = f"{each}[{number}]"
+                items[number] = decode_item(raw)
         except msgspec.ValidationError as error:
-            raise FaultyRequestError([_fault(error)]) from None
+            raise FaultyRequestError([_fault(error, place)]) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _not_json(error) from None
         if _keys_in(content, body) != _keys(body):
@@ -116,10 +131,10 @@ def _keys(body: Any) -> int:
     return 0
 
 
-def _fault(error: msgspec.ValidationError) -> Fault:
+def _fault(error: msgspec.ValidationError, place: str) -> Fault:
     match = _INVALID.fullmatch(str(error))
     assert match is not None  # noqa: S101 (it matches any text)
-    text, path = match["text"], (match["path"] or "")[:200]
+    text, path = match["text"], ".".join(filter(None, (place, match["path"])))[:200]
     if text.startswith("Object contains unknown field"):
         name = text.partition("`")[2].rstrip("`")[:200]
         return Fault(

@@ -22,7 +22,8 @@ from triage.v1 import triage_pb2, triage_service_pb2
 _MODEL = "model"
 _OF_ALL = Parameters.__struct_fields__
 _Body = TypeVar("_Body")
-_read_patient, _read_batch, _read_instances = reader(Patient), reader(Batch), reader(Instances)
+_read_patient = reader(Patient)
+_read_batch, _read_instances = reader(Batch, "states", State), reader(Instances, "instances", State)
 
 
 class TriageRoutes:

@@ -1,15 +1,17 @@
 """Bodies in JSON: what is refused before and while they are read, and how a fault is named."""
 
 import json
+import threading
 import time
 
 import pytest
 
 from schemas.errors import InputError
 from serving.protocols.json_body import MOST_NESTED, MOST_VALUES, given, read_json, reader
-from serving.protocols.triage_json import Batch, Patient
+from serving.protocols.triage_json import Batch, Patient, State
 
 READERS = {"typed": reader(Patient), "any": read_json}
+BATCH = reader(Batch, "states", State)
 every_reader = pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 
 
@@ -25,10 +27,9 @@ def test_a_key_twice_is_refused_however_it_is_written(read):
 
 
 def test_a_key_twice_in_one_of_several_states_is_refused():
-    read = reader(Batch)
-    assert len(read(b'{"states": [{"present": ["a:b"]}, {"present": ["c\\"d:"]}]}').states) == 2
+    assert len(BATCH(b'{"states": [{"present": ["a:b"]}, {"present": ["c\\"d:"]}]}').states) == 2
     with pytest.raises(InputError, match="has a key twice"):
-        read(b'{"states": [{"present": ["a"]}, {"absent": [], "absent": ["b"]}]}')
+        BATCH(b'{"states": [{"present": ["a"]}, {"absent": [], "absent": ["b"]}]}')
 
 
 def test_colons_quotes_and_backslashes_in_codes_are_no_keys():
@@ -90,6 +91,36 @@ def test_a_fault_says_what_was_expected(content, message):
     with pytest.raises(InputError) as error:
         READERS["typed"](content)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"states": [{}, {"present": ["a", 3]}]}', "states[1].present[1]: expected a text"),
+        (b'{"states": [{}, 3]}', "states[1]: expected an object"),
+        (b'{"states": [{}, {"x": 3}]}', "states[1].x: no such field: /openapi.json lists those there are"),
+        (b'{"states": 3}', "states: expected a list"),
+        (b'{"states": [], "explain": true}', "explain: no such field: /openapi.json lists those there are"),
+    ],
+)
+def test_a_fault_in_one_of_several_states_names_the_state(content, message):
+    with pytest.raises(InputError) as error:
+        BATCH(content)
+    assert str(error.value) == message
+
+
+def test_other_threads_run_while_the_states_of_a_large_body_are_read():
+    content = json.dumps({"states": [{"present": [f"code_{number}" for number in range(280)]}] * 1024}).encode()
+
+    def longest_wait(read):
+        thread, longest, last = threading.Thread(target=read, args=(content,)), 0.0, time.process_time()
+        thread.start()
+        while thread.is_alive():
+            now = time.process_time()  # of all threads, so that other programs count for nothing
+            longest, last = max(longest, now - last), now
+        return longest
+
+    assert min(longest_wait(BATCH) for _ in range(5)) < 0.7 * min(longest_wait(reader(Batch)) for _ in range(5))
 
 
 def test_lists_deeper_than_python_reads_are_refused():
