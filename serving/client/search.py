@@ -196,13 +196,12 @@ class Search:
         self._entries = entries
         self._phrases = [phrase for place, entry in enumerate(entries) for phrase in _phrases(place, entry)]
         self._with: dict[str, list[int]] = defaultdict(list)  # the phrases of a word
+        words: dict[int, set[str]] = defaultdict(set)  # of each entry
         for number, phrase in enumerate(self._phrases):
+            words[phrase.entry].update(phrase.words)
             for word in phrase.words:
                 self._with[word].append(number)
-        self._frequency = Counter(  # number of entries
-            word for words in _words_by_entry(self._phrases, len(entries)) for word in words
-        )
-
+        self._frequency = Counter(itertools.chain.from_iterable(words.values()))  # number of entries with a word
         self._rarest = math.log1p(len(entries))
 
     def find(self, text: str) -> list[Evidence]:
@@ -222,13 +221,10 @@ class Search:
                     matches[number][known][word] = _OTHER_FORM if other_form else similarity
         there = {number: _is_there(self._phrases[number], matched, said) for number, matched in matches.items()}
         longer = [self._phrases[number] for number, whole in there.items() if whole]
-        together: dict[int, dict[str, float]] = defaultdict(
-            dict
-        )  # of each entry, the typed words with their similarity
+        texts: dict[int, list[dict[str, float]]] = defaultdict(list)  # what each entry's texts have of what was typed
         for number, matched in matches.items():
-            words = together[self._phrases[number].entry]
-            for word, similarity in itertools.chain.from_iterable(typed.items() for typed in matched.values()):
-                words[word] = max(similarity, words.get(word, 0.0))
+            texts[self._phrases[number].entry].extend(matched.values())
+        together = {entry: _best(typed) for entry, typed in texts.items()}
         fits: dict[int, Fit] = {}
         pains: list[int] = []
         for number, matched in matches.items():
@@ -276,14 +272,9 @@ class Search:
             total: their sum.
             there: whether it was typed as it is.
         """
-        said: dict[str, float] = defaultdict(float)
-        matched_weight = 0.0
-        for known, typed in matched.items():
-            matched_weight += self._weight(known) * max(typed.values())
-            for word, similarity in typed.items():
-                said[word] = max(said[word], similarity)
+        matched_weight = sum(self._weight(known) * max(typed.values()) for known, typed in matched.items())
         precision = matched_weight / sum(map(self._weight, phrase.words))
-        recall = sum(weights[word] * similarity for word, similarity in said.items()) / total
+        recall = sum(weights[word] * similarity for word, similarity in _best(matched.values()).items()) / total
         score = 2 * precision * recall / (precision + recall)
         if there and phrase.counts > _IN_QUESTION:
             score = max(score, _WHOLE + (1 - _WHOLE) * recall)
@@ -332,11 +323,13 @@ def _phrases(place: int, entry: Evidence) -> Iterable[Phrase]:
         yield Phrase(place, _typed(synonym), _IN_SYNONYM, crisis=synonym.startswith(CRISIS))
 
 
-def _words_by_entry(phrases: Iterable[Phrase], entries: int) -> list[set[str]]:
-    words: list[set[str]] = [set() for _ in range(entries)]
-    for phrase in phrases:
-        words[phrase.entry] |= phrase.words.keys()
-    return words
+def _best(similarities: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Returns the largest similarity of each word."""
+    best: dict[str, float] = {}
+    for each in similarities:
+        for word, similarity in each.items():
+            best[word] = max(similarity, best.get(word, 0.0))
+    return best
 
 
 def _is_there(phrase: Phrase, matched: Mapping[str, Mapping[str, float]], said: Mapping[str, str]) -> bool:
