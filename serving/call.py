@@ -36,6 +36,7 @@ class Call:
         method: `/package.Service/Method`.
         request_id: the caller's, or a generated one.
         large: whether work for it would block the event loop for too long.
+        had_turn: whether it had a turn as a large request, see `serving.admission.budget`.
         arrived: time of arrival, by `time.perf_counter`.
         stages: (stage, begin, end) by `time.perf_counter`; a stage may occur several times.
         model_name: the model that was asked, "" until that is known.
@@ -58,16 +59,16 @@ class Call:
     """
 
     __slots__ = (
-        "admitted", "arrived", "caller", "deadline", "large", "metadata", "method", "model_name", "model_version",
-        "models", "outgoing", "peer", "reason", "request_id", "runs", "signature", "span", "stages", "states",
-        "trace_id", "unknown_codes",
+        "admitted", "arrived", "caller", "deadline", "had_turn", "large", "metadata", "method", "model_name",
+        "model_version", "models", "outgoing", "peer", "reason", "request_id", "runs", "signature", "span", "stages",
+        "states", "trace_id", "unknown_codes",
     )  # fmt: skip
 
     def __init__(self, method: str = "", request_id: str = ""):
         self.arrived = time.perf_counter()
         self.method = method
         self.request_id = request_id
-        self.large = False
+        self.large = self.had_turn = False
         self.admitted = False
         self.deadline: float | None = None
         self.stages: list[tuple[str, float, float]] = []

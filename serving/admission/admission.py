@@ -76,3 +76,7 @@ class Admission:
             ExhaustedError: there is no room for it; it says when to try again.
         """
         return self._budget.turn(call, cost) if cost.is_large and not call.large else _AT_ONCE
+
+    async def hold_back(self, call: Call, error: Exception) -> None:
+        """Waits before a call ends with `error`, see `serving.admission.budget.Budget.hold_back`."""
+        await self._budget.hold_back(call, error)

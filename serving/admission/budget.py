@@ -2,7 +2,8 @@
 
 One large request takes tens of megabytes once it is parsed, and Python works on it for tenths of a second. So only a
 few are worked on at a time. Others wait as the bytes that arrived, as far as there is room, or are refused. Receiving
-one only to refuse it takes milliseconds too: callers who come back before they were told to wait for their refusal.
+one only to refuse it takes milliseconds too: callers who come back before they were told to wait for their refusal, and
+so do those whose large requests are faulty.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, NamedTuple, TypeVar
 
+from schemas.errors import InputError
 from serving import call as calls
 from serving.errors import ExhaustedError
 from serving.fair_queue import FairQueue
@@ -26,7 +28,7 @@ LARGE_STATES = 64
 
 _LONGEST_RETRY_SECONDS = 60.0
 _REFUSALS_PER_SECOND = 25.0
-_REFUSALS_AT_ONCE = 50
+_REFUSALS_AT_ONCE = 10
 _LONGEST_HOLD_SECONDS = 5.0
 _FIRST_GUESS_SECONDS = 0.25  # of a turn
 _NEWEST = 0.2  # weight of the last turn in the mean duration
@@ -96,7 +98,7 @@ class Budget:
             await self._wait(call.caller, cost)
             begin = time.perf_counter()
             call.add(calls.QUEUE, accepted, begin)
-            call.large = True
+            call.large = call.had_turn = True
             try:
                 yield
             finally:
@@ -105,6 +107,17 @@ class Budget:
                 self._next()
         finally:
             self._change(call.caller, Cost(-cost.states, -cost.size))
+
+    async def hold_back(self, call: calls.Call, error: Exception) -> None:
+        """Waits before a call ends with `error`, if its caller would otherwise send as much again too soon."""
+        seconds = 0.0
+        if isinstance(error, ExhaustedError):
+            seconds = error.hold_seconds
+        elif isinstance(error, InputError) and call.had_turn:
+            seconds = self._hold_seconds()
+        if seconds:
+            error.__traceback__ = None  # it holds the request
+            await asyncio.sleep(seconds)
 
     def _accept(self, caller: str, cost: Cost) -> None:
         total, own = self.held, self._held.get(caller, Cost(0, 0))
@@ -128,9 +141,14 @@ class Budget:
         ahead = len(self._waiting) + self._busy + len(self._refused)
         seconds = min(max(math.ceil(ahead * self._seconds / self._turns), 1.0), _LONGEST_RETRY_SECONDS)
         self._refused.append(now + seconds)
+        return seconds, self._hold_seconds()
+
+    def _hold_seconds(self) -> float:
+        """Returns how long the next refusal is to be held back."""
+        now = time.monotonic()
         begin = now - _REFUSALS_AT_ONCE / _REFUSALS_PER_SECOND
         self._next_refusal = max(self._next_refusal, begin) + 1 / _REFUSALS_PER_SECOND
-        return seconds, min(max(self._next_refusal - now, 0.0), _LONGEST_HOLD_SECONDS)
+        return min(max(self._next_refusal - now, 0.0), _LONGEST_HOLD_SECONDS)
 
     def _change(self, caller: str, by: Cost) -> None:
         own = self._held.pop(caller, Cost(0, 0))

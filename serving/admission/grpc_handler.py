@@ -26,7 +26,7 @@ from serving.admission.idle_timeout import IdleTimeout, drop_traceback
 from serving.admission.parsing import parse, parse_large
 from serving.admission.status import end_of
 from serving.admission.unread import SMALL_BYTES
-from serving.errors import ExhaustedError, UnsupportedError
+from serving.errors import UnsupportedError
 from serving.telemetry import Telemetry
 
 _HEALTH = f"/{health.SERVICE_NAME}/"
@@ -195,9 +195,7 @@ class _Route(abc.ABC):
         status, metadata = end_of(error, self._method.rpartition("/")[2])
         self._telemetry.end(call, self.kind, status.code.name)
         try:
-            if isinstance(error, ExhaustedError) and error.hold_seconds:
-                error.__traceback__ = None  # it holds the request
-                await asyncio.sleep(error.hold_seconds)
+            await self._admission.hold_back(call, error)
             await context.abort(status.code, status.message, metadata)
         except grpc.aio.BaseError as aborted:  # abort always raises, even if the caller has gone
             drop_traceback(aborted)

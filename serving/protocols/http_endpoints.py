@@ -23,7 +23,7 @@ from serving.admission import (
     Workers,
 )
 from serving.config.settings import ServeConfig
-from serving.errors import DeadlineError, ExhaustedError
+from serving.errors import DeadlineError
 from serving.protocols.http_problems import BodyError, problem_of
 from serving.telemetry import Telemetry
 
@@ -93,9 +93,7 @@ class Endpoints:
                 raise
             except Exception as error:
                 response, code = failure_of(error, name)
-                if isinstance(error, ExhaustedError) and error.hold_seconds:
-                    error.__traceback__ = None  # it holds the request
-                    await asyncio.sleep(error.hold_seconds)
+                await self._admission.hold_back(call, error)
             for key, value in call.id_metadata:
                 response.headers[key] = value
             self._telemetry.record_stages(call)

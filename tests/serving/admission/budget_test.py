@@ -2,10 +2,13 @@
 
 import asyncio
 import queue
+import time
 
 import grpc
 import pytest
 
+from schemas.errors import InputError
+from serving.admission import Admission, Limits
 from serving.admission.budget import LARGE_BYTES, LARGE_STATES, Budget, Cost, costs
 from serving.call import Call
 from serving.errors import ExhaustedError
@@ -135,9 +138,30 @@ def test_those_refused_later_are_told_to_come_later_and_wait_if_there_are_very_m
             refusals.append(error.value)
         # A turn is guessed to take a quarter of a second: the first is behind one request, the last behind a hundred.
         assert (refusals[0].retry_seconds, refusals[-1].retry_seconds) == (1, 25)
-        assert (refusals[0].hold_seconds, refusals[49].hold_seconds) == (0, 0)  # 50 at once, then 25 a second
-        assert refusals[-1].hold_seconds == pytest.approx(2.0, abs=0.1)
+        assert (refusals[0].hold_seconds, refusals[9].hold_seconds) == (0, 0)  # 10 at once, then 25 a second
+        assert refusals[-1].hold_seconds == pytest.approx(3.6, abs=0.1)
         await turns.let("a1")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("size", "held_back"), [(LARGE_BYTES, 0), (LARGE_BYTES + 1, 5)])
+def test_callers_wait_for_the_refusal_of_large_faulty_requests_if_there_are_more_than_25_a_second(size, held_back):
+    async def scenario():
+        admission = Admission(Limits(100))
+
+        async def refused():
+            call, fault = by("a"), InputError("faulty")
+            async with admission.turn(call, Cost(0, size)):
+                pass
+            await admission.hold_back(call, fault)
+
+        begin = time.monotonic()
+        calls = [asyncio.create_task(refused()) for _ in range(15)]
+        await asyncio.sleep(0.02)
+        assert sum(not call.done() for call in calls) == held_back  # 10 have ended at once
+        await asyncio.gather(*calls)
+        assert time.monotonic() - begin >= held_back / 25
 
     run(scenario)
 
