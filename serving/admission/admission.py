@@ -1,14 +1,17 @@
 """Decides which calls are answered, and when; every protocol asks the one `Admission` of a server."""
 
+import asyncio
 import contextlib
 import dataclasses
 from typing import Any
 
-from serving.admission.budget import DEFAULT_PENDING, Budget, Cost
+from schemas.errors import InputError
+from serving.admission.budget import DEFAULT_PENDING, Budget, Cost, Pace
 from serving.admission.concurrency import ConcurrencyLimit
 from serving.admission.drain import Drain
 from serving.admission.unread import Unread
 from serving.call import Call
+from serving.errors import ExhaustedError
 from serving.security import Access, OpenAccess
 
 _TURNS = 1  # of large requests: with two at a time, small calls wait twice as long
@@ -36,6 +39,7 @@ class Admission:
         access: who may call what.
 
     Attributes:
+        pace: of refusals.
         concurrency: the calls in progress.
         unread: answers that their callers have not read.
         drain: the end of the server, from which on calls are refused.
@@ -43,7 +47,8 @@ class Admission:
 
     def __init__(self, limits: Limits, access: Access | None = None):
         self._access = access or OpenAccess()
-        self._budget = Budget(limits.pending, _TURNS)
+        self.pace = Pace()
+        self._budget = Budget(limits.pending, _TURNS, self.pace)
         self.concurrency = ConcurrencyLimit(limits.calls)
         self.unread = Unread(limits.pending.size)
         self.drain = Drain()
@@ -78,5 +83,12 @@ class Admission:
         return self._budget.turn(call, cost) if cost.is_large and not call.large else _AT_ONCE
 
     async def hold_back(self, call: Call, error: Exception) -> None:
-        """Waits before a call ends with `error`, see `serving.admission.budget.Budget.hold_back`."""
-        await self._budget.hold_back(call, error)
+        """Waits before a call ends with `error`, if its caller would otherwise send as much again too soon."""
+        seconds = 0.0
+        if isinstance(error, ExhaustedError):
+            seconds = error.hold_seconds
+        elif isinstance(error, InputError) and call.had_turn:
+            seconds = self.pace.hold_seconds()
+        if seconds:
+            error.__traceback__ = None  # it holds the request
+            await asyncio.sleep(seconds)

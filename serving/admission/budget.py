@@ -14,7 +14,6 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, NamedTuple, TypeVar
 
-from schemas.errors import InputError
 from serving import call as calls
 from serving.errors import ExhaustedError
 from serving.fair_queue import FairQueue
@@ -59,6 +58,19 @@ def costs(measure: Callable[[Any], Cost]) -> Callable[[_Method], _Method]:
 DEFAULT_PENDING = Cost(states=16 * 1024, size=32 * 1024 * 1024)
 
 
+class Pace:
+    """How often refusals of large requests end: a few at once, and then so many a second."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def hold_seconds(self) -> float:
+        """Returns how long the next refusal is to be held back."""
+        now = time.monotonic()
+        self._next = max(self._next, now - _REFUSALS_AT_ONCE / _REFUSALS_PER_SECOND) + 1 / _REFUSALS_PER_SECOND
+        return min(max(self._next - now, 0.0), _LONGEST_HOLD_SECONDS)
+
+
 class Budget:
     """What all large requests together may hold; for use on one event loop.
 
@@ -68,9 +80,10 @@ class Budget:
     Args:
         limit: the largest sum.
         turns: number of requests that are worked on at a time.
+        pace: of refusals.
     """
 
-    def __init__(self, limit: Cost, turns: int):
+    def __init__(self, limit: Cost, turns: int, pace: Pace):
         self._limit = limit
         self._turns = turns
         self._busy = 0
@@ -78,7 +91,7 @@ class Budget:
         self._held: dict[str, Cost] = {}
         self._seconds = _FIRST_GUESS_SECONDS
         self._refused: collections.deque[float] = collections.deque()  # when those callers are to come back
-        self._next_refusal = 0.0
+        self._pace = pace
 
     @property
     def held(self) -> Cost:
@@ -108,17 +121,6 @@ class Budget:
         finally:
             self._change(call.caller, Cost(-cost.states, -cost.size))
 
-    async def hold_back(self, call: calls.Call, error: Exception) -> None:
-        """Waits before a call ends with `error`, if its caller would otherwise send as much again too soon."""
-        seconds = 0.0
-        if isinstance(error, ExhaustedError):
-            seconds = error.hold_seconds
-        elif isinstance(error, InputError) and call.had_turn:
-            seconds = self._hold_seconds()
-        if seconds:
-            error.__traceback__ = None  # it holds the request
-            await asyncio.sleep(seconds)
-
     def _accept(self, caller: str, cost: Cost) -> None:
         total, own = self.held, self._held.get(caller, Cost(0, 0))
         fits = all(
@@ -128,12 +130,13 @@ class Budget:
             raise ExhaustedError(
                 f"large requests of {total.size} bytes and {total.states} states are in progress, and no more are "
                 "accepted: try again later, or send fewer states per call",
-                *self._pace(),
+                self._retry_seconds(),
+                self._pace.hold_seconds(),
             )
         self._change(caller, cost)
 
-    def _pace(self) -> tuple[float, float]:
-        """Returns in how many seconds a refused caller is to try again, and how long it waits for its refusal."""
+    def _retry_seconds(self) -> float:
+        """Returns in how many seconds a refused caller is to try again."""
         now = time.monotonic()
         while self._refused and self._refused[0] < now:
             self._refused.popleft()
@@ -141,14 +144,7 @@ class Budget:
         ahead = len(self._waiting) + self._busy + len(self._refused)
         seconds = min(max(math.ceil(ahead * self._seconds / self._turns), 1.0), _LONGEST_RETRY_SECONDS)
         self._refused.append(now + seconds)
-        return seconds, self._hold_seconds()
-
-    def _hold_seconds(self) -> float:
-        """Returns how long the next refusal is to be held back."""
-        now = time.monotonic()
-        begin = now - _REFUSALS_AT_ONCE / _REFUSALS_PER_SECOND
-        self._next_refusal = max(self._next_refusal, begin) + 1 / _REFUSALS_PER_SECOND
-        return min(max(self._next_refusal - now, 0.0), _LONGEST_HOLD_SECONDS)
+        return seconds
 
     def _change(self, caller: str, by: Cost) -> None:
         own = self._held.pop(caller, Cost(0, 0))

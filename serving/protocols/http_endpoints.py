@@ -61,7 +61,7 @@ class Endpoints:
     def __init__(self, admission: Admission, workers: Workers, telemetry: Telemetry, config: ServeConfig):
         self._admission, self._workers, self._telemetry, self._config = admission, workers, telemetry, config
         pending = Cost(_UNLIMITED, config.max_pending_bytes)
-        self._arriving = Budget(pending, turns=_UNLIMITED)  # bodies that are being read
+        self._arriving = Budget(pending, _UNLIMITED, admission.pace)  # bodies that are being read
         self._places = asyncio.Semaphore(MOST_AMONG_LARGE)  # of large ones
 
     def route(

@@ -9,7 +9,7 @@ import pytest
 
 from schemas.errors import InputError
 from serving.admission import Admission, Limits
-from serving.admission.budget import LARGE_BYTES, LARGE_STATES, Budget, Cost, costs
+from serving.admission.budget import LARGE_BYTES, LARGE_STATES, Budget, Cost, Pace, costs
 from serving.call import Call
 from serving.errors import ExhaustedError
 from serving.messages import state_message
@@ -59,7 +59,7 @@ def test_a_request_is_large_by_its_length_or_its_states():
 
 def test_requests_beyond_the_turns_wait_and_callers_take_them_in_turn():
     async def scenario():
-        turns = Turns(Budget(Cost(1000, 1000 * KIB), turns=1))
+        turns = Turns(Budget(Cost(1000, 1000 * KIB), 1, Pace()))
         for name, caller in (("a1", "a"), ("a2", "a"), ("a3", "a"), ("b1", "b")):
             await turns.ask(name, caller, Cost(1, 20 * KIB))
         assert turns.began == ["a1"]
@@ -73,7 +73,7 @@ def test_requests_beyond_the_turns_wait_and_callers_take_them_in_turn():
 
 def test_a_caller_alone_holds_half_and_leaves_room_for_another():
     async def scenario():
-        turns = Turns(Budget(Cost(1000, 100 * KIB), turns=1))
+        turns = Turns(Budget(Cost(1000, 100 * KIB), 1, Pace()))
         for name in ("a1", "a2"):
             await turns.ask(name, "a", Cost(1, 25 * KIB))
         with pytest.raises(ExhaustedError, match=f"large requests of {50 * KIB} bytes and 2 states are in progress"):
@@ -89,7 +89,7 @@ def test_a_caller_alone_holds_half_and_leaves_room_for_another():
 
 def test_states_are_bounded_as_bytes_are():
     async def scenario():
-        turns = Turns(Budget(Cost(100, 1000 * KIB), turns=1))
+        turns = Turns(Budget(Cost(100, 1000 * KIB), 1, Pace()))
         await turns.ask("a1", "a", Cost(60, KIB))
         with pytest.raises(ExhaustedError):
             async with turns.budget.turn(by("b"), Cost(60, KIB)):
@@ -101,7 +101,7 @@ def test_states_are_bounded_as_bytes_are():
 
 def test_a_request_above_the_limit_is_accepted_alone():
     async def scenario():
-        budget = Budget(Cost(10, KIB), turns=1)
+        budget = Budget(Cost(10, KIB), 1, Pace())
         async with budget.turn(by("a"), Cost(1024, 4096 * KIB)):
             with pytest.raises(ExhaustedError):
                 async with budget.turn(by("b"), Cost(1, 1)):
@@ -112,7 +112,7 @@ def test_a_request_above_the_limit_is_accepted_alone():
 
 def test_a_caller_who_leaves_while_it_waits_gives_back_what_it_holds():
     async def scenario():
-        turns = Turns(Budget(Cost(1000, 1000 * KIB), turns=1))
+        turns = Turns(Budget(Cost(1000, 1000 * KIB), 1, Pace()))
         for name in ("a1", "a2", "a3"):
             await turns.ask(name, name, Cost(1, 20 * KIB))
         turns.tasks["a2"].cancel()
@@ -128,7 +128,7 @@ def test_a_caller_who_leaves_while_it_waits_gives_back_what_it_holds():
 
 def test_those_refused_later_are_told_to_come_later_and_wait_if_there_are_very_many():
     async def scenario():
-        turns = Turns(Budget(Cost(1000, 10 * KIB), turns=1))
+        turns = Turns(Budget(Cost(1000, 10 * KIB), 1, Pace()))
         await turns.ask("a1", "a", Cost(1, 10 * KIB))
         refusals = []
         for _ in range(100):
