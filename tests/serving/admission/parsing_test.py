@@ -30,8 +30,8 @@ ENTRY = field(2, field(1, b"a"))  # of the map `inputs`: it counts as 16 message
     [
         (TRIAGE, field(1, EMPTY * (MOST_MESSAGES - 1))),  # and the state itself
         (BATCH, EMPTY * MOST_MESSAGES),
-        (BATCH, field(1, EMPTY * 1399) * 500),  # 500 states and 699,500 pieces
-        (predict_pb2.PredictRequest, ENTRY * 41_176 + field(1, b"") * 8),  # 41,176 * 17 = 699,992, and 8 others
+        (BATCH, field(1, EMPTY * 899) * 500),  # 500 states and 449,500 pieces
+        (predict_pb2.PredictRequest, ENTRY * 26_470 + field(1, b"") * 10),  # 26,470 * 17 = 449,990, and 10 others
         # An entry (16), its tensor (1), the shape in that (1), and its dimensions.
         (predict_pb2.PredictRequest, field(2, field(2, field(2, b"\x12\x00" * (MOST_MESSAGES - 18))))),
     ],
@@ -39,7 +39,7 @@ ENTRY = field(2, field(1, b"a"))  # of the map `inputs`: it counts as 16 message
 )
 def test_as_many_messages_as_the_limit_pass_and_one_more_is_refused(kind, data):
     check_nesting(kind, data)
-    with pytest.raises(InputError, match="holds more than 700000 messages"):
+    with pytest.raises(InputError, match="holds more than 450000 messages"):
         check_nesting(kind, data + field(1, b""))
 
 
