@@ -25,5 +25,6 @@ def test_small_calls_are_measured_during_an_attack(model_base_path, openssl, tmp
     rows = json.loads(report.read_text())["rows"]
     assert set(rows) == {WATCHES, HANDSHAKES}
     assert min(row["calls"] for row in rows.values()) > 0
+    assert all(row["p50_ms"] <= row["p99_ms"] <= row["longest_ms"] for row in rows.values())
     assert rows[WATCHES]["failed"] == 0
     assert rows[WATCHES]["ended"]["RESOURCE_EXHAUSTED"] > 0  # most of 12,800
