@@ -42,8 +42,9 @@ from trainer.decision import rewards
 from trainer.decision.decision import OperatingPoint, appropriate, safe
 from trainer.decision.question_graph import SHORTLIST, QuestionGraph
 from trainer.dyqn.network import PresentAndAbsent
+from trainer.evaluation.figures import Estimate
 from trainer.evaluation.interviews import Interviews, MayAsk, Opening, play
-from trainer.evaluation.metrics import Estimate, estimate
+from trainer.evaluation.metrics import estimate
 from trainer.evaluation.patients import Patients, whole_patients
 from trainer.evaluation.question_options import NAIVE_BAYES, STATIC
 from trainer.evaluation.question_policies import Network, Policy, frequencies, highest, learned_policy, simple_policies

@@ -51,7 +51,7 @@ from trainer.bench.classifiers import CLASSIFIERS, classifier
 from trainer.commands.simulate import simulate_splits
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics
 from trainer.evaluation.measurement import order_seeds, play
-from trainer.reports.numbers import bracketed
+from trainer.reports.numbers import bracketed, estimate_at
 from trainer.study.ensemble import EnsembleConfig, train_ensemble
 from trainer.training.job import load_network
 from trainer.vignettes.arrays import VignetteArrays
@@ -436,10 +436,10 @@ def markdown(table: Mapping[str, Any]) -> str:
         "| --- " * (len(SHOWN) + 2) + "|",
     ]
     for row in table["rows"]:
-        cells = (bracketed(row["figures"][name], ".3f") for name in SHOWN)
+        cells = (bracketed(estimate_at(row["figures"], name)) for name in SHOWN)
         lines.append(f"| {row['row']} | {row['sets']} | {' | '.join(cells)} |")
         if row["row"] != row["reference"]:
-            cells = (bracketed(row["differences"][name], "+.3f") for name in SHOWN)
+            cells = (bracketed(estimate_at(row["differences"], name), "+.3f") for name in SHOWN)
             lines.append(f"| - {row['reference']} | | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

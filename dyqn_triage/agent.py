@@ -13,6 +13,7 @@ from schemas.errors import InputError
 from trainer import task
 from trainer.commands import evaluate, export
 from trainer.reports.agent_figures import beside_figure
+from trainer.reports.agent_report import AgentReport
 from trainer.reports.drawing import COLOURS, svgs
 from trainer.reports.evaluate_options import EvaluateOptions
 from trainer.reports.headline import agent_headline
@@ -21,27 +22,48 @@ from trainer.training.job import JobDirectory
 from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line import options as command_line
-
-_ROWS = ("agent", "agreement", "human", "human_agreement")
+from triage_runtime.command_line.figures import plain
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Evaluation:
     """What an agent reached on vignettes; a notebook shows the verdict, the report's first figure and the table."""
 
-    verdict: str
-    """Whether the agent is as good as the clinicians, in one or two sentences."""
-    table: pd.DataFrame
-    """A row for each metric, with the mean and the bounds of its 95% bootstrap interval, of the agent and of the
-    clinicians; columns (who, figure), NaN where a figure does not exist."""
-    figures: dict[str, Any]
-    """All figures, as `triage evaluate --json` writes them."""
+    report: AgentReport
+
+    @property
+    def verdict(self) -> str:
+        """Whether the agent is as good as the clinicians, in one or two sentences."""
+        return agent_headline(self.report)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row for each metric: mean and bounds of its 95% bootstrap interval, of the agent and of the clinicians.
+
+        Columns are (who, figure), NaN where a figure does not exist.
+        """
+        report = self.report
+        agent = {**report.agent, **report.agreement}
+        columns = {}
+        for who, estimates in (
+            ("agent", agent),
+            ("clinicians", {**(report.human or {}), **(report.human_agreement or {})}),
+        ):
+            for place, figure in enumerate(("mean", "low", "high")):
+                known = {name: each[place] for name, each in estimates.items() if each is not None}
+                columns[who, figure] = pd.Series(known, dtype=float)
+        return pd.DataFrame(columns, index=pd.Index(list(agent), name="metric"))
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """All figures, as `triage evaluate --json` writes them."""
+        return plain(self.report.described())
 
     def __repr__(self) -> str:
         return f"{self.verdict}\n{self.table}"
 
     def _repr_html_(self) -> str:
-        drawing = beside_figure(clean(self.figures))
+        drawing = beside_figure(clean(self.report))
         colours = "; ".join(f"--{name}: {tone.light}" for name, tone in COLOURS.items())
         panels = "".join(f"<div style='flex: 0 1 20rem'>{svg}</div>" for svg in (svgs(drawing) if drawing else ()))
         figure = f"<div style='{colours}; background: var(--page); display: flex; flex-wrap: wrap'>{panels}</div>"
@@ -79,8 +101,7 @@ class Agent:
         arguments = parsed(evaluate.add_arguments, given)
         evaluate.check(arguments)
         read = command_line.read(EvaluateOptions, arguments), command_line.read(OperatingPointOptions, arguments)
-        figures = evaluate.measured(*read)
-        return Evaluation(agent_headline(figures), _table(figures), figures)
+        return Evaluation(evaluate.measured(*read))
 
     def export(self, models: str | os.PathLike[str], **options: Any) -> Model:
         """Writes the agent as the next version in a folder of versions, and opens it.
@@ -119,14 +140,3 @@ def fit(data: DataDirectory | str | os.PathLike[str], job_dir: str | os.PathLike
     if code:
         raise KeyboardInterrupt
     return Agent(job_dir)
-
-
-def _table(figures: dict[str, Any]) -> pd.DataFrame:
-    """Returns the estimates of agent and clinicians side by side."""
-    columns = {}
-    for who, keys in (("agent", _ROWS[:2]), ("clinicians", _ROWS[2:])):
-        estimates = {name: each for key in keys for name, each in (figures[key] or {}).items() if each is not None}
-        for figure in ("mean", "low", "high"):
-            columns[who, figure] = pd.Series({name: each[figure] for name, each in estimates.items()}, dtype=float)
-    names = dict.fromkeys(name for key in _ROWS[:2] for name in figures[key] or {})
-    return pd.DataFrame(columns, index=pd.Index(names, name="metric"))

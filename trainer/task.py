@@ -148,7 +148,9 @@ def run(arguments: argparse.Namespace) -> int:
             return LOST_WORKER
     if workers.chief:
         if report["finished"]:
-            _warn(cautions.about_asking(report["last_evaluation"]["metrics"]) if report["last_evaluation"] else [])
+            if report["last_evaluation"]:
+                metrics = report["last_evaluation"]["metrics"]
+                _warn(cautions.about_asking(metrics["forced"]["mean"], metrics["questions"]["mean"]))
             report |= _write_final_model(given, rules)
         figures.write(report, given.json)
         _say_end(report, given)

@@ -4,7 +4,7 @@ import argparse
 import pathlib
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -18,6 +18,7 @@ from triage_runtime.command_line.progress import say_result
 from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
+    from trainer.reports.agent_report import AgentReport
     from trainer.training.job import TrainedNetwork
     from trainer.vignettes.arrays import VignetteArrays
     from trainer.vignettes.tfrecord import DataDirectory
@@ -79,18 +80,18 @@ def _evaluate(given: EvaluateOptions, point: OperatingPointOptions) -> None:
     from trainer.reports.evaluation_table import print_report, print_rule_effect
 
     report = measured(given, point)
-    for caution in report["cautions"]:
+    for caution in report.cautions:
         sys.stderr.write(f"warning: {caution}\n")
     if given.json == "-":
         return
     print_report(report, given.details, bool(given.slice))
-    if report["safety_rules"] is not None and (given.details or given.rules):
-        print_rule_effect(report["safety_rules"])
-    if report["textbook_cases"] is not None and (given.details or given.cases):
-        case_report.print_report({**report["textbook_cases"], "training": report["training"]})
+    if report.safety_rules is not None and (given.details or given.rules):
+        print_rule_effect(report.safety_rules)
+    if report.textbook_cases is not None and (given.details or given.cases):
+        case_report.print_report(report.textbook_cases, report.training["steps"])
 
 
-def measured(given: EvaluateOptions, point: OperatingPointOptions) -> dict[str, Any]:
+def measured(given: EvaluateOptions, point: OperatingPointOptions) -> "AgentReport":
     """Returns the figures of the agent on vignettes, after writing the files that the options name.
 
     Raises:
@@ -102,7 +103,7 @@ def measured(given: EvaluateOptions, point: OperatingPointOptions) -> dict[str, 
 
     data, trained, vignettes = _load(given, point)
     report, decisions = agent_report.agent_report(given, point, data, trained, vignettes)
-    figures.write(report, given.json)
+    figures.write(report.described(), given.json)
     if given.symptomcheckr is not None:
         symptom_checker_csv.write(given.symptomcheckr, decisions, vignettes, given.minimum_decisions, given.seed)
     if given.html is not None:

@@ -7,7 +7,8 @@ pairs of an order and a clinician have equal shares of it. Columns are Red, Yell
 import numpy as np
 
 from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS, Action
-from trainer.evaluation.metrics import Estimate, estimates_of_sums
+from trainer.evaluation.figures import Estimate
+from trainer.evaluation.metrics import estimates_of_sums
 
 _DISTANCE = np.subtract.outer(np.arange(NUM_DECISIONS), np.arange(NUM_DECISIONS)).astype(np.float64)
 _DISAGREEMENT = _DISTANCE**2  # [4, 4], quadratic weights of the kappa

@@ -5,17 +5,17 @@ appropriate, and flatters it. Here each clinician is left out in turn, and the a
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS, Action
 from trainer.evaluation import agreement, metrics
+from trainer.evaluation.figures import AsClinicians
 
 
 def figures(
     decisions: np.ndarray, decision_counts: np.ndarray, minimum_decisions: int, seed: int
-) -> dict[str, Any] | None:
+) -> AsClinicians | None:
     """Returns the agent's figures on the vignettes on which clinicians are judged; None where there are none.
 
     Args:
@@ -23,11 +23,6 @@ def figures(
         decision_counts: `[V, 4]`.
         minimum_decisions: vignettes with fewer decisions are left out; at least 2.
         seed: of the bootstrap over vignettes.
-
-    Returns:
-        `by_all_but_one` is comparable with the clinicians' own figures, and `by_all` with the agent's on all vignettes:
-        `metrics.triage_quality` and `agreement.agent_agreement` each. `less_clinicians` is the former minus the
-        clinicians' own, vignette by vignette, for appropriateness and safety.
     """
     enough = decision_counts.sum(axis=1) >= minimum_decisions
     if not enough.any():
@@ -35,9 +30,9 @@ def figures(
     decisions, counts = decisions[:, enough], decision_counts[enough].astype(np.int64)
     by_all = metrics.triage_quality(decisions, counts)
     ours, theirs = quality(decisions, counts, minimum_decisions), metrics.human_metrics(counts, minimum_decisions)
-    return {
-        "vignettes": int(enough.sum()),
-        "by_all_but_one": {
+    return AsClinicians(
+        vignettes=int(enough.sum()),
+        by_all_but_one={
             **metrics.summary(ours, seed),
             # A kappa compares one clinician at a time, so no decision has to be left out.
             **agreement.agreement(
@@ -46,9 +41,9 @@ def figures(
                 seed,
             ),
         },
-        "by_all": {**metrics.summary(by_all, seed), **agreement.agent_agreement(decisions, counts, seed)},
-        "less_clinicians": metrics.summary({name: ours[name] - theirs[name] for name in theirs}, seed),
-    }
+        by_all={**metrics.summary(by_all, seed), **agreement.agent_agreement(decisions, counts, seed)},
+        less_clinicians=metrics.summary({name: ours[name] - theirs[name] for name in theirs}, seed),
+    )
 
 
 def quality(decisions: np.ndarray, decision_counts: np.ndarray, minimum_decisions: int) -> dict[str, np.ndarray]:

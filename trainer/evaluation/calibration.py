@@ -17,31 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schemas.triage import DECISION_LABELS, NUM_DECISIONS, TRIAGE_DECISIONS
-from trainer.evaluation.metrics import Estimate, estimates_of_sums, urgency_range
+from trainer.evaluation.figures import Calibration, Estimate, ReliabilityBin
+from trainer.evaluation.metrics import estimates_of_sums, urgency_range
 
 BINS = 10
 _COUNT, _PREDICTED, _OBSERVED = range(3)  # the last axis of the sums
-
-
-class ReliabilityBin(NamedTuple):
-    """States whose predicted value lies in [low, high); in the last bin 1 is included."""
-
-    low: float
-    high: float
-    states: int
-    predicted: float | None  # mean predicted value; None where the bin is empty
-    observed: Estimate | None  # mean outcome
-
-
-class Calibration(NamedTuple):
-    """How predicted values match the outcomes."""
-
-    curve: list[ReliabilityBin]
-    predicted: Estimate  # mean predicted value
-    observed: Estimate  # mean outcome
-    gap: Estimate  # predicted minus observed: above 0 is overconfident
-    expected_calibration_error: Estimate
-    brier_score: Estimate
 
 
 class Pairs(NamedTuple):

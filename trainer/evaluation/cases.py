@@ -1,13 +1,12 @@
 """Compares an agent's decisions on textbook cases with the allowed colours; no TensorFlow, no files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from schemas.triage import TRIAGE_DECISIONS, Action
 from trainer.vignettes.textbook_case import CATEGORIES, EMERGENCY, TextbookCase
 
 RIGHT, TOO_LATE, TOO_EARLY = "right", "too_late", "too_early"
-VERDICTS = (RIGHT, TOO_LATE, TOO_EARLY)
 
 
 class CaseDecisions(NamedTuple):
@@ -23,6 +22,68 @@ class CaseDecisions(NamedTuple):
 
 READINGS = ("all_evidence", "interview")
 """The fields of `CaseDecisions` that are decisions."""
+WITHOUT, WITH = "without_rules", "with_rules"
+
+
+class Counted(NamedTuple):
+    """A number of cases, of each verdict on them, and of each decision, by its label."""
+
+    cases: int
+    right: int
+    too_late: int
+    too_early: int
+    decisions: dict[str, int]
+
+
+class Miss(NamedTuple):
+    """A case whose decision is not right."""
+
+    vignette_id: str
+    title: str
+    category: str
+    allowed: list[str]
+    decision: str
+    verdict: str
+
+
+class Reading(NamedTuple):
+    """One of the `READINGS`."""
+
+    categories: dict[str, Counted]
+    """By category, if it has cases, and for `all`."""
+    misses: list[Miss]
+    """In the order of the file."""
+
+
+class CaseFigures(NamedTuple):
+    """Both readings of all cases."""
+
+    all_evidence: Reading
+    interview: Reading
+    questions: float
+    """Their mean number in an interview."""
+
+    @property
+    def readings(self) -> dict[str, Reading]:
+        """Each of the `READINGS`."""
+        return {name: getattr(self, name) for name in READINGS}
+
+
+class TextbookFigures(NamedTuple):
+    """An agent on textbook cases."""
+
+    cases: str  # their file, as people name it
+    without_rules: CaseFigures
+    with_rules: CaseFigures | None  # None if none were given
+
+    @property
+    def played(self) -> dict[str, CaseFigures]:
+        """By the name of the field, what was played."""
+        return {name: getattr(self, name) for name in (WITHOUT, WITH) if getattr(self, name) is not None}
+
+    def described(self) -> Mapping[str, Any]:
+        """Returns the figures as JSON holds them."""
+        return {"cases": self.cases, **self.played}
 
 
 def verdict(case: TextbookCase, decision: Action) -> str:
@@ -32,47 +93,35 @@ def verdict(case: TextbookCase, decision: Action) -> str:
     return TOO_EARLY if decision < case.allowed[0] else RIGHT
 
 
-def counts(cases: Sequence[TextbookCase], decisions: Sequence[Action]) -> dict[str, dict[str, Any]]:
-    """Returns the number of cases, of each verdict and of each colour, by category (if it has cases) and for `all`."""
-    pairs = list(zip(cases, decisions, strict=True))
+def figures(cases: Sequence[TextbookCase], decided: CaseDecisions) -> CaseFigures:
+    """Returns counts and misses of both readings, and the mean number of questions."""
+    all_evidence, interview = (_reading(list(zip(cases, getattr(decided, name), strict=True))) for name in READINGS)
+    return CaseFigures(all_evidence, interview, sum(decided.questions) / len(decided.questions))
+
+
+def _reading(pairs: Sequence[tuple[TextbookCase, Action]]) -> Reading:
     groups = {category: [pair for pair in pairs if pair[0].category == category] for category in CATEGORIES}
-    return {name: _counted(group) for name, group in (groups | {"all": pairs}).items() if group}
+    return Reading(
+        {name: _counted(group) for name, group in {**groups, "all": pairs}.items() if group},
+        [
+            Miss(
+                **described(case),
+                allowed=[colour.label for colour in case.allowed],
+                decision=decision.label,
+                verdict=verdict(case, decision),
+            )
+            for case, decision in pairs
+            if verdict(case, decision) != RIGHT
+        ],
+    )
 
 
-def _counted(pairs: Sequence[tuple[TextbookCase, Action]]) -> dict[str, Any]:
+def _counted(pairs: Sequence[tuple[TextbookCase, Action]]) -> Counted:
     verdicts = [verdict(case, decision) for case, decision in pairs]
     decided = [decision for _, decision in pairs]
-    return {
-        "cases": len(pairs),
-        **{name: verdicts.count(name) for name in VERDICTS},
-        "decisions": {colour.label: decided.count(colour) for colour in TRIAGE_DECISIONS},
-    }
-
-
-def misses(cases: Sequence[TextbookCase], decisions: Sequence[Action]) -> list[dict[str, Any]]:
-    """Returns every case whose decision is not right, in the order of the file."""
-    return [
-        {
-            **described(case),
-            "allowed": [colour.label for colour in case.allowed],
-            "decision": decision.label,
-            "verdict": verdict(case, decision),
-        }
-        for case, decision in zip(cases, decisions, strict=True)
-        if verdict(case, decision) != RIGHT
-    ]
-
-
-def figures(cases: Sequence[TextbookCase], decided: CaseDecisions) -> dict[str, Any]:
-    """Returns counts and misses of both readings, and the mean number of questions, ready for JSON."""
-    readings = {
-        reading: {
-            "categories": counts(cases, getattr(decided, reading)),
-            "misses": misses(cases, getattr(decided, reading)),
-        }
-        for reading in READINGS
-    }
-    return {**readings, "questions": sum(decided.questions) / len(decided.questions)}
+    right, too_late, too_early = (verdicts.count(name) for name in (RIGHT, TOO_LATE, TOO_EARLY))
+    labels = {colour.label: decided.count(colour) for colour in TRIAGE_DECISIONS}
+    return Counted(len(pairs), right, too_late, too_early, labels)
 
 
 def later_emergencies(cases: Sequence[TextbookCase], new: CaseDecisions, before: CaseDecisions) -> list[dict[str, Any]]:
@@ -85,6 +134,6 @@ def later_emergencies(cases: Sequence[TextbookCase], new: CaseDecisions, before:
     ]
 
 
-def described(case: TextbookCase) -> dict[str, Any]:
+def described(case: TextbookCase) -> dict[str, str]:
     """Returns the fields that identify a case in a report."""
     return {"vignette_id": case.vignette_id, "title": case.title, "category": case.category}

@@ -5,6 +5,7 @@ from typing import Any
 
 from trainer.config import OptimiserConfig
 from trainer.decision import mixture, novelty
+from trainer.evaluation.figures import Estimate
 from trainer.vignettes.split_warnings import FEW_TEST_VIGNETTES, facts_of, split_warnings
 
 HIGH_LEARNING_RATES = {"adam": 0.05, "sgd": 1.0}
@@ -38,26 +39,28 @@ def before_training(splits: Mapping[str, Any], learned: int, optimiser: Optimise
     return sentences
 
 
-def cautions(report: Mapping[str, Any]) -> list[str]:
-    """Returns the warnings that a report of `trainer.commands.evaluate` needs, as sentences."""
-    sentences = []
-    if report["vignettes"] < FEW_TEST_VIGNETTES:
-        sentences.append(
-            f"the {report['split']} split has {report['vignettes']} vignettes: with fewer than {FEW_TEST_VIGNETTES} "
-            "these figures say little"
-        )
-    if 0 == report["agent"]["forced"]["mean"] < report["agent"]["questions"]["mean"]:
-        sentences.append("the agent is never forced to decide: it always stops asking by itself")
-    return sentences + about_asking(report["agent"])
-
-
-def about_asking(metrics: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Returns the warnings about an agent that never or always asks.
+def cautions(split: str, vignettes: int, agent: Mapping[str, Estimate]) -> list[str]:
+    """Returns the warnings that an evaluation needs, as sentences.
 
     Args:
-        metrics: estimates of `forced` and `questions`, as JSON holds them.
+        split: its name.
+        vignettes: their number.
+        agent: the figures of the agent on them.
     """
-    forced, questions = (metrics[name]["mean"] for name in ("forced", "questions"))
+    sentences = []
+    if vignettes < FEW_TEST_VIGNETTES:
+        sentences.append(
+            f"the {split} split has {vignettes} vignettes: with fewer than {FEW_TEST_VIGNETTES} "
+            "these figures say little"
+        )
+    forced, questions = agent["forced"].mean, agent["questions"].mean
+    if 0 == forced < questions:
+        sentences.append("the agent is never forced to decide: it always stops asking by itself")
+    return sentences + about_asking(forced, questions)
+
+
+def about_asking(forced: float, questions: float) -> list[str]:
+    """Returns the warnings about an agent that never or always asks, by the means of both figures."""
     if forced == 1:
         return [
             "the agent is forced to decide in every episode: it has not learned to stop asking; train on more "

@@ -1,19 +1,20 @@
 """Plays an agent on vignettes and measures it: the figures that `triage evaluate` and an export's manifest hold."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schemas.triage import DECISION_LABELS, MAX_QUESTIONS
-from triage_runtime.command_line import figures
+from trainer.evaluation.figures import AgentFigures, Baselines, Compared, Confusion, RuleEffect
 from triage_runtime.command_line.progress import followed
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to load, and the commands need `ORDERS` for their --help
     import keras
     import numpy as np
 
+    from schemas.safety_rules import RuleSet
     from trainer.decision.decision import OperatingPoint
     from trainer.decision.rules import RuleGraph
     from trainer.dyqn.rollout import Outcomes
-    from trainer.evaluation.prefixes import Triage
+    from trainer.evaluation.prefixes import EvidencePoint, Triage
     from trainer.vignettes.arrays import VignetteArrays
     from trainer.vignettes.state import Vignettes
 
@@ -43,20 +44,13 @@ def play(
     return rollout.run(followed(seeds, "play", "orders"))
 
 
-def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) -> dict[str, Any]:
-    """Returns the figures of any agent's episodes, ready for JSON; undefined figures are None.
+def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) -> AgentFigures:
+    """Returns the figures of any agent's episodes.
 
     Args:
         outcomes: episodes of these vignettes.
         vignettes: one or more.
         seed: of the bootstrap.
-
-    Returns:
-        `agent` (`metrics.agent_metrics`), `agreement` (`agreement.agent_agreement`), the `confusion` matrix,
-        `calibration` of the Q-values at the decision (None for an agent without Q-values), `probabilities`: the
-        calibration of P(appropriate) and P(safe), see `calibration.probability_figures` (None for an agent without
-        them), `slices`, and
-        `unseen` (behaviour on vignettes with that tag, against the others; None unless there are both).
     """
     import numpy as np
 
@@ -66,76 +60,69 @@ def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) 
     values = metrics.agent_metrics(outcomes, counts)
     groups = slices.groups(vignettes.tags, counts, np.diff(vignettes.offsets))
     confusion = agreement.confusion_shares(outcomes.decisions, counts).sum(axis=0)
-    return figures.plain(
-        {
-            "agent": metrics.summary(values, seed),
-            "agreement": agreement.agent_agreement(outcomes.decisions, counts, seed),
-            "confusion": {"rows": "clinicians", "columns": "agent", "labels": DECISION_LABELS, "matrix": confusion},
-            "calibration": None
-            if outcomes.q_values is None
-            else calibration.q_value_figures(outcomes.q_values, counts, seed),
-            "probabilities": None
-            if outcomes.probabilities is None
-            else calibration.probability_figures(outcomes.probabilities, outcomes.decisions, counts, seed),
-            "slices": slices.slice_figures(values, groups, seed),
-            "unseen": slices.unseen_contrast(values, vignettes.tags, seed),
-        }
+    return AgentFigures(
+        agent=metrics.summary(values, seed),
+        agreement=agreement.agent_agreement(outcomes.decisions, counts, seed),
+        confusion=Confusion("clinicians", "agent", DECISION_LABELS, confusion.tolist()),
+        calibration=None if outcomes.q_values is None else calibration.q_value_figures(outcomes.q_values, counts, seed),
+        probabilities=None
+        if outcomes.probabilities is None
+        else calibration.probability_figures(outcomes.probabilities, outcomes.decisions, counts, seed),
+        slices=slices.slice_figures(values, groups, seed),
+        unseen=slices.unseen_contrast(values, vignettes.tags, seed),
     )
 
 
 def rule_effect(
-    without: "Outcomes", with_rules: "Outcomes", decision_counts: "np.ndarray", seed: int
-) -> dict[str, Any]:
-    """Returns what safety rules change, ready for JSON.
+    rules: "RuleSet",
+    without: "Outcomes",
+    with_rules: "Outcomes",
+    decision_counts: "np.ndarray",
+    minimum_decisions: int,
+    seed: int,
+) -> RuleEffect:
+    """Returns what safety rules change.
 
     Args:
+        rules: with which the episodes were played.
         without: K evidence orders of V vignettes, played without rules.
         with_rules: the same orders, played with them.
         decision_counts: `[V, 4]`, the clinicians' decisions.
+        minimum_decisions: see `as_clinicians.figures`.
         seed: of the bootstrap.
-
-    Returns:
-        `metrics`: by name an estimate `without`, one `with_rules`, and their paired `difference`, None if the figure
-        is no mean; `changed`: share of the episodes that end with another decision.
     """
-    from trainer.evaluation import agreement, metrics
+    from trainer.evaluation import agreement, as_clinicians, metrics
 
     before, after = (metrics.agent_metrics(outcomes, decision_counts) for outcomes in (without, with_rules))
-    compared = {
-        name: {
-            "without": metrics.estimate(before[name], seed),
-            "with_rules": metrics.estimate(after[name], seed),
-            "difference": metrics.estimate(after[name] - before[name], seed),
-        }
-        for name in _RULED
-    }
+    pairs = {name: (before[name], after[name], after[name] - before[name]) for name in _RULED}
+    compared = {name: Compared(*(metrics.estimate(each, seed) for each in three)) for name, three in pairs.items()}
     rates = [agreement.agent_agreement(outcomes.decisions, decision_counts, seed) for outcomes in (without, with_rules)]
-    red = {name: {"without": rates[0][name], "with_rules": rates[1][name], "difference": None} for name in _RED}
-    changed = float((without.decisions != with_rules.decisions).mean())
-    return figures.plain({"metrics": {**compared, **red}, "changed": changed})
+    red = {name: Compared(rates[0][name], rates[1][name], None) for name in _RED}
+    return RuleEffect(
+        rules=rules.described(),
+        metrics={**compared, **red},
+        changed=float((without.decisions != with_rules.decisions).mean()),
+        as_clinicians=as_clinicians.figures(with_rules.decisions, decision_counts, minimum_decisions, seed),
+    )
 
 
 def evidence_figures(
     triage: "Triage", vignettes: "Vignettes", evidence_count: int, seeds: list[int], seed: int
-) -> list[dict[str, Any]]:
-    """Returns `trainer.evaluation.prefixes.metrics_by_evidence`, ready for JSON; shows the progress on a terminal."""
+) -> "list[EvidencePoint]":
+    """Returns `trainer.evaluation.prefixes.metrics_by_evidence`; shows the progress on a terminal."""
     from trainer.evaluation.prefixes import metrics_by_evidence
 
     orders = followed(seeds, "by evidence seen", "orders")
-    return figures.plain(metrics_by_evidence(vignettes, evidence_count, triage, orders, seed))
+    return metrics_by_evidence(vignettes, evidence_count, triage, orders, seed)
 
 
-def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed: int) -> dict[str, Any]:
-    """Returns the figures of the clinicians and of the constant policies on the same vignettes, ready for JSON.
+def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed: int) -> Baselines:
+    """Returns the figures of the clinicians and of the constant policies on the same vignettes.
 
     Args:
         decision_counts: `[V, 4]`, V at least 1.
         minimum_decisions: vignettes with fewer are left out of the clinicians' figures; at least 2.
         seed: of the bootstrap.
-
-    Returns:
-        `human` and `human_agreement` (None if no vignette has enough decisions), `human_minimum_decisions`,
-        `constants` by name.
     """
     from trainer.evaluation import agreement, metrics
 
@@ -143,15 +130,11 @@ def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed
     human["over_triage"] = human["safety"] - human["appropriateness"]
     human["under_triage"] = 1 - human["safety"]
     constants = metrics.constant_metrics(decision_counts)
-    return figures.plain(
-        {
-            "human": metrics.summary(human, seed) if len(human["appropriateness"]) else None,
-            "human_agreement": agreement.clinician_agreement(decision_counts, minimum_decisions, seed),
-            "human_minimum_decisions": minimum_decisions,
-            "constants": {
-                f"always {label.lower()}": metrics.summary(quality, seed) for label, quality in constants.items()
-            },
-        }
+    return Baselines(
+        human=metrics.summary(human, seed) if len(human["appropriateness"]) else None,
+        human_agreement=agreement.clinician_agreement(decision_counts, minimum_decisions, seed),
+        human_minimum_decisions=minimum_decisions,
+        constants={f"always {label.lower()}": metrics.summary(quality, seed) for label, quality in constants.items()},
     )
 
 

@@ -5,26 +5,17 @@ means are taken and confidence intervals bootstrapped. Columns of counts are Red
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS
 from trainer.dyqn.rollout import Outcomes
+from trainer.evaluation.figures import Estimate
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 _DRAWN_AT_ONCE = 5_000_000
 """Vignettes drawn in one go, so that a bootstrap stays below about 150 MB."""
-
-
-class Estimate(NamedTuple):
-    """A mean, or another figure, of vignettes with its bootstrap confidence interval."""
-
-    mean: float
-    low: float | None  # None for a single vignette, which gives no interval
-    high: float | None
-    vignettes: int
 
 
 def urgency_range(decision_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

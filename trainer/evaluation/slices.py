@@ -10,7 +10,8 @@ import scipy.stats
 from schemas.evidence import Vocabulary
 from schemas.triage import TRIAGE_DECISIONS
 from trainer.evaluation.agreement import majority_decisions
-from trainer.evaluation.metrics import Estimate, estimates_of_sums, resampled_interval, resampled_sums
+from trainer.evaluation.figures import Contrast, Estimate, Gap, SliceFigures
+from trainer.evaluation.metrics import estimates_of_sums, resampled_interval, resampled_sums
 from trainer.simulation.simulator import UNSEEN
 
 MINIMUM_VIGNETTES = 10
@@ -45,35 +46,6 @@ class Group(NamedTuple):
     by: str
     value: str
     rows: np.ndarray  # int [n], n > 0
-
-
-class SliceFigures(NamedTuple):
-    """The metrics of a slice."""
-
-    by: str
-    value: str
-    vignettes: int
-    metrics: dict[str, Estimate]
-
-
-class Contrast(NamedTuple):
-    """A metric on the vignettes with a tag, on the others, and the difference of the means (with minus without)."""
-
-    with_tag: Estimate
-    without_tag: Estimate
-    difference: Estimate
-
-
-class Gap(NamedTuple):
-    """A metric that is lower in a slice than on all other vignettes, by more than chance explains."""
-
-    by: str
-    value: str
-    vignettes: int
-    metric: str
-    mean: float
-    others: float  # its mean on the other vignettes
-    difference: Estimate  # the slice minus the others; its interval is below 0
 
 
 def groups(tags: Sequence[Sequence[str]], decision_counts: np.ndarray, evidence_counts: np.ndarray) -> list[Group]:

@@ -17,7 +17,7 @@ from schemas.errors import InputError
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.cases import CaseDecisions, later_emergencies
-from trainer.reports.numbers import bracketed
+from trainer.reports.numbers import bracketed, estimate_at
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.split_warnings import FEW_TEST_VIGNETTES
 from trainer.vignettes.textbook_case import EMERGENCY, TextbookCase
@@ -216,7 +216,7 @@ def _safety_lines(verdict: dict[str, Any]) -> list[str]:
     ]
     for name, row in verdict["metrics"].items():
         means = f"{row['new']:9.3f}{row['serving']:9.3f}"
-        lines.append(f"  {name.replace('_', ' '):16}{means}  {bracketed(row['difference'], '+.3f')}")
+        lines.append(f"  {name.replace('_', ' '):16}{means}  {bracketed(estimate_at(row['difference']), '+.3f')}")
     fell = f"  vignettes on which safety fell: {verdict['worse']:,}"
     lines.append(f"{fell}; the worst:" if verdict["worst"] else fell)
     lines += [

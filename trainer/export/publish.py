@@ -29,6 +29,7 @@ from trainer.training.job import TrainedNetwork
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.textbook_case import TextbookCase
 from trainer.vignettes.tfrecord import DataDirectory
+from triage_runtime.command_line.figures import plain
 from triage_runtime.command_line.progress import followed
 
 if TYPE_CHECKING:  # an extra
@@ -137,18 +138,19 @@ class Evaluation:
             (folder / directories.REFERENCE).write_text(reference.to_json(), encoding="utf-8")
 
     def report(self, outcomes: Outcomes) -> dict[str, Any]:
-        """Returns the evaluation for a model card."""
+        """Returns the evaluation for a model card, as JSON holds it."""
         counts = self.vignettes.decision_counts
-        return {
+        measured = {
             "data_fingerprint": self._data.data_fingerprint,
             "simulated": model_card.is_simulated(self.stats),
             "split": SPLIT,
             "seed": self._seed,
             "vignettes": len(counts),
             "orders": len(outcomes.decisions),
-            **baseline_figures(counts, MINIMUM_HUMAN_DECISIONS, self._seed),
-            **agent_figures(outcomes, self.vignettes, self._seed),
+            **baseline_figures(counts, MINIMUM_HUMAN_DECISIONS, self._seed)._asdict(),
+            **agent_figures(outcomes, self.vignettes, self._seed)._asdict(),
         }
+        return plain(measured)
 
 
 def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evaluation: Evaluation | None) -> Exported:

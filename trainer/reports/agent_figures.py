@@ -1,14 +1,16 @@
 """Figures of one agent: beside clinicians, its operating point, learning and confidence, and slices of patients."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
+from trainer.evaluation.figures import Calibration, Estimate, SliceFigures
+from trainer.evaluation.frontier import Point
+from trainer.reports.agent_report import AgentReport, Evaluated, ValidationLoss
 from trainer.reports.drawing import Drawing, Key, Panel, colour, share_limits
 from trainer.reports.headline import beside_clinicians
-from trainer.reports.interval_figures import Row, interval_panel, slices_figure
+from trainer.reports.interval_figures import Row, Slice, interval_panel, slices_drawing
 from trainer.reports.learning_figures import thousands
 from trainer.reports.numbers import (
     APPROPRIATENESS,
@@ -17,12 +19,11 @@ from trainer.reports.numbers import (
     QUESTIONS,
     RED_SENSITIVITY,
     SAFETY,
+    TARGETS,
     Measure,
     Table,
     count,
-    number_at,
     shown,
-    value_at,
     with_interval,
 )
 from trainer.reports.quality_figures import Confidence, confusion_drawing, reliability_drawing
@@ -32,20 +33,19 @@ MOST_SLICES = 8
 _KINDS = {"majority": "clinicians' majority", "evidence": "pieces of evidence"}
 
 
-def beside_figure(report: Mapping[str, Any]) -> Drawing | None:
+def beside_figure(report: AgentReport) -> Drawing | None:
     """Returns agent, agent with rules, and clinicians side by side; None if that cannot be compared."""
     rows = beside_clinicians(report)
     measures = (RED_SENSITIVITY, SAFETY, APPROPRIATENESS)
     panels = []
     for measure in measures:
-        estimates = [(row["label"], _if_enough(row["metrics"].get(measure.key))) for row in rows]
-        if any(number_at(estimate, "mean") is not None for _, estimate in estimates):
-            panels.append(interval_panel(measure, [Row(label, estimate) for label, estimate in estimates]))
+        dots = [Row(row.label, _if_enough(row.metrics.get(measure.key))) for row in rows]
+        if any(dot.estimate is not None for dot in dots):
+            panels.append(interval_panel(measure, dots))
     if not panels:
         return None
-    summaries = (
-        f"{row['label']}: safety {shown(SAFETY, number_at(row, 'metrics', SAFETY.key, 'mean'))}" for row in rows
-    )
+    found = ((row.label, row.metrics.get(SAFETY.key)) for row in rows)
+    summaries = (f"{label}: safety {shown(SAFETY, safety and safety.mean)}" for label, safety in found)
     return Drawing(
         "beside",
         "Dot: mean; line: 95% interval. Further right is better. Where two lines overlap widely, the vignettes do not "
@@ -55,30 +55,29 @@ def beside_figure(report: Mapping[str, Any]) -> Drawing | None:
     )
 
 
-def _if_enough(estimate: Any) -> Any:
-    return None if (number_at(estimate, "vignettes") or 0) < FEWEST else estimate
+def _if_enough(estimate: Estimate | None) -> Estimate | None:
+    return estimate if estimate is not None and (estimate.vignettes or 0) >= FEWEST else None
 
 
-def frontier_figure(report: Mapping[str, Any]) -> Drawing | None:
+def frontier_figure(report: AgentReport) -> Drawing | None:
     """Returns what each safety weight gains and costs, with the agent's own; None for an agent without one."""
-    points = report.get("frontier")
+    points = report.frontier
     if not points:
         return None
-    red = any(point["red_sensitivity"] is not None for point in points)
+    red = any(point.red_sensitivity is not None for point in points)
     measures = (SAFETY, RED_SENSITIVITY) if red else (SAFETY,)
     rows = tuple(
         (
-            f"{point['safety_weight']:g}{' (this agent)' if point['chosen'] else ''}",
-            f"price {point['price']:g}"
-            + (f", threshold {sure:g}" if (sure := point["sure_enough"]) is not None else ""),
+            f"{point.safety_weight:g}{' (this agent)' if point.chosen else ''}",
+            f"price {point.price:g}" + ("" if point.sure_enough is None else f", threshold {point.sure_enough:g}"),
             *(_point_cell(measure, point) for measure in (SAFETY, APPROPRIATENESS, OVER_TRIAGE, RED_SENSITIVITY)),
-            shown(QUESTIONS, point["questions"]),
+            shown(QUESTIONS, point.questions),
         )
         for point in points
     )
     columns = ("Safety weight", "Asks until", *(measure.label for measure in (SAFETY, APPROPRIATENESS, OVER_TRIAGE,
                RED_SENSITIVITY, QUESTIONS)))  # fmt: skip
-    own = next((point for point in points if point["chosen"]), None)
+    own = next((point for point in points if point.chosen), None)
     return Drawing(
         "frontier",
         "What other operating points would give, from the least safety weight (left) to the largest: more safety "
@@ -91,29 +90,28 @@ def frontier_figure(report: Mapping[str, Any]) -> Drawing | None:
     )
 
 
-def _own_point(own: Any) -> str:
+def _own_point(own: Point | None) -> str:
     if own is None:
         return "None of these weights is the agent's own."
-    safety, over = shown(SAFETY, own["safety"]), shown(OVER_TRIAGE, own["over_triage"])
-    return f"This agent, weight {own['safety_weight']:g}: safety {safety}, over-triage {over}."
+    safety, over = shown(SAFETY, own.safety), shown(OVER_TRIAGE, own.over_triage)
+    return f"This agent, weight {own.safety_weight:g}: safety {safety}, over-triage {over}."
 
 
-def _point_cell(measure: Measure, point: Any) -> str:
-    low, high = value_at(point, "intervals", measure.key) or (None, None)
-    return with_interval(measure, {"mean": point[measure.key], "low": low, "high": high})
+def _point_cell(measure: Measure, point: Point) -> str:
+    mean = getattr(point, measure.key)
+    return with_interval(measure, None if mean is None else Estimate(mean, *point.intervals[measure.key]))
 
 
-def _frontier(points: Sequence[Any], measure: Measure) -> Callable[[Axes], None]:
-    known = [point for point in points if point[measure.key] is not None]
+def _frontier(points: Sequence[Point], measure: Measure) -> Callable[[Axes], None]:
+    known = [point for point in points if getattr(point, measure.key) is not None]
 
     def draw(axes: Axes) -> None:
-        places = [(point["over_triage"], point[measure.key]) for point in known]
+        places = [(point.over_triage, getattr(point, measure.key)) for point in known]
         axes.plot(*zip(*places, strict=True), "-o", color=colour("blue"), markersize=5)
-        for point in known:
-            if point["chosen"]:
-                x, y = point["over_triage"], point[measure.key]
-                left, right = value_at(point, "intervals", "over_triage") or (x, x)
-                low, high = value_at(point, "intervals", measure.key) or (y, y)
+        for point, (x, y) in zip(known, places, strict=True):
+            if point.chosen:
+                left, right = point.intervals[OVER_TRIAGE.key]
+                low, high = point.intervals[measure.key]
                 if None not in (left, right, low, high):
                     axes.plot([left, right], [y, y], color=colour("orange"))
                     axes.plot([x, x], [low, high], color=colour("orange"))
@@ -131,25 +129,24 @@ def _percent(share: float, _: int) -> str:
     return f"{100 * share:.0f}%" if share < 1 + 1e-9 else ""
 
 
-def training_figure(report: Mapping[str, Any]) -> Drawing | None:
+def training_figure(report: AgentReport) -> Drawing | None:
     """Returns the agent's quality and validation loss over its training; None if nothing was recorded."""
-    evaluations = value_at(report, "learning", "evaluations") or []
-    losses = value_at(report, "learning", "validation_losses") or []
+    evaluations, losses = report.learning
     panels = [
         Panel(f"{measure.label}, test split", _learning(evaluations, measure))
         for measure in (APPROPRIATENESS, SAFETY, QUESTIONS)
         if evaluations
     ]
     if losses:
-        panels.append(Panel("Validation loss", _loss([(each["step"], each["loss"]) for each in losses])))
+        panels.append(Panel("Validation loss", _loss(losses)))
     if not panels:
         return None
     summaries = []
     if evaluations:
-        first, last = (shown(SAFETY, evaluations[place]["metrics"]["safety"]["mean"]) for place in (0, -1))
+        first, last = (shown(SAFETY, evaluations[place].metrics[SAFETY.key].mean) for place in (0, -1))
         summaries.append(f"Safety from {first} at the first evaluation to {last} at the last")
     if losses:
-        summaries.append(f"validation loss from {losses[0]['loss']:.3f} to {losses[-1]['loss']:.3f}")
+        summaries.append(f"validation loss from {losses[0].loss:.3f} to {losses[-1].loss:.3f}")
     return Drawing(
         "learning_curve",
         "Its training, as the job directory recorded it. Bands are 95% intervals over test vignettes. A curve that "
@@ -161,27 +158,27 @@ def training_figure(report: Mapping[str, Any]) -> Drawing | None:
     )
 
 
-def _learning_table(evaluations: Sequence[Any]) -> Table | None:
+def _learning_table(evaluations: Sequence[Evaluated]) -> Table | None:
     measures = (APPROPRIATENESS, SAFETY, OVER_TRIAGE, QUESTIONS)
     rows = tuple(
-        (count(each["step"]), *(with_interval(measure, each["metrics"][measure.key]) for measure in measures))
+        (count(each.step), *(with_interval(measure, each.metrics[measure.key]) for measure in measures))
         for each in evaluations
     )
     columns = ("Step", *(measure.label for measure in measures))
     return Table("Evaluations during training: mean (95% interval)", columns, rows) if rows else None
 
 
-def _learning(evaluations: Sequence[Any], measure: Measure) -> Callable[[Axes], None]:
+def _learning(evaluations: Sequence[Evaluated], measure: Measure) -> Callable[[Axes], None]:
     def draw(axes: Axes) -> None:
-        steps = [each["step"] for each in evaluations]
-        estimates = [each["metrics"][measure.key] for each in evaluations]
-        axes.plot(steps, [each["mean"] for each in estimates], "-o", color=colour("blue"), markersize=5)
-        if all(each["low"] is not None for each in estimates):
-            lows, highs = ([each[end] for each in estimates] for end in ("low", "high"))
+        steps = [each.step for each in evaluations]
+        estimates = [each.metrics[measure.key] for each in evaluations]
+        axes.plot(steps, [each.mean for each in estimates], "-o", color=colour("blue"), markersize=5)
+        if all(each.low is not None for each in estimates):
+            _, lows, highs, _ = zip(*estimates, strict=True)
             axes.fill_between(steps, lows, highs, color=colour("blue"), alpha=0.15, linewidth=0)
         _by_step(axes)
         if measure.share:
-            axes.set_ylim(*share_limits([each["low"] or each["mean"] for each in estimates]))
+            axes.set_ylim(*share_limits([each.low or each.mean for each in estimates]))
             axes.yaxis.set_major_formatter(FuncFormatter(_percent))
         else:
             axes.set_ylim(bottom=0)
@@ -189,7 +186,7 @@ def _learning(evaluations: Sequence[Any], measure: Measure) -> Callable[[Axes], 
     return draw
 
 
-def _loss(points: Sequence[tuple[float, float]]) -> Callable[[Axes], None]:
+def _loss(points: Sequence[ValidationLoss]) -> Callable[[Axes], None]:
     def draw(axes: Axes) -> None:
         axes.plot(*zip(*points, strict=True), "-o", color=colour("purple"), markersize=4)
         _by_step(axes)
@@ -203,57 +200,54 @@ def _by_step(axes: Axes) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(thousands))
 
 
-def own_confusion_figure(report: Mapping[str, Any]) -> Drawing | None:
+def own_confusion_figure(report: AgentReport) -> Drawing | None:
     """Returns the confusion matrix."""
-    labels, matrix = report["confusion"]["labels"], report["confusion"]["matrix"]
-    return confusion_drawing([str(label) for label in labels], matrix, FEWEST)
+    return confusion_drawing(report.confusion.labels, report.confusion.matrix, FEWEST)
 
 
-def appropriate_figure(report: Mapping[str, Any]) -> Drawing | None:
+def appropriate_figure(report: AgentReport) -> Drawing | None:
     """Returns the reliability of P(appropriate), or of the Q-values of an agent without probabilities."""
-    if report.get("probabilities"):
+    if report.probabilities:
         of = Confidence("reliability_appropriate", "P(appropriate)", "appropriate")
-        return _reliability(of, value_at(report, "probabilities", "own_decision", "appropriate"))
+        return _reliability(of, report.probabilities["own_decision"]["appropriate"])
     of = Confidence("reliability_appropriate", "Q-value", "appropriate")
-    return _reliability(of, value_at(report, "calibration", "best_decision"))
+    return _reliability(of, report.calibration["best_decision"]) if report.calibration else None
 
 
-def safe_figure(report: Mapping[str, Any]) -> Drawing | None:
+def safe_figure(report: AgentReport) -> Drawing | None:
     """Returns the reliability of P(safe); None for an agent without probabilities."""
     of = Confidence("reliability_safe", "P(safe)", "safe")
-    return _reliability(of, value_at(report, "probabilities", "own_decision", "safe"))
+    return _reliability(of, report.probabilities["own_decision"]["safe"]) if report.probabilities else None
 
 
-def _reliability(of: Confidence, calibration: Any) -> Drawing | None:
-    bins = [
-        {
-            "low": each["low"],
-            "high": each["high"],
-            "count": each["states"],
-            "mean_q": each["predicted"],
-            "observed": number_at(each, "observed", "mean"),
-            "interval": each["observed"],
-        }
-        for each in value_at(calibration, "curve") or []
-        if (number_at(each, "observed", "vignettes") or 0) >= FEWEST
-    ]
-    return reliability_drawing(of, bins, number_at(calibration, "expected_calibration_error", "mean"))
+def _reliability(of: Confidence, calibration: Calibration) -> Drawing | None:
+    bins = [each for each in calibration.curve if _if_enough(each.observed)]
+    return reliability_drawing(of, bins, calibration.expected_calibration_error.mean)
 
 
-def own_slices_figure(report: Mapping[str, Any]) -> Drawing | None:
+def own_slices_figure(report: AgentReport) -> Drawing | None:
     """Returns the agent's figures on each slice, of a tag's the largest; None without slices."""
-    return slices_figure({"slices": [_slice(entry) for entry in shown_slices(report)]})
+    return slices_drawing(
+        [
+            Slice(
+                slice_name(each.by, each.value).replace("=", ": ", 1),
+                each.vignettes,
+                {measure.key: _if_enough(each.metrics[measure.key]) for measure in TARGETS},
+            )
+            for each in shown_slices(report)
+        ]
+    )
 
 
-def shown_slices(report: Mapping[str, Any]) -> list[Any]:
+def shown_slices(report: AgentReport) -> list[SliceFigures]:
     """Returns the slices that the page shows."""
-    kinds: dict[str, list[Any]] = {}
-    for entry in report.get("slices") or []:
-        kinds.setdefault(entry["by"], []).append(entry)
-    chosen = []
+    kinds: dict[str, list[SliceFigures]] = {}
+    for entry in report.slices:
+        kinds.setdefault(entry.by, []).append(entry)
+    chosen: list[SliceFigures] = []
     for entries in kinds.values():
-        tagged = str(entries[0]["by"]).startswith("tag")
-        largest = sorted(entries, key=lambda entry: -entry["vignettes"])[: MOST_SLICES if tagged else None]
+        tagged = entries[0].by.startswith("tag")
+        largest = sorted(entries, key=lambda entry: -entry.vignettes)[: MOST_SLICES if tagged else None]
         chosen += [entry for entry in entries if entry in largest]
     return chosen
 
@@ -262,9 +256,3 @@ def slice_name(by: str, value: str) -> str:
     """Returns the name of a slice, such as "age: 75 years old or over"."""
     kind, _, rest = by.partition(":")
     return f"{rest or _KINDS.get(kind, kind)}: {value}"
-
-
-def _slice(entry: Any) -> dict[str, Any]:
-    name = slice_name(str(entry["by"]), str(entry["value"]))
-    measured = {name: _if_enough(entry["metrics"][name]) for name in ("appropriateness", "safety", "questions")}
-    return {"slice": name, "vignettes": entry["vignettes"], **measured}

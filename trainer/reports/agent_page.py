@@ -15,12 +15,13 @@ from trainer.reports.agent_figures import (
     safe_figure,
     training_figure,
 )
+from trainer.reports.agent_report import AgentReport
 from trainer.reports.drawing import Drawing
 from trainer.reports.headline import agent_headline
 from trainer.reports.page import clean, page
 from triage_runtime.storage.whole_file import removed_unless_written
 
-_FIGURES: dict[str, Callable[[Mapping[str, Any]], Drawing | None]] = {
+_FIGURES: dict[str, Callable[[AgentReport], Drawing | None]] = {
     "beside": beside_figure,
     "frontier": frontier_figure,
     "confusion": own_confusion_figure,
@@ -31,11 +32,11 @@ _FIGURES: dict[str, Callable[[Mapping[str, Any]], Drawing | None]] = {
 }
 
 
-def agent_page(report: Mapping[str, Any], provenance: Mapping[str, Any]) -> str:
+def agent_page(report: AgentReport, provenance: Mapping[str, Any]) -> str:
     """Returns the page; sections for which something is missing say so.
 
     Args:
-        report: as `triage evaluate --json` writes it.
+        report: on the agent.
         provenance: as `trainer.reports.provenance` makes it.
     """
     report, provenance = clean(report), clean(provenance)
@@ -44,7 +45,7 @@ def agent_page(report: Mapping[str, Any], provenance: Mapping[str, Any]) -> str:
         {name: draw(report) for name, draw in _FIGURES.items()},
         report=report,
         command=provenance.get("command"),
-        simulated=sentences.simulated({"data": {"simulated": report.get("simulated")}}),
+        simulated=sentences.simulated({"data": {"simulated": report.simulated}}),
         headline=agent_headline(report),
         beside=agent_tables.own_beside_table(report),
         answers=agent_tables.answers(report),
@@ -53,8 +54,8 @@ def agent_page(report: Mapping[str, Any], provenance: Mapping[str, Any]) -> str:
         slices_notes=agent_tables.slices_notes(report),
         checkers=agent_tables.checkers_table(report),
         checkers_sentence=agent_tables.checkers_sentence(report),
-        cards=tables.cards(report),
-        by_utility=report.get("operating_point") is not None,
+        cards=tables.cards(report.errors),
+        by_utility=report.operating_point is not None,
         textbook=agent_tables.textbook_table(report),
         missed_emergencies=agent_tables.missed_emergencies(report),
         limits=agent_tables.own_limits(report),
@@ -62,7 +63,7 @@ def agent_page(report: Mapping[str, Any], provenance: Mapping[str, Any]) -> str:
     )
 
 
-def write_page(report: Mapping[str, Any], provenance: Mapping[str, Any], path: pathlib.Path) -> None:
+def write_page(report: AgentReport, provenance: Mapping[str, Any], path: pathlib.Path) -> None:
     """Writes `agent_page` to `path`.
 
     Raises:

@@ -1,6 +1,7 @@
 """All figures of one agent, which `triage evaluate --data` writes as JSON and shows as a page."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,7 +10,6 @@ from schemas.errors import InputError
 from schemas.safety_rules import RuleSet
 from schemas.triage import NUM_ACTIONS
 from trainer.decision.rules import RuleGraph
-from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import (
     as_clinicians,
     cautions,
@@ -21,6 +21,21 @@ from trainer.evaluation import (
     symptom_checkers,
     walk,
 )
+from trainer.evaluation.cases import TextbookFigures
+from trainer.evaluation.figures import (
+    AsClinicians,
+    Calibration,
+    Confusion,
+    Contrast,
+    Estimate,
+    Estimates,
+    Gap,
+    RuleEffect,
+    SliceFigures,
+)
+from trainer.evaluation.frontier import Point
+from trainer.evaluation.handing_over import HandedOver
+from trainer.evaluation.prefixes import EvidencePoint
 from trainer.reports import case_report
 from trainer.reports.evaluate_options import EvaluateOptions
 from trainer.reports.symptom_checker_csv import AGENT, RULED
@@ -28,9 +43,8 @@ from trainer.training import operating_point_options, promises
 from trainer.training.job import JobDirectory, TrainedNetwork
 from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.textbook_case import DEFAULT, TextbookCase, fitting_cases, read_cases
+from trainer.vignettes.textbook_case import DEFAULT, fitting_cases, read_cases
 from trainer.vignettes.tfrecord import DataDirectory
-from triage_runtime.command_line import figures
 from triage_runtime.storage import locations
 
 CLINICIANS = "clinicians"
@@ -39,100 +53,168 @@ _NOT_COMPARED = ("majority", "evidence")
 """Slices that differ for reasons other than the patients' group."""
 
 
+class ChosenPoint(NamedTuple):
+    """The operating point of the agent, and how it was chosen."""
+
+    safety_weight: float
+    sure_enough: float | None
+    price: float
+    chosen: str  # see `TrainedNetwork.point_chosen`
+
+
+class Gaps(NamedTuple):
+    """Groups of patients for whom the agent is worse than for the others."""
+
+    worse: list[Gap]
+    comparisons: int
+
+
+class Evaluated(NamedTuple):
+    """An evaluation during training."""
+
+    step: int
+    metrics: Mapping[str, Estimate]
+
+
+class ValidationLoss(NamedTuple):
+    """The loss on vignettes from which the network does not learn."""
+
+    step: int
+    loss: float
+
+
+class Learning(NamedTuple):
+    """What the job directory has recorded up to the step that is measured."""
+
+    evaluations: Sequence[Evaluated]
+    validation_losses: Sequence[ValidationLoss]
+
+
+class AgentReport(NamedTuple):
+    """All figures of one agent, in the order of the JSON."""
+
+    job_dir: str
+    data: str
+    data_fingerprint: str
+    vocabulary_fingerprint: str
+    trained_on: str  # the fingerprint of those data
+    simulated: bool | None  # None if it is not known
+    split: str
+    vignettes: int
+    mean_evidence: float
+    orders: int
+    seed: int
+    training: Mapping[str, int]  # steps and episodes
+    networks: int
+    max_questions: int
+    operating_point: ChosenPoint | None  # None for an agent that decides by its Q-values
+    promises: Sequence[str]
+    human: Estimates | None  # this and the next three as in `Baselines`
+    human_agreement: Estimates | None
+    human_minimum_decisions: int
+    constants: Mapping[str, Mapping[str, Estimate]]
+    agent: Mapping[str, Estimate]  # this and the next six as in `AgentFigures`
+    agreement: Estimates
+    confusion: Confusion
+    calibration: Mapping[str, Any] | None
+    probabilities: Mapping[str, Mapping[str, Calibration]] | None
+    slices: Sequence[SliceFigures]
+    unseen: Mapping[str, Contrast] | None
+    as_clinicians: AsClinicians | None
+    by_evidence: Sequence[EvidencePoint]
+    frontier: Sequence[Point] | None  # None for an agent without probabilities
+    handing_over: Sequence[HandedOver]
+    learning: Learning
+    safety_rules: RuleEffect | None
+    no_safety_rules: str  # why there are none, "" otherwise
+    textbook_cases: TextbookFigures | None
+    gaps: Gaps
+    symptom_checkers: Mapping[str, Any]  # see `symptom_checkers.figures`
+    errors: Sequence[Mapping[str, Any]]  # see `walk.worst_cases`
+    cautions: Sequence[str] = ()
+
+    def described(self) -> Mapping[str, Any]:
+        """Returns the report as JSON holds it."""
+        textbook = self.textbook_cases
+        return self._asdict() | {"textbook_cases": None if textbook is None else textbook.described()}
+
+
 def agent_report(
     given: EvaluateOptions,
     point: OperatingPointOptions,
     data: DataDirectory,
     trained: TrainedNetwork,
     vignettes: VignetteArrays,
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Returns all figures, ready for JSON, and the decisions `[K, V]` of the agent and of the agent with rules.
+) -> tuple[AgentReport, dict[str, np.ndarray]]:
+    """Returns all figures, and the decisions `[K, V]` of the agent and of the agent with rules.
 
     Raises:
         InputError: rules, cases or codes of slices do not fit the vocabulary.
     """
     counts, seed, minimum = vignettes.decision_counts, given.seed, given.minimum_decisions
     rules, no_rules = _rules(given, trained)
-    groups = _evidence_groups(given, trained, vignettes)
+    by_evidence = _evidence_groups(given, trained, vignettes)
     seeds = measurement.order_seeds(seed, given.orders)
     outcomes = measurement.play(trained.model, vignettes, seeds, trained.max_questions, point=trained.operating_point)
     triage = frontier.RecordedTriage(trained.model, trained.operating_point)
-    report: dict[str, Any] = {
-        **_identity(given, data, trained, vignettes),
-        "promises": [promises.text(answer) for answer in promises.answers(given.job_dir)],
-        **measurement.baseline_figures(counts, minimum, seed),
-        **measurement.agent_figures(outcomes, vignettes, seed),
-        "as_clinicians": figures.plain(as_clinicians.figures(outcomes.decisions, counts, minimum, seed)),
-        "by_evidence": measurement.evidence_figures(triage, vignettes, len(data.vocabulary), seeds, seed),
-        "frontier": None,
-        "handing_over": figures.plain(handing_over.frontier(outcomes, counts)),
-        "learning": _learning(given, trained),
-        "safety_rules": None,
-        "no_safety_rules": no_rules,
-        "textbook_cases": None,
-    }
-    outputs = triage.outputs(given.orders)
+    measured = measurement.agent_figures(outcomes, vignettes, seed)
+    values = metrics.agent_metrics(outcomes, counts)
+    evidence_points = measurement.evidence_figures(triage, vignettes, len(data.vocabulary), seeds, seed)
+    outputs, points = triage.outputs(given.orders), None
     if outputs is not None:
-        points = operating_point_options.points_by_weight(point, trained)
-        played = frontier.frontier(outputs, vignettes, points, trained.max_questions, trained.operating_point, seed)
-        report["frontier"] = figures.plain(played)
-    report |= _groups(outcomes, vignettes, groups, report["slices"], seed)
+        weights = operating_point_options.points_by_weight(point, trained)
+        points = frontier.frontier(outputs, vignettes, weights, trained.max_questions, trained.operating_point, seed)
     decisions = {AGENT: outcomes.decisions}
+    effect = None
     if len(rules):
         graph = RuleGraph(rules.rules, trained.vocabulary)
         obedient = measurement.play(
             trained.model, vignettes, seeds, trained.max_questions, graph, trained.operating_point
         )
         decisions[RULED] = obedient.decisions
-        report["safety_rules"] = {
-            "rules": rules.described(),
-            **measurement.rule_effect(outcomes, obedient, counts, seed),
-            "as_clinicians": figures.plain(as_clinicians.figures(obedient.decisions, counts, minimum, seed)),
-        }
+        effect = measurement.rule_effect(rules, outcomes, obedient, counts, minimum, seed)
     those = symptom_checkers.compared(decisions, counts, minimum, CLINICIANS)
-    report["symptom_checkers"] = figures.plain(symptom_checkers.figures(those, seed))
     agent = walk.Agent(trained.model, trained.vocabulary, trained.max_questions, trained.operating_point, rules)
-    report["errors"] = walk.worst_cases(agent, outcomes, vignettes, seeds)
-    textbook = _textbook(given, trained)
-    if textbook:
-        report["textbook_cases"] = {
-            "cases": locations.shown(given.cases or DEFAULT),
-            **case_report.case_figures(textbook, trained, rules),
-        }
-    report["cautions"] = cautions.cautions(report)
-    return report, decisions
-
-
-def _identity(
-    given: EvaluateOptions, data: DataDirectory, trained: TrainedNetwork, vignettes: VignetteArrays
-) -> dict[str, Any]:
-    """Returns which agent is measured on which vignettes."""
-    probabilities = trained.model.output_shape[-1] > NUM_ACTIONS
-    return {
-        "job_dir": locations.shown(given.job_dir),
-        "data": locations.shown(given.data),
-        "data_fingerprint": data.data_fingerprint,
-        "vocabulary_fingerprint": data.vocabulary.fingerprint,
-        "trained_on": trained.data_fingerprint,
+    report = AgentReport(
+        job_dir=locations.shown(given.job_dir),
+        data=locations.shown(given.data),
+        data_fingerprint=data.data_fingerprint,
+        vocabulary_fingerprint=data.vocabulary.fingerprint,
+        trained_on=trained.data_fingerprint,
         # Only vignettes from triage simulate are known to be simulated; prepared ones may be either.
-        "simulated": True if data.stats.get("format") == "simulate" else None,
-        "split": given.split,
-        "vignettes": len(vignettes.decision_counts),
-        "mean_evidence": float(np.diff(vignettes.offsets).mean()),
-        "orders": given.orders,
-        "seed": given.seed,
-        "training": trained.training,
-        "networks": trained.config["network"]["networks"],
-        "max_questions": trained.max_questions,
-        "operating_point": {
-            "safety_weight": trained.operating_point.safety_weight,
-            "sure_enough": trained.operating_point.sure_enough,
-            "price": trained.operating_point.price,
-            "chosen": trained.point_chosen,
-        }
-        if probabilities
-        else None,
-    }
+        simulated=True if data.stats.get("format") == "simulate" else None,
+        split=given.split,
+        vignettes=len(counts),
+        mean_evidence=float(np.diff(vignettes.offsets).mean()),
+        orders=given.orders,
+        seed=seed,
+        training=trained.training,
+        networks=trained.config["network"]["networks"],
+        max_questions=trained.max_questions,
+        operating_point=_point(trained),
+        promises=[promises.text(answer) for answer in promises.answers(given.job_dir)],
+        **measurement.baseline_figures(counts, minimum, seed)._asdict(),
+        **measured._replace(slices=[*slices.slice_figures(values, by_evidence, seed), *measured.slices])._asdict(),
+        as_clinicians=as_clinicians.figures(outcomes.decisions, counts, minimum, seed),
+        by_evidence=evidence_points,
+        frontier=points,
+        handing_over=handing_over.frontier(outcomes, counts),
+        learning=_learning(given, trained),
+        safety_rules=effect,
+        no_safety_rules=no_rules,
+        textbook_cases=_textbook(given, trained, rules),
+        gaps=_gaps(values, vignettes, by_evidence, seed),
+        symptom_checkers=symptom_checkers.figures(those, seed),
+        errors=walk.worst_cases(agent, outcomes, vignettes, seeds),
+    )
+    return report._replace(cautions=cautions.cautions(report.split, report.vignettes, report.agent)), decisions
+
+
+def _point(trained: TrainedNetwork) -> ChosenPoint | None:
+    if trained.model.output_shape[-1] == NUM_ACTIONS:
+        return None
+    point = trained.operating_point
+    return ChosenPoint(point.safety_weight, point.sure_enough, point.price, trained.point_chosen)
 
 
 def _rules(given: EvaluateOptions, trained: TrainedNetwork) -> tuple[RuleSet, str]:
@@ -145,10 +227,12 @@ def _rules(given: EvaluateOptions, trained: TrainedNetwork) -> tuple[RuleSet, st
     return rules, remark
 
 
-def _textbook(given: EvaluateOptions, trained: TrainedNetwork) -> tuple[TextbookCase, ...]:
+def _textbook(given: EvaluateOptions, trained: TrainedNetwork, rules: RuleSet) -> TextbookFigures | None:
     if given.cases is not None:
-        return read_cases(given.cases, trained.vocabulary)
-    return () if given.html is None else fitting_cases(trained.vocabulary)
+        textbook = read_cases(given.cases, trained.vocabulary)
+    else:
+        textbook = () if given.html is None else fitting_cases(trained.vocabulary)
+    return case_report.case_figures(given.cases or DEFAULT, textbook, trained, rules) if textbook else None
 
 
 def _evidence_groups(given: EvaluateOptions, trained: TrainedNetwork, vignettes: VignetteArrays) -> list[slices.Group]:
@@ -161,33 +245,22 @@ def _evidence_groups(given: EvaluateOptions, trained: TrainedNetwork, vignettes:
     return slices.evidence_groups(vignettes.offsets, vignettes.signed_codes, trained.vocabulary, given.slice)
 
 
-def _groups(
-    outcomes: Outcomes,
-    vignettes: VignetteArrays,
-    by_evidence: list[slices.Group],
-    others: list[dict[str, Any]],
-    seed: int,
-) -> dict[str, Any]:
-    """Returns all `slices`, those of `by_evidence` first, and the `gaps` between groups of patients."""
-    counts = vignettes.decision_counts
-    values = metrics.agent_metrics(outcomes, counts)
-    tagged = slices.groups(vignettes.tags, counts, np.diff(vignettes.offsets))
+def _gaps(
+    values: Mapping[str, np.ndarray], vignettes: VignetteArrays, by_evidence: list[slices.Group], seed: int
+) -> Gaps:
+    """Returns for which groups of patients, by evidence or tag, the agent is worse than for the others."""
+    tagged = slices.groups(vignettes.tags, vignettes.decision_counts, np.diff(vignettes.offsets))
     patients = [*by_evidence, *(group for group in tagged if group.by not in _NOT_COMPARED)]
-    worse, comparisons = slices.gaps(values, patients, seed)
-    return {
-        "slices": [*figures.plain(slices.slice_figures(values, by_evidence, seed)), *others],
-        "gaps": {"worse": figures.plain(worse), "comparisons": comparisons},
-    }
+    return Gaps(*slices.gaps(values, patients, seed))
 
 
-def _learning(given: EvaluateOptions, trained: TrainedNetwork) -> dict[str, Any]:
-    """Returns what the job directory has recorded up to the step that is measured."""
+def _learning(given: EvaluateOptions, trained: TrainedNetwork) -> Learning:
     job, step = JobDirectory(given.job_dir), trained.training["steps"]
-    return {
-        "evaluations": [
-            {"step": each["step"], "metrics": {name: each["metrics"][name] for name in _LEARNED}}
+    return Learning(
+        [
+            Evaluated(each["step"], {name: Estimate(**each["metrics"][name]) for name in _LEARNED})
             for each in job.evaluations()
             if each["step"] <= step
         ],
-        "validation_losses": [each for each in job.validation_losses() if each["step"] <= step],
-    }
+        [ValidationLoss(**each) for each in job.validation_losses() if each["step"] <= step],
+    )

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas.triage import DECISION_LABELS
+from trainer.evaluation.cases import TOO_LATE
 from trainer.evaluation.slices import FALSE_DISCOVERIES
 from trainer.reports.agent_figures import MOST_SLICES, shown_slices, slice_name
+from trainer.reports.agent_report import AgentReport
 from trainer.reports.headline import MARGIN, beside_clinicians, best_constant, side_by_side
 from trainer.reports.numbers import (
     APPROPRIATENESS,
@@ -22,14 +24,13 @@ from trainer.reports.numbers import (
     count,
     difference,
     listed,
-    number_at,
     several,
     shown,
-    value_at,
     with_interval,
     with_interval_if_enough,
 )
 from trainer.reports.sentences import FEW_VIGNETTES
+from trainer.vignettes.textbook_case import EMERGENCY
 
 _MOST_GAPS = 20
 _CHECKED = (
@@ -47,41 +48,41 @@ _READINGS = {"all_evidence": "all evidence", "interview": "interview"}
 _PLAYED = {"without_rules": "", "with_rules": ", with rules"}
 
 
-def own_beside_table(report: Mapping[str, Any]) -> Table | None:
+def own_beside_table(report: AgentReport) -> Table | None:
     """Returns the agent, the agent with safety rules, and the clinicians side by side."""
-    judged = report.get("as_clinicians")
+    judged = report.as_clinicians
     measures = (RED_SENSITIVITY, SAFETY, APPROPRIATENESS, OVER_TRIAGE, KAPPA)
     if judged:
-        least = count(report.get("human_minimum_decisions"))
+        least = count(report.human_minimum_decisions)
         caption = (
-            f"Mean (95% interval) on the {count(judged['vignettes'])} vignettes with {least} or more decisions. Each "
+            f"Mean (95% interval) on the {count(judged.vignettes)} vignettes with {least} or more decisions. Each "
             "takes the place of one clinician after the other, and is judged by the rest"
         )
     else:
-        caption = f"Mean (95% interval) on {count(report['vignettes'])} vignettes, judged by all clinicians' decisions"
+        caption = f"Mean (95% interval) on {count(report.vignettes)} vignettes, judged by all clinicians' decisions"
     return side_by_side(beside_clinicians(report), measures, caption)
 
 
-def answers(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+def answers(report: AgentReport) -> list[tuple[str, str]]:
     """Returns headings with sentences: how it compares, what rules change, and how it asks and decides."""
     candidates = (
         ("Compared with clinicians", _compared(report)),
         ("With safety rules", _ruled(report)),
         ("How much it asks", _asking(report)),
         ("How it decides", _point(report)),
-        ("What was promised", "; ".join(report.get("promises", ()))),
+        ("What was promised", "; ".join(report.promises)),
         ("Compared with a constant answer", _constant(report)),
     )
     return [(heading, text) for heading, text in candidates if text]
 
 
-def _compared(report: Mapping[str, Any]) -> str:
-    differences = value_at(report, "as_clinicians", "less_clinicians")
-    if not differences:
+def _compared(report: AgentReport) -> str:
+    if report.as_clinicians is None:
         return (
             "No vignette has enough decisions: a clinician can be judged only by others who decided on the same case. "
             "All figures here judge the agent alone."
         )
+    differences = report.as_clinicians.less_clinicians
     parts = (f"{measure.label.lower()} {difference(measure, differences.get(measure.key))} percentage points"
              for measure in (SAFETY, APPROPRIATENESS))  # fmt: skip
     return (
@@ -90,66 +91,63 @@ def _compared(report: Mapping[str, Any]) -> str:
     )
 
 
-def _ruled(report: Mapping[str, Any]) -> str:
-    effect = report.get("safety_rules")
-    if not effect:
-        reason = str(report.get("no_safety_rules") or "there are none").removeprefix("no safety rules: ")
+def _ruled(report: AgentReport) -> str:
+    effect = report.safety_rules
+    if effect is None:
+        reason = (report.no_safety_rules or "there are none").removeprefix("no safety rules: ")
         return f"It was not played with safety rules: {reason}."
-    change = value_at(effect, "metrics", "safety", "difference")
-    over = value_at(effect, "metrics", "over_triage", "difference")
+    safety, over = (difference(each, effect.metrics[each.key].difference) for each in (SAFETY, OVER_TRIAGE))
     return (
-        f"{several(len(effect['rules']['rules']), 'rule')} ({effect['rules']['source']}) change the decision in "
-        f"{shown(SAFETY, effect['changed'])} of the episodes: safety by {difference(SAFETY, change)} points, "
-        f"over-triage by {difference(OVER_TRIAGE, over)} points, judged by all clinicians."
+        f"{several(len(effect.rules['rules']), 'rule')} ({effect.rules['source']}) change the decision in "
+        f"{shown(SAFETY, effect.changed)} of the episodes: safety by {safety} points, "
+        f"over-triage by {over} points, judged by all clinicians."
     )
 
 
-def _asking(report: Mapping[str, Any]) -> str:
-    agent = report["agent"]
+def _asking(report: AgentReport) -> str:
+    agent = report.agent
     return (
         f"{with_interval(QUESTIONS, agent['questions'])} questions on average, which end with "
-        f"{with_interval(EVIDENCE_SEEN, agent['evidence_seen'])} of a vignette's {report['mean_evidence']:.1f} pieces "
-        f"of evidence known. The limit of {report['max_questions']} questions forced "
+        f"{with_interval(EVIDENCE_SEEN, agent['evidence_seen'])} of a vignette's {report.mean_evidence:.1f} pieces "
+        f"of evidence known. The limit of {report.max_questions} questions forced "
         f"{with_interval(FORCED, agent['forced'])} of the decisions."
     )
 
 
-def _point(report: Mapping[str, Any]) -> str:
-    point = report.get("operating_point")
-    if not point:
+def _point(report: AgentReport) -> str:
+    point = report.operating_point
+    if point is None:
         return "By its Q-values alone: it triages as soon as a decision is worth more than asking."
-    weight, sure = point["safety_weight"], point["sure_enough"]
-    chosen = _CHOSEN[point["chosen"]]
-    stop = f"that is worth more than going on at {point['price']:.2g} a question"
-    if sure is not None:
-        stop += f" and at least {sure:g} of the possible value"
+    stop = f"that is worth more than going on at {point.price:.2g} a question"
+    if point.sure_enough is not None:
+        stop += f" and at least {point.sure_enough:g} of the possible value"
     return (
-        f"It takes the decision with the highest P(appropriate) + {weight:g} P(safe), and asks until {stop}; the "
-        f"weight was {chosen}."
+        f"It takes the decision with the highest P(appropriate) + {point.safety_weight:g} P(safe), and asks until "
+        f"{stop}; the weight was {_CHOSEN[point.chosen]}."
     )
 
 
-def _constant(report: Mapping[str, Any]) -> str:
+def _constant(report: AgentReport) -> str:
     best = best_constant(report)
-    quality = report["constants"][best.name][APPROPRIATENESS.key]
+    quality = report.constants[best.name][APPROPRIATENESS.key]
     said = f"Deciding “{best.name}” is appropriate in {with_interval(APPROPRIATENESS, quality)}"
     if best.agent <= best.share:
         return f"{said}: the agent is no better, so it has learned nothing useful."
-    return f"{said}; the agent in {with_interval(APPROPRIATENESS, report['agent'][APPROPRIATENESS.key])}."
+    return f"{said}; the agent in {with_interval(APPROPRIATENESS, report.agent[APPROPRIATENESS.key])}."
 
 
-def gaps_table(report: Mapping[str, Any]) -> Table | None:
+def gaps_table(report: AgentReport) -> Table | None:
     """Returns the groups of patients for whom the agent is worse than for the others, the widest gap first."""
-    worse = sorted(value_at(report, "gaps", "worse") or [], key=lambda gap: gap["difference"]["mean"])
+    worse = sorted(report.gaps.worse, key=lambda gap: gap.difference.mean)
     measures = {measure.key: measure for measure in (SAFETY, APPROPRIATENESS)}
     rows = tuple(
         (
-            slice_name(str(gap["by"]), str(gap["value"])),
-            count(gap["vignettes"]),
-            measures[gap["metric"]].label,
-            shown(SAFETY, gap["mean"]),
-            shown(SAFETY, gap["others"]),
-            difference(SAFETY, gap["difference"]),
+            slice_name(gap.by, gap.value),
+            count(gap.vignettes),
+            measures[gap.metric].label,
+            shown(SAFETY, gap.mean),
+            shown(SAFETY, gap.others),
+            difference(SAFETY, gap.difference),
         )
         for gap in worse[:_MOST_GAPS]
     )
@@ -157,12 +155,12 @@ def gaps_table(report: Mapping[str, Any]) -> Table | None:
     return Table("Where the agent is worse than elsewhere", columns, rows) if rows else None
 
 
-def gaps_sentence(report: Mapping[str, Any]) -> str:
+def gaps_sentence(report: AgentReport) -> str:
     """Returns for how many groups the agent is worse, of how many comparisons, and how those were corrected."""
-    comparisons, worse = value_at(report, "gaps", "comparisons") or 0, value_at(report, "gaps", "worse") or []
+    worse, comparisons = report.gaps
     if not comparisons:
         return "No group of patients is large enough to be compared with the others: that takes ten vignettes in both."
-    names = list(dict.fromkeys(slice_name(str(gap["by"]), str(gap["value"])) for gap in worse))
+    names = list(dict.fromkeys(slice_name(gap.by, gap.value) for gap in worse))
     groups = f"The agent is worse for {several(len(names), 'group')} of patients" if names else (
         "For no group of patients is the agent shown to be worse than for the others"
     )  # fmt: skip
@@ -174,17 +172,17 @@ def gaps_sentence(report: Mapping[str, Any]) -> str:
     )
 
 
-def slices_notes(report: Mapping[str, Any]) -> list[str]:
+def slices_notes(report: AgentReport) -> list[str]:
     """Returns what the figure of slices leaves out."""
     notes = []
-    kinds = {entry["by"] for entry in report.get("slices") or []}
+    kinds = {entry.by for entry in report.slices}
     lacking = [kind for kind in ("age", "sex") if kind not in kinds]
     if lacking:
         notes.append(
             f"Not measured by {listed(lacking)}: no vignette names it by a code that begins with "
             f"{listed([f'“{kind}_”' for kind in lacking])}. Other codes can be named when the report is made."
         )
-    left_out = len(report.get("slices") or []) - len(shown_slices(report))
+    left_out = len(report.slices) - len(shown_slices(report))
     if left_out:
         notes.append(
             f"Of each tag, the {MOST_SLICES} largest slices are shown; {left_out} more are in the figures as JSON."
@@ -192,11 +190,9 @@ def slices_notes(report: Mapping[str, Any]) -> list[str]:
     return notes
 
 
-def checkers_table(report: Mapping[str, Any]) -> Table | None:
-    """Returns the agent, with rules, and clinicians in the terms of symptom checkers; None if not compared."""
-    compared = report.get("symptom_checkers")
-    if not compared:
-        return None
+def checkers_table(report: AgentReport) -> Table:
+    """Returns the agent, with rules, and clinicians in the terms of symptom checkers."""
+    compared = report.symptom_checkers
     checkers = compared["checkers"]
     rows = [(measure.label, [each.get(measure.key) for each in checkers.values()], measure) for measure in _CHECKED]
     rows[1:1] = [
@@ -215,11 +211,9 @@ def checkers_table(report: Mapping[str, Any]) -> Table | None:
     return Table(caption, ("Measure", *names), cells)
 
 
-def checkers_sentence(report: Mapping[str, Any]) -> str:
+def checkers_sentence(report: AgentReport) -> str:
     """Returns the item difficulty and what the score compares."""
-    compared = report.get("symptom_checkers")
-    if not compared:
-        return ""
+    compared = report.symptom_checkers
     difficulty = with_interval(SAFETY, compared["item_difficulty"])
     text = f"Item difficulty, the mean share of those in the table that are right about a case, is {difficulty}."
     if len(compared["checkers"]) < 2:
@@ -231,54 +225,52 @@ def checkers_sentence(report: Mapping[str, Any]) -> str:
     )
 
 
-def textbook_table(report: Mapping[str, Any]) -> Table | None:
+def textbook_table(report: AgentReport) -> Table | None:
     """Returns the textbook cases that were right and too late, by category; None if none were played."""
-    textbook = report.get("textbook_cases")
-    if not textbook:
+    textbook = report.textbook_cases
+    if textbook is None:
         return None
     played = [
-        (f"{label.capitalize()}{rules}", textbook[name][reading]["categories"])
-        for name, rules in _PLAYED.items()
-        if name in textbook
-        for reading, label in _READINGS.items()
+        (f"{_READINGS[name].capitalize()}{_PLAYED[rules]}", reading.categories)
+        for rules, figures in textbook.played.items()
+        for name, reading in figures.readings.items()
     ]
     columns = ("Category", "Cases", *(label for label, _ in played))
     rows = tuple(
         (
             name.replace("self_care", "self-care"),
-            count(played[0][1][name]["cases"]),
-            *(f"{categories[name]['right']} ({categories[name]['too_late']} late)" for _, categories in played),
+            count(counted.cases),
+            *(f"{categories[name].right} ({categories[name].too_late} late)" for _, categories in played),
         )
-        for name in played[0][1]
+        for name, counted in textbook.without_rules.interview.categories.items()
     )
     return Table("Textbook cases that are right, and that are triaged too late", columns, rows)
 
 
-def missed_emergencies(report: Mapping[str, Any]) -> list[str]:
+def missed_emergencies(report: AgentReport) -> list[str]:
     """Returns a sentence for each textbook emergency that is triaged too late."""
-    textbook = report.get("textbook_cases") or {}
     missed: dict[str, list[str]] = {}
-    for name, rules in _PLAYED.items():
-        for reading, label in _READINGS.items():
-            for miss in value_at(textbook, name, reading, "misses") or []:
-                if miss["category"] == "emergency" and miss["verdict"] == "too_late":
-                    missed.setdefault(str(miss["title"]), []).append(f"{miss['decision']} ({label}{rules})")
+    for rules, figures in (report.textbook_cases.played if report.textbook_cases else {}).items():
+        for name, reading in figures.readings.items():
+            for miss in reading.misses:
+                if miss.category == EMERGENCY and miss.verdict == TOO_LATE:
+                    missed.setdefault(miss.title, []).append(f"{miss.decision} ({_READINGS[name]}{_PLAYED[rules]})")
     return [f"{title}: {', '.join(decisions)}" for title, decisions in missed.items()]
 
 
-def own_limits(report: Mapping[str, Any]) -> list[str]:
+def own_limits(report: AgentReport) -> list[str]:
     """Returns the limits of the figures, first those of this evaluation."""
-    sentences = [f"{caution[:1].upper()}{caution[1:]}." for caution in report.get("cautions") or []]
-    if report.get("simulated"):
+    sentences = [f"{caution[:1].upper()}{caution[1:]}." for caution in report.cautions]
+    if report.simulated:
         sentences.append(
             "Simulated clinicians make only the errors of the simulator, and simulated cases are tidier than real ones."
         )
-    if report["vignettes"] < FEW_VIGNETTES:
+    if report.vignettes < FEW_VIGNETTES:
         sentences.append(
-            f"The {report['split']} split has {count(report['vignettes'])} vignettes: each changes a share by "
-            f"{100 / report['vignettes']:.1f} percentage points."
+            f"The {report.split} split has {count(report.vignettes)} vignettes: each changes a share by "
+            f"{100 / report.vignettes:.1f} percentage points."
         )
-    if report["split"] == "train":
+    if report.split == "train":
         sentences.append("These are the vignettes that the agent learned from: on new ones it is worse.")
     return [
         *sentences,
@@ -294,18 +286,18 @@ def own_limits(report: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def facts(report: Mapping[str, Any], provenance: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+def facts(report: AgentReport, provenance: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     """Returns what was measured on what, and with which versions."""
     versions = {"dyqn_triage": "dyqn-triage", "python": "Python", "tensorflow": "TensorFlow"}
-    training = report["training"]
+    training = report.training
     return [
-        ("Agent", f"{report['job_dir']}, after {several(training['steps'], 'step')} and "
-         f"{several(training['episodes'], 'episode')}; {several(int(number_at(report, 'networks') or 1), 'network')}"),
-        ("Vignettes", f"{report['data']}, {report['split']} split, {count(report['vignettes'])}, each in "
-         f"{several(report['orders'], 'evidence order')} (seed {report['seed']})"),
-        ("Fingerprint of these data", str(report["data_fingerprint"])),
-        ("Fingerprint of the data learned from", str(report["trained_on"])),
-        ("Fingerprint of the vocabulary", str(report["vocabulary_fingerprint"])),
+        ("Agent", f"{report.job_dir}, after {several(training['steps'], 'step')} and "
+         f"{several(training['episodes'], 'episode')}; {several(report.networks, 'network')}"),
+        ("Vignettes", f"{report.data}, {report.split} split, {count(report.vignettes)}, each in "
+         f"{several(report.orders, 'evidence order')} (seed {report.seed})"),
+        ("Fingerprint of these data", report.data_fingerprint),
+        ("Fingerprint of the data learned from", report.trained_on),
+        ("Fingerprint of the vocabulary", report.vocabulary_fingerprint),
         ("Versions", ", ".join(f"{label} {provenance.get(key) or NONE}" for key, label in versions.items())),
         ("Finished", str(provenance.get("finished") or NONE)),
     ]  # fmt: skip

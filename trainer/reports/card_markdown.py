@@ -2,12 +2,12 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from schemas.promise import RISKS
 from schemas.triage import DECISION_LABELS
-from trainer.reports.numbers import bracketed
+from trainer.reports.numbers import bracketed, estimate_at
 
 _QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
 _EFFORT = ("questions", "evidence_seen", "forced")
@@ -125,11 +125,11 @@ def _evaluation(evaluation: dict[str, Any] | None) -> list[str]:
         "**this version**": evaluation["agent"],
         f"clinicians ({minimum} decisions or more)": evaluation["human"],
     }
-    quality = ((who, *(bracketed((row or {}).get(metric)) for metric in _QUALITY)) for who, row in policies.items())
+    quality = ((who, *(_bracketed((row or {}).get(metric)) for metric in _QUALITY)) for who, row in policies.items())
     constants = (
-        (who, *(bracketed(row[metric]) for metric in _QUALITY)) for who, row in evaluation["constants"].items()
+        (who, *(_bracketed(row[metric]) for metric in _QUALITY)) for who, row in evaluation["constants"].items()
     )
-    effort = ((_words(metric), bracketed(evaluation["agent"][metric])) for metric in _EFFORT)
+    effort = ((_words(metric), _bracketed(evaluation["agent"][metric])) for metric in _EFFORT)
     return [
         f"{evaluation['vignettes']:,} {name} of the {escape(evaluation['split'])} split, each in "
         f"{evaluation['orders']:,} random evidence orders (seed {evaluation['seed']}); data fingerprint "
@@ -143,13 +143,17 @@ def _evaluation(evaluation: dict[str, Any] | None) -> list[str]:
     ]
 
 
+def _bracketed(estimate: Mapping[str, Any] | None) -> str:
+    return bracketed(estimate_at(estimate))
+
+
 def _slices(slices: list[dict[str, Any]]) -> list[str]:
     """Returns a table for each way to slice the vignettes, see `trainer.evaluation.slices`."""
     columns = ("appropriateness", "safety", "over_triage", "under_triage", "questions")
     parts = []
     for by in dict.fromkeys(row["by"] for row in slices):
         rows = [
-            (escape(row["value"]), f"{row['vignettes']:,}", *(bracketed(row["metrics"][metric]) for metric in columns))
+            (escape(row["value"]), f"{row['vignettes']:,}", *(_bracketed(row["metrics"][metric]) for metric in columns))
             for row in slices
             if row["by"] == by
         ]
@@ -165,7 +169,7 @@ def _gate(gate: dict[str, Any] | None) -> list[str]:
         first = "There was no version to compare with: this is the first one."
         return [title, f"{first}{_small_test_sentence(gate)}{_broken_sentence(gate)}"]
     rows = (
-        (_words(metric), f"{row['new']:.3f}", f"{row['serving']:.3f}", bracketed(row["difference"]))
+        (_words(metric), f"{row['new']:.3f}", f"{row['serving']:.3f}", _bracketed(row["difference"]))
         for metric, row in gate["metrics"].items()
     )
     verdict = "passed" if gate["passed"] else "**did not pass**"
@@ -331,7 +335,7 @@ def _calibration(probabilities: dict[str, Any] | None) -> list[str]:
         return []
     keys = ("predicted", "observed", "expected_calibration_error")
     rows = (
-        (f"P({name}) {text}", *(bracketed(calibrated[key]) for key in keys))
+        (f"P({name}) {text}", *(_bracketed(calibrated[key]) for key in keys))
         for part, text in (("own_decision", "of its decision"), ("every_decision", "of all four decisions"))
         for name, calibrated in probabilities[part].items()
     )

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from trainer.reports.card_markdown import escape, table
 from trainer.reports.checklists import Checklist, Item
-from trainer.reports.numbers import bracketed, value_at
+from trainer.reports.numbers import bracketed, estimate_at, value_at
 
 MISSING = "The organisation must supply this."
 _ABOUT = """\
@@ -74,7 +74,8 @@ def _words(value: Any) -> str:
     if isinstance(value, Mapping):
         if not {"mean", "low", "high"} <= value.keys():
             return _pairs(value)
-        return "" if value["mean"] is None else bracketed(value)
+        estimate = estimate_at(value)
+        return "" if estimate is None else bracketed(estimate)
     if isinstance(value, list):
         if any(isinstance(each, Mapping) for each in value):
             return f"{len(value):,} entries"

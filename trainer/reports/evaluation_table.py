@@ -1,13 +1,24 @@
 """The figures of `triage evaluate` on the terminal; the tables fit into 80 columns."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trainer.evaluation.figures import (
+    AsClinicians,
+    Calibration,
+    Contrast,
+    Estimate,
+    Estimates,
+    RuleEffect,
+    SliceFigures,
+)
+from trainer.evaluation.frontier import Point
+from trainer.evaluation.handing_over import HandedOver
+from trainer.reports.agent_report import AgentReport
 from trainer.reports.headline import agent_headline
 from trainer.reports.numbers import bracketed
 from triage_runtime.command_line.progress import print_table
@@ -15,87 +26,81 @@ from triage_runtime.command_line.progress import print_table
 _QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
 
 
-def print_report(report: Mapping[str, Any], details: bool, with_slices: bool = False) -> None:
+def print_report(report: AgentReport, details: bool, with_slices: bool = False) -> None:
     """Prints the report of `trainer.commands.evaluate`: the verdict, and the agent beside the clinicians.
 
     Args:
-        report: as `--json` writes it.
+        report: on the agent.
         details: also calibration, the frontier, constant policies, slices, and vignettes with the tag `unseen`.
         with_slices: also the slices.
     """
     console = Console(highlight=False)
     console.print(Text(f"{agent_headline(report)}\n", style="bold"))
     console.print(
-        f"{report['split']} split: {report['vignettes']:,} vignettes, each in {report['orders']} evidence orders; "
-        f"agent after {report['training']['steps']:,} steps.\n"
+        f"{report.split} split: {report.vignettes:,} vignettes, each in {report.orders} evidence orders; "
+        f"agent after {report.training['steps']:,} steps.\n"
         f"Mean [95% bootstrap interval over vignettes]. Clinicians: each judged by the others, on vignettes with "
-        f"{report['human_minimum_decisions']} decisions or more."
+        f"{report.human_minimum_decisions} decisions or more."
     )
     print_table(_agent_table(report))
-    if report["as_clinicians"] is not None:
-        _print_as_clinicians(console, report)
+    if report.as_clinicians is not None:
+        _print_as_clinicians(console, report, report.as_clinicians)
     if details:
         _print_details(console, report)
     if details or with_slices:
-        print_table(_slices_table(report["slices"]))
-    if details and report["unseen"] is not None:
-        print_table(_unseen_table(report["unseen"]))
+        print_table(_slices_table(report.slices))
+    if details and report.unseen is not None:
+        print_table(_unseen_table(report.unseen))
     if not details:
         console.print("All figures: --details, or as a page: --html FILE.")
 
 
-def print_rule_effect(effect: Mapping[str, Any]) -> None:
-    """Prints what safety rules change, see `trainer.evaluation.measurement.rule_effect`."""
+def print_rule_effect(effect: RuleEffect) -> None:
+    """Prints what safety rules change."""
     console = Console(highlight=False)
     console.print(
-        f"Safety rules ({effect['rules']['source']}, {len(effect['rules']['rules'])} of them): they change the "
-        f"decision in {effect['changed']:.1%} of the episodes."
+        f"Safety rules ({effect.rules['source']}, {len(effect.rules['rules'])} of them): they change the "
+        f"decision in {effect.changed:.1%} of the episodes."
     )
     table = Table("", "without", "with", "difference", box=box.SIMPLE)
-    for name, compared in effect["metrics"].items():
-        table.add_row(_words(name), *map(bracketed, compared.values()))
+    for name, compared in effect.metrics.items():
+        table.add_row(_words(name), *map(bracketed, compared))
     print_table(table)
 
 
-def _print_details(console: Console, report: Mapping[str, Any]) -> None:
-    if report["calibration"] is not None:
-        console.print(_calibration_line(report["calibration"]["best_decision"]))
-    if report["probabilities"] is not None:
-        print_table(_probabilities_table(report["probabilities"]))
-    if report["frontier"] is not None:
-        print_table(_frontier_table(report))
-    if report["handing_over"]:
-        print_table(_handing_over_table(report["handing_over"]))
-    print_table(_constants_table(report["constants"]))
+def _print_details(console: Console, report: AgentReport) -> None:
+    if report.calibration is not None:
+        console.print(_calibration_line(report.calibration["best_decision"]))
+    if report.probabilities is not None:
+        print_table(_probabilities_table(report.probabilities))
+    if report.frontier is not None:
+        print_table(_frontier_table(report, report.frontier))
+    if report.handing_over:
+        print_table(_handing_over_table(report.handing_over))
+    print_table(_constants_table(report.constants))
 
 
-def _agent_table(report: Mapping[str, Any]) -> Table:
+def _agent_table(report: AgentReport) -> Table:
     table = Table("", "agent", "clinicians", box=box.SIMPLE)
-    for agent, human in (("agent", "human"), ("agreement", "human_agreement")):
-        for metric, estimate in report[agent].items():
-            table.add_row(_words(metric), bracketed(estimate), bracketed((report[human] or {}).get(metric)))
+    clinicians = {**(report.human or {}), **(report.human_agreement or {})}
+    for metric, estimate in {**report.agent, **report.agreement}.items():
+        table.add_row(_words(metric), bracketed(estimate), bracketed(clinicians.get(metric)))
     return table
 
 
-def _print_as_clinicians(console: Console, report: Mapping[str, Any]) -> None:
+def _print_as_clinicians(console: Console, report: AgentReport, judged: AsClinicians) -> None:
     """Prints the agent beside the clinicians, on the same vignettes and judged in the same way."""
-    judged = report["as_clinicians"]
-    console.print(
-        f"The agent by leave-one-out, on the same {judged['vignettes']:,} vignettes by all clinicians but one:"
-    )
+    console.print(f"The agent by leave-one-out, on the same {judged.vignettes:,} vignettes by all clinicians but one:")
     table = Table("", "agent", "clinicians", box=box.SIMPLE)
-    clinicians = (report["human"] or {}) | (report["human_agreement"] or {})
-    for metric, estimate in judged["by_all_but_one"].items():
+    clinicians = {**(report.human or {}), **(report.human_agreement or {})}
+    for metric, estimate in judged.by_all_but_one.items():
         table.add_row(_words(metric), bracketed(estimate), bracketed(clinicians.get(metric)))
     print_table(table)
-    by_all = judged["by_all"]
-    console.print(
-        f"Judged by all of them the agent has appropriateness {by_all['appropriateness']['mean']:.3f}, safety "
-        f"{by_all['safety']['mean']:.3f}."
-    )
+    appropriateness, safety = (_mean(judged.by_all[name]) for name in ("appropriateness", "safety"))
+    console.print(f"Judged by all of them the agent has appropriateness {appropriateness}, safety {safety}.")
 
 
-def _frontier_table(report: Mapping[str, Any]) -> Table:
+def _frontier_table(report: AgentReport, points: Iterable[Point]) -> Table:
     """Returns the frontier of the safety weights; the agent's own is marked, and the clinicians come last."""
     columns = ("appropriateness", "safety", "over_triage", "red_sensitivity")
     table = Table(
@@ -103,75 +108,75 @@ def _frontier_table(report: Mapping[str, Any]) -> Table:
         "evi-\ndence", "forced",
         title="Decisions by P(appropriate) + weight x P(safe); * is this agent", box=box.SIMPLE, padding=(0, 1, 0, 0),
     )  # fmt: skip
-    for point in report["frontier"]:
-        quality = ("-" if point[name] is None else f"{point[name]:.3f}" for name in columns)
-        effort = (f"{point['questions']:.1f}", f"{point['evidence_seen']:.1f}", f"{point['forced']:.2f}")
-        until = f"{point['price']:.2g}" + ("" if point["sure_enough"] is None else f" or {point['sure_enough']:g}")
-        table.add_row(f"{point['safety_weight']:g}{' *' if point['chosen'] else ''}", until, *quality, *effort)
-    if report["human"] is not None:
-        clinicians = report["human"] | (report["human_agreement"] or {})
-        means = (clinicians.get(name) for name in columns)
-        cells = ("-" if mean is None else f"{mean['mean']:.3f}" for mean in means)
-        table.add_row("clinicians", "", *cells, "-", "all", "-")
+    for point in points:
+        shares = (point.appropriateness, point.safety, point.over_triage, point.red_sensitivity)
+        quality = ("-" if share is None else f"{share:.3f}" for share in shares)
+        effort = (f"{point.questions:.1f}", f"{point.evidence_seen:.1f}", f"{point.forced:.2f}")
+        until = f"{point.price:.2g}" + ("" if point.sure_enough is None else f" or {point.sure_enough:g}")
+        table.add_row(f"{point.safety_weight:g}{' *' if point.chosen else ''}", until, *quality, *effort)
+    if report.human is not None:
+        clinicians = {**report.human, **(report.human_agreement or {})}
+        table.add_row("clinicians", "", *(_mean(clinicians.get(name)) for name in columns), "-", "all", "-")
     return table
 
 
-def _handing_over_table(rows: Iterable[Mapping[str, Any]]) -> Table:
+def _handing_over_table(rows: Iterable[HandedOver]) -> Table:
     table = Table(
         "hand over\nbelow", "handed\nover", "under-triage\nof the others", "Red that leave\nbelow Red",
         title="Handing over by P(safe) of the decision", box=box.SIMPLE,
     )  # fmt: skip
     for row in rows:
-        shares = (row["handed_over"], row["under_triage"], row["red_missed"])
-        table.add_row(f"{row['defer_below']:g}", *("-" if share is None else f"{share:.1%}" for share in shares))
+        shares = (row.handed_over, row.under_triage, row.red_missed)
+        table.add_row(f"{row.defer_below:g}", *("-" if share is None else f"{share:.1%}" for share in shares))
     return table
 
 
-def _probabilities_table(probabilities: Mapping[str, Mapping[str, Any]]) -> Table:
+def _probabilities_table(probabilities: Mapping[str, Mapping[str, Calibration]]) -> Table:
     table = Table("", "mean", "true share", "calibration error", box=box.SIMPLE, title="Probabilities at the decision")
     for part, text in (("own_decision", "of its decision"), ("every_decision", "of all four")):
         for name, calibrated in probabilities[part].items():
-            means = (f"{calibrated[column]['mean']:.3f}" for column in ("predicted", "observed"))
-            table.add_row(f"P({name}) {text}", *means, bracketed(calibrated["expected_calibration_error"]))
+            means = map(_mean, (calibrated.predicted, calibrated.observed))
+            table.add_row(f"P({name}) {text}", *means, bracketed(calibrated.expected_calibration_error))
     return table
 
 
-def _calibration_line(best: Mapping[str, Any]) -> str:
+def _calibration_line(best: Calibration) -> str:
     return (
-        f"Calibration at the decision: mean Q of the triage {best['predicted']['mean']:.3f}, appropriate "
-        f"{best['observed']['mean']:.3f}, "
-        f"error {bracketed(best['expected_calibration_error'])}, Brier score {bracketed(best['brier_score'])}."
+        f"Calibration at the decision: mean Q of the triage {_mean(best.predicted)}, appropriate "
+        f"{_mean(best.observed)}, error {bracketed(best.expected_calibration_error)}, Brier score "
+        f"{bracketed(best.brier_score)}."
     )
 
 
-def _constants_table(constants: Mapping[str, Any]) -> Table:
+def _constants_table(constants: Mapping[str, Estimates]) -> Table:
     table = Table("constant policy", *map(_words, _QUALITY), box=box.SIMPLE)
     for name, estimates in constants.items():
-        table.add_row(name, *(f"{estimates[metric]['mean']:.3f}" for metric in _QUALITY))
+        table.add_row(name, *(_mean(estimates[metric]) for metric in _QUALITY))
     return table
 
 
-def _slices_table(slices: list[dict[str, Any]]) -> Table:
+def _slices_table(slices: Iterable[SliceFigures]) -> Table:
     table = Table("slice", "n", "appropriateness", "safety", "questions", box=box.SIMPLE)
     before = None
     for entry in slices:
-        if entry["by"] != before:
-            before = entry["by"]
-            table.add_row(Text(entry["by"]))  # Text, because a tag may contain markup
-        metrics = entry["metrics"]
-        cells = (bracketed(metrics[metric], ".2f") for metric in ("appropriateness", "safety"))
-        table.add_row(
-            Text(f"  {entry['value']}"), f"{entry['vignettes']:,}", *cells, f"{metrics['questions']['mean']:.1f}"
-        )
+        if entry.by != before:
+            before = entry.by
+            table.add_row(Text(entry.by))  # Text, because a tag may contain markup
+        cells = (bracketed(entry.metrics[metric], ".2f") for metric in ("appropriateness", "safety"))
+        questions = f"{entry.metrics['questions'].mean:.1f}"
+        table.add_row(Text(f"  {entry.value}"), f"{entry.vignettes:,}", *cells, questions)
     return table
 
 
-def _unseen_table(contrasts: Mapping[str, Any]) -> Table:
+def _unseen_table(contrasts: Mapping[str, Contrast]) -> Table:
     table = Table("tag unseen", "with", "without", "difference", box=box.SIMPLE)
     for metric, contrast in contrasts.items():
-        sides = (contrast["with_tag"], contrast["without_tag"], contrast["difference"])
-        table.add_row(_words(metric), *(bracketed(side, ".1f") for side in sides))
+        table.add_row(_words(metric), *(bracketed(side, ".1f") for side in contrast))
     return table
+
+
+def _mean(estimate: Estimate | None) -> str:
+    return "-" if estimate is None else f"{estimate.mean:.3f}"
 
 
 def _words(name: str) -> str:

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from trainer.evaluation.figures import Estimate, Estimates
 from trainer.reports.numbers import (
     APPROPRIATENESS,
     FEWEST,
@@ -15,12 +16,17 @@ from trainer.reports.numbers import (
     Measure,
     Table,
     count,
+    estimate_at,
     listed,
     number_at,
     several,
     value_at,
     with_interval_if_enough,
 )
+from trainer.vignettes.textbook_case import EMERGENCY
+
+if TYPE_CHECKING:  # it loads TensorFlow
+    from trainer.reports.agent_report import AgentReport
 
 TERMS = (
     ("DyQN", "the paper's agent, a dynamic Q-network. After each piece of evidence it values each of the four "
@@ -58,6 +64,13 @@ _NO, _YES, _NOT_SHOWN = "no", "yes", "not shown"
 _BELOW, _EQUAL, _ABOVE, _UNKNOWN = "below", "equal", "above", "unknown"
 
 
+class Beside(NamedTuple):
+    """One of those that stand side by side."""
+
+    label: str
+    metrics: Estimates
+
+
 def headline(results: Mapping[str, Any]) -> list[str]:
     """Returns a sentence for each agent: whether it is as good as the clinicians, and how many emergencies it finds.
 
@@ -69,32 +82,28 @@ def headline(results: Mapping[str, Any]) -> list[str]:
         margin = number_at(results, "comparisons", "margin")
         if not differences or margin is None:
             continue
-        rows = results.get("beside_clinicians") or []
-        red = next((_red_cases(row) for row in rows if row["label"] == label), None)
-        word, reason = _verdict(differences, margin, red)
+        rows = _beside(results)
+        red = next((_red_cases(row) for row in rows if row.label == label), None)
+        word, reason = _verdict({each: estimate_at(differences, each) for each in differences}, margin, red)
         sentence = f"{agent}: {word}, {'as ' if word == _NOT_SHOWN else ''}{reason}"
         emergencies = _emergencies(rows, label, label + _RULES)
         sentences.append(f"{sentence}; {emergencies}." if emergencies else f"{sentence}.")
     return sentences
 
 
-def agent_headline(report: Mapping[str, Any]) -> str:
+def agent_headline(report: "AgentReport") -> str:
     """Returns the answer about one agent: whether it is as good as the clinicians, and how many emergencies it finds.
 
     A second sentence counts the textbook emergencies that come too late, if those were played.
-
-    Args:
-        report: as `triage evaluate --json` writes it.
     """
     rows = beside_clinicians(report)
     red = _red_cases(rows[0]) or 0
-    differences = value_at(report, "as_clinicians", "less_clinicians")
     constant = best_constant(report)
-    if not differences:
-        least = count(report.get("human_minimum_decisions"))
+    if report.as_clinicians is None:
+        least = count(report.human_minimum_decisions)
         word, reason = "not known", f"no vignette has the decisions of {least} clinicians to compare it with"
     else:
-        word, reason = _verdict(differences, MARGIN, red)
+        word, reason = _verdict(report.as_clinicians.less_clinicians, MARGIN, red)
         if word == _YES and constant.agent <= constant.share:
             word, reason = _NOT_SHOWN, f"on these vignettes it is no better than deciding “{constant.name}”"
     if red < FEWEST:
@@ -113,56 +122,64 @@ class Constant(NamedTuple):
     agent: float
 
 
-def best_constant(report: Mapping[str, Any]) -> Constant:
+def best_constant(report: "AgentReport") -> Constant:
     """Returns the constant answer that an agent has to beat."""
-    shares = {name: quality[APPROPRIATENESS.key]["mean"] for name, quality in report["constants"].items()}
+    shares = {name: quality[APPROPRIATENESS.key].mean for name, quality in report.constants.items()}
     name = max(shares, key=lambda each: shares[each])
-    return Constant(name, shares[name], report["agent"][APPROPRIATENESS.key]["mean"])
+    return Constant(name, shares[name], report.agent[APPROPRIATENESS.key].mean)
 
 
-def _late_emergencies(report: Mapping[str, Any]) -> str:
+def _late_emergencies(report: "AgentReport") -> str:
     """Returns how many textbook emergencies come too late in the interview as it is served; "" if none were played."""
-    played = report.get("textbook_cases") or {}
-    rules = "with" if "with_rules" in played else "without"
-    emergencies = value_at(played, f"{rules}_rules", "interview", "categories", "emergency")
-    if not emergencies or not emergencies["cases"]:
+    textbook = report.textbook_cases
+    if textbook is None:
         return ""
-    late, cases = emergencies["too_late"], emergencies["cases"]
+    emergencies = (textbook.with_rules or textbook.without_rules).interview.categories.get(EMERGENCY)
+    if emergencies is None:
+        return ""
+    rules, late = "with" if textbook.with_rules else "without", emergencies.too_late
     come = "comes" if late == 1 else "come"
-    return f"In its interviews {rules} safety rules, {late or 'none'} of {cases} textbook emergencies {come} too late."
+    return (
+        f"In its interviews {rules} safety rules, {late or 'none'} of {emergencies.cases} textbook emergencies {come} "
+        "too late."
+    )
 
 
-def _red_cases(row: Mapping[str, Any]) -> int | None:
+def _red_cases(row: Beside) -> int | None:
     """Returns on how many vignettes the share of Red cases rests, None where that is not recorded."""
-    vignettes = number_at(row, "metrics", RED_SENSITIVITY.key, "vignettes")
-    return None if vignettes is None else round(vignettes)
+    red = row.metrics.get(RED_SENSITIVITY.key)
+    return None if red is None else red.vignettes
 
 
-def _finds_fewer(rows: Sequence[Mapping[str, Any]]) -> bool:
+def _finds_fewer(rows: Sequence[Beside]) -> bool:
     """Returns whether the agent (first row) finds fewer emergencies than the clinicians (last row) by the margin."""
-    ours, theirs = (number_at(rows[place], "metrics", RED_SENSITIVITY.key, "mean") for place in (0, -1))
-    return ours is not None and theirs is not None and ours < theirs - MARGIN
+    ours, theirs = (rows[place].metrics.get(RED_SENSITIVITY.key) for place in (0, -1))
+    return ours is not None and theirs is not None and ours.mean < theirs.mean - MARGIN
 
 
-def beside_clinicians(report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the agent, the agent with safety rules, and the clinicians, as far as measured: `label` and `metrics`.
+def beside_clinicians(report: "AgentReport") -> list[Beside]:
+    """Returns the agent, the agent with safety rules, and the clinicians, as far as measured.
 
     All are judged by all clinicians but one, or the agent by the clinicians' decisions where those are too few.
     """
-    judged = report.get("as_clinicians")
-    if judged:
-        ruled = value_at(report, "safety_rules", "as_clinicians", "by_all_but_one")
-        agent = judged["by_all_but_one"]
-        clinicians = (report.get("human") or {}) | (report.get("human_agreement") or {})
-    else:
-        agent, clinicians = report["agent"] | report["agreement"], None
-        effect = value_at(report, "safety_rules", "metrics") or {}
-        ruled = {name: compared["with_rules"] for name, compared in effect.items()}
-    rows = ((_THE_AGENT, agent), (_RULED, ruled), (_CLINICIANS, clinicians))
-    return [{"label": label, "metrics": metrics} for label, metrics in rows if metrics]
+    effect, judged = report.safety_rules, report.as_clinicians
+    rows = [Beside(_THE_AGENT, {**report.agent, **report.agreement} if judged is None else judged.by_all_but_one)]
+    if effect is not None:
+        ruled = effect.as_clinicians
+        by_all = {name: compared.with_rules for name, compared in effect.metrics.items()}
+        rows.append(Beside(_RULED, by_all if ruled is None else ruled.by_all_but_one))
+    if judged is not None:
+        rows.append(Beside(_CLINICIANS, {**(report.human or {}), **(report.human_agreement or {})}))
+    return rows
 
 
-def _verdict(differences: Mapping[str, Any], margin: float, red: int | None) -> tuple[str, str]:
+def _beside(results: Mapping[str, Any]) -> list[Beside]:
+    """Returns those who stand side by side in a study."""
+    rows = results.get("beside_clinicians") or []
+    return [Beside(row["label"], {name: estimate_at(row["metrics"], name) for name in row["metrics"]}) for row in rows]
+
+
+def _verdict(differences: Estimates, margin: float, red: int | None) -> tuple[str, str]:
     """Returns whether an agent is as good as the clinicians, and why.
 
     "As good as" is non-inferiority: the 95% intervals of both differences lie above `-margin`. There is no verdict on
@@ -174,8 +191,9 @@ def _verdict(differences: Mapping[str, Any], margin: float, red: int | None) -> 
         red: number of emergencies among them, None where it is not recorded.
     """
     points = f"{100 * margin:g} percentage points"
-    vignettes, least = number_at(differences, SAFETY.key, "vignettes") or 0, math.ceil(_RULE_OF_THREE / margin)
-    on = several(round(vignettes), "vignette")
+    measured, least = differences.get(SAFETY.key), math.ceil(_RULE_OF_THREE / margin)
+    vignettes = (measured and measured.vignettes) or 0
+    on = several(vignettes, "vignette")
     if vignettes < least:
         compared = "is" if vignettes == 1 else "are"
         return _NOT_SHOWN, f"{on} {compared} too few to compare it with clinicians (a margin of {points} takes {least})"
@@ -196,18 +214,18 @@ def _verdict(differences: Mapping[str, Any], margin: float, red: int | None) -> 
     return _YES, (f"it is {safe} and {appropriate} the clinicians (non-inferior with a margin of {points}, on {on})")
 
 
-def _place(difference: Any, margin: float) -> str:
-    low, high = number_at(difference, "low"), number_at(difference, "high")
-    if low is None or high is None:
+def _place(difference: Estimate | None, margin: float) -> str:
+    if difference is None or difference.low is None or difference.high is None:
         return _UNKNOWN
-    if low >= -margin:
-        return _ABOVE if low > 0 else _EQUAL
-    return _BELOW if high < 0 else _UNKNOWN
+    if difference.low >= -margin:
+        return _ABOVE if difference.low > 0 else _EQUAL
+    return _BELOW if difference.high < 0 else _UNKNOWN
 
 
-def _emergencies(rows: Sequence[Mapping[str, Any]], agent: str, ruled_agent: str) -> str:
+def _emergencies(rows: Sequence[Beside], agent: str, ruled_agent: str) -> str:
     """Returns how many emergencies the agent of the row `agent` found, beside the others; "" if not measured."""
-    shares = {value_at(row, "label"): number_at(row, "metrics", RED_SENSITIVITY.key, "mean") for row in rows}
+    found = {row.label: row.metrics.get(RED_SENSITIVITY.key) for row in rows}
+    shares = {label: None if red is None else red.mean for label, red in found.items()}
     alone, ruled, clinicians = (shares.get(name) for name in (agent, ruled_agent, _CLINICIANS))
     if alone is None:
         return ""
@@ -235,16 +253,13 @@ def beside_table(results: Mapping[str, Any]) -> Table | None:
         "the place of one clinician after the other, and is judged by the rest. One training of each agent"
     )
     measures = (RED_SENSITIVITY, UNDER_TRIAGE, KAPPA, SAFETY, APPROPRIATENESS, FORCED)
-    return side_by_side(results.get("beside_clinicians") or [], measures, caption)
+    return side_by_side(_beside(results), measures, caption)
 
 
-def side_by_side(rows: Sequence[Mapping[str, Any]], measures: Sequence[Measure], caption: str) -> Table | None:
-    """Returns the `measures` of each row (`label` and `metrics`); None without rows."""
+def side_by_side(rows: Sequence[Beside], measures: Sequence[Measure], caption: str) -> Table | None:
+    """Returns the `measures` of each row; None without rows."""
     cells = tuple(
-        (
-            str(value_at(row, "label")),
-            *(with_interval_if_enough(measure, value_at(row, "metrics", measure.key)) for measure in measures),
-        )
+        (row.label, *(with_interval_if_enough(measure, row.metrics.get(measure.key)) for measure in measures))
         for row in rows
     )
     return Table(caption, ("Who", *(measure.label for measure in measures)), cells) if cells else None

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from trainer.evaluation.figures import Estimate, Estimates
 from trainer.reports.drawing import Drawing, Key, Panel, colour, label_rows, row_panel_height, share_limits
 from trainer.reports.numbers import (
     APPROPRIATENESS,
@@ -16,6 +17,7 @@ from trainer.reports.numbers import (
     Table,
     agents_of,
     count,
+    estimate_at,
     number_at,
     shown,
     value_at,
@@ -23,11 +25,19 @@ from trainer.reports.numbers import (
 )
 
 
+class Slice(NamedTuple):
+    """Vignettes that have something in common."""
+
+    name: str
+    vignettes: int | None
+    metrics: Estimates
+
+
 class Row(NamedTuple):
     """One mean of a panel."""
 
     label: str
-    estimate: Any  # mean, low, high
+    estimate: Estimate | None
     mark: float | None = None  # the paper's figure
 
 
@@ -37,10 +47,10 @@ def agents_figure(results: Mapping[str, Any]) -> Drawing | None:
     panels = []
     for measure in (APPROPRIATENESS, SAFETY):
         rows = [
-            Row(_label(agent), value_at(agent, "metrics", measure.key), number_at(agent, "paper", measure.key))
+            Row(_label(agent), estimate_at(agent, "metrics", measure.key), number_at(agent, "paper", measure.key))
             for agent in agents
         ]
-        if any(number_at(row.estimate, "mean") is not None for row in rows):
+        if any(row.estimate is not None for row in rows):
             panels.append(interval_panel(measure, rows))
     if not panels:
         return None
@@ -57,15 +67,28 @@ def agents_figure(results: Mapping[str, Any]) -> Drawing | None:
 
 def slices_figure(results: Mapping[str, Any]) -> Drawing | None:
     """Returns the agent's figures on each slice of the test vignettes; None without slices."""
-    slices = results.get("slices") or []
+    return slices_drawing(
+        [
+            Slice(
+                str(entry.get("slice")).replace("=", ": ", 1),
+                entry.get("vignettes"),
+                {measure.key: estimate_at(entry, measure.key) for measure in TARGETS},
+            )
+            for entry in results.get("slices") or []
+        ]
+    )
+
+
+def slices_drawing(slices: Sequence[Slice]) -> Drawing | None:
+    """Returns the agent's figures on each slice; None without slices."""
     panels = []
     for measure in TARGETS:
-        rows = [Row(f"{_name(entry)} ({count(entry.get('vignettes'))})", entry.get(measure.key)) for entry in slices]
-        if any(number_at(row.estimate, "mean") is not None for row in rows):
+        rows = [Row(f"{each.name} ({count(each.vignettes)})", each.metrics[measure.key]) for each in slices]
+        if any(row.estimate is not None for row in rows):
             panels.append(interval_panel(measure, rows))
     if not panels:
         return None
-    safety = [(value, _name(entry)) for entry in slices if (value := number_at(entry, "safety", "mean")) is not None]
+    safety = [(value.mean, each.name) for each in slices if (value := each.metrics[SAFETY.key]) is not None]
     alt = f"Intervals on {len(slices)} slices."
     if safety:
         (lowest, worst), (highest, best) = min(safety), max(safety)
@@ -80,23 +103,19 @@ def slices_figure(results: Mapping[str, Any]) -> Drawing | None:
     )
 
 
-def _slices_table(slices: Sequence[Any]) -> Table:
+def _slices_table(slices: Sequence[Slice]) -> Table:
     return Table(
         "The agent on slices of the test vignettes: mean (95% interval)",
         ("Slice", "Vignettes", *(measure.label for measure in TARGETS)),
         tuple(
             (
-                _name(entry),
-                count(entry.get("vignettes")),
-                *(with_interval(measure, entry.get(measure.key)) for measure in TARGETS),
+                each.name,
+                count(each.vignettes),
+                *(with_interval(measure, each.metrics[measure.key]) for measure in TARGETS),
             )
-            for entry in slices
+            for each in slices
         ),
     )
-
-
-def _name(entry: Any) -> str:
-    return str(entry.get("slice")).replace("=", ": ", 1)
 
 
 def _label(agent: Any) -> str:
@@ -120,20 +139,25 @@ def interval_panel(measure: Measure, rows: list[Row]) -> Panel:
 def _intervals(measure: Measure, rows: list[Row]) -> Callable[[Axes], None]:
     def draw(axes: Axes) -> None:
         for place, row in enumerate(rows):
-            mean, low, high = (number_at(row.estimate, key) for key in ("mean", "low", "high"))
-            if low is not None and high is not None:
-                axes.plot([low, high], [place, place], color=colour("blue"), linewidth=2.5, solid_capstyle="butt")
-            if mean is not None:
-                axes.plot(mean, place, "o", color=colour("blue"), markersize=7)
+            if row.estimate is not None and row.estimate.low is not None:
+                axes.plot(
+                    [row.estimate.low, row.estimate.high],
+                    [place, place],
+                    color=colour("blue"),
+                    linewidth=2.5,
+                    solid_capstyle="butt",
+                )
+            if row.estimate is not None:
+                axes.plot(row.estimate.mean, place, "o", color=colour("blue"), markersize=7)
             if row.mark is not None:
                 # Below the dot, so that the two show where they agree.
                 axes.plot(row.mark, place + 0.17, "D", color=colour("orange"), fillstyle="none", markeredgewidth=1.6)
-        label_rows(axes, [(row.label, shown(measure, number_at(row.estimate, "mean"))) for row in rows])
+        label_rows(axes, [(row.label, shown(measure, row.estimate and row.estimate.mean)) for row in rows])
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         if measure.share:
             axes.xaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
-            ends = [number_at(row.estimate, key) for row in rows for key in ("mean", "low")]
-            axes.set_xlim(*share_limits([end for end in (*ends, *(row.mark for row in rows)) if end is not None]))
+            known = [end for row in rows if row.estimate for end in row.estimate[:2]]
+            axes.set_xlim(*share_limits([end for end in (*known, *(row.mark for row in rows)) if end is not None]))
         else:
             axes.set_xlim(left=0)
 

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from schemas.triage import MAX_QUESTIONS
+from trainer.evaluation.figures import Estimate
 from trainer.reports.drawing import (
     DASHES,
     SERIES,
@@ -26,6 +27,7 @@ from trainer.reports.numbers import (
     Measure,
     Table,
     agents_of,
+    estimate_at,
     number_at,
     several,
     shown,
@@ -150,7 +152,7 @@ def k_fold_figure(results: Mapping[str, Any]) -> Drawing | None:
         if not folds:
             continue
         mean = sum(folds) / len(folds)
-        over_all = with_interval(measure, value_at(results, "k_fold", "mean", measure.key) or {"mean": mean})
+        over_all = with_interval(measure, estimate_at(results, "k_fold", "mean", measure.key) or Estimate(mean))
         single = number_at(results, "agents", "dyqn_or", "metrics", measure.key, "mean")
         paper = number_at(results, "k_fold", "paper", measure.key)
         panels.append(Panel(measure.label, _folds(runs, measure, {"mean": mean, "single": single, "paper": paper})))

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from trainer.evaluation.figures import Estimate
+
 NONE = "\N{EN DASH}"
 """What stands for a number that was not measured."""
 _TO = "\N{EN DASH}"
@@ -67,6 +69,16 @@ def number_at(tree: Any, *keys: str) -> float | None:
     return float(value)
 
 
+def estimate_at(tree: Any, *keys: str) -> Estimate | None:
+    """Returns the mean with its interval under `keys`, as JSON holds it; None where none was measured."""
+    found = value_at(tree, *keys)
+    mean, vignettes = number_at(found, "mean"), number_at(found, "vignettes")
+    if mean is None:
+        return None
+    low, high = (number_at(found, end) for end in ("low", "high"))
+    return Estimate(mean, low, high, None if vignettes is None else round(vignettes))
+
+
 def shown(measure: Measure, value: float | None) -> str:
     """Returns `value` as text: "85.1%" for a share, "13.34" for a count, a dash for None."""
     if value is None:
@@ -81,49 +93,46 @@ def spread(measure: Measure, value: float | None) -> str:
     return f"{100 * value:.1f}" if measure.share else f"{value:.2f}"
 
 
-def interval(measure: Measure, estimate: Any, between: str = _TO) -> str | None:
+def interval(measure: Measure, estimate: Estimate | None, between: str = _TO) -> str | None:
     """Returns the ends of the interval of `estimate` as text, such as "79.0–90.8%"; None where it has no interval."""
-    low, high = number_at(estimate, "low"), number_at(estimate, "high")
-    if low is None or high is None:
+    if estimate is None or estimate.low is None or estimate.high is None:
         return None
-    if low < 0:  # a dash beside a minus misleads
+    if estimate.low < 0:  # a dash beside a minus misleads
         between = " to "
+    high = shown(measure, estimate.high)
     if between == _TO and measure.share:  # the sign once is enough
-        return f"{100 * low:.1f}{_TO}{shown(measure, high)}"
-    return f"{shown(measure, low)}{between}{shown(measure, high)}"
+        return f"{100 * estimate.low:.1f}{_TO}{high}"
+    return f"{shown(measure, estimate.low)}{between}{high}"
 
 
-def with_interval(measure: Measure, estimate: Any) -> str:
+def with_interval(measure: Measure, estimate: Estimate | None) -> str:
     """Returns mean and interval for a cell, such as "85.1% (79.0–90.8%)"."""
-    ends = interval(measure, estimate)
-    mean = shown(measure, number_at(estimate, "mean"))
+    mean, ends = shown(measure, estimate and estimate.mean), interval(measure, estimate)
     return f"{mean} ({ends})" if ends else mean
 
 
-def with_interval_if_enough(measure: Measure, estimate: Any) -> str:
+def with_interval_if_enough(measure: Measure, estimate: Estimate | None) -> str:
     """Returns `with_interval`, or that the figure rests on too few vignettes."""
-    vignettes = number_at(estimate, "vignettes")
-    if vignettes is not None and vignettes < FEWEST:
-        return f"too few ({vignettes:.0f})"
+    if estimate is not None and estimate.vignettes is not None and estimate.vignettes < FEWEST:
+        return f"too few ({estimate.vignettes})"
     return with_interval(measure, estimate)
 
 
-def bracketed(estimate: Mapping[str, Any] | None, form: str = ".3f") -> str:
+def bracketed(estimate: Estimate | None, form: str = ".3f") -> str:
     """Returns mean and interval as text without a measure, such as "0.919 [0.890, 0.944]"; "-" for None."""
     if estimate is None:
         return "-"
-    mean = format(estimate["mean"], form)
-    return mean if estimate["low"] is None else f"{mean} [{estimate['low']:{form}}, {estimate['high']:{form}}]"
+    mean = format(estimate.mean, form)
+    return mean if estimate.low is None else f"{mean} [{estimate.low:{form}}, {estimate.high:{form}}]"
 
 
-def difference(measure: Measure, estimate: Any) -> str:
+def difference(measure: Measure, estimate: Estimate | None) -> str:
     """Returns a difference of two means with its interval, of shares in percentage points: "+1.2 (−0.3 to +2.7)"."""
+    if estimate is None:
+        return NONE
     scale, digits = (100, 1) if measure.share else (1, 2)
-    texts = [
-        NONE if value is None else f"{scale * value:+.{digits}f}".replace("-", _MINUS)
-        for value in (number_at(estimate, key) for key in ("mean", "low", "high"))
-    ]
-    return texts[0] if NONE in texts else f"{texts[0]} ({texts[1]} to {texts[2]})"
+    mean, *ends = (f"{scale * value:+.{digits}f}".replace("-", _MINUS) for value in estimate[:3] if value is not None)
+    return f"{mean} ({' to '.join(ends)})" if ends else mean
 
 
 def count(value: Any) -> str:

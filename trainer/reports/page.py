@@ -67,7 +67,10 @@ def clean(tree: Any) -> Any:
         return "".join(_clean_character(character) for character in tree)
     if isinstance(tree, Mapping):
         return {clean(key): clean(value) for key, value in tree.items()}
-    return [clean(value) for value in tree] if isinstance(tree, list | tuple) else tree
+    if isinstance(tree, list | tuple):
+        values = map(clean, tree)
+        return type(tree)(*values) if hasattr(tree, "_fields") else list(values)
+    return tree
 
 
 def _clean_character(character: str) -> str:

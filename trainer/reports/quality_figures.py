@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from trainer.evaluation.figures import Estimate, ReliabilityBin
 from trainer.reports.drawing import FILLS, STRONGEST, Drawing, Key, Panel, colour, share_limits
 from trainer.reports.numbers import (
     APPROPRIATENESS,
@@ -84,39 +85,47 @@ def reliability_figure(results: Mapping[str, Any]) -> Drawing | None:
     """Returns how often decisions of some Q-value are appropriate, with the number of decisions in each bin."""
     return reliability_drawing(
         Confidence("reliability", "Q-value", "appropriate"),
-        value_at(results, "reliability", "bins") or [],
+        [
+            ReliabilityBin(each["low"], each["high"], each["count"], number_at(each, "mean_q"), _observed(each))
+            for each in value_at(results, "reliability", "bins") or []
+        ],
         number_at(results, "reliability", "ece"),
     )
 
 
-def reliability_drawing(of: Confidence, bins: Sequence[Any], error: float | None) -> Drawing | None:
+def _observed(each: Mapping[str, Any]) -> Estimate | None:
+    observed, interval = number_at(each, "observed"), each.get("interval")
+    return None if observed is None else Estimate(observed, number_at(interval, "low"), number_at(interval, "high"))
+
+
+def reliability_drawing(of: Confidence, bins: Sequence[ReliabilityBin], error: float | None) -> Drawing | None:
     """Returns what share of the decisions came true, by what the agent said of them; None without decisions.
 
     Args:
         of: what was said.
-        bins: `low`, `high`, `count` (of decisions), `mean_q` (of what was said), `observed` (share that came true).
+        bins: of what was said, with what came true; empty ones are left out.
         error: expected calibration error, None if not measured.
     """
-    bins = [each for each in bins if number_at(each, "count")]
+    bins = [each for each in bins if each.states]
     points = [
-        (said, observed)
+        (each.predicted, each.observed.mean)
         for each in bins
-        if (said := number_at(each, "mean_q")) is not None and (observed := number_at(each, "observed")) is not None
+        if each.predicted is not None and each.observed is not None
     ]
     if not points:
         return None
     share = APPROPRIATENESS
     rows = tuple(
         (
-            f"{number_at(each, 'low') or 0:.1f} to {number_at(each, 'high') or 0:.1f}",
-            count(each.get("count")),
-            shown(share, number_at(each, "mean_q")),
-            with_interval(share, {**(each.get("interval") or {}), "mean": each.get("observed")}),
+            f"{each.low:.1f} to {each.high:.1f}",
+            count(each.states),
+            shown(share, each.predicted),
+            with_interval(share, each.observed),
         )
         for each in bins
     )
     farthest = max(points, key=lambda point: abs(point[0] - point[1]))
-    middles = [((each["low"] + each["high"]) / 2, each["count"]) for each in bins]
+    middles = [((each.low + each.high) / 2, each.states) for each in bins]
     true = of.true.capitalize()
     return Drawing(
         of.name,
@@ -229,8 +238,10 @@ def _bars(
     return draw
 
 
-def _diagonal(points: Sequence[tuple[float, float]], bins: Sequence[Any], label: str) -> Callable[[Axes], None]:
-    ends = [(each["mean_q"], *pair) for each in bins if (pair := _ends(each.get("interval")))]
+def _diagonal(
+    points: Sequence[tuple[float, float]], bins: Sequence[ReliabilityBin], label: str
+) -> Callable[[Axes], None]:
+    ends = [(each.predicted, *each.observed[1:3]) for each in bins if each.observed and each.observed.low is not None]
 
     def draw(axes: Axes) -> None:
         for place, low, high in ends:
@@ -243,11 +254,6 @@ def _diagonal(points: Sequence[tuple[float, float]], bins: Sequence[Any], label:
         axes.set_xlabel(label)
 
     return draw
-
-
-def _ends(interval: Any) -> tuple[float, float] | None:
-    low, high = number_at(interval, "low"), number_at(interval, "high")
-    return None if low is None or high is None else (low, high)
 
 
 def _cells(labels: Sequence[str], shares: Sequence[Sequence[float | None]]) -> Callable[[Axes], None]:

@@ -89,7 +89,7 @@ def _page(results: Mapping[str, Any], drawings: Mapping[str, Drawing | None]) ->
         unseen=tables.unseen_table(results),
         coverage=tables.coverage_tables(results),
         agreement=tables.agreement_sentences(results),
-        cards=tables.cards(results),
+        cards=tables.cards(results.get("errors") or []),
         settings=tables.flat(results.get("settings")) if results.get("settings") else [],
         duration=numbers.duration(numbers.number_at(results, "provenance", "seconds")),
     )

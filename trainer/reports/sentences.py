@@ -13,6 +13,7 @@ from trainer.reports.numbers import (
     Measure,
     count,
     difference,
+    estimate_at,
     interval,
     listed,
     number_at,
@@ -116,10 +117,10 @@ def _mean(results: Mapping[str, Any], place: tuple[str, ...], measure: Measure) 
 def _quality(results: Mapping[str, Any]) -> str:
     parts = []
     for measure, what in ((APPROPRIATENESS, "appropriately"), (SAFETY, "safely")):
-        estimate = value_at(results, *_AGENT, measure.key)
+        estimate = estimate_at(results, *_AGENT, measure.key)
         ends = interval(measure, estimate, " to ")
         uncertain = f" (95% interval {ends})" if ends else ""
-        parts.append(f"{what} in {shown(measure, number_at(estimate, 'mean'))} of cases{uncertain}")
+        parts.append(f"{what} in {shown(measure, estimate and estimate.mean)} of cases{uncertain}")
     test = value_at(results, "data", "vignettes", "test")
     where = f"On {count(test)} vignettes it had not seen before" if test else "On vignettes it had not seen before"
     return f"{where}, the agent (DyQN, OR query) triaged {parts[0]} and {parts[1]}."
@@ -133,7 +134,7 @@ def _compared_with_clinicians(results: Mapping[str, Any]) -> str:
     for measure in (APPROPRIATENESS, SAFETY):
         ours, theirs = (_mean(results, place, measure) for place in (_AS_CLINICIANS, _HUMAN))
         parts.append(f"{measure.label.lower()} {shown(measure, ours)} against {shown(measure, theirs)}")
-        ends.append(f"{difference(measure, value_at(differences, measure.key))} percentage points")
+        ends.append(f"{difference(measure, estimate_at(differences, measure.key))} percentage points")
     vignettes = count(value_at(differences, SAFETY.key, "vignettes"))
     margin = number_at(results, "comparisons", "margin") or 0.0
     return (

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from schemas.triage import ACTION_LABELS, DECISION_LABELS
+from trainer.evaluation.figures import Estimate
 from trainer.reports.numbers import (
     APPROPRIATENESS,
     EVIDENCE_SEEN,
@@ -17,6 +18,7 @@ from trainer.reports.numbers import (
     agents_of,
     count,
     difference,
+    estimate_at,
     interval,
     number_at,
     shown,
@@ -93,13 +95,12 @@ def results_rows(results: Mapping[str, Any]) -> list[ResultsRow]:
 
 def _cell(name: str, agent: Any, measure: Measure) -> Cell:
     paper = shown(measure, number_at(agent, "paper", measure.key)) if measure in TARGETS else None
-    estimate = value_at(agent, "metrics", measure.key)
-    mean = number_at(estimate, "mean")
-    if mean is None and measure in (QUESTIONS, EVIDENCE_SEEN) and name in _WITH_ALL_EVIDENCE:
+    estimate = estimate_at(agent, "metrics", measure.key)
+    if estimate is None and measure in (QUESTIONS, EVIDENCE_SEEN) and name in _WITH_ALL_EVIDENCE:
         return Cell("all", None, None, "all" if paper else None)
-    deviation = number_at(estimate, "sd_over_seeds")
+    deviation = number_at(agent, "metrics", measure.key, "sd_over_seeds")
     return Cell(
-        shown(measure, mean),
+        shown(measure, estimate and estimate.mean),
         None if deviation is None else spread(measure, deviation),
         interval(measure, estimate),
         paper,
@@ -133,9 +134,12 @@ def _margin(results: Mapping[str, Any]) -> str:
 def alike_table(results: Mapping[str, Any]) -> Table | None:
     """Returns appropriateness and safety of agents and clinicians that are judged alike; None if none were."""
     rows = tuple(
-        (str(value_at(agent, "label") or name), *(with_interval(measure, judged[measure.key]) for measure in _QUALITY))
+        (
+            str(value_at(agent, "label") or name),
+            *(with_interval(measure, estimate_at(agent, "as_clinicians", measure.key)) for measure in _QUALITY),
+        )
         for name, agent in agents_of(results).items()
-        if (judged := value_at(agent, "as_clinicians"))
+        if value_at(agent, "as_clinicians")
     )
     caption = (
         "On the vignettes with three or more decisions, each judged by all clinicians but one, so that agents and "
@@ -177,9 +181,8 @@ def coverage_tables(results: Mapping[str, Any]) -> list[Table]:
             f"{each['distance']}{' or more' if each['distance'] == farthest else ''}",
             count(each["states"]),
             *(
-                with_interval(measure, dict(zip(("mean", "low", "high"), ends, strict=True)))
+                with_interval(measure, Estimate(each[measure.key], *each["intervals"][measure.key]))
                 for measure in _QUALITY
-                if (ends := (each[measure.key], *each["intervals"][measure.key]))
             ),
         )
         for each in coverage["by_distance"]
@@ -208,9 +211,9 @@ def unseen_table(results: Mapping[str, Any]) -> Table | None:
     rows = tuple(
         (
             measure.label,
-            with_interval(measure, value_at(unseen, "seen", measure.key)),
-            with_interval(measure, value_at(unseen, "unseen", measure.key)),
-            difference(measure, value_at(unseen, "difference", measure.key)),
+            with_interval(measure, estimate_at(unseen, "seen", measure.key)),
+            with_interval(measure, estimate_at(unseen, "unseen", measure.key)),
+            difference(measure, estimate_at(unseen, "difference", measure.key)),
         )
         for measure in measures
     )
@@ -220,12 +223,12 @@ def unseen_table(results: Mapping[str, Any]) -> Table | None:
 
 def agreement_sentences(results: Mapping[str, Any]) -> list[str]:
     """Returns sentences on Red cases and on the agreement with the clinicians."""
-    red, kappa = (value_at(results, "agreement", name) for name in ("red_sensitivity", "kappa"))
+    red, kappa = (estimate_at(results, "agreement", name) for name in ("red_sensitivity", "kappa"))
     sentences = []
-    if number_at(red, "mean") is not None:
-        on = f", on {count(value_at(red, 'vignettes'))} vignettes" if number_at(red, "vignettes") is not None else ""
+    if red is not None:
+        on = f", on {count(red.vignettes)} vignettes" if red.vignettes is not None else ""
         sentences.append(f"The agent finds {with_interval(SAFETY, red)} of the Red cases{on}.")
-    if number_at(kappa, "mean") is not None:
+    if kappa is not None:
         measured = with_interval(QUESTIONS, kappa)
         sentences.append(
             f"Agreement with the clinicians, quadratic weighted kappa: {measured}; 1 is full agreement, 0 is chance."
@@ -233,8 +236,8 @@ def agreement_sentences(results: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def cards(results: Mapping[str, Any]) -> list[Card]:
-    """Returns the vignettes that the agent triaged wrongly, the worst first."""
+def cards(errors: Sequence[Mapping[str, Any]]) -> list[Card]:
+    """Returns the vignettes that the agent triaged wrongly, the worst first; see `walk.worst_cases`."""
     return [
         Card(
             str(value_at(error, "vignette_id")),
@@ -246,7 +249,7 @@ def cards(results: Mapping[str, Any]) -> list[Card]:
             _steps(value_at(error, "steps") or []),
             tuple(_effect(each) for each in value_at(error, "effects") or []),
         )
-        for error in results.get("errors") or []
+        for error in errors
     ]
 
 

@@ -28,7 +28,7 @@ def agent_figures(outcomes: Outcomes, decision_counts: np.ndarray, seed: int) ->
     if judged is None:
         return None
     forced = outcomes.forced.mean(axis=0)[decision_counts.sum(axis=1) >= MINIMUM_DECISIONS]
-    return _plain({**judged["by_all_but_one"], "forced": metrics.estimate(forced, seed)})
+    return _plain({**judged.by_all_but_one, "forced": metrics.estimate(forced, seed)})
 
 
 def clinician_figures(decision_counts: np.ndarray, seed: int) -> dict[str, Any] | None:

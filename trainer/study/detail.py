@@ -8,6 +8,7 @@ import numpy as np
 from schemas.triage import DECISION_LABELS
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import agreement, calibration, metrics, slices
+from trainer.evaluation.figures import SliceFigures
 from trainer.simulation.simulator import UNSEEN
 from trainer.vignettes.arrays import VignetteArrays
 
@@ -56,7 +57,7 @@ def _reliability(outcomes: Outcomes, decision_counts: np.ndarray, seed: int) -> 
     return {"bins": bins, "ece": calibrated.expected_calibration_error.mean, "brier": calibrated.brier_score.mean}
 
 
-def _slice(entry: slices.SliceFigures) -> dict[str, Any]:
+def _slice(entry: SliceFigures) -> dict[str, Any]:
     kept = {name: _plain(entry.metrics[name]) for name in ("appropriateness", "safety", "questions")}
     return {"slice": f"{entry.by.removeprefix('tag:')}={entry.value}", "vignettes": entry.vignettes, **kept}
 

@@ -47,15 +47,17 @@ def check(destination: str | pathlib.Path | locations.Remote | None, option: str
         raise InputError(f"{option} {destination}: cannot write: {fault}")
 
 
-def write(figures: Mapping[str, Any], destination: str | pathlib.Path | locations.Remote | None) -> None:
-    """Writes `figures` as JSON to `destination`; None writes nothing. An address needs Apache Beam.
+def write(
+    figures: Mapping[str, Any] | tuple[Any, ...], destination: str | pathlib.Path | locations.Remote | None
+) -> None:
+    """Writes `figures`, see `plain`, as JSON to `destination`; None writes nothing. An address needs Apache Beam.
 
     Raises:
         InputError: the file cannot be written.
     """
     if destination is None:
         return
-    text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(plain(figures), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if destination == "-":
         sys.stdout.write(text)
         return

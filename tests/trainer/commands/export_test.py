@@ -24,9 +24,10 @@ from trainer.training.questions import QUESTIONS
 
 VOCABULARY = symptoms("cough", "fever")
 
+ESTIMATE = {"mean": 0.8, "low": 0.7, "high": 0.9, "vignettes": 12}
 LOOKED_AT = {
     "step": 40,
-    "metrics": dict.fromkeys(("appropriateness", "safety", "over_triage", "questions"), 0.8),
+    "metrics": dict.fromkeys(("appropriateness", "safety", "over_triage", "questions"), ESTIMATE),
 }
 """An evaluation during training, as far as it matters here."""
 

@@ -2,32 +2,29 @@ import pytest
 
 from trainer.config import OptimiserConfig
 from trainer.evaluation.cautions import about_asking, before_training, cautions
+from trainer.evaluation.figures import Estimate
 
 
-def report(vignettes=50, forced=0.3, questions=8.0):
-    return {
-        "vignettes": vignettes,
-        "split": "test",
-        "agent": {"forced": {"mean": forced}, "questions": {"mean": questions}},
-    }
+def cautions_of(vignettes=50, forced=0.3, questions=8.0):
+    return cautions("test", vignettes, {"forced": Estimate(forced), "questions": Estimate(questions)})
 
 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (report(vignettes=49), "the test split has 49 vignettes"),
-        (report(forced=1.0, questions=23.0), "forced to decide in every episode"),
-        (report(forced=0.0), "never forced"),
-        (report(forced=0.0, questions=0.0), "asks nothing"),
+        ({"vignettes": 49}, "the test split has 49 vignettes"),
+        ({"forced": 1.0, "questions": 23.0}, "forced to decide in every episode"),
+        ({"forced": 0.0}, "never forced"),
+        ({"forced": 0.0, "questions": 0.0}, "asks nothing"),
     ],
 )
 def test_a_doubtful_evaluation_has_a_warning(given, sentence):
-    (caution,) = cautions(given)
+    (caution,) = cautions_of(**given)
     assert sentence in caution
 
 
 def test_a_sound_evaluation_has_no_warning():
-    assert cautions(report()) == []
+    assert cautions_of() == []
 
 
 def split(vignettes, **decisions):
@@ -70,5 +67,5 @@ def test_a_sound_training_has_no_warning(optimiser):
 
 
 def test_an_agent_that_stops_by_itself_needs_no_warning_after_training():
-    assert about_asking(report(forced=0.0)["agent"]) == []
-    assert about_asking(report(forced=1.0)["agent"]) != []
+    assert about_asking(forced=0.0, questions=8.0) == []
+    assert about_asking(forced=1.0, questions=8.0) != []

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 
+from schemas.safety_rules import RuleSet, SafetyRule
+from schemas.triage import Action
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Outcomes
@@ -34,11 +36,12 @@ def test_an_agent_without_q_values_has_all_figures_but_calibration():
     )
     ones = np.ones([1, 2], np.int32)
     figures = agent_figures(Outcomes(np.array([[0, 2]]), ones, ones, ones > 1), vignettes, seed=0)
-    assert figures["calibration"] is None
-    assert figures["agreement"]["weighted_kappa"]["mean"] == 1.0
-    assert figures["agent"]["appropriateness"]["mean"] == 1.0
+    assert figures.calibration is None
+    assert figures.agreement["weighted_kappa"].mean == 1.0
+    assert figures.agent["appropriateness"].mean == 1.0
 
 
+RULES = RuleSet((SafetyRule("hot", "Hot.", Action.RED, False, all_of=(("fever", True),)),), "mine.toml")
 RULED = np.array([[2, 1, 0, 0], [0, 2, 1, 0]])  # clinicians: Red or Yellow, mostly Red; Yellow or Green
 
 
@@ -50,9 +53,9 @@ def outcomes(decisions, questions):
 def test_both_sides_and_their_paired_difference_are_reported(capsys):
     before = outcomes([[2, 2], [1, 2]], [[4, 2], [2, 2]])  # two orders of two vignettes
     after = outcomes([[0, 2], [1, 0]], [[0, 2], [2, 0]])
-    effect = rule_effect(before, after, RULED, seed=0)
+    effect = rule_effect(RULES, before, after, RULED, minimum_decisions=3, seed=0)
     # Before: Green under-triages the first vignette in one order of two. After: Red over-triages the second in one.
-    means = {name: (c["without"]["mean"], c["with_rules"]["mean"]) for name, c in effect["metrics"].items()}
+    means = {name: (c.without.mean, c.with_rules.mean) for name, c in effect.metrics.items()}
     assert means == {
         "appropriateness": (0.75, 0.75),
         "safety": (0.75, 1.0),
@@ -62,10 +65,10 @@ def test_both_sides_and_their_paired_difference_are_reported(capsys):
         "red_sensitivity": (0.0, 0.5),
         "red_specificity": (1.0, 0.5),
     }
-    assert effect["metrics"]["questions"]["difference"]["mean"] == pytest.approx(-1.5)
-    assert effect["metrics"]["safety"]["difference"]["mean"] == pytest.approx(0.25)
-    assert effect["changed"] == 0.5
-    print_rule_effect({**effect, "rules": {"source": "mine.toml", "rules": [{}]}})
+    assert effect.metrics["questions"].difference.mean == pytest.approx(-1.5)
+    assert effect.metrics["safety"].difference.mean == pytest.approx(0.25)
+    assert effect.changed == 0.5
+    print_rule_effect(effect)
     printed = " ".join(capsys.readouterr().out.split())
     assert "mine.toml, 1 of them" in printed
     assert "in 50.0% of the episodes" in printed

@@ -34,12 +34,12 @@ def test_the_frontier_marks_the_agents_own_point_with_its_intervals(agent_report
     assert across == [[0.1 - 0.01, 0.9], [0.1 + 0.01, 0.9]]
     assert down == [[0.1, 0.9 - 0.01], [0.1, 0.9 + 0.01]]
     assert figure.numbers.rows[1][:3] == ("1.5 (this agent)", "price 0.004, threshold 0.9", "90.0% (89.0\u201391.0%)")
-    assert agent_figures.frontier_figure({"frontier": None}) is None
+    assert agent_figures.frontier_figure(agent_report._replace(frontier=None)) is None
 
 
 def test_a_frontier_without_emergencies_has_one_panel(agent_report):
-    points = [{**point, "red_sensitivity": None} for point in agent_report["frontier"]]
-    assert len(agent_figures.frontier_figure({"frontier": points}).panels) == 1
+    points = [point._replace(red_sensitivity=None) for point in agent_report.frontier]
+    assert len(agent_figures.frontier_figure(agent_report._replace(frontier=points)).panels) == 1
 
 
 def test_the_learning_curve_shows_what_the_job_has_recorded(agent_report):
@@ -52,7 +52,7 @@ def test_the_learning_curve_shows_what_the_job_has_recorded(agent_report):
     [losses] = drawn(figure.panels[3]).lines
     assert losses.get_xydata().tolist() == [[100, 0.75], [200, 0.5]]
     assert figure.alt.endswith("validation loss from 0.750 to 0.500.")
-    agent_report["learning"]["evaluations"] = []
+    agent_report.learning.evaluations.clear()
     assert [panel.title for panel in agent_figures.training_figure(agent_report).panels] == ["Validation loss"]
 
 
@@ -76,18 +76,18 @@ def test_slices_are_named_in_words_and_small_ones_have_no_figures(agent_report):
 
 
 def test_of_each_tag_the_largest_slices_are_shown_and_of_age_all(agent_report):
-    [old, *_] = agent_report["slices"]
-    agent_report["slices"] += [{**old, "value": f"band {number}"} for number in range(12)]
-    agent_report["slices"] += [{**old, "by": "tag:ward", "value": str(size), "vignettes": size} for size in range(30)]
+    [old, *_] = agent_report.slices
+    agent_report.slices.extend(old._replace(value=f"band {number}") for number in range(12))
+    agent_report.slices.extend(old._replace(by="tag:ward", value=str(size), vignettes=size) for size in range(30))
     chosen = agent_figures.shown_slices(agent_report)
-    assert sum(entry["by"] == "age" for entry in chosen) == 13
-    assert [entry["vignettes"] for entry in chosen if entry["by"] == "tag:ward"] == list(
+    assert sum(entry.by == "age" for entry in chosen) == 13
+    assert [entry.vignettes for entry in chosen if entry.by == "tag:ward"] == list(
         range(30 - agent_figures.MOST_SLICES, 30)
     )
 
 
 def test_a_row_of_the_confusion_with_fewer_than_ten_cases_has_no_shares(agent_report):
-    agent_report["confusion"]["matrix"][0] = [6.0, 2.0, 1.0, 0.5]
+    agent_report.confusion.matrix[0] = [6.0, 2.0, 1.0, 0.5]
     figure = agent_figures.own_confusion_figure(agent_report)
     assert figure.numbers.rows[0][1:] == ("\u2013",) * 4
     assert figure.numbers.rows[1][1] == "8.3%"  # 5 of 60

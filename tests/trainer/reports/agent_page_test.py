@@ -53,11 +53,13 @@ def poisoned(tree):
         return tree if tree in KEPT else HOSTILE
     if isinstance(tree, dict):
         return {key: poisoned(value) for key, value in tree.items()}
+    if hasattr(tree, "_fields"):
+        return type(tree)(*map(poisoned, tree))
     return [poisoned(value) for value in tree] if isinstance(tree, list) else tree
 
 
 def test_a_clinician_reads_no_names_of_options(agent_report):
-    sparse = agent_report | {"textbook_cases": None, "slices": agent_report["slices"][:1]}
+    sparse = agent_report._replace(textbook_cases=None, slices=agent_report.slices[:1])
     for report in (agent_report, sparse):
         sections = Reader(agent_page(report, PROVENANCE)).sections
         named = {name: re.findall(r"--\w[\w-]*", text) for name, text in sections.items() if name != "reproduce"}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from trainer.evaluation.figures import Estimate
 from trainer.reports import agent_tables
 
 
@@ -33,7 +34,7 @@ def test_the_answers_have_the_numbers(agent_report, heading, expected):
 
 
 def test_an_agent_that_no_better_than_a_constant_has_learned_nothing(agent_report):
-    agent_report["agent"]["appropriateness"]["mean"] = 0.7
+    agent_report.agent["appropriateness"] = Estimate(0.7)
     assert "learned nothing" in dict(agent_tables.answers(agent_report))["Compared with a constant answer"]
 
 
@@ -48,8 +49,8 @@ def test_an_agent_that_no_better_than_a_constant_has_learned_nothing(agent_repor
     ],
 )
 def test_how_it_decides_follows_the_operating_point(agent_report, point, expected):
-    agent_report["operating_point"] = point and agent_report["operating_point"] | point
-    assert expected in dict(agent_tables.answers(agent_report))["How it decides"]
+    given = agent_report._replace(operating_point=point and agent_report.operating_point._replace(**point))
+    assert expected in dict(agent_tables.answers(given))["How it decides"]
 
 
 def test_gaps_are_named_with_both_sides_and_the_correction_for_their_number(agent_report):
@@ -59,7 +60,7 @@ def test_gaps_are_named_with_both_sides_and_the_correction_for_their_number(agen
     sentence = agent_tables.gaps_sentence(agent_report)
     assert sentence.startswith("The agent is worse for 1 group of patients, in 80 comparisons")
     assert "one in 20 is expected to be due to chance" in sentence
-    agent_report["gaps"]["worse"] = []
+    agent_report.gaps.worse.clear()
     assert agent_tables.gaps_sentence(agent_report).startswith("For no group of patients is the agent shown")
     assert agent_tables.gaps_table(agent_report) is None
 
@@ -80,10 +81,9 @@ def test_symptom_checkers_are_compared_in_their_own_terms(agent_report):
     assert rows["Inclination to over-triage (of the wrong ones)"][0] == "too few (9)"  # nine are wrong
     assert rows["Capability comparison score"][0] == "51.50 (50.50\u201352.50)"
     assert "is 70.0% (65.0\u201375.0%)." in agent_tables.checkers_sentence(agent_report)
-    agent_report["symptom_checkers"]["checkers"].pop("clinicians")
-    agent_report["symptom_checkers"]["checkers"].pop("agent with safety rules")
+    agent_report.symptom_checkers["checkers"].pop("clinicians")
+    agent_report.symptom_checkers["checkers"].pop("agent with safety rules")
     assert "needs at least two" in agent_tables.checkers_sentence(agent_report)
-    assert agent_tables.checkers_table({}) is None
 
 
 def test_textbook_cases_are_counted_and_late_emergencies_named_with_the_reading(agent_report):
@@ -96,11 +96,11 @@ def test_textbook_cases_are_counted_and_late_emergencies_named_with_the_reading(
     assert agent_tables.missed_emergencies(agent_report) == [
         "Stroke at noon: Green (all evidence), Green (interview)"
     ]  # fmt: skip
-    assert agent_tables.textbook_table({}) is None
+    assert agent_tables.textbook_table(agent_report._replace(textbook_cases=None)) is None
 
 
 def test_limits_begin_with_those_of_this_evaluation(agent_report):
-    limits = agent_tables.own_limits(agent_report | {"split": "train", "simulated": True})
+    limits = agent_tables.own_limits(agent_report._replace(split="train", simulated=True))
     assert limits[0] == "The agent is never forced to decide."
     assert "Simulated clinicians" in limits[1]
     assert "each changes a share by 0.5 percentage points" in limits[2]

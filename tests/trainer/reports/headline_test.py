@@ -2,6 +2,7 @@
 
 import pytest
 
+from trainer.evaluation.figures import Estimate
 from trainer.reports import headline
 
 
@@ -78,22 +79,24 @@ def test_a_share_is_the_nearest_one_that_there_is_a_word_for(share, words):
 
 
 def test_one_agent_is_answered_in_one_sentence_without_textbook_cases(agent_report):
-    assert headline.agent_headline(agent_report | {"textbook_cases": None}) == (
+    assert headline.agent_headline(agent_report._replace(textbook_cases=None)) == (
         "No: it is less safe than the clinicians; it found about one in five emergencies (with safety rules about "
         "three in four; the clinicians about two in three)."
     )
 
 
-def as_good_as_clinicians(report):
-    for difference in report["as_clinicians"]["less_clinicians"].values():
-        difference |= {"low": -0.01, "high": 0.01, "vignettes": 150}
+def as_good_as_clinicians(report, **red):
+    """With changes of the estimate of the Red cases that it finds."""
+    judged = report.as_clinicians
+    for name in judged.less_clinicians:
+        judged.less_clinicians[name] = Estimate(0.0, -0.01, 0.01, 150)
+    judged.by_all_but_one["red_sensitivity"] = judged.by_all_but_one["red_sensitivity"]._replace(**red)
     return report
 
 
 @pytest.mark.parametrize(("red", "expected"), [(0.5, "; but it found about one in two"), (0.63, "; it found")])
 def test_a_yes_is_qualified_where_fewer_emergencies_are_found(agent_report, red, expected):
-    as_good_as_clinicians(agent_report)["as_clinicians"]["by_all_but_one"]["red_sensitivity"]["mean"] = red
-    answer = headline.agent_headline(agent_report)
+    answer = headline.agent_headline(as_good_as_clinicians(agent_report, mean=red))
     assert answer.startswith(
         "Yes: it is as safe as and as often appropriate as the clinicians (non-inferior with a margin of 5 percentage "
         "points, on 150 vignettes)"
@@ -102,14 +105,13 @@ def test_a_yes_is_qualified_where_fewer_emergencies_are_found(agent_report, red,
 
 
 def test_there_is_no_yes_on_few_emergencies(agent_report):
-    as_good_as_clinicians(agent_report)["as_clinicians"]["by_all_but_one"]["red_sensitivity"]["vignettes"] = 9
-    assert headline.agent_headline(agent_report).startswith(
+    assert headline.agent_headline(as_good_as_clinicians(agent_report, vignettes=9)).startswith(
         "Not shown: 150 vignettes test it on too few emergencies (10 are needed); with 9 emergencies nobody can say"
     )
 
 
 def test_there_is_no_yes_where_a_constant_answer_is_as_good(agent_report):
-    as_good_as_clinicians(agent_report)["constants"]["always green"]["appropriateness"]["mean"] = 0.8
+    as_good_as_clinicians(agent_report).constants["always green"]["appropriateness"] = Estimate(0.8)
     assert headline.agent_headline(agent_report).startswith(
         "Not shown: on these vignettes it is no better than deciding “always green”; it found about one in five"
     )
@@ -123,8 +125,8 @@ def test_there_is_no_yes_where_a_constant_answer_is_as_good(agent_report):
     ],
 )
 def test_the_second_sentence_counts_the_textbook_emergencies_that_come_late(agent_report, played, expected):
-    textbook = {name: each for name, each in (agent_report["textbook_cases"] | played).items() if each is not None}
-    assert headline.agent_headline(agent_report | {"textbook_cases": textbook}).endswith(f". {expected}")
+    textbook = agent_report.textbook_cases._replace(**played)
+    assert headline.agent_headline(agent_report._replace(textbook_cases=textbook)).endswith(f". {expected}")
 
 
 def test_nothing_is_said_of_fewer_than_ten_emergencies_or_without_clinicians(poor_agent_report):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from trainer.evaluation.figures import Estimate
 from trainer.reports import numbers
 from trainer.reports.numbers import QUESTIONS, SAFETY
 
@@ -15,22 +16,22 @@ def test_a_share_is_a_percentage_and_a_count_is_none(measure, value, text):
 
 
 def test_an_interval_has_the_percent_sign_once_and_no_dash_beside_a_minus():
-    assert numbers.interval(SAFETY, {"low": 0.79, "high": 0.908}) == "79.0\u201390.8%"
-    assert numbers.interval(SAFETY, {"low": 0.79, "high": 0.908}, " to ") == "79.0% to 90.8%"
-    assert numbers.interval(QUESTIONS, {"low": -0.5, "high": 1.0}) == "\N{MINUS SIGN}0.50 to 1.00"
-    assert numbers.interval(SAFETY, {"low": 0.79, "high": None}) is None
+    assert numbers.interval(SAFETY, Estimate(0.85, 0.79, 0.908)) == "79.0\u201390.8%"
+    assert numbers.interval(SAFETY, Estimate(0.85, 0.79, 0.908), " to ") == "79.0% to 90.8%"
+    assert numbers.interval(QUESTIONS, Estimate(0.0, -0.5, 1.0)) == "\N{MINUS SIGN}0.50 to 1.00"
+    assert numbers.interval(SAFETY, Estimate(0.85)) is None
     assert numbers.interval(SAFETY, None) is None
 
 
 def test_a_mean_without_interval_is_shown_by_itself():
-    assert numbers.with_interval(SAFETY, {"mean": 0.9}) == "90.0%"
-    assert numbers.with_interval(SAFETY, {"mean": 0.9, "low": 0.8, "high": 0.95}) == "90.0% (80.0\u201395.0%)"
+    assert numbers.with_interval(SAFETY, Estimate(0.9)) == "90.0%"
+    assert numbers.with_interval(SAFETY, Estimate(0.9, 0.8, 0.95)) == "90.0% (80.0\u201395.0%)"
 
 
 def test_differences_have_a_sign_and_shares_differ_in_points():
-    text = numbers.difference(SAFETY, {"mean": 0.012, "low": -0.003, "high": 0.027})
+    text = numbers.difference(SAFETY, Estimate(0.012, -0.003, 0.027))
     assert text == "+1.2 (\N{MINUS SIGN}0.3 to +2.7)"
-    assert numbers.difference(QUESTIONS, {"mean": 1.25}) == "+1.25"
+    assert numbers.difference(QUESTIONS, Estimate(1.25)) == "+1.25"
     assert numbers.difference(QUESTIONS, None) == "\u2013"
 
 
@@ -52,10 +53,10 @@ def test_a_missing_or_null_branch_ends_the_look_up():
 
 
 def test_an_interval_stands_in_brackets_where_there_is_one():
-    estimate = {"mean": 0.0, "low": -0.0125, "high": 0.5}
+    estimate = Estimate(0.0, -0.0125, 0.5)
     assert numbers.bracketed(estimate) == "0.000 [-0.013, 0.500]"
     assert numbers.bracketed(estimate, "+.1f") == "+0.0 [-0.0, +0.5]"
-    assert numbers.bracketed({"mean": 0.5, "low": None, "high": None}) == "0.500"
+    assert numbers.bracketed(Estimate(0.5)) == "0.500"
     assert numbers.bracketed(None) == "-"
 
 

@@ -65,7 +65,7 @@ def test_held_out_conditions_are_beside_seen_ones():
 def test_a_card_counts_levels_below_the_least_urgent_clinician():
     def levels(decisions, decision):
         error = {"vignette_id": "v", "text": "t", "decisions": decisions, "decision": decision, "steps": []}
-        (card,) = tables.cards({"errors": [error]})
+        (card,) = tables.cards([error])
         return card.levels_too_low
 
     assert levels(["Red", "Yellow"], "Blue") == 2  # from Yellow over Green to Blue
@@ -81,7 +81,7 @@ def test_steps_mark_the_highest_value_and_what_was_asked_in_vain():
         {"evidence": "Fever", "presence": presence, "values": values, "action": "ask"}
         for presence in ("present", "absent", None)
     ]
-    (card,) = tables.cards({"errors": [{"vignette_id": "v", "steps": steps, "decisions": ["Red"], "decision": "Blue"}]})
+    (card,) = tables.cards([{"vignette_id": "v", "steps": steps, "decisions": ["Red"], "decision": "Blue"}])
     assert [step.answer for step in card.steps] == ["yes", "no", "not known (no evidence left)"]
     assert [action for action, _, highest in card.steps[0].values if highest] == ["ask"]
     assert card.steps[0].values[2] == ("Green", None, False)
@@ -90,14 +90,14 @@ def test_steps_mark_the_highest_value_and_what_was_asked_in_vain():
 def test_questions_in_vain_are_one_step():
     steps = [{"evidence": "Fever", "presence": "present", "values": {}, "action": "ask"}]
     steps += [{**steps[0], "evidence": "nothing new", "presence": None, "action": each} for each in ("ask", "Red")]
-    (card,) = tables.cards({"errors": [{"vignette_id": "v", "steps": steps, "decisions": ["Red"], "decision": "Red"}]})
+    (card,) = tables.cards([{"vignette_id": "v", "steps": steps, "decisions": ["Red"], "decision": "Red"}])
     assert [(step.evidence, step.action) for step in card.steps] == [("Fever", "ask"), ("nothing new, 2 times", "Red")]
 
 
 def test_a_card_says_what_a_decision_rests_on_where_that_is_recorded():
     error = {"vignette_id": "v", "decisions": ["Red"], "decision": "Blue"}
     effects = [{"evidence": "Fever", "presence": "absent", "effect": 0.12345}]
-    (card,) = tables.cards({"errors": [{**error, "effects": effects}]})
+    (card,) = tables.cards([{**error, "effects": effects}])
     assert card.effects == (("Fever", "no", "0.123"),)
 
 
