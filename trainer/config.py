@@ -148,7 +148,6 @@ class OptimiserConfig:
 
     algorithm: str = _field("sgd", "how gradients become updates", ("adam", "sgd"))
     learning_rate: float = _field(0.02, "step size")
-    weight_decay: float = _field(0.0, "decoupled decay of the kernels, times the step size; 0 means none")
     average: float = _field(
         0.0, "momentum of the moving average of the weights, which the trained agent has; 0 means no average"
     )
@@ -170,6 +169,10 @@ class LoopConfig:
     evaluation_orders: int = _field(3, "random evidence orders that an evaluation during training averages over")
     checkpoint_interval: int = _field(2000, "steps between checkpoints")
     checkpoints_kept: int = _field(3, "newest checkpoints that are kept")
+
+
+_WITHDRAWN = [("optimiser", "weight_decay", 0.0)]
+"""Settings of earlier configurations: section, name, and the value that changes nothing, with which it is ignored."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,6 +219,7 @@ class TrainConfig:
             given = values.get(name, {})
             if not isinstance(given, Mapping):
                 raise InputError(f"{source}: {name}: expected an object of settings, not {given!r}")
+            given = {key: value for key, value in given.items() if (name, key, value) not in _WITHDRAWN}
             fields = {field.name: field for field in dataclasses.fields(section)}
             _reject_unknown(given, fields, f"{source}: {name}")
             built[name] = section(**{key: _typed(fields[key], given[key], f"{source}: {name}.{key}") for key in given})
@@ -272,7 +276,6 @@ def _check(config: TrainConfig) -> None:
         (list(memory.bucket_thresholds) == sorted(set(memory.bucket_thresholds)), "bucket_thresholds must rise"),
         (0 < memory.priority_decay <= 1, "priority_decay must lie in (0, 1]"),
         (0 < config.optimiser.learning_rate < math.inf, "learning_rate must be positive"),
-        (0 <= config.optimiser.weight_decay < math.inf, "weight_decay must be 0 or more"),
         (all(0 <= scale < math.inf for scale in (exploration.ask_noise_initial, exploration.ask_noise_final)),
          "ask noise must be 0 or more"),
         (min(loop.evaluation_interval, loop.seed) >= 0, "evaluation_interval and seed must be 0 or more"),

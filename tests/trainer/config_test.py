@@ -29,7 +29,7 @@ def test_round_trip_through_the_saved_form():
         ({"memory": {"bucket_thresholds": [0.3]}}, "one fewer than buckets"),
         ({"memory": {"priority_decay": 1.5}}, "priority_decay"),
         ({"optimiser": {"learning_rate": 0}}, "learning_rate must be positive"),
-        ({"optimiser": {"weight_decay": -0.1}}, "weight_decay must be 0 or more"),
+        ({"optimiser": {"weight_decay": 0.1}}, "optimiser: unknown key 'weight_decay'"),
         ({"optimiser": {"algorithm": "rmsprop"}}, "optimiser.algorithm: expected one of adam, sgd"),
         ({"loop": {"burn_in_steps": 0}}, "burn_in_steps must be at least 1"),
         ({"loop": {"steps": -1}}, "steps must be 0 or more"),
@@ -49,3 +49,7 @@ def test_round_trip_through_the_saved_form():
 def test_a_faulty_configuration_says_where(values, message):
     with pytest.raises(InputError, match=message):
         TrainConfig.from_dict(values, "file.json")
+
+
+def test_a_setting_that_is_no_more_is_ignored_where_it_changed_nothing():
+    assert TrainConfig.from_dict({"optimiser": {"weight_decay": 0.0}}) == TrainConfig()

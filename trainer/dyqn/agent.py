@@ -172,14 +172,6 @@ def build_agent(
 
 
 def build_optimizer(config: OptimiserConfig) -> keras.optimizers.Optimizer:
-    """Returns a new optimiser; biases have no weight decay."""
+    """Returns a new optimiser."""
     kinds = {"adam": keras.optimizers.Adam, "sgd": keras.optimizers.SGD}
-    optimizer = kinds[config.algorithm](
-        config.learning_rate,
-        weight_decay=config.weight_decay or None,
-        use_ema=config.average > 0,
-        ema_momentum=config.average,
-    )
-    if config.weight_decay:
-        optimizer.exclude_from_weight_decay(var_names=["bias"])
-    return optimizer
+    return kinds[config.algorithm](config.learning_rate, use_ema=config.average > 0, ema_momentum=config.average)
