@@ -114,14 +114,13 @@ def run_local(given: LocalRunOptions) -> int:
 
     from trainer.cloud.pipeline import Place, build
 
-    pipeline = build(Place(IMAGE, claim=""))
-    parameters = {
+    files = {
         "vignettes": str(_readable(given.vignettes, "--vignettes").resolve()),
         "vocabulary": str(_readable(given.vocabulary, "--vocabulary").resolve()),
-        "push_to": str(given.push_to.resolve()),
         "cases": "" if given.cases is None else str(_readable(given.cases, "--cases").resolve()),
-        **_parameters(given.parameter, pipeline),
     }
+    pipeline = build(Place(IMAGE, claim=""))
+    parameters = {**files, "push_to": str(given.push_to.resolve()), **_parameters(given.parameter, pipeline)}
     try:
         given.root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
