@@ -74,9 +74,10 @@ def trained():
 
 
 @pytest.fixture(scope="module")
-def base(trained, tmp_path_factory):
+def base(trained, without_litert, tmp_path_factory):
     base = tmp_path_factory.mktemp("models")
-    write_version(base, trained)
+    with without_litert():  # `unrounded` is the file that is looked at
+        write_version(base, trained)
     return base
 
 

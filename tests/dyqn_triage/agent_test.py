@@ -54,8 +54,10 @@ def agent(data, folder):
 
 
 @pytest.fixture(scope="module")
-def model(agent, folder):
-    with agent.export(folder / "models", rules="none") as model:
+def model(agent, without_litert, folder):
+    with without_litert():
+        model = agent.export(folder / "models", rules="none")
+    with model:
         yield model
 
 
@@ -128,7 +130,7 @@ def test_a_question_with_a_choice_is_answered_by_one_of_its_codes(model):
 
 
 @pytest.fixture(scope="module")
-def grouping_model(folder):
+def grouping_model(without_litert, folder):
     """A model that always asks, first about e1 and e2, which are red flags."""
     flags = ("e1", "e2")
     vocabulary = Vocabulary(
@@ -138,7 +140,8 @@ def grouping_model(folder):
     truths = np.array([[0.9] * 8, [0.1] * 8], np.float32)  # whoever has much is urgent
     mixture = Mixture(np.log([0.5, 0.5]).astype(np.float32), present, truths, present)
     network = network_of((np.zeros([8, 5]), [0, 0, 0, 0, 1]))
-    write_version(folder / "grouping", trained_agent(network, vocabulary, questions=mixture))
+    with without_litert():
+        write_version(folder / "grouping", trained_agent(network, vocabulary, questions=mixture))
     with dyqn_triage.Model(folder / "grouping") as model:
         yield model
 

@@ -128,9 +128,10 @@ def feedback(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def client(feedback, tmp_path_factory):
+def client(feedback, without_litert, tmp_path_factory):
     base = tmp_path_factory.mktemp("models")
-    write_model(Vocabulary(list(KNOWN)[:3]), base, 3)
+    with without_litert():
+        write_model(Vocabulary(list(KNOWN)[:3]), base, 3)
     codes = base / "codes.csv"
     codes.write_text(CODES)
     settings = {"cds_feedback": str(feedback), "cds_link": "https://app.example.org/launch", "cors_origins": RECORDS}

@@ -28,9 +28,10 @@ VOCABULARY = Vocabulary(
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory):
+def base(without_litert, tmp_path_factory):
     base = tmp_path_factory.mktemp("banded")
-    write_model(VOCABULARY, base, 1)
+    with without_litert():
+        write_model(VOCABULARY, base, 1)
     return base
 
 

@@ -149,6 +149,7 @@ def test_a_base_path_that_is_a_file_is_refused(trained, tmp_path):
         write_version(tmp_path / "models", trained)
 
 
+@pytest.mark.usefixtures("light_exports")
 def test_an_export_that_fails_shows_no_version_and_leaves_nothing(trained, stubborn, tmp_path):
     base = tmp_path / "models"
     with pytest.raises(KeyboardInterrupt):
@@ -158,6 +159,7 @@ def test_an_export_that_fails_shows_no_version_and_leaves_nothing(trained, stubb
     assert list(base.iterdir()) == []
 
 
+@pytest.mark.usefixtures("light_exports")
 def test_of_two_exports_to_one_version_the_second_is_refused(trained, tmp_path, monkeypatch):
     write = warmup.write_requests
 
@@ -198,6 +200,7 @@ def test_a_staged_version_is_not_a_version_until_it_is_published(trained, tmp_pa
     assert [entry.name for entry in tmp_path.iterdir()] == ["1"]
 
 
+@pytest.mark.usefixtures("light_exports")
 def test_an_empty_folder_with_the_number_is_not_replaced(trained, tmp_path):
     with saved_model.staged(tmp_path, trained) as stage:
         (tmp_path / "1").mkdir()
