@@ -14,8 +14,10 @@ from google.protobuf.message import DecodeError, Message
 from schemas.errors import InputError
 
 MOST_MESSAGES = 450_000
-"""Messages in one request: parsing takes 20 to 60 ns for each, 9 to 27 ms for all. A piece of evidence takes 10 bytes or
-more, where codes have four letters; 4 MiB then hold 419,430."""
+"""Messages in one request: parsing takes 20 to 60 ns for each, 9 to 27 ms for all.
+
+A piece of evidence takes 10 bytes or more, where codes have four letters; 4 MiB then hold 419,430.
+"""
 _MAP_ENTRY = 16  # messages take as long to parse as one entry of a map, whose key is looked up
 _VARINT, _BYTES = 0, 2  # wire types
 _FIXED = {1: 8, 5: 4}  # the sizes of others; groups have none
