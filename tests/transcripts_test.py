@@ -134,6 +134,18 @@ def test_nobody_is_asked_what_follows_from_what_was_said(transcript, settled, im
     assert {turn.code for turn in asked} <= impossible(transcript)  # of which the next test is
 
 
+@each_transcript
+def test_nobody_is_asked_about_a_special_kind_of_what_is_still_open(transcript, settled, knowledge):
+    """Such as how the chest hurts before whether it does."""
+    above = knowledge.catalogue.vocabulary.relations.above
+    early = [
+        turn.code
+        for turn in transcript.turns
+        if not set(above[turn.code]) <= settled(*transcript.said_before(turn.number))
+    ]
+    assert early == []
+
+
 @pytest.fixture(scope="module")
 def impossible(knowledge):
     """Returns the risk factors asked about that nobody of the age or sex in a transcript has."""
