@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.errors import InputError
 from trainer import config, presets
-from trainer.reports.headline import MARGIN
+from trainer.reports.numbers import MARGIN
 from trainer.reports.provenance import provenance
 from triage_runtime.command_line import figures, options
 from triage_runtime.storage import locations

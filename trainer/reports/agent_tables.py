@@ -8,12 +8,13 @@ from trainer.evaluation.cases import TOO_LATE
 from trainer.evaluation.slices import FALSE_DISCOVERIES
 from trainer.reports.agent_figures import MOST_SLICES, shown_slices, slice_name
 from trainer.reports.agent_report import AgentReport
-from trainer.reports.headline import MARGIN, beside_clinicians, best_constant, side_by_side
+from trainer.reports.headline import beside_clinicians, best_constant, side_by_side
 from trainer.reports.numbers import (
     APPROPRIATENESS,
     EVIDENCE_SEEN,
     FORCED,
     KAPPA,
+    MARGIN,
     NONE,
     OVER_TRIAGE,
     QUESTIONS,

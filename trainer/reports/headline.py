@@ -10,6 +10,7 @@ from trainer.reports.numbers import (
     FEWEST,
     FORCED,
     KAPPA,
+    MARGIN,
     RED_SENSITIVITY,
     SAFETY,
     UNDER_TRIAGE,
@@ -51,12 +52,6 @@ _SHARES = {
     0.9: "nine in ten",
 }  # fmt: skip
 _ALMOST = 0.05
-MARGIN = 0.05
-"""Difference of two shares up to which agents are on a par, unless a study says otherwise.
-
-The smallest difference on which the paper rests a claim (.93 against .88 safe) is that; of smaller ones (.84, .85 and
-.86 appropriate) it says "on a par".
-"""
 _RULE_OF_THREE = 3
 """Of n cases without a single difference, up to a share of 3/n may still differ (95% confidence)."""
 _RULED, _THE_AGENT = "The agent with safety rules", "The agent"

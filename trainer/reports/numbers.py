@@ -35,6 +35,12 @@ TARGETS = (APPROPRIATENESS, SAFETY, QUESTIONS)
 """The three that the paper reports (section "Metrics")."""
 
 
+MARGIN = 0.05
+"""Difference of two shares up to which agents are on a par, unless a study says otherwise.
+
+The smallest difference on which the paper rests a claim (.93 against .88 safe) is that; of smaller ones (.84, .85 and
+.86 appropriate) it says "on a par".
+"""
 FEWEST = 10
 """Vignettes behind a figure, at least: a mean over fewer says nothing."""
 

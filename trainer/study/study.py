@@ -9,7 +9,7 @@ from typing import Any
 from schemas.errors import InputError
 from trainer import presets
 from trainer.config import PAPER_QUERIES, TrainConfig
-from trainer.reports.headline import MARGIN
+from trainer.reports.numbers import MARGIN
 
 FORMAT = 4
 """Raised when tasks change what they compute from the same settings, so that earlier outcomes are not reused."""
