@@ -4,11 +4,10 @@
 
 It starts `triage serve` on the loopback address. While another process sends what each row of the table names, one
 caller asks about single states, one call after the other. The table has these small calls' median, 99th percentile and
-longest time, as one call waits out a whole stall, however many would have come in it; how far the server's resident
-memory rose above that before the first row; and how the other calls ended. gRPC callers
-wait as long as a refusal tells them to, except in the rows "at once"; others never wait. Rows whose connections read
-nothing send what the server accepts. In the rows "calls on new connections" each small call opens one; over TLS the
-server has a certificate that the program openssl makes.
+longest time, which shows a stall that one call waits out; how far the server's resident memory rose above that before
+the first row; and how the other calls ended. gRPC callers wait as long as a refusal tells them to, except in the rows
+"at once"; others never wait. Rows whose connections read nothing send what the server accepts. In the rows "calls on
+new connections" each small call opens one; over TLS the server has a certificate that the program openssl makes.
 """
 
 import argparse

@@ -5,8 +5,8 @@ appropriate and, weighted by the agent's safety weight, whether it is safe. So t
 are questions that may uncover under-triage. A mixture of patients says how likely a yes is, and values all questions at
 once. Of the best of them, the network that decides judges both answers: what counts is how they change its decision.
 
-Red flags come first, several of them in one question, those first that set urgent patients like this one apart. What is
-a special kind of something waits for the answer to that. Nothing is asked that vignettes like these do not mention.
+Red flags come first, several of them in one question, those first that set urgent patients like this one apart. A
+finding is asked about before its special kinds. Nothing is asked that vignettes like these do not mention.
 """
 
 from collections.abc import Callable, Sequence
@@ -146,8 +146,8 @@ class QuestionGraph:
         self._kinds = padded(
             [np.flatnonzero((self._above == cell).any(axis=1)).tolist() for cell in parents], len(vocabulary)
         )
-        self._parent: np.ndarray = np.full(len(vocabulary), len(parents), np.int32)  # [E], row of `_kinds`
-        self._parent[parents] = np.arange(len(parents))
+        self._row_of: np.ndarray = np.full(len(vocabulary), len(parents), np.int32)  # [E], in `_kinds`
+        self._row_of[parents] = np.arange(len(parents))
         self.red_flags = OpenRedFlags(rules, vocabulary)
         self._flagged = vocabulary.red_flags  # [E]
         self._most_denied = OF_CARDS if mixture.of_cards else len(vocabulary)
@@ -204,13 +204,14 @@ class QuestionGraph:
         likely = self._likely(states)
         red_flags = self.red_flags.open(states)
         opened = self._first_asked(states, likely, red_flags, not_to_ask)
-        flags = _asked_first(red_flags, likely) | self._first_flags(states, self._telling(states)) | opened.flags
+        telling_flags = self._telling_flags(states, self._telling(states))
+        flags = _asked_first(red_flags, likely) | self._first_flags(states, telling_flags) | opened.flags
         return flags & self.may_ask(states) & ~not_to_ask & ~opened.others
 
-    def _first_flags(self, states: tf.Tensor, telling: tf.Tensor) -> tf.Tensor:
-        """Returns which red flags of the vocabulary an interview does not end without, bool `[B, E]`."""
+    def _first_flags(self, states: tf.Tensor, telling_flags: tf.Tensor) -> tf.Tensor:
+        """Returns which of the telling flags `[B, E]` an interview does not end without, bool `[B, E]`."""
         known = tf.math.count_nonzero((states != 0) & self._flagged, axis=1, keepdims=True, dtype=tf.int32)
-        return self._telling_flags(states, telling) & (known < TOGETHER)
+        return telling_flags & (known < TOGETHER)
 
     def _asks(self, states: tf.Tensor) -> tf.Tensor:
         """Returns whether the agent would ask, bool `[B]`, as it also does where nothing is known."""
@@ -232,8 +233,8 @@ class QuestionGraph:
         first = tf.where(opened.chosen, OPENING + first, first)  # a red flag among them is the first
         open_codes = self.may_ask(states) & ~not_to_ask & ~opened.others
         may_ask = open_codes & (self._related(states, likely) | (first > 0))
-        flags |= self._first_flags(states, telling)
-        # What a code is a special kind of comes before it, and as soon: whether the chest hurts, then how.
+        flags |= self._first_flags(states, telling_flags)
+        # In place of a special kind, what it is a kind of: whether the chest hurts, and only then how.
         flags |= self._most_of_kinds(tf.cast(may_ask & flags, tf.float32)) > 0
         of_kinds = self._most_of_kinds(tf.where(may_ask, first, tf.zeros_like(first)))
         first = tf.maximum(first, of_kinds)
@@ -257,7 +258,7 @@ class QuestionGraph:
     def _most_of_kinds(self, values: tf.Tensor) -> tf.Tensor:
         """Returns the highest of `values` `[B, E]`, 0 or more, among the special kinds of each code; 0 without any."""
         most = tf.reduce_max(tf.gather(tf.pad(values, [[0, 0], [0, 1]]), self._kinds, axis=1), axis=2)
-        return tf.gather(tf.pad(most, [[0, 0], [0, 1]]), self._parent, axis=1)
+        return tf.gather(tf.pad(most, [[0, 0], [0, 1]]), self._row_of, axis=1)
 
     def _waits(self, open_codes: tf.Tensor) -> tf.Tensor:
         """Returns which codes are special kinds of what is itself one of `open_codes`, bool `[B, E]`."""
@@ -280,7 +281,7 @@ class QuestionGraph:
         return self._tells(tf.matmul(urgent, tf.constant(self._mentioned) * one))
 
     def _tells(self, mentioned: tf.Tensor) -> tf.Tensor:
-        """Returns the same for the shares `[..., E]` of urgent patients whose vignettes mention each code."""
+        """Returns the part of each code, in nats, by the shares of urgent patients who mention it, `[..., E]` both."""
         return mentioned * tf.math.log(mentioned / self._usual)
 
     def _telling_flags(self, states: tf.Tensor, telling: tf.Tensor) -> tf.Tensor:

@@ -15,7 +15,7 @@ from rich.table import Table
 from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.triage import NUM_ACTIONS, Action
-from trainer.decision import rewards
+from trainer.decision import mixture, rewards
 from trainer.decision.decision import OperatingPoint
 from trainer.decision.question_graph import QuestionGraph
 from trainer.evaluation import as_clinicians
@@ -96,8 +96,9 @@ def _interviews(
 ) -> tuple[dict[str, Interviews], QuestionGraph]:
     if trained.questions is None:
         raise InputError(
-            f"{given.job_dir}: nothing to choose questions by: the agent was trained on fewer than 100 vignettes, or "
-            "its job directory has lost questions.npz, which its triage train command writes if given again"
+            f"{given.job_dir}: nothing to choose questions by: the agent learned from fewer than "
+            f"{mixture.FEWEST_LEARNED} vignettes, or its job directory has lost questions.npz, which its triage train "
+            "command writes if given again"
         )
     name = None if given.rules is None else str(given.rules)
     rules, _ = safety_rules.choose(name, trained.vocabulary)
