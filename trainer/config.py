@@ -87,6 +87,7 @@ class TargetConfig:
     """The TD target of `ask` (paper, section "Dynamic Q-Learning")."""
 
     ask_query: str = _field("or", "query that gives the target of ask", ASK_QUERIES)
+    ask_price: float = _field(0.004, "price of a question in the target of ask, with the query value")
     loss: str = _field("squared", "loss between an output and its target", ("squared", "cross_entropy"))
     bootstrap: float = _field(
         0.0, "share of the probability in s' in the target of a probability; the clinicians' decisions have the rest"
@@ -285,6 +286,7 @@ def _check(config: TrainConfig) -> None:
         (0 <= network.dropout < 1, "dropout must lie in [0, 1)"),
         (0 <= config.environment.masking < 1, "masking must lie in [0, 1)"),
         (0 <= config.target.bootstrap < 1, "bootstrap must lie in [0, 1)"),
+        (0 <= config.target.ask_price < 1, "ask_price must lie in [0, 1)"),
         (0 <= config.optimiser.average < 1, "average must lie in [0, 1)"),
         (0 <= validation.set_apart <= 0.5, "set_apart must lie in [0, 0.5]"),
         (0 <= validation.held_out_share <= 0.5, "held_out_share must lie in [0, 0.5]"),

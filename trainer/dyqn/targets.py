@@ -10,7 +10,7 @@ import tensorflow as tf
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.config import TargetConfig
 from trainer.decision import decision
-from trainer.decision.decision import ASK_POINTS, NEUTRAL
+from trainer.decision.decision import ASK_POINTS
 from trainer.decision.rewards import appropriate, safe
 
 
@@ -38,11 +38,12 @@ def best_triage_value(q: tf.Tensor, allowed: tf.Tensor | None = None) -> tf.Tens
 
 
 class Asking(NamedTuple):
-    """What queries make the target of `ask` of, float32 `[B]` each; a query that needs more gives this a field."""
+    """What queries make the target of `ask` of; a query that needs more gives this a field."""
 
-    best_tm1: tf.Tensor  # Q_m(s)
-    best_t: tf.Tensor  # Q_m(s')
-    ask_t: tf.Tensor  # Q(s', ask)
+    best_tm1: tf.Tensor  # Q_m(s), float32 [B]
+    best_t: tf.Tensor  # Q_m(s'), float32 [B]
+    ask_t: tf.Tensor  # Q(s', ask), float32 [B]
+    price: float  # of a question, in [0, 1)
 
 
 def or_ask_target(q: Asking) -> tf.Tensor:
@@ -57,7 +58,7 @@ def and_ask_target(q: Asking) -> tf.Tensor:
 
 def value_ask_target(q: Asking) -> tf.Tensor:
     """Returns the target of `ask` `[B]` as the value of going on: the most that s' is worth, less the price."""
-    return tf.nn.relu(tf.maximum(q.best_t, q.ask_t) - NEUTRAL.price)
+    return tf.nn.relu(tf.maximum(q.best_t, q.ask_t) - q.price)
 
 
 QUERIES = {"or": or_ask_target, "and": and_ask_target, "value": value_ask_target}
@@ -76,7 +77,8 @@ def td_targets(q_tm1: tf.Tensor, q_t: tf.Tensor, r_t: tf.Tensor, config: TargetC
         config: the query, and the decisions over which Q_m is taken.
     """
     allowed = appropriate(r_t) if config.best_triage_over == "appropriate" else None
-    q = Asking(best_triage_value(q_tm1, allowed), best_triage_value(q_t, allowed), q_t[:, Action.ASK])
+    best_tm1, best_t = best_triage_value(q_tm1, allowed), best_triage_value(q_t, allowed)
+    q = Asking(best_tm1, best_t, q_t[:, Action.ASK], config.ask_price)
     ask = QUERIES[config.ask_query](q)
     return tf.stop_gradient(tf.concat([r_t, ask[:, tf.newaxis]], axis=-1))
 

@@ -26,10 +26,12 @@ R_T = [[0.5, 1.0, 0.0, 0.0]]  # {Red, Yellow, Yellow}: Red and Yellow are approp
         ("and", "all", 0.085),
         # (1 - 0.6) * (0.8 + (1 - 0.8) * 0.25) = 0.4 * 0.85 = 0.34
         ("and", "appropriate", 0.34),
+        # the most that s' is worth, less the price: max(0.8, 0.25) - 0.3 = 0.5
+        ("value", "all", 0.5),
     ],
 )
 def test_targets_worked_out_by_hand(query, over, expected):
-    config = TargetConfig(ask_query=query, best_triage_over=over)
+    config = TargetConfig(ask_query=query, best_triage_over=over, ask_price=0.3)
     result = targets.td_targets(tf.constant(Q_TM1), tf.constant(Q_T), tf.constant(R_T), config)
     np.testing.assert_allclose(result[0], [*R_T[0], expected], rtol=1e-6)
 
