@@ -1,4 +1,4 @@
-"""Plays textbook cases: with all their evidence at once, and as an interview in the order of the file."""
+"""Plays textbook cases: with all their evidence at once, and as interviews."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,16 @@ from tf_agents.trajectories import time_step as ts
 
 from schemas.evidence import Vocabulary
 from schemas.triage import NUM_DECISIONS, Action
+from trainer.decision.closure import Closure
+from trainer.decision.decision import OperatingPoint
+from trainer.decision.question_graph import QuestionGraph
+from trainer.decision.relations import with_relations
+from trainer.decision.rules import RuleGraph
 from trainer.dyqn.environment import Observation
+from trainer.evaluation import interviews
 from trainer.evaluation.cases import CaseDecisions
+from trainer.evaluation.patients import Patients
+from trainer.evaluation.question_policies import Network, learned_policy
 from trainer.vignettes import state
 from trainer.vignettes.textbook_case import TextbookCase
 
@@ -46,6 +54,44 @@ def play_cases(
     return CaseDecisions(
         tuple(map(Action, decided.tolist())), tuple(map(Action, interview.tolist())), tuple(questions.tolist())
     )
+
+
+def lead_cases(
+    network: Network,
+    graph: QuestionGraph,
+    rules: RuleGraph | None,
+    point: OperatingPoint,
+    cases: Sequence[TextbookCase],
+    vocabulary: Vocabulary,
+    max_questions: int,
+) -> tuple[tuple[Action, ...], tuple[int, ...]]:
+    """Returns the decisions of interviews that the agent leads, and the number of questions of each.
+
+    A patient presents with the first finding of a case, has what it lists as present and what follows from that, and
+    denies all the rest. Age or sex that a case leaves open, and what takes an instrument, cannot be asked about.
+
+    Args:
+        network: of the agent.
+        graph: chooses its questions.
+        rules: that it obeys, the same as `graph`.
+        point: its operating point, without handing over.
+        cases: C cases, at least one.
+        vocabulary: that of the network; it has all codes of the cases.
+        max_questions: questions after which a decision is forced.
+    """
+    codes = _signed_codes(cases, vocabulary)
+    listed = np.maximum(state.from_signed_codes(tf.constant(codes), len(vocabulary)).numpy(), 0)
+    has = Closure(vocabulary)(tf.constant(listed)).numpy() > 0
+    answers = np.where(has, 1, -1).astype(np.int8)
+    for cells in with_relations(vocabulary).openings.values():
+        answers[np.ix_(~has[:, cells].any(axis=1), cells)] = 0
+    known = np.arange(len(vocabulary)) == codes[:, :1] - 1
+    patients = Patients(known, answers, np.ones((len(cases), NUM_DECISIONS), np.int32)).at_home(vocabulary)
+    flags = tf.function(graph.open_red_flags, autograph=False)
+    led = interviews.play(
+        patients, network, graph.may_ask, learned_policy(graph), max_questions, point, flags, graph.opening
+    ).leave(patients, point, rules)
+    return tuple(map(Action, led.decisions.tolist())), tuple(led.questions.tolist())
 
 
 def _signed_codes(cases: Sequence[TextbookCase], vocabulary: Vocabulary) -> np.ndarray:

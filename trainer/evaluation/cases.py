@@ -15,7 +15,7 @@ class CaseDecisions(NamedTuple):
     all_evidence: tuple[Action, ...]
     """With all evidence of the case known at once."""
     interview: tuple[Action, ...]
-    """With the evidence revealed piece by piece, in the order of the file, for as long as the agent asks."""
+    """Led by the agent; or with the evidence revealed in the order of the file, for as long as the agent asks."""
     questions: tuple[int, ...]
     """Number of questions in the interview."""
 

@@ -24,6 +24,13 @@ _ROWS = 512
 _CANDIDATES = 24
 
 
+class Left(NamedTuple):
+    """How V patients leave their interviews, int `[V]` each."""
+
+    decisions: np.ndarray  # or `HANDED_OVER` where a person decides
+    questions: np.ndarray  # asked before
+
+
 class Interviews(NamedTuple):
     """The interviews of V patients, after 0, 1, ... Q questions."""
 
@@ -51,11 +58,11 @@ class Interviews(NamedTuple):
         """
         return self._ends(self._actions(point), self.decisions(point))
 
-    def leave(self, patients: Patients, point: OperatingPoint, rules: RuleGraph | None) -> np.ndarray:
-        """Returns the decision with which each of V `patients` leaves an interview that obeys `rules`; int `[V]`.
+    def leave(self, patients: Patients, point: OperatingPoint, rules: RuleGraph | None) -> Left:
+        """Returns how V `patients` leave interviews that obey `rules`.
 
-        It is `HANDED_OVER` where a person decides: from the first triage decision on that is handed over, also where a
-        red flag would still be asked about, as `serving.triage.deferral` does.
+        They are handed over from the first triage decision on that is, also where a red flag would still be asked
+        about, as `serving.triage.deferral` does.
         """
         actions, decisions = self._actions(point), self.decisions(point)
         if rules is not None:
@@ -66,7 +73,7 @@ class Interviews(NamedTuple):
         handed = handed_over(flat, decisions.ravel(), point).reshape(decisions.shape)
         handed[:-1] &= actions[:-1] != Action.ASK  # after the last question, triage is forced
         ends, everybody = self._ends(actions, decisions, handed), np.arange(decisions.shape[1])
-        return np.where(handed[ends, everybody], HANDED_OVER, decisions[ends, everybody])
+        return Left(np.where(handed[ends, everybody], HANDED_OVER, decisions[ends, everybody]), ends)
 
     def _actions(self, point: OperatingPoint) -> np.ndarray:
         """Returns the action after each number of questions, int32 `[Q + 1, V]`."""

@@ -67,7 +67,7 @@ class Leaving:
             at_once = self._rules.apply(self._rules.fired(self._cards), at_once, at_once).best_triage
         at_once = np.where(handed_over(outputs, at_once.numpy(), point), HANDED_OVER, at_once)
         interviews = self._interviews(point.safety_weight)
-        return {INTERVIEW: interviews.leave(self._patients, point, self._rules), ALL_EVIDENCE: at_once}
+        return {INTERVIEW: interviews.leave(self._patients, point, self._rules).decisions, ALL_EVIDENCE: at_once}
 
     def _graph(self, point: OperatingPoint) -> QuestionGraph:
         leader = self._leader

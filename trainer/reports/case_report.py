@@ -12,12 +12,13 @@ from rich.text import Text
 
 from schemas import safety_rules
 from schemas.errors import InputError
-from schemas.safety_rules import RuleSet
-from schemas.triage import DECISION_LABELS
+from schemas.safety_rules import RuleSet, SafetyRule
+from schemas.triage import DECISION_LABELS, NUM_ACTIONS
+from trainer.decision.question_graph import QuestionGraph
 from trainer.decision.rules import RuleGraph
 from trainer.dyqn.rollout import greedy_policy
 from trainer.evaluation import cases
-from trainer.evaluation.case_play import play_cases
+from trainer.evaluation.case_play import lead_cases, play_cases
 from trainer.evaluation.cases import CaseFigures, Counted, Miss, TextbookFigures
 from trainer.training import operating_point_options
 from trainer.training.job import TrainedNetwork, load_network
@@ -71,13 +72,23 @@ def case_figures(
     path: str | pathlib.Path, textbook: Sequence[TextbookCase], trained: TrainedNetwork, rules: RuleSet
 ) -> TextbookFigures:
     """Returns the figures of the agent on the cases of `path`, also with rules if there are any."""
+    point = dataclasses.replace(trained.operating_point, hand_over_from=None)
+    network = trained.model if trained.model.output_shape[-1] > NUM_ACTIONS else None
 
-    def played(graph: RuleGraph | None) -> CaseFigures:
-        policy = greedy_policy(trained.model, graph, trained.operating_point)
-        return cases.figures(textbook, play_cases(policy, textbook, trained.vocabulary, trained.max_questions))
+    def played(obeyed: Sequence[SafetyRule]) -> CaseFigures:
+        rule_graph = RuleGraph(obeyed, trained.vocabulary) if obeyed else None
+        policy = greedy_policy(trained.model, rule_graph, point)
+        decided = play_cases(policy, textbook, trained.vocabulary, trained.max_questions)
+        if trained.questions is not None:
+            graph = QuestionGraph(trained.questions, trained.vocabulary, obeyed, point, network)
+            interview, questions = lead_cases(
+                trained.model, graph, rule_graph, point, textbook, trained.vocabulary, trained.max_questions
+            )
+            decided = decided._replace(interview=interview, questions=questions)
+        return cases.figures(textbook, decided)
 
-    with_rules = played(RuleGraph(rules.rules, trained.vocabulary)) if len(rules) else None
-    return TextbookFigures(locations.shown(path), played(None), with_rules)
+    with_rules = played(rules.rules) if len(rules) else None
+    return TextbookFigures(locations.shown(path), played(()), with_rules)
 
 
 def print_report(textbook: TextbookFigures, steps: int) -> None:

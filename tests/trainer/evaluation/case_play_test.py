@@ -6,10 +6,16 @@ import tensorflow as tf
 from tf_agents.policies import tf_policy
 from tf_agents.trajectories import policy_step
 
+from schemas.evidence import Evidence, Vocabulary
+from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
 from tests.builders import symptoms
+from trainer.decision.decision import ASK_POINTS, OperatingPoint
+from trainer.decision.mixture import Mixture
+from trainer.decision.question_graph import QuestionGraph
+from trainer.decision.rules import RuleGraph
 from trainer.dyqn.environment import action_spec, time_step_spec
-from trainer.evaluation.case_play import play_cases
+from trainer.evaluation.case_play import lead_cases, play_cases
 from trainer.vignettes.textbook_case import TextbookCase
 
 R, Y, G, B, ASK = Action
@@ -67,3 +73,35 @@ def test_the_interview_is_forced_at_the_question_limit_or_when_everything_is_kno
     played = play_cases(Scripted(), [case("abcd")], VOCABULARY, max_questions)
     assert played.questions == (questions,)
     assert played.interview == (G,)
+
+
+def _sure_of_green(states):
+    """Returns outputs with which an agent decides Green at once: P(Green is appropriate) = .9, and safe."""
+    rows = tf.shape(states)[0]
+    outputs = [0.0] * 5 + [0.0, 0.0, 0.9, 0.0] + [1.0] * 4 + [0.0] * (len(ASK_POINTS) + 1)
+    return tf.tile(tf.constant([outputs]), [rows, 1])
+
+
+def test_a_patient_whom_the_agent_leads_denies_what_the_case_does_not_list():
+    """A collapse is a red flag; a low pressure is one, too, but takes an instrument. Both are likely: .2."""
+    codes = {"pain": "", "collapse": "", "pressure": "a cuff"}
+    vocabulary = Vocabulary(
+        Evidence(code, "symptom", code, f"{code}?", instrument=tool) for code, tool in codes.items()
+    )
+    present = np.array([[0.5, 0.2, 0.2]], np.float32)
+    mixture = Mixture(np.zeros(1, np.float32), present, np.full([1, 8], 0.5, np.float32), 1 - present)
+    flags = tuple(SafetyRule(code, "A red flag.", R, True, all_of=((code, True),)) for code in ("collapse", "pressure"))
+    point = OperatingPoint(1.0)
+
+    def lead(rules):
+        graph = QuestionGraph(mixture, vocabulary, rules, point, _sure_of_green)
+        cases = [
+            TextbookCase("a", "A case", "emergency", (R,), ("pain", "pressure", "collapse"), ()),
+            TextbookCase("b", "A case", "emergency", (R,), ("pain", "pressure"), ("collapse",)),
+        ]
+        obeyed = RuleGraph(rules, vocabulary) if rules else None
+        return lead_cases(_sure_of_green, graph, obeyed, point, cases, vocabulary, 23)
+
+    # Nobody asks after the pressure, which comes before the collapse in the file. Without rules, nothing is asked.
+    assert lead(flags) == ((R, G), (1, 1))
+    assert lead(()) == ((G, G), (0, 0))

@@ -125,7 +125,8 @@ def test_an_interview_is_handed_over_where_the_server_would_do_so(patients, mome
     outputs = np.array([[_said(*moment)] for moment in moments], np.float32)
     interviews = Interviews(outputs, np.ones([2, 1, 1], np.int32), np.array(flagged, bool)[:, np.newaxis])
     left = [
-        interviews.leave(patients, OperatingPoint(0.0, hand_over_from=red), None).tolist() for red in (None, 0.15, 0.3)
+        interviews.leave(patients, OperatingPoint(0.0, hand_over_from=red), None).decisions.tolist()
+        for red in (None, 0.15, 0.3)
     ]
     assert left == [[without], [handed], [without]]
 
