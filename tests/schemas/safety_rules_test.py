@@ -160,7 +160,7 @@ def test_a_file_that_does_not_exist_or_is_not_text_is_reported(tmp_path):
 
 def test_the_default_rules_fit_the_packages_own_vocabulary():
     rules, remark = safety_rules.choose(None, KnowledgeBase.load().catalogue.vocabulary)
-    assert 30 <= len(rules) <= 40
+    assert len(rules) >= 40
     assert remark == ""
     assert rules.source == "default"
     assert {rule.urgency for rule in rules} <= {Action.RED, Action.YELLOW}
