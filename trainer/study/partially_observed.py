@@ -164,8 +164,9 @@ class PartiallyObservedLoop:
 
     def _optimise_in_graph(self, batch: AskTransitions) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns (mean squared TD error of ask, whether it and its gradient are finite)."""
-        ask_target = targets.QUERIES[self.config.target.ask_query]
-        target = ask_target(targets.Asking(batch.q_m_tm1, batch.q_m_t, self._ask_in_graph(batch.codes_t)))
+        settings = self.config.target
+        asking = targets.Asking(batch.q_m_tm1, batch.q_m_t, self._ask_in_graph(batch.codes_t), settings.ask_price)
+        target = targets.QUERIES[settings.ask_query](asking)
         variables = self.network.trainable_variables
         with tf.GradientTape() as tape:
             errors = tf.stop_gradient(target) - self._ask_in_graph(batch.codes_tm1)
