@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 import pathlib
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -213,7 +213,7 @@ def run(arguments: argparse.Namespace) -> int:
             "data_fingerprint": trained.data_fingerprint,
             "metrics": exported.metrics,
             "evaluation": exported.evaluation,
-            "gate": exported.gate,
+            "gate": exported.gate and exported.gate.described(),
             "safety_rules": trained.rules.described(),
             "decision": saved_model.decision(trained),
             "promise": trained.promise,
@@ -225,18 +225,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print_result(exported: "Exported", given: ExportOptions) -> None:
     """Prints the result; a rejection in any case, so that it is in the log of an automatic push."""
-    from trainer.export.gate import broken_promise_text, small_test_text, verdict_text
+    from trainer.export.gate import verdict_text
 
     lines = []
     if exported.published and exported.folder is not None:
         lines.append(f"wrote version {exported.model_version} to {locations.shown(exported.folder)}")
-    verdict: dict[str, Any] = exported.gate or {}
-    if exported.gate and verdict["serving_version"] is None:
-        base = locations.shown(given.gate or given.base)
-        lines.append(f"  there was no version in {base} to compare it with")
-        lines += filter(None, [small_test_text(verdict), broken_promise_text(verdict)])
-    elif exported.gate:
-        lines.append(verdict_text(verdict))
+    if exported.gate is not None:
+        lines.append(verdict_text(exported.gate, locations.shown(given.gate or given.base)))
     if exported.published:
         if given.json != "-":
             sys.stdout.write("\n".join(lines) + "\n")

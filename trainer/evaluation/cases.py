@@ -46,6 +46,17 @@ class Miss(NamedTuple):
     verdict: str
 
 
+class Later(NamedTuple):
+    """An emergency that one agent decides too late, and later than another one; decisions by their labels."""
+
+    vignette_id: str
+    title: str
+    category: str
+    reading: str  # one of `READINGS`
+    new: str
+    before: str
+
+
 class Reading(NamedTuple):
     """One of the `READINGS`."""
 
@@ -124,10 +135,10 @@ def _counted(pairs: Sequence[tuple[TextbookCase, Action]]) -> Counted:
     return Counted(len(pairs), right, too_late, too_early, labels)
 
 
-def later_emergencies(cases: Sequence[TextbookCase], new: CaseDecisions, before: CaseDecisions) -> list[dict[str, Any]]:
+def later_emergencies(cases: Sequence[TextbookCase], new: CaseDecisions, before: CaseDecisions) -> list[Later]:
     """Returns the emergencies that `new` decides too late, and later than `before`, in either reading."""
     return [
-        {**described(case), "reading": reading, "new": decision.label, "before": earlier.label}
+        Later(**described(case), reading=reading, new=decision.label, before=earlier.label)
         for reading in READINGS
         for case, decision, earlier in zip(cases, getattr(new, reading), getattr(before, reading), strict=True)
         if case.category == EMERGENCY and verdict(case, decision) == TOO_LATE and decision > earlier

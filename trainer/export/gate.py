@@ -17,7 +17,8 @@ from schemas.errors import InputError
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.cases import CaseDecisions, later_emergencies
-from trainer.reports.numbers import bracketed, estimate_at
+from trainer.evaluation.verdict import CaseVerdict, Comparison, Loss, Means, TooFew, Verdict
+from trainer.reports.numbers import bracketed
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.split_warnings import FEW_TEST_VIGNETTES
 from trainer.vignettes.textbook_case import EMERGENCY, TextbookCase
@@ -66,7 +67,7 @@ def require_pairs(vignettes: int) -> None:
         raise InputError("the test split has only one vignette, too few to compare two versions: use more data")
 
 
-def compare(new: Played, serving: Played, vignettes: VignetteArrays, margin: float, seed: int) -> dict[str, Any]:
+def compare(new: Played, serving: Played, vignettes: VignetteArrays, margin: float, seed: int) -> Verdict:
     """Returns the verdict on `new`, and the figures behind it.
 
     Args:
@@ -75,85 +76,52 @@ def compare(new: Played, serving: Played, vignettes: VignetteArrays, margin: flo
         vignettes: the V vignettes, at least 2.
         margin: the accepted loss of safety.
         seed: of the bootstrap.
-
-    Returns:
-        `passed`; `margin`; `new_version` and `serving_version`; `vignettes`; `lower_bound` of the difference in
-        safety, see above; `metrics`, for each the means `new` and `serving` and the `difference` new - serving with
-        its two-sided interval; `worse`, the number of vignettes on which safety fell; `worst`, some of them.
     """
     counts = vignettes.decision_counts
     new_values, serving_values = (metrics.agent_metrics(played.outcomes, counts) for played in (new, serving))
     differences = {name: new_values[name] - serving_values[name] for name in REPORTED}
     bound = lower_bound(differences[DECIDING], seed)
-    return {
-        "passed": _safe_enough(bound, margin),
-        "margin": margin,
-        "new_version": new.name,
-        "serving_version": serving.name,
-        "vignettes": len(counts),
-        "lower_bound": bound,
-        "metrics": {
-            name: {
-                "new": float(new_values[name].mean()),
-                "serving": float(serving_values[name].mean()),
-                "difference": metrics.estimate(differences[name], seed)._asdict(),
-            }
-            for name in REPORTED
-        },
-        "worse": int((differences[DECIDING] < -_ROUNDING).sum()),
-        "worst": _worst(vignettes, new_values[DECIDING], serving_values[DECIDING]),
+    means = {
+        name: Means(
+            float(new_values[name].mean()),
+            float(serving_values[name].mean()),
+            metrics.estimate(differences[name], seed),
+        )
+        for name in REPORTED
     }
+    worse = int((differences[DECIDING] < -_ROUNDING).sum())
+    worst = _worst(vignettes, new_values[DECIDING], serving_values[DECIDING])
+    compared = Comparison(serving.name, len(counts), bound, means, worse, worst)
+    return Verdict(_safe_enough(bound, margin), margin, new.name, compared)
 
 
 def _safe_enough(bound: float, margin: float) -> bool:
     return bound >= -margin - _ROUNDING
 
 
-def _worst(vignettes: VignetteArrays, new: np.ndarray, serving: np.ndarray) -> list[dict[str, Any]]:
+def _worst(vignettes: VignetteArrays, new: np.ndarray, serving: np.ndarray) -> list[Loss]:
     """Returns the vignettes with the largest loss of safety, the worst first."""
     order = np.argsort(new - serving, kind="stable")[:_WORST]
     return [
-        {"vignette_id": vignettes.vignette_ids[row], "new": float(new[row]), "serving": float(serving[row])}
+        Loss(vignettes.vignette_ids[row], float(new[row]), float(serving[row]))
         for row in order
         if new[row] - serving[row] < -_ROUNDING
     ]
 
 
-def compare_cases(cases: Sequence[TextbookCase], new: CaseDecisions, serving: CaseDecisions) -> dict[str, Any]:
-    """Returns the verdict on textbook cases.
-
-    Returns:
-        `passed`: no emergency is decided too late and later than by the serving version; `cases` and `emergencies`, how
-        many there are; `sent_later`, how many emergencies are decided later; `later`, the decisions of both versions on
-        those, see `trainer.evaluation.cases.later_emergencies`.
-    """
+def compare_cases(cases: Sequence[TextbookCase], new: CaseDecisions, serving: CaseDecisions) -> CaseVerdict:
+    """Returns the verdict on textbook cases."""
     later = later_emergencies(cases, new, serving)
-    return {
-        "passed": not later,
-        "cases": len(cases),
-        "emergencies": sum(case.category == EMERGENCY for case in cases),
-        "sent_later": len({row["vignette_id"] for row in later}),
-        "later": later,
-    }
+    emergencies = sum(case.category == EMERGENCY for case in cases)
+    return CaseVerdict(not later, len(cases), emergencies, len({each.vignette_id for each in later}), later)
 
 
-def public(verdict: dict[str, Any]) -> dict[str, Any]:
-    """Returns the verdict without ids of vignettes and cases, for the manifest, which every client can read."""
-    shared = {key: value for key, value in verdict.items() if key != "worst"}
-    if "textbook_cases" in verdict:
-        textbook = verdict["textbook_cases"]
-        shared["textbook_cases"] = {key: value for key, value in textbook.items() if key != "later"}
-    return shared
+def require_vignettes(verdict: Verdict, vignettes: int, minimum: int) -> Verdict:
+    """Returns the verdict, which nothing passes on fewer than `minimum` vignettes."""
+    return verdict if vignettes >= minimum else verdict._replace(passed=False, too_few=TooFew(vignettes, minimum))
 
 
-def require_vignettes(verdict: dict[str, Any], vignettes: int, minimum: int) -> dict[str, Any]:
-    """Returns the verdict, which nothing passes on fewer than `minimum` vignettes: `minimum_vignettes` then says so."""
-    if vignettes >= minimum:
-        return verdict
-    return {**verdict, "passed": False, "vignettes": vignettes, "minimum_vignettes": minimum}
-
-
-def require_promise(verdict: dict[str, Any], promise: dict[str, Any] | None) -> dict[str, Any]:
+def require_promise(verdict: Verdict, promise: dict[str, Any] | None) -> Verdict:
     """Returns the verdict, which no version passes whose promise the test vignettes show to be broken.
 
     Args:
@@ -162,65 +130,58 @@ def require_promise(verdict: dict[str, Any], promise: dict[str, Any] | None) -> 
     """
     if promise is None or promise["newer"]["holds"]:
         return verdict
-    return {**verdict, "passed": False, "promise_broken": promise["newer"]["broken"]}
+    return verdict._replace(passed=False, promise_broken=promise["newer"]["broken"])
 
 
-def broken_promise_text(verdict: dict[str, Any]) -> str:
-    """Returns which promise is broken, "" if none is."""
-    if "promise_broken" not in verdict:
-        return ""
-    risks = "; ".join(f"{setting}: {', '.join(names)}" for setting, names in verdict["promise_broken"].items())
-    return f"  the promise does not hold on these vignettes ({risks})"
+def verdict_text(verdict: Verdict, base: str) -> str:
+    """Returns the verdict as lines of text; `base` is where the serving version was looked for."""
+    if verdict.compared is None:
+        lines = [f"  there was no version in {base} to compare it with"]
+    else:
+        lines = _safety_lines(verdict, verdict.compared)
+    if verdict.textbook_cases is not None:
+        lines += _case_lines(verdict.textbook_cases)
+    if (few := verdict.too_few) is not None:
+        lines.append(
+            f"  {few.vignettes:,} test vignettes are too few to judge a version by: it takes "
+            f"{few.minimum_vignettes:,}, or --allow-small-test"
+        )
+    if verdict.promise_broken is not None:
+        risks = "; ".join(f"{setting}: {', '.join(names)}" for setting, names in verdict.promise_broken.items())
+        lines.append(f"  the promise does not hold on these vignettes ({risks})")
+    return "\n".join(lines)
 
 
-def small_test_text(verdict: dict[str, Any]) -> str:
-    """Returns why there were too few vignettes, "" if there were enough."""
-    if "minimum_vignettes" not in verdict:
-        return ""
-    return (
-        f"  {verdict['vignettes']:,} test vignettes are too few to judge a version by: it takes "
-        f"{verdict['minimum_vignettes']:,}, or --allow-small-test"
-    )
-
-
-def verdict_text(verdict: dict[str, Any]) -> str:
-    """Returns the verdict of `compare`, with that of `compare_cases` as its `textbook_cases`, as lines of text."""
-    lines = _safety_lines(verdict)
-    if "textbook_cases" in verdict:
-        lines += _case_lines(verdict["textbook_cases"])
-    return "\n".join(filter(None, [*lines, small_test_text(verdict), broken_promise_text(verdict)]))
-
-
-def _case_lines(textbook: dict[str, Any]) -> list[str]:
+def _case_lines(textbook: CaseVerdict) -> list[str]:
     """Returns the lines about textbook cases, two for a case that is late in both readings."""
-    if textbook["passed"]:
-        return [f"  none of the {textbook['emergencies']:,} textbook emergencies is sent later than before"]
+    if textbook.passed:
+        return [f"  none of the {textbook.emergencies:,} textbook emergencies is sent later than before"]
     return [
-        f"  textbook emergencies sent later than before: {textbook['sent_later']:,} of {textbook['emergencies']:,}",
+        f"  textbook emergencies sent later than before: {textbook.sent_later:,} of {textbook.emergencies:,}",
         *(
-            f"    {shown(row['title'])}: {row['new']}, was {row['before']} ({row['reading'].replace('_', ' ')})"
-            for row in textbook["later"]
+            f"    {shown(each.title)}: {each.new}, was {each.before} ({each.reading.replace('_', ' ')})"
+            for each in textbook.later
         ),
     ]
 
 
-def _safety_lines(verdict: dict[str, Any]) -> list[str]:
-    said = "is not less safe" if _safe_enough(verdict["lower_bound"], verdict["margin"]) else "may be less safe"
+def _safety_lines(verdict: Verdict, compared: Comparison) -> list[str]:
+    said = "is not less safe" if _safe_enough(compared.lower_bound, verdict.margin) else "may be less safe"
     lines = [
-        f"version {verdict['new_version']} {said} than the serving version {verdict['serving_version']} by more than "
-        f"the margin of {verdict['margin']:g}:",
-        f"  the lower bound of the difference in safety is {verdict['lower_bound']:+.4f}, and must not be below "
-        f"{-verdict['margin']:g}",
-        f"  (5th percentile, one-sided 95%; paired bootstrap over {verdict['vignettes']:,} vignettes)",
+        f"version {verdict.new_version} {said} than the serving version {compared.serving_version} by more than "
+        f"the margin of {verdict.margin:g}:",
+        f"  the lower bound of the difference in safety is {compared.lower_bound:+.4f}, and must not be below "
+        f"{-verdict.margin:g}",
+        f"  (5th percentile, one-sided 95%; paired bootstrap over {compared.vignettes:,} vignettes)",
         f"  {'':16}{'new':>9}{'serving':>9}  difference [95% interval]",
     ]
-    for name, row in verdict["metrics"].items():
-        means = f"{row['new']:9.3f}{row['serving']:9.3f}"
-        lines.append(f"  {name.replace('_', ' '):16}{means}  {bracketed(estimate_at(row['difference']), '+.3f')}")
-    fell = f"  vignettes on which safety fell: {verdict['worse']:,}"
-    lines.append(f"{fell}; the worst:" if verdict["worst"] else fell)
+    for name, row in compared.metrics.items():
+        means = f"{row.new:9.3f}{row.serving:9.3f}"
+        lines.append(f"  {name.replace('_', ' '):16}{means}  {bracketed(row.difference, '+.3f')}")
+    fell = f"  vignettes on which safety fell: {compared.worse:,}"
+    lines.append(f"{fell}; the worst:" if compared.worst else fell)
     lines += [
-        f"    {shown(row['vignette_id'])}: safe in {row['new']:.0%} of the evidence orders, was {row['serving']:.0%}"
-        for row in verdict["worst"]
+        f"    {shown(each.vignette_id)}: safe in {each.new:.0%} of the evidence orders, was {each.serving:.0%}"
+        for each in compared.worst
     ]
     return lines

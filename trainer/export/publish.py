@@ -19,6 +19,7 @@ from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.case_play import play_cases
 from trainer.evaluation.cases import CaseDecisions
 from trainer.evaluation.measurement import agent_figures, baseline_figures, order_seeds
+from trainer.evaluation.verdict import Verdict
 from trainer.export import gate, signing
 from trainer.export.case_reference import case_reference
 from trainer.export.policy import LoadedVersion, ServablePolicy, known_codes, load_version, play
@@ -66,7 +67,7 @@ class Exported(NamedTuple):
     published: bool
     metrics: dict[str, Any]  # as in the manifest
     evaluation: dict[str, Any] | None
-    gate: dict[str, Any] | None
+    gate: Verdict | None
 
 
 class Evaluation:
@@ -189,11 +190,11 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evalu
                 counts = evaluation.vignettes.decision_counts
                 verdict = gate.require_vignettes(verdict, len(counts), target.minimum_vignettes)
                 verdict = gate.require_promise(verdict, entries.get("promise"))
-                entries["gate"] = gate.public(verdict)
+                entries["gate"] = verdict.described(ids=False)
             evaluation.describe_cases(version, stage.folder)
         stage.describe(**entries)
-        _write_card(stage, trained, evaluation, report, entries.get("gate"))
-        passed = verdict is None or verdict["passed"]
+        _write_card(stage, trained, evaluation, report, verdict)
+        passed = verdict is None or verdict.passed
         folder = _publish(stage, target, serving, verdict is not None) if passed else _keep_rejected(stage, target)
     return Exported(folder, name, passed, entries.get("metrics", trained.metrics), report, verdict)
 
@@ -234,18 +235,16 @@ def _serving(target: Target, evaluation: Evaluation) -> LoadedVersion | None:
 
 def _verdict(
     new: gate.Played, version: LoadedVersion, serving: LoadedVersion | None, evaluation: Evaluation, margin: float
-) -> dict[str, Any]:
+) -> Verdict:
     if serving is None:
-        return {"passed": True, "margin": margin, "new_version": new.name, "serving_version": None}
+        return Verdict(True, margin, new.name, None)
     name = serving.folder.name
     old = gate.Played(name, evaluation.play(serving, f"version {name}"))
     verdict = gate.compare(new, old, evaluation.vignettes, margin, evaluation.seed)
-    if evaluation.cases:
-        verdict["textbook_cases"] = gate.compare_cases(
-            evaluation.cases, evaluation.play_cases(version), evaluation.play_cases(serving)
-        )
-        verdict["passed"] &= verdict["textbook_cases"]["passed"]
-    return verdict
+    if not evaluation.cases:
+        return verdict
+    cases = gate.compare_cases(evaluation.cases, evaluation.play_cases(version), evaluation.play_cases(serving))
+    return verdict._replace(passed=verdict.passed and cases.passed, textbook_cases=cases)
 
 
 def _manifest_metrics(trained: TrainedNetwork, report: dict[str, Any]) -> dict[str, Any]:
@@ -263,7 +262,7 @@ def _write_card(
     trained: TrainedNetwork,
     evaluation: Evaluation | None,
     report: dict[str, Any] | None,
-    verdict: dict[str, Any] | None,
+    verdict: Verdict | None,
 ) -> None:
     manifest = read_manifest(stage.folder)
     facts = model_card.training_facts(trained.data_fingerprint, evaluation.stats if evaluation else None)
@@ -271,7 +270,7 @@ def _write_card(
     text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     # Ids and tags from other programs may contain half a surrogate pair, which is not UTF-8.
     (stage.folder / directories.MODEL_CARD_JSON).write_text(text, encoding="utf-8", errors="backslashreplace")
-    (stage.folder / directories.MODEL_CARD).write_text(card_markdown.page(card), encoding="utf-8")
+    (stage.folder / directories.MODEL_CARD).write_text(card_markdown.page(card, verdict), encoding="utf-8")
 
 
 def _publish(stage: StagedVersion, target: Target, serving: LoadedVersion | None, blessed: bool) -> pathlib.Path:

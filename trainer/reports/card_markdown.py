@@ -7,6 +7,7 @@ from typing import Any
 
 from schemas.promise import RISKS
 from schemas.triage import DECISION_LABELS
+from trainer.evaluation.verdict import Verdict
 from trainer.reports.numbers import bracketed, estimate_at
 
 _QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
@@ -24,8 +25,8 @@ def escape(text: Any) -> str:
     return _MARKUP.sub(r"\\\g<0>", plain)
 
 
-def page(card: dict[str, Any]) -> str:
-    """Returns the card as Markdown."""
+def page(card: dict[str, Any], gate: Verdict | None) -> str:
+    """Returns the card as Markdown, with the verdict of the gate, None if there was no gate."""
     details = card["model_details"]
     sections = [
         f"# Model card: triage agent, version {escape(details['model_version'])}",
@@ -35,7 +36,7 @@ def page(card: dict[str, Any]) -> str:
         *_training_data(card["training_data"]),
         "## Evaluation",
         *_evaluation(card["evaluation"]),
-        *_gate(card["gate"]),
+        *_gate(gate),
         "## Ethical considerations",
         _bullets(card["ethical_considerations"]),
         *_decision(card["decision"], card["evaluation"]),
@@ -161,43 +162,32 @@ def _slices(slices: list[dict[str, Any]]) -> list[str]:
     return parts
 
 
-def _gate(gate: dict[str, Any] | None) -> list[str]:
+def _gate(gate: Verdict | None) -> list[str]:
     if gate is None:
         return []
-    title = "## Comparison with the serving version"
-    if gate["serving_version"] is None:
-        first = "There was no version to compare with: this is the first one."
-        return [title, f"{first}{_small_test_sentence(gate)}{_broken_sentence(gate)}"]
+    title, not_blessed = "## Comparison with the serving version", ""
+    if (few := gate.too_few) is not None:
+        not_blessed = f" It was not blessed: {few.vignettes:,} test vignettes are fewer than {few.minimum_vignettes:,}."
+    if gate.promise_broken is not None:
+        not_blessed += " It was not blessed: its promise does not hold on them."
+    compared, textbook = gate.compared, gate.textbook_cases
+    if compared is None:
+        return [title, f"There was no version to compare with: this is the first one.{not_blessed}"]
+    serving = f"version {escape(compared.serving_version)}"
+    late = "" if textbook is None else (
+        f" It sends {textbook.sent_later:,} of {textbook.emergencies:,} textbook emergencies later than that version."
+    )  # fmt: skip
     rows = (
-        (_words(metric), f"{row['new']:.3f}", f"{row['serving']:.3f}", _bracketed(row["difference"]))
-        for metric, row in gate["metrics"].items()
+        (_words(metric), f"{row.new:.3f}", f"{row.serving:.3f}", bracketed(row.difference))
+        for metric, row in compared.metrics.items()
     )
-    verdict = "passed" if gate["passed"] else "**did not pass**"
     return [
         title,
-        f"It {verdict} the gate: the lower bound of the difference in safety to version "
-        f"{escape(gate['serving_version'])} is {gate['lower_bound']:+.4f} (5th percentile, one-sided 95%, paired "
-        f"bootstrap over {gate['vignettes']:,} vignettes), and must not be below {-gate['margin']:g}."
-        f"{_textbook_sentence(gate.get('textbook_cases'))}{_small_test_sentence(gate)}{_broken_sentence(gate)}",
-        table(("", "this version", f"version {escape(gate['serving_version'])}", "difference [95% interval]"), rows),
+        f"It {'passed' if gate.passed else '**did not pass**'} the gate: the lower bound of the difference in safety "
+        f"to {serving} is {compared.lower_bound:+.4f} (5th percentile, one-sided 95%, paired bootstrap over "
+        f"{compared.vignettes:,} vignettes), and must not be below {-gate.margin:g}.{late}{not_blessed}",
+        table(("", "this version", serving, "difference [95% interval]"), rows),
     ]
-
-
-def _small_test_sentence(gate: dict[str, Any]) -> str:
-    if "minimum_vignettes" not in gate:
-        return ""
-    return f" It was not blessed: {gate['vignettes']:,} test vignettes are fewer than {gate['minimum_vignettes']:,}."
-
-
-def _broken_sentence(gate: dict[str, Any]) -> str:
-    return " It was not blessed: its promise does not hold on them." if "promise_broken" in gate else ""
-
-
-def _textbook_sentence(textbook: dict[str, Any] | None) -> str:
-    if textbook is None:
-        return ""
-    late, emergencies = textbook["sent_later"], textbook["emergencies"]
-    return f" It sends {late:,} of {emergencies:,} textbook emergencies later than that version."
 
 
 def _decision(decision: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:

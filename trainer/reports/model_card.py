@@ -13,6 +13,7 @@ from typing import Any
 from schemas import VERSION, directories
 from schemas.evidence import KINDS, Vocabulary
 from schemas.triage import DECISION_LABELS
+from trainer.evaluation.verdict import Verdict
 
 FORMAT = 1
 """`format_version` of model_card.json, raised when older readers would misread it."""
@@ -111,7 +112,7 @@ def model_card(
     vocabulary: Vocabulary,
     training_data: dict[str, Any],
     evaluation: dict[str, Any] | None,
-    gate: dict[str, Any] | None,
+    gate: Verdict | None,
 ) -> dict[str, Any]:
     """Returns the card, as model_card.json holds it.
 
@@ -120,8 +121,7 @@ def model_card(
         vocabulary: of the version.
         training_data: see `training_facts`.
         evaluation: `trainer.export.publish.Evaluation.report`; None if the version was not evaluated.
-        gate: the verdict of `trainer.export.gate.compare`, or only `serving_version` None for a first version; None
-            if there was no gate.
+        gate: the verdict on the version, which the card holds without ids; None if there was no gate.
     """
     kinds = [entry.kind for entry in vocabulary]
     return {
@@ -141,7 +141,7 @@ def model_card(
         "questions": _questions(manifest["questions"]),
         "hyper_parameters": manifest["config"],
         "evaluation": evaluation,
-        "gate": gate,
+        "gate": gate and gate.described(ids=False),
         "ethical_considerations": _ETHICS,
         "limits": [
             *_limits(training_data, evaluation),

@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.triage import Action
-from trainer.evaluation.cases import CaseDecisions, Counted, Miss, figures, later_emergencies, verdict
+from trainer.evaluation.cases import CaseDecisions, Counted, Later, Miss, figures, later_emergencies, verdict
 from trainer.vignettes.textbook_case import TextbookCase
 
 R, Y, G, B = Action.RED, Action.YELLOW, Action.GREEN, Action.BLUE
@@ -72,13 +72,12 @@ def both(*decisions):
 )
 def test_an_emergency_counts_where_it_is_too_late_and_later_than_before(new, before, later):
     rows = later_emergencies(CASES, both(*new), both(*before))
-    assert [row["vignette_id"] for row in rows] == 2 * later  # once in each reading
-    assert [row["reading"] for row in rows] == len(later) * ["all_evidence", "interview"]
+    assert [row.vignette_id for row in rows] == 2 * later  # once in each reading
+    assert [row.reading for row in rows] == len(later) * ["all_evidence", "interview"]
 
 
 def test_a_loss_in_the_interview_alone_counts():
     new = CaseDecisions((R, R, G, B), (Y, R, G, B), (0, 0, 0, 0))
     assert later_emergencies(CASES, new, both(R, R, G, B)) == [
-        {"vignette_id": "stroke", "title": "The stroke", "category": "emergency", "reading": "interview",
-         "new": "Yellow", "before": "Red"}
-    ]  # fmt: skip
+        Later("stroke", "The stroke", "emergency", reading="interview", new="Yellow", before="Red")
+    ]

@@ -10,14 +10,13 @@ from schemas.triage import Action
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.cases import CaseDecisions
+from trainer.evaluation.verdict import Loss, Verdict
 from trainer.export import gate
 from trainer.export.gate import (
     Played,
-    broken_promise_text,
     compare,
     compare_cases,
     lower_bound,
-    public,
     require_promise,
     verdict_text,
 )
@@ -61,21 +60,21 @@ def test_the_bound_is_the_5th_percentile_of_the_resampled_mean():
 def test_equal_versions_pass_without_any_margin():
     decisions = blue_on(range(0, 40, 2), 40)
     judged = verdict(decisions, decisions, margin=0.0)
-    assert judged["passed"]
-    assert judged["lower_bound"] == 0.0
-    assert (judged["worse"], judged["worst"]) == (0, [])
+    assert judged.passed
+    assert judged.compared.lower_bound == 0.0
+    assert (judged.compared.worse, judged.compared.worst) == (0, [])
 
 
 def test_the_margin_decides_on_a_loss():
     # Losses on 6 of 100: the bound is -0.10, as above.
     new, serving = blue_on(range(6), 100), blue_on((), 100)
-    assert not verdict(new, serving, margin=0.09)["passed"]
-    assert verdict(new, serving, margin=0.10)["passed"]  # a loss of just the margin passes
+    assert not verdict(new, serving, margin=0.09).passed
+    assert verdict(new, serving, margin=0.10).passed  # a loss of just the margin passes
 
 
 def test_losses_on_some_vignettes_can_be_balanced_by_others():
     # 6 losses and 30 gains in 100: 24 more are safe, far above what chance takes away.
-    assert verdict(blue_on(range(6), 100), blue_on(range(6, 36), 100))["passed"]
+    assert verdict(blue_on(range(6), 100), blue_on(range(6, 36), 100)).passed
 
 
 def test_pairs_decide_where_two_separate_intervals_cannot():
@@ -84,8 +83,8 @@ def test_pairs_decide_where_two_separate_intervals_cannot():
     # the difference is sqrt(0.25 / 100 + 0.25 / 100) = 0.07, the bound about -0.01 - 1.64 * 0.07 = -0.13.
     new, serving = blue_on(range(51), 100), blue_on(range(50), 100)
     judged = verdict(new, serving, margin=0.05)
-    assert judged["lower_bound"] == pytest.approx(-0.03)
-    assert judged["passed"]
+    assert judged.compared.lower_bound == pytest.approx(-0.03)
+    assert judged.passed
     generator = np.random.default_rng(0)
     safe = [np.array(each[0]) == Action.GREEN for each in (new, serving)]
     means = [generator.choice(column, [2000, 100]).mean(axis=1) for column in safe]
@@ -101,50 +100,48 @@ def test_the_figures_are_means_over_vignettes_of_the_shares_of_orders():
     serving = [[Action.GREEN] * 4] * 2
     vignettes = vignettes_where_green_is_the_least_urgent(4)
     judged = compare(played("8", new, questions=3), played("7", serving, questions=5), vignettes, 0.02, seed=0)
-    assert not judged["passed"]
-    assert {name: (row["new"], row["serving"]) for name, row in judged["metrics"].items()} == {
+    assert not judged.passed
+    assert {name: (row.new, row.serving) for name, row in judged.compared.metrics.items()} == {
         "safety": (0.625, 1.0),
         "appropriateness": (0.5, 1.0),  # Red in one order of vignette 2 is safe, but not appropriate
         "under_triage": (0.375, 0.0),
         "questions": (3.0, 5.0),
     }
-    assert judged["metrics"]["questions"]["difference"] == {"mean": -2.0, "low": -2.0, "high": -2.0, "vignettes": 4}
-    assert judged["worse"] == 2
-    assert judged["worst"] == [
-        {"vignette_id": "v1", "new": 0.0, "serving": 1.0},
-        {"vignette_id": "v0", "new": 0.5, "serving": 1.0},
-    ]
-    json.dumps(judged, allow_nan=False)
+    assert judged.compared.metrics["questions"].difference == metrics.Estimate(-2.0, -2.0, -2.0, 4)
+    assert judged.compared.worse == 2
+    assert judged.compared.worst == [Loss("v1", new=0.0, serving=1.0), Loss("v0", new=0.5, serving=1.0)]
+    json.dumps(judged.described(), allow_nan=False)
 
 
 def test_no_version_passes_whose_promise_these_vignettes_show_to_be_broken():
-    verdict = {"passed": True, "new_version": "2", "serving_version": None, "margin": 0.02}
+    verdict = Verdict(True, 0.02, "2", None)
     holds = {"newer": {"holds": True, "broken": {}}}
     assert require_promise(verdict, None) == require_promise(verdict, holds) == verdict
     broken = require_promise(verdict, {"newer": {"holds": False, "broken": {"interview": ["red", "over"]}}})
-    assert not broken["passed"]
+    assert not broken.passed
+    first = "  there was no version in models to compare it with"
     expected = "  the promise does not hold on these vignettes (interview: red, over)"
-    assert broken_promise_text(broken) == expected
-    assert broken_promise_text(verdict) == ""
+    assert verdict_text(broken, "models").splitlines() == [first, expected]
+    assert verdict_text(verdict, "models") == first
 
 
 def test_the_text_names_versions_bound_margin_and_the_worst_vignettes():
     judged = verdict(blue_on(range(6), 100), blue_on((), 100))
-    text = verdict_text(judged)
+    text = verdict_text(judged, "models")
     assert text.startswith("version 2 may be less safe than the serving version 1 by more than the margin of 0.02:")
     assert "-0.1000, and must not be below -0.02" in text
     assert "5th percentile, one-sided 95%; paired bootstrap over 100 vignettes" in text
     assert "vignettes on which safety fell: 6" in text
     assert [line.split(":")[0].strip() for line in text.splitlines()[-5:]] == [f"'v{row}'" for row in range(5)]
-    assert "is not less safe" in verdict_text(verdict(blue_on((), 9), blue_on((), 9)))
+    assert "is not less safe" in verdict_text(verdict(blue_on((), 9), blue_on((), 9)), "models")
 
 
 def test_an_id_cannot_control_the_terminal():
     vignettes = vignettes_where_green_is_the_least_urgent(2)
     vignettes.vignette_ids[0] = "\x1b[2Jv\n0"
     judged = compare(played("2", blue_on([0], 2)), played("1", blue_on((), 2)), vignettes, 0.0, seed=0)
-    assert "\x1b" not in verdict_text(judged)
-    assert verdict_text(judged).splitlines()[-1].startswith(r"    '\x1b[2Jv\n0': safe in 0%")
+    assert "\x1b" not in verdict_text(judged, "models")
+    assert verdict_text(judged, "models").splitlines()[-1].startswith(r"    '\x1b[2Jv\n0': safe in 0%")
 
 
 def test_a_single_vignette_is_too_few_for_a_verdict():
@@ -166,23 +163,22 @@ def decided(all_evidence, interview):
 def test_one_emergency_decided_later_is_enough_not_to_pass():
     # Red is 0 and Yellow 1. Stroke: later in both readings; sepsis: earlier; shock: later in the interview only.
     judged = compare_cases(CASES, decided([1, 0, 0], [1, 0, 2]), decided([0, 1, 0], [0, 1, 1]))
-    assert not judged["passed"]
-    assert (judged["cases"], judged["emergencies"], judged["sent_later"]) == (3, 3, 2)
-    assert [(row["vignette_id"], row["reading"]) for row in judged["later"]] == [
+    assert not judged.passed
+    assert (judged.cases, judged.emergencies, judged.sent_later) == (3, 3, 2)
+    assert [(each.vignette_id, each.reading) for each in judged.later] == [
         ("stroke", "all_evidence"), ("stroke", "interview"), ("shock", "interview"),
     ]  # fmt: skip
-    json.dumps(judged, allow_nan=False)
 
 
 def test_emergencies_as_late_as_before_pass():
     judged = compare_cases(CASES, decided([1, 0, 2], [1, 0, 2]), decided([1, 0, 3], [1, 1, 2]))
-    assert (judged["passed"], judged["sent_later"], judged["later"]) == (True, 0, [])
+    assert (judged.passed, judged.sent_later, judged.later) == (True, 0, [])
 
 
 def test_the_text_names_the_emergencies_although_safety_passes():
     safe = verdict(blue_on((), 9), blue_on((), 9))
     cases = compare_cases(CASES, decided([1, 0, 0], [1, 0, 2]), decided([0, 1, 0], [0, 1, 1]))
-    lines = verdict_text(safe | {"passed": False, "textbook_cases": cases}).splitlines()
+    lines = verdict_text(safe._replace(passed=False, textbook_cases=cases), "models").splitlines()
     assert "is not less safe" in lines[0]
     assert lines[-4:] == [
         "  textbook emergencies sent later than before: 2 of 3",
@@ -191,14 +187,16 @@ def test_the_text_names_the_emergencies_although_safety_passes():
         "    'The shock': Green, was Yellow (interview)",
     ]
     passing = compare_cases(CASES, decided([0, 0, 0], [0, 0, 0]), decided([0, 0, 0], [0, 0, 0]))
-    assert verdict_text(safe | {"textbook_cases": passing}).splitlines()[-1] == (
+    assert verdict_text(safe._replace(textbook_cases=passing), "models").splitlines()[-1] == (
         "  none of the 3 textbook emergencies is sent later than before"
     )
 
 
 def test_the_manifest_has_no_ids_of_vignettes_and_cases():
     cases = compare_cases(CASES, decided([1, 0, 0], [1, 0, 2]), decided([0, 1, 0], [0, 1, 1]))
-    shared = public(verdict(blue_on(range(6), 100), blue_on((), 100)) | {"textbook_cases": cases})
+    whole = verdict(blue_on(range(6), 100), blue_on((), 100))._replace(textbook_cases=cases)
+    assert json.dumps(whole.described(), allow_nan=False).count('"stroke"') == 2
+    shared = whole.described(ids=False)
     assert shared["textbook_cases"] == {"passed": False, "cases": 3, "emergencies": 3, "sent_later": 2}
     assert "'v0'" not in str(shared)
     assert "stroke" not in str(shared)

@@ -81,7 +81,7 @@ def test_a_first_version_is_published_and_signed_without_a_comparison(evaluation
     key = Ed25519PrivateKey.generate()
     exported = push(tmp_path, always(Action.BLUE), evaluation, key=key)
     assert (exported.folder, exported.published) == (tmp_path / "1", True)
-    assert exported.gate == {"passed": True, "margin": 0.02, "new_version": "1", "serving_version": None}
+    assert exported.gate.described() == {"passed": True, "margin": 0.02, "new_version": "1", "serving_version": None}
     assert (tmp_path / "1" / "BLESSED").read_bytes() == b""
     assert names(tmp_path) == ["1"]
     checksums = (exported.folder / "SHA256SUMS").read_bytes()
@@ -95,9 +95,9 @@ def test_a_first_version_is_published_and_signed_without_a_comparison(evaluation
 def test_a_less_safe_version_is_not_published_and_leaves_nothing(evaluation, red_base):
     exported = push(red_base, always(Action.GREEN), evaluation)
     assert (exported.folder, exported.published, exported.model_version) == (None, False, "2")
-    safety = exported.gate["metrics"]["safety"]
-    assert (safety["new"], safety["serving"], safety["difference"]["mean"]) == pytest.approx((4 / 6, 1.0, -2 / 6))
-    assert [row["vignette_id"] for row in exported.gate["worst"]] == ["v0", "v1"]
+    safety = exported.gate.compared.metrics["safety"]
+    assert (safety.new, safety.serving, safety.difference.mean) == pytest.approx((4 / 6, 1.0, -2 / 6))
+    assert [each.vignette_id for each in exported.gate.compared.worst] == ["v0", "v1"]
     assert names(red_base) == ["1"]
 
 
@@ -107,7 +107,7 @@ def test_a_less_safe_version_within_the_margin_is_published(evaluation, red_base
     assert exported.folder == red_base / "2"
     assert names(red_base) == ["1", "2"]
     manifest = json.loads((exported.folder / "manifest.json").read_text())
-    assert manifest["gate"]["lower_bound"] == exported.gate["lower_bound"]
+    assert manifest["gate"]["lower_bound"] == exported.gate.compared.lower_bound
     assert "worst" not in manifest["gate"]
     assert "v0" not in (exported.folder / "model_card.md").read_text()
     assert load_version(exported.folder).vocabulary == symptoms("cough", "fever")
@@ -120,7 +120,7 @@ def test_nothing_is_published_on_too_few_vignettes_not_even_a_first_version(eval
     for base in (tmp_path / "empty", red_base):
         exported = push(base, always(Action.RED), evaluation, margin=1.0, minimum_vignettes=7, rejected=kept)
         assert not exported.published
-        assert (exported.gate["vignettes"], exported.gate["minimum_vignettes"]) == (6, 7)
+        assert exported.gate.too_few == (6, 7)
     card = (exported.folder / "model_card.md").read_text(encoding="utf-8")
     assert "It was not blessed: 6 test vignettes are fewer than 7." in card
     assert push(red_base, always(Action.RED), evaluation, minimum_vignettes=6).published
@@ -130,7 +130,7 @@ def test_an_equal_version_passes_without_margin_and_decides_no_textbook_emergenc
     evaluation = Evaluation(data, orders=2, seed=0, cases=emergency("fever"))
     exported = push(red_base, always(Action.RED), evaluation, margin=0.0)
     assert exported.published
-    assert exported.gate["lower_bound"] == 0.0
+    assert exported.gate.compared.lower_bound == 0.0
     assert (red_base / "2" / "BLESSED").exists()
     manifest = json.loads((exported.folder / "manifest.json").read_text())
     assert manifest["gate"]["textbook_cases"] == {"passed": True, "cases": 1, "emergencies": 1, "sent_later": 0}
@@ -140,7 +140,7 @@ def test_an_equal_version_passes_without_margin_and_decides_no_textbook_emergenc
 def test_a_safer_version_is_compared_with_the_newest_one_and_passes(evaluation, red_base):
     push(red_base, always(Action.BLUE), None, margin=None)  # past the gate
     exported = push(red_base, always(Action.GREEN), evaluation, margin=0.0)
-    assert (exported.gate["serving_version"], exported.published) == ("2", True)
+    assert (exported.gate.compared.serving_version, exported.published) == ("2", True)
 
 
 def emergency(*codes):
@@ -151,7 +151,7 @@ def test_versions_with_other_vocabularies_are_compared_on_evidence_and_cases_tha
     # The order differs, and the new one knows more; data and case have cough and fever.
     evaluation = Evaluation(data, orders=1, seed=0, cases=emergency("fever"))
     exported = push(red_base, always(Action.RED, ("rash", "fever", "cough")), evaluation)
-    assert exported.gate["metrics"]["safety"]["new"] == 1.0
+    assert exported.gate.compared.metrics["safety"].new == 1.0
     assert exported.published
     rash = Evaluation(data, orders=1, seed=0, cases=emergency("rash"))
     with pytest.raises(InputError, match=r"'meningitis' has evidence that .+ does not know, rash"):

@@ -10,6 +10,8 @@ from markdown_it import MarkdownIt
 
 from schemas.directories import CARD_FOR_MAKERS
 from schemas.evidence import Evidence, Vocabulary
+from trainer.evaluation.figures import Estimate
+from trainer.evaluation.verdict import Comparison, Means, Verdict
 from trainer.reports.card_markdown import escape, page
 from trainer.reports.model_card import model_card, training_facts
 
@@ -58,21 +60,14 @@ def evaluation_with(tag):
     }
 
 
-GATE = {
-    "passed": True,
-    "margin": 0.02,
-    "new_version": "3",
-    "serving_version": "2",
-    "vignettes": 1234,
-    "lower_bound": -0.0123,
-    "metrics": {"safety": {"new": 0.9, "serving": 0.8, "difference": estimates()["safety"]}},
-}
+SAFETY = {"safety": Means(0.9, 0.8, Estimate(0.11, 0.1, 0.3, 20))}
+GATE = Verdict(True, 0.02, "3", Comparison("2", 1234, -0.0123, SAFETY, 0, []))
 
 
 def page_of(evaluation=None, gate=None, stats=None, **safeguards):
     vocabulary = Vocabulary([Evidence("cough", "symptom", "Cough", "Do you cough?")])
     facts = training_facts("sha256:data", stats)
-    return page(model_card(MANIFEST | safeguards, vocabulary, facts, evaluation, gate))
+    return page(model_card(MANIFEST | safeguards, vocabulary, facts, evaluation, gate), gate)
 
 
 def cells(text):
@@ -128,8 +123,8 @@ def test_the_comparison_names_both_versions_and_the_bound():
     assert (
         "passed the gate: the lower bound of the difference in safety to version 2 is -0.0123 (5th percentile" in text
     )
-    assert "**did not pass**" in page_of(evaluation_with("x"), GATE | {"passed": False})
-    assert "no version to compare with" in page_of(evaluation_with("x"), {"serving_version": None})
+    assert "**did not pass**" in page_of(evaluation_with("x"), GATE._replace(passed=False))
+    assert "no version to compare with" in page_of(evaluation_with("x"), GATE._replace(compared=None))
     assert "Comparison with the serving version" not in page_of(evaluation_with("x"))
 
 
