@@ -12,6 +12,11 @@ class Estimate(NamedTuple):
     high: float | None = None
     vignettes: int | None = None  # None where it is not recorded
 
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The ends of its interval."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
 
 Estimates = Mapping[str, Estimate | None]
 """By the name of the figure; None where it is not defined, such as the sensitivity to Red without a Red case."""

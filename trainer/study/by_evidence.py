@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trainer.evaluation import metrics
+from trainer.evaluation.figures import Estimate
 from trainer.evaluation.prefixes import STATES_AT_ONCE
 from trainer.study.state_values import TriageValues
 from trainer.study.supervised import PowersetRows
@@ -58,21 +59,22 @@ def quality_by(judged: Judged, name: str, places: np.ndarray, seed: int) -> list
     for place in np.unique(places).tolist():
         here = places == place
         _, groups = np.unique(judged.groups[here], return_inverse=True)
-        means = [each or {} for each in _figures(groups, _with_count(judged.values[here]), _means, seed)]
+        found = _figures(groups, _with_count(judged.values[here]), _means, seed)
+        means = {metric: each for metric, each in zip(_SHOWN, found, strict=True) if each is not None}
         points.append(
             {
                 name: place,
                 "states": int(here.sum()),
                 "vignettes": int(groups.max() + 1),
-                **{metric: each["mean"] for metric, each in zip(_SHOWN, means, strict=True)},
-                "intervals": {metric: [each["low"], each["high"]] for metric, each in zip(_SHOWN, means, strict=True)},
+                **{metric: each.mean for metric, each in means.items()},
+                "intervals": {metric: [each.low, each.high] for metric, each in means.items()},
             }
         )
     return points
 
 
 def calibration_figures(calibrated: Judged, uncalibrated: Judged, seed: int) -> dict[str, Any]:
-    """Returns what calibration changes, as estimates ready for JSON.
+    """Returns what calibration changes, as estimates.
 
     Args:
         calibrated: the calibrated model on some rows.
@@ -112,11 +114,10 @@ def _slope(sums: np.ndarray) -> np.ndarray:
 
 def _figures(
     groups: np.ndarray, parts: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], seed: int
-) -> list[dict[str, Any] | None]:
+) -> list[Estimate | None]:
     """Returns the estimates of a statistic of sums, whose vignettes are resampled; None where it is not defined."""
     vignettes = int(groups.max() + 1)
     sums: np.ndarray = np.zeros([vignettes, parts.shape[1]])
     np.add.at(sums, groups, parts)
     figures = statistic(sums.sum(axis=0)[np.newaxis]).shape[1]
-    estimates = metrics.estimates_of_sums(sums, statistic, [vignettes] * figures, seed)
-    return [None if each is None else each._asdict() for each in estimates]
+    return metrics.estimates_of_sums(sums, statistic, [vignettes] * figures, seed)

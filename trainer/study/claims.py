@@ -6,12 +6,13 @@ the interval shows the contrary, and is not shown where it leaves both open.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from schemas.triage import MAX_QUESTIONS
+from trainer.evaluation.figures import Estimate
 from trainer.study.by_evidence import SMALL
 from trainer.study.comparison import QUALITY, paired, ratio, unpaired
 from trainer.study.measured import Measured, Values
@@ -44,9 +45,6 @@ _LABELS = {
 }  # fmt: skip
 _MEASURES = {"appropriateness": "more often appropriate", "safety": "safer"}
 
-Estimate = Mapping[str, Any]
-"""A difference or another figure: `mean`, and `low` and `high` of its 95% interval, None for a single vignette."""
-
 
 class Found(NamedTuple):
     """What a study says about a claim."""
@@ -59,29 +57,32 @@ class Found(NamedTuple):
 
 def above(estimate: Estimate, bar: float) -> str:
     """Returns whether a figure is above `bar`."""
-    if estimate["low"] is None:
+    if estimate.ends is None:
         return NOT_SHOWN
-    return HOLDS if estimate["low"] > bar else FAILS if estimate["high"] <= bar else NOT_SHOWN
+    low, high = estimate.ends
+    return HOLDS if low > bar else FAILS if high <= bar else NOT_SHOWN
 
 
 def better(difference: Estimate, margin: float) -> str:
     """Returns whether a difference is above 0. It fails where any advantage is smaller than `margin`, 0 or more."""
-    if difference["low"] is None:
+    if difference.ends is None:
         return NOT_SHOWN
-    return HOLDS if difference["low"] > 0 else FAILS if difference["high"] <= margin else NOT_SHOWN
+    low, high = difference.ends
+    return HOLDS if low > 0 else FAILS if high <= margin else NOT_SHOWN
 
 
-def within(estimate: Estimate, low: float, high: float) -> str:
-    """Returns whether a figure lies between `low` and `high`.
+def within(estimate: Estimate, least: float, most: float) -> str:
+    """Returns whether a figure lies between `least` and `most`.
 
     For a difference of two agents and a margin on both sides, these are two one-sided tests, each at 2.5% (Schuirmann,
     Journal of Pharmacokinetics and Biopharmaceutics 15(6), 1987).
     """
-    if estimate["low"] is None:
+    if estimate.ends is None:
         return NOT_SHOWN
-    if low <= estimate["low"] and estimate["high"] <= high:
+    low, high = estimate.ends
+    if least <= low and high <= most:
         return HOLDS
-    return FAILS if estimate["high"] < low or estimate["low"] > high else NOT_SHOWN
+    return FAILS if high < least or low > most else NOT_SHOWN
 
 
 def every(outcomes: Sequence[str]) -> str:
@@ -341,13 +342,14 @@ class _Judge:
         unseen = self._measured.outcomes.get("detail", {}).get("unseen")
         if not unseen:
             return None
-        more = unseen["difference"]["questions"]
+        more = Estimate(**unseen["difference"]["questions"])
         return Found(better(more, 0), f"Questions, less those in known conditions: {_ends(more, '+.1f')}.")
 
     def calibration_helps(self) -> Found | None:
-        changed = self._measured.outcomes.get("calibration", {}).get("small_sets")
-        if not changed:
+        found = self._measured.outcomes.get("calibration", {}).get("small_sets")
+        if not found:
             return None
+        changed = {metric: Estimate(**each) for metric, each in found.items()}
         shown = ", ".join(f"{metric} {_signed(each)}" for metric, each in changed.items())
         return Found(better(changed["appropriateness"], 0), (
             f"Calibrated less uncalibrated, on rows of D_pow's test part with 1 to {SMALL} pieces of evidence: {shown}."
@@ -355,7 +357,10 @@ class _Judge:
 
     def rises(self) -> Found | None:
         rise = self._measured.outcomes.get("calibration", {}).get("rise")
-        return rise and Found(better(rise, 0), f"Appropriateness by piece of evidence: {_signed(rise)}.")
+        if not rise:
+            return None
+        slope = Estimate(**rise)
+        return Found(better(slope, 0), f"Appropriateness by piece of evidence: {_signed(slope)}.")
 
     def folds_less_common(self) -> Found | None:
         folds, common = self._measured.folds(), self._measured.by_all(_OR, "test")
@@ -400,9 +405,10 @@ def _opposite(outcome: str) -> str:
 
 
 def _negative(estimate: Estimate) -> Estimate:
-    if estimate["low"] is None:
+    if estimate.ends is None:
         return estimate
-    return {"mean": -estimate["mean"], "low": -estimate["high"], "high": -estimate["low"]}
+    low, high = estimate.ends
+    return Estimate(-estimate.mean, -high, -low)
 
 
 def _share(estimate: Estimate) -> str:
@@ -424,5 +430,5 @@ def _without_zeros(text: str) -> str:
 def _ends(estimate: Estimate | None, form: str) -> str:
     if estimate is None:
         return "not defined"
-    ends = f" [{estimate['low']:{form}}, {estimate['high']:{form}}]" if estimate["low"] is not None else ""
-    return f"{estimate['mean']:{form}}{ends}"
+    ends = f" [{estimate.low:{form}}, {estimate.high:{form}}]" if estimate.low is not None else ""
+    return f"{estimate.mean:{form}}{ends}"

@@ -1,18 +1,18 @@
 """Agents beside the clinicians: judged in the same way, on the same vignettes, and in pairs."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import agreement, as_clinicians, metrics
+from trainer.evaluation.figures import Estimate, Estimates
 from trainer.importing.vignette_statistics import MINIMUM_DECISIONS
 
 QUALITY = ("appropriateness", "safety")
 
 
-def agent_figures(outcomes: Outcomes, decision_counts: np.ndarray, seed: int) -> dict[str, Any] | None:
+def agent_figures(outcomes: Outcomes, decision_counts: np.ndarray, seed: int) -> Estimates | None:
     """Returns an agent's figures in the place of each clinician; None where no vignette has enough decisions.
 
     Args:
@@ -21,17 +21,17 @@ def agent_figures(outcomes: Outcomes, decision_counts: np.ndarray, seed: int) ->
         seed: of the bootstrap.
 
     Returns:
-        An estimate, ready for JSON, of `appropriateness`, `safety`, `over_triage`, `under_triage`, `red_sensitivity`,
+        An estimate of `appropriateness`, `safety`, `over_triage`, `under_triage`, `red_sensitivity`,
         `red_specificity` and `weighted_kappa` by all clinicians but one, and of `forced` on the same vignettes.
     """
     judged = as_clinicians.figures(outcomes.decisions, decision_counts, MINIMUM_DECISIONS, seed)
     if judged is None:
         return None
     forced = outcomes.forced.mean(axis=0)[decision_counts.sum(axis=1) >= MINIMUM_DECISIONS]
-    return _plain({**judged.by_all_but_one, "forced": metrics.estimate(forced, seed)})
+    return {**judged.by_all_but_one, "forced": metrics.estimate(forced, seed)}
 
 
-def clinician_figures(decision_counts: np.ndarray, seed: int) -> dict[str, Any] | None:
+def clinician_figures(decision_counts: np.ndarray, seed: int) -> Estimates | None:
     """Returns the same figures of the clinicians, without `forced`: each of them by the others."""
     quality = metrics.human_metrics(decision_counts, MINIMUM_DECISIONS)
     if not len(quality["safety"]):
@@ -39,7 +39,7 @@ def clinician_figures(decision_counts: np.ndarray, seed: int) -> dict[str, Any] 
     quality["over_triage"] = quality["safety"] - quality["appropriateness"]
     quality["under_triage"] = 1 - quality["safety"]
     agreed = agreement.clinician_agreement(decision_counts, MINIMUM_DECISIONS, seed)
-    return _plain({**metrics.summary(quality, seed), **(agreed or {})})
+    return {**metrics.summary(quality, seed), **(agreed or {})}
 
 
 def judged_alike(
@@ -69,20 +69,18 @@ def plain_values(values: Mapping[str, np.ndarray]) -> dict[str, list[float]]:
     return {name: each.tolist() for name, each in values.items()}
 
 
-def paired(ours: np.ndarray, theirs: np.ndarray, seed: int) -> dict[str, Any]:
-    """Returns the mean difference, ours minus theirs, with its interval over vignettes, ready for JSON.
+def paired(ours: np.ndarray, theirs: np.ndarray, seed: int) -> Estimate:
+    """Returns the mean difference, ours minus theirs, with its interval over vignettes.
 
     Args:
         ours: `[V]`, a value for each vignette.
         theirs: `[V]`, of the same vignettes in the same order.
         seed: of the bootstrap.
     """
-    return metrics.estimate(ours - theirs, seed)._asdict()
+    return metrics.estimate(ours - theirs, seed)
 
 
-def unpaired(
-    ours: tuple[np.ndarray, np.ndarray], theirs: tuple[np.ndarray, np.ndarray], seed: int
-) -> dict[str, Any] | None:
+def unpaired(ours: tuple[np.ndarray, np.ndarray], theirs: tuple[np.ndarray, np.ndarray], seed: int) -> Estimate | None:
     """Returns the difference of two ratios of sums over different vignettes, which are resampled apart.
 
     Args:
@@ -91,7 +89,7 @@ def unpaired(
         seed: of the bootstrap.
 
     Returns:
-        An estimate, ready for JSON; None where a ratio is not defined.
+        An estimate; None where a ratio is not defined.
     """
     # With one seed, the draws of the two sides would be correlated.
     seeds = [int(drawn) for drawn in np.random.SeedSequence(seed).generate_state(2)]
@@ -106,20 +104,16 @@ def unpaired(
         return None
     enough = min(len(ours[0]), len(theirs[0])) > 1
     low, high = metrics.resampled_interval(differences[np.isfinite(differences)]) if enough else (None, None)
-    return metrics.Estimate(means[0] - means[1], low, high, len(ours[0]))._asdict()
+    return Estimate(means[0] - means[1], low, high, len(ours[0]))
 
 
-def ratio(numerators: np.ndarray, denominators: np.ndarray, seed: int) -> dict[str, Any] | None:
+def ratio(numerators: np.ndarray, denominators: np.ndarray, seed: int) -> Estimate | None:
     """Returns the ratio of the sums over the same vignettes, float `[V]` both; None if the denominator is 0."""
     parts = np.stack([numerators, denominators], axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         [found] = metrics.estimates_of_sums(parts, lambda sums: _quotient(sums)[:, np.newaxis], [len(numerators)], seed)
-    return None if found is None else found._asdict()
+    return found
 
 
 def _quotient(sums: np.ndarray) -> np.ndarray:
     return np.where(sums[..., 1] == 0, np.nan, sums[..., 0] / sums[..., 1])
-
-
-def _plain(estimates: dict[str, metrics.Estimate | None]) -> dict[str, Any]:
-    return {name: None if estimate is None else estimate._asdict() for name, estimate in estimates.items()}

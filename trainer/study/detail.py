@@ -31,8 +31,8 @@ def detail_figures(outcomes: Outcomes, vignettes: VignetteArrays, seed: int) -> 
         "agreement": {
             "labels": list(DECISION_LABELS),
             "confusion": agreement.confusion_shares(outcomes.decisions, counts).mean(axis=0).tolist(),
-            "red_sensitivity": _plain(agreed["red_sensitivity"]),
-            "kappa": _plain(agreed["weighted_kappa"]),
+            "red_sensitivity": agreed["red_sensitivity"],
+            "kappa": agreed["weighted_kappa"],
         },
         "reliability": _reliability(outcomes, counts, seed),
         "slices": [_slice(each) for each in slices.slice_figures(values, groups, seed)],
@@ -58,12 +58,8 @@ def _reliability(outcomes: Outcomes, decision_counts: np.ndarray, seed: int) -> 
 
 
 def _slice(entry: SliceFigures) -> dict[str, Any]:
-    kept = {name: _plain(entry.metrics[name]) for name in ("appropriateness", "safety", "questions")}
+    kept = {name: entry.metrics[name] for name in ("appropriateness", "safety", "questions")}
     return {"slice": f"{entry.by.removeprefix('tag:')}={entry.value}", "vignettes": entry.vignettes, **kept}
-
-
-def _plain(estimate: metrics.Estimate | None) -> dict[str, Any] | None:
-    return None if estimate is None else estimate._asdict()
 
 
 def _unseen(values: dict[str, np.ndarray], tags: Sequence[Sequence[str]], seed: int) -> dict[str, Any] | None:
@@ -73,7 +69,7 @@ def _unseen(values: dict[str, np.ndarray], tags: Sequence[Sequence[str]], seed: 
     tagged: np.ndarray = np.array([UNSEEN in names for names in tags])
     shown = ("questions", "evidence_seen", "appropriateness", "safety")
     sides = {
-        side: {name: _plain(metrics.estimate(values[name][rows], seed)) for name in shown}
+        side: {name: metrics.estimate(values[name][rows], seed) for name in shown}
         for side, rows in (("seen", ~tagged), ("unseen", tagged))
     }
     conditions = {
@@ -86,5 +82,5 @@ def _unseen(values: dict[str, np.ndarray], tags: Sequence[Sequence[str]], seed: 
     return {
         "conditions": sorted(conditions),
         **sides,
-        "difference": {"questions": _plain(contrast["questions"].difference)},
+        "difference": {"questions": contrast["questions"].difference},
     }

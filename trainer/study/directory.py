@@ -17,6 +17,7 @@ from typing import Any
 from schemas.errors import InputError
 from trainer.study.study import Task
 from trainer.training.lock import lock
+from triage_runtime.command_line.figures import plain
 from triage_runtime.storage import whole_file
 
 STUDY, TASKS, RESULTS, LOCK = "study.json", "tasks", "results.json", "lock"
@@ -127,7 +128,7 @@ def write_json(path: pathlib.Path, values: Mapping[str, Any]) -> None:
         ValueError: a figure is NaN or infinite.
     """
     with whole_file.replacing(path) as file:
-        json.dump(values, file, indent=1, ensure_ascii=False, allow_nan=False)
+        json.dump(plain(values), file, indent=1, ensure_ascii=False, allow_nan=False)
         file.write("\n")
 
 

@@ -79,7 +79,7 @@ def plain_figures(train: Measures, test: Measures, seed: int) -> dict[str, Any]:
     return {
         "vignettes": {"train": plain_values(train.values), "test": plain_values(test.values)},
         "as_clinicians": plain_values(test.as_clinicians),
-        "metrics": {name: estimate._asdict() for name, estimate in metrics.summary(test.values, seed).items()},
+        "metrics": metrics.summary(test.values, seed),
         "train": {name: float(values.mean()) for name, values in train.values.items()},
     }
 

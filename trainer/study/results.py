@@ -91,7 +91,7 @@ def _agents(measured: Measured) -> dict[str, Any]:
         agents[name] = {
             "label": row.label, "learns": row.learns, "split": "test", **figures,
             "as_clinicians": {
-                metric: metrics.estimate(alike[metric], measured.seed)._asdict()
+                metric: metrics.estimate(alike[metric], measured.seed)
                 for metric in METRICS
                 if metric in alike
             },
@@ -202,7 +202,7 @@ def _k_fold(measured: Measured) -> dict[str, Any] | None:
         "runs": runs,
         "repetitions": folds.repetitions if folds else 0,
         "mean": {
-            metric: metrics.estimate(folds.values[metric], measured.seed)._asdict() for metric in _TARGETS
+            metric: metrics.estimate(folds.values[metric], measured.seed) for metric in _TARGETS
         } if folds else None,
         "paper": K_FOLD_PAPER,
     }  # fmt: skip

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from trainer.evaluation.figures import Estimate
 from trainer.study.by_evidence import calibration_figures, curve, judge
 from trainer.study.supervised import PowersetRows
 
@@ -43,8 +44,8 @@ def test_calibration_is_compared_on_small_sets_and_by_its_rise():
     early, late = (judge(says_red_from(pieces), drawn) for pieces in (2, 5))
     figures = calibration_figures(early, late, seed=0)
     # Of 1 and 2 pieces, one is right with the one and none with the other; 0 and 4 pieces are no small sets.
-    assert figures["small_sets"]["appropriateness"] == {"mean": 0.5, "low": 0.5, "high": 0.5, "vignettes": 20}
+    assert figures["small_sets"]["appropriateness"] == Estimate(0.5, 0.5, 0.5, 20)
     # Right: 0 0 1 1 1 over 0 1 2 4 6. Means .6 and 2.6; sum of (x - 2.6)(y - .6) = 12 - 7.8 = 4.2; of squares 23.2.
-    assert figures["rise"]["mean"] == pytest.approx(4.2 / 23.2)
+    assert figures["rise"].mean == pytest.approx(4.2 / 23.2)
     large = judge(says_red_from(2), rows((4, RED, 0)))
     assert calibration_figures(large, large, seed=0)["small_sets"] is None

@@ -2,10 +2,12 @@ import numpy as np
 import pytest
 
 from trainer.config import TrainConfig
+from trainer.evaluation.figures import Estimate
 from trainer.study.claims import above, better, claims, every, ordered_share, within
 from trainer.study.folds import fold_rows
 from trainer.study.measured import Measured
 from trainer.study.study import StudySettings
+from triage_runtime.command_line.figures import plain
 
 V = 200
 SETTINGS = StudySettings(
@@ -15,10 +17,10 @@ SETTINGS = StudySettings(
 
 
 def estimate(low, high):
-    return {"mean": (low + high) / 2, "low": low, "high": high, "vignettes": 100}
+    return Estimate((low + high) / 2, low, high, 100)
 
 
-UNKNOWN = {"mean": 0.3, "low": None, "high": None, "vignettes": 1}
+UNKNOWN = Estimate(0.3, None, None, 1)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ def test_asking_more_on_test_is_asked_without_forced_episodes(questions, forced,
 def test_calibration_is_judged_by_its_paired_interval():
     for low, high, expected in ((0.01, 0.02, "holds"), (-0.02, 0.01, "not shown"), (-0.03, -0.01, "fails")):
         changed = {"appropriateness": estimate(low, high), "safety": estimate(0, 0.1)}
-        found = {"calibration": {"small_sets": changed, "rise": estimate(low, high)}}
+        found = plain({"calibration": {"small_sets": changed, "rise": estimate(low, high)}})
         assert outcome("Calibration helps", **found) == expected
         assert outcome("The calibrated model improves", **found) == expected
 

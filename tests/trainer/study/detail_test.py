@@ -12,7 +12,7 @@ def test_agreement_and_reliability_of_two_vignettes():
     figures = detail_figures(outcomes_of([[0, 2]], q_values=q_values), arrays_of([[2, 0, 0, 0], [0, 1, 1, 0]]), seed=0)
     # Half of the vignettes is Red for all and Red for the agent; the other half Yellow and Green, and Green for it.
     assert figures["agreement"]["confusion"] == [[0.5, 0, 0, 0], [0, 0, 0.25, 0], [0, 0, 0.25, 0], [0, 0, 0, 0]]
-    assert figures["agreement"]["red_sensitivity"]["mean"] == 1.0
+    assert figures["agreement"]["red_sensitivity"].mean == 1.0
     bins = {each["low"]: (each["count"], each["observed"]) for each in figures["reliability"]["bins"] if each["count"]}
     assert bins == {0.7: (1, 1.0), 0.8: (1, 1.0)}
     # Both are right with Q-values of .75 and .85: the distance is .2 on average.
@@ -29,6 +29,6 @@ def test_unseen_conditions_are_named_and_compared():
     outcomes = outcomes_of([[2, 2, 2]], questions=[[6, 8, 3]], q_values=np.array([[GREEN] * 3], np.float32))
     unseen = detail_figures(outcomes, vignettes, seed=0)["unseen"]
     assert unseen["conditions"] == ["flu", "gout"]
-    assert unseen["unseen"]["questions"]["mean"] == 7.0
-    assert unseen["seen"]["questions"]["mean"] == 3.0
-    assert unseen["difference"]["questions"]["mean"] == 4.0
+    assert unseen["unseen"]["questions"].mean == 7.0
+    assert unseen["seen"]["questions"].mean == 3.0
+    assert unseen["difference"]["questions"].mean == 4.0

@@ -22,8 +22,8 @@ def test_the_random_agent_asks_a_quarter_of_a_question():
     metrics = fixed_figures(many, many, 3, PLAY, seed=0)["random"]["metrics"]
     # Yellow and Green are 2 of 4 decisions; Red is above, Blue below. 1/5 + 1/25 + ... = 1/4 of a question.
     # Of 3,000 episodes: standard errors .009 and sqrt(.3125 / 3000) = .01.
-    assert metrics["appropriateness"]["mean"] == pytest.approx(0.5, abs=0.04)
-    assert metrics["questions"]["mean"] == pytest.approx(0.25, abs=0.04)
+    assert metrics["appropriateness"].mean == pytest.approx(0.5, abs=0.04)
+    assert metrics["questions"].mean == pytest.approx(0.25, abs=0.04)
 
 
 @pytest.mark.usefixtures("eager")
@@ -33,14 +33,14 @@ def test_always_green_asks_nothing_and_clinicians_see_all():
     figures = fixed_figures(train, test, 8, PLAY, seed=0)
     green = figures["always_green"]
     # Green is right in the first test vignette only; in the other two it is less urgent than all.
-    assert green["metrics"]["appropriateness"]["mean"] == pytest.approx(1 / 3)
-    assert green["metrics"]["questions"]["mean"] == 0.0
+    assert green["metrics"]["appropriateness"].mean == pytest.approx(1 / 3)
+    assert green["metrics"]["questions"].mean == 0.0
     assert green["train"]["appropriateness"] == 1.0
     human = figures["human"]["metrics"]
     # Two vignettes have three decisions. {Green, Green, Blue}: Green among {Green, Blue} twice, Blue among {Green} not:
     # 2/3. {Red, Red, Red}: 1.
-    assert human["appropriateness"]["mean"] == pytest.approx((2 / 3 + 1) / 2)
-    assert human["evidence_seen"]["mean"] == pytest.approx((4 + 6) / 2)
+    assert human["appropriateness"].mean == pytest.approx((2 / 3 + 1) / 2)
+    assert human["evidence_seen"].mean == pytest.approx((4 + 6) / 2)
     assert "questions" not in human
     assert figures["human"]["as_clinicians"]["appropriateness"] == pytest.approx([2 / 3, 1.0])
     assert figures["human"]["judged"] == {"train": [0], "test": [0, 1]}
@@ -48,7 +48,7 @@ def test_always_green_asks_nothing_and_clinicians_see_all():
     assert green["as_clinicians"]["safety"] == [1.0, 0.0]
     assert green["as_clinicians"]["evidence_seen"] == [1.0, 1.0]
     # Three Red ones of three, all found: only the vignettes with three decisions count.
-    assert figures["human"]["beside_agents"]["red_sensitivity"]["mean"] == 1.0
+    assert figures["human"]["beside_agents"]["red_sensitivity"].mean == 1.0
 
 
 @pytest.mark.usefixtures("eager")

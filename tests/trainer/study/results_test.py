@@ -72,11 +72,11 @@ def test_all_are_compared_as_clinicians_are_judged():
     results = _collect(dataclasses.replace(SETTINGS, margin=0.02), outcomes)
     compared = results["comparisons"]
     assert compared["margin"] == 0.02
-    assert compared["dyqn_or"]["fully_observed"]["safety"]["mean"] == pytest.approx(-0.3)
-    assert compared["dyqn_or"]["human"]["safety"]["mean"] == pytest.approx(-0.1)
+    assert compared["dyqn_or"]["fully_observed"]["safety"].mean == pytest.approx(-0.3)
+    assert compared["dyqn_or"]["human"]["safety"].mean == pytest.approx(-0.1)
     assert compared["default_preset"] == {}
-    assert results["agents"]["dyqn_or"]["as_clinicians"]["safety"]["mean"] == 0.5
-    assert results["agents"]["fully_observed"]["as_clinicians"]["safety"]["mean"] == 0.8
+    assert results["agents"]["dyqn_or"]["as_clinicians"]["safety"].mean == 0.5
+    assert results["agents"]["fully_observed"]["as_clinicians"]["safety"].mean == 0.8
 
 
 def test_agents_with_and_without_rules_are_beside_the_clinicians():
@@ -122,7 +122,7 @@ def test_folds_are_listed_and_their_complete_repetitions_summarised():
     assert [(run["seed"], run["fold"]) for run in folds["runs"]] == [(0, 0), (0, 1), (1, 1)]
     assert folds["runs"][0]["safety"] == 0.5
     assert folds["repetitions"] == 1
-    assert folds["mean"]["safety"]["vignettes"] == 4
+    assert folds["mean"]["safety"].vignettes == 4
     assert folds["paper"]["questions"] == 13.14
 
 

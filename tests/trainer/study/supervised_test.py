@@ -54,8 +54,8 @@ def test_an_ensemble_of_the_sample_gives_probabilities(data):
 def test_the_fully_observed_model_sees_all_evidence_and_knows_its_training_vignettes_better(data):
     figures = fully_observed_figures(data, _quick())
     held = np.diff(data.read("test").offsets).mean()
-    assert figures["metrics"]["evidence_seen"]["mean"] == pytest.approx(held)
+    assert figures["metrics"]["evidence_seen"].mean == pytest.approx(held)
     assert "questions" not in figures["metrics"]
-    shares = [figures["metrics"][name]["mean"] for name in ("appropriateness", "over_triage", "under_triage")]
+    shares = [figures["metrics"][name].mean for name in ("appropriateness", "over_triage", "under_triage")]
     assert sum(shares) == pytest.approx(1.0)
     assert 0.0 <= figures["train"]["appropriateness"] <= 1.0
