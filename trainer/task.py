@@ -243,7 +243,8 @@ def _write_final_model(given: TrainOptions, rules: RuleSet) -> dict[str, Any]:
     exported = write_final_model(given.job_dir, given.model_dir, given.model_version, given.test_data, rules)
     shown = locations.shown(given.model_dir)
     sys.stderr.write(f"wrote model version {given.model_version} to {shown}\n")
-    return {"model_dir": shown, "model_version": exported.model_version, "evaluation": exported.evaluation}
+    evaluation = exported.evaluation and exported.evaluation.described()
+    return {"model_dir": shown, "model_version": exported.model_version, "evaluation": evaluation}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -212,7 +212,7 @@ def run(arguments: argparse.Namespace) -> int:
             "vocabulary_fingerprint": trained.vocabulary.fingerprint,
             "data_fingerprint": trained.data_fingerprint,
             "metrics": exported.metrics,
-            "evaluation": exported.evaluation,
+            "evaluation": exported.evaluation and exported.evaluation.described(),
             "gate": exported.gate and exported.gate.described(),
             "safety_rules": trained.rules.described(),
             "decision": saved_model.decision(trained),

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from triage_runtime.command_line.figures import plain
+
 
 class Estimate(NamedTuple):
     """A mean, or another figure, of vignettes with its bootstrap confidence interval."""
@@ -105,6 +107,24 @@ class Baselines(NamedTuple):
     human_agreement: Estimates | None
     human_minimum_decisions: int
     constants: dict[str, dict[str, Estimate]]
+
+
+class VersionFigures(NamedTuple):
+    """The figures of a version on a split, for its model card."""
+
+    data_fingerprint: str
+    simulated: bool | None  # None where it is not recorded
+    split: str
+    seed: int  # of the evidence orders and of the bootstrap
+    vignettes: int
+    orders: int  # random evidence orders of each vignette
+    baselines: Baselines
+    played: AgentFigures
+
+    def described(self) -> dict[str, Any]:
+        """Returns the figures as JSON holds them, side by side."""
+        *_, baselines, played = self
+        return plain(dict(zip(self._fields[:-2], self, strict=False)) | baselines._asdict() | played._asdict())
 
 
 class AsClinicians(NamedTuple):

@@ -18,6 +18,7 @@ from schemas.model_directory import read_manifest
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.case_play import play_cases
 from trainer.evaluation.cases import CaseDecisions
+from trainer.evaluation.figures import VersionFigures
 from trainer.evaluation.measurement import agent_figures, baseline_figures, order_seeds
 from trainer.evaluation.verdict import Verdict
 from trainer.export import gate, signing
@@ -66,7 +67,7 @@ class Exported(NamedTuple):
     model_version: str
     published: bool
     metrics: dict[str, Any]  # as in the manifest
-    evaluation: dict[str, Any] | None
+    evaluation: VersionFigures | None
     gate: Verdict | None
 
 
@@ -138,20 +139,19 @@ class Evaluation:
         if reference is not None:
             (folder / directories.REFERENCE).write_text(reference.to_json(), encoding="utf-8")
 
-    def report(self, outcomes: Outcomes) -> dict[str, Any]:
-        """Returns the evaluation for a model card, as JSON holds it."""
+    def report(self, outcomes: Outcomes) -> VersionFigures:
+        """Returns the figures of a version that played."""
         counts = self.vignettes.decision_counts
-        measured = {
-            "data_fingerprint": self._data.data_fingerprint,
-            "simulated": model_card.is_simulated(self.stats),
-            "split": SPLIT,
-            "seed": self._seed,
-            "vignettes": len(counts),
-            "orders": len(outcomes.decisions),
-            **baseline_figures(counts, MINIMUM_HUMAN_DECISIONS, self._seed)._asdict(),
-            **agent_figures(outcomes, self.vignettes, self._seed)._asdict(),
-        }
-        return plain(measured)
+        return VersionFigures(
+            data_fingerprint=self._data.data_fingerprint,
+            simulated=model_card.is_simulated(self.stats),
+            split=SPLIT,
+            seed=self._seed,
+            vignettes=len(counts),
+            orders=len(outcomes.decisions),
+            baselines=baseline_figures(counts, MINIMUM_HUMAN_DECISIONS, self._seed),
+            played=agent_figures(outcomes, self.vignettes, self._seed),
+        )
 
 
 def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evaluation: Evaluation | None) -> Exported:
@@ -247,13 +247,13 @@ def _verdict(
     return verdict._replace(passed=verdict.passed and cases.passed, textbook_cases=cases)
 
 
-def _manifest_metrics(trained: TrainedNetwork, report: dict[str, Any]) -> dict[str, Any]:
+def _manifest_metrics(trained: TrainedNetwork, report: VersionFigures) -> dict[str, Any]:
     """Returns the evaluation in the form of those that training writes."""
     return {
         "step": trained.training["steps"],
         "episode": trained.training["episodes"],
-        **{key: report[key] for key in ("split", "data_fingerprint", "vignettes", "orders", "seed")},
-        "metrics": report["agent"],
+        **{key: getattr(report, key) for key in ("split", "data_fingerprint", "vignettes", "orders", "seed")},
+        "metrics": plain(report.played.agent),
     }
 
 
@@ -261,7 +261,7 @@ def _write_card(
     stage: StagedVersion,
     trained: TrainedNetwork,
     evaluation: Evaluation | None,
-    report: dict[str, Any] | None,
+    report: VersionFigures | None,
     verdict: Verdict | None,
 ) -> None:
     manifest = read_manifest(stage.folder)
@@ -270,7 +270,7 @@ def _write_card(
     text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     # Ids and tags from other programs may contain half a surrogate pair, which is not UTF-8.
     (stage.folder / directories.MODEL_CARD_JSON).write_text(text, encoding="utf-8", errors="backslashreplace")
-    (stage.folder / directories.MODEL_CARD).write_text(card_markdown.page(card, verdict), encoding="utf-8")
+    (stage.folder / directories.MODEL_CARD).write_text(card_markdown.page(card, report, verdict), encoding="utf-8")
 
 
 def _publish(stage: StagedVersion, target: Target, serving: LoadedVersion | None, blessed: bool) -> pathlib.Path:

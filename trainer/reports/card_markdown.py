@@ -7,8 +7,9 @@ from typing import Any
 
 from schemas.promise import RISKS
 from schemas.triage import DECISION_LABELS
+from trainer.evaluation.figures import Calibration, SliceFigures, VersionFigures
 from trainer.evaluation.verdict import Verdict
-from trainer.reports.numbers import bracketed, estimate_at
+from trainer.reports.numbers import bracketed
 
 _QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
 _EFFORT = ("questions", "evidence_seen", "forced")
@@ -25,8 +26,8 @@ def escape(text: Any) -> str:
     return _MARKUP.sub(r"\\\g<0>", plain)
 
 
-def page(card: dict[str, Any], gate: Verdict | None) -> str:
-    """Returns the card as Markdown, with the verdict of the gate, None if there was no gate."""
+def page(card: dict[str, Any], evaluation: VersionFigures | None, gate: Verdict | None) -> str:
+    """Returns the card as Markdown; it was made of `evaluation` and `gate`, see `trainer.reports.model_card`."""
     details = card["model_details"]
     sections = [
         f"# Model card: triage agent, version {escape(details['model_version'])}",
@@ -35,11 +36,11 @@ def page(card: dict[str, Any], gate: Verdict | None) -> str:
         *_use(card["intended_use"]),
         *_training_data(card["training_data"]),
         "## Evaluation",
-        *_evaluation(card["evaluation"]),
+        *_evaluation(evaluation),
         *_gate(gate),
         "## Ethical considerations",
         _bullets(card["ethical_considerations"]),
-        *_decision(card["decision"], card["evaluation"]),
+        *_decision(card["decision"], evaluation),
         *_promise(card["promise"]),
         *_rules(card["safety_rules"]),
         *_novelty(card["novelty"]),
@@ -115,48 +116,42 @@ def _training_data(data: dict[str, Any]) -> list[str]:
     return [*lines, origin, table(("split", "vignettes", *(f"{label} decisions" for label in DECISION_LABELS)), rows)]
 
 
-def _evaluation(evaluation: dict[str, Any] | None) -> list[str]:
+def _evaluation(evaluation: VersionFigures | None) -> list[str]:
     if evaluation is None:
         return [
             "**This version was not evaluated when it was exported**, as no data were named for it. It has no figures.",
         ]
-    name = "simulated vignettes" if evaluation["simulated"] else "vignettes"
-    minimum = evaluation["human_minimum_decisions"]
+    name = "simulated vignettes" if evaluation.simulated else "vignettes"
+    baselines, agent = evaluation.baselines, evaluation.played.agent
     policies = {
-        "**this version**": evaluation["agent"],
-        f"clinicians ({minimum} decisions or more)": evaluation["human"],
+        "**this version**": agent,
+        f"clinicians ({baselines.human_minimum_decisions} decisions or more)": baselines.human or {},
+        **baselines.constants,
     }
-    quality = ((who, *(_bracketed((row or {}).get(metric)) for metric in _QUALITY)) for who, row in policies.items())
-    constants = (
-        (who, *(_bracketed(row[metric]) for metric in _QUALITY)) for who, row in evaluation["constants"].items()
-    )
-    effort = ((_words(metric), _bracketed(evaluation["agent"][metric])) for metric in _EFFORT)
+    quality = ((who, *(bracketed(row.get(metric)) for metric in _QUALITY)) for who, row in policies.items())
+    effort = ((_words(metric), bracketed(agent[metric])) for metric in _EFFORT)
     return [
-        f"{evaluation['vignettes']:,} {name} of the {escape(evaluation['split'])} split, each in "
-        f"{evaluation['orders']:,} random evidence orders (seed {evaluation['seed']}); data fingerprint "
-        f"{escape(evaluation['data_fingerprint'])}. The exported SavedModel itself decided.",
+        f"{evaluation.vignettes:,} {name} of the {escape(evaluation.split)} split, each in "
+        f"{evaluation.orders:,} random evidence orders (seed {evaluation.seed}); data fingerprint "
+        f"{escape(evaluation.data_fingerprint)}. The exported SavedModel itself decided.",
         "A decision is appropriate if it lies between the most and the least urgent one that the vignette's clinicians "
         "gave, and safe if it is at least as urgent as the least urgent one. Mean [95% bootstrap interval over "
         "vignettes]. Each clinician is judged by the others.",
-        table(("policy", *map(_words, _QUALITY)), [*quality, *constants]),
+        table(("policy", *map(_words, _QUALITY)), quality),
         table(("this version, per vignette", "mean"), effort),
-        *_slices(evaluation["slices"]),
+        *_slices(evaluation.played.slices),
     ]
 
 
-def _bracketed(estimate: Mapping[str, Any] | None) -> str:
-    return bracketed(estimate_at(estimate))
-
-
-def _slices(slices: list[dict[str, Any]]) -> list[str]:
+def _slices(slices: Sequence[SliceFigures]) -> list[str]:
     """Returns a table for each way to slice the vignettes, see `trainer.evaluation.slices`."""
     columns = ("appropriateness", "safety", "over_triage", "under_triage", "questions")
     parts = []
-    for by in dict.fromkeys(row["by"] for row in slices):
+    for by in dict.fromkeys(row.by for row in slices):
         rows = [
-            (escape(row["value"]), f"{row['vignettes']:,}", *(_bracketed(row["metrics"][metric]) for metric in columns))
+            (escape(row.value), f"{row.vignettes:,}", *(bracketed(row.metrics[metric]) for metric in columns))
             for row in slices
-            if row["by"] == by
+            if row.by == by
         ]
         parts += [f"### By {escape(by)}", table(("", "vignettes", *map(_words, columns)), rows)]
     return parts
@@ -190,7 +185,7 @@ def _gate(gate: Verdict | None) -> list[str]:
     ]
 
 
-def _decision(decision: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:
+def _decision(decision: dict[str, Any], evaluation: VersionFigures | None) -> list[str]:
     """Returns how the version decides, and how well its probabilities are calibrated."""
     title = "## How it decides"
     if not decision["probabilities"]:
@@ -210,7 +205,7 @@ def _decision(decision: dict[str, Any], evaluation: dict[str, Any] | None) -> li
         "least urgent one. Both are estimates, calibrated on vignettes from which no network learned.",
         f"It chooses the decision with the highest P(appropriate) + {weight:g} P(safe). {stops}. {_chosen(decision)}"
         f"{_held_out(decision['held_out'])}",
-        *_calibration((evaluation or {}).get("probabilities")),
+        *_calibration(evaluation and evaluation.played.probabilities),
     ]
 
 
@@ -320,14 +315,13 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g}%"
 
 
-def _calibration(probabilities: dict[str, Any] | None) -> list[str]:
+def _calibration(probabilities: Mapping[str, Mapping[str, Calibration]] | None) -> list[str]:
     if probabilities is None:
         return []
-    keys = ("predicted", "observed", "expected_calibration_error")
     rows = (
-        (f"P({name}) {text}", *(_bracketed(calibrated[key]) for key in keys))
+        (f"P({name}) {text}", *map(bracketed, (each.predicted, each.observed, each.expected_calibration_error)))
         for part, text in (("own_decision", "of its decision"), ("every_decision", "of all four decisions"))
-        for name, calibrated in probabilities[part].items()
+        for name, each in probabilities[part].items()
     )
     return [
         "On the vignettes of the evaluation, when the agent decided:",

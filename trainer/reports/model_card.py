@@ -13,6 +13,7 @@ from typing import Any
 from schemas import VERSION, directories
 from schemas.evidence import KINDS, Vocabulary
 from schemas.triage import DECISION_LABELS
+from trainer.evaluation.figures import VersionFigures
 from trainer.evaluation.verdict import Verdict
 
 FORMAT = 1
@@ -111,7 +112,7 @@ def model_card(
     manifest: dict[str, Any],
     vocabulary: Vocabulary,
     training_data: dict[str, Any],
-    evaluation: dict[str, Any] | None,
+    evaluation: VersionFigures | None,
     gate: Verdict | None,
 ) -> dict[str, Any]:
     """Returns the card, as model_card.json holds it.
@@ -120,7 +121,7 @@ def model_card(
         manifest: of the version.
         vocabulary: of the version.
         training_data: see `training_facts`.
-        evaluation: `trainer.export.publish.Evaluation.report`; None if the version was not evaluated.
+        evaluation: of the version; None if it was not evaluated.
         gate: the verdict on the version, which the card holds without ids; None if there was no gate.
     """
     kinds = [entry.kind for entry in vocabulary]
@@ -140,7 +141,7 @@ def model_card(
         "novelty": manifest["novelty"],
         "questions": _questions(manifest["questions"]),
         "hyper_parameters": manifest["config"],
-        "evaluation": evaluation,
+        "evaluation": evaluation and evaluation.described(),
         "gate": gate and gate.described(ids=False),
         "ethical_considerations": _ETHICS,
         "limits": [
@@ -183,25 +184,26 @@ def _questions(questions: dict[str, Any] | None) -> dict[str, Any]:
     return {"most": most, "notes": [does, ends, *_QUESTION_LIMITS]}
 
 
-def _limits(training_data: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:
+def _limits(training_data: dict[str, Any], evaluation: VersionFigures | None) -> list[str]:
     if evaluation is None:
         return ["This version was not evaluated when it was exported."]
     limits = []
-    if evaluation["simulated"]:
+    if evaluation.simulated:
         limits.append("The vignettes of the evaluation are simulated: no figure here says anything about patients.")
-    safety = evaluation["agent"]["safety"]
-    if safety["low"] is None:
+    safety = evaluation.played.agent["safety"]
+    if safety.ends is None:
         limits.append("The test split has a single vignette: there are no intervals, and nothing can be concluded.")
     else:
+        low, high = safety.ends
         limits.append(
-            f"The test split has {evaluation['vignettes']:,} vignettes, and the 95% interval of safety is "
-            f"{safety['high'] - safety['low']:.3f} wide: smaller differences may be chance."
+            f"The test split has {evaluation.vignettes:,} vignettes, and the 95% interval of safety is "
+            f"{high - low:.3f} wide: smaller differences may be chance."
         )
     limits.append(
         "Intervals cover the choice of vignettes, not the randomness of training or of the evidence orders. Those of "
         "the slices are not corrected for multiple comparisons."
     )
-    if evaluation["data_fingerprint"] == training_data["data_fingerprint"]:
+    if evaluation.data_fingerprint == training_data["data_fingerprint"]:
         limits.append(
             "Training reports its progress on the same test split: if a setting or a checkpoint was chosen by it, "
             "these figures are too good."
@@ -213,12 +215,11 @@ def _limits(training_data: dict[str, Any], evaluation: dict[str, Any] | None) ->
     return limits
 
 
-def _commands(manifest: dict[str, Any], training_data: dict[str, Any], evaluation: dict[str, Any] | None) -> list[str]:
+def _commands(manifest: dict[str, Any], training_data: dict[str, Any], evaluation: VersionFigures | None) -> list[str]:
     """Returns commands with DATA, JOB and MODELS for the folders; config.json is the manifest's `config`."""
     steps = manifest["training"]["steps"]
     make_config = "import json; json.dump(json.load(open('manifest.json'))['config'], open('config.json', 'w'))"
-    evaluated = (evaluation or {}).get("orders"), (evaluation or {}).get("seed")
-    how = "" if evaluation is None else f" --orders {evaluated[0]} --seed {evaluated[1]}"
+    how = "" if evaluation is None else f" --orders {evaluation.orders} --seed {evaluation.seed}"
     ruled = f" --rules {directories.RULES}" if manifest["safety_rules"]["rules"] else ""
     point = _point(manifest["decision"])
     promised = _promised(manifest["promise"]) or point

@@ -48,7 +48,7 @@ def test_the_model_lies_right_in_the_directory_and_answers(run, data_directory, 
     with without_litert():
         exported = write_final_model(run[0], tmp_path / "model", 3, data_directory)
     assert exported.folder == tmp_path / "model"
-    assert exported.evaluation["vignettes"] == 10
+    assert exported.evaluation.vignettes == 10
     manifest = json.loads((tmp_path / "model" / "manifest.json").read_text())
     assert (manifest["model_version"], manifest["metrics"]["step"]) == ("3", 60)
     assert manifest["metrics"]["vignettes"] == 10

@@ -229,7 +229,7 @@ def test_one_vignette_is_too_few_to_compare_but_not_to_evaluate(red_base, tmp_pa
     with pytest.raises(InputError, match="only one vignette"):
         push(red_base, always(Action.RED), evaluation)
     exported = push(red_base, always(Action.RED), evaluation, margin=None)
-    assert exported.evaluation["agent"]["safety"]["low"] is None
+    assert exported.evaluation.played.agent["safety"].low is None
     assert "no intervals" in (exported.folder / "model_card.md").read_text()
 
 
@@ -259,7 +259,7 @@ def test_the_manifest_and_the_card_have_the_figures_of_the_evaluation(evaluation
     }
     assert manifest["metrics"]["metrics"]["safety"]["mean"] == pytest.approx(4 / 6)
     card = json.loads((exported.folder / "model_card.json").read_text())
-    assert card["evaluation"] == json.loads(json.dumps(exported.evaluation))
+    assert card["evaluation"] == json.loads(json.dumps(exported.evaluation.described()))
     assert card["training_data"]["splits"]["test"]["vignettes"] == 6, "the agent was trained on the same data"
     assert card["evaluation"]["constants"]["always green"] == {
         name: card["evaluation"]["agent"][name] for name in ("appropriateness", "safety", "over_triage", "under_triage")

@@ -10,7 +10,15 @@ from markdown_it import MarkdownIt
 
 from schemas.directories import CARD_FOR_MAKERS
 from schemas.evidence import Evidence, Vocabulary
-from trainer.evaluation.figures import Estimate
+from trainer.evaluation.figures import (
+    AgentFigures,
+    Baselines,
+    Calibration,
+    Confusion,
+    Estimate,
+    SliceFigures,
+    VersionFigures,
+)
 from trainer.evaluation.verdict import Comparison, Means, Verdict
 from trainer.reports.card_markdown import escape, page
 from trainer.reports.model_card import model_card, training_facts
@@ -35,29 +43,21 @@ METRICS = ("appropriateness", "safety", "over_triage", "under_triage", "question
 
 
 def estimates(start=0.1):
-    return {
-        name: {"mean": start + index / 100, "low": start, "high": start + 0.2, "vignettes": 20}
-        for index, name in enumerate(METRICS)
-    }
+    return {name: Estimate(start + index / 100, start, start + 0.2, 20) for index, name in enumerate(METRICS)}
 
 
-def evaluation_with(tag):
-    return {
-        "data_fingerprint": "sha256:data",
-        "simulated": True,
-        "split": "test",
-        "seed": 7,
-        "orders": 6,
-        "vignettes": 1234,
-        "agent": estimates(),
-        "human": {name: estimates(0.5)[name] for name in METRICS[:2]},
-        "human_minimum_decisions": 3,
-        "constants": {f"always {label}": estimates(0.3) for label in ("red", "yellow", "green", "blue")},
-        "slices": [
-            {"by": "tag:system", "value": tag, "vignettes": 20, "metrics": estimates(0.7)},
-            {"by": "majority", "value": "Red", "vignettes": 7, "metrics": estimates(0.8)},
-        ],
-    }
+def evaluation_with(tag, probabilities=None):
+    human = {name: estimates(0.5)[name] for name in METRICS[:2]}
+    constants = {f"always {label}": estimates(0.3) for label in ("red", "yellow", "green", "blue")}
+    slices = [
+        SliceFigures("tag:system", tag, 20, estimates(0.7)),
+        SliceFigures("majority", "Red", 7, estimates(0.8)),
+    ]
+    return VersionFigures(
+        "sha256:data", simulated=True, split="test", seed=7, vignettes=1234, orders=6,
+        baselines=Baselines(human, None, 3, constants),
+        played=AgentFigures(estimates(), {}, Confusion("", "", [], []), None, probabilities, slices, None),
+    )  # fmt: skip
 
 
 SAFETY = {"safety": Means(0.9, 0.8, Estimate(0.11, 0.1, 0.3, 20))}
@@ -67,7 +67,7 @@ GATE = Verdict(True, 0.02, "3", Comparison("2", 1234, -0.0123, SAFETY, 0, []))
 def page_of(evaluation=None, gate=None, stats=None, **safeguards):
     vocabulary = Vocabulary([Evidence("cough", "symptom", "Cough", "Do you cough?")])
     facts = training_facts("sha256:data", stats)
-    return page(model_card(MANIFEST | safeguards, vocabulary, facts, evaluation, gate), gate)
+    return page(model_card(MANIFEST | safeguards, vocabulary, facts, evaluation, gate), evaluation, gate)
 
 
 def cells(text):
@@ -240,9 +240,8 @@ def test_whether_the_evaluation_contradicts_a_promise():
 
 def test_how_a_version_with_probabilities_decides():
     estimate = estimates()["safety"]
-    calibration = {"predicted": estimate, "observed": estimate, "expected_calibration_error": estimate}
-    both = {"appropriate": calibration, "safe": calibration}
-    evaluation = evaluation_with("x") | {"probabilities": {"own_decision": both, "every_decision": both}}
+    both = dict.fromkeys(("appropriate", "safe"), Calibration([], *[estimate] * 5))
+    evaluation = evaluation_with("x", {"own_decision": both, "every_decision": both})
     decision = {
         "probabilities": True, "safety_weight": 1.5, "sure_enough": 0.92, "price": 0.008, "chosen": "given",
         "held_out": {"vignettes": 2000, "under_triage": 0.041, "under_triage_of_red": 0.203, "over_triage": 0.1},

@@ -7,6 +7,7 @@ import shlex
 import pytest
 
 from schemas.evidence import Evidence, Vocabulary
+from trainer.evaluation.figures import AgentFigures, Baselines, Confusion, Estimate, VersionFigures
 from trainer.reports.model_card import is_simulated, model_card, training_facts
 
 VOCABULARY = Vocabulary(
@@ -40,16 +41,16 @@ STATS = {
     "data_fingerprint": "sha256:data",
     "splits": {split: {"vignettes": count, "decisions": DECISIONS} for split, count in (("train", 30), ("test", 10))},
 }
-ESTIMATE = {"mean": 0.9, "low": 0.8, "high": 0.95, "vignettes": 10}
-EVALUATION = {
-    "data_fingerprint": "sha256:data",
-    "simulated": True,
-    "split": "test",
-    "seed": 7,
-    "orders": 6,
-    "vignettes": 10,
-    "agent": {"safety": ESTIMATE},
-}
+
+
+def played(safety):
+    return AgentFigures({"safety": safety}, {}, Confusion("", "", [], []), None, None, [], None)
+
+
+EVALUATION = VersionFigures(
+    "sha256:data", simulated=True, split="test", seed=7, vignettes=10, orders=6,
+    baselines=Baselines(None, None, 3, {}), played=played(Estimate(0.9, 0.8, 0.95, 10)),
+)  # fmt: skip
 
 
 def card_of(stats=STATS, evaluation=EVALUATION, gate=None):
@@ -180,10 +181,10 @@ def test_the_limits_come_from_the_figures():
     assert "10 vignettes, and the 95% interval of safety is 0.150 wide" in limits(card_of())
     assert "says anything about patients" in limits(card_of())
     assert "on the same test split" in limits(card_of())
-    other = card_of(evaluation=EVALUATION | {"data_fingerprint": "sha256:new", "simulated": None})
+    other = card_of(evaluation=EVALUATION._replace(data_fingerprint="sha256:new", simulated=None))
     assert "says anything about patients" not in limits(other)
     assert "used other data than the training" in limits(other)
-    single = card_of(evaluation=EVALUATION | {"agent": {"safety": ESTIMATE | {"low": None, "high": None}}})
+    single = card_of(evaluation=EVALUATION._replace(played=played(Estimate(0.9))))
     assert "single vignette" in limits(single)
 
 
