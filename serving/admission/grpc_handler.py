@@ -229,6 +229,7 @@ class _Unary(_Route):
         context.set_trailing_metadata(call.id_metadata)
         if len(data) > SMALL_BYTES:
             unread = self._admission.unread
+            unread.check(call.caller)  # again: many calls may enter before the first is answered
             unread.add(call.caller, len(data))
             context.add_done_callback(lambda _: unread.remove(call.caller, len(data)))
         self._telemetry.record_stages(call)

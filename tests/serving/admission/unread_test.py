@@ -62,7 +62,8 @@ def handled(server, code):
         return sum(float(line.split()[-1]) for line in answer.read().decode().splitlines() if line.startswith(begin))
 
 
-def test_a_connection_that_reads_nothing_is_refused_more_answers_and_others_are_not(serving):
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_connection_that_reads_nothing_is_refused_more_answers_and_others_are_not(serving, at_once):
     request = triage_service_pb2.BatchTriageRequest(states=[state_message(["fever"])] * 60).SerializeToString()
     with serving(max_pending_bytes=50_000, metrics_port=0) as server:
         with TriageClient(server.address, timeout_seconds=60.0) as client:
@@ -73,10 +74,20 @@ def test_a_connection_that_reads_nothing_is_refused_more_answers_and_others_are_
             no_window = struct.pack(">HI", 4, 0)  # SETTINGS_INITIAL_WINDOW_SIZE 0: no byte of an answer may come
             connection.sendall(PREFACE + frame(4, no_window))
             body = frame(0, b"\x00" + struct.pack(">I", len(request)) + request, 0, 1)
-            for stream in range(1, 21, 2):
-                connection.sendall(frame(1, CALL, stream, 4) + body[:5] + struct.pack(">I", stream) + body[9:])
+            streams = range(1, 21, 2)
+            heads = [frame(1, CALL, stream, 4) for stream in streams]
+            bodies = [body[:5] + struct.pack(">I", stream) + body[9:] for stream in streams]
+            # All heads first: every call has entered before the first one is answered.
+            sent = (
+                [b"".join(heads + bodies)]
+                if at_once
+                else [b"".join(parts) for parts in zip(heads, bodies, strict=True)]
+            )
+            for number, part in enumerate(sent, start=1):
+                connection.sendall(part)
+                ended = len(streams) if at_once else number
                 end = time.monotonic() + 60
-                while handled(server, "OK") + handled(server, "RESOURCE_EXHAUSTED") <= stream // 2:
+                while handled(server, "OK") + handled(server, "RESOURCE_EXHAUSTED") < ended:
                     assert time.monotonic() < end
             assert handled(server, "OK") == min(25_000 // size + 1, 10)
             with TriageClient(server.address, timeout_seconds=60.0) as client:
