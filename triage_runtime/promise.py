@@ -50,28 +50,28 @@ def count(decisions: np.ndarray, decision_counts: np.ndarray) -> dict[str, Count
     return {name: Count(int((about & wrong).sum()), int(about.sum())) for name, (about, wrong) in sides.items()}
 
 
-def p_value(found: Count, level: float) -> float:
+def p_value(counted: Count, level: float) -> float:
     """Returns the probability of so few errors if the risk were `level`; 1 without patients."""
-    return float(stats.binom.cdf(found.errors, found.patients, level)) if found.patients else 1.0
+    return float(stats.binom.cdf(counted.errors, counted.patients, level)) if counted.patients else 1.0
 
 
-def upper_bound(found: Count, error: float) -> float:
+def upper_bound(counted: Count, error: float) -> float:
     """Returns what the risk is at most, but for a probability of `error`."""
-    if found.errors == found.patients:
+    if counted.errors == counted.patients:
         return 1.0
-    return float(stats.beta.ppf(1 - error, found.errors + 1, found.patients - found.errors))
+    return float(stats.beta.ppf(1 - error, counted.errors + 1, counted.patients - counted.errors))
 
 
-def lower_bound(found: Count, error: float) -> float:
+def lower_bound(counted: Count, error: float) -> float:
     """Returns what the risk is at least, but for a probability of `error`."""
-    if not found.errors:
+    if not counted.errors:
         return 0.0
-    return float(stats.beta.ppf(error, found.errors, found.patients - found.errors + 1))
+    return float(stats.beta.ppf(error, counted.errors, counted.patients - counted.errors + 1))
 
 
-def broken(levels: Mapping[str, float], found: Mapping[str, Count], error: float) -> list[str]:
+def broken(levels: Mapping[str, float], counted: Mapping[str, Count], error: float) -> list[str]:
     """Returns the risks that are above their level, as other patients show.
 
     That it names one although all are kept has a probability of at most `error`.
     """
-    return [name for name, level in levels.items() if lower_bound(found[name], error / len(levels)) > level]
+    return [name for name, level in levels.items() if lower_bound(counted[name], error / len(levels)) > level]

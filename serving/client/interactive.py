@@ -142,12 +142,14 @@ def ask_complaint(known: Known, vocabulary: Vocabulary, read: Callable[[], str])
         if all(code in vocabulary for code in present):
             known.present, known.absent = present, absent
             line = line or typed(_COMPLAINT)
-        elif found := search.find(line)[:_OFFERED]:
-            choices = "   ".join(f"{number} {entry.name} ({entry.code})" for number, entry in enumerate(found, start=1))
+        elif matches := search.find(line)[:_OFFERED]:
+            choices = "   ".join(
+                f"{number} {entry.name} ({entry.code})" for number, entry in enumerate(matches, start=1)
+            )
             line = typed(f"   {choices}   (one or more numbers, or other words): ")
             numbers = line.replace(",", " ").split()
-            if {*numbers} <= {str(number + 1) for number in range(len(found))}:
-                known.present = [entry.code for place, entry in enumerate(found, start=1) if str(place) in numbers]
+            if {*numbers} <= {str(number + 1) for number in range(len(matches))}:
+                known.present = [entry.code for place, entry in enumerate(matches, start=1) if str(place) in numbers]
         else:
             line = typed(f"No match: try another word for it. {IN_DANGER}\n{_COMPLAINT}")
 

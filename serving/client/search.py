@@ -252,8 +252,8 @@ class Search:
             for entry, fit in fits.items()
             if is_enough(entry, fit)
         )
-        found = [entry for *_, entry in ranked[:MOST]] or dict.fromkeys(pains)
-        return [self._entries[entry] for entry in found]
+        entries = [entry for *_, entry in ranked[:MOST]] or dict.fromkeys(pains)
+        return [self._entries[entry] for entry in entries]
 
     def _fit(
         self,

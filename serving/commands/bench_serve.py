@@ -107,7 +107,7 @@ def make_requests(vocabulary: Vocabulary) -> list[bytes]:
     for _ in range(_REQUESTS):
         codes = generator.sample(vocabulary.codes, count)
         absent = codes[1::2]
-        refused = {found.code for found in vocabulary.relations.contradictions(codes[::2], frozenset(absent))}
+        refused = {each.code for each in vocabulary.relations.contradictions(codes[::2], frozenset(absent))}
         present = [code for code in codes[::2] if code not in refused]
         state = state_message(present, absent, questions_asked=generator.randrange(5))
         requests.append(triage_service_pb2.TriageRequest(state=state).SerializeToString())

@@ -65,8 +65,8 @@ class Console:
     def search(self, form: dict[str, str]) -> Response:
         """Returns the results of a search alone, which the script puts into the page while somebody types."""
         case, typed, model = Case.parse(form.get("case", "")), form.get("search", ""), self._agent.model()
-        found: dict[str, Any] = {"results": model.search.find(typed), "number": view.number_in(typed, model)}
-        return self.pages.show("results", case=case, typed=typed, **found)
+        shown: dict[str, Any] = {"results": model.search.find(typed), "number": view.number_in(typed, model)}
+        return self.pages.show("results", case=case, typed=typed, **shown)
 
     def model_card(self, form: dict[str, str]) -> Response:
         """Returns the model card of the version that answers, as far as it is here and for clinicians."""
@@ -80,8 +80,8 @@ class Console:
     def _case(self, case: Case, typed: str) -> Response:
         answer = self._agent.answer(case) if case.present or case.absent else None
         model = answer.model if answer else self._agent.model()
-        found: dict[str, Any] = {"results": model.search.find(typed), "number": view.number_in(typed, model)}
-        return self.pages.show("case", page=view.case_page(case, answer, model), case=case, typed=typed, **found)
+        shown: dict[str, Any] = {"results": model.search.find(typed), "number": view.number_in(typed, model)}
+        return self.pages.show("case", page=view.case_page(case, answer, model), case=case, typed=typed, **shown)
 
     def _after(self, case: Case, form: dict[str, str]) -> Case:
         """Returns a case after what a button says, which `do` names.

@@ -95,15 +95,15 @@ class Labelled:
         risks = []
         for group in groups:
             rows = np.array([group is None or group in own for own in tags], bool)
-            found = promise.count(decisions[rows], counts[rows])
+            counted = promise.count(decisions[rows], counts[rows])
             for name, level in self._levels.items():
-                interval = [promise.lower_bound(found[name], each), promise.upper_bound(found[name], each)]
+                interval = [promise.lower_bound(counted[name], each), promise.upper_bound(counted[name], each)]
                 risks.append(
                     {
                         "group": group,
                         "risk": name,
                         "level": level,
-                        **found[name]._asdict(),
+                        **counted[name]._asdict(),
                         "interval": interval,
                         "broken": interval[0] > level,
                     }

@@ -68,10 +68,10 @@ class Scorer:
             raise InputError(f"{where}: {code!r} is both present and absent: give one of them")
         conflicting: list[list[bytes]] = [list(filter(None, row)) for row in encoded.conflicting_codes.tolist()]
         for row, (there, missing) in enumerate(zip(cases.present, cases.absent, strict=True)):
-            for found in self.engine.vocabulary.relations.contradictions(there, frozenset(missing)):
+            for contradiction in self.engine.vocabulary.relations.contradictions(there, frozenset(missing)):
                 if self._defer_below is None:
-                    raise InputError(f"{_place(path, cases, row)}: {found}: correct one of them")
-                both = found.code.encode(), found.other.encode()
+                    raise InputError(f"{_place(path, cases, row)}: {contradiction}: correct one of them")
+                both = contradiction.code.encode(), contradiction.other.encode()
                 conflicting[row] += [code for code in both if code not in conflicting[row]]
         if encoded.unknown_codes.size and not self._allow_unknown_codes:
             where, code = _first(path, cases, encoded.unknown_codes)

@@ -32,7 +32,7 @@ def defer(
     if defer_below is None:
         return
     for state, response in zip(states, responses, strict=True):
-        together = (code for found in contradictions(state, vocabulary) for code in (found.code, found.other))
+        together = (code for each in contradictions(state, vocabulary) for code in (each.code, each.other))
         listed = frozenset(response.conflicting_codes)
         response.conflicting_codes.extend(code for code in dict.fromkeys(together) if code not in listed)
         chances = {each.decision: each for each in response.probabilities}

@@ -199,9 +199,9 @@ def _evidence_faults(
             description = f"{code!r} is both present and absent (see evidence[{earlier}])"
             yield Fault(place, description, "CONTRADICTORY_EVIDENCE")
     if not limits.allow_contradictions:
-        for found in contradictions(state, limits.vocabulary):
+        for contradiction in contradictions(state, limits.vocabulary):
             yield Fault(
-                f"{path}[{first[found.code][0]}]",
-                f"{found} (see evidence[{first[found.other][0]}])",
+                f"{path}[{first[contradiction.code][0]}]",
+                f"{contradiction} (see evidence[{first[contradiction.other][0]}])",
                 "CONTRADICTORY_EVIDENCE",
             )

@@ -124,11 +124,11 @@ def _prepare(
 def _contradictory(vignettes: Sequence["Vignette"], vocabulary: Vocabulary) -> dict[str, Any]:
     """Returns the number of vignettes whose evidence cannot be so together, and the first one in words."""
     relations = with_relations(vocabulary).relations
-    found = (
+    first_faults = (
         (vignette, next(relations.contradictions(vignette.present, frozenset(vignette.absent)), None))
         for vignette in vignettes
     )
-    faults = [f"vignette {vignette.vignette_id}: {fault}" for vignette, fault in found if fault]
+    faults = [f"vignette {vignette.vignette_id}: {fault}" for vignette, fault in first_faults if fault]
     return {"vignettes": len(faults), "first": next(iter(faults), None)}
 
 

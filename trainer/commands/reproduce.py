@@ -188,7 +188,7 @@ def _results(
     from trainer.study.study import FORMAT
 
     measured = Measured(settings, {name: outcome["result"] for name, outcome in outcomes.items()})
-    found = {
+    results = {
         "format": FORMAT,
         "provenance": provenance(),
         "settings": settings.to_dict(),
@@ -197,7 +197,7 @@ def _results(
         "claims": claims(measured, settings.config.environment.max_questions),
         "failures": [{"task": name, "error": reason} for name, reason in failures.items()],
     }
-    return figures.plain(found)
+    return figures.plain(results)
 
 
 def _data_figures(data: "DataDirectory") -> dict[str, Any]:

@@ -137,9 +137,9 @@ def _stopped(held_out: HeldOutOutputs, point: OperatingPoint) -> _Stopped:
     decisions = best_triage(outputs, point).numpy()
     right, no_less = appropriate(outputs), safe(outputs)
     red = right[:, Action.RED]
-    found = float(red[decisions == Action.RED].sum() / (red.sum() or 1))
+    red_sensitivity = float(red[decisions == Action.RED].sum() / (red.sum() or 1))
     mean_right, mean_safe = (float(_taken(each, decisions).mean()) for each in (right, no_less))
-    return _Stopped(known, decisions, mean_right, mean_safe, found)
+    return _Stopped(known, decisions, mean_right, mean_safe, red_sensitivity)
 
 
 class _Candidate(NamedTuple):

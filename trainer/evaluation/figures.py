@@ -123,8 +123,8 @@ class VersionFigures(NamedTuple):
 
     def described(self) -> dict[str, Any]:
         """Returns the figures as JSON holds them, side by side."""
-        *_, baselines, played = self
-        return plain(dict(zip(self._fields[:-2], self, strict=False)) | baselines._asdict() | played._asdict())
+        own = {name: getattr(self, name) for name in self._fields[:-2]}
+        return plain(own | self.baselines._asdict() | self.played._asdict())
 
 
 class AsClinicians(NamedTuple):

@@ -41,16 +41,16 @@ def in_order(
     """
 
     def doubt(point: OperatingPoint) -> tuple[float, float, float]:
-        found = promise.count(leaving(held_out, point), held_out.decision_counts)
+        counted = promise.count(leaving(held_out, point), held_out.decision_counts)
         hands_over = 1.0 if point.hand_over_from is None else point.hand_over_from
-        return largest_p({"held_out": found}, levels), -point.safety_weight, hands_over
+        return largest_p({"held_out": counted}, levels), -point.safety_weight, hands_over
 
     return sorted(points, key=doubt)
 
 
-def largest_p(found: Found, levels: Mapping[str, float]) -> float:
+def largest_p(counted: Found, levels: Mapping[str, float]) -> float:
     """Returns the p-value of the hypothesis that a risk is above its level in one of the settings."""
-    return max(promise.p_value(counts[name], level) for counts in found.values() for name, level in levels.items())
+    return max(promise.p_value(counts[name], level) for counts in counted.values() for name, level in levels.items())
 
 
 def control(
@@ -72,9 +72,9 @@ def control(
     """
     kept, results = [], []
     for point in order:
-        found = judge(point)
-        results.append(found)
-        if largest_p(found, levels) > TEST_SHARE * error:
+        counted = judge(point)
+        results.append(counted)
+        if largest_p(counted, levels) > TEST_SHARE * error:
             break
         kept.append(point)
     if kept:

@@ -69,7 +69,7 @@ class Verdict(NamedTuple):
         Args:
             ids: with those of vignettes and cases. A manifest has none, as every client can read it.
         """
-        found = {
+        described = {
             "passed": self.passed, "margin": self.margin, "new_version": self.new_version, "serving_version": None,
             **plain(self.compared or {}),
             **({} if self.textbook_cases is None else {"textbook_cases": plain(self.textbook_cases)}),
@@ -77,6 +77,6 @@ class Verdict(NamedTuple):
             **({} if self.promise_broken is None else {"promise_broken": self.promise_broken}),
         }  # fmt: skip
         if not ids:
-            found.pop("worst", None)
-            found.get("textbook_cases", {}).pop("later", None)
-        return found
+            described.pop("worst", None)
+            described.get("textbook_cases", {}).pop("later", None)
+        return described

@@ -44,8 +44,8 @@ def beside_figure(report: AgentReport) -> Drawing | None:
             panels.append(interval_panel(measure, dots))
     if not panels:
         return None
-    found = ((row.label, row.metrics.get(SAFETY.key)) for row in rows)
-    summaries = (f"{label}: safety {shown(SAFETY, safety and safety.mean)}" for label, safety in found)
+    safeties = ((row.label, row.metrics.get(SAFETY.key)) for row in rows)
+    summaries = (f"{label}: safety {shown(SAFETY, safety and safety.mean)}" for label, safety in safeties)
     return Drawing(
         "beside",
         "Dot: mean; line: 95% interval. Further right is better. Where two lines overlap widely, the vignettes do not "

@@ -219,8 +219,8 @@ def _place(difference: Estimate | None, margin: float) -> str:
 
 def _emergencies(rows: Sequence[Beside], agent: str, ruled_agent: str) -> str:
     """Returns how many emergencies the agent of the row `agent` found, beside the others; "" if not measured."""
-    found = {row.label: row.metrics.get(RED_SENSITIVITY.key) for row in rows}
-    shares = {label: None if red is None else red.mean for label, red in found.items()}
+    of_red = {row.label: row.metrics.get(RED_SENSITIVITY.key) for row in rows}
+    shares = {label: None if red is None else red.mean for label, red in of_red.items()}
     alone, ruled, clinicians = (shares.get(name) for name in (agent, ruled_agent, _CLINICIANS))
     if alone is None:
         return ""

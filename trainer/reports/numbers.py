@@ -77,11 +77,11 @@ def number_at(tree: Any, *keys: str) -> float | None:
 
 def estimate_at(tree: Any, *keys: str) -> Estimate | None:
     """Returns the mean with its interval under `keys`, as JSON holds it; None where none was measured."""
-    found = value_at(tree, *keys)
-    mean, vignettes = number_at(found, "mean"), number_at(found, "vignettes")
+    estimate = value_at(tree, *keys)
+    mean, vignettes = number_at(estimate, "mean"), number_at(estimate, "vignettes")
     if mean is None:
         return None
-    low, high = (number_at(found, end) for end in ("low", "high"))
+    low, high = (number_at(estimate, end) for end in ("low", "high"))
     return Estimate(mean, low, high, None if vignettes is None else round(vignettes))
 
 

@@ -59,8 +59,8 @@ def quality_by(judged: Judged, name: str, places: np.ndarray, seed: int) -> list
     for place in np.unique(places).tolist():
         here = places == place
         _, groups = np.unique(judged.groups[here], return_inverse=True)
-        found = _figures(groups, _with_count(judged.values[here]), _means, seed)
-        means = {metric: each for metric, each in zip(_SHOWN, found, strict=True) if each is not None}
+        estimates = _figures(groups, _with_count(judged.values[here]), _means, seed)
+        means = {metric: each for metric, each in zip(_SHOWN, estimates, strict=True) if each is not None}
         points.append(
             {
                 name: place,

@@ -158,11 +158,11 @@ def claims(measured: Measured, max_questions: int = MAX_QUESTIONS) -> list[dict[
         {
             "claim": claim,
             "paper": paper,
-            "outcome": found.outcome if found else NOT_MEASURED,
-            "numbers": found.numbers if found else "Not measured in this study.",
-            "seen": found.seen if found else None,
+            "outcome": finding.outcome if finding else NOT_MEASURED,
+            "numbers": finding.numbers if finding else "Not measured in this study.",
+            "seen": finding.seen if finding else None,
         }
-        for claim, paper, found in rows
+        for claim, paper, finding in rows
     ]
 
 
@@ -184,15 +184,15 @@ class _Judge:
         margin: float | None = None,
     ) -> Found | None:  # fmt: skip
         least = self._margin if margin is None else margin
-        found = self._compared(name, others, metrics, lambda each: better(each, least), split)
+        compared = self._compared(name, others, metrics, lambda each: better(each, least), split)
         sides = [self._values(each, split) for each in (name, *others)]
-        if found is None or not all(sides):
-            return found
+        if compared is None or not all(sides):
+            return compared
         ours, *theirs = (each for each in sides if each)
         gains = np.stack([ours[metric] - each[metric] for each in theirs for metric in metrics])
         share = ordered_share(gains, self._seed)
-        return found if share is None else found._replace(
-            numbers=f"{found.numbers} It would be seen on {share:.0%} of test sets of {PAPER_TEST}.", seen=share
+        return compared if share is None else compared._replace(
+            numbers=f"{compared.numbers} It would be seen on {share:.0%} of test sets of {PAPER_TEST}.", seen=share
         )  # fmt: skip
 
     def equally_appropriate(self) -> Found | None:
@@ -206,8 +206,8 @@ class _Judge:
         ]
         if not all(parts):
             return None
-        found = [part for part in parts if part]
-        return Found(every([part.outcome for part in found]), " ".join(part.numbers for part in found))
+        measured = [part for part in parts if part]
+        return Found(every([part.outcome for part in measured]), " ".join(part.numbers for part in measured))
 
     def _compared(
         self, name: str, others: Sequence[str], metrics: Sequence[str], judged: Callable[[Estimate], str],
@@ -346,10 +346,10 @@ class _Judge:
         return Found(better(more, 0), f"Questions, less those in known conditions: {_ends(more, '+.1f')}.")
 
     def calibration_helps(self) -> Found | None:
-        found = self._measured.outcomes.get("calibration", {}).get("small_sets")
-        if not found:
+        small_sets = self._measured.outcomes.get("calibration", {}).get("small_sets")
+        if not small_sets:
             return None
-        changed = {metric: Estimate(**each) for metric, each in found.items()}
+        changed = {metric: Estimate(**each) for metric, each in small_sets.items()}
         shown = ", ".join(f"{metric} {_signed(each)}" for metric, each in changed.items())
         return Found(better(changed["appropriateness"], 0), (
             f"Calibrated less uncalibrated, on rows of D_pow's test part with 1 to {SMALL} pieces of evidence: {shown}."

@@ -111,8 +111,10 @@ def ratio(numerators: np.ndarray, denominators: np.ndarray, seed: int) -> Estima
     """Returns the ratio of the sums over the same vignettes, float `[V]` both; None if the denominator is 0."""
     parts = np.stack([numerators, denominators], axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        [found] = metrics.estimates_of_sums(parts, lambda sums: _quotient(sums)[:, np.newaxis], [len(numerators)], seed)
-    return found
+        [estimate] = metrics.estimates_of_sums(
+            parts, lambda sums: _quotient(sums)[:, np.newaxis], [len(numerators)], seed
+        )
+    return estimate
 
 
 def _quotient(sums: np.ndarray) -> np.ndarray:

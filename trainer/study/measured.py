@@ -59,9 +59,9 @@ class Measured:
         """Returns the cross-validation of DyQN-OR, from those repetitions of which every fold is finished."""
         repetitions = []
         for seed in seeds_of(self.settings, self.settings.fold_seeds):
-            found = [self.outcomes.get(fold_task(seed, fold)) for fold in range(self.settings.folds)]
-            if found and all(found):
-                repetitions.append(_in_order([each for each in found if each], seed))
+            folds = [self.outcomes.get(fold_task(seed, fold)) for fold in range(self.settings.folds)]
+            if folds and all(folds):
+                repetitions.append(_in_order([each for each in folds if each], seed))
         if not repetitions:
             return None
         values, judged = (_mean([each[place] for each in repetitions]) for place in range(2))
@@ -70,13 +70,13 @@ class Measured:
     def _averaged(self, name: str, *keys: str) -> Values | None:
         single = {**self.outcomes.get("fixed", {}), "fully_observed": self.outcomes.get("fully_observed")}
         outcomes: list[Any] = [single[name]] if name in single else [outcome for _, outcome in self.trained(name)]
-        found = []
+        values_of_agents = []
         for outcome in outcomes:
             if not outcome:
                 continue
             values = functools.reduce(operator.getitem, keys, outcome)
-            found.append({metric: np.asarray(each, float) for metric, each in values.items()})
-        return _mean(found) if found and len(found[0]["safety"]) else None
+            values_of_agents.append({metric: np.asarray(each, float) for metric, each in values.items()})
+        return _mean(values_of_agents) if values_of_agents and len(values_of_agents[0]["safety"]) else None
 
     def _clinicians(self, vignettes: int) -> Values:
         human = self.outcomes.get("fixed", {}).get("human")

@@ -138,17 +138,19 @@ def on_newer(trained: TrainedNetwork, made: Mapping[str, Any], vignettes: Vignet
         `confidence` of that; `found`, the errors.
     """
     leader = _leader(trained, pathlib.Path(), made["asked"]["question_limit"])
-    found = _found(Leaving(leader, vignettes, whole), trained.operating_point, vignettes)
-    error = NEWER_ERROR / len(found)
+    counted = _found(Leaving(leader, vignettes, whole), trained.operating_point, vignettes)
+    error = NEWER_ERROR / len(counted)
     broken = {
-        setting: names for setting, counts in found.items() if (names := promise.broken(made["levels"], counts, error))
+        setting: names
+        for setting, counts in counted.items()
+        if (names := promise.broken(made["levels"], counts, error))
     }
     return {
         "holds": not broken,
         "broken": broken,
         "confidence": 1 - NEWER_ERROR,
         "found": {
-            setting: {name: count._asdict() for name, count in counts.items()} for setting, counts in found.items()
+            setting: {name: count._asdict() for name, count in counts.items()} for setting, counts in counted.items()
         },
     }
 
