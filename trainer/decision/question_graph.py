@@ -167,6 +167,11 @@ class QuestionGraph:
         self._weights = (weights / weights.sum() / np.log(2)).astype(np.float32)  # [8]
         self._most = min(MOST_QUESTIONS, len(vocabulary))
 
+    @property
+    def judges(self) -> bool:
+        """Whether a network with probabilities judges the questions."""
+        return self._network is not None
+
     def __call__(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> Questions:
         """Returns the questions for states `[B, E]` float32, except for those `not_to_ask`, bool `[B, E]`."""
         valued = self._valued(states, not_to_ask)

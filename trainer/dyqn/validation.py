@@ -181,8 +181,12 @@ class InterviewValidator:
         return validation_loss(_means(_applied(logits_of(network), self._states)), self._counts)
 
     def settle(self, network: keras.Model) -> HeldOutOutputs:
-        """Calibrates `network` by interviews that it leads itself, and returns its outputs there."""
+        """Calibrates `network`, if it has probabilities, by interviews that it leads; returns its outputs there."""
         states = self._interviewing.led_by(network, self._vignettes)
+        if network.output_shape[-1] == NUM_ACTIONS:
+            patients, length, width = states.shape
+            outputs = _applied(network, states.reshape(-1, width))
+            return HeldOutOutputs(outputs, np.full(patients, length), self._vignettes.decision_counts)
         return calibrated_by_interviews(network, states, self._vignettes.decision_counts, self._card)
 
 

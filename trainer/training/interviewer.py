@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.evidence import Vocabulary
-from schemas.triage import NUM_DECISIONS
+from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.decision.decision import NEUTRAL
 from trainer.decision.mixture import Mixture
 from trainer.decision.question_graph import TOGETHER, QuestionGraph
@@ -46,6 +46,7 @@ class Interviewing:
         """Returns the interviewer of a training run, whose questions follow `network` as it learns.
 
         One network of several, drawn anew each time, chooses a question: that of the average takes five times as long.
+        Without probabilities it cannot judge questions, which the mixture alone chooses then.
         """
         members = members_of(network)
 
@@ -53,7 +54,8 @@ class Interviewing:
             number = generator.uniform([], maxval=len(members), dtype=tf.int32)
             return tf.sigmoid(tf.switch_case(number, [functools.partial(each, states) for each in members]))
 
-        graph = QuestionGraph(self._mixture, self._vocabulary, (), NEUTRAL, one, SHORTLIST)
+        judge = one if _judges(network) else None
+        graph = QuestionGraph(self._mixture, self._vocabulary, (), NEUTRAL, judge, SHORTLIST)
         return TrainingInterviewer(vignettes, self.whole, self._mixture, graph, self._vocabulary, generator)
 
     @property
@@ -68,7 +70,7 @@ class Interviewing:
 
     def led_by(self, network: keras.Model | None, vignettes: Vignettes) -> np.ndarray:
         """See `trainer.dyqn.environment.Interviewing`."""
-        graph = QuestionGraph(self._mixture, self._vocabulary, (), NEUTRAL, network)
+        graph = QuestionGraph(self._mixture, self._vocabulary, (), NEUTRAL, network if _judges(network) else None)
         generator = tf.random.Generator.from_seed(_SEED, alg="philox")
         like = None if self.whole else functools.partial(graph.patients_like, generator=generator)
         patients = interviewed(vignettes, len(self._vocabulary), like).at_home(self._vocabulary)
@@ -83,6 +85,10 @@ class Interviewing:
             opening=graph.opening,
         )
         return interviews.states(patients).transpose(1, 0, 2)
+
+
+def _judges(network: keras.Model | None) -> bool:
+    return network is not None and network.output_shape[-1] > NUM_ACTIONS
 
 
 def _no_outputs(states: tf.Tensor) -> tf.Tensor:
@@ -171,7 +177,11 @@ class TrainingInterviewer:
     @property
     def imagine(self) -> Imagine | None:
         """See `trainer.dyqn.environment.Interviewer`; it made agents of complete patients worse."""
-        return None if self._whole else functools.partial(self._graph.imagined, generator=self._generator)
+        return (
+            None
+            if self._whole or not self._graph.judges
+            else functools.partial(self._graph.imagined, generator=self._generator)
+        )
 
     def _padded(self, codes: tf.Tensor) -> tf.Tensor:
         return tf.pad(codes, [[0, 0], [0, self.most_answers - codes.shape[1]]])

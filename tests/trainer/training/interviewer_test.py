@@ -10,7 +10,8 @@ from tests.builders import symptoms
 from trainer.config import NetworkConfig
 from trainer.decision.mixture import Mixture
 from trainer.dyqn.environment import Mode, VignetteEnvironment
-from trainer.dyqn.network import build_network
+from trainer.dyqn.network import OUTPUTS, build_network
+from trainer.dyqn.validation import InterviewValidator
 from trainer.training.interviewer import Interviewing
 
 CODES = ("cough", "rash", "pain", "collapse")
@@ -227,3 +228,20 @@ def test_held_out_patients_are_interviewed_from_what_they_come_with(mixture, voc
         assert states[:, 0].tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]
         assert np.count_nonzero(states, axis=2).tolist() == [[1, 2, 3, 4]] * 2
         assert states[:, 3].tolist() == [[1, -1, -1, -1], [-1, 1, -1, -1]]
+
+
+@pytest.mark.parametrize("outputs", ["q_values", "probabilities"])
+def test_a_network_without_probabilities_leaves_the_questions_to_the_mixture(
+    mixture, vocabulary, vignettes_of, outputs
+):
+    network = build_network(4, NetworkConfig(hidden_sizes=(4,), networks=2, outputs=outputs), seed=0)
+    interviewing = Interviewing(mixture, vocabulary, False, 3)
+    interviewer = interviewing.begin(vignettes_of(CARDS), network, _generator())
+    # The probabilities after an imagined answer would be learned from.
+    assert (interviewer.imagine is None) == (outputs == "q_values")
+    states = tf.constant([[1.0, 0.0, 0.0, 0.0]])
+    answers = interviewer.answers(states, tf.constant([[1, -1, -1, 1]], tf.int8), tf.constant([0.0]))
+    assert (np.abs(answers.numpy()) > 1).sum() == 1  # one question, and not about the cough
+    # Two patients and four states each: before the first question and after each of three.
+    held_out = InterviewValidator(interviewing, vignettes_of(CARDS)).settle(network)
+    assert held_out.outputs.shape == (8, 5 if outputs == "q_values" else OUTPUTS + 1)
