@@ -23,7 +23,6 @@ import tensorflow as tf
 from schemas import VERSION, directories, features, parity
 from schemas.errors import InputError
 from schemas.model_directory import ModelInfo, list_versions, read_manifest
-from schemas.triage import NUM_ACTIONS
 from trainer.decision import novelty
 from trainer.decision.operating_point import quality
 from trainer.decision.relations import with_relations
@@ -194,7 +193,7 @@ def _write_litert(folder: pathlib.Path, trained: TrainedNetwork) -> dict[str, st
 def _how_it_decides(trained: TrainedNetwork) -> ModelInfo:
     return ModelInfo(
         "", "", "", len(trained.vocabulary), trained.max_questions, "",
-        probabilities=trained.model.output_shape[-1] != NUM_ACTIONS,
+        probabilities=trained.has_probabilities,
         safety_weight=trained.operating_point.safety_weight,
     )  # fmt: skip
 
@@ -238,7 +237,7 @@ def decision(trained: TrainedNetwork) -> dict[str, Any]:
     If the network has probabilities, `chosen` is the `point_chosen` of `TrainedNetwork`, and `held_out` the quality at
     this operating point on the vignettes by which the agent was calibrated; None if there are none.
     """
-    if trained.model.output_shape[-1] == NUM_ACTIONS:
+    if not trained.has_probabilities:
         return {"probabilities": False}
     return {
         "probabilities": True,

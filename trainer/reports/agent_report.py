@@ -8,7 +8,6 @@ import numpy as np
 from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.safety_rules import RuleSet
-from schemas.triage import NUM_ACTIONS
 from trainer.decision.rules import RuleGraph
 from trainer.evaluation import (
     as_clinicians,
@@ -211,7 +210,7 @@ def agent_report(
 
 
 def _point(trained: TrainedNetwork) -> ChosenPoint | None:
-    if trained.model.output_shape[-1] == NUM_ACTIONS:
+    if not trained.has_probabilities:
         return None
     point = trained.operating_point
     return ChosenPoint(point.safety_weight, point.sure_enough, point.price, trained.point_chosen)

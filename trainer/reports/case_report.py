@@ -13,7 +13,7 @@ from rich.text import Text
 from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.safety_rules import RuleSet, SafetyRule
-from schemas.triage import DECISION_LABELS, NUM_ACTIONS
+from schemas.triage import DECISION_LABELS
 from trainer.decision.question_graph import QuestionGraph
 from trainer.decision.rules import RuleGraph
 from trainer.dyqn.rollout import greedy_policy
@@ -73,7 +73,7 @@ def case_figures(
 ) -> TextbookFigures:
     """Returns the figures of the agent on the cases of `path`, also with rules if there are any."""
     point = dataclasses.replace(trained.operating_point, hand_over_from=None)
-    network = trained.model if trained.model.output_shape[-1] > NUM_ACTIONS else None
+    network = trained.model if trained.has_probabilities else None
 
     def played(obeyed: Sequence[SafetyRule]) -> CaseFigures:
         rule_graph = RuleGraph(obeyed, trained.vocabulary) if obeyed else None

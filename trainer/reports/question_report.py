@@ -14,7 +14,7 @@ from rich.table import Table
 
 from schemas import safety_rules
 from schemas.errors import InputError
-from schemas.triage import NUM_ACTIONS, Action
+from schemas.triage import Action
 from trainer.decision import mixture, rewards
 from trainer.decision.decision import OperatingPoint
 from trainer.decision.question_graph import QuestionGraph
@@ -102,7 +102,7 @@ def _interviews(
         )
     name = None if given.rules is None else str(given.rules)
     rules, _ = safety_rules.choose(name, trained.vocabulary)
-    network = trained.model if trained.model.output_shape[-1] > NUM_ACTIONS else None
+    network = trained.model if trained.has_probabilities else None
     graph = QuestionGraph(trained.questions, trained.vocabulary, rules.rules, trained.operating_point, network)
     train = data.read("train", names=False)
     if not len(train.decision_counts):

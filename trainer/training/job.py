@@ -31,6 +31,7 @@ from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
+from schemas.triage import NUM_ACTIONS
 from trainer.config import TrainConfig
 from trainer.decision import novelty
 from trainer.decision.closure import Closure
@@ -80,6 +81,11 @@ class TrainedNetwork:
     held_out: HeldOutOutputs | None = None  # for which it was calibrated; None for all but the last checkpoint
     questions: Mixture | None = None  # from which it chooses questions; None if there are too few vignettes
     start_from: str | None = None  # the agent that its training started from, see `trainer.training.start`
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the network gives the probabilities of each decision, and not its Q-values alone."""
+        return self.model.output_shape[-1] > NUM_ACTIONS
 
 
 class JobDirectory:

@@ -7,7 +7,6 @@ import pathlib
 from typing import TYPE_CHECKING
 
 from schemas.errors import InputError
-from schemas.triage import NUM_ACTIONS
 from triage_runtime.command_line import options
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `--help` needs none
@@ -62,7 +61,7 @@ def apply(given: OperatingPointOptions, trained: "TrainedNetwork", job_dir: path
     weight = given.safety_weight
     if not given.flags:
         return trained
-    if trained.model.output_shape[-1] == NUM_ACTIONS:
+    if not trained.has_probabilities:
         raise InputError(
             f"{', '.join(given.flags)}: {job_dir} has a network without probabilities, which decides by its Q-values "
             "alone: leave the option out, or train with --preset default"

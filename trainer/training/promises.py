@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas.errors import InputError
-from schemas.triage import NUM_ACTIONS
 from trainer.decision.decision import OperatingPoint
 from trainer.decision.operating_point import candidates, handing_over, worth
 from trainer.evaluation import risk_control
@@ -156,7 +155,7 @@ def on_newer(trained: TrainedNetwork, made: Mapping[str, Any], vignettes: Vignet
 
 
 def _leader(trained: TrainedNetwork, job_dir: pathlib.Path, question_limit: int | None) -> Leader:
-    if trained.questions is None or trained.model.output_shape[-1] == NUM_ACTIONS:
+    if trained.questions is None or not trained.has_probabilities:
         raise InputError(
             f"--promise: the agent of {job_dir} leads no interviews: train with the preset default on 100 vignettes "
             "or more"
