@@ -66,6 +66,11 @@ SHORTLIST = 12
 _SHORTLISTED = 10.0  # above any information, below red flags
 _NEVER = -1.0  # below any information
 _LEAST = 1e-6
+_LITTLE = 1e-5
+"""In nats; less than that is the second-order term of the information, as rounding changes a difference of entropies.
+
+Otherwise the order of questions late in an interview would depend on the machine.
+"""
 
 
 class Questions(NamedTuple):
@@ -98,6 +103,7 @@ class _Valued(NamedTuple):
     flags: tf.Tensor  # bool, open red flags of rules
     group: tf.Tensor  # int32 [B, T], red flags that make one question, -1 behind the last; -1 if the first is alone
     opens: tf.Tensor  # bool, what an interview opens with
+    asks: tf.Tensor  # bool [B], whether the agent would ask, as it also does where nothing is known
 
 
 class _Opening(NamedTuple):
@@ -182,7 +188,7 @@ class QuestionGraph:
         def chosen(values: tf.Tensor) -> tf.Tensor:
             return tf.where(askable, tf.gather(values, cells, batch_dims=1), tf.zeros_like(values[:, : self._most]))
 
-        worth_asking = askable & (self._asks(states)[:, tf.newaxis] | chosen(valued.flags | valued.opens))
+        worth_asking = askable & (valued.asks[:, tf.newaxis] | chosen(valued.flags | valued.opens))
         return Questions(
             tf.where(askable, cells, -1),
             chosen(valued.gains),
@@ -206,10 +212,11 @@ class QuestionGraph:
 
     def open_red_flags(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
         """Returns the codes that keep an interview going, bool `[B, E]`, see `RED_FLAG_LIKELY`."""
-        likely = self._likely(states)
+        classes = self.classes(states)
+        likely = self._likely(classes)
         red_flags = self.red_flags.open(states)
         opened = self._first_asked(states, likely, red_flags, not_to_ask)
-        telling_flags = self._telling_flags(states, self._telling(states))
+        telling_flags = self._telling_flags(states, self._telling(classes))
         flags = _asked_first(red_flags, likely) | self._first_flags(states, telling_flags) | opened.flags
         return flags & self.may_ask(states) & ~not_to_ask & ~opened.others
 
@@ -218,26 +225,20 @@ class QuestionGraph:
         known = tf.math.count_nonzero((states != 0) & self._flagged, axis=1, keepdims=True, dtype=tf.int32)
         return telling_flags & (known < TOGETHER)
 
-    def _asks(self, states: tf.Tensor) -> tf.Tensor:
-        """Returns whether the agent would ask, bool `[B]`, as it also does where nothing is known."""
-        if self._network is None:
-            return tf.ones_like(states[:, 0], tf.bool)
-        known = anything_known(states)
-        return decide(self._network(states), tf.zeros_like(known), known, self._point) == Action.ASK
-
     def _valued(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> "_Valued":
-        gains, likely = self.values(states)
+        classes = self.classes(states)
+        gains, likely = self.values(classes)
         red_flags = self.red_flags.open(states)
         opened = self._first_asked(states, likely, red_flags, not_to_ask)
         flags = _asked_first(red_flags, likely) | opened.flags
-        telling = self._telling(states)
+        telling = self._telling(classes)
         telling_flags = self._telling_flags(states, telling)
         first = tf.where(telling_flags, FLAGGED + telling, tf.zeros_like(gains))
         first = tf.maximum(first, tf.where(self._denied_flags(states) >= GENERAL_AFTER, self._general, 0.0))
         first = tf.where(flags, RED_FLAG + likely, first)
         first = tf.where(opened.chosen, OPENING + first, first)  # a red flag among them is the first
         open_codes = self.may_ask(states) & ~not_to_ask & ~opened.others
-        may_ask = open_codes & (self._related(states, likely) | (first > 0))
+        may_ask = open_codes & (self._related(classes, likely) | (first > 0))
         flags |= self._first_flags(states, telling_flags)
         # In place of a special kind, what it is a kind of: whether the chest hurts, and only then how.
         flags |= self._most_of_kinds(tf.cast(may_ask & flags, tf.float32)) > 0
@@ -250,15 +251,19 @@ class QuestionGraph:
             tf.where(opened.chosen | (first < FLAGGED), never, ranks), tf.reduce_any(opened.chosen, axis=1)
         )
         if self._network is None:
-            return _Valued(ranks, gains, likely, flags, group, opened.chosen)
+            asks = tf.ones_like(states[:, 0], tf.bool)
+            return _Valued(ranks, gains, likely, flags, group, opened.chosen, asks)
         cells = tf.math.top_k(ranks, self._shortlist).indices  # [B, C]
-        judged = self._judged(self._network, states, cells, tf.gather(likely, cells, batch_dims=1))
+        now, after = self._before_and_after(self._network, states, cells)
+        known = anything_known(states)
+        asks = decide(now, tf.zeros_like(known), known, self._point) == Action.ASK
+        judged = self._worth(after, tf.gather(likely, cells, batch_dims=1))
         rows = tf.broadcast_to(tf.range(tf.shape(cells)[0])[:, tf.newaxis], tf.shape(cells))
         places = tf.stack([rows, cells], axis=-1)
         gains = tf.tensor_scatter_nd_update(gains, places, judged)
         first = tf.tensor_scatter_nd_add(first, places, tf.fill(tf.shape(cells), _SHORTLISTED))
         first += _SHORTLISTED * tf.one_hot(group[:, 0], gains.shape[1])  # stays the first, whatever the network judges
-        return _Valued(tf.where(may_ask, gains + first, never), gains, likely, flags, group, opened.chosen)
+        return _Valued(tf.where(may_ask, gains + first, never), gains, likely, flags, group, opened.chosen, asks)
 
     def _most_of_kinds(self, values: tf.Tensor) -> tf.Tensor:
         """Returns the highest of `values` `[B, E]`, 0 or more, among the special kinds of each code; 0 without any."""
@@ -269,21 +274,20 @@ class QuestionGraph:
         """Returns which codes are special kinds of what is itself one of `open_codes`, bool `[B, E]`."""
         return tf.reduce_any(tf.gather(tf.pad(open_codes, [[0, 0], [0, 1]]), self._above, axis=1), axis=2)
 
-    def _related(self, states: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
+    def _related(self, classes: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
         """Returns which codes vignettes of such patients mention, and not only to deny them; bool `[B, E]`."""
-        mentioned = likely + self._denied(states)
+        mentioned = likely + self._denied(classes)
         return (mentioned >= RELATED) & (likely >= RELATED * mentioned)
 
-    def _telling(self, states: tf.Tensor) -> tf.Tensor:
-        """Returns by how much mentions of each code set urgent patients in these states apart, in nats, `[B, E]`.
+    def _telling(self, classes: tf.Tensor) -> tf.Tensor:
+        """Returns by how much mentions of each code set urgent patients of these classes apart, in nats, `[B, E]`.
 
         It is the code's part of the Kullback-Leibler divergence between what their vignettes mention and what all do.
         Patients are as urgent as Green would be unsafe for them.
         """
-        one = _one(states)
-        classes = self._classes(states) * (1 - self._mixture.truths[:, NUM_DECISIONS + Action.GREEN])  # [B, K]
-        urgent = classes / tf.reduce_sum(classes, axis=1, keepdims=True)
-        return self._tells(tf.matmul(urgent, tf.constant(self._mentioned) * one))
+        urgent = classes * (1 - self._mixture.truths[:, NUM_DECISIONS + Action.GREEN])  # [B, K]
+        urgent /= tf.reduce_sum(urgent, axis=1, keepdims=True)
+        return self._tells(_product(urgent, self._mentioned))
 
     def _tells(self, mentioned: tf.Tensor) -> tf.Tensor:
         """Returns the part of each code, in nats, by the shares of urgent patients who mention it, `[..., E]` both."""
@@ -317,15 +321,29 @@ class QuestionGraph:
         several = (tf.reduce_sum(tf.cast(kept, tf.int32), axis=1) > 1) & ~opening
         return tf.where((chosen > 0) & several[:, tf.newaxis], tf.gather(cells, order, batch_dims=1), -1)
 
-    def _judged(self, network: Network, states: tf.Tensor, cells: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
-        """Returns the bits that answers to the questions `cells` `[B, C]` are worth to the network, `[B, C]`."""
+    def _before_and_after(self, network: Network, states: tf.Tensor, cells: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns what the network makes of states and of both answers to the questions `cells` `[B, C]`, in one call.
+
+        Returns:
+            Its outputs in the states, `[B, O]`; and the probabilities that each decision is appropriate, then safe,
+            after a yes and after a no, `[B, C, 2, 8]`.
+        """
         count, width = cells.shape[1], states.shape[1]
         change = tf.one_hot(cells, width)[:, :, tf.newaxis] * tf.constant([[1.0], [-1.0]])  # [B, C, 2, E]
         after = states[:, tf.newaxis, tf.newaxis] * (1 - tf.abs(change)) + change
-        outputs = network(tf.reshape(after, [-1, width]))
-        truths = tf.concat([appropriate(outputs), safe(outputs)], axis=1)
-        outcomes = tf.reshape(truths, [-1, count, 2, 2 * NUM_DECISIONS])
-        yes, no = outcomes[:, :, 0], outcomes[:, :, 1]  # [B, C, 8]
+        outputs = network(tf.concat([states, tf.reshape(after, [-1, width])], axis=0))
+        rows = tf.shape(states)[0]
+        truths = tf.concat([appropriate(outputs), safe(outputs)], axis=1)[rows:]
+        return outputs[:rows], tf.reshape(truths, [-1, count, 2, 2 * NUM_DECISIONS])
+
+    def _worth(self, after: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
+        """Returns the bits that questions are worth to the network, `[B, C]`.
+
+        Args:
+            after: see `_before_and_after`.
+            likely: probability of a yes, `[B, C]`.
+        """
+        yes, no = after[:, :, 0], after[:, :, 1]  # [B, C, 8]
         likely = likely[:, :, tf.newaxis]
         before = likely * yes + (1 - likely) * no
         gains = _entropy(before) - likely * _entropy(yes) - (1 - likely) * _entropy(no)
@@ -370,15 +388,16 @@ class QuestionGraph:
         withheld = tf.reduce_any(withheld, axis=2)
         opens = self._unknown(states) & ~withheld  # [B, G]
         odds = tf.gather(tf.pad(likely, [[0, 0], [0, 1]], constant_values=-1.0), self._groups, axis=1)
-        member = tf.one_hot(tf.argmax(odds, axis=2), self._groups.shape[1])  # [B, G, W]
-        places = np.eye(states.shape[1] + 1, dtype=np.float32)[self._groups][:, :, :-1]  # [G, W, E]
-        chosen = tf.einsum("bgw,gwe->be", member * tf.cast(opens, tf.float32)[:, :, tf.newaxis], places) > 0
-        members = tf.matmul(tf.cast(opens | withheld, tf.float32), places.sum(axis=1)) > 0
+        member = tf.one_hot(tf.argmax(odds, axis=2), self._groups.shape[1], True, False)  # [B, G, W]
+        member = tf.reduce_max(tf.where(member, self._groups, -1), axis=2)  # [B, G]
+        chosen = tf.reduce_any(tf.one_hot(tf.where(opens, member, -1), states.shape[1], True, False), axis=1)
+        places = np.eye(states.shape[1] + 1, dtype=np.float32)[self._groups].sum(axis=1)[:, :-1]  # [G, E]
+        members = tf.matmul(tf.cast(opens | withheld, tf.float32), places) > 0
         odds = tf.nn.relu(odds)
         red = tf.gather(tf.pad(red_flags.near, [[0, 0], [0, 1]]), self._groups, axis=1)
         raised = tf.reduce_sum(tf.where(red, odds, tf.zeros_like(odds)), axis=2)  # exactly one member is present
         raises = raised >= RED_FLAG_LIKELY * tf.maximum(tf.reduce_sum(odds, axis=2), _LEAST)  # [B, G]
-        flags = tf.matmul(tf.cast(raises, tf.float32), places.sum(axis=1)) > 0
+        flags = tf.matmul(tf.cast(raises, tf.float32), places) > 0
         return _Opening(chosen, members & ~chosen, flags & chosen)
 
     def _unknown(self, states: tf.Tensor) -> tf.Tensor:
@@ -386,28 +405,29 @@ class QuestionGraph:
         known = tf.gather(tf.pad(self._closure(states), [[0, 0], [0, 1]]), self._groups, axis=1) != 0  # [B, G, W]
         return ~tf.reduce_any(known, axis=2)
 
-    def values(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def values(self, classes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the value of each code in bits, and the probability that it is present, float32 `[B, E]` both."""
-        one = _one(states)
-        truths = tf.constant(self._mixture.truths) * one  # [K, 8]
-        classes = self._classes(states)  # [B, K]
-        whole = tf.concat([tf.ones_like(truths[:, :1]), truths], axis=1)  # [K, 9]
-        parts = classes[:, tf.newaxis] * tf.transpose(whole)[tf.newaxis]  # [B, 9, K]
-        rows, columns = tf.shape(states)[0], self._mixture.present.shape[1]
-        flat = tf.matmul(tf.reshape(parts, [-1, parts.shape[2]]), tf.constant(self._mixture.present) * one)
-        joint = tf.reshape(flat, [rows, 1 + truths.shape[1], columns])  # [B, 9, E]: P(present), P(present and true)
-        likely = joint[:, 0]
-        now = tf.matmul(classes, truths)[..., tf.newaxis]  # [B, 8, 1]
+        likely = _product(classes, self._mixture.present)
         yes = tf.maximum(likely, _LEAST)[:, tf.newaxis]
         no = tf.maximum(1 - likely, _LEAST)[:, tf.newaxis]
-        after = yes * _entropy(joint[:, 1:] / yes) + no * _entropy((now - joint[:, 1:]) / no)  # [B, 8, E]
-        weights = tf.constant(self._weights)[:, tf.newaxis] * one
-        return tf.maximum(tf.reduce_sum((_entropy(now) - after) * weights, axis=1), 0.0), likely
+        truths = self._mixture.truths  # [K, 8]
+        now = _product(classes, truths)[..., tf.newaxis]  # [B, 8, 1]
+        apart = classes[:, tf.newaxis] * (truths.T - now)  # [B, 8, K]
+        covariance = _product(tf.reshape(apart, [-1, apart.shape[2]]), self._mixture.present)
+        covariance = tf.reshape(
+            covariance, [-1, *truths.shape[1:], covariance.shape[1]]
+        )  # [B, 8, E], of answer and truth
+        covariance -= likely[:, tf.newaxis] * tf.reduce_sum(apart, axis=2, keepdims=True)  # 0 but for rounding
+        after = yes * _entropy(now + covariance / yes) + no * _entropy(now - covariance / no)
+        little = tf.square(covariance) / (2 * now * (1 - now) * yes * no)
+        gains = tf.where(little < _LITTLE, little, _entropy(now) - after)  # [B, 8, E]
+        return tf.maximum(tf.reduce_sum(gains * self._weights[:, np.newaxis], axis=1), 0.0), likely
 
     def imagined(self, states: tf.Tensor, generator: tf.random.Generator) -> Imagined:
         """Returns a question in each of `states` `[B, E]`, drawn at random among the related ones; zero without any."""
-        likely = self._likely(states)
-        open_codes = self._related(states, likely) & self.may_ask(states)
+        classes = self.classes(states)
+        likely = self._likely(classes)
+        open_codes = self._related(classes, likely) & self.may_ask(states)
         keys = tf.where(open_codes, generator.uniform(tf.shape(states)), -1.0)
         question = tf.one_hot(tf.argmax(keys, axis=1), states.shape[1])
         question *= tf.cast(tf.reduce_any(open_codes, axis=1, keepdims=True), tf.float32)
@@ -427,7 +447,7 @@ class QuestionGraph:
                 up agrees with it; None if unknown. Otherwise answers beyond a card would seem to say nothing.
         """
         states = self._closure(states)
-        classes = self._classes(states)  # [B, K]
+        classes = self.classes(states)  # [B, K]
         if least_urgent is not None:
             classes *= tf.gather(tf.constant(self._mixture.least_urgent.T), least_urgent)
             classes /= tf.reduce_sum(classes, axis=1, keepdims=True)
@@ -448,25 +468,25 @@ class QuestionGraph:
             patients = tf.where(tf.reduce_any(places > 0, axis=0), 2 * tf.matmul(member, places) - 1, patients)
         return tf.where(states != 0, states, patients)
 
-    def _likely(self, states: tf.Tensor) -> tf.Tensor:
+    def _likely(self, classes: tf.Tensor) -> tf.Tensor:
         """Returns the probability that each code is present, float32 `[B, E]`."""
-        return tf.matmul(self._classes(states), tf.constant(self._mixture.present))
+        return _product(classes, self._mixture.present)
 
     def likely_on_card(self, states: tf.Tensor) -> tf.Tensor:
         """Returns the probability that each code is present if a vignette lists it at all, float32 `[B, E]`."""
-        likely = self._likely(states)
-        return likely / (likely + self._denied(states))
+        classes = self.classes(states)
+        likely = self._likely(classes)
+        return likely / (likely + self._denied(classes))
 
-    def _denied(self, states: tf.Tensor) -> tf.Tensor:
+    def _denied(self, classes: tf.Tensor) -> tf.Tensor:
         """Returns the probability that a vignette lists each code as absent, float32 `[B, E]`."""
-        return tf.matmul(self._classes(states), tf.constant(self._mixture.denied) * _one(states))
+        return _product(classes, self._mixture.denied)
 
-    def _classes(self, states: tf.Tensor) -> tf.Tensor:
+    def classes(self, states: tf.Tensor) -> tf.Tensor:
         """Returns the probability of each class in states `[B, E]`, float32 `[B, K]`."""
         states = self._closure(states)
         literals = tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1)  # [B, 2 E]
-        logs = tf.matmul(literals, tf.constant(self._mixture.log_literals) * _one(states))
-        return tf.nn.softmax(logs + tf.constant(self._mixture.log_prior))
+        return tf.nn.softmax(_product(literals, self._mixture.log_literals) + self._mixture.log_prior)
 
 
 def _asked_first(red_flags: RedFlags, likely: tf.Tensor) -> tf.Tensor:
@@ -480,6 +500,9 @@ def _entropy(shares: tf.Tensor) -> tf.Tensor:
     return -(shares * tf.math.log(shares) + (1 - shares) * tf.math.log(1 - shares))
 
 
-def _one(states: tf.Tensor) -> tf.Tensor:
-    """Returns 1, computed so that converters for phones do not round its factors to eight bits."""
-    return tf.cast(tf.reduce_max(states[:1]) > -2.0, tf.float32)  # states are in {-1, 0, 1}: always
+def _product(rows: tf.Tensor, matrix: np.ndarray) -> tf.Tensor:
+    """Returns the product of `rows` `[B, N]` with a constant `[N, M]`, which converters for phones do not round.
+
+    They round constants that stand behind to eight bits.
+    """
+    return tf.transpose(tf.matmul(np.ascontiguousarray(matrix.T), rows, transpose_b=True))
