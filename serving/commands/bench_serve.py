@@ -23,6 +23,7 @@ import grpc
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
+from schemas.features import MOST_QUESTIONS
 from schemas.model_directory import find_version, read_version
 from serving.bench import figures
 from serving.bench.load import GRPC, HTTP, WARM_UP_SECONDS, Job, Measurement
@@ -60,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an option for the measured triage serve, such as --serve-option=--no-enable-batching",
     )
     parser.add_argument("--http", action="store_true", help="measure the same server over HTTP (/v1/triage) too")
+    parser.add_argument("--questions", type=int, default=0, help="questions to suggest in each answer; default: 0")
     figures_file.add_argument(parser)
 
 
@@ -72,11 +74,13 @@ def run(arguments: argparse.Namespace) -> int:
     figures_file.check(arguments.json)
     if arguments.rounds < 1:
         raise InputError(f"--rounds {arguments.rounds}: expected a whole number from 1")
+    if not 0 <= arguments.questions <= MOST_QUESTIONS:
+        raise InputError(f"--questions {arguments.questions}: expected 0 to {MOST_QUESTIONS}")
     if not 0 < arguments.seconds < float("inf"):
         raise InputError(f"--seconds {arguments.seconds}: expected a number of seconds above 0")
     folder = find_version(arguments.model_base_path)
     _, vocabulary = read_version(folder)
-    requests = make_requests(vocabulary)
+    requests = make_requests(vocabulary, arguments.questions)
     with contextlib.ExitStack() as stack:
         ours = stack.enter_context(triage_server(arguments.model_base_path, arguments.serve_option, arguments.http))
         triage = ours[0]
@@ -99,8 +103,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def make_requests(vocabulary: Vocabulary) -> list[bytes]:
-    """Returns serialized TriageRequests with random evidence, half of it present, and without contradictions."""
+def make_requests(vocabulary: Vocabulary, questions: int = 0) -> list[bytes]:
+    """Returns serialized TriageRequests with random evidence, half of it present, and without contradictions.
+
+    Args:
+        vocabulary: of the model.
+        questions: that each asks for.
+    """
     generator = random.Random(0)  # noqa: S311 (not secret)
     count = min(EVIDENCE, len(vocabulary))
     requests = []
@@ -110,15 +119,16 @@ def make_requests(vocabulary: Vocabulary) -> list[bytes]:
         refused = {each.code for each in vocabulary.relations.contradictions(codes[::2], frozenset(absent))}
         present = [code for code in codes[::2] if code not in refused]
         state = state_message(present, absent, questions_asked=generator.randrange(5))
-        requests.append(triage_service_pb2.TriageRequest(state=state).SerializeToString())
+        requests.append(triage_service_pb2.TriageRequest(state=state, questions=questions).SerializeToString())
     return requests
 
 
 def http_body(request: bytes) -> bytes:
     """Returns the body for `/v1/triage` that asks what a serialized TriageRequest asks."""
-    state = triage_service_pb2.TriageRequest.FromString(request).state
-    present, absent = codes_of(state)
-    return json.dumps({"present": present, "absent": absent, "questions_asked": state.questions_asked}).encode()
+    asked = triage_service_pb2.TriageRequest.FromString(request)
+    present, absent = codes_of(asked.state)
+    fields = {"questions_asked": asked.state.questions_asked, "questions": asked.questions}
+    return json.dumps({"present": present, "absent": absent, **fields}).encode()
 
 
 class _Load:

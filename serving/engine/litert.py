@@ -7,7 +7,7 @@ import logging
 import os
 import pathlib
 import queue
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -67,9 +67,22 @@ class InterpreterPool:
         Raises:
             InputError: LiteRT failed; the interpreter is not used again.
         """
+        return self._if_idle(lambda model: model.run(states, questions_asked))
+
+    def ask(self, states: np.ndarray, not_to_ask: np.ndarray) -> Mapping[str, np.ndarray] | None:
+        """Returns the best questions `[1, Q]` in a state float32 `[1, E]`, without `not_to_ask`, bool `[1, E]`.
+
+        None if the file cannot choose any, or all interpreters are in use.
+
+        Raises:
+            InputError: LiteRT failed; the interpreter is not used again.
+        """
+        return self._if_idle(lambda model: model.ask(states, not_to_ask)) if self.asks else None
+
+    def _if_idle(self, run: Callable[[LiteRtModel], Mapping[str, np.ndarray]]) -> Mapping[str, np.ndarray] | None:
         try:
             with self.lent(wait=False) as model:
-                return model.run(states, questions_asked)
+                return run(model)
         except queue.Empty:
             return None
 

@@ -4,7 +4,7 @@ import copy
 import logging
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -119,7 +119,7 @@ class SavedModelEngine(LocalEngine):
 
 
 class SavedModelWithLiteRt(SavedModelEngine):
-    """Runs small batches with LiteRT, and everything else with the SavedModel.
+    """Runs small batches, and the questions of one state, with LiteRT, and everything else with the SavedModel.
 
     If the TFLite file is missing or damaged, or its answers differ from the SavedModel's, the log says so, and the
     SavedModel runs everything.
@@ -154,13 +154,30 @@ class SavedModelWithLiteRt(SavedModelEngine):
 
     def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
         """Returns the outputs of the signature `state`, as those of `SavedModelEngine`."""
-        if self.litert is not None and 0 < len(states) <= MOST_STATES:
-            try:
-                outputs = self.litert.run(states, questions_asked)
-            except InputError as error:  # such as lack of memory; the SavedModel can still answer the caller
-                version, self.litert = self.info.model_version, None
-                _LOGGER.error("version %s: LiteRT failed and is no longer used: %s", version, error)
-            else:
-                if outputs is not None:
-                    return outputs
+        if 0 < len(states) <= MOST_STATES:
+            outputs = self._by_litert(lambda model: model.run(states, questions_asked))
+            if outputs is not None:
+                return outputs
         return super().decide(states, questions_asked)
+
+    def choose_questions(self, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Returns the outputs of the signature `questions`, as those of `SavedModelEngine`."""
+        states, not_to_ask = inputs[features.STATES], inputs[features.NOT_TO_ASK]
+        if len(states) == 1:  # the file asks about one state at a time
+            outputs = self._by_litert(lambda model: model.ask(states, not_to_ask))
+            if outputs is not None:
+                return outputs
+        return super().choose_questions(inputs)
+
+    def _by_litert(
+        self, run: Callable[[InterpreterPool], Mapping[str, np.ndarray] | None]
+    ) -> Mapping[str, np.ndarray] | None:
+        """Returns the outputs of LiteRT, None where the SavedModel has to run."""
+        if self.litert is None:
+            return None
+        try:
+            return run(self.litert)
+        except InputError as error:  # such as lack of memory; the SavedModel can still answer the caller
+            version, self.litert = self.info.model_version, None
+            _LOGGER.error("version %s: LiteRT failed and is no longer used: %s", version, error)
+            return None

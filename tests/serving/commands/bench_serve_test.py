@@ -46,13 +46,15 @@ def test_the_command_measures_all_servers_and_reports_each_goal(model_base_path,
 
 def test_the_body_asks_what_the_message_asks():
     state = state_message(["a", "b"], ["c"], 4)
-    body = http_body(triage_service_pb2.TriageRequest(state=state).SerializeToString())
-    assert json.loads(body) == {"present": ["a", "b"], "absent": ["c"], "questions_asked": 4}
+    body = http_body(triage_service_pb2.TriageRequest(state=state, questions=3).SerializeToString())
+    assert json.loads(body) == {"present": ["a", "b"], "absent": ["c"], "questions_asked": 4, "questions": 3}
 
 
 def test_requests_are_the_same_for_the_same_seed_and_can_be_answered(vocabulary):
     requests = make_requests(vocabulary)
     assert requests == make_requests(vocabulary)
+    (asked,) = {triage_service_pb2.TriageRequest.FromString(each).questions for each in make_requests(vocabulary, 2)}
+    assert asked == 2
     for request in requests:
         evidence = triage_service_pb2.TriageRequest.FromString(request).state.evidence
         assert sorted(piece.code for piece in evidence) == sorted(vocabulary.codes)  # all three: it has no ten
@@ -75,6 +77,7 @@ def test_no_request_contradicts_itself():
     ("options", "complaint"),
     [
         (["--rounds", "0"], "--rounds 0: expected a whole number from 1"),
+        (["--questions", "11"], "--questions 11: expected 0 to 10"),
         (["--seconds", "0"], "--seconds 0.0: expected a number of seconds above 0"),
         (["--serve-option=--port=-1"], "triage serve did not start; see its message above"),
     ],

@@ -1,7 +1,9 @@
 """LiteRT runs the file of a version in several threads, or reports a faulty file."""
 
 import concurrent.futures
+import contextlib
 import hashlib
+import itertools
 import json
 import logging
 import math
@@ -32,6 +34,7 @@ from serving.errors import EngineError
 from serving.messages import state_message
 from tests.builders import symptoms, trained_agent, write_version
 from trainer.config import NetworkConfig
+from trainer.decision.mixture import Mixture
 from trainer.decision.novelty import Novelty
 from trainer.dyqn.network import build_network
 from triage_runtime.litert import LiteRtModel
@@ -169,12 +172,12 @@ FILE = "assets.extra/state.tflite"
 TOLERANCE = 1e-5
 
 
-def export(base, vocabulary, hidden=(16, 8), rules=safety_rules.NO_RULES, novelty=None, max_questions=5):
+def export(base, vocabulary, hidden=(16, 8), max_questions=5, **safeguards):
     """Writes a random network, biases too; returns its engine."""
     network = build_network(len(vocabulary), NetworkConfig(hidden_sizes=hidden), seed=0)
     generator = np.random.default_rng(1)
     network.set_weights([generator.normal(0, w.shape[0] ** -0.5, w.shape) for w in network.get_weights()])
-    trained = trained_agent(network, vocabulary, max_questions, rules=rules, novelty=novelty)
+    trained = trained_agent(network, vocabulary, max_questions, **safeguards)
     return SavedModelWithLiteRt(write_version(base, trained))
 
 
@@ -185,6 +188,13 @@ def statistics(evidence_count, classes=4):
         for size in ([classes], [2 * evidence_count, classes + 1])
     )
     return Novelty(prior, literals, np.sort(generator.normal(size=[4, 200])).astype(np.float32), 200)
+
+
+def patients(evidence_count, classes=4):
+    generator = np.random.default_rng(6)
+    present = generator.uniform(0.02, 0.4, [classes, evidence_count]).astype(np.float32)
+    truths = generator.uniform(0.05, 0.95, [classes, 8]).astype(np.float32)
+    return Mixture(np.full(classes, np.log(1 / classes), np.float32), present, truths, present)
 
 
 def assert_same(responses, expected):
@@ -227,7 +237,7 @@ def engines(twelve, base):
     rules = safety_rules.parse(text, "rules.toml", twelve)
     one = Vocabulary([Evidence("a", "symptom", "a", "a?")])
     made = {
-        "whole": (twelve, {"rules": rules, "novelty": statistics(12)}),
+        "whole": (twelve, {"rules": rules, "novelty": statistics(12), "questions": patients(12)}),
         "without novelty and hidden layers": (twelve, {"hidden": (), "rules": rules}),
         "of one piece of evidence, without rules": (one, {"novelty": statistics(1)}),
     }
@@ -300,6 +310,46 @@ def test_where_litert_fails_the_saved_model_answers_from_then_on(engines, monkey
     assert record.getMessage() == "version 1: LiteRT failed and is no longer used: no memory"
 
 
+def test_litert_chooses_the_questions_of_one_state_and_the_saved_model_those_of_several(engines, monkeypatch):
+    engine, asked = engines["whole"], []
+    states, ask = [state_message(["a"], ["b"]), state_message(["c"])], engine.litert.ask
+
+    def noting(states, not_to_ask):
+        asked.append(len(states))
+        return ask(states, not_to_ask)
+
+    monkeypatch.setattr(engine.litert, "ask", noting)
+    alone = [engine.next_questions([state], 3, ["d"])[0] for state in states]
+    together = engine.next_questions(states, 3, ["d"])
+    assert asked == [1, 1]
+    assert [[question.code for question in each] for each in alone] == [
+        [question.code for question in each] for each in together
+    ]
+    assert all(len(each) == 3 for each in alone)
+    for each, other in zip(itertools.chain(*alone), itertools.chain(*together), strict=True):
+        assert each.expected_gain == pytest.approx(other.expected_gain, abs=1e-5)
+    with engine.litert.lent(), contextlib.ExitStack() as others:
+        for _ in range(1, min(os.cpu_count(), 8)):
+            others.enter_context(engine.litert.lent())
+        assert [question.code for question in engine.next_questions(states[:1], 3, ["d"])[0]] == [
+            question.code for question in together[0]
+        ]
+
+
+def test_where_litert_fails_to_choose_questions_the_saved_model_does_from_then_on(engines, monkeypatch, caplog):
+    engine, states = engines["whole"], [state_message(["a"], ["b"])]
+    expected = engine.next_questions(states * 2, 3)[0]
+    monkeypatch.setattr(engine, "litert", engine.litert)  # and so back again, after the test
+
+    def fail(states, not_to_ask):
+        raise InputError("no memory")
+
+    monkeypatch.setattr(engine.litert, "ask", fail)
+    assert [question.code for question in engine.next_questions(states, 3)[0]] == [each.code for each in expected]
+    assert engine.litert is None
+    assert caplog.messages == ["version 1: LiteRT failed and is no longer used: no memory"]
+
+
 def test_predict_is_the_saved_models(watched):
     engine, sizes = watched
     engine.predict("state", {"states": np.zeros([1, 12], np.float32), "questions_asked": np.zeros(1, np.int32)})
@@ -365,7 +415,7 @@ def test_ten_thousand_states_are_decided_as_by_the_saved_model(tmp_path):
     vocabulary = KnowledgeBase.load().catalogue.vocabulary
     rules, _ = safety_rules.choose("default", vocabulary)
     novelty = statistics(len(vocabulary), classes=32)
-    engine = export(tmp_path, vocabulary, (1024, 1024), rules, novelty, max_questions=23)
+    engine = export(tmp_path, vocabulary, (1024, 1024), 23, rules=rules, novelty=novelty)
     states, asked = probes(len(vocabulary), 23, 10_000, seed=7)
     sizes = [size for _ in range(5) for size in range(1, MOST_STATES + 1)]
     ends = np.minimum(np.cumsum(sizes), len(states))
