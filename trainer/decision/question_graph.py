@@ -406,7 +406,11 @@ class QuestionGraph:
         return ~tf.reduce_any(known, axis=2)
 
     def values(self, classes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the value of each code in bits, and the probability that it is present, float32 `[B, E]` both."""
+        """Returns the value of each code in bits, and the probability that it is present, float32 `[B, E]` both.
+
+        Args:
+            classes: float32 `[B, K]`, see `classes`.
+        """
         likely = _product(classes, self._mixture.present)
         yes = tf.maximum(likely, _LEAST)[:, tf.newaxis]
         no = tf.maximum(1 - likely, _LEAST)[:, tf.newaxis]
@@ -414,9 +418,8 @@ class QuestionGraph:
         now = _product(classes, truths)[..., tf.newaxis]  # [B, 8, 1]
         apart = classes[:, tf.newaxis] * (truths.T - now)  # [B, 8, K]
         covariance = _product(tf.reshape(apart, [-1, apart.shape[2]]), self._mixture.present)
-        covariance = tf.reshape(
-            covariance, [-1, *truths.shape[1:], covariance.shape[1]]
-        )  # [B, 8, E], of answer and truth
+        # Of each answer and each truth, [B, 8, E].
+        covariance = tf.reshape(covariance, [-1, 2 * NUM_DECISIONS, covariance.shape[1]])
         covariance -= likely[:, tf.newaxis] * tf.reduce_sum(apart, axis=2, keepdims=True)  # 0 but for rounding
         after = yes * _entropy(now + covariance / yes) + no * _entropy(now - covariance / no)
         little = tf.square(covariance) / (2 * now * (1 - now) * yes * no)
