@@ -7,8 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.evidence import Vocabulary
-from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
-from trainer.decision.decision import NEUTRAL
+from schemas.triage import NUM_DECISIONS
+from trainer.decision.decision import NEUTRAL, has_probabilities
 from trainer.decision.mixture import Mixture
 from trainer.decision.question_graph import TOGETHER, QuestionGraph
 from trainer.dyqn.environment import Imagine
@@ -88,7 +88,7 @@ class Interviewing:
 
 
 def _judges(network: keras.Model | None) -> bool:
-    return network is not None and network.output_shape[-1] > NUM_ACTIONS
+    return network is not None and has_probabilities(network.output)
 
 
 def _no_outputs(states: tf.Tensor) -> tf.Tensor:
@@ -177,11 +177,9 @@ class TrainingInterviewer:
     @property
     def imagine(self) -> Imagine | None:
         """See `trainer.dyqn.environment.Interviewer`; it made agents of complete patients worse."""
-        return (
-            None
-            if self._whole or not self._graph.judges
-            else functools.partial(self._graph.imagined, generator=self._generator)
-        )
+        if self._whole or not self._graph.judges:
+            return None
+        return functools.partial(self._graph.imagined, generator=self._generator)
 
     def _padded(self, codes: tf.Tensor) -> tf.Tensor:
         return tf.pad(codes, [[0, 0], [0, self.most_answers - codes.shape[1]]])
