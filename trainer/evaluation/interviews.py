@@ -56,7 +56,7 @@ class Interviews(NamedTuple):
 
         By the rule of `serving.messages.goes_on`.
         """
-        return self._ends(self._actions(point), self.decisions(point))
+        return self.ends_by(self._actions(point), self.decisions(point))
 
     def leave(self, patients: Patients, point: OperatingPoint, rules: RuleGraph | None) -> Left:
         """Returns how V `patients` leave interviews that obey `rules`.
@@ -72,7 +72,7 @@ class Interviews(NamedTuple):
         flat = tf.constant(self.outputs.reshape(-1, self.outputs.shape[2]))
         handed = handed_over(flat, decisions.ravel(), point).reshape(decisions.shape)
         handed[:-1] &= actions[:-1] != Action.ASK  # after the last question, triage is forced
-        ends, everybody = self._ends(actions, decisions, handed), np.arange(decisions.shape[1])
+        ends, everybody = self.ends_by(actions, decisions, handed), np.arange(decisions.shape[1])
         return Left(np.where(handed[ends, everybody], HANDED_OVER, decisions[ends, everybody]), ends)
 
     def _actions(self, point: OperatingPoint) -> np.ndarray:
@@ -81,7 +81,8 @@ class Interviews(NamedTuple):
         here: np.ndarray = np.ones(len(flat), bool)
         return decide(flat, ~here, here, point).numpy().reshape(self.outputs.shape[:2])
 
-    def _ends(self, actions: np.ndarray, decisions: np.ndarray, handed: np.ndarray | bool = False) -> np.ndarray:
+    def ends_by(self, actions: np.ndarray, decisions: np.ndarray, handed: np.ndarray | bool = False) -> np.ndarray:
+        """Returns `ends` with other actions and decisions, or with some of them `handed` over, `[Q + 1, V]` each."""
         asks = ((actions == Action.ASK) | (self.flagged & (decisions != Action.RED))) & ~np.array(handed)
         # Where nothing is left to ask after q questions, question q + 1 is about nothing.
         asks[:-1] &= self.revealed.any(axis=2)
