@@ -12,6 +12,7 @@ import pytest
 
 from schemas.knowledge_base import KnowledgeBase
 from schemas.relations import EXHAUSTIVE
+from schemas.triage import DECISION_LABELS
 from trainer.decision.relations import settled_by
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -46,6 +47,7 @@ class Transcript:
         ]
         assert len(self.turns) == sum(line[:2].strip().isdigit() for line in lines), self.name
         before = [turn for turn, (place, _) in zip(self.turns, matches, strict=True) if place < lines.index(STOPS)]
+        self.at_first = at_first
         self.stops_after = before[-1].number if before else 0
         self.at_stop = before[-1].decision if before else at_first
         self.ends = "\n".join(lines)
@@ -189,26 +191,43 @@ def test_the_decision_is_the_one_at_which_the_agent_stops(transcript):
     assert within == ("allowed" if decision in transcript.allowed else "NOT ALLOWED")
 
 
-def test_the_last_figures_are_those_of_all_interviews(red_flags):
+def denials(transcript, vocabulary):
+    """Returns, of each question about nothing but red flags that are all denied, the decisions before and after."""
+    by_number = {number: [turn for turn in transcript.turns if turn.number == number] for number in range(1, 24)}
+    decisions = {0: transcript.at_first} | {number: turns[0].decision for number, turns in by_number.items() if turns}
+    denied = [
+        number
+        for number, turns in by_number.items()
+        if turns and all(t.answer == "no" and vocabulary[vocabulary.index(t.code)].red_flag for t in turns)
+    ]
+    return [(decisions[number - 1], decisions[number]) for number in denied]
+
+
+def test_the_last_figures_are_those_of_all_interviews(red_flags, knowledge):
     figures = [red_flags(transcript) for transcript in TRANSCRIPTS]
     figures = [(asked, before, len(asked + missed)) for asked, before, missed in figures if asked or missed]
     share = sum(len(asked) / count for asked, _, count in figures) / len(figures)
     at_stop = sum(len(before) / count for _, before, count in figures) / len(figures)
     at_once = sum(not transcript.stops_after for transcript in TRANSCRIPTS)
     right = sum(transcript.at_stop in transcript.allowed for transcript in TRANSCRIPTS)
+    denied = [pair for each in TRANSCRIPTS for pair in denials(each, knowledge.catalogue.vocabulary)]
+    raised = sum(DECISION_LABELS.index(after) < DECISION_LABELS.index(before) for before, after in denied)
     assert TEXT.endswith(
         f"mean share of own red flags asked about within 8 questions: {share:.3f}\n"
         f"mean share asked about before the agent stops, of these: {at_stop:.3f}\n"
         f"interviews that stop before the first question: {at_once} of 30\n"
         f"decisions in the allowed range: {right} of 30\n"
+        "questions after which all red flags asked about are denied, and the decision is more urgent: "
+        f"{raised} of {len(denied)}\n"
     )
 
 
 def test_the_page_on_questions_states_the_figures_of_the_file():
     page = " ".join((ROOT / "docs" / "questions.md").read_text(encoding="utf-8").split())
-    share, at_once, right = (
+    share, at_once, right, raised = (
         re.search(rf"^{title}.*?: ([\d.]+)", TEXT, re.MULTILINE)[1]
-        for title in ("mean share of own", "interviews that stop before", "decisions in")
+        for title in ("mean share of own", "interviews that stop before", "decisions in", "questions after which")
     )
     assert f"about {float(share):.0%} of the red flags of the patient's own condition within eight questions" in page
     assert f"stops before the first question in {at_once} of the 30, and {right} of its decisions are allowed" in page
+    assert re.search(rf"in {raised} of \d+ such questions the decision is more urgent", page)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from schemas.knowledge_base import KnowledgeBase
+from schemas.triage import DECISION_LABELS
 from serving.console.local_server import serving
 from serving.messages import action_label, goes_on
 from trainer.decision.relations import settled_by
@@ -99,7 +100,7 @@ def main(demo: pathlib.Path) -> int:
     lines = map(json.loads, TEXTBOOK.read_text(encoding="utf-8").splitlines())
     cases = {case["vignette_id"]: case for case in (*lines, *OTHERS)}
     with serving(demo / "models") as address, TriageClient(address, timeout_seconds=30.0) as client:
-        written, shares, shares_at_stop, right, at_once = [HEADER], [], [], 0, 0
+        written, shares, shares_at_stop, right, at_once, denials = [HEADER], [], [], 0, 0, []
         for number, name in enumerate(CASES, start=1):
             case = cases[name]
             interview = _lead(client, case["present"])
@@ -108,6 +109,7 @@ def main(demo: pathlib.Path) -> int:
             if asked or missed:
                 shares.append(len(asked) / len(asked + missed))
                 shares_at_stop.append(before / len(asked + missed))
+            denials += _raised_by_denials(interview)
             at_once += not interview.stops_after
             right += action_label(interview.decision.best_triage) in case["allowed"]
             written.append("\n".join(_transcript(number, case, interview, asked, missed, never)))
@@ -117,6 +119,8 @@ def main(demo: pathlib.Path) -> int:
         f"mean share asked about before the agent stops, of these: {mean_at_stop:.3f}\n"
         f"interviews that stop before the first question: {at_once} of {len(CASES)}\n"
         f"decisions in the allowed range: {right} of {len(CASES)}\n"
+        f"questions after which all red flags asked about are denied, and the decision is more urgent: {sum(denials)} "
+        f"of {len(denials)}\n"
     )
     TRANSCRIPTS.write_text("\n".join(written), encoding="utf-8")
     sys.stdout.write(f"{written[-1]}{TRANSCRIPTS}\n")
@@ -160,6 +164,10 @@ def _so_far(response: TriageResponse) -> str:
     return f"{action_label(best):<6} {sure:.2f}"
 
 
+def _urgency(so_far: str) -> int:
+    return DECISION_LABELS.index(so_far.split()[0])
+
+
 def _own_red_flags(case: dict[str, Any], interview: _Interview) -> tuple[list[str], list[str], list[str]]:
     """Returns the red flags of the condition that are asked about, those that could have been, and all others."""
     turns = [turn for turn in interview.turns if turn.number <= WITHIN]
@@ -172,6 +180,17 @@ def _own_red_flags(case: dict[str, Any], interview: _Interview) -> tuple[list[st
     measured = KnowledgeBase.load().catalogue.vocabulary.measured
     missed = [code for code in left if code not in settled and code not in measured]
     return asked, missed, [code for code in left if code not in missed]
+
+
+def _raised_by_denials(interview: _Interview) -> Iterator[bool]:
+    """Yields, for each question that only denies red flags, whether the decision is more urgent afterwards."""
+    vocabulary, before = KnowledgeBase.load().catalogue.vocabulary, interview.at_first
+    for _, turns in itertools.groupby(interview.turns, lambda turn: turn.number):
+        asked = list(turns)
+        after = asked[0].so_far
+        if all(turn.answer == "no" and vocabulary[vocabulary.index(turn.code)].red_flag for turn in asked):
+            yield _urgency(after) < _urgency(before)
+        before = after
 
 
 def _put_before_it_stops(asked: Collection[str], interview: _Interview) -> int:
