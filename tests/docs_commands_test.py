@@ -20,7 +20,7 @@ RUN = {"ask", "bench", "dossier", "evaluate", "export", "health", "knowledge", "
 FEWER = {"bench": ["--rounds", "1", "--seconds", "0.2"], "simulate": ["--vignettes", "400"]}
 """What makes them so short, after the words of the page."""
 NOT_HERE = ("$", "gs://", "/nfs", "--beam-options", "advice.csv", "release_", "wide.csv", "my-knowledge", "own-job",
-            "--promise", "feedback", "--sb3-python", "--interactive", "children", "secrets/", "ca.pem",
+            "--promise", "feedback", "--sb3-python", "--interactive", "children", "secrets/", "ca.pem", "ddxplus",
             "tokens")  # fmt: skip
 """What needs a cloud, a file that a reader brings, or somebody who answers."""
 SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2", "--hidden-sizes", "8", "--batch-size", "8",
