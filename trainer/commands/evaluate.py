@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         limits = options.read(question_options.QuestionOptions, arguments)
         report = figures.plain(question_report.report(limits, *_load(given, point)))
         if given.json != "-":
-            question_report.print_report(report)
+            question_report.print_report(report, given.details)
         figures.write(report, given.json)
     else:
         _evaluate(given, point)

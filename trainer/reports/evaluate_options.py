@@ -72,7 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--details",
         action="store_true",
         help="print all figures, also calibration, the frontier, and the metrics by tag, evidence, age and sex; "
-        "without it, the verdict and the agent beside the clinicians",
+        "with --questions, where interviews would stop at other prices and thresholds; without it, the verdict and the "
+        "agent beside the clinicians",
     )
     parser.add_argument(
         "--slice",

@@ -3,6 +3,7 @@
 It compares what the agent would decide after each answer, and when the red flags of an emergency become known.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,9 +15,10 @@ from rich.table import Table
 
 from schemas import safety_rules
 from schemas.errors import InputError
-from schemas.triage import Action
+from schemas.triage import NUM_ACTIONS, Action
 from trainer.decision import mixture, rewards
-from trainer.decision.decision import OperatingPoint
+from trainer.decision.decision import PRICES, OperatingPoint
+from trainer.decision.operating_point import THRESHOLDS
 from trainer.decision.question_graph import QuestionGraph
 from trainer.evaluation import as_clinicians
 from trainer.evaluation.agreement import majority_decisions
@@ -184,7 +186,7 @@ def policy_figures(
 
     Returns:
         `appropriateness` and `safety`, a list by number of questions; the same with `_difference`, paired with
-        `against`; `first_red_flag` and `stopping`, see below.
+        `against`; `first_red_flag`, `stopping` and `otherwise`, see below.
     """
     rows = quality(interviews, patients.decision_counts, point)
     result: dict[str, Any] = {name: _estimates(values.astype(float), seed) for name, values in rows.items()}
@@ -194,6 +196,7 @@ def policy_figures(
             result[f"{name}_difference"] = _estimates(pairs, seed)
     result["first_red_flag"] = _first_red_flag(interviews, patients, red_flags, seed)
     result["stopping"] = stopping(interviews, patients, point, minimum_decisions, seed)
+    result["otherwise"] = stopping_otherwise(interviews, patients.decision_counts, point, seed)
     return result
 
 
@@ -259,6 +262,31 @@ def stopping(
     return result
 
 
+def stopping_otherwise(
+    interviews: Interviews, counts: np.ndarray, point: OperatingPoint, seed: int
+) -> list[dict[str, Any]]:
+    """Returns where interviews would stop at each price of a question, and at each threshold, and with what results.
+
+    Prices are without a threshold, and thresholds at the highest price, as the options are if one of them is given.
+    """
+    if interviews.outputs.shape[2] == NUM_ACTIONS:
+        return []
+    settings = [(None, price) for price in PRICES] + [(threshold, PRICES[-1]) for threshold in THRESHOLDS]
+    decisions, everybody = interviews.decisions(point), np.arange(len(counts))
+    red = majority_decisions(counts) == Action.RED
+    found = []
+    for sure_enough, price in settings:
+        ends = interviews.ends(dataclasses.replace(point, sure_enough=sure_enough, price=price))
+        decided = decisions[ends, everybody][np.newaxis]
+        judged = triage_quality(decided, counts)
+        values = {"questions": ends.astype(float), **{name: judged[name] for name in QUALITY}}
+        reached = {"sure_enough": sure_enough, "price": price, **summary(values, seed)}
+        if red.any():
+            reached["red_sensitivity"] = estimate((decided[0] == Action.RED)[red].astype(float), seed)
+        found.append(reached)
+    return found
+
+
 def _known(interviews: Interviews, patients: Patients, pieces: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Returns the share of `pieces` `[V, E]` that is known after `ends` `[V]` questions, float `[V]`; 1 without any."""
     before = (pieces & patients.known).sum(axis=1)
@@ -270,8 +298,11 @@ def _known(interviews: Interviews, patients: Patients, pieces: np.ndarray, ends:
     return np.where(total, known / np.maximum(total, 1), 1.0)
 
 
-def print_report(report: Mapping[str, Any]) -> None:
-    """Prints the report of `run`, as `--json` writes it, within 80 columns for up to six policies."""
+def print_report(report: Mapping[str, Any], details: bool = False) -> None:
+    """Prints the report of `run`, as `--json` writes it, within 80 columns for up to six policies.
+
+    With `details`, also where interviews with the first policy would stop with other settings.
+    """
     console = Console(highlight=False)
     policies = report["policies"]
     console.print(
@@ -297,6 +328,8 @@ def print_report(report: Mapping[str, Any]) -> None:
     if report["clinicians"]:
         console.print(f"clinicians, by all but one: {_pair(*(report['clinicians'][name] for name in QUALITY))}")
     _print_differences(console, policies, limit)
+    if details:
+        _print_otherwise(console, next(iter(policies.values()))["otherwise"])
 
 
 def _print_differences(console: Console, policies: Mapping[str, Any], limit: int) -> None:
@@ -312,6 +345,17 @@ def _print_differences(console: Console, policies: Mapping[str, Any], limit: int
                 )
                 means.append(f"{name} {-difference['mean']:+.3f} [{low:+.3f}, {high:+.3f}]")
             console.print(f"{first} less {other} after {number} questions: {', '.join(means)}")
+
+
+def _print_otherwise(console: Console, found: Sequence[Mapping[str, Any]]) -> None:
+    console.print("Where the first one would stop, if other options of triage evaluate or export said so:")
+    table = Table("option", "questions", "decides", "Red sensitivity", box=box.SIMPLE)
+    for each in found:
+        threshold = each["sure_enough"]
+        option = f"--question-price {each['price']}" if threshold is None else f"--sure-enough {threshold}"
+        red = f"{each['red_sensitivity']['mean']:.3f}" if "red_sensitivity" in each else ""
+        table.add_row(option, f"{each['questions']['mean']:.1f}", _pair(*(each[name] for name in QUALITY)), red)
+    print_table(table)
 
 
 def _seen(report: Mapping[str, Any]) -> str:

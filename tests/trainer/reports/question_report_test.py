@@ -7,10 +7,10 @@ import pytest
 
 import triage_cli
 from trainer.config import TrainConfig, ValidationConfig
-from trainer.decision.decision import ASK_POINTS, OperatingPoint
+from trainer.decision.decision import ASK_POINTS, PRICES, OperatingPoint
 from trainer.evaluation.interviews import Interviews
 from trainer.evaluation.patients import Patients
-from trainer.reports.question_report import policy_figures, print_report, quality
+from trainer.reports.question_report import policy_figures, print_report, quality, stopping_otherwise
 from trainer.training import set_apart
 from trainer.training.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory
@@ -20,7 +20,7 @@ ASKS, DECIDES = 1.0, 0.0  # Q(ask), which is compared with (.9 + 1) / 2
 
 
 def _outputs(asking, appropriate):
-    return [0.0] * 5 + [*appropriate, 1, 1, 1, 1] + [asking] * len(ASK_POINTS)
+    return [0.0] * 5 + [*appropriate, 1, 1, 1, 1] + [asking] * len(ASK_POINTS) + [0.0]
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +93,22 @@ def test_an_interview_ends_where_nothing_is_left_to_ask(interviews):
     assert asks_on.ends(OperatingPoint()).tolist() == [1, 2, 2]
 
 
+def test_interviews_that_stop_otherwise_are_judged_where_they_do(interviews, patients):
+    # A utility of .95 is enough at all prices of a question, and for all thresholds but .96.
+    at_once = interviews._replace(outputs=np.tile(np.array([_outputs(DECIDES, RED)], np.float32), [3, 3, 1]))
+    *others, last = stopping_otherwise(at_once, patients.decision_counts, OperatingPoint(), seed=0)
+    assert [each["price"] for each in others if each["sure_enough"] is None] == list(PRICES)
+    assert {each["questions"].mean for each in others} == {0}
+    assert (last["sure_enough"], last["price"]) == (0.96, PRICES[-1])
+    assert last["questions"].mean == pytest.approx((1 + 2 + 2) / 3)
+    # Red for all: right for two of three, and safe for everybody.
+    assert [last[name].mean for name in ("appropriateness", "safety", "red_sensitivity")] == [
+        pytest.approx(2 / 3),
+        1,
+        1,
+    ]
+
+
 def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
     from triage_runtime.command_line.figures import plain
 
@@ -104,8 +120,10 @@ def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
         "clinicians": None,
         "policies": {"learned": of_first, "random": plain(found)},
     }
-    print_report(report)
+    print_report(report, details=True)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["--question-price", "0.001", "1.7", "1.000", "/", "1.000", "1.000"] in lines
+    assert ["--sure-enough", "0.96"] in [line[:2] for line in lines]
     assert ["0", ".333", "/", ".333", ".333", "/", ".333"] in lines
     assert ["red", "flag", "after", "1.5", "1.5"] in lines
 
