@@ -32,8 +32,8 @@ HAND_OVER_FROM = (0.05, 0.1, 0.15, 0.2, 0.3)
 """The probabilities of Red from which a promise may hand over to a person."""
 CHOICES = (*PRICES, *(math.sqrt(low * high) for low, high in itertools.pairwise(PRICES)))
 """The prices of a question to choose from."""
-THRESHOLDS = (0.8, 0.85, 0.9, 0.92, 0.94, 0.96)
-"""The stopping thresholds to choose from, besides none."""
+THRESHOLDS = (0.8, 0.85, 0.9, 0.92, 0.94, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995)
+"""The stopping thresholds to choose from, besides none; by a large safety weight, most decisions are worth over .96."""
 BUDGET = 0.01
 """P(appropriate), and likewise P(safe), that an operating point may cost against the best that asks for everything."""
 RED_BUDGET = 0.02

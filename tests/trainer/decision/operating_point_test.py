@@ -98,6 +98,16 @@ def test_easy_vignettes_are_asked_until_the_decision_is_known():
     assert stops(easy, point).tolist() == [2] * 100
 
 
+def test_a_large_weight_asks_although_safety_alone_makes_a_decision_worth_much():
+    """At first Yellow has the utility (.7 + 8 x .995) / 9 = .962. Then Green has 1, of which Q(ask) knows nothing."""
+    first, last = (
+        _row(DECIDES, [0.0, 0.7, 0.3, 0.0], [1.0, 0.995, 0.3, 0.0]),
+        _row(DECIDES, [0.0, 0.0, 1.0, 0.0], [1.0] * 4),
+    )
+    held_out = _single([first, last] * 50, [[0, 0, 3, 0]] * 50)._replace(sizes=np.full(50, 2))
+    assert stops(held_out, choose(held_out, 8.0)).tolist() == [2] * 50
+
+
 @pytest.mark.parametrize("decided", [GREEN, YELLOW, RED])
 def test_where_asking_brings_nothing_nothing_is_asked(decided):
     alike = HeldOutOutputs(
