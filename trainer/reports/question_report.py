@@ -4,7 +4,7 @@ It compares what the agent would decide after each answer, and when the red flag
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,9 @@ from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.triage import NUM_ACTIONS, Action
 from trainer.decision import mixture, rewards
-from trainer.decision.decision import PRICES, OperatingPoint
+from trainer.decision.decision import PRICES, OperatingPoint, appropriate, best_triage, safe
 from trainer.decision.operating_point import THRESHOLDS
-from trainer.decision.question_graph import QuestionGraph
+from trainer.decision.question_graph import QuestionGraph, Questions
 from trainer.evaluation import as_clinicians
 from trainer.evaluation.agreement import majority_decisions
 from trainer.evaluation.interviews import Interviews, play
@@ -34,7 +34,14 @@ from trainer.evaluation.metrics import (
 )
 from trainer.evaluation.patients import Patients, own_cards, whole_patients
 from trainer.evaluation.question_options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT, QuestionOptions
-from trainer.evaluation.question_policies import Policy, card_policy, frequencies, learned_policy, simple_policies
+from trainer.evaluation.question_policies import (
+    Network,
+    Policy,
+    card_policy,
+    frequencies,
+    learned_policy,
+    simple_policies,
+)
 from trainer.importing import ddxplus
 from trainer.training.job import TrainedNetwork
 from trainer.vignettes.arrays import VignetteArrays
@@ -44,6 +51,7 @@ from triage_runtime.storage import locations
 
 QUALITY = ("appropriateness", "safety")
 _SHOWN = (0, 1, 2, 3, 5, 8, 10, 15, 20)
+_COHERENT, _COHERENT_PATIENTS = 8, 250  # answers and patients after which and of whom `coherence` is about states
 
 
 def report(
@@ -67,6 +75,7 @@ def report(
         "training": trained.training,
         "clinicians": _clinicians(given, patients),
         "policies": _figures(given, trained, patients, interviews, graph),
+        "coherence": _coherence_of_learned(given, trained, patients, interviews, graph),
     }
 
 
@@ -151,6 +160,54 @@ def _figures(
             given.seed,
         )
         for name, each in interviews.items()
+    }
+
+
+def _coherence_of_learned(
+    given: QuestionOptions,
+    trained: TrainedNetwork,
+    patients: Patients,
+    interviews: Mapping[str, Interviews],
+    graph: QuestionGraph,
+) -> dict[str, float] | None:
+    if LEARNED not in interviews or not trained.has_probabilities or given.track == OWN_CARD:
+        return None
+    # After the opening, of whose question a no says nothing.
+    known = interviews[LEARNED].states(patients)[1 : 1 + _COHERENT, :_COHERENT_PATIENTS]
+    states: np.ndarray = known.reshape(-1, known.shape[2]).astype(np.float32)
+    return coherence(graph, trained.model, trained.operating_point, states)
+
+
+def coherence(
+    ask: Callable[[tf.Tensor, tf.Tensor], Questions], network: Network, point: OperatingPoint, states: np.ndarray
+) -> dict[str, float] | None:
+    """Returns how well an agent's probabilities in `states` `[R, E]` agree with those after the next answer.
+
+    Args:
+        ask: suggests questions, as a `QuestionGraph`.
+        network: that decides, with probabilities.
+        point: of the agent.
+        states: float32; those in which nothing is asked do not count.
+
+    Returns:
+        `states` that count, None if there are none; `gap`, the mean absolute difference of the probabilities and of
+        their mean over both answers, by how likely each is; and `alike`, the share of states in which a yes and a no
+        would change the decision to one and the same other.
+    """
+    questions = ask(tf.constant(states), tf.zeros(states.shape, tf.bool))
+    codes, likely = (each[:, 0].numpy() for each in (questions.codes, questions.likely))
+    asked = codes >= 0
+    if not asked.any():
+        return None
+    change = np.eye(states.shape[1], dtype=np.float32)[codes[asked]]
+    outputs = [tf.convert_to_tensor(network(tf.constant(states[asked] + step * change))) for step in (0, 1, -1)]
+    now, yes, no = (np.concatenate([appropriate(each), safe(each)], axis=1) for each in outputs)
+    share = likely[asked, np.newaxis]
+    decided, after_yes, after_no = (best_triage(each, point).numpy() for each in outputs)
+    return {
+        "states": int(asked.sum()),
+        "gap": float(np.abs(share * yes + (1 - share) * no - now).mean()),
+        "alike": float(((after_yes == after_no) & (after_yes != decided)).mean()),
     }
 
 
@@ -328,6 +385,12 @@ def print_report(report: Mapping[str, Any], details: bool = False) -> None:
     if report["clinicians"]:
         console.print(f"clinicians, by all but one: {_pair(*(report['clinicians'][name] for name in QUALITY))}")
     _print_differences(console, policies, limit)
+    if report["coherence"]:
+        console.print(
+            f"Mean difference of its probabilities from those expected after the next answer: "
+            f"{report['coherence']['gap']:.3f}. A yes and a no would change the decision alike in "
+            f"{report['coherence']['alike']:.1%} of the states."
+        )
     if details:
         _print_otherwise(console, next(iter(policies.values()))["otherwise"])
 

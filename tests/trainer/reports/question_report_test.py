@@ -4,13 +4,15 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import triage_cli
 from trainer.config import TrainConfig, ValidationConfig
 from trainer.decision.decision import ASK_POINTS, PRICES, OperatingPoint
+from trainer.decision.question_graph import Questions
 from trainer.evaluation.interviews import Interviews
 from trainer.evaluation.patients import Patients
-from trainer.reports.question_report import policy_figures, print_report, quality, stopping_otherwise
+from trainer.reports.question_report import coherence, policy_figures, print_report, quality, stopping_otherwise
 from trainer.training import set_apart
 from trainer.training.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory
@@ -111,6 +113,26 @@ def test_interviews_that_stop_otherwise_are_judged_where_they_do(interviews, pat
     ]
 
 
+def test_probabilities_are_compared_with_those_expected_after_the_next_answer():
+    """A cough, 1, makes Red certain and its absence Blue in the first state; in the second one both make it Red."""
+
+    def network(states):
+        rows = {(1, 0): BLUE, (1, 1): RED, (1, -1): BLUE, (-1, 0): BLUE, (-1, 1): RED, (-1, -1): RED}
+        return np.array([_outputs(DECIDES, rows[tuple(row)]) for row in states.numpy()[:, :2].astype(int)], np.float32)
+
+    def ask(states, _):
+        codes = np.where(states[:, :1].numpy() == 0, -1, 1)  # of whom nothing is known, nothing is asked
+        nothing = tf.zeros(codes.shape)
+        return Questions(tf.constant(codes), nothing, tf.fill(codes.shape, 0.25), nothing > 0, nothing > 0, codes)
+
+    states = np.array([[1, 0, 0], [-1, 0, 0], [0, 0, 0]], np.float32)
+    found = coherence(ask, network, OperatingPoint(), states)
+    # RED and BLUE differ by .8 and .7 in two of eight probabilities. In the first state the mean after an answer is a
+    # quarter of the way from BLUE to RED, in the second one all of it.
+    assert found == {"states": 2, "gap": pytest.approx((0.25 + 1) / 2 * (0.8 + 0.7) / 8), "alike": 0.5}
+    assert coherence(ask, network, OperatingPoint(), states[2:]) is None
+
+
 def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
     from triage_runtime.command_line.figures import plain
 
@@ -121,9 +143,12 @@ def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
         "patients": 3,
         "clinicians": None,
         "policies": {"learned": of_first, "random": plain(found)},
+        "coherence": {"states": 2, "gap": 0.0123, "alike": 0.5},
     }
     print_report(report, details=True)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    text = " ".join(word for line in lines for word in line)
+    assert "next answer: 0.012. A yes and a no would change the decision alike in 50.0%" in text
     assert ["--question-price", "0.001", "1.7", "1.000", "/", "1.000", "1.000"] in lines
     assert ["--sure-enough", "0.96"] in [line[:2] for line in lines]
     assert ["0", ".333", "/", ".333", ".333", "/", ".333"] in lines
