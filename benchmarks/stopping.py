@@ -74,7 +74,7 @@ def ends_by_rule(interviews: Interviews, point: OperatingPoint, mean: int) -> di
 
 
 def _with_mean(ends: Callable[[float], np.ndarray], low: float, high: float, mean: int) -> np.ndarray:
-    """Returns the ends at the setting between `low` and `high`, where there are most, with which they have a mean."""
+    """Returns the ends at the setting with which they have a `mean`; they rise between settings `low` and `high`."""
     for _ in range(STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if ends(middle).mean() < mean else (low, middle)

@@ -15,9 +15,9 @@ from rich.table import Table
 
 from schemas import safety_rules
 from schemas.errors import InputError
-from schemas.triage import NUM_ACTIONS, Action
+from schemas.triage import Action
 from trainer.decision import mixture, rewards
-from trainer.decision.decision import PRICES, OperatingPoint, appropriate, best_triage, safe
+from trainer.decision.decision import PRICES, OperatingPoint, appropriate, best_triage, has_probabilities, safe
 from trainer.decision.operating_point import THRESHOLDS
 from trainer.decision.question_graph import QuestionGraph, Questions
 from trainer.evaluation import as_clinicians
@@ -51,7 +51,7 @@ from triage_runtime.storage import locations
 
 QUALITY = ("appropriateness", "safety")
 _SHOWN = (0, 1, 2, 3, 5, 8, 10, 15, 20)
-_COHERENT, _COHERENT_PATIENTS = 8, 250  # answers and patients after which and of whom `coherence` is about states
+_COHERENT, _COHERENT_PATIENTS = 8, 250  # `coherence` is about the states after so many questions to so many patients
 
 
 def report(
@@ -326,7 +326,7 @@ def stopping_otherwise(
 
     Prices are without a threshold, and thresholds at the highest price, as the options are if one of them is given.
     """
-    if interviews.outputs.shape[2] == NUM_ACTIONS:
+    if not has_probabilities(interviews.outputs):
         return []
     settings = [(None, price) for price in PRICES] + [(threshold, PRICES[-1]) for threshold in THRESHOLDS]
     decisions, everybody = interviews.decisions(point), np.arange(len(counts))
@@ -387,12 +387,13 @@ def print_report(report: Mapping[str, Any], details: bool = False) -> None:
     _print_differences(console, policies, limit)
     if report["coherence"]:
         console.print(
-            f"Mean difference of its probabilities from those expected after the next answer: "
-            f"{report['coherence']['gap']:.3f}. A yes and a no would change the decision alike in "
+            "The agent's probabilities differ from what they are expected to be after the next answer by "
+            f"{report['coherence']['gap']:.3f} in the mean. A yes and a no would change the decision alike in "
             f"{report['coherence']['alike']:.1%} of the states."
         )
-    if details:
-        _print_otherwise(console, next(iter(policies.values()))["otherwise"])
+    otherwise = next(iter(policies.values()))["otherwise"]
+    if details and otherwise:
+        _print_otherwise(console, otherwise)
 
 
 def _print_differences(console: Console, policies: Mapping[str, Any], limit: int) -> None:

@@ -148,7 +148,7 @@ def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
     print_report(report, details=True)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     text = " ".join(word for line in lines for word in line)
-    assert "next answer: 0.012. A yes and a no would change the decision alike in 50.0%" in text
+    assert "next answer by 0.012 in the mean. A yes and a no would change the decision alike in 50.0%" in text
     assert ["--question-price", "0.001", "1.7", "1.000", "/", "1.000", "1.000"] in lines
     assert ["--sure-enough", "0.96"] in [line[:2] for line in lines]
     assert ["0", ".333", "/", ".333", ".333", "/", ".333"] in lines
