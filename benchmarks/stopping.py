@@ -32,6 +32,7 @@ from schemas import safety_rules
 from schemas.triage import Action
 from trainer.decision.decision import PRICES, OperatingPoint, ask_value, utilities
 from trainer.decision.question_graph import QuestionGraph
+from trainer.evaluation.agreement import majority_decisions
 from trainer.evaluation.figures import Estimate
 from trainer.evaluation.interviews import Interviews, play
 from trainer.evaluation.metrics import estimate
@@ -84,7 +85,7 @@ def _with_mean(ends: Callable[[float], np.ndarray], low: float, high: float, mea
 def compare(interviews: Interviews, counts: np.ndarray, point: OperatingPoint, seed: int) -> Figures:
     """Returns estimates by mean number of questions, rule and metric; the `difference` is from `threshold`."""
     right = quality(interviews, counts, point)
-    red = counts.argmax(axis=1) == Action.RED
+    red = majority_decisions(counts) == Action.RED
     decisions, everybody = interviews.decisions(point), np.arange(len(counts))
     found: Figures = {}
     for mean in MEANS:

@@ -230,4 +230,4 @@ def test_the_page_on_questions_states_the_figures_of_the_file():
     )
     assert f"about {float(share):.0%} of the red flags of the patient's own condition within eight questions" in page
     assert f"stops before the first question in {at_once} of the 30, and {right} of its decisions are allowed" in page
-    assert re.search(rf"in {raised} of \d+ such questions the decision is more urgent", page)
+    assert re.search(rf"after {raised} of \d+ such questions the decision is more urgent", page)
