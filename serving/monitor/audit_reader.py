@@ -11,7 +11,8 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from schemas import features
 from schemas.errors import InputError
-from schemas.triage import NUM_DECISIONS, action_on_wire
+from schemas.triage import NUM_DECISIONS, Action, action_on_wire
+from serving.messages import codes_of, goes_on
 from triage.v1 import triage_pb2
 
 
@@ -22,7 +23,7 @@ class ServedCase:
     version: int
     present: frozenset[str]
     absent: frozenset[str]
-    action: int  # column of the Q-values
+    action: int  # column of the Q-values: ask while an interview goes on, the triage decision where it ends
     forced: bool
     unknown: frozenset[str]
     deferred: bool = False  # handed over to a person
@@ -101,17 +102,14 @@ def _cases(log: prediction_log_pb2.PredictionLog) -> list[ServedCase]:
 
 
 def _typed(version: int, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> ServedCase:
-    by_status: dict[int, set[str]] = {
-        triage_pb2.EVIDENCE_STATUS_PRESENT: set(),
-        triage_pb2.EVIDENCE_STATUS_ABSENT: set(),
-    }
-    for evidence in state.evidence:
-        by_status.get(evidence.status, set()).add(evidence.code)
+    present, absent = map(frozenset, codes_of(state))
+    # An interview may go on after the model's decision, and end although the model asks: nothing is worth asking.
+    action = response.best_triage if response.next_questions else response.action
     return ServedCase(
         version,
-        frozenset(by_status[triage_pb2.EVIDENCE_STATUS_PRESENT]),
-        frozenset(by_status[triage_pb2.EVIDENCE_STATUS_ABSENT]),
-        action_on_wire(response.action),
+        present,
+        absent,
+        Action.ASK if goes_on(response) else action_on_wire(action),
         response.forced,
         frozenset(response.unknown_codes),
         response.HasField("deferred"),

@@ -7,6 +7,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2, prediction_
 from schemas.errors import InputError
 from serving.monitor.audit_reader import Reading, ServedCase, decided, read_cases
 from tests.builders import channel_to
+from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state
 
 RED, YELLOW, ASK = 0, 1, 4
@@ -51,6 +52,34 @@ def test_typed_calls_interviews_and_predicts_are_read_as_cases(serving, tmp_path
     ]
     assert [decided(each) for each in cases] == [each.action != ASK for each in cases]
     assert (reading.files, reading.records, reading.unread, reading.damaged) == (1, 6, 0, [])
+
+
+def response(action, best_triage, **question):
+    return triage_pb2.TriageResponse(
+        action=f"TRIAGE_ACTION_{action}",
+        best_triage=f"TRIAGE_ACTION_{best_triage}",
+        next_questions=[triage_pb2.NextQuestion(code="fever", **question)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "action"),
+    [
+        (response("ASK", "GREEN", worth_asking=True), ASK),
+        (response("ASK", "RED", worth_asking=False), RED),  # it asks, but nothing is worth asking: the interview ends
+        (response("YELLOW", "YELLOW", reason=triage_pb2.QUESTION_REASON_RED_FLAG), ASK),  # it goes on all the same
+        (response("RED", "RED", reason=triage_pb2.QUESTION_REASON_RED_FLAG), RED),
+        (response("YELLOW", "YELLOW", worth_asking=False), YELLOW),
+    ],
+)
+def test_an_interview_is_one_case_where_it_ends(answer, action, tmp_path):
+    log = prediction_log_pb2.PredictionLog()
+    log.log_metadata.model_spec.version.value = 3
+    log.predict_log.request.inputs["evidence_states"].CopyFrom(tf.make_tensor_proto([b""], tf.string))
+    answers = tf.make_tensor_proto([answer.SerializeToString()], tf.string)
+    log.predict_log.response.outputs["triage_responses"].CopyFrom(answers)
+    write(tmp_path / "a.tfrecord", log.SerializeToString())
+    assert list(read_cases(tmp_path, Reading())) == [case((), action)]
 
 
 def test_a_file_that_ends_within_a_record_is_read_up_to_there(tmp_path):
