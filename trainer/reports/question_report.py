@@ -243,7 +243,7 @@ def policy_figures(
 
     Returns:
         `appropriateness` and `safety`, a list by number of questions; the same with `_difference`, paired with
-        `against`; `first_red_flag`, `stopping` and `otherwise`, see below.
+        `against`; `first_red_flag`, `denials`, `stopping` and `otherwise`, see below.
     """
     rows = quality(interviews, patients.decision_counts, point)
     result: dict[str, Any] = {name: _estimates(values.astype(float), seed) for name, values in rows.items()}
@@ -252,6 +252,7 @@ def policy_figures(
             pairs = values.astype(float) - against[name]
             result[f"{name}_difference"] = _estimates(pairs, seed)
     result["first_red_flag"] = _first_red_flag(interviews, patients, red_flags, seed)
+    result["denials"] = _denials(interviews, interviews.decisions(point), red_flags, seed)
     result["stopping"] = stopping(interviews, patients, point, minimum_decisions, seed)
     result["otherwise"] = stopping_otherwise(interviews, patients.decision_counts, point, seed)
     return result
@@ -287,6 +288,13 @@ def _first_red_flag(
         "median": float(np.median(first)),
         "known": estimate((first <= len(known)).astype(float), seed),
     }
+
+
+def _denials(interviews: Interviews, decisions: np.ndarray, red_flags: np.ndarray, seed: int) -> Estimate | None:
+    """Returns how often the decision is more urgent after a question that only denies red flags; None without any."""
+    flags = np.isin(-interviews.revealed - 1, red_flags)  # a code that is denied is negative
+    denied = (flags | (interviews.revealed == 0)).all(axis=2) & flags.any(axis=2)
+    return estimate((decisions[1:] < decisions[:-1])[denied].astype(float), seed) if denied.any() else None
 
 
 def stopping(
@@ -381,6 +389,9 @@ def print_report(report: Mapping[str, Any], details: bool = False) -> None:
     flags = [each["first_red_flag"] for each in policies.values()]
     if all(flags):
         table.add_row("red flag after", *(f"{flag['questions']['mean']:.1f}" for flag in flags))
+    denials = [each["denials"] for each in policies.values()]
+    if any(denials):
+        table.add_row("raised by a no", *("" if share is None else f"{share['mean']:.1%}" for share in denials))
     print_table(table)
     if report["clinicians"]:
         console.print(f"clinicians, by all but one: {_pair(*(report['clinicians'][name] for name in QUALITY))}")

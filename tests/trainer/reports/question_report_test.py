@@ -72,6 +72,23 @@ def test_without_emergencies_there_are_no_figures_of_red_flags(interviews, patie
     assert policy_figures(interviews, harmless, OperatingPoint(), np.array([2]), None, 2, 0)["first_red_flag"] is None
 
 
+def test_a_denied_red_flag_after_which_the_decision_is_more_urgent_is_counted(interviews, patients, found):
+    # 2 is denied once, by the third patient, who is Blue before and after it.
+    assert (found["denials"].mean, found["denials"].vignettes) == (0, 1)
+    outputs = interviews.outputs.copy()
+    outputs[2, 2] = _outputs(DECIDES, RED)
+    revealed = np.array([[[3, 0], [2, 0], [-2, 0]], [[0, 0], [-3, 2], [-3, -2]]], np.int32)
+    raised = interviews._replace(outputs=outputs, revealed=revealed)
+
+    def denials(*red_flags):
+        return policy_figures(raised, patients, OperatingPoint(), np.array(red_flags), None, 2, 0)["denials"]
+
+    # The second patient has 1, and the third denies it with 2. If 1 is no red flag, neither question only denies some;
+    # otherwise the third denies two times, and is Red after the second one.
+    assert denials(2) is None
+    assert (denials(1, 2).mean, denials(1, 2).vignettes) == (0.5, 2)
+
+
 def test_interviews_end_where_the_agent_decides_or_nothing_is_left(found):
     # After 1, 2 and all 2 questions, with Red, Red and Blue: all appropriate.
     stopping = found["stopping"]
@@ -153,6 +170,7 @@ def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
     assert ["--sure-enough", "0.96"] in [line[:2] for line in lines]
     assert ["0", ".333", "/", ".333", ".333", "/", ".333"] in lines
     assert ["red", "flag", "after", "1.5", "1.5"] in lines
+    assert ["raised", "by", "a", "no", "0.0%", "0.0%"] in lines
 
 
 FINDINGS = ("hot", "cough", "pale", "numb")
