@@ -1,6 +1,6 @@
 """TriageService, the typed service.
 
-docs/how-it-works.md lists the eight steps of a request, of which this module is the fifth. What a step raises ends the
+docs/how-it-works.md lists the steps of a request, of which this module is the third. What a step raises ends the
 call with the status that `serving/admission/status.py` gives it.
 """
 

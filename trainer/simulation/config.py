@@ -1,7 +1,7 @@
 """All constants of the vignette simulator, each with its effect.
 
-Those that docs/simulator.md marks as fitted were fitted to the paper's table "Clinical vignettes statistics" by
-`benchmarks/calibrate.py`; the others are choices.
+`benchmarks/calibrate.py` fitted some of them to the paper's table "Clinical vignettes statistics"; the others are
+choices.
 """
 
 import dataclasses

@@ -83,7 +83,8 @@ class TriageServiceServicer(object):
 
     def Interview(self, request_iterator, context):
         """Conducts an interview: one response to each message, on all that was said so far. The server counts the questions:
-        what is said right after ASK is the answer to one. A response that was forced is the last one.
+        what is said right after ASK, or a suggested question, is the answer to one. A response that was forced, or hands the
+        case over, is the last one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

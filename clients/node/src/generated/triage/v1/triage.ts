@@ -125,8 +125,8 @@ export enum QuestionReason {
   /** QUESTION_REASON_UNSPECIFIED - Not set. Never sent by the server. */
   QUESTION_REASON_UNSPECIFIED = 0,
   /**
-   * QUESTION_REASON_INFORMATION - Its answer is expected to say more about the decision than that of the questions behind it, where a yes to a code of
-   * a safety rule for Red counts for more than it says.
+   * QUESTION_REASON_INFORMATION - Its answer is expected to say more about the decision than that of the questions behind it; or it is a danger sign
+   * that comes early whatever a patient comes with.
    */
   QUESTION_REASON_INFORMATION = 1,
   /**
@@ -255,15 +255,16 @@ export interface QValue {
   action: TriageAction;
   /**
    * The Q-value in [0, 1]. For a triage decision it estimates how common the decision is among clinicians, relative
-   * to their most common one; for ASK how much is to be gained from more evidence. It is not a calibrated probability.
+   * to their most common one; for ASK what a decision must be worth to end asking, or, without probabilities,
+   * what asking is worth. It is not a calibrated probability.
    */
   value: number;
 }
 
 /**
  * How probably a triage decision is right: an estimate for patients like those of the vignettes, calibrated on some
- * that the model did not learn from. A model that leads interviews is calibrated in these, and its estimate may be
- * 0.05 too low where all of a vignette is known at once. A model that was trained without probabilities has none.
+ * that the model did not learn from: complete patients in interviews, cards by what stands on them. A gap of 0.06 was
+ * seen with few vignettes. A model that was trained without probabilities has none.
  */
 export interface DecisionProbability {
   /** The triage decision. Never ASK. */

@@ -236,7 +236,10 @@ export interface InterviewResponse {
     | undefined;
   /** Number of questions so far. */
   questionsAsked: number;
-  /** True in the last response: no question was left, so that the agent had to triage, or, on nothing, could not. */
+  /**
+   * True in the last response: no question was left, so that the agent had to triage, or, on nothing, could not; or the
+   * case is handed over to a person.
+   */
   ended: boolean;
 }
 
@@ -2139,7 +2142,8 @@ export const TriageServiceService = {
   },
   /**
    * Conducts an interview: one response to each message, on all that was said so far. The server counts the questions:
-   * what is said right after ASK is the answer to one. A response that was forced is the last one.
+   * what is said right after ASK, or a suggested question, is the answer to one. A response that was forced, or hands the
+   * case over, is the last one.
    */
   interview: {
     path: "/triage.v1.TriageService/Interview" as const,
@@ -2181,7 +2185,8 @@ export interface TriageServiceServer extends UntypedServiceImplementation {
   batchTriage: handleUnaryCall<BatchTriageRequest, BatchTriageResponse>;
   /**
    * Conducts an interview: one response to each message, on all that was said so far. The server counts the questions:
-   * what is said right after ASK is the answer to one. A response that was forced is the last one.
+   * what is said right after ASK, or a suggested question, is the answer to one. A response that was forced, or hands the
+   * case over, is the last one.
    */
   interview: handleBidiStreamingCall<InterviewRequest, InterviewResponse>;
   /** Tells which model answers, and how it was made. */
@@ -2225,7 +2230,8 @@ export interface TriageServiceClient extends Client {
   ): ClientUnaryCall;
   /**
    * Conducts an interview: one response to each message, on all that was said so far. The server counts the questions:
-   * what is said right after ASK is the answer to one. A response that was forced is the last one.
+   * what is said right after ASK, or a suggested question, is the answer to one. A response that was forced, or hands the
+   * case over, is the last one.
    */
   interview(): ClientDuplexStream<InterviewRequest, InterviewResponse>;
   interview(options: Partial<CallOptions>): ClientDuplexStream<InterviewRequest, InterviewResponse>;
