@@ -33,7 +33,7 @@ from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import NUM_ACTIONS
 from trainer.config import TrainConfig
-from trainer.decision import novelty
+from trainer.decision import mixture, novelty
 from trainer.decision.closure import Closure
 from trainer.decision.decision import NEUTRAL, OperatingPoint
 from trainer.decision.mixture import Mixture
@@ -41,7 +41,7 @@ from trainer.decision.novelty import Novelty, fit
 from trainer.decision.operating_point import HeldOutOutputs
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Slice
-from trainer.training import held_out, questions, set_apart
+from trainer.training import held_out, set_apart
 from trainer.training.checkpoint_files import CHECKPOINTS, checkpoint_path, existing_checkpoints, restore, unwritable
 from trainer.training.lock import lock
 from trainer.vignettes.state import Vignettes
@@ -50,12 +50,13 @@ from triage_runtime.storage.whole_file import read_json
 
 RUN = "run.json"
 NOVELTY = "novelty.npz"
+QUESTIONS = "questions.npz"
 EVALUATIONS = "evaluations.jsonl"
 VALIDATION = "validation.jsonl"
 LOCK = "lock"
 FORMAT = 3
 """In run.json. It rises whenever the code would read a job differently, or give other answers with its network."""
-_NOVELTY_SEED = 2_021  # unlike the seeds of training
+_NOVELTY_SEED, _QUESTIONS_SEED = 2_021, 2_022  # unlike the seeds of training
 # Settings that may change when a run is resumed: they affect its length and its evaluations, not what it computes.
 RESUMABLE = {
     "steps", "steps_per_call", "evaluation_interval", "evaluation_orders", "checkpoint_interval", "checkpoints_kept",
@@ -220,7 +221,10 @@ class JobDirectory:
                 fitted = fit(vignettes, vocabulary, _NOVELTY_SEED)
                 if fitted is not None:
                     novelty.save(fitted, self.path / NOVELTY)
-            questions.prepare(self.path, vignettes, vocabulary)
+            if self.questions(len(vocabulary)) is None:
+                classes = mixture.fit(vignettes, vocabulary, _QUESTIONS_SEED)
+                if classes is not None:
+                    mixture.save(classes, self.path / QUESTIONS)
         except OSError as error:
             raise self.unwritable(error) from error
 
@@ -232,6 +236,14 @@ class JobDirectory:
         """
         path = self.path / NOVELTY
         return novelty.load(path, evidence_count) if path.exists() else None
+
+    def questions(self, evidence_count: int) -> Mixture | None:
+        """Returns the classes from which questions are chosen, over E pieces of evidence; None if there are none.
+
+        Raises:
+            InputError: the file is damaged.
+        """
+        return mixture.load(self.path / QUESTIONS, evidence_count)
 
     def write_held_out(self, outputs: HeldOutOutputs, point: OperatingPoint) -> None:
         """Writes the agent's outputs for held-out vignettes, and the operating point that was chosen with them.
@@ -369,5 +381,5 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
         novelty=job.novelty(len(vocabulary)),
         operating_point=job.operating_point() if newest else NEUTRAL,
         held_out=job.held_out() if newest else None,
-        questions=questions.read(job_dir, len(vocabulary)),
+        questions=job.questions(len(vocabulary)),
     )

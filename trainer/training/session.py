@@ -26,7 +26,7 @@ from trainer.dyqn.validation import divide
 from trainer.dyqn.workers import ALONE, Workers
 from trainer.evaluation import metrics
 from trainer.evaluation.measurement import order_seeds
-from trainer.training import held_out, questions, set_apart, start
+from trainer.training import held_out, set_apart, start
 from trainer.training.checkpoints import Checkpoints
 from trainer.training.interviewer import Interviewing
 from trainer.training.job import JobDirectory
@@ -109,7 +109,7 @@ def _interviewing(job: JobDirectory, data: DataDirectory, config: TrainConfig) -
 
     It is so, too, where there are too few vignettes to choose questions by.
     """
-    mixture = questions.read(job.path, len(data.vocabulary))
+    mixture = job.questions(len(data.vocabulary))
     if config.environment.asks != "interview" or mixture is None:
         return None
     return Interviewing(mixture, data.vocabulary, data.whole_patients, config.environment.max_questions)

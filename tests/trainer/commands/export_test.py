@@ -19,8 +19,7 @@ from trainer.decision.decision import OperatingPoint
 from trainer.decision.operating_point import HeldOutOutputs
 from trainer.dyqn.network import build_network
 from trainer.training import held_out, set_apart
-from trainer.training.job import JobDirectory
-from trainer.training.questions import QUESTIONS
+from trainer.training.job import QUESTIONS, JobDirectory
 
 VOCABULARY = symptoms("cough", "fever")
 

@@ -11,7 +11,7 @@ from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from trainer.config import TrainConfig
 from trainer.dyqn.assembly import build_loop
-from trainer.training.job import EVALUATIONS, FORMAT, NOVELTY, RUN, JobDirectory, load_network
+from trainer.training.job import EVALUATIONS, FORMAT, NOVELTY, QUESTIONS, RUN, JobDirectory, load_network
 
 CONFIG = TrainConfig.from_dict(
     {"network": {"hidden_sizes": [8]}, "memory": {"batch_size": 4, "memory_capacity": 32}, "loop": {"burn_in_steps": 5}}
@@ -204,6 +204,22 @@ def test_the_statistics_of_novelty_are_made_once_and_go_with_the_network(trained
     assert novelty.log_literals.shape[0] == 60
     job.prepare_statistics(Vignettes(300), VOCABULARY)  # as a resumed run does: what is there stays
     assert (job.path / NOVELTY).read_bytes() == written
+
+
+def test_the_classes_for_questions_are_made_once(tmp_path):
+    job = JobDirectory(tmp_path)
+    assert job.questions(30) is None
+    job.prepare_statistics(Vignettes(200), VOCABULARY)
+    written = (tmp_path / QUESTIONS).read_bytes()
+    assert job.questions(30).present.shape[1] == 30
+    job.prepare_statistics(Vignettes(300), VOCABULARY)  # as a resumed run does: what is there stays
+    assert (tmp_path / QUESTIONS).read_bytes() == written
+
+
+def test_damaged_classes_for_questions_are_an_input_error(tmp_path):
+    (tmp_path / QUESTIONS).write_bytes(b"PK garbage")
+    with pytest.raises(InputError, match="delete the file"):
+        JobDirectory(tmp_path).questions(30)
 
 
 def test_few_vignettes_leave_no_statistics_of_novelty(tmp_path):
