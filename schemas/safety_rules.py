@@ -58,11 +58,6 @@ class SafetyRule:
     any_of: tuple[Condition, ...] = ()
     none_of: tuple[Condition, ...] = ()
 
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """All its conditions."""
-        return self.all_of + self.any_of + self.none_of
-
     def fires(self, present: Collection[str], absent: Collection[str]) -> bool:
         """Returns whether the rule applies to the known evidence."""
 

@@ -7,10 +7,11 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.evidence import Vocabulary
-from schemas.safety_rules import Condition, SafetyRule
+from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
 from trainer.decision.closure import Closure
-from trainer.decision.relations import padded, with_relations
+from trainer.decision.relations import literals, padded, with_relations
+from trainer.decision.rules import truths
 
 
 class _Pair(NamedTuple):
@@ -53,8 +54,8 @@ class OpenRedFlags:
         self._asks_some = np.array([bool(pair.some) for pair in pairs])
         self._lengths = np.array([len(pair.every) for pair in pairs], np.int32)
         parents = [entry.parent for entry in with_relations(vocabulary)]
-        literals = np.array([vocabulary.index(parent) if parent else false for parent in parents], np.int32)
-        self._parents = literals[[pair.cell for pair in pairs]] if pairs else literals[:0]
+        above = np.array([vocabulary.index(parent) if parent else false for parent in parents], np.int32)
+        self._parents = above[[pair.cell for pair in pairs]] if pairs else above[:0]
         self._cells: np.ndarray = np.zeros((len(pairs), self._count), np.float32)  # [N, E]
         self._cells[np.arange(len(pairs)), [pair.cell for pair in pairs]] = 1
 
@@ -62,17 +63,15 @@ class OpenRedFlags:
         """Returns the open red flags of states `[B, E]` float32."""
         if not len(self._cells):
             return RedFlags(*[tf.zeros_like(states, tf.bool)] * 2)
-        states = self._closure(states)
-        always = tf.ones_like(states[:, :1], tf.bool)
-        truths = tf.concat([states > 0, states < 0, always, tf.logical_not(always)], axis=1)  # [B, 2 E + 2]
-        holding = tf.gather(truths, self._every, axis=1)  # [B, N, W]
-        missing = tf.reduce_sum(tf.cast(~holding, tf.int32), axis=2)  # [B, N]
-        denied = tf.reduce_any(tf.gather(truths, self._opposite, axis=1), axis=2)
-        some = tf.reduce_any(tf.gather(truths, self._some, axis=1), axis=2)
+        holding = truths(self._closure(states))
+        every = tf.gather(holding, self._every, axis=1)  # [B, N, W]
+        missing = tf.reduce_sum(tf.cast(~every, tf.int32), axis=2)  # [B, N]
+        denied = tf.reduce_any(tf.gather(holding, self._opposite, axis=1), axis=2)
+        some = tf.reduce_any(tf.gather(holding, self._some, axis=1), axis=2)
         two_away = self._asks_some | (self._lengths > 1)  # where one is missing, something else of the rule holds
         near = (missing == 0) | ((missing == 1) & ~denied & two_away)
-        fires = near & some & ~tf.reduce_any(tf.gather(truths, self._none, axis=1), axis=2)
-        begun = fires & (self._asks_some | (missing < self._lengths) | tf.gather(truths, self._parents, axis=1))
+        fires = near & some & ~tf.reduce_any(tf.gather(holding, self._none, axis=1), axis=2)
+        begun = fires & (self._asks_some | (missing < self._lengths) | tf.gather(holding, self._parents, axis=1))
         cells = tf.constant(self._cells)
         return RedFlags(*(tf.matmul(tf.cast(pairs, tf.float32), cells) > 0.5 for pairs in (fires, begun)))
 
@@ -82,7 +81,7 @@ class OpenRedFlags:
         return np.flatnonzero(self._cells.any(axis=0))
 
     def _pairs(self, rule: SafetyRule) -> list[_Pair]:
-        every, some, none = (self._truths(part) for part in (rule.all_of, rule.any_of, rule.none_of))
+        every, some, none = (literals(part, self._vocabulary) for part in (rule.all_of, rule.any_of, rule.none_of))
         pairs = [_Pair(cell, tuple(c for c in every if c != cell), some, none) for cell in every if cell < self._count]
         # Where one code of `any` holds, the others would add nothing.
         return pairs + [
@@ -90,6 +89,3 @@ class OpenRedFlags:
             for cell in some
             if cell < self._count
         ]
-
-    def _truths(self, conditions: Sequence[Condition]) -> tuple[int, ...]:
-        return tuple(self._vocabulary.index(code) + (0 if present else self._count) for code, present in conditions)

@@ -6,7 +6,7 @@ known to be absent (the next E).
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -59,6 +59,15 @@ def more_general(vocabulary: Vocabulary, knowledge: KnowledgeBase | None = None)
     return padded(list(map(cells, vocabulary.codes)), len(vocabulary))
 
 
+def literals(statuses: Iterable[Status], vocabulary: Vocabulary) -> tuple[int, ...]:
+    """Returns the literals that say these statuses.
+
+    Raises:
+        InputError: a code is not in the vocabulary.
+    """
+    return tuple(vocabulary.index(code) + (0 if present else len(vocabulary)) for code, present in statuses)
+
+
 def padded(rows: Sequence[Sequence[int]], padding: int) -> np.ndarray:
     """Returns rows of N cells as int32 `[N, W]`, with at least one column."""
     width = max([1, *map(len, rows)])
@@ -83,14 +92,10 @@ def settled_by(vocabulary: Vocabulary, knowledge: KnowledgeBase | None = None) -
             if status[0] in vocabulary:
                 direct.setdefault(status, set()).add((code, False))
     count = len(vocabulary)
-
-    def literal(status: Status) -> int:
-        return vocabulary.index(status[0]) + (0 if status[1] else count)
-
     rows = [{cell, cell + count} for cell in range(count)]
     for status, statuses in all_implied(direct).items():
         for code, _ in statuses:
-            rows[vocabulary.index(code)].add(literal(status))
+            rows[vocabulary.index(code)].update(literals([status], vocabulary))
     return padded([sorted(row) for row in rows], 2 * count)
 
 

@@ -4,16 +4,17 @@ Conditions are looked up in a table of truths, `[B, 2 E + 2]` bool: present, abs
 true and always false. Booleans, not sums, because quantisation for phones rounds numbers and leaves booleans alone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from schemas.evidence import Vocabulary
-from schemas.safety_rules import Condition, SafetyRule
+from schemas.safety_rules import SafetyRule
 from schemas.triage import NUM_DECISIONS, Action
 from trainer.decision.closure import Closure
+from trainer.decision.relations import literals, padded
 
 
 class Raised(NamedTuple):
@@ -40,19 +41,10 @@ class RuleGraph:
     def __init__(self, rules: Sequence[SafetyRule], vocabulary: Vocabulary):
         if not rules:
             raise ValueError("expected at least one rule")
-        count = len(vocabulary)
-        true, false = 2 * count, 2 * count + 1
-        cells = {(code, status): vocabulary.index(code) + (0 if status else count) for code, status in _named(rules)}
-
-        def table(groups: Iterable[Sequence[Condition]], padding: int) -> np.ndarray:
-            rows = [[cells[condition] for condition in group] for group in groups]
-            width = max(1, *map(len, rows))
-            return np.array([row + [padding] * (width - len(row)) for row in rows], np.int32)  # [R, W]
-
-        self._all = table((rule.all_of for rule in rules), true)
-        self._any = table((rule.any_of for rule in rules), false)
-        self._any[[not rule.any_of for rule in rules]] = true
-        self._none = table((rule.none_of for rule in rules), false)
+        true, false = 2 * len(vocabulary), 2 * len(vocabulary) + 1
+        self._all = padded([literals(rule.all_of, vocabulary) for rule in rules], true)  # [R, W]
+        self._any = padded([literals(rule.any_of, vocabulary) or (true,) for rule in rules], false)
+        self._none = padded([literals(rule.none_of, vocabulary) for rule in rules], false)
         self._urgencies = np.array([rule.urgency for rule in rules], np.int32)
         self._stopping = np.array([rule.stop_asking for rule in rules])
         self._closure = Closure(vocabulary)
@@ -60,11 +52,10 @@ class RuleGraph:
     def fired(self, states: tf.Tensor) -> tf.Tensor:
         """Returns which rules apply to states `[B, E]` float32 with all that follows: bool `[B, R]`."""
         states = self._closure(states)
-        always = tf.ones_like(states[:, :1], tf.bool)
-        truths = tf.concat([states > 0, states < 0, always, tf.logical_not(always)], axis=1)  # [B, 2 E + 2]
+        holding = truths(states)
 
         def looked_up(table: np.ndarray) -> tf.Tensor:
-            return tf.gather(truths, table, axis=1)  # [B, R, W]
+            return tf.gather(holding, table, axis=1)  # [B, R, W]
 
         every = tf.reduce_all(looked_up(self._all), axis=2)
         some = tf.reduce_any(looked_up(self._any), axis=2)
@@ -87,10 +78,12 @@ class RuleGraph:
         return tf.concat([action[:, tf.newaxis], after[:, :-1]], axis=1), after
 
 
+def truths(states: tf.Tensor) -> tf.Tensor:
+    """Returns which literals hold in states `[B, E]`, then a cell that always does and one that never does."""
+    always = tf.ones_like(states[:, :1], tf.bool)
+    return tf.concat([states > 0, states < 0, always, tf.logical_not(always)], axis=1)  # [B, 2 E + 2]
+
+
 def _so_far(flags: tf.Tensor) -> tf.Tensor:
     """Returns whether any flag up to and with each place of a row is set; bool `[B, R]` both."""
     return tf.cumsum(tf.cast(flags, tf.int32), axis=1) > 0
-
-
-def _named(rules: Iterable[SafetyRule]) -> set[Condition]:
-    return {condition for rule in rules for condition in rule.conditions}
