@@ -17,8 +17,8 @@ from trainer.importing.ddxplus_patients import ABSENT_FROM, PatientOptions, read
 from trainer.importing.derived_vocabulary import malformed_code
 from trainer.importing.feedback import read_feedback
 from trainer.importing.row_groups import RowGroups
-from trainer.vignettes.source import LineReader, Outcome, check_kind, read_vignettes
-from trainer.vignettes.vignette import MAX_SAME_DECISIONS
+from trainer.vignettes.source import Accepted, Line, LineReader, Outcome, check_kind, read_each
+from trainer.vignettes.vignette import MAX_SAME_DECISIONS, from_fields, parse_object
 from triage_runtime.command_line import options
 from triage_runtime.storage import locations
 
@@ -144,7 +144,11 @@ class Jsonl:
         for path in self.vignettes:
             check_kind(path)
         vocabulary = Vocabulary.load(self.vocabulary)
-        outcomes = itertools.chain.from_iterable(read_vignettes(reader, vocabulary) for reader in readers)
+
+        def accepted(line: Line) -> Accepted:
+            return Accepted(line, from_fields(parse_object(line.content), vocabulary))
+
+        outcomes = itertools.chain.from_iterable(read_each(reader, accepted) for reader in readers)
         return Source(readers, lambda _: Content(vocabulary, outcomes))
 
 

@@ -9,8 +9,7 @@ from typing import IO, NamedTuple, TypeVar
 
 from schemas.directories import GZIP_MAGIC, UTF_16_MARKS
 from schemas.errors import InputError
-from schemas.evidence import Vocabulary
-from trainer.vignettes.vignette import Vignette, VignetteError, parse_line
+from trainer.vignettes.vignette import Vignette, VignetteError
 
 MAX_LINE_BYTES = 1 << 20
 PREFIX_BYTES = 1_000
@@ -170,15 +169,6 @@ def check_kind(path: pathlib.Path) -> None:
         )
     if not first.startswith(b"{") and b"vignette_id" in first:
         raise InputError(f"{path}: a CSV file, not JSON Lines: give --format csv-wide or --format csv-long")
-
-
-def read_vignettes(reader: LineReader, vocabulary: Vocabulary) -> Iterator[Outcome]:
-    """Yields the outcome of each line of a vignette file (JSON Lines).
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    return read_each(reader, lambda line: Accepted(line, parse_line(line.content, vocabulary)))
 
 
 def read_each(reader: LineReader, read: Callable[[Line], Read]) -> Iterator[Read | Rejected | None]:

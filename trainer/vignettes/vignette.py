@@ -55,19 +55,6 @@ class Vignette:
         return tuple(map(self.decisions.count, TRIAGE_DECISIONS))
 
 
-def parse_line(line: bytes, vocabulary: Vocabulary) -> Vignette:
-    """Returns the vignette on a line of a vignette file.
-
-    Args:
-        line: one JSON object in UTF-8, without a byte order mark.
-        vocabulary: the known evidence.
-
-    Raises:
-        VignetteError: the line is not a vignette; the message is the reason, without file and line.
-    """
-    return from_fields(parse_object(line), vocabulary)
-
-
 def from_fields(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
     """Returns the vignette with the given fields, from any file format.
 
@@ -86,7 +73,7 @@ def from_fields(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
 
 
 def parse_object(line: bytes) -> dict[str, Any]:
-    """Returns the JSON object on a line.
+    """Returns the JSON object on a line of a vignette file, in UTF-8 and without a byte order mark.
 
     Raises:
         VignetteError: the line is not UTF-8, not JSON, not an object, or has a key twice; the message is the reason.

@@ -8,7 +8,7 @@ import pytest
 from schemas.errors import InputError
 from schemas.triage import Action
 from serving.console.labels import Labels, read_vignettes
-from trainer.vignettes.vignette import parse_line
+from trainer.vignettes.vignette import from_fields, parse_object
 
 LINES = (
     {"vignette_id": "v1", "present": ["fever"], "absent": []},
@@ -37,7 +37,8 @@ def test_what_is_labelled_is_a_vignette_file_with_one_decision_more(labels, voca
     assert (begun.done, begun.next()) == (2, None)
     # The trainer's own reader, which `triage prepare` uses.
     first, second = (
-        parse_line(line, vocabulary) for line in (tmp_path / "out.jsonl").read_bytes().splitlines(keepends=False)
+        from_fields(parse_object(line), vocabulary)
+        for line in (tmp_path / "out.jsonl").read_bytes().splitlines(keepends=False)
     )
     assert first.decisions == (Action.GREEN,)
     assert second.decisions == (Action.RED, Action.YELLOW)

@@ -15,12 +15,16 @@ from trainer.vignettes.source import (
     LineReader,
     Rejected,
     check_kind,
-    read_vignettes,
+    read_each,
 )
-from trainer.vignettes.vignette import VignetteError
+from trainer.vignettes.vignette import VignetteError, from_fields, parse_object
 
 VOCABULARY = Vocabulary([Evidence("a", "symptom", "A", "A?")])
 GOOD = b'{"vignette_id": "v1", "present": ["a"], "absent": [], "decisions": ["Red"]}'
+
+
+def accepted(line):
+    return Accepted(line, from_fields(parse_object(line.content), VOCABULARY))
 
 
 def lines_of(path, content):
@@ -132,10 +136,10 @@ def test_each_line_of_a_vignette_file_has_an_outcome(tmp_path):
     path = tmp_path / "f"
     path.write_bytes(b"\n".join([GOOD, b" \t", GOOD.replace(b'"a"', b'"b"'), b"\xff"]))
 
-    accepted, blank, rejected, unreadable = read_vignettes(LineReader(path), VOCABULARY)
+    first, blank, rejected, unreadable = read_each(LineReader(path), accepted)
 
-    assert isinstance(accepted, Accepted)
-    assert accepted.vignette.vignette_id == "v1"
+    assert isinstance(first, Accepted)
+    assert first.vignette.vignette_id == "v1"
     assert blank is None
     assert isinstance(rejected, Rejected)
     assert (rejected.vignette_id, rejected.line.number) == ("v1", 3)
@@ -147,6 +151,6 @@ def test_lines_come_one_at_a_time(tmp_path):
     path = tmp_path / "f"
     path.write_bytes((GOOD + b"\n") * 100_000)
 
-    first = list(itertools.islice(read_vignettes(LineReader(path), VOCABULARY), 3))
+    first = list(itertools.islice(read_each(LineReader(path), accepted), 3))
 
     assert [outcome.line.number for outcome in first] == [1, 2, 3]

@@ -7,20 +7,24 @@ from jsonschema import Draft202012Validator
 
 from schemas.triage import Action
 from tests.builders import symptoms
-from trainer.vignettes.vignette import Vignette, VignetteError, parse_line
+from trainer.vignettes.vignette import Vignette, VignetteError, from_fields, parse_object
 
 CODES = ("fever", "chest_pain", "cough")
 VOCABULARY = symptoms(*CODES)
 GOOD = {"vignette_id": "v1", "present": ["fever"], "absent": ["cough"], "decisions": ["Red", "Blue", "Red"]}
 
 
+def read(line):
+    return from_fields(parse_object(line), VOCABULARY)
+
+
 def parse(fields):
-    return parse_line(json.dumps(fields).encode(), VOCABULARY)
+    return read(json.dumps(fields).encode())
 
 
 def reason_of(line):
     with pytest.raises(VignetteError) as raised:
-        parse_line(line, VOCABULARY)
+        read(line)
     return str(raised.value)
 
 
@@ -35,7 +39,7 @@ def test_decision_counts_are_multiplicities_in_urgency_order():
 
 
 def test_white_space_around_the_object_does_not_matter():
-    assert parse_line(b"  " + json.dumps(GOOD).encode() + b" \r", VOCABULARY) == parse(GOOD)
+    assert read(b"  " + json.dumps(GOOD).encode() + b" \r") == parse(GOOD)
 
 
 @pytest.mark.parametrize(
