@@ -66,7 +66,7 @@ class Rollout:
         mode = Mode(training=False, max_questions=max_questions)
         self._plays = [
             self._compile(VignetteEnvironment(part, evidence_count, mode, self._generator), policy)
-            for part in _slices(vignettes)
+            for part in slices(vignettes)
         ]
 
     def run(self, seeds: Iterable[int]) -> Outcomes:
@@ -149,7 +149,8 @@ def _where_rows(chosen: tf.Tensor, new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
     return tf.where(chosen if new.shape.rank == 1 else chosen[:, tf.newaxis], new, old)
 
 
-def _slices(vignettes: Vignettes) -> list[Slice]:
+def slices(vignettes: Vignettes) -> list[Slice]:
+    """Returns the vignettes in parts of at most `ROWS_AT_ONCE`, in their order."""
     parts = []
     for start in range(0, len(vignettes.decision_counts), ROWS_AT_ONCE):
         offsets = vignettes.offsets[start : start + ROWS_AT_ONCE + 1]

@@ -20,7 +20,7 @@ from schemas.model_directory import read_version
 from schemas.triage import NO_QUESTIONS_LEFT, NUM_ACTIONS
 from trainer.dyqn.environment import action_spec, time_step_spec
 from trainer.dyqn.network import WITH_PROBABILITIES
-from trainer.dyqn.rollout import ROWS_AT_ONCE, Outcomes, Rollout
+from trainer.dyqn.rollout import Outcomes, Rollout, slices
 from trainer.evaluation.measurement import order_seeds
 from trainer.vignettes.arrays import VignetteArrays
 
@@ -141,7 +141,7 @@ def play(
     cells = known_codes(data, vignettes, version.vocabulary)
     coded = vignettes if cells is None else _recoded(vignettes, cells)
     parts = []
-    for number, part in enumerate(_batches(coded)):
+    for number, part in enumerate(slices(coded)):
         rollout = Rollout(part, len(version.vocabulary), version.max_questions, ServablePolicy(version))
         own = seeds if number == 0 else [order_seeds(seed, number + 1)[number] for seed in seeds]
         try:
@@ -170,19 +170,6 @@ def _probe(version: LoadedVersion) -> None:
 def _recoded(vignettes: VignetteArrays, cells: np.ndarray) -> VignetteArrays:
     codes: np.ndarray = vignettes.signed_codes.astype(np.int32)
     return vignettes._replace(signed_codes=np.sign(codes) * (cells[np.abs(codes) - 1] + 1))
-
-
-def _batches(vignettes: VignetteArrays) -> Iterable[VignetteArrays]:
-    for start in range(0, len(vignettes.decision_counts), ROWS_AT_ONCE):
-        rows = slice(start, start + ROWS_AT_ONCE)
-        offsets = vignettes.offsets[start : start + ROWS_AT_ONCE + 1]
-        yield vignettes._replace(
-            vignette_ids=vignettes.vignette_ids[rows],
-            offsets=offsets - offsets[0],
-            signed_codes=vignettes.signed_codes[offsets[0] : offsets[-1]],
-            decision_counts=vignettes.decision_counts[rows],
-            tags=vignettes.tags[rows],
-        )
 
 
 def _damaged(folder: pathlib.Path, reason: str) -> InputError:

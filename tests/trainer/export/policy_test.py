@@ -12,9 +12,9 @@ from schemas.errors import InputError
 from schemas.triage import Action
 from tests.builders import network_of, symptoms, trained_agent, write_version
 from trainer.config import NetworkConfig
+from trainer.dyqn import rollout
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Rollout, greedy_policy
-from trainer.export import policy
 from trainer.export.policy import load_version, play
 from trainer.vignettes.arrays import VignetteArrays
 
@@ -92,7 +92,7 @@ def test_evidence_orders_are_the_same_for_versions_that_ask_differently_often(
     # on by 1 step or by 24. Second batch: both wait for evidence a.
     quick = load_version(exported(tmp_path, saying(ASKS_FIRST, first=TO_RED, last=TO_GREEN)))
     slow = load_version(version)
-    monkeypatch.setattr(policy, "ROWS_AT_ONCE", 20)
+    monkeypatch.setattr(rollout, "ROWS_AT_ONCE", 20)
     arrays = arrays_of([([code], [0, 0, 1, 0]) for code in (6, 1) * 10] + [([1, 2, 3, 4, 5], [1, 0, 0, 0])] * 20)
     outcomes = [play(each, arrays, CODES, [8, 9]) for each in (quick, slow)]
     assert [played.questions[:, :20].max() for played in outcomes] == [0, 23]
