@@ -74,16 +74,22 @@ class Exported(NamedTuple):
 class Evaluation:
     """The test split of a data directory, and optional textbook cases, on which versions are evaluated.
 
+    Attributes:
+        data: the data directory.
+        seed: of the evidence orders and of the bootstrap.
+        vignettes: the test split.
+        cases: the textbook cases.
+
     Raises:
         InputError: `path` is not a data directory or is damaged, or its test split is empty.
     """
 
     def __init__(self, path: pathlib.Path, orders: int, seed: int, cases: Sequence[TextbookCase] = ()):
-        self._data = DataDirectory.open(path).whole()
-        self._seed = seed
+        self.data = DataDirectory.open(path).whole()
+        self.seed = seed
         self._seeds = order_seeds(seed, orders)
         self.cases = tuple(cases)
-        self.vignettes: VignetteArrays = self._data.read(SPLIT)
+        self.vignettes: VignetteArrays = self.data.read(SPLIT)
         if not len(self.vignettes.decision_counts):
             raise InputError(f"{path}: the {SPLIT} split has no vignettes")
         if np.diff(self.vignettes.offsets).min() < 1:
@@ -92,27 +98,12 @@ class Evaluation:
                 "directory of whole vignettes"
             )
 
-    @property
-    def stats(self) -> dict[str, Any]:
-        """The stats.json of the data directory."""
-        return self._data.stats
-
-    @property
-    def whole_patients(self) -> bool:
-        """Whether a patient lacks what a vignette does not list."""
-        return self._data.whole_patients
-
-    @property
-    def seed(self) -> int:
-        """Seed of the evidence orders and of the bootstrap."""
-        return self._seed
-
     def require_known(self, vocabulary: Vocabulary, source: pathlib.Path, advice: str) -> None:
         """Raises InputError if a vignette or case has evidence that is not in `vocabulary`, that of `source`."""
         try:
-            known_codes(self._data.vocabulary, self.vignettes, vocabulary)
+            known_codes(self.data.vocabulary, self.vignettes, vocabulary)
         except InputError as error:
-            raise InputError(f"{self._data.path}: {error} ({source}): {advice}") from None
+            raise InputError(f"{self.data.path}: {error} ({source}): {advice}") from None
         for case in self.cases:
             unknown = next((code for code in case.codes if code not in vocabulary), None)
             if unknown is not None:
@@ -127,7 +118,7 @@ class Evaluation:
         def shown(seeds: Sequence[int]) -> Iterable[int]:
             return followed(seeds, f"play {name}", "orders")
 
-        return play(version, self.vignettes, self._data.vocabulary, self._seeds, shown)
+        return play(version, self.vignettes, self.data.vocabulary, self._seeds, shown)
 
     def play_cases(self, version: LoadedVersion) -> CaseDecisions:
         """Returns the decisions of `version` on the textbook cases, of which there is at least one."""
@@ -135,7 +126,7 @@ class Evaluation:
 
     def describe_cases(self, version: LoadedVersion, folder: pathlib.Path) -> None:
         """Writes the reference cases of `version` to `folder`, if the training split can be played."""
-        reference = case_reference(version, self._data, self._seeds[0])
+        reference = case_reference(version, self.data, self._seeds[0])
         if reference is not None:
             (folder / directories.REFERENCE).write_text(reference.to_json(), encoding="utf-8")
 
@@ -143,14 +134,14 @@ class Evaluation:
         """Returns the figures of a version that played."""
         counts = self.vignettes.decision_counts
         return VersionFigures(
-            data_fingerprint=self._data.data_fingerprint,
-            simulated=model_card.is_simulated(self.stats),
+            data_fingerprint=self.data.data_fingerprint,
+            simulated=model_card.is_simulated(self.data.stats),
             split=SPLIT,
-            seed=self._seed,
+            seed=self.seed,
             vignettes=len(counts),
             orders=len(outcomes.decisions),
-            baselines=baseline_figures(counts, MINIMUM_HUMAN_DECISIONS, self._seed),
-            played=agent_figures(outcomes, self.vignettes, self._seed),
+            baselines=baseline_figures(counts, MINIMUM_HUMAN_DECISIONS, self.seed),
+            played=agent_figures(outcomes, self.vignettes, self.seed),
         )
 
 
@@ -182,7 +173,9 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evalu
             outcomes = evaluation.play(version, f"version {name}")
             report = evaluation.report(outcomes)
             if trained.promise is not None:
-                newer = promises.on_newer(trained, trained.promise, evaluation.vignettes, evaluation.whole_patients)
+                newer = promises.on_newer(
+                    trained, trained.promise, evaluation.vignettes, evaluation.data.whole_patients
+                )
                 entries["promise"] = trained.promise | {"newer": newer}
             entries["metrics"] = _manifest_metrics(trained, report)
             if target.margin is not None:
@@ -265,7 +258,7 @@ def _write_card(
     verdict: Verdict | None,
 ) -> None:
     manifest = read_manifest(stage.folder)
-    facts = model_card.training_facts(trained.data_fingerprint, evaluation.stats if evaluation else None)
+    facts = model_card.training_facts(trained.data_fingerprint, evaluation.data.stats if evaluation else None)
     card = model_card.model_card(manifest, trained.vocabulary, facts, report, verdict)
     text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     # Ids and tags from other programs may contain half a surrogate pair, which is not UTF-8.

@@ -244,7 +244,7 @@ def test_a_split_that_is_empty_is_refused(data, tmp_path):
 
 
 def test_the_manifest_and_the_card_have_the_figures_of_the_evaluation(evaluation, tmp_path):
-    trained = dataclasses.replace(always(Action.GREEN), data_fingerprint=evaluation.stats["data_fingerprint"])
+    trained = dataclasses.replace(always(Action.GREEN), data_fingerprint=evaluation.data.data_fingerprint)
     exported = push(tmp_path, trained, evaluation, margin=None)
     assert exported.gate is None
     assert not (exported.folder / "BLESSED").exists()
