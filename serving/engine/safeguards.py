@@ -13,6 +13,7 @@ from schemas.triage import WIRE_NUMBERS, Action, action_on_wire
 from serving.engine.engine import Engine, WrappedEngine
 from serving.engine.state_tensors import add_fired_rules
 from serving.engine.watcher import VersionSource
+from serving.messages import codes_of
 from triage.v1 import triage_pb2, triage_service_pb2
 
 
@@ -96,11 +97,8 @@ def _apply(
 ) -> None:
     """Changes a response to obey `rules`. None fires where nothing is known, as each requires some evidence."""
     ignored = set(response.conflicting_codes)
-    codes: dict[int, set[str]] = {triage_pb2.EVIDENCE_STATUS_PRESENT: set(), triage_pb2.EVIDENCE_STATUS_ABSENT: set()}
-    for evidence in state.evidence:
-        if evidence.status in codes and evidence.code in vocabulary and evidence.code not in ignored:
-            codes[evidence.status].add(evidence.code)
-    present, absent = vocabulary.relations.closed(*codes.values())
+    known = ({code for code in codes if code in vocabulary and code not in ignored} for codes in codes_of(state))
+    present, absent = vocabulary.relations.closed(*known)
     fired = [rule for rule in rules if rule.fires(present, absent)]
     before = decision = Decision(action_on_wire(response.best_triage), action_on_wire(response.action) == Action.ASK)
     for rule in fired:

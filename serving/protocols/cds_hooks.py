@@ -18,7 +18,7 @@ from schemas.bands import NumberError
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS
-from serving.messages import ANY_OF, DEFERRALS, MEANINGS, action_label, goes_on
+from serving.messages import ANY_OF, DEFERRALS, MEANINGS, action_label, codes_of, goes_on
 from serving.protocols.fhir_resources import RESEARCH_ONLY, Resource
 from triage.v1 import triage_pb2
 
@@ -277,10 +277,8 @@ def card_of(
         ],
     }
     if link:
-        codes: dict[str, list[str]] = {"present": [], "absent": []}
-        for piece in state.evidence:
-            codes["present" if piece.status == triage_pb2.EVIDENCE_STATUS_PRESENT else "absent"].append(piece.code)
-        app = {"label": "Go on with the interview", "url": link, "type": "smart", "appContext": json.dumps(codes)}
+        codes = json.dumps(dict(zip(("present", "absent"), codes_of(state), strict=True)))
+        app = {"label": "Go on with the interview", "url": link, "type": "smart", "appContext": codes}
         card["links"] = [app]
     return card
 
