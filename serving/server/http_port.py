@@ -3,7 +3,6 @@
 import asyncio
 import collections
 import contextlib
-import dataclasses
 import socket
 import ssl
 from typing import Any, NamedTuple
@@ -88,8 +87,7 @@ class HttpPort:
 
     async def _start(self, app: ASGIApp) -> None:
         context = None if self._certificate is None else self._certificate.context()
-        limits = _Limits(self._config.max_connections, self._config.silence_seconds)
-        self._server = _Server(app, limits, context)
+        self._server = _Server(app, self._config, context)
         self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]))
         while not self._server.started and not self._task.done():
             await asyncio.sleep(_BEGIN_SECONDS)
@@ -103,31 +101,25 @@ class HttpPort:
         self._socket.close()
 
 
-@dataclasses.dataclass(frozen=True)
-class _Limits:
-    """What connections may do.
+class _Server(uvicorn.Server):
+    """uvicorn's server, except that it counts connections before it accepts them, and before any TLS handshake.
 
-    Attributes:
-        connections: how many there may be; one peer may have as many as are left to others.
-        silence_seconds: how long a connection may last on which no whole request arrives, or no answer is read; it is
-            closed after at most twice as long.
+    Args:
+        app: answers requests.
+        config: with the number of connections, of which one peer may have as many as are left to others, and how long
+            one may last on which no whole request arrives, or no answer is read; it is closed after at most twice as
+            long.
+        context: of TLS, None for plain text.
     """
 
-    connections: int
-    silence_seconds: float
-
-
-class _Server(uvicorn.Server):
-    """uvicorn's server, except that it counts connections before it accepts them, and before any TLS handshake."""
-
-    def __init__(self, app: ASGIApp, limits: _Limits, context: ssl.SSLContext | None):
+    def __init__(self, app: ASGIApp, config: ServeConfig, context: ssl.SSLContext | None):
         super().__init__(
             uvicorn.Config(
                 app, http=_Protocol, ws="none", lifespan="off", loop="none", log_config=None, access_log=False,
-                server_header=False, proxy_headers=False, timeout_keep_alive=max(int(limits.silence_seconds), 1),
+                server_header=False, proxy_headers=False, timeout_keep_alive=max(int(config.silence_seconds), 1),
             )
         )  # fmt: skip
-        self._limits, self._context = limits, context
+        self._settings, self._context = config, context
         self._peers: collections.Counter[str] = collections.Counter()
         self._answering: set[asyncio.Task[None]] = set()
 
@@ -154,7 +146,7 @@ class _Server(uvicorn.Server):
             except OSError:
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
-            if self._peers[address[0]] >= self._limits.connections - self._peers.total():
+            if self._peers[address[0]] >= self._settings.max_connections - self._peers.total():
                 connection.close()
                 continue
             self._peers[address[0]] += 1
@@ -164,8 +156,8 @@ class _Server(uvicorn.Server):
 
     async def _answer(self, connection: socket.socket, peer: str) -> None:
         """Answers on a connection until it is closed."""
-        protocol = _Protocol(self, self._limits.silence_seconds)
-        seconds = None if self._context is None else min(self._limits.silence_seconds, HANDSHAKE_SECONDS)
+        protocol = _Protocol(self, self._settings.silence_seconds)
+        seconds = None if self._context is None else min(self._settings.silence_seconds, HANDSHAKE_SECONDS)
         try:
             with contextlib.suppress(OSError, asyncio.TimeoutError):  # the handshake failed
                 await asyncio.get_running_loop().connect_accepted_socket(
