@@ -12,7 +12,7 @@ from serving.admission.drain import Drain
 from serving.admission.unread import Unread
 from serving.call import Call
 from serving.errors import ExhaustedError
-from serving.security import Access, OpenAccess
+from serving.security import Access
 
 _TURNS = 1  # of large requests: with two at a time, small calls wait twice as long
 _AT_ONCE = contextlib.nullcontext()
@@ -45,8 +45,8 @@ class Admission:
         drain: the end of the server, from which on calls are refused.
     """
 
-    def __init__(self, limits: Limits, access: Access | None = None):
-        self._access = access or OpenAccess()
+    def __init__(self, limits: Limits, access: Access):
+        self._access = access
         self.pace = Pace()
         self._budget = Budget(limits.pending, _TURNS, self.pace)
         self.concurrency = ConcurrencyLimit(limits.calls)

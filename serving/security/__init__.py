@@ -1,6 +1,6 @@
 """Who may call: addresses, tokens, TLS; and whose versions are loaded."""
 
-from serving.security.access import Access, LocalReloads, OpenAccess, TokenAccess, check_role, holder_of
+from serving.security.access import Access, LocalReloads, TokenAccess, check_role, holder_of
 from serving.security.addresses import caller_at, host_and_port, is_loopback, is_loopback_header
 from serving.security.reread import Reread
 from serving.security.signature import VersionKey, verified
@@ -11,7 +11,6 @@ __all__ = [
     "METRICS",
     "Access",
     "LocalReloads",
-    "OpenAccess",
     "Reread",
     "ServerCertificate",
     "TokenAccess",

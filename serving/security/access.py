@@ -33,14 +33,6 @@ class Access(Protocol):
         """Returns who calls, or raises an error of `serving.errors`, before the request is read."""
 
 
-class OpenAccess:
-    """Allows every call."""
-
-    def check(self, method: str, peer: str, metadata: Iterable[tuple[str, Any]]) -> Caller:
-        """Returns the caller by its address."""
-        return caller_at(peer), None
-
-
 class TokenAccess:
     """Allows every call that a token from a file permits, and health without one."""
 

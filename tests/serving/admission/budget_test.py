@@ -13,6 +13,7 @@ from serving.admission.budget import LARGE_BYTES, LARGE_STATES, Budget, Cost, Pa
 from serving.call import Call
 from serving.errors import ExhaustedError
 from serving.messages import state_message
+from serving.security import LocalReloads
 from tests.builders import channel_to, served
 from triage.v1 import triage_service_pb2
 
@@ -148,7 +149,7 @@ def test_those_refused_later_are_told_to_come_later_and_wait_if_there_are_very_m
 @pytest.mark.parametrize(("size", "held_back"), [(LARGE_BYTES, 0), (LARGE_BYTES + 1, 5)])
 def test_callers_wait_for_the_refusal_of_large_faulty_requests_if_there_are_more_than_25_a_second(size, held_back):
     async def scenario():
-        admission = Admission(Limits(100))
+        admission = Admission(Limits(100), LocalReloads())
 
         async def refused():
             call, fault = by("a"), InputError("faulty")

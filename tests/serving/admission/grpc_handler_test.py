@@ -27,6 +27,7 @@ from serving.admission.grpc_handler import GrpcHandler
 from serving.admission.listener import Listener
 from serving.errors import NotFoundError
 from serving.messages import state_message
+from serving.security import LocalReloads
 from serving.telemetry.recorder import Telemetry
 from tests.builders import channel_to, served
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
@@ -284,7 +285,7 @@ class Handled(NamedTuple):
 def handled():
     """Any service behind a handler, with three places and one worker."""
     service, telemetry = Service(), Recorded()
-    handler = GrpcHandler(Admission(Limits(calls=3)), Workers(1), telemetry)
+    handler = GrpcHandler(Admission(Limits(calls=3), LocalReloads()), Workers(1), telemetry)
     handler.add_generic_rpc_handlers((service.handlers(),))
     loop = EventLoop("calls")
     listener = Listener(loop, handler, ("127.0.0.1", 0), 20.0)
