@@ -1,6 +1,5 @@
 """Simulates on all cores of this machine."""
 
-import collections
 import concurrent.futures
 import multiprocessing
 from collections.abc import Iterator
@@ -9,7 +8,6 @@ from trainer.simulation.simulator import BLOCK, Simulator
 from trainer.vignettes.vignette import Vignette
 
 _BLOCKS_WORTH_A_PROCESS = 8
-_BLOCKS_AHEAD = 4  # per process; bounds the memory
 _WORKER: list[Simulator] = []
 
 
@@ -26,13 +24,7 @@ def _in_processes(simulator: Simulator, blocks: int, processes: int) -> Iterator
     # Spawned, not forked: TensorFlow's threads do not survive a fork.
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(processes, context, _start_worker, (simulator,)) as pool:
-        waiting: collections.deque[concurrent.futures.Future[list[Vignette]]] = collections.deque()
-        for number in range(blocks):
-            waiting.append(pool.submit(_block, number))
-            if len(waiting) > processes * _BLOCKS_AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        yield from pool.map(_block, range(blocks))
 
 
 def _start_worker(simulator: Simulator) -> None:
