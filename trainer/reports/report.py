@@ -18,8 +18,6 @@ from trainer.reports.quality_figures import confusion_figure, evidence_figure, r
 
 REPORT = "report.html"
 FIGURES = "figures"
-FORMAT = 4
-"""Of results.json."""
 
 _FIGURES: dict[str, Callable[[Mapping[str, Any]], Drawing | None]] = {
     "agents": agents_figure,
@@ -43,13 +41,8 @@ def write_report(results: dict[str, Any], out: pathlib.Path) -> None:
         out: directory; figures of an earlier report in it are replaced.
 
     Raises:
-        InputError: `results` has another format, or `out` cannot be written.
+        InputError: `out` cannot be written.
     """
-    if not isinstance(results, Mapping) or results.get("format") != FORMAT:
-        version = results.get("format") if isinstance(results, Mapping) else None
-        raise InputError(
-            f"results of a study: format {version!r}, expected {FORMAT}: make them anew with triage reproduce"
-        )
     cleaned = clean(results)
     drawings = {name: draw(cleaned) for name, draw in _FIGURES.items()}
     text = _page(cleaned, drawings)

@@ -602,13 +602,6 @@ def test_the_results_are_not_changed(tmp_path):
     assert results == before
 
 
-@pytest.mark.parametrize("results", [{}, {"format": 2}, [], None])
-def test_another_format_is_refused(results, tmp_path):
-    with pytest.raises(InputError, match=r"expected 4: make them anew with triage reproduce"):
-        write_report(results, tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_place_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "out").write_text("")
     with pytest.raises(InputError, match=r"--out .*out: cannot write the report: "):
