@@ -9,6 +9,7 @@ from rich.console import Console
 from serving.scoring.outcomes import outcome_location
 from serving.scoring.shards import Shard
 from triage_runtime.beam.watch import watching
+from triage_runtime.command_line.progress import progress_bar
 from triage_runtime.storage import files
 
 
@@ -17,15 +18,7 @@ def bar_over(console: Console, shards: Sequence[Shard]) -> tuple[bars.Progress, 
 
     The task's field `done` is the text behind the bar.
     """
-    bar = bars.Progress(
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(bar_width=None),
-        bars.TextColumn("{task.fields[done]}"),
-        bars.TimeElapsedColumn(),
-        console=console,
-        disable=not console.is_terminal,
-        expand=True,
-    )
+    bar = progress_bar(console, "{task.fields[done]}")
     return bar, bar.add_task("scoring", total=sum(shard.size for shard in shards), done="")
 
 

@@ -10,15 +10,16 @@ from rich.table import Table
 
 _WIDEST = 1_000  # characters
 _TICK = 500  # records between two updates of the progress bar
+_COUNT = "{task.completed:,.0f} {task.fields[unit]}{task.fields[remark]}"
 _T = TypeVar("_T")
 
 
-def progress_bar(console: Console) -> bars.Progress:
-    """Returns a progress bar over vignettes or rows; it shows nothing if `console` is not a terminal."""
+def progress_bar(console: Console, text: str = _COUNT) -> bars.Progress:
+    """Returns a progress bar with a text behind it; it shows nothing if `console` is not a terminal."""
     return bars.Progress(
         bars.TextColumn("{task.description}"),
         bars.BarColumn(bar_width=None),
-        bars.TextColumn("{task.completed:,.0f} {task.fields[unit]}{task.fields[remark]}"),
+        bars.TextColumn(text),
         bars.TimeElapsedColumn(),
         console=console,
         disable=not console.is_terminal,
