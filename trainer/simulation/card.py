@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
+import scipy.special
 import scipy.stats
 
 from trainer.simulation.config import CardConfig
@@ -121,7 +122,7 @@ def _risk_salience(tables: KnowledgeTables, config: CardConfig, patients: Patien
 
 def _worries(tables: KnowledgeTables, config: CardConfig, positives: Cards) -> np.ndarray:
     """Returns the logarithm of how much of the worrying differential each piece would explain, `[B, E]`."""
-    posterior = softmax(tables.log_prior + _log_likelihood(tables, positives))
+    posterior = scipy.special.softmax(tables.log_prior + _log_likelihood(tables, positives), axis=-1)
     worry = posterior * tables.worry
     expected = worry @ tables.probabilities / worry.sum(axis=1, keepdims=True)
     return config.relevance * np.log(expected + _RARE)
@@ -149,9 +150,3 @@ def _pick(
     wanted = np.arange(best.shape[1])[None, :] < sizes[:, None]
     wanted &= np.take_along_axis(keys, best, axis=1) > _NEVER
     return np.where(wanted, cells[best], NOTHING)
-
-
-def softmax(log_weights: np.ndarray) -> np.ndarray:
-    """Returns the weights along the last axis, normalized to a sum of 1."""
-    weights = np.exp(log_weights - log_weights.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.special
 
 from schemas.triage import NUM_DECISIONS
-from trainer.simulation.card import Evidence, softmax
+from trainer.simulation.card import Evidence
 from trainer.simulation.config import PanelConfig, SimulationConfig
 from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_tables import KnowledgeTables
@@ -75,7 +75,8 @@ class Panel:
         return as_usual @ self._tables.urgency + (posterior - as_usual) @ self._tables.urgency_shifted
 
     def _choose(self, evidence: Evidence, card: np.ndarray, member: np.ndarray, mood: np.ndarray) -> np.ndarray:
-        posterior = softmax(self._log_prior[member] + self._config.evidence_weight * evidence.log_likelihood[card])
+        log_weight = self._log_prior[member] + self._config.evidence_weight * evidence.log_likelihood[card]
+        posterior = scipy.special.softmax(log_weight, axis=-1)
         urgency = self.urgency(evidence, card, posterior)
         aversion = np.exp(self.risk_aversion[member] + self._config.risk_aversion_noise * mood)  # [D]
         # At each border: the probability that the case is more urgent than it.

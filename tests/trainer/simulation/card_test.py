@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from trainer.simulation.card import NOTHING, Cards, card_sizes, read_cards, softmax, write_cards
+from trainer.simulation.card import NOTHING, Cards, card_sizes, read_cards, write_cards
 from trainer.simulation.config import CardConfig, SimulationConfig
 from trainer.simulation.draws import Draws, evenly_spread
 from trainer.simulation.knowledge_tables import KnowledgeTables
@@ -133,7 +133,3 @@ def test_reading_counts_red_flags_and_risks_that_are_present(tables):
         reading.red_flags, [[0, 1, 1]]
     )  # sweating; fever, and no severe pain, in a miscarriage
     np.testing.assert_array_equal(reading.urgent_with, [[0, 1, 0]])
-
-
-def test_softmax_divides_by_the_sum():
-    np.testing.assert_allclose(softmax(np.log([[1.0, 3.0]]) + 700), [[0.25, 0.75]])
