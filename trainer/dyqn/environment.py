@@ -197,11 +197,6 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         return self._interviewer
 
     @property
-    def vignettes_drawn(self) -> tf.Tensor:
-        """int64 `[B]`: index of the vignette in each row's episode."""
-        return tf.identity(self._vignette)
-
-    @property
     def signed_codes(self) -> tf.Tensor:
         """int32 `[B, M]`: the state of each row's current time step as signed codes, M the largest vignette."""
         # Triage reveals nothing; the LAST state only shows what asking would have revealed.

@@ -104,7 +104,7 @@ def test_orders_of_evidence_are_uniform(vignettes_of):
 def test_vignettes_are_drawn_uniformly_in_training(vignettes_of):
     environment = _environment(vignettes_of([ONE] * 5), rows=5000, seed=6)
     environment.reset()
-    drawn = np.bincount(environment.vignettes_drawn.numpy(), minlength=5)
+    drawn = np.bincount(environment.state_variables["vignette"].numpy(), minlength=5)
     assert scipy.stats.chisquare(drawn).pvalue > 1e-3
 
 
@@ -165,10 +165,10 @@ def test_evaluation_lets_the_agent_ask_in_vain(vignettes_of):
 def test_evaluation_gives_each_row_its_own_vignette_in_every_episode(vignettes_of):
     environment = _environment(vignettes_of([ONE, ONE, ONE]), EVALUATION)
     environment.reset()
-    assert environment.vignettes_drawn.numpy().tolist() == [0, 1, 2]
+    assert environment.state_variables["vignette"].numpy().tolist() == [0, 1, 2]
     _act(environment, Action.RED)
     _act(environment, Action.RED)  # begins anew
-    assert environment.vignettes_drawn.numpy().tolist() == [0, 1, 2]
+    assert environment.state_variables["vignette"].numpy().tolist() == [0, 1, 2]
 
 
 def test_a_step_after_the_last_one_begins_a_new_episode_in_that_row_alone(vignettes_of):
@@ -221,7 +221,7 @@ def _vignettes_met(environment, episodes):
     met = []
     environment.reset()
     while len(met) < episodes:
-        met += environment.vignettes_drawn.numpy().tolist()
+        met += environment.state_variables["vignette"].numpy().tolist()
         _act(environment, Action.RED)
         environment.begin_where_ended()
     return met[:episodes]
@@ -239,7 +239,7 @@ def test_an_epoch_meets_every_vignette_once_before_any_comes_again(vignettes_of,
 def test_epochs_count_vignettes_even_if_episodes_end_apart(vignettes_of):
     environment = _environment(vignettes_of([ONE] * 5), EPOCHS, rows=3, seed=3)
     environment.reset()
-    met = environment.vignettes_drawn.numpy().tolist()
+    met = environment.state_variables["vignette"].numpy().tolist()
     generator = np.random.default_rng(0)
     while len(met) < 20:
         ended = generator.random(3) < 0.4
@@ -247,7 +247,7 @@ def test_epochs_count_vignettes_even_if_episodes_end_apart(vignettes_of):
         environment.step(tf.constant(np.where(ended | forced, Action.RED, Action.ASK), tf.int32))
         last = environment.current_time_step().is_last().numpy()
         environment.begin_where_ended()
-        met += environment.vignettes_drawn.numpy()[last].tolist()
+        met += environment.state_variables["vignette"].numpy()[last].tolist()
     for epoch in np.reshape(met[:20], [4, 5]):
         assert sorted(epoch) == [0, 1, 2, 3, 4]
 

@@ -179,14 +179,14 @@ def test_asking_reveals_the_answer_to_the_question_that_was_chosen(mixture, voca
     truth = np.array([[1, -1, -1, -1], [-1, 1, -1, -1]])
     # Each interview starts with what the patient comes with, the first piece of the vignette.
     first = np.array([[1, 0, 0, 0], [0, 1, 0, 0]])
-    drawn = environment.vignettes_drawn.numpy()
+    drawn = environment.state_variables["vignette"].numpy()
     np.testing.assert_array_equal(before.observation.state, first[drawn])
     forced = before.observation.forced.numpy()
     assert 4 < forced.sum() < 32  # a quarter of the interviews may ask 0 of up to 3 questions
     action = tf.constant(np.where(forced, Action.RED, Action.ASK), tf.int32)
     after = environment.step(action)
     state = after.observation.state.numpy()
-    np.testing.assert_array_equal(environment.vignettes_drawn, drawn)
+    np.testing.assert_array_equal(environment.state_variables["vignette"], drawn)
     assert (np.count_nonzero(state, axis=1) == 2).all()  # where triage is forced, the ask successor
     known = state != 0
     np.testing.assert_array_equal(state[known], truth[drawn][known])
