@@ -83,8 +83,6 @@ def test_a_file_may_name_the_preset_which_a_flag_overrides(tmp_path):
     path.write_text(json.dumps({"preset": "papers"}))
     with pytest.raises(InputError, match="preset 'papers': expected one of default, paper"):
         _parse("--config", str(path))
-    with pytest.raises(InputError, match="preset 'papers': expected one of default, paper"):
-        presets.preset("papers")
 
 
 def test_the_number_of_steps_follows_from_that_of_the_vignettes_unless_it_is_given():
