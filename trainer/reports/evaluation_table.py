@@ -42,7 +42,7 @@ def print_report(report: AgentReport, details: bool, with_slices: bool = False) 
         f"Mean [95% bootstrap interval over vignettes]. Clinicians: each judged by the others, on vignettes with "
         f"{report.human_minimum_decisions} decisions or more."
     )
-    print_table(_agent_table(report))
+    print_table(_beside_clinicians(report, {**report.agent, **report.agreement}))
     if report.as_clinicians is not None:
         _print_as_clinicians(console, report, report.as_clinicians)
     if details:
@@ -80,10 +80,10 @@ def _print_details(console: Console, report: AgentReport) -> None:
     print_table(_constants_table(report.constants))
 
 
-def _agent_table(report: AgentReport) -> Table:
+def _beside_clinicians(report: AgentReport, agent: Estimates) -> Table:
     table = Table("", "agent", "clinicians", box=box.SIMPLE)
     clinicians = {**(report.human or {}), **(report.human_agreement or {})}
-    for metric, estimate in {**report.agent, **report.agreement}.items():
+    for metric, estimate in agent.items():
         table.add_row(_words(metric), bracketed(estimate), bracketed(clinicians.get(metric)))
     return table
 
@@ -91,11 +91,7 @@ def _agent_table(report: AgentReport) -> Table:
 def _print_as_clinicians(console: Console, report: AgentReport, judged: AsClinicians) -> None:
     """Prints the agent beside the clinicians, on the same vignettes and judged in the same way."""
     console.print(f"The agent by leave-one-out, on the same {judged.vignettes:,} vignettes by all clinicians but one:")
-    table = Table("", "agent", "clinicians", box=box.SIMPLE)
-    clinicians = {**(report.human or {}), **(report.human_agreement or {})}
-    for metric, estimate in judged.by_all_but_one.items():
-        table.add_row(_words(metric), bracketed(estimate), bracketed(clinicians.get(metric)))
-    print_table(table)
+    print_table(_beside_clinicians(report, judged.by_all_but_one))
     appropriateness, safety = (_mean(judged.by_all[name]) for name in ("appropriateness", "safety"))
     console.print(f"Judged by all of them the agent has appropriateness {appropriateness}, safety {safety}.")
 
