@@ -90,10 +90,11 @@ class Catalogue:
             for entry in self
         ]
         try:
-            Vocabulary(said)
+            return Catalogue(
+                [dataclasses.replace(entry, evidence=each) for entry, each in zip(self, said, strict=True)]
+            )
         except InputError as error:
             raise InputError(f"{source}: {error}") from None
-        return Catalogue([dataclasses.replace(entry, evidence=each) for entry, each in zip(self, said, strict=True)])
 
     def group(self, name: str) -> tuple[CatalogueEntry, ...]:
         """Returns the members of an exclusive group, in order."""
@@ -123,14 +124,13 @@ class Catalogue:
                 faults.append(f"{source}: line {number}: {error}")
         if not faults:
             try:
-                # The codes, names, questions, parents and groups of a catalogue are a vocabulary.
-                Vocabulary(entry.evidence for entry in entries)
+                catalogue = cls(entries)
             except InputError as error:
                 raise InputError(f"{source}: {error}") from None
             faults = [f"{source}: {fault}" for fault in _relation_faults(entries)]
         if faults:
             raise InputError("\n".join(faults))
-        return cls(entries)
+        return catalogue
 
     @classmethod
     def load(cls, path: pathlib.Path) -> "Catalogue":
