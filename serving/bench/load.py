@@ -26,6 +26,7 @@ from serving.bench.peers import SERVICE
 WARM_UP_SECONDS = 0.3
 _METHOD = f"/{SERVICE}/Triage"
 _DEADLINE_SECONDS = 30.0
+_CONNECTIONS = 8  # of gRPC; HTTP has one for each concurrent call
 _HEAD = "POST /v1/triage HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 GRPC, HTTP = "grpc", "http"
@@ -44,7 +45,6 @@ class Job:
         seconds: duration of the measurement, after a warm-up.
         concurrent: number of concurrent calls; each begins when the one before it ends.
         rate: if above 0, calls per second instead, which begin at random times whether or not others have ended.
-        connections: number of gRPC's connections; HTTP has one for each concurrent call.
         seed: seed of the random times.
         protocol: GRPC or HTTP.
     """
@@ -53,7 +53,6 @@ class Job:
     seconds: float
     concurrent: int
     rate: float = 0.0
-    connections: int = 8
     seed: int = 0
     protocol: str = GRPC
 
@@ -75,7 +74,7 @@ class _FailedError(Exception):
 @contextlib.asynccontextmanager
 async def _over_grpc(job: Job) -> AsyncIterator[Send]:
     options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0)]
-    channels = [grpc.aio.insecure_channel(job.address, options=options) for _ in range(job.connections)]
+    channels = [grpc.aio.insecure_channel(job.address, options=options) for _ in range(_CONNECTIONS)]
     calls = [channel.unary_unary(_METHOD) for channel in channels]
 
     async def send(number: int, request: bytes) -> None:

@@ -2,16 +2,15 @@
 
 import json
 import logging
-import sys
 import time
-from typing import Any, TextIO
+from typing import Any
 
 from serving.call import current
 
 
-def configure(log_format: str, stream: TextIO | None = None) -> None:
+def configure(log_format: str) -> None:
     """Makes the process log to standard error as text or JSON, unless logging is configured already."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 

@@ -38,21 +38,16 @@ def with_relations(vocabulary: Vocabulary, catalogue: Catalogue | None = None) -
     return Vocabulary(map(related, vocabulary))
 
 
-def more_general(vocabulary: Vocabulary, knowledge: KnowledgeBase | None = None) -> np.ndarray:
+def more_general(vocabulary: Vocabulary) -> np.ndarray:
     """Returns the cells of what each code is a special kind of, int32 `[E, W]`, padded with E.
 
     These are its ancestors, and what nobody has it without, such as a pregnancy; age and sex apart.
-
-    Args:
-        vocabulary: of the model.
-        knowledge: see `settled_by`.
     """
-    knowledge = KnowledgeBase.load(None) if knowledge is None else knowledge
-    related = with_relations(vocabulary, knowledge.catalogue)
+    catalogue, related = KnowledgeBase.load(None).catalogue, with_relations(vocabulary)
     groups = {cell for cells in related.openings.values() for cell in cells}
 
     def cells(code: str) -> list[int]:
-        terms = knowledge.catalogue[code].only_if if code in knowledge.catalogue else ()
+        terms = catalogue[code].only_if if code in catalogue else ()
         needed = [term[0] for term in terms if len(term) == 1 and term[0] in vocabulary]
         return [cell for cell in map(vocabulary.index, (*related.relations.above[code], *needed)) if cell not in groups]
 

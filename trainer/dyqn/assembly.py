@@ -9,7 +9,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from schemas.triage import NUM_DECISIONS
 from trainer.config import TrainConfig
 from trainer.decision import rewards
 from trainer.decision.closure import Closure
@@ -64,7 +63,7 @@ def build_loop(
     known_limit = environment.signed_codes.shape[1]
     if interviewing is None:
         known_limit = min(known_limit, config.environment.max_questions + 2)
-    memory = BucketMemory(evidence_count, known_limit, NUM_DECISIONS, config.memory)
+    memory = BucketMemory(evidence_count, known_limit, config.memory)
     validator = build_validator(division, evidence_count, seed, interviewing)
     chosen = network
     if validator is not None or config.optimiser.average or config.network.text_features:

@@ -10,6 +10,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
+from schemas.triage import NUM_DECISIONS
 from trainer.config import MemoryConfig
 from trainer.dyqn.targets import Transition
 
@@ -21,13 +22,12 @@ class BucketMemory(tf.Module):
     then a transition in it, uniformly and with replacement.
     """
 
-    def __init__(self, evidence_count: int, known_limit: int, decisions: int, config: MemoryConfig):
+    def __init__(self, evidence_count: int, known_limit: int, config: MemoryConfig):
         """Makes an empty memory.
 
         Args:
             evidence_count: E, the number of codes.
             known_limit: W, the largest number of pieces of evidence in a stored state.
-            decisions: width of the reward.
             config: capacity, buckets and decay.
         """
         super().__init__(name="memory")
@@ -41,7 +41,7 @@ class BucketMemory(tf.Module):
         self.s_tm1 = tf.Variable(tf.zeros([capacity, known_limit], signed_code), name="s_tm1")
         self.s_t = tf.Variable(tf.zeros([capacity, known_limit], signed_code), name="s_t")
         self.a_tm1 = tf.Variable(tf.zeros([capacity], tf.int32), name="a_tm1")
-        self.r_t = tf.Variable(tf.zeros([capacity, decisions]), name="r_t")
+        self.r_t = tf.Variable(tf.zeros([capacity, NUM_DECISIONS]), name="r_t")
         self.priorities = tf.Variable(tf.zeros([capacity]), name="priorities")
         self.stored = tf.Variable(0, dtype=tf.int64, name="stored")  # number of transitions ever stored
         # Compiled, as so many small operations take more than twice as long one by one.

@@ -110,7 +110,7 @@ class AsyncTriageClient:
     ) -> "AsyncInterview":
         """Begins an interview of at most `timeout_seconds` in all. Use it as a context manager (`async with`)."""
         script = messages.Script(max_questions, allow_unknown_codes, questions, model, defer_below, can_measure)
-        checked_seconds("timeout_seconds", timeout_seconds)
+        checked_seconds(timeout_seconds)
         try:
             return AsyncInterview(self._stub.Interview, script, self._connection, timeout_seconds)
         except grpc.aio.UsageError as error:

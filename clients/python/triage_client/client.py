@@ -129,7 +129,7 @@ class TriageClient:
         Each answer has the best `questions` to ask next; `not_known` is about the first of them.
         """
         script = messages.Script(max_questions, allow_unknown_codes, questions, model, defer_below, can_measure)
-        checked_seconds("timeout_seconds", timeout_seconds)
+        checked_seconds(timeout_seconds)
         return Interview(self._stub.Interview, script, self._connection, timeout_seconds)
 
     def _call(self, method: Any, request: Any, timeout_seconds: Optional[float]) -> Any:

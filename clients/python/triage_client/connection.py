@@ -56,7 +56,7 @@ class Connection:
     def __post_init__(self) -> None:
         if not self.server or self.server.startswith(("http:", "https:")):
             raise ValueError(f"server: expected HOST:PORT; got {self.server!r}")
-        checked_seconds("timeout_seconds", self.timeout_seconds)
+        checked_seconds(self.timeout_seconds)
         if not _LANGUAGE.fullmatch(self.language):
             raise ValueError(f"language: expected a tag such as de, or several; got {self.language!r}")
         if self.token is None:
@@ -105,18 +105,20 @@ class Connection:
         Raises:
             ValueError: it is not above 0, or above a day.
         """
-        return self.timeout_seconds if timeout_seconds is None else checked_seconds("timeout_seconds", timeout_seconds)
+        return self.timeout_seconds if timeout_seconds is None else checked_seconds(timeout_seconds)
 
 
-def checked_seconds(name: str, value: float) -> float:
-    """Returns `value`.
+def checked_seconds(timeout_seconds: float) -> float:
+    """Returns `timeout_seconds`.
 
     Raises:
         ValueError: it is not above 0, or above a day.
     """
-    if not 0 < value <= MAX_SECONDS:
-        raise ValueError(f"{name}: expected a number of seconds above 0 and at most {MAX_SECONDS}; got {value!r}")
-    return value
+    if not 0 < timeout_seconds <= MAX_SECONDS:
+        raise ValueError(
+            f"timeout_seconds: expected a number of seconds above 0 and at most {MAX_SECONDS}; got {timeout_seconds!r}"
+        )
+    return timeout_seconds
 
 
 def is_loopback(server: str) -> bool:

@@ -23,7 +23,7 @@ def _transition(number):
 
 
 def _memory(priorities, config=CONFIG):
-    memory = BucketMemory(EVIDENCE_COUNT, 3, 4, config)
+    memory = BucketMemory(EVIDENCE_COUNT, 3, config)
     for number, priority in enumerate(priorities):
         memory.add(_transition(number), tf.constant([priority]))
     return memory
@@ -124,7 +124,7 @@ def test_the_oldest_transition_goes_when_the_memory_is_full():
 
 
 def test_a_batch_is_stored_row_by_row():
-    memory = BucketMemory(EVIDENCE_COUNT, 3, 4, CONFIG)
+    memory = BucketMemory(EVIDENCE_COUNT, 3, CONFIG)
     rows = [_transition(number) for number in (4, 5, 2)]
     memory.add(Transition(*(tf.concat(column, axis=0) for column in zip(*rows, strict=True))), tf.fill([3], 0.5))
     assert set(memory.sample(60, _generator()).a_tm1.numpy().tolist()) == {4, 5, 2}
@@ -137,7 +137,7 @@ def test_samples_the_batch_sizes_of_the_paper_from_a_smaller_memory(batch_size):
 
 @pytest.mark.parametrize("evidence_count", [32_767, 32_768])
 def test_the_last_code_of_a_large_vocabulary_keeps_its_place_and_sign(evidence_count):
-    memory = BucketMemory(evidence_count, 2, 4, CONFIG)
+    memory = BucketMemory(evidence_count, 2, CONFIG)
     codes = tf.constant([[evidence_count, 0]])
     memory.add(Transition(-codes, tf.constant([0]), tf.zeros([1, 4]), codes), tf.ones([1]))
     batch = memory.sample(1, _generator())
@@ -147,7 +147,7 @@ def test_the_last_code_of_a_large_vocabulary_keeps_its_place_and_sign(evidence_c
 
 def test_a_million_transitions_take_less_than_300_megabytes():
     config = dataclasses.replace(CONFIG, memory_capacity=1_000_000)
-    memory = BucketMemory(20_000, 25, 4, config)  # 25: all that 23 questions can reveal
+    memory = BucketMemory(20_000, 25, config)  # 25: all that 23 questions can reveal
     assert sum(variable.dtype.size * np.prod(variable.shape) for variable in memory.variables) < 300e6
 
 
