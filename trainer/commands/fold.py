@@ -83,16 +83,15 @@ def _write(data: "DataDirectory", given: FoldOptions) -> dict[str, Any]:
     from trainer.vignettes.tfrecord import decode_example, read_records
 
     shards = data.shards("train")
-    compressed = shards[0].suffix == ".gz"
     available = data.stats["splits"]["train"]["vignettes"]
     held_out = set(fold_rows(available, given.folds, given.fold, given.seed)[1].tolist())
     with OutputDirectory(given.out, given.overwrite) as output:
-        records = (record for shard in shards for record in read_records(shard, compressed))
+        records = (record for shard in shards for record in read_records(shard))
         vignettes = [
             dataclasses.replace(decode_example(record), split=directories.SPLITS[row in held_out])
             for row, record in enumerate(records)
         ]
-        how = WriteOptions(Fraction(0), given.seed, _SHARD_SIZE, compressed)
+        how = WriteOptions(Fraction(0), given.seed, _SHARD_SIZE, shards[0].suffix == ".gz")
         written = write_splits(vignettes, data.vocabulary, how, output.staging)
         fold = {"folds": given.folds, "fold": given.fold, "seed": given.seed}
         stats = data.stats | written | {"fold": fold, "fold_of": data.data_fingerprint}

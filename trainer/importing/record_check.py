@@ -50,15 +50,14 @@ class RecordCheck:
     def records(self, shards: Iterable[pathlib.Path], tally: SplitTally, progress: Progress) -> Iterator[CheckedRecord]:
         """Checks the records of a split, yielding those with known evidence."""
         for shard in shards:
-            compressed = shard.name.endswith(".gz")
             number = 0
             try:
-                for number, serialized in enumerate(progress(read_records(shard, compressed), shard.name), start=1):
+                for number, serialized in enumerate(progress(read_records(shard), shard.name), start=1):
                     checked = self._record(serialized, Place(shard.name, number), tally)
                     if checked is not None and checked.state:
                         yield checked
             except tf.errors.OpError as error:
-                detail = f"{damage(shard, compressed, number + 1, error)}; {number:,} records read"
+                detail = f"{damage(shard, number + 1, error)}; {number:,} records read"
                 self._findings.add(Kind.DAMAGED_SHARD, Place(shard.name), detail)
 
     def _record(self, serialized: bytes, place: Place, tally: SplitTally) -> CheckedRecord | None:

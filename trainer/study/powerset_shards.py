@@ -60,12 +60,12 @@ def keyed_vignettes(location: str, plan: Plan) -> Iterator[tuple[str, bytes]]:
         OSError: the shard cannot be read.
     """
     name = posixpath.basename(location)
-    split, _, _, compressed = directories.shard_parts(name) or ("", 0, 0, False)
+    split, *_ = directories.shard_parts(name) or ("",)
     names = plan.shard_names(split)
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
         path = pathlib.Path(folder) / name
         files.fetch(location, path)
-        for serialized in read_records(path, compressed):
+        for serialized in read_records(path):
             yield names[id_number(decode_example(serialized).vignette_id) % len(names)], serialized
 
 

@@ -51,7 +51,7 @@ def powerset_sample(data: DataDirectory, rows: int, seed: int, split: str = "tra
     counts_of = dict(zip(whole.vignette_ids, whole.decision_counts, strict=True))
     ids, codes, lengths = [], [], []
     for shard in data.shards(split):
-        for record in read_records(shard, shard.name.endswith(".gz")):
+        for record in read_records(shard):
             for row in expand(vignette := decode_example(record), seed, min(1.0, rows / total)):
                 signed = signed_codes(row.present, row.absent, data.vocabulary)
                 ids.append((row.vignette_id, vignette.vignette_id))

@@ -92,8 +92,7 @@ class ShardReader:
         )
 
     def _read_shard(self, shard: pathlib.Path) -> Iterator[_Part]:
-        compressed = shard.name.endswith(".gz")
-        records = tf.data.TFRecordDataset(str(shard), "GZIP" if compressed else "")
+        records = tf.data.TFRecordDataset(str(shard), "GZIP" if shard.name.endswith(".gz") else "")
         batches = iter(records.batch(BATCH_SIZE).prefetch(2))
         read = 0
         while True:
@@ -108,7 +107,7 @@ class ShardReader:
                     f"{shard}: record {number} is not the tf.Example of a vignette: prepare the data again"
                 ) from error
             except tf.errors.OpError as error:
-                detail = damage(shard, compressed, self._first_faulty(records, read), error)
+                detail = damage(shard, self._first_faulty(records, read), error)
                 raise InputError(f"{shard}: {detail}") from error
             _check(shard, read, batch, self._partial)
             read += len(batch.vignette_ids)
@@ -222,13 +221,14 @@ def _tuples(values: np.ndarray, lengths: np.ndarray) -> tuple[tuple[str, ...], .
     return tuple(known.setdefault(row, tuple(tag.decode(errors="replace") for tag in row)) for row in rows)
 
 
-def damage(shard: pathlib.Path, compressed: bool, record: int, error: tf.errors.OpError) -> str:
+def damage(shard: pathlib.Path, record: int, error: tf.errors.OpError) -> str:
     """Describes in one line why TensorFlow could not read record `record` (from 1) of a shard."""
     try:
         with shard.open("rb") as file:
             looks_compressed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     except OSError as fault:
         return f"cannot read: {fault.strerror or fault}"
+    compressed = shard.name.endswith(".gz")
     if looks_compressed and not compressed:
         return "the content is gzip-compressed, but the name does not end in .gz: rename the file"
     if compressed and not looks_compressed:

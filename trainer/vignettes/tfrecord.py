@@ -68,12 +68,16 @@ def decode_example(serialized: bytes) -> Vignette:
     )
 
 
-def read_records(path: str | os.PathLike[str], compressed: bool = False) -> Iterator[bytes]:
-    """Yields the records of a TFRecord file, with a batch in memory; of a damaged file, those before the damage."""
+def read_records(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """Yields the records of a TFRecord file, with a batch in memory; of a damaged file, those before the damage.
+
+    It is compressed if its name ends in .gz.
+    """
+    location = os.fspath(path)
     options = tf.data.Options()
     # There is nothing to tune, and the tuning thread delays the end of each file by up to seconds.
     options.autotune.enabled = False
-    records = tf.data.TFRecordDataset(os.fspath(path), _compression(compressed)).with_options(options)
+    records = tf.data.TFRecordDataset(location, _compression(location.endswith(".gz"))).with_options(options)
     read = 0
     try:
         for batch in records.batch(BATCH_SIZE).as_numpy_iterator():

@@ -26,7 +26,7 @@ def plan(tmp_path):
 
 
 def rows_of(plan, name=NAME):
-    return [decode_example(record) for record in read_records(f"{plan.staging}/{name}", name.endswith(".gz"))]
+    return [decode_example(record) for record in read_records(f"{plan.staging}/{name}")]
 
 
 def test_a_shard_holds_the_rows_of_its_vignettes_in_the_order_of_their_ids(plan):
