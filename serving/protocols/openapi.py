@@ -16,7 +16,7 @@ from serving import message_json
 from serving.config.settings import ServeConfig
 from serving.protocols.http_problems import MEDIA_TYPE, TITLES
 from serving.protocols.triage_json import Batch, Instances, Patient, State
-from triage.v1 import triage_pb2
+from triage.v1 import triage_pb2, triage_service_pb2
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The page's content security policy: it loads nothing, not even from here."""
@@ -81,6 +81,12 @@ _MEANINGS = {
     "EvidenceEffect.support": "above 0 it speaks for the decision, below 0 against it",
     "Explanation.sufficient": "the smallest set of pieces that gives the same decision by itself",
     "Explanation.turning": "answers to the best next questions that would change the decision",
+    "VocabularyEntry.synonyms": "what patients say for it; one that begins with ! tells of a crisis",
+    "VocabularyEntry.parent": "the code that it implies, or empty",
+    "VocabularyEntry.exclusive": "the group of which one at most is present, or empty",
+    "VocabularyEntry.band": "the numbers that it stands for, or empty",
+    "VocabularyEntry.instrument": "without which nobody can tell, or empty",
+    "VocabularyEntry.red_flag": "whether it can be a sign of danger",
 }
 """What fields mean; a field that is not here is described by its name and type alone."""
 
@@ -100,6 +106,7 @@ _SCHEMAS: dict[str, Any] = {
             ("Answer", triage_pb2.TriageResponse.DESCRIPTOR),
             ("Question", triage_pb2.NextQuestion.DESCRIPTOR),
             ("Explanation", triage_pb2.Explanation.DESCRIPTOR),
+            ("Vocabulary", triage_service_pb2.GetVocabularyResponse.DESCRIPTOR),
         )
     },
     "Answers": _object({"answers": _list(_reference("Answer"))}),
@@ -117,30 +124,6 @@ _SCHEMAS: dict[str, Any] = {
                 "model leaves that to the caller",
             },
             "answer": _reference("Answer"),
-        }
-    ),
-    "Vocabulary": _object(
-        {
-            "vocabulary_fingerprint": _TEXT,
-            "entries": _list(
-                _object(
-                    {
-                        "code": _TEXT,
-                        "kind": _TEXT,
-                        "name": _TEXT,
-                        "question": _TEXT,
-                        "synonyms": {
-                            **_list(_TEXT),
-                            "description": "what patients say for it; one that begins with ! tells of a crisis",
-                        },
-                        "parent": {**_TEXT, "description": "the code that it implies, or empty"},
-                        "exclusive": {**_TEXT, "description": "the group of which one at most is present, or empty"},
-                        "band": {**_TEXT, "description": "the numbers that it stands for, or empty"},
-                        "instrument": {**_TEXT, "description": "without which nobody can tell, or empty"},
-                        "red_flag": {**_FLAG, "description": "whether it can be a sign of danger"},
-                    }
-                )
-            ),
         }
     ),
     "Model": _object(

@@ -11,7 +11,7 @@ from msgspec import UnsetType
 from serving.admission import Cost
 from serving.call import PARSE, current
 from serving.errors import FaultyRequestError
-from serving.message_json import EVIDENCE_KINDS, message_figures
+from serving.message_json import message_figures
 from serving.messages import goes_on
 from serving.protocols.http_endpoints import Exchange
 from serving.protocols.json_body import given, reader
@@ -61,25 +61,8 @@ class TriageRoutes:
 
     def vocabulary(self, exchange: Exchange) -> Any:
         """Lists the evidence that the model knows."""
-        vocabulary = self._service.GetVocabulary(triage_service_pb2.GetVocabularyRequest(model=_model(exchange)), None)
-        return {
-            "vocabulary_fingerprint": vocabulary.vocabulary_fingerprint,
-            "entries": [
-                {
-                    "code": entry.code,
-                    "kind": EVIDENCE_KINDS[entry.kind],
-                    "name": entry.name,
-                    "question": entry.question,
-                    "synonyms": list(entry.synonyms),
-                    "parent": entry.parent,
-                    "exclusive": entry.exclusive,
-                    "band": entry.band,
-                    "instrument": entry.instrument,
-                    "red_flag": entry.red_flag,
-                }
-                for entry in vocabulary.entries
-            ],
-        }
+        request = triage_service_pb2.GetVocabularyRequest(model=_model(exchange))
+        return message_figures(self._service.GetVocabulary(request, None))
 
     def model(self, exchange: Exchange) -> Any:
         """Describes the model that answers."""
