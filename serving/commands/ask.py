@@ -27,7 +27,7 @@ from triage_client import (
     TriageResponse,
     evidence_state,
 )
-from triage_runtime.command_line import figures
+from triage_runtime.command_line import figures, options
 
 FAILED = 1
 DISCLAIMER = "Research software for decision support. It is not a medical device and does not replace a clinician."
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: an option is wrong, or the server refuses the evidence; the message says why.
     """
-    patient = Patient(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(Patient)})
+    patient = options.read(Patient, arguments)
     connection = channel.read_connection(arguments)
     try:
         response = _ask(patient, connection)

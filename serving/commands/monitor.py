@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from schemas import directories
 from schemas.errors import InputError
 from schemas.reference import Reference
-from triage_runtime.command_line import figures
+from triage_runtime.command_line import figures, options
 
 if TYPE_CHECKING:  # loads SciPy and TensorFlow
     from serving.monitor.audit_reader import Reading
@@ -91,9 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: an option is out of its range, or the log or the reference cannot be read.
     """
-    given = MonitorOptions(
-        **{field.name: getattr(arguments, field.name) for field in dataclasses.fields(MonitorOptions)}
-    )
+    given = options.read(MonitorOptions, arguments)
     from serving.monitor.audit_reader import Reading, decided, read_cases
     from serving.monitor.drift import Observed, Thresholds, compare
     from serving.monitor.labelled import Labelled, promise_of

@@ -1,7 +1,6 @@
 """`triage score`: a model's answers to files of stored cases."""
 
 import argparse
-import dataclasses
 import gc
 import pathlib
 import time
@@ -22,7 +21,7 @@ from serving.scoring.record import RECORD, Record
 from serving.scoring.shards import Shard, local_files, shards_of
 from serving.security import verified
 from triage_runtime.beam import runner
-from triage_runtime.command_line import figures
+from triage_runtime.command_line import figures, options
 from triage_runtime.storage import whole_file
 
 
@@ -80,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: an option, the model or an input is faulty. The answers to earlier files stay.
     """
-    given = ScoreOptions(**{field.name: getattr(arguments, field.name) for field in dataclasses.fields(ScoreOptions)})
+    given = options.read(ScoreOptions, arguments)
     figures.check(given.json)
     if given.dry_run:
         print_job(given)

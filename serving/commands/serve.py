@@ -26,6 +26,7 @@ from serving.process import EndSignals
 from serving.security import Reread, is_loopback
 from serving.server.triage_server import TriageServer
 from serving.telemetry import configure_logging
+from triage_runtime.command_line import options
 from triage_runtime.command_line.extras import need
 from triage_runtime.storage import locations
 
@@ -77,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="file to write the port to once the server answers, for --port 0",
     )
     for field in dataclasses.fields(ServeConfig):
-        option = f"--{field.name.replace('_', '-')}"
+        option = options.flag(field.name)
         if isinstance(field.default, bool):
             action: Any = argparse.BooleanOptionalAction if field.default else "store_true"
             parser.add_argument(option, action=action, help=field.metadata["help"], default=argparse.SUPPRESS)
@@ -108,7 +109,7 @@ def check(arguments: argparse.Namespace) -> None:
     if settings["model_config_file"] is not None:
         for name in _OF_ONE_MODEL:
             if settings[name] != defaults[name]:
-                raise InputError(f"--model-config-file names the models: leave out --{name.replace('_', '-')}")
+                raise InputError(f"--model-config-file names the models: leave out {options.flag(name)}")
     elif settings["model_base_path"] is None:
         raise InputError("--model-base-path: missing: name the directory with a folder for each version")
     for name in ("port_file", "model_config_file"):
@@ -138,7 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
     process.limit_arenas()
     process.allow_open_files()
     check(arguments)
-    config = ServeConfig(**{each.name: getattr(arguments, each.name) for each in dataclasses.fields(ServeConfig)})
+    config = options.read(ServeConfig, arguments)
     file = arguments.model_config_file
     if file is None:
         pinned = VersionPolicy(numbers=None if arguments.version is None else frozenset([arguments.version]))

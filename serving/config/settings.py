@@ -11,6 +11,7 @@ from schemas.errors import InputError
 from serving.config.batching_parameters import BatchingParameters, read_parameters
 from serving.security import VersionKey, is_loopback
 from triage_runtime.command_line.extras import is_installed
+from triage_runtime.command_line.options import flag
 
 ENGINES = ("saved-model", "litert", "tensorflow-serving")
 DEFAULT_ENGINE = "saved-model" if is_installed("tensorflow") else "litert"
@@ -182,21 +183,18 @@ class ServeConfig:
             "max_message_bytes",
         ):
             if getattr(self, name) < 1:
-                raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)}: expected a whole number from 1")
+                raise InputError(f"{flag(name)} {getattr(self, name)}: expected a whole number from 1")
         for name in ("max_streams", "max_connections", "max_message_bytes"):
             if getattr(self, name) > _LARGEST:
-                option = f"--{name.replace('_', '-')}"
-                raise InputError(f"{option} {getattr(self, name)}: expected a whole number from 1 to {_LARGEST}")
+                raise InputError(f"{flag(name)} {getattr(self, name)}: expected a whole number from 1 to {_LARGEST}")
         for name in ("engine_timeout_seconds", "silence_seconds"):
             if not 0 < getattr(self, name) < float("inf"):
-                option = f"--{name.replace('_', '-')}"
-                raise InputError(f"{option} {getattr(self, name)}: expected a number of seconds above 0")
+                raise InputError(f"{flag(name)} {getattr(self, name)}: expected a number of seconds above 0")
         if not 0 <= self.canary_percent <= 100:
             raise InputError(f"--canary-percent {self.canary_percent}: expected a number from 0 to 100")
         for name in ("poll_seconds", "drain_seconds", "grace_seconds"):
             if not 0 <= getattr(self, name) < float("inf"):
-                option = f"--{name.replace('_', '-')}"
-                raise InputError(f"{option} {getattr(self, name)}: expected a number of seconds, 0 or more")
+                raise InputError(f"{flag(name)} {getattr(self, name)}: expected a number of seconds, 0 or more")
 
     @functools.cached_property
     def batching(self) -> BatchingParameters:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from schemas.errors import InputError
 from triage_runtime.beam.local_workers import HeldLog, ending_with_workers
 from triage_runtime.command_line.extras import missing
+from triage_runtime.command_line.options import flag
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -75,7 +76,7 @@ def check(beam_options: Sequence[str], fields: Iterable[str], command: str) -> N
     Raises:
         InputError: one of them is.
     """
-    ours = {f"--{name.replace('_', '-')}" for name in fields}
+    ours = set(map(flag, fields))
     for option in beam_options:
         if option.partition("=")[0] in ours:
             raise InputError(f"{option}: an option of triage {command}: give it before --beam-options")
