@@ -115,13 +115,20 @@ class Scorer:
         for tensor in of_model(self.engine.info.has | {RULES}):
             if tensor.column is not None:
                 columns |= self._columns(tensor.column or tensor.name, tensor.kind, outputs[tensor.name])
+        questions = self._next_questions(states, columns[features.FORCED])
         if self._defer_below is not None:
-            conflicting = encoded[features.CONFLICTING_CODES]
-            columns["deferred"] = self._deferred(outputs, conflicting, self._defer_below)
+            conflicting, asks = encoded[features.CONFLICTING_CODES], outputs[features.ACTION] == Action.ASK
+            if questions:  # as `serving.messages.goes_on`
+                asks = np.array(questions["worth_asking"]) & (asks | (outputs[features.BEST_TRIAGE] != Action.RED))
+            columns["deferred"] = self._deferred(outputs, conflicting, asks, self._defer_below)
             columns |= self._columns(features.CONFLICTING_CODES, Kind.CODES, conflicting)
-        return columns | self._next_questions(states, columns[features.FORCED])
+            for column in questions.values():
+                column[:] = [type(each)() if why else each for each, why in zip(column, columns["deferred"], strict=True)]
+        return columns | questions
 
-    def _deferred(self, outputs: Mapping[str, np.ndarray], conflicting: np.ndarray, defer_below: float) -> list[Any]:
+    def _deferred(
+        self, outputs: Mapping[str, np.ndarray], conflicting: np.ndarray, asks: np.ndarray, defer_below: float
+    ) -> list[Any]:
         """Returns why each case is handed over to a person, "" if it is not."""
         best, count = outputs[features.BEST_TRIAGE], len(conflicting)
         unsure: np.ndarray = np.zeros(count, bool)
@@ -131,7 +138,7 @@ class Scorer:
                 unsure |= (best != Action.RED) & (outputs[features.P_APPROPRIATE][:, Action.RED] >= red)
         rows = zip(
             (conflicting != b"").any(axis=1).tolist(),
-            (outputs[features.ACTION] == Action.ASK).tolist(),
+            asks.tolist(),
             outputs.get(features.IS_NOVEL, np.zeros(count, bool)).tolist(),
             unsure.tolist(),
             strict=True,

@@ -16,7 +16,7 @@ def defer(
     hand_over_from: float | None = None,
     put: bool = False,
 ) -> None:
-    """Sets `deferred` in the responses that are handed over; none is where `defer_below` is None.
+    """Sets `deferred` in the responses that are handed over, without questions; none is where `defer_below` is None.
 
     Codes that cannot be so together are added to `conflicting_codes`.
 
@@ -26,8 +26,9 @@ def defer(
         vocabulary: with its relations.
         defer_below: P(safe) of the decision below which none is safe enough.
         hand_over_from: of the model, see `schemas.model_directory.ModelInfo`.
-        put: whether the responses hold the questions that are left. An agent that asks without one that is worth asking
-            has decided: nobody goes on with its interview.
+        put: whether the responses hold the questions that are left. They then say whether the interview goes on: an
+            agent that asks without a question that is worth asking has decided, and one that has decided may still
+            ask for age, sex or a red flag.
     """
     if defer_below is None:
         return
@@ -45,6 +46,7 @@ def defer(
         reason = deferral_reason(bool(response.conflicting_codes), asks, response.is_novel, unsure)
         if reason is not None:
             response.deferred = reason
+            del response.next_questions[:]
 
 
 def deferral_reason(contradictory: bool, asks: bool, is_novel: bool, unsure: bool) -> triage_pb2.DeferralReason | None:

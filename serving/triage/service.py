@@ -276,10 +276,10 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     ) -> list[triage_pb2.TriageResponse]:
         """Returns the answers with their next questions; what a person must look at is handed over."""
         responses = await engine.answer(states, _remaining(), self.workers.run, alone=self._concurrency.taken == 1)
-        defer(states, responses, engine.vocabulary, asked.defer_below, engine.info.hand_over_from)
-        if asked.questions:
+        put = asked.questions > 0
+        if put:
             await self._add_questions(engine, states, responses, asked)
-            defer(states, responses, engine.vocabulary, asked.defer_below, engine.info.hand_over_from, put=True)
+        defer(states, responses, engine.vocabulary, asked.defer_below, engine.info.hand_over_from, put)
         return responses
 
     async def _add_questions(
@@ -297,7 +297,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             else:
                 chosen = await self.workers.run(engine.next_questions, states, asked.questions, not_to_ask)
         for response, questions in zip(responses, chosen, strict=True):
-            if not response.forced and not response.HasField("deferred"):
+            if not response.forced:
                 response.next_questions.extend(questions)
         translate(responses, engine.vocabulary)
 

@@ -10,7 +10,7 @@ from triage.v1 import triage_pb2
 
 VOCABULARY = Vocabulary([Evidence("fever", "symptom", "Fever", "Fever?")])
 ASK, YELLOW = triage_pb2.TRIAGE_ACTION_ASK, triage_pb2.TRIAGE_ACTION_YELLOW
-INFORMATION = triage_pb2.QUESTION_REASON_INFORMATION
+INFORMATION, RED_FLAG = triage_pb2.QUESTION_REASON_INFORMATION, triage_pb2.QUESTION_REASON_RED_FLAG
 SAFE = [triage_pb2.DecisionProbability(decision=decision, safe=safe) for decision, safe in ((1, 1.0), (2, 0.8))]
 
 
@@ -74,6 +74,24 @@ def test_an_agent_that_asks_without_a_question_that_is_worth_it_is_judged_as_hav
     for put, expected in ((False, None), (True, reason)):
         defer([triage_pb2.EvidenceState()], [response], VOCABULARY, 0.85, put=put)
         assert message_figures(response)["deferred"] == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"reason": RED_FLAG}, None),  # a yes may fire a rule: the interview goes on
+        ({"one_of": ["fever"], "reason": INFORMATION}, None),
+        ({"reason": INFORMATION}, "unsure"),
+        ({"reason": RED_FLAG, "conflicting_codes": ["fever"]}, "contradictory"),
+    ],
+)
+def test_a_decision_stands_only_where_the_interview_does_not_go_on(fields, reason):
+    conflicting = fields.pop("conflicting_codes", [])
+    question = triage_pb2.NextQuestion(code="fever", **fields)
+    response = answer(next_questions=[question], conflicting_codes=conflicting)
+    defer([triage_pb2.EvidenceState()], [response], VOCABULARY, 0.85, put=True)
+    assert message_figures(response)["deferred"] == reason
+    assert bool(response.next_questions) == (reason is None), "nothing is asked of a case that is handed over"
 
 
 def test_who_does_not_ask_for_it_is_not_handed_over():
