@@ -26,6 +26,7 @@ from trainer.evaluation.interviews import Interviews, play
 from trainer.evaluation.metrics import (
     Estimate,
     estimate,
+    estimates_of_sums,
     human_metrics,
     resampled_interval,
     resampled_sums,
@@ -155,6 +156,7 @@ def _figures(
             patients,
             trained.operating_point,
             graph.red_flags.cells,
+            np.union1d(graph.red_flags.cells, np.flatnonzero(trained.vocabulary.red_flags)),
             None if name == first else against,
             given.minimum_decisions,
             given.seed,
@@ -226,6 +228,7 @@ def policy_figures(
     patients: Patients,
     point: OperatingPoint,
     red_flags: np.ndarray,
+    danger_signs: np.ndarray,
     against: Mapping[str, np.ndarray] | None,
     minimum_decisions: int,
     seed: int,
@@ -236,7 +239,8 @@ def policy_figures(
         interviews: of the policy.
         patients: V of them.
         point: of the agent.
-        red_flags: the cells that are red flags.
+        red_flags: the cells that are red flags of rules.
+        danger_signs: these, and the red flags of the vocabulary.
         against: the `quality` of the policy that it is compared with, None for that policy itself.
         minimum_decisions: patients with fewer are left out of comparisons with clinicians.
         seed: of the bootstrap.
@@ -252,7 +256,7 @@ def policy_figures(
             pairs = values.astype(float) - against[name]
             result[f"{name}_difference"] = _estimates(pairs, seed)
     result["first_red_flag"] = _first_red_flag(interviews, patients, red_flags, seed)
-    result["denials"] = _denials(interviews, interviews.decisions(point), red_flags, seed)
+    result["denials"] = _denials(interviews, interviews.decisions(point), danger_signs, seed)
     result["stopping"] = stopping(interviews, patients, point, minimum_decisions, seed)
     result["otherwise"] = stopping_otherwise(interviews, patients.decision_counts, point, seed)
     return result
@@ -290,11 +294,22 @@ def _first_red_flag(
     }
 
 
-def _denials(interviews: Interviews, decisions: np.ndarray, red_flags: np.ndarray, seed: int) -> Estimate | None:
-    """Returns how often the decision is more urgent after a question that only denies red flags; None without any."""
-    flags = np.isin(-interviews.revealed - 1, red_flags)  # a code that is denied is negative
-    denied = (flags | (interviews.revealed == 0)).all(axis=2) & flags.any(axis=2)
-    return estimate((decisions[1:] < decisions[:-1])[denied].astype(float), seed) if denied.any() else None
+def _denials(
+    interviews: Interviews, decisions: np.ndarray, danger_signs: np.ndarray, seed: int
+) -> dict[str, Any] | None:
+    """Returns after which `share` of the `questions` that only deny danger signs the decision is more urgent.
+
+    The interval is over patients, who may be asked several. None without such questions.
+    """
+    signs = np.isin(-interviews.revealed - 1, danger_signs)  # a code that is denied is negative
+    denied = (signs | (interviews.revealed == 0)).all(axis=2) & signs.any(axis=2)  # [Q, V]
+    raised = (decisions[1:] < decisions[:-1]) & denied
+    sums = np.stack([raised.sum(axis=0), denied.sum(axis=0)], axis=1).astype(float)  # [V, 2]
+    if not denied.any():
+        return None
+    asked = sums[:, 1] > 0
+    [share] = estimates_of_sums(sums[asked], lambda each: each[:, :1] / each[:, 1:], [int(asked.sum())], seed)
+    return {"share": share, "questions": int(denied.sum())}
 
 
 def stopping(
@@ -391,7 +406,7 @@ def print_report(report: Mapping[str, Any], details: bool = False) -> None:
         table.add_row("red flag after", *(f"{flag['questions']['mean']:.1f}" for flag in flags))
     denials = [each["denials"] for each in policies.values()]
     if any(denials):
-        table.add_row("raised by a no", *("" if share is None else f"{share['mean']:.1%}" for share in denials))
+        table.add_row("raised by a no", *("" if each is None else f"{each['share']['mean']:.1%}" for each in denials))
     print_table(table)
     if report["clinicians"]:
         console.print(f"clinicians, by all but one: {_pair(*(report['clinicians'][name] for name in QUALITY))}")

@@ -51,7 +51,8 @@ def interviews():
 @pytest.fixture(scope="module")
 def found(interviews, patients):
     against = {name: np.zeros([3, 3], bool) for name in ("appropriateness", "safety")}
-    return policy_figures(interviews, patients, OperatingPoint(), np.array([2]), against, minimum_decisions=2, seed=0)
+    flag = np.array([2])
+    return policy_figures(interviews, patients, OperatingPoint(), flag, flag, against, minimum_decisions=2, seed=0)
 
 
 def test_quality_is_that_of_the_decision_after_each_number_of_questions(interviews, patients, found):
@@ -69,24 +70,26 @@ def test_a_red_flag_of_an_emergency_is_known_after_so_many_questions(found):
 
 def test_without_emergencies_there_are_no_figures_of_red_flags(interviews, patients):
     harmless = patients._replace(decision_counts=np.tile([0, 0, 0, 1], [3, 1]))
-    assert policy_figures(interviews, harmless, OperatingPoint(), np.array([2]), None, 2, 0)["first_red_flag"] is None
+    flag = np.array([2])
+    assert policy_figures(interviews, harmless, OperatingPoint(), flag, flag, None, 2, 0)["first_red_flag"] is None
 
 
 def test_a_denied_red_flag_after_which_the_decision_is_more_urgent_is_counted(interviews, patients, found):
     # 2 is denied once, by the third patient, who is Blue before and after it.
-    assert (found["denials"].mean, found["denials"].vignettes) == (0, 1)
+    assert (found["denials"]["share"].mean, found["denials"]["questions"]) == (0, 1)
     outputs = interviews.outputs.copy()
     outputs[2, 2] = _outputs(DECIDES, RED)
     revealed = np.array([[[3, 0], [2, 0], [-2, 0]], [[0, 0], [-3, 2], [-3, -2]]], np.int32)
     raised = interviews._replace(outputs=outputs, revealed=revealed)
 
-    def denials(*red_flags):
-        return policy_figures(raised, patients, OperatingPoint(), np.array(red_flags), None, 2, 0)["denials"]
+    def denials(*signs):
+        return policy_figures(raised, patients, OperatingPoint(), np.array([2]), np.array(signs), None, 2, 0)["denials"]
 
     # The second patient has 1, and the third denies it with 2. If 1 is no red flag, neither question only denies some;
     # otherwise the third denies two times, and is Red after the second one.
     assert denials(2) is None
-    assert (denials(1, 2).mean, denials(1, 2).vignettes) == (0.5, 2)
+    assert (denials(1, 2)["share"].mean, denials(1, 2)["questions"]) == (0.5, 2)
+    assert (denials(1, 2)["share"].vignettes, denials(1, 2)["share"].low) == (1, None)  # one patient: no interval
 
 
 def test_interviews_end_where_the_agent_decides_or_nothing_is_left(found):
