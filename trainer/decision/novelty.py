@@ -2,8 +2,10 @@
 
 The score compares the probability of the evidence in a mixture of K classes of patients with most of the product of the
 probabilities of its pieces. So rare evidence alone is not novel, but evidence that does not go together is. Novelty is
-the percentile of the score among states of interviews about vignettes that the mixture was not fitted to, with as many
-pieces of evidence known. Only smoothed frequencies by class are stored, no vignettes.
+the percentile of the score among states with as many pieces of evidence known, of parts of vignettes that the mixture
+was not fitted to. Where something is denied it is also that of interviews that the trained agent led, if that is lower:
+there most answers are denials, which vignettes seldom list. Only smoothed frequencies by class are stored, no
+vignettes.
 """
 
 import pathlib
@@ -34,12 +36,18 @@ _STEPS = 60
 _FITTED = 0.8  # share of the vignettes to fit; the others give the percentiles
 _MOMENTS = 16  # states drawn from an interview about each vignette
 _QUANTILES = 200
+_RANKS = np.arange(_QUANTILES) / _QUANTILES
 _APART = 1e-3  # difference of scores; rounding errors are a hundredth of that
 _ROUNDING = 1e-4  # a percentile of exactly .99 is not above .99, however a device rounds 198 / 200
-_MAX_PIECES = 9  # states with as many pieces or more are compared together
+_MAX_PIECES, _MOST_LED = (
+    9,
+    45,
+)  # states with as many pieces or more are compared together: of vignettes, and of interviews
 _ENOUGH = 100  # moments needed for the percentiles of a number of pieces; otherwise neighbouring numbers are included
 _MAX_VIGNETTES = 50_000
 
+
+_NONE_LED: np.ndarray = np.zeros([0, _QUANTILES], np.float32)
 
 Multiply = Callable[[tf.Tensor, np.ndarray], tf.Tensor]
 
@@ -56,6 +64,19 @@ class Novelty(NamedTuple):
     log_literals: np.ndarray  # float32 [2 E, K + 1], in each class, then overall, times `_TAKEN_OFF`
     quantiles: np.ndarray  # float32 [N, Q], ascending: the scores of moments with 1, 2, ... N or more pieces known
     moments: int  # number of moments behind the quantiles
+    led: np.ndarray = (
+        _NONE_LED  # float32 [L, Q], the same of interviews that the agent led; L is 0 before there are any
+    )
+
+    @property
+    def limits(self) -> np.ndarray:
+        """The higher ones of `quantiles` and `led`, for states with a denial, float32 `[max(N, L), Q]`.
+
+        The last row of each stands for more pieces.
+        """
+        rows = np.arange(max(len(self.quantiles), len(self.led)))
+        tables = (table[np.minimum(rows, len(table) - 1)] for table in (self.quantiles, self.led) if len(table))
+        return np.maximum.reduce(list(tables))
 
     def scores(self, states: tf.Tensor, multiply: Multiply = product) -> tf.Tensor:
         """Returns the scores of states `[B, E]` float32 in {-1, 0, 1}, float32 `[B]`; higher is further away.
@@ -73,8 +94,11 @@ class Novelty(NamedTuple):
         `multiply` returns the product of literals with a matrix.
         """
         pieces = tf.reduce_sum(tf.cast(states != 0, tf.int32), axis=1)  # [B]
-        rows = tf.clip_by_value(pieces - 1, 0, len(self.quantiles) - 1)
-        limits = tf.gather(_unquantised(self.quantiles, states), rows)  # [B, Q]
+        usual, asked = self.quantiles, self.limits
+        row = tf.clip_by_value(pieces - 1, 0, len(usual) - 1)
+        row_asked = len(usual) + tf.clip_by_value(pieces - 1, 0, len(asked) - 1)
+        rows = tf.where(tf.reduce_any(states < 0, axis=1), row_asked, row)
+        limits = tf.gather(_unquantised(np.concatenate([usual, asked]), states), rows)  # [B, Q]
         above = self.scores(states, multiply)[:, tf.newaxis] > limits
         shares = tf.reduce_mean(tf.cast(above, tf.float32), axis=1)
         return tf.where(pieces > 0, shares, 0.0)
@@ -106,8 +130,20 @@ def fit(vignettes: SignedRows, vocabulary: Vocabulary, seed: int) -> Novelty | N
     closure = Closure(vocabulary)
     known = _reduced(parts, closure, evidence_count)
     singles = _reduced([np.array([code]) for code in np.unique(np.concatenate(rows))], closure, evidence_count)
-    pieces = np.asarray(known.sum(axis=1), np.int64).ravel()
-    return Novelty(*mixture, _quantiles(_scores(known, *mixture), pieces, _scores(singles, *mixture)), len(parts))
+    alone = _scores(singles, *mixture)  # none of the pieces that were seen is novel by itself
+    first = _limits(np.quantile(alone, np.where(_RANKS < THRESHOLD, _RANKS, 1.0)))
+    later = _quantiles(_scores(known, *mixture), _pieces(known), np.arange(2, _MAX_PIECES + 1))
+    return Novelty(*mixture, np.vstack([first, later]), len(parts))
+
+
+def with_interviews(novelty: Novelty, states: np.ndarray, vocabulary: Vocabulary) -> Novelty:
+    """Returns `novelty` with `led` of the states of interviews, int8 `[R, E]`, with patients that were not learned."""
+    denied = states[(states < 0).any(axis=1)]
+    if not len(denied):
+        return novelty
+    known = _literals(Closure(vocabulary).rows(scipy.sparse.csr_matrix(denied), reduced=True))
+    scores = _scores(known, novelty.log_prior, novelty.log_literals)
+    return novelty._replace(led=_quantiles(scores, _pieces(known), np.arange(1, _MOST_LED + 1)))
 
 
 def moments(rows: list[np.ndarray], generator: np.random.Generator) -> list[np.ndarray]:
@@ -126,8 +162,17 @@ def literals(rows: list[np.ndarray], evidence_count: int) -> scipy.sparse.csr_ma
 def _reduced(rows: list[np.ndarray], closure: Closure, evidence_count: int) -> scipy.sparse.csr_matrix:
     """Returns the literals of signed codes without those that follow from others, see `Closure.reduced`."""
     known = literals(rows, evidence_count)
-    states = closure.rows(known[:, :evidence_count] - known[:, evidence_count:], reduced=True)
+    return _literals(closure.rows(known[:, :evidence_count] - known[:, evidence_count:], reduced=True))
+
+
+def _literals(states: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
+    """Returns states `[B, E]` as a matrix of literals, float64 `[B, 2 E]`."""
     return scipy.sparse.hstack([states > 0, states < 0], format="csr", dtype=np.float64)
+
+
+def _pieces(known: scipy.sparse.csr_matrix) -> np.ndarray:
+    """Returns the number of literals of each row, int64 `[B]`."""
+    return np.asarray(known.sum(axis=1), np.int64).ravel()
 
 
 def _unquantised(values: np.ndarray, states: tf.Tensor) -> tf.Tensor:
@@ -158,21 +203,22 @@ def _scores(known: scipy.sparse.csr_matrix, log_prior: np.ndarray, log_literals:
     return logs[:, -1] - together
 
 
-def _quantiles(scores: np.ndarray, pieces: np.ndarray, singles: np.ndarray) -> np.ndarray:
-    """Returns `Novelty.quantiles` from the scores `[M]` of moments with so many `pieces` `[M]` known.
+def _quantiles(scores: np.ndarray, pieces: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Returns the quantiles `[len(counts), Q]` of scores `[M]`, of states with so many `pieces` `[M]`, for each count.
 
-    `singles` are the scores of the pieces that were seen, one by one: none of them is above `THRESHOLD`.
+    The last count stands for more; where few states have a count, those with nearly as many pieces are included.
     """
-    capped = np.minimum(pieces, _MAX_PIECES)
-    ranks = np.arange(_QUANTILES) / _QUANTILES
-    table = [np.quantile(singles, np.where(ranks < THRESHOLD, ranks, 1.0))]
-    for count in range(2, _MAX_PIECES + 1):
+    capped, table = np.minimum(pieces, counts[-1]), []
+    for count in counts:
         distances = np.abs(capped - count)
         reach = np.sort(distances)[min(_ENOUGH, len(scores)) - 1]
-        table.append(np.quantile(scores[distances <= reach], ranks))
-    # Slightly above, so that a state with the score of a moment is below it on every device.
-    above = np.nextafter(_halved(np.array(table) + _APART), np.inf, dtype=np.float16)
-    return above.astype(np.float32)
+        table.append(np.quantile(scores[distances <= reach], _RANKS))
+    return _limits(np.array(table))
+
+
+def _limits(quantiles: np.ndarray) -> np.ndarray:
+    """Returns quantiles slightly higher, so that a state with the score of a moment is below it on every device."""
+    return np.nextafter(_halved(quantiles + _APART), np.inf, dtype=np.float16).astype(np.float32)
 
 
 def _halved(values: np.ndarray) -> np.ndarray:
@@ -220,12 +266,13 @@ def _fault(parts: dict[str, np.ndarray], evidence_count: int) -> str:
     for name, shape in shapes.items():
         if parts[name].shape != shape:
             return f"{name} has the shape {list(parts[name].shape)}, not {list(shape)}"
-    quantiles = parts["quantiles"]
-    if quantiles.ndim != 2 or not quantiles.size:
-        return f"quantiles has the shape {list(quantiles.shape)}, not [N, Q]"
-    for name in ("log_prior", "log_literals", "quantiles"):
+    for name, least in (("quantiles", 1), ("led", 0)):
+        if parts[name].ndim != 2 or len(parts[name]) < least or not parts[name].shape[1]:
+            return f"{name} has the shape {list(parts[name].shape)}, not [N, Q]"
+    for name in ("log_prior", "log_literals", "quantiles", "led"):
         if parts[name].dtype != np.float32 or not np.isfinite(parts[name]).all():
             return f"{name} is not float32 throughout, and finite"
-    if (np.diff(quantiles, axis=1) < 0).any():
-        return "quantiles do not ascend"
+    for name in ("quantiles", "led"):
+        if (np.diff(parts[name], axis=1) < 0).any():
+            return f"{name} do not ascend"
     return "" if parts["moments"] > 0 else "moments is not above 0"

@@ -47,6 +47,11 @@ class Selection:
         """The step whose weights had the lowest validation loss, 0 before any are chosen."""
         return int(self._best_step)
 
+    @property
+    def led(self) -> np.ndarray | None:
+        """See `trainer.dyqn.validation.Validates`."""
+        return None if self._validator is None else self._validator.led
+
     def variables(self) -> dict[str, tf.Variable | keras.Model]:
         """Returns everything that changes, for checkpoints."""
         return {"best_loss": self._best_loss, "best_step": self._best_step, "chosen": self.chosen}

@@ -79,6 +79,9 @@ class Validates(Protocol):
     def loss(self, network: keras.Model) -> float:
         """Returns the validation loss, see `validation_loss`."""
 
+    led: np.ndarray | None
+    """The states of interviews that the settled network led, int8 `[M, Q + 1, E]`; None where it led none."""
+
     def settle(self, network: keras.Model) -> HeldOutOutputs:
         """Calibrates `network`, and returns its outputs."""
 
@@ -111,6 +114,8 @@ def _evidence_keys(vignettes: Vignettes) -> np.ndarray:
 
 class Validator:
     """Measures and calibrates networks on vignettes that they do not learn from."""
+
+    led = None
 
     def __init__(self, vignettes: Vignettes, evidence_count: int, seed: int):
         """Draws an evidence order for each vignette, and the states of the loss.
@@ -167,6 +172,7 @@ class InterviewValidator:
     """
 
     def __init__(self, interviewing: Interviewing, vignettes: Vignettes, card: Validator | None = None):
+        self.led: np.ndarray | None = None
         self._card = card
         self._interviewing = interviewing
         self._vignettes = vignettes
@@ -182,7 +188,7 @@ class InterviewValidator:
 
     def settle(self, network: keras.Model) -> HeldOutOutputs:
         """Calibrates `network`, if it has probabilities, by interviews that it leads; returns its outputs there."""
-        states = self._interviewing.led_by(network, self._vignettes)
+        states = self.led = self._interviewing.led_by(network, self._vignettes)
         if network.output_shape[-1] == NUM_ACTIONS:
             patients, length, width = states.shape
             outputs = _applied(network, states.reshape(-1, width))

@@ -54,7 +54,7 @@ QUESTIONS = "questions.npz"
 EVALUATIONS = "evaluations.jsonl"
 VALIDATION = "validation.jsonl"
 LOCK = "lock"
-FORMAT = 3
+FORMAT = 4
 """In run.json. It rises whenever the code would read a job differently, or give other answers with its network."""
 _NOVELTY_SEED, _QUESTIONS_SEED = 2_021, 2_022  # unlike the seeds of training
 # Settings that may change when a run is resumed: they affect its length and its evaluations, not what it computes.
@@ -225,6 +225,22 @@ class JobDirectory:
                 classes = mixture.fit(vignettes, vocabulary, _QUESTIONS_SEED)
                 if classes is not None:
                     mixture.save(classes, self.path / QUESTIONS)
+        except OSError as error:
+            raise self.unwritable(error) from error
+
+    def widen_novelty(self, led: np.ndarray | None) -> None:
+        """Adds what is usual in interviews that the agent led, int8 `[M, Q + 1, E]`, to any statistics.
+
+        Raises:
+            InputError: they cannot be written, or existing ones are damaged.
+        """
+        if led is None or (fitted := self.novelty(led.shape[2])) is None:
+            return
+        try:
+            wider = novelty.with_interviews(
+                fitted, led.reshape(-1, led.shape[2]), Vocabulary.load(self.path / directories.VOCABULARY)
+            )
+            novelty.save(wider, self.path / NOVELTY)
         except OSError as error:
             raise self.unwritable(error) from error
 

@@ -319,6 +319,7 @@ class TrainingSession:
             self._evaluate(Rollout(self._test, chosen.input_shape[-1], limit, policy))
         self._save()
         if self._workers.chief and settled is not None:
+            self._job.widen_novelty(self.loop.selection.led)
             self._job.write_held_out(settled, point)
 
     def _evaluate(self, rollout: Rollout) -> None:

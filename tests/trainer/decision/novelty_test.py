@@ -77,6 +77,27 @@ def test_evidence_that_never_goes_together_is_novel(fitted):
         assert (fitted.percentiles(states(strange)).numpy() > novelty.THRESHOLD).mean() > 0.9
 
 
+def interviews(count, seed):
+    """Moments of interviews with such patients, who deny whatever of the other groups they are asked about."""
+    generator = np.random.default_rng(seed)
+    rows = []
+    for row in made(count, seed):
+        others = np.setdiff1d(np.arange(EVIDENCE), (np.abs(row[0]) - 1) // GROUP * GROUP + np.arange(GROUP))
+        denied = -1 - generator.permutation(others)[: generator.integers(1, 26)]
+        rows.append(np.concatenate([row, denied]))
+    return rows
+
+
+def test_what_is_usual_in_interviews_is_not_novel(fitted):
+    fresh = states(interviews(300, 7))
+    assert (fitted.percentiles(fresh).numpy() > novelty.THRESHOLD).mean() > 0.5
+    wider = novelty.with_interviews(fitted, states(interviews(600, 6)).numpy(), vocabulary_of(EVIDENCE))
+    assert (wider.percentiles(fresh).numpy() > novelty.THRESHOLD).mean() < 0.03
+    # The limits are never lower than before, also for more pieces than vignettes have.
+    assert len(wider.limits) > len(fitted.limits)
+    assert (wider.limits[: len(fitted.limits)] >= fitted.limits).all()
+
+
 def test_nothing_known_is_not_novel(fitted):
     assert fitted.percentiles(tf.zeros([1, EVIDENCE])).numpy().tolist() == [0.0]
 
@@ -112,7 +133,14 @@ NOVELTY = Novelty(
     log_literals=np.arange(18, dtype=np.float32).reshape(6, 3),
     quantiles=np.array([[0, 1, 2], [3, 3, 4]], np.float32),
     moments=16,
+    led=np.array([[0, 2, 2]], np.float32),
 )
+
+
+def test_the_limit_is_the_higher_one_of_vignettes_and_interviews():
+    assert NOVELTY.limits.tolist() == [[0, 2, 2], [3, 3, 4]]
+    assert NOVELTY._replace(led=np.full([3, 3], 3, np.float32)).limits.tolist() == [[3, 3, 3], [3, 3, 4], [3, 3, 4]]
+    assert NOVELTY._replace(led=np.zeros([0, 3], np.float32)).limits.tolist() == NOVELTY.quantiles.tolist()
 
 
 @pytest.fixture
@@ -164,6 +192,7 @@ def test_other_bytes_than_were_written_are_reported_in_one_line(path, damage):
         ({"log_literals": np.zeros([8, 3], np.float32)}, r"log_literals has the shape \[8, 3\], not \[6, 3\]"),
         ({"quantiles": np.zeros([0, 3], np.float32)}, r"quantiles has the shape \[0, 3\], not \[N, Q\]"),
         ({"quantiles": np.array([[2, 1]], np.float32)}, "quantiles do not ascend"),
+        ({"led": np.array([[2, 1]], np.float32)}, "led do not ascend"),
         ({"log_prior": np.array([np.nan, 0], np.float32)}, "log_prior is not float32 throughout, and finite"),
         ({"log_literals": np.zeros([6, 3], np.float64)}, "log_literals is not float32 throughout, and finite"),
         ({"moments": 0}, "moments is not above 0"),

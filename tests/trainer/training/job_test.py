@@ -206,6 +206,22 @@ def test_the_statistics_of_novelty_are_made_once_and_go_with_the_network(trained
     assert (job.path / NOVELTY).read_bytes() == written
 
 
+def test_what_is_usual_in_interviews_goes_with_the_network(trained):
+    job, _ = trained
+    job.prepare_statistics(Vignettes(200), VOCABULARY)
+    job.widen_novelty(None)  # an agent that led none
+    assert not len(load_network(job.path).novelty.led)
+    led = np.random.default_rng(0).integers(-1, 2, [20, 24, 30]).astype(np.int8)
+    job.widen_novelty(led)
+    novelty = load_network(job.path).novelty
+    assert (len(novelty.led), novelty.moments) == (45, 640)
+
+
+def test_an_agent_without_statistics_of_novelty_stays_without(tmp_path):
+    JobDirectory(tmp_path).widen_novelty(np.zeros([1, 2, 30], np.int8))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_classes_for_questions_are_made_once(tmp_path):
     job = JobDirectory(tmp_path)
     assert job.questions(30) is None
