@@ -142,17 +142,22 @@ class CodeMap:
                 yield from self._of_codings(_codings(reason))
         observations = [each for each in _of_type(resources, "Observation") if each.get("status") not in _NOT_SAID]
         for observation in sorted(observations, key=lambda each: _taken(each) or _NEVER, reverse=True):
-            for coding in _codings(observation.get("code")):
-                meaning = self._meanings.get((coding["system"], coding["code"]))
-                if meaning is not None and _is_recent(observation, meaning, now):
+            for meaning in self._meant(_codings(observation.get("code"))):
+                if _is_recent(observation, meaning, now):
                     yield from _value(observation, meaning, vocabulary, left_out)
-            yield from self._of_codings(_codings(observation.get("valueCodeableConcept")))
+            for meaning in self._meant(_codings(observation.get("valueCodeableConcept"))):
+                if _is_recent(observation, meaning, now):
+                    yield meaning.evidence, meaning.present
 
-    def _of_codings(self, codings: Sequence[Mapping[str, Any]], present: bool = True) -> Iterator[tuple[str, bool]]:
+    def _meant(self, codings: Sequence[Mapping[str, Any]]) -> Iterator[Meaning]:
         for coding in codings:
             meaning = self._meanings.get((coding["system"], str(coding["code"])))
             if meaning is not None:
-                yield meaning.evidence, meaning.present == present
+                yield meaning
+
+    def _of_codings(self, codings: Sequence[Mapping[str, Any]], present: bool = True) -> Iterator[tuple[str, bool]]:
+        for meaning in self._meant(codings):
+            yield meaning.evidence, meaning.present == present
 
 
 _NEVER = datetime.datetime.min.replace(tzinfo=datetime.timezone.utc)

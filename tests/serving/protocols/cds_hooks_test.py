@@ -27,6 +27,7 @@ system,code,evidence,hours
 {LOINC},8867-4,pulse,
 {LOINC},72166-2,smoker,
 {SNOMED},1,gout,
+{SNOMED},386661006,fever,12
 Patient.birthDate,,age,
 Patient.gender,male,man,
 """
@@ -56,6 +57,10 @@ def observation(code, taken="2026-03-01T11:00:00Z", **value):
 
 def celsius(value, **fields):
     return observation("8310-5", valueQuantity={"value": value, "unit": "Cel"}, **fields)
+
+
+def coded(code, **fields):
+    return observation("72166-2", valueCodeableConcept={"coding": [{"system": SNOMED, "code": code}]}, **fields)
 
 
 def bundle(*resources):
@@ -93,8 +98,9 @@ def code_map(tmp_path_factory):
         ([celsius(391)], [], [], ["'temperature=391': expected a number between 38 and 45 °C"]),
         ([observation("8867-4", valueQuantity={"value": 99}), PATIENT], ["man", "age=100.19", "pulse=99"], [], []),
         ([observation("72166-2", valueBoolean=False)], [], ["smoker"], []),
-        ([observation("72166-2", valueCodeableConcept={"coding": [{"system": SNOMED, "code": "8392000"}]})],
-         [], ["smoker"], []),
+        ([coded("8392000")], [], ["smoker"], []),
+        ([coded("386661006")], ["fever"], [], []),
+        ([coded("386661006", taken="2019-05-01")], [], [], []),  # too old
         ([observation("72166-2", valueBoolean=True), condition("8392000")], [], ["smoker"],
          ["smoker: there and not there"]),
         ([{"resourceType": "ServiceRequest", "reasonCode": [{"coding": [{"system": SNOMED, "code": "8392000"}]}, 3]},
