@@ -19,7 +19,7 @@ from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS
 from serving.messages import ANY_OF, DEFERRALS, MEANINGS, action_label, codes_of, goes_on
-from serving.protocols.fhir_resources import RESEARCH_ONLY, Resource
+from serving.protocols.fhir_resources import RESEARCH_ONLY, Resource, quantity_fault
 from triage.v1 import triage_pb2
 
 SERVICES = {"triage": "patient-view", "triage-order": "order-select"}
@@ -33,8 +33,6 @@ _COLUMNS = ("system", "code", "evidence", "hours")
 _GENDER, _BIRTH_DATE = "Patient.gender", "Patient.birthDate"
 _DENIED = "!"
 _YES_OR_NO = {"Y": True, "N": False}
-_UNITS = {"°C": {"Cel", "C"}, "/min": {"{beats}/min", "beats/min", "bpm", "1/min"}, "years": {"a", "year"}}
-"""What else a unit of a vocabulary is called; the first is its code in UCUM."""
 _INDICATORS = {"Red": "critical", "Yellow": "warning", "Green": "info", "Blue": "info"}
 _URGENCY = "urn:dyqn-triage:urgency"
 """The code system of override reasons, which are the other decisions."""
@@ -169,11 +167,12 @@ def _value(
     quantity = observation.get("valueQuantity")
     if isinstance(quantity, dict) and isinstance(quantity.get("value"), int | float):
         expected = vocabulary.bands.units.get(meaning.evidence)
-        units = {quantity[key] for key in ("unit", "code") if isinstance(quantity.get(key), str)}
-        if expected is None or (units and not units & {expected, *_UNITS.get(expected, ())}):
-            left_out.append(f"{meaning.evidence}={quantity['value']:g} {'/'.join(sorted(units))}: not in {expected}")
+        number = f"{meaning.evidence}={quantity['value']:g}"
+        fault = "not known to the model" if expected is None else quantity_fault(quantity, expected)
+        if fault:
+            left_out.append(f"{number}: {fault}")
         else:
-            yield f"{meaning.evidence}={quantity['value']:g}", True
+            yield number, True
     answer = observation.get("valueBoolean")
     answers = [answer] if isinstance(answer, bool) else []
     answers += [_YES_OR_NO[code] for code in _codes_of(observation.get("valueCodeableConcept")) & _YES_OR_NO.keys()]

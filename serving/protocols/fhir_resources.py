@@ -40,6 +40,8 @@ _YES_OR_NO = "http://terminology.hl7.org/CodeSystem/v2-0136"
 _EXCLUSIVE = "http://hl7.org/fhir/StructureDefinition/questionnaire-optionExclusive"
 _ABSENT_REASON = "http://terminology.hl7.org/CodeSystem/data-absent-reason"
 _ANSWERS = ((_YES_OR_NO, _YES), (_YES_OR_NO, _NO), (_ABSENT_REASON, _NOT_KNOWN))
+_UNITS = ({"°C", "Cel", "C"}, {"/min", "{beats}/min", "beats/min", "bpm", "1/min"}, {"years", "year", "a"})
+"""What units of vocabularies are called alike, also in UCUM."""
 RESEARCH_ONLY = "Research only: this is no medical device, and it was not validated for the care of patients."
 Resource = dict[str, Any]
 
@@ -88,12 +90,13 @@ class Form:
         return dataclasses.replace(fault, field=places[int(rest.partition("]")[0])])
 
 
-def read_form(body: Any, openings: Mapping[str, Sequence[str]]) -> Form:
+def read_form(body: Any, openings: Mapping[str, Sequence[str]], units: Mapping[str, str]) -> Form:
     """Returns what the body of `$next-question` says.
 
     Args:
         body: a QuestionnaireResponse, or Parameters with one as `questionnaire-response`.
         openings: as in `Form`.
+        units: of the vocabulary's measures.
 
     Raises:
         InputError: it is neither.
@@ -127,7 +130,7 @@ def read_form(body: Any, openings: Mapping[str, Sequence[str]]) -> Form:
         if "item" in item:
             raise _fault(f"{place}.item", "expected questions without parts, as this form asks them")
         answers = [
-            (_answer(answer, f"{place}.answer[{part}]"), f"{place}.answer[{part}]")
+            (_answer(answer, f"{place}.answer[{part}]", units.get(link)), f"{place}.answer[{part}]")
             for part, answer in enumerate(_list(item, "answer", place))
         ]
         if link == COMPLAINT:
@@ -194,10 +197,15 @@ def _options(item: Resource, place: str) -> list[str]:
     return [_answer(option, f"{place}.answerOption[{number}]") for number, option in enumerate(options)]
 
 
-def _answer(answer: Any, place: str) -> str:
-    """Returns the code of an answer; a boolean is yes or no, and a number is what `schemas.bands` reads."""
+def _answer(answer: Any, place: str, unit: str | None = None) -> str:
+    """Returns the code of an answer; a boolean is yes or no, and a number is what `schemas.bands` reads.
+
+    `unit` is that of the measure that was asked for, None if it was none.
+    """
     value = answer if isinstance(answer, dict) else {}
     quantity = value.get("valueQuantity")
+    if isinstance(quantity, dict) and unit is not None and (fault := quantity_fault(quantity, unit)):
+        raise _fault(place, fault)
     numbers = (
         value.get("valueDecimal"),
         value.get("valueInteger"),
@@ -213,6 +221,16 @@ def _answer(answer: Any, place: str) -> str:
         raise _fault(place, "expected valueCoding with a code, valueBoolean or a number")
     code: str = coding["code"]
     return code
+
+
+def quantity_fault(quantity: Resource, unit: str) -> str:
+    """Returns why the number of a Quantity is none in `unit`, "" if it is; one that names no unit is taken for it."""
+    if quantity.get("comparator") is not None:
+        return f"expected an exact number, not {quantity['comparator']}"
+    named = {quantity[key] for key in ("unit", "code") if isinstance(quantity.get(key), str)}
+    if not named or named & next((alike for alike in _UNITS if unit in alike), {unit}):
+        return ""
+    return f"expected {unit or 'no unit'}, not {' or '.join(sorted(named))}"
 
 
 def _fault(place: str, description: str) -> FaultyRequestError:

@@ -57,7 +57,8 @@ class FhirRoutes:
         vocabulary, language = {entry.code: entry for entry in entries}, self._service.language()
         groups = [[entry.code for entry in entries if entry.exclusive == name] for name in EXHAUSTIVE]
         openings = {code: group for group in groups if len(group) > 1 for code in group}
-        form = read_form(await self._service.workers.run(read_json, exchange.raw), openings)
+        units = self._service.vocabulary().bands.units
+        form = read_form(await self._service.workers.run(read_json, exchange.raw), openings, units)
         # A question that did not come back is asked again, if at all, behind those that did.
         asked = [link for link in form.asked if link == COMPLAINT or (link in vocabulary and link in form.answered)]
         if not form.asked and not form.present and not form.absent:

@@ -94,9 +94,11 @@ def code_map(tmp_path_factory):
         ([celsius(39.1, taken="2026-02-20")], [], [], []),  # too old
         ([celsius(36.5, taken="2026-03-01T09:00:00+00:00"), celsius(39.1)], ["temperature=39.1"], [], []),
         ([observation("8310-5", valueQuantity={"value": 102.4, "unit": "degF"})], [], [],
-         ["temperature=102.4 degF: not in °C"]),
+         ["temperature=102.4: expected °C, not degF"]),
         ([celsius(391)], [], [], ["'temperature=391': expected a number between 38 and 45 °C"]),
         ([observation("8867-4", valueQuantity={"value": 99}), PATIENT], ["man", "age=100.19", "pulse=99"], [], []),
+        ([PATIENT, observation("8867-4", valueQuantity={"value": 100, "comparator": ">"})], ["man", "age=100.19"], [],
+         ["pulse=100: expected an exact number, not >"]),
         ([observation("72166-2", valueBoolean=False)], [], ["smoker"], []),
         ([coded("8392000")], [], ["smoker"], []),
         ([coded("386661006")], ["fever"], [], []),

@@ -408,5 +408,5 @@ def test_settings_that_do_not_fit_are_refused(settings, message):
 
 def test_what_is_not_read_goes_back_as_it_came():
     extension = [{"url": "https://example.org/x", "valueString": "y"}]
-    assert read_form({**EMPTY, "extension": extension}, {}).resource["extension"] == extension
-    assert json.dumps(EMPTY) == json.dumps(read_form(EMPTY, {}).resource)
+    assert read_form({**EMPTY, "extension": extension}, {}, {}).resource["extension"] == extension
+    assert json.dumps(EMPTY) == json.dumps(read_form(EMPTY, {}, {}).resource)

@@ -11,6 +11,7 @@ from serving.console.agent import Agent
 from serving.console.application import Console
 from serving.console.case import Case
 from serving.console.pages import Pages
+from serving.errors import Fault, FaultyRequestError
 from serving.messages import codes_of, state_message
 from serving.protocols.fhir_resources import read_form
 from serving.triage.validation import RequestLimits, check_states
@@ -37,7 +38,7 @@ def base(without_litert, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(base):
-    with served(base, http_port=0) as server:
+    with served(base, http_port=0, fhir="https://triage.example.org/fhir") as server:
         yield server
 
 
@@ -106,7 +107,53 @@ def test_the_console_takes_a_number_from_the_search_and_as_an_answer(server):
         assert "Fever" in answered
 
 
+def form_with(quantity, measure, unit):
+    item = {"linkId": measure, "answer": [{"valueQuantity": quantity}]}
+    return read_form({"resourceType": "QuestionnaireResponse", "item": [item]}, {}, {measure: unit})
+
+
 def test_an_adaptive_form_may_state_numbers():
-    item = {"linkId": "temperature", "answer": [{"valueQuantity": {"value": 38.9, "unit": "°C"}}]}
-    form = read_form({"resourceType": "QuestionnaireResponse", "item": [item]}, {})
+    form = form_with({"value": 38.9, "unit": "°C"}, "temperature", "°C")
     assert list(form.present) == ["temperature=38.9"]
+
+
+@pytest.mark.parametrize(
+    ("measure", "unit", "named"),
+    [
+        ("age", "years", {}),
+        ("age", "years", {"unit": "a"}),
+        ("age", "years", {"unit": "year"}),
+        ("age", "years", {"unit": "years old", "code": "a", "system": "http://unitsofmeasure.org"}),
+        ("age", "a", {"unit": "years"}),
+        ("temperature", "°C", {"code": "Cel"}),
+        ("heart_rate", "/min", {"unit": "bpm", "code": "/min"}),
+        ("weight", "kg", {"code": "kg"}),
+    ],
+)
+def test_an_adaptive_form_may_name_the_unit_as_ucum_does(measure, unit, named):
+    assert list(form_with({"value": 39, **named}, measure, unit).present) == [f"{measure}=39"]
+
+
+@pytest.mark.parametrize(
+    ("measure", "unit", "named", "description"),
+    [
+        ("age", "years", {"unit": "months", "code": "mo"}, "expected years, not mo or months"),
+        ("temperature", "°C", {"code": "[degF]"}, "expected °C, not [degF]"),
+        ("weight", "kg", {"unit": "g"}, "expected kg, not g"),
+        ("heart_rate", "/min", {"code": "/min", "comparator": ">"}, "expected an exact number, not >"),
+    ],
+)
+def test_a_quantity_that_is_no_number_in_the_unit_is_refused_at_its_place(measure, unit, named, description):
+    with pytest.raises(FaultyRequestError) as refused:
+        form_with({"value": 39, **named}, measure, unit)
+    [fault] = refused.value.faults
+    assert fault == Fault("QuestionnaireResponse.item[0].answer[0]", description, "FAULTY_RESOURCE")
+
+
+def test_the_fhir_api_reads_a_quantity_in_the_unit_of_the_vocabulary(server):
+    item = {"linkId": "temperature", "answer": [{"valueQuantity": {"value": 40, "code": "[degF]"}}]}
+    form = {"resourceType": "QuestionnaireResponse", "item": [item]}
+    with http_to(server) as http:
+        response = http.post("/fhir/Questionnaire/$next-question", json=form)
+    [issue] = response.json()["issue"]
+    assert (response.status_code, issue["diagnostics"]) == (400, "expected °C, not [degF]")
