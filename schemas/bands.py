@@ -53,11 +53,11 @@ class Band(NamedTuple):
 
 
 class NumberError(InputError):
-    """What is wrong with a number; `text` is the number as it was given."""
+    """What is wrong with a number; `text` is the number as it was given, and `reason` what is wrong."""
 
     def __init__(self, text: str, reason: str):
         super().__init__(f"{text!r}: {reason}")
-        self.text = text
+        self.text, self.reason = text, reason
 
 
 class Finding(NamedTuple):

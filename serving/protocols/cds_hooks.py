@@ -12,9 +12,9 @@ import json
 import pathlib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from schemas.bands import NumberError
+from schemas.bands import Bands, NumberError
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS
@@ -63,6 +63,14 @@ class Known:
     """What the map names and the model cannot use, in words."""
 
 
+class _Said(NamedTuple):
+    evidence: str
+    """A code, or a number of a measure."""
+    present: bool = True
+    fault: str = ""
+    """Why the number cannot be used."""
+
+
 class CodeMap:
     """From codes of a hospital to evidence. Made by `load`."""
 
@@ -104,30 +112,28 @@ class CodeMap:
         """
         said: dict[str, bool] = {}
         left_out: list[str] = []
-        for evidence, present in self._said(list(_resources(prefetch)), vocabulary, now, left_out):
+        measured: set[str] = set()
+        for evidence, present, fault in self._said(list(_resources(prefetch)), vocabulary.bands.units, now):
+            measure = evidence.partition("=")[0]
             if evidence in vocabulary:
                 if said.get(evidence, present) != present:
                     left_out.append(f"{evidence}: there and not there")
                 said.setdefault(evidence, present)
-            elif not vocabulary.bands.is_number(evidence):
-                left_out.append(f"{evidence}: not known to the model")
-            elif not any(_measure(each) == _measure(evidence) for each in said):  # the latest comes first
-                try:
-                    list(vocabulary.bands.read([*(code for code in said if said[code]), evidence]))
+            elif measure not in measured:  # the latest comes first, and no older one stands in for it
+                measured.add(measure)
+                if why := fault or _number_fault(evidence, [code for code in said if said[code]], vocabulary.bands):
+                    left_out.append(f"{evidence}: {why}")
+                else:
                     said[evidence] = True
-                except NumberError as error:
-                    left_out.append(str(error))
         return Known([code for code in said if said[code]], [code for code in said if not said[code]], left_out)
 
-    def _said(
-        self, resources: Sequence[Resource], vocabulary: Vocabulary, now: datetime.datetime, left_out: list[str]
-    ) -> Iterator[tuple[str, bool]]:
-        """Yields codes and numbers, and whether they are present: the patient's, on whose age others depend, first."""
+    def _said(self, resources: Sequence[Resource], units: Mapping[str, str], now: datetime.datetime) -> Iterator[_Said]:
+        """Yields codes and numbers: the patient's, on whose age others depend, first."""
         for patient in _of_type(resources, "Patient"):
             yield from self._of_codings([{"system": _GENDER, "code": patient.get("gender")}])
             born, age = _date(patient.get("birthDate")), self._meanings.get((_BIRTH_DATE, ""))
             if born is not None and age is not None:
-                yield f"{age.evidence}={(now - born).days / 365.25:.2f}", True
+                yield _Said(f"{age.evidence}={(now - born).days / 365.25:.2f}")
         for condition in _of_type(resources, "Condition"):
             if _codes_of(condition.get("clinicalStatus")) & _NOT_NOW:
                 continue
@@ -142,10 +148,10 @@ class CodeMap:
         for observation in sorted(observations, key=lambda each: _taken(each) or _NEVER, reverse=True):
             for meaning in self._meant(_codings(observation.get("code"))):
                 if _is_recent(observation, meaning, now):
-                    yield from _value(observation, meaning, vocabulary, left_out)
+                    yield from _value(observation, meaning, units)
             for meaning in self._meant(_codings(observation.get("valueCodeableConcept"))):
                 if _is_recent(observation, meaning, now):
-                    yield meaning.evidence, meaning.present
+                    yield _Said(meaning.evidence, meaning.present)
 
     def _meant(self, codings: Sequence[Mapping[str, Any]]) -> Iterator[Meaning]:
         for coding in codings:
@@ -153,35 +159,37 @@ class CodeMap:
             if meaning is not None:
                 yield meaning
 
-    def _of_codings(self, codings: Sequence[Mapping[str, Any]], present: bool = True) -> Iterator[tuple[str, bool]]:
+    def _of_codings(self, codings: Sequence[Mapping[str, Any]], present: bool = True) -> Iterator[_Said]:
         for meaning in self._meant(codings):
-            yield meaning.evidence, meaning.present == present
+            yield _Said(meaning.evidence, meaning.present == present)
 
 
 _NEVER = datetime.datetime.min.replace(tzinfo=datetime.timezone.utc)
 
 
-def _value(
-    observation: Resource, meaning: Meaning, vocabulary: Vocabulary, left_out: list[str]
-) -> Iterator[tuple[str, bool]]:
-    quantity = observation.get("valueQuantity")
+def _value(observation: Resource, meaning: Meaning, units: Mapping[str, str]) -> Iterator[_Said]:
+    quantity, unit = observation.get("valueQuantity"), units.get(meaning.evidence)
     if isinstance(quantity, dict) and isinstance(quantity.get("value"), int | float):
-        expected = vocabulary.bands.units.get(meaning.evidence)
-        number = f"{meaning.evidence}={quantity['value']:g}"
-        fault = "not known to the model" if expected is None else quantity_fault(quantity, expected)
-        if fault:
-            left_out.append(f"{number}: {fault}")
-        else:
-            yield number, True
-    answer = observation.get("valueBoolean")
-    answers = [answer] if isinstance(answer, bool) else []
-    answers += [_YES_OR_NO[code] for code in _codes_of(observation.get("valueCodeableConcept")) & _YES_OR_NO.keys()]
-    for there in answers:
-        yield meaning.evidence, meaning.present == there
+        fault = "" if unit is None else quantity_fault(quantity, unit)
+        yield _Said(f"{meaning.evidence}={quantity['value']:g}", fault=fault)
+    elif unit is not None:
+        yield _Said(meaning.evidence, fault="expected a number")
+    else:
+        answer = observation.get("valueBoolean")
+        answers = [answer] if isinstance(answer, bool) else []
+        answers += [_YES_OR_NO[code] for code in _codes_of(observation.get("valueCodeableConcept")) & _YES_OR_NO.keys()]
+        for there in answers:
+            yield _Said(meaning.evidence, meaning.present == there)
 
 
-def _measure(text: str) -> str:
-    return text.partition("=")[0]
+def _number_fault(number: str, present: Sequence[str], bands: Bands) -> str:
+    if not bands.is_number(number):
+        return "not known to the model"
+    try:
+        list(bands.read([*present, number]))
+    except NumberError as error:
+        return error.reason
+    return ""
 
 
 def _resources(prefetch: Mapping[str, Any]) -> Iterator[Resource]:
@@ -306,5 +314,5 @@ def _details(
     if answer.is_novel:
         yield "Unlike anything seen in training: do not rely on this."
     if left_out:
-        yield f"Left out: {'; '.join(left_out)}."
+        yield "\n".join(["Left out:\n", *(f"- {each}" for each in left_out)])
     yield RESEARCH_ONLY

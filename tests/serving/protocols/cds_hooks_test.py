@@ -24,6 +24,7 @@ system,code,evidence,hours
 {SNOMED},29857009,chest_pain,
 {SNOMED},8392000,!smoker,
 {LOINC},8310-5,temperature,12
+{LOINC},8310-6,temperature,
 {LOINC},8867-4,pulse,
 {LOINC},72166-2,smoker,
 {SNOMED},1,gout,
@@ -95,10 +96,12 @@ def code_map(tmp_path_factory):
         ([celsius(36.5, taken="2026-03-01T09:00:00+00:00"), celsius(39.1)], ["temperature=39.1"], [], []),
         ([observation("8310-5", valueQuantity={"value": 102.4, "unit": "degF"})], [], [],
          ["temperature=102.4: expected °C, not degF"]),
-        ([celsius(391)], [], [], ["'temperature=391': expected a number between 38 and 45 °C"]),
+        ([celsius(391)], [], [], ["temperature=391: expected a number between 38 and 45 °C"]),
         ([observation("8867-4", valueQuantity={"value": 99}), PATIENT], ["man", "age=100.19", "pulse=99"], [], []),
         ([PATIENT, observation("8867-4", valueQuantity={"value": 100, "comparator": ">"})], ["man", "age=100.19"], [],
          ["pulse=100: expected an exact number, not >"]),
+        ([observation("72166-2", valueQuantity={"value": number}) for number in (3, 4)], [], [],
+         ["smoker=3: not known to the model"]),
         ([observation("72166-2", valueBoolean=False)], [], ["smoker"], []),
         ([coded("8392000")], [], ["smoker"], []),
         ([coded("386661006")], ["fever"], [], []),
@@ -113,6 +116,24 @@ def code_map(tmp_path_factory):
 def test_resources_are_read_by_the_map(code_map, resources, present, absent, left_out):
     known = code_map.read({"conditions": bundle(*resources), "observations": None}, KNOWN, NOW)
     assert (known.present, known.absent, known.left_out) == (present, absent, left_out)
+
+
+@pytest.mark.parametrize(
+    ("latest", "left_out"),
+    [
+        ({"valueQuantity": {"value": 103.1, "code": "[degF]"}}, "temperature=103.1: expected °C, not [degF]"),
+        ({"valueQuantity": {"value": 39, "unit": "Cel", "comparator": ">="}},
+         "temperature=39: expected an exact number, not >="),
+        ({"valueQuantity": {"value": 391, "unit": "Cel"}},
+         "temperature=391: expected a number between 38 and 45 °C"),
+        ({"valueString": "39.1 Cel"}, "temperature: expected a number"),
+    ],
+)  # fmt: skip
+def test_no_older_number_stands_in_for_the_latest_that_cannot_be_used(code_map, latest, left_out):
+    older = [celsius(38.1, taken="2026-03-01T03:00:00Z"), celsius(40, taken="2026-03-01T02:00:00Z")]
+    for code in ("8310-5", "8310-6"):  # of one measure
+        prefetch = {"observations": bundle(*older, observation(code, **latest))}
+        assert code_map.read(prefetch, KNOWN, NOW) == cds_hooks.Known([], [], [left_out])
 
 
 @pytest.mark.parametrize(
@@ -194,12 +215,14 @@ def test_every_decision_has_its_indicator():
 
 
 def test_a_card_has_the_decision_what_it_is_based_on_and_the_ways_to_answer(client):
-    shown = card(client, condition("29857009"), condition("8392000"), condition("1"))
+    fahrenheit = observation("8310-6", valueQuantity={"value": 102.4, "code": "[degF]"})
+    shown = card(client, condition("29857009"), condition("8392000"), condition("1"), fahrenheit)
     assert shown["summary"] == "Red: immediate attention (research only)"
     assert len(shown["summary"]) < 140
     assert (shown["indicator"], shown["source"]["label"]) == ("critical", "dyqn-triage, model version 3")
     assert "By what the record says: Chest pain, no Smoker." in shown["detail"]
-    assert "gout: not known to the model" in shown["detail"]
+    left_out = "\n- gout: not known to the model\n- temperature=102.4: expected °C, not [degF]"
+    assert f"{left_out}\n\n" in shown["detail"]
     assert "not validated for the care of patients" in shown["detail"]
     assert [reason["code"] for reason in shown["overrideReasons"]] == ["Yellow", "Green", "Blue"]
     assert all(reason["display"] for reason in shown["overrideReasons"])
