@@ -35,7 +35,7 @@ _DENIED = "!"
 _YES_OR_NO = {"Y": True, "N": False}
 _INDICATORS = {"Red": "critical", "Yellow": "warning", "Green": "info", "Blue": "info"}
 _URGENCY = "urn:dyqn-triage:urgency"
-"""The code system of override reasons, which are the other decisions."""
+"""The code system of override reasons, which are the other decisions, or all where the case is handed over."""
 _MOST_SUMMARY = 139
 _NOT_SAID = {"entered-in-error", "cancelled", "registered"}
 _ORDERS = ("ServiceRequest", "MedicationRequest")
@@ -270,24 +270,27 @@ def card_of(
         vocabulary: for names.
         link: address of a SMART app that goes on with the case, "" for none.
     """  # fmt: skip
-    label, on = action_label(answer.best_triage), goes_on(answer)
+    label, on, handed_over = action_label(answer.best_triage), goes_on(answer), answer.HasField("deferred")
     summary = f"{label}{' so far' if on else ''}: {MEANINGS[label]} (research only)"
-    if answer.HasField("deferred"):
+    indicator = _INDICATORS[label]
+    if handed_over:
+        indicator = "warning" if indicator == "info" else indicator
         summary = f"A person must look: {DEFERRALS[answer.deferred]} (research only)"
     card = {
         "uuid": str(uuid.uuid4()),
         "summary": summary[:_MOST_SUMMARY],
-        "indicator": _INDICATORS[label],
+        "indicator": indicator,
         "source": {"label": f"dyqn-triage, model version {answer.model_version}"},
         "detail": "\n\n".join(_details(answer, state, left_out, vocabulary, on)),
-        "suggestions": [{"label": f"Agree: {label}", "uuid": str(uuid.uuid4())}],
-        "selectionBehavior": "at-most-one",
         "overrideReasons": [
             {"system": _URGENCY, "code": other, "display": f"It is {other}: {MEANINGS[other]}"}
             for other in DECISION_LABELS
-            if other != label
+            if other != label or handed_over
         ],
     }
+    if not handed_over:
+        card["suggestions"] = [{"label": f"Agree: {label}", "uuid": str(uuid.uuid4())}]
+        card["selectionBehavior"] = "at-most-one"
     if link:
         codes = json.dumps(dict(zip(("present", "absent"), codes_of(state), strict=True)))
         app = {"label": "Go on with the interview", "url": link, "type": "smart", "appContext": codes}

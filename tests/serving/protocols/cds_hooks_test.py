@@ -208,10 +208,23 @@ def test_discovery_names_the_hook_and_what_to_prefetch(client):
     assert service["description"]
 
 
+def cards_of_every_decision(**fields):
+    answers = [triage_pb2.TriageResponse(best_triage=WIRE_NUMBERS[decision], **fields) for decision in TRIAGE_DECISIONS]
+    return [cds_hooks.card_of(answer, triage_pb2.EvidenceState(), (), KNOWN, "") for answer in answers]
+
+
 def test_every_decision_has_its_indicator():
-    answers = [triage_pb2.TriageResponse(best_triage=WIRE_NUMBERS[decision]) for decision in TRIAGE_DECISIONS]
-    cards = [cds_hooks.card_of(answer, triage_pb2.EvidenceState(), (), KNOWN, "") for answer in answers]
-    assert [card["indicator"] for card in cards] == ["critical", "warning", "info", "info"]
+    indicators = [card["indicator"] for card in cards_of_every_decision()]
+    assert indicators == ["critical", "warning", "info", "info"]
+
+
+def test_a_case_that_is_handed_over_warns_and_has_no_decision_to_agree_with():
+    cards = cards_of_every_decision(deferred=triage_pb2.DEFERRAL_REASON_NOVEL)
+    assert {card["summary"].partition(":")[0] for card in cards} == {"A person must look"}
+    assert [card["indicator"] for card in cards] == ["critical", "warning", "warning", "warning"]
+    assert not any({"suggestions", "selectionBehavior"} & card.keys() for card in cards)
+    for card in cards:
+        assert [reason["code"] for reason in card["overrideReasons"]] == ["Red", "Yellow", "Green", "Blue"]
 
 
 def test_a_card_has_the_decision_what_it_is_based_on_and_the_ways_to_answer(client):
@@ -224,6 +237,7 @@ def test_a_card_has_the_decision_what_it_is_based_on_and_the_ways_to_answer(clie
     left_out = "\n- gout: not known to the model\n- temperature=102.4: expected °C, not [degF]"
     assert f"{left_out}\n\n" in shown["detail"]
     assert "not validated for the care of patients" in shown["detail"]
+    assert [suggestion["label"] for suggestion in shown["suggestions"]] == ["Agree: Red"]
     assert [reason["code"] for reason in shown["overrideReasons"]] == ["Yellow", "Green", "Blue"]
     assert all(reason["display"] for reason in shown["overrideReasons"])
     [link] = shown["links"]
