@@ -12,7 +12,7 @@ import itertools
 import json
 import pathlib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import IO, Any, AnyStr, NamedTuple
 
 import numpy as np
@@ -135,9 +135,7 @@ def _case(path: pathlib.Path, place: int, row: Any, unit: str) -> StoredCase:
     where = f"{path}: {unit} {place}"
     if not isinstance(row, Mapping):
         raise InputError(f"{where}: expected an object with {', '.join(FIELDS[:3])}")
-    if not row.keys() <= _KNOWN:
-        name = next(name for name in row if name not in _KNOWN)
-        raise InputError(f"{where}: unknown field {name!r}: expected {', '.join(FIELDS)}")
+    _check_names(where, row.keys())
     vignette_id = row.get(ID)
     if not isinstance(vignette_id, str) or not vignette_id:
         raise InputError(f"{where}: no {ID}: every case needs one, to find its answer by")
@@ -154,6 +152,12 @@ def _case(path: pathlib.Path, place: int, row: Any, unit: str) -> StoredCase:
     if length > MOST_LINE_BYTES:
         raise InputError(f"{where}: longer than {MOST_LINE_BYTES} bytes")
     return StoredCase(place, vignette_id, present, absent, NO_QUESTIONS_LEFT if ended else asked, length)
+
+
+def _check_names(where: str, names: Collection[str]) -> None:
+    if not _KNOWN.issuperset(names):
+        name = next(name for name in names if name not in _KNOWN)
+        raise InputError(f"{where}: unknown field {name!r}: expected {', '.join(FIELDS)}")
 
 
 _KNOWN = {*FIELDS, *_NOT_READ}
@@ -281,6 +285,7 @@ def _parquet(path: pathlib.Path, batch_size: int) -> Iterator[Mapping[str, Any]]
 
     try:
         with parquet.ParquetFile(path) as file:
+            _check_names(str(path), file.schema_arrow.names)
             texts = _columns_of_texts(path, file)
         names, place = [name for name in file.schema_arrow.names if name in FIELDS], 0
         with parquet.ParquetFile(path, read_dictionary=texts) as file:

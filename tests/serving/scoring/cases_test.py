@@ -280,6 +280,16 @@ def test_columns_of_other_types_are_refused(tmp_path):
         list(cases.read(path, 10))
 
 
+def test_an_unknown_column_is_refused_and_one_of_a_vignette_is_not(tmp_path):
+    path = tmp_path / "a.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"vignette_id": ["v"], "Present": [["a"]], "absent": [["b"]]}), path)
+    with pytest.raises(InputError, match=r"a\.parquet: unknown field 'Present': expected vignette_id, present, absent"):
+        list(cases.read(path, 10))
+    pyarrow.parquet.write_table(pyarrow.table({"vignette_id": ["v"], "present": [["a"]], "tags": [["t"]]}), path)
+    [read] = cases.read(path, 10)
+    assert read.present == [["a"]]
+
+
 @pytest.mark.parametrize(
     "kind",
     [
