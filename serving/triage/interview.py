@@ -1,5 +1,7 @@
 """The state of one interview: what has been said so far, and how many questions that took."""
 
+from collections.abc import Iterable
+
 from serving.errors import Fault, FaultyRequestError
 from serving.triage.validation import RequestLimits, check_codes, check_states
 from triage.v1 import triage_pb2, triage_service_pb2
@@ -18,7 +20,7 @@ class InterviewState:
         self._started = False
         self._asked = False  # whether the last response was ASK, or suggested a question
         self._put: triage_pb2.NextQuestion | None = None  # its first question
-        self._opened = False  # whether age or sex was asked for: they are one question together
+        self._opened: set[str] = set()  # which of age and sex were asked for: they are one question together
         self._not_to_ask: list[str] = []
         self.questions = 0
         """How many questions each response suggests."""
@@ -36,7 +38,7 @@ class InterviewState:
         """Adds one message and returns the evidence state with it.
 
         A message that follows ASK, or a suggested question, counts as an answer, even if it makes nothing known.
-        The answers about age and sex count once.
+        The first answers about age and about sex count once together, whatever their form and order.
 
         Raises:
             FaultyRequestError: the message says nothing, contradicts an earlier one, or is otherwise faulty.
@@ -50,6 +52,7 @@ class InterviewState:
         if request.also and said != "evidence":
             description = "only evidence can be said together with other evidence"
             raise FaultyRequestError([Fault("also", description, "NOTHING_SAID")])
+        before = len(self._state.evidence)
         if said == "evidence":
             check_codes(len(request.also), self._limits, "also")  # before the list: a long one takes quadratic time
             self._state.evidence.extend([request.evidence, *request.also])
@@ -57,12 +60,14 @@ class InterviewState:
             self._not_to_ask.extend(self._put.any_of or [self._put.code])
         elif said == "no_more_evidence":
             self._state.no_more_evidence = True
+        check_states([self._state], self._limits, batch=False)
         if self._asked and said != "no_more_evidence":
-            choices = self._put.one_of if self._put else ()
-            opening = bool(choices) and (said == "not_known" or request.evidence.code in choices)
+            codes = [piece.code for piece in self._state.evidence[before:]]  # also those in place of numbers
+            if said == "not_known" and self._put:
+                codes = list(self._put.one_of)
+            opening = self._openings_of(codes) - self._opened
             self._state.questions_asked += not (opening and self._opened)
             self._opened |= opening
-        check_states([self._state], self._limits, batch=False)
         self._started = True
         return self._state
 
@@ -74,6 +79,12 @@ class InterviewState:
         return triage_service_pb2.InterviewResponse(
             response=response, questions_asked=self._state.questions_asked, ended=ended
         )
+
+    def _openings_of(self, codes: Iterable[str]) -> set[str]:
+        """Returns which groups of the opening, such as age, have one of the codes."""
+        vocabulary = self._limits.vocabulary
+        groups = {vocabulary[vocabulary.index(code)].exclusive for code in codes if code in vocabulary}
+        return groups & vocabulary.openings.keys()
 
     def _take_settings(self, settings: triage_service_pb2.InterviewSettings) -> None:
         if self._started:

@@ -5,13 +5,27 @@ import time
 import pytest
 
 from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
 from serving.triage.interview import InterviewState
 from serving.triage.validation import RequestLimits
 from tests.builders import symptoms
 from triage.v1 import triage_pb2, triage_service_pb2
 
 VOCABULARY = symptoms("chest_pain", "fever")
-OPENING = symptoms("chest_pain", "fever", "smoker", "child", "adult", "female", "male")
+OPENING = Vocabulary(
+    [
+        *symptoms("chest_pain", "fever", "smoker"),
+        *(
+            Evidence(code, "risk_factor", code, f"{code}?", exclusive=group, band=band)
+            for code, group, band in (
+                ("child", "age", "age >=0 <18"),
+                ("adult", "age", "age >=18 <130"),
+                ("female", "sex", ""),
+                ("male", "sex", ""),
+            )
+        ),
+    ]
+)
 ASK = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_ASK)
 RED = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_RED)
 FORCED = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_RED, forced=True)
@@ -49,25 +63,62 @@ def test_only_what_follows_ask_counts_as_a_question(interview):
     assert counts == [0, 1, 1, 2, 2]
 
 
-def test_age_and_sex_are_one_question_also_in_two_messages(interview):
-    def asks(*one_of):
-        question = triage_pb2.NextQuestion(code=one_of[0], one_of=one_of)
-        return triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_ASK, next_questions=[question])
+def asks(*one_of):
+    question = triage_pb2.NextQuestion(code=one_of[0], one_of=one_of)
+    return triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_ASK, next_questions=[question])
 
+
+def counts_in(talk):
+    """The interview after a talk, and the number of questions after each of its messages."""
     interview = InterviewState(RequestLimits(OPENING, max_batch=1, max_evidence=9))
     counts = []
-    talk = [
-        (evidence("fever"), asks("child", "adult")),
-        (evidence("chest_pain"), asks("child", "adult")),  # answers a question of the caller's own
-        (evidence("adult"), asks("female", "male")),
-        (NOT_KNOWN, ASK),
-        (evidence("smoker"), ASK),
-    ]
     for request, response in talk:
         interview.add(request)
         counts.append(interview.respond(response).questions_asked)
+    return interview, counts
+
+
+ASK_AGE, ASK_SEX = asks("child", "adult"), asks("female", "male")
+
+
+def test_age_and_sex_are_one_question_also_in_two_messages():
+    talk = [
+        (evidence("fever"), ASK_AGE),
+        (evidence("chest_pain"), ASK_AGE),  # answers a question of the caller's own
+        (evidence("adult"), ASK_SEX),
+        (NOT_KNOWN, ASK),
+        (evidence("smoker"), ASK),
+    ]
+    interview, counts = counts_in(talk)
     assert counts == [0, 1, 2, 2, 3]
     assert interview.not_to_ask == ("female",)
+
+
+def together(first, second):
+    said = evidence(first)
+    said.also.add(code=second, status=triage_pb2.EVIDENCE_STATUS_PRESENT)
+    return said
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        [(evidence("adult"), ASK_SEX), (evidence("male"), ASK)],
+        [(evidence("age=34"), ASK_SEX), (evidence("male"), ASK)],
+        [(evidence("male"), ASK_AGE), (evidence("adult"), ASK)],
+        [(evidence("male"), ASK_AGE), (evidence("age=34"), ASK)],
+        [(evidence("male"), ASK_AGE), (NOT_KNOWN, ASK)],
+        [(together("smoker", "adult"), ASK_SEX), (evidence("male"), ASK)],
+        [(evidence("adult"), ASK_SEX), (together("smoker", "male"), ASK)],
+    ],
+)
+def test_age_and_sex_are_one_question_in_whatever_form_and_order_they_are_told(talk):
+    assert counts_in([(evidence("fever"), ASK_AGE), *talk])[1] == [0, 1, 1]
+
+
+def test_an_age_that_is_told_again_makes_no_other_answer_free():
+    again = together("chest_pain", "adult"), together("smoker", "adult")
+    assert counts_in([(evidence("fever"), ASK_AGE), *((said, ASK) for said in again)])[1] == [0, 1, 2]
 
 
 def test_several_red_flags_are_one_question_and_not_known_is_about_all():
