@@ -92,13 +92,15 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: an option is out of its range, or the log or the reference cannot be read.
     """
     given = options.read(MonitorOptions, arguments)
+    from schemas.model_directory import read_version, version_folder
     from serving.monitor.audit_reader import Reading, decided, read_cases
     from serving.monitor.drift import Observed, Thresholds, compare
     from serving.monitor.labelled import Labelled, promise_of
 
     labelled = None
     if given.labels is not None and given.model is not None:
-        labelled = Labelled(given.labels, promise_of(given.model))
+        _, vocabulary = read_version(version_folder(given.model))
+        labelled = Labelled(given.labels, promise_of(given.model), vocabulary)
     reference, version = _reference(given.model, given.data)
     reading, observed, others, asked = Reading(), Observed(), 0, 0
     for case in read_cases(given.log, reading, given.model_name):

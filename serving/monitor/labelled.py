@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from schemas.errors import InputError
+from schemas.evidence import Vocabulary
 from schemas.model_directory import read_manifest, version_folder
 from schemas.triage import DECISION_LABELS
 from serving.monitor.audit_reader import ServedCase
@@ -33,19 +34,23 @@ def promise_of(model: pathlib.Path) -> dict[str, float]:
 class Labelled:
     """Labelled cases, and how they were decided when they were served.
 
-    A served case is one with the evidence of a label; each label counts once.
+    A served case is one with the evidence of a label; each label counts once. Patients with the same evidence count
+    each, by the first answer to it: an audit log cannot tell them apart. Pooled decisions would excuse errors, as a
+    clinician's decision on one patient is none on another.
 
     Args:
         path: vignettes in JSON Lines, with decisions and optional tags.
         levels: that are promised.
+        vocabulary: of the version, by which numbers are read.
 
     Raises:
         InputError: the file cannot be read, or a line is no vignette with decisions.
     """
 
-    def __init__(self, path: pathlib.Path, levels: dict[str, float]):
+    def __init__(self, path: pathlib.Path, levels: dict[str, float], vocabulary: Vocabulary):
         self._levels = levels
-        self._labels: dict[_Evidence, tuple[list[int], list[str]]] = {}
+        self._vocabulary = vocabulary
+        self._labels: dict[_Evidence, list[tuple[list[int], list[str]]]] = {}
         self._decided: dict[_Evidence, int] = {}
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
@@ -65,8 +70,9 @@ class Labelled:
         counted = collections.Counter(fields["decisions"])
         if not counted or not set(counted) <= set(DECISION_LABELS):
             raise ValueError(f"decisions {fields['decisions']!r}")
-        key = frozenset(fields["present"]), frozenset(fields["absent"])
-        self._labels[key] = [counted[label] for label in DECISION_LABELS], list(fields.get("tags", []))
+        present, absent = map(frozenset, self._vocabulary.read_numbers(fields["present"], fields["absent"]))
+        label = [counted[each] for each in DECISION_LABELS], list(fields.get("tags", []))
+        self._labels.setdefault((present, absent), []).append(label)
 
     def add(self, case: ServedCase) -> None:
         """Notes how a case was decided, if it is labelled."""
@@ -86,10 +92,10 @@ class Labelled:
             `risks`, each for all patients (`group` None) and for those with each tag: `errors`, `patients`, the exact
             `interval` and whether it is `broken`.
         """
-        keys = list(self._decided)
-        decisions = np.array([self._decided[key] for key in keys], int)
-        counts = np.array([self._labels[key][0] for key in keys], int).reshape(-1, len(DECISION_LABELS))
-        tags = [set(self._labels[key][1]) for key in keys]
+        served = [(decision, *label) for key, decision in self._decided.items() for label in self._labels[key]]
+        decisions = np.array([decision for decision, _, _ in served], int)
+        counts = np.array([counted for _, counted, _ in served], int).reshape(-1, len(DECISION_LABELS))
+        tags = [set(own) for _, _, own in served]
         groups: list[str | None] = [None, *sorted(set().union(*tags))]
         each = alpha / (2 * len(groups) * len(self._levels))
         risks = []
@@ -109,8 +115,8 @@ class Labelled:
                     }
                 )
         return {
-            "labelled": len(keys),
-            "not_served": len(self._labels) - len(keys),
+            "labelled": len(served),
+            "not_served": sum(map(len, self._labels.values())) - len(served),
             "broken": any(risk["broken"] for risk in risks),
             "risks": risks,
         }

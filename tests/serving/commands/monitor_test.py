@@ -1,5 +1,6 @@
 """`triage monitor`, from a served log to its verdict."""
 
+import dataclasses
 import json
 import shutil
 
@@ -9,6 +10,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 import triage_cli
 from schemas import directories
+from schemas.evidence import Vocabulary
 from schemas.reference import Reference
 from triage_client import TriageClient, evidence_state
 
@@ -83,6 +85,18 @@ def test_clinicians_decisions_show_whether_a_promise_is_kept(serving, model, tmp
     output = capsys.readouterr().out
     assert "promise: 1 labelled cases were served, 0 were not" in output
     assert ("promised at most 10.0%: broken" in output) is broken
+
+
+def test_numbers_in_labels_are_read_by_the_vocabulary_of_the_version(serving, model, vocabulary, tmp_path):
+    path, labels = model / directories.MANIFEST, tmp_path / "labels.jsonl"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"promise": {"levels": {"red": 0.1}}}))
+    pain, *others = vocabulary
+    banded = Vocabulary([dataclasses.replace(pain, band="pain >=1 <=10"), *others])
+    banded.save(model / directories.ASSETS / directories.VOCABULARY)
+    labels.write_text(json.dumps({"present": ["pain=7"], "absent": [], "decisions": ["Red"]}) + "\n")
+    log = log_of(serving, tmp_path / "log", 1, 1)
+    _, report = monitor(tmp_path, "--log", log, "--model", str(model), "--labels", str(labels))
+    assert (report["promise"]["labelled"], report["promise"]["not_served"]) == (1, 0)
 
 
 def test_few_cases_are_not_judged(serving, model, tmp_path, capsys):

@@ -6,11 +6,18 @@ import json
 import pytest
 
 from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
 from serving.monitor.audit_reader import ServedCase
 from serving.monitor.labelled import Labelled, promise_of
 from triage_runtime.promise import Count, lower_bound
 
 RED, BLUE = 0, 3
+VOCABULARY = Vocabulary(
+    [
+        Evidence("fever", "symptom", "Fever", "Fever?", band="temperature >=38 <45 °C"),
+        Evidence("cold", "symptom", "Cold", "Cold?", band="temperature >=20 <35 °C"),
+    ]
+)
 
 
 def labels(tmp_path, rows):
@@ -33,7 +40,7 @@ def served(code, action, unknown=()):
 def test_each_label_counts_once_for_all_and_for_its_groups(tmp_path):
     rows = [(f"r{number}", ["Red", "Red", "Blue"], ["sex=f"] if number < 10 else []) for number in range(20)]
     labelled = Labelled(
-        labels(tmp_path, [*rows, ("b", ["Blue"], []), ("gone", ["Red"], [])]), {"red": 0.2, "over": 0.5}
+        labels(tmp_path, [*rows, ("b", ["Blue"], []), ("gone", ["Red"], [])]), {"red": 0.2, "over": 0.5}, VOCABULARY
     )
     for number in range(20):
         labelled.add(served(f"r{number}", BLUE if number < 10 else RED, unknown=["x"]))
@@ -53,25 +60,51 @@ def test_each_label_counts_once_for_all_and_for_its_groups(tmp_path):
 
 @pytest.mark.parametrize(("levels", "errors"), [({"red": 0.2, "handed_over": 0.5}, 0), ({"red": 0.2}, 1)])
 def test_a_case_that_was_handed_over_is_no_error_where_the_promise_counts_it_so(tmp_path, levels, errors):
-    labelled = Labelled(labels(tmp_path, [("r", ["Red"], [])]), levels)
+    labelled = Labelled(labels(tmp_path, [("r", ["Red"], [])]), levels, VOCABULARY)
     labelled.add(dataclasses.replace(served("r", BLUE), deferred=True))
     assert [risk["errors"] for risk in labelled.compare(0.05)["risks"]] == [errors, 1][: len(levels)]
 
 
+def test_a_label_with_a_number_is_found_by_the_codes_that_were_served(tmp_path):
+    labelled = Labelled(labels(tmp_path, [("temperature=39.2", ["Red"], [])]), {"red": 0.2}, VOCABULARY)
+    labelled.add(dataclasses.replace(served("fever", BLUE), absent=frozenset(["cold"])))
+    report = labelled.compare(0.05)
+    assert (report["labelled"], report["not_served"], report["risks"][0]["errors"]) == (1, 0, 1)
+
+
+def test_patients_with_the_same_evidence_count_each(tmp_path):
+    rows = [("r", ["Red"], ["sex=f"]), ("r", ["Blue", "Blue"], []), ("gone", ["Red"], []), ("gone", ["Red"], [])]
+    labelled = Labelled(labels(tmp_path, rows), {"red": 0.2, "over": 0.5}, VOCABULARY)
+    labelled.add(served("r", BLUE))
+    report = labelled.compare(0.05)
+    assert (report["labelled"], report["not_served"]) == (2, 2)
+    # Pooled, they would be called Blue, and nobody Red.
+    assert [(risk["group"], risk["errors"], risk["patients"]) for risk in report["risks"]] == [
+        (None, 1, 1), (None, 0, 2), ("sex=f", 1, 1), ("sex=f", 0, 1),
+    ]  # fmt: skip
+
+
 def test_without_a_served_label_nothing_is_shown(tmp_path):
-    report = Labelled(labels(tmp_path, [("a", ["Red"], [])]), {"red": 0.1}).compare(0.05)
+    report = Labelled(labels(tmp_path, [("a", ["Red"], [])]), {"red": 0.1}, VOCABULARY).compare(0.05)
     assert (report["labelled"], report["broken"]) == (0, False)
     assert report["risks"][0]["interval"] == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(
-    "line", ["{", "[]", '{"present": [], "absent": []}', '{"present": [], "absent": [], "decisions": ["x"]}']
+    "line",
+    [
+        "{",
+        "[]",
+        '{"present": [], "absent": []}',
+        '{"present": [], "absent": [], "decisions": ["x"]}',
+        '{"present": ["temperature=99"], "absent": [], "decisions": ["Red"]}',
+    ],
 )
 def test_a_line_that_is_no_label_is_named(tmp_path, line):
     path = tmp_path / "labels.jsonl"
     path.write_text(line)
     with pytest.raises(InputError, match=r"labels\.jsonl: line 1: expected a vignette"):
-        Labelled(path, {"red": 0.1})
+        Labelled(path, {"red": 0.1}, VOCABULARY)
 
 
 def test_a_version_without_a_promise_has_none_to_keep(model_base_path):
