@@ -103,8 +103,9 @@ def _cases(log: prediction_log_pb2.PredictionLog) -> list[ServedCase]:
 
 def _typed(version: int, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> ServedCase:
     present, absent = map(frozenset, codes_of(state))
-    # An interview may go on after the model's decision, and end although the model asks: nothing is worth asking.
-    action = response.best_triage if response.next_questions else response.action
+    # An interview may go on after the model's decision, and end although the model asks: nothing is worth asking, or a
+    # person takes over.
+    action = response.best_triage if response.next_questions or response.HasField("deferred") else response.action
     return ServedCase(
         version,
         present,

@@ -13,8 +13,8 @@ from triage_client import TriageClient, evidence_state
 RED, YELLOW, ASK = 0, 1, 4
 
 
-def case(present, action, absent=(), unknown=(), forced=False):
-    return ServedCase(3, frozenset(present), frozenset(absent), action, forced, frozenset(unknown))
+def case(present, action, absent=(), unknown=(), forced=False, deferred=False):
+    return ServedCase(3, frozenset(present), frozenset(absent), action, forced, frozenset(unknown), deferred)
 
 
 def write(path, *contents):
@@ -55,11 +55,12 @@ def test_typed_calls_interviews_and_predicts_are_read_as_cases(serving, tmp_path
 
 
 def response(action, best_triage, **question):
-    return triage_pb2.TriageResponse(
-        action=f"TRIAGE_ACTION_{action}",
-        best_triage=f"TRIAGE_ACTION_{best_triage}",
-        next_questions=[triage_pb2.NextQuestion(code="fever", **question)],
-    )
+    return answer_of(action, best_triage, next_questions=[triage_pb2.NextQuestion(code="fever", **question)])
+
+
+def answer_of(action, best_triage, **fields):
+    actions = {"action": f"TRIAGE_ACTION_{action}", "best_triage": f"TRIAGE_ACTION_{best_triage}"}
+    return triage_pb2.TriageResponse(**actions, **fields)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +71,9 @@ def response(action, best_triage, **question):
         (response("YELLOW", "YELLOW", reason=triage_pb2.QUESTION_REASON_RED_FLAG), ASK),  # it goes on all the same
         (response("RED", "RED", reason=triage_pb2.QUESTION_REASON_RED_FLAG), RED),
         (response("YELLOW", "YELLOW", worth_asking=False), YELLOW),
+        (answer_of("ASK", "RED", deferred="DEFERRAL_REASON_CONTRADICTORY"), RED),  # a person takes over
+        (answer_of("ASK", "GREEN"), ASK),
+        (answer_of("ASK", "GREEN", forced=True), ASK),  # nothing at all is known: it ends undecided
     ],
 )
 def test_an_interview_is_one_case_where_it_ends(answer, action, tmp_path):
@@ -79,7 +83,8 @@ def test_an_interview_is_one_case_where_it_ends(answer, action, tmp_path):
     answers = tf.make_tensor_proto([answer.SerializeToString()], tf.string)
     log.predict_log.response.outputs["triage_responses"].CopyFrom(answers)
     write(tmp_path / "a.tfrecord", log.SerializeToString())
-    assert list(read_cases(tmp_path, Reading())) == [case((), action)]
+    expected = case((), action, forced=answer.forced, deferred=answer.HasField("deferred"))
+    assert list(read_cases(tmp_path, Reading())) == [expected]
 
 
 def test_a_file_that_ends_within_a_record_is_read_up_to_there(tmp_path):
