@@ -123,7 +123,9 @@ class Scorer:
             columns["deferred"] = self._deferred(outputs, conflicting, asks, self._defer_below)
             columns |= self._columns(features.CONFLICTING_CODES, Kind.CODES, conflicting)
             for column in questions.values():
-                column[:] = [type(each)() if why else each for each, why in zip(column, columns["deferred"], strict=True)]
+                column[:] = [
+                    type(each)() if why else each for each, why in zip(column, columns["deferred"], strict=True)
+                ]
         return columns | questions
 
     def _deferred(
