@@ -26,7 +26,7 @@ class ServedCase:
     action: int  # column of the Q-values: ask while an interview goes on, the triage decision where it ends
     forced: bool
     unknown: frozenset[str]
-    deferred: bool = False  # handed over to a person
+    deferred: bool = False  # handed over to a person, as the decision is not safe enough
 
 
 @dataclasses.dataclass
@@ -113,7 +113,7 @@ def _typed(version: int, state: triage_pb2.EvidenceState, response: triage_pb2.T
         Action.ASK if goes_on(response) else action_on_wire(action),
         response.forced,
         frozenset(response.unknown_codes),
-        response.HasField("deferred"),
+        response.deferred == triage_pb2.DEFERRAL_REASON_UNSURE,
     )
 
 

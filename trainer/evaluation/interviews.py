@@ -61,19 +61,18 @@ class Interviews(NamedTuple):
     def leave(self, patients: Patients, point: OperatingPoint, rules: RuleGraph | None) -> Left:
         """Returns how V `patients` leave interviews that obey `rules`.
 
-        They are handed over from the first triage decision on that is, also where a red flag would still be asked
-        about, as `serving.triage.deferral` does.
+        They are handed over where the interview ends, also where the agent would ask on and nothing is left, as
+        `serving.triage.deferral` does.
         """
         actions, decisions = self._actions(point), self.decisions(point)
         if rules is not None:
             for number, known in enumerate(self.states(patients).astype(np.float32)):
                 raised = rules.apply(rules.fired(tf.constant(known)), actions[number], decisions[number])
                 actions[number], decisions[number] = (each.numpy() for each in raised)
-        flat = tf.constant(self.outputs.reshape(-1, self.outputs.shape[2]))
-        handed = handed_over(flat, decisions.ravel(), point).reshape(decisions.shape)
-        handed[:-1] &= actions[:-1] != Action.ASK  # after the last question, triage is forced
-        ends, everybody = self.ends_by(actions, decisions, handed), np.arange(decisions.shape[1])
-        return Left(np.where(handed[ends, everybody], HANDED_OVER, decisions[ends, everybody]), ends)
+        ends, everybody = self.ends_by(actions, decisions), np.arange(decisions.shape[1])
+        decided = decisions[ends, everybody]
+        handed = handed_over(tf.constant(self.outputs[ends, everybody]), decided, point)
+        return Left(np.where(handed, HANDED_OVER, decided), ends)
 
     def _actions(self, point: OperatingPoint) -> np.ndarray:
         """Returns the action after each number of questions, int32 `[Q + 1, V]`."""
@@ -81,9 +80,9 @@ class Interviews(NamedTuple):
         here: np.ndarray = np.ones(len(flat), bool)
         return decide(flat, ~here, here, point).numpy().reshape(self.outputs.shape[:2])
 
-    def ends_by(self, actions: np.ndarray, decisions: np.ndarray, handed: np.ndarray | bool = False) -> np.ndarray:
-        """Returns `ends` with other actions and decisions, or with some of them `handed` over, `[Q + 1, V]` each."""
-        asks = ((actions == Action.ASK) | (self.flagged & (decisions != Action.RED))) & ~np.array(handed)
+    def ends_by(self, actions: np.ndarray, decisions: np.ndarray) -> np.ndarray:
+        """Returns `ends` with other actions and decisions, `[Q + 1, V]` each."""
+        asks = (actions == Action.ASK) | (self.flagged & (decisions != Action.RED))
         # Where nothing is left to ask after q questions, question q + 1 is about nothing.
         asks[:-1] &= self.revealed.any(axis=2)
         asks[-1] = False

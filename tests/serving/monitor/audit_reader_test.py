@@ -8,6 +8,7 @@ from schemas.errors import InputError
 from serving.monitor.audit_reader import Reading, ServedCase, decided, read_cases
 from tests.builders import channel_to
 from triage.v1 import triage_pb2
+from triage.v1.triage_pb2 import DEFERRAL_REASON_UNSURE
 from triage_client import TriageClient, evidence_state
 
 RED, YELLOW, ASK = 0, 1, 4
@@ -72,6 +73,7 @@ def answer_of(action, best_triage, **fields):
         (response("RED", "RED", reason=triage_pb2.QUESTION_REASON_RED_FLAG), RED),
         (response("YELLOW", "YELLOW", worth_asking=False), YELLOW),
         (answer_of("ASK", "RED", deferred="DEFERRAL_REASON_CONTRADICTORY"), RED),  # a person takes over
+        (answer_of("YELLOW", "YELLOW", deferred="DEFERRAL_REASON_UNSURE"), YELLOW),
         (answer_of("ASK", "GREEN"), ASK),
         (answer_of("ASK", "GREEN", forced=True), ASK),  # nothing at all is known: it ends undecided
     ],
@@ -83,7 +85,8 @@ def test_an_interview_is_one_case_where_it_ends(answer, action, tmp_path):
     answers = tf.make_tensor_proto([answer.SerializeToString()], tf.string)
     log.predict_log.response.outputs["triage_responses"].CopyFrom(answers)
     write(tmp_path / "a.tfrecord", log.SerializeToString())
-    expected = case((), action, forced=answer.forced, deferred=answer.HasField("deferred"))
+    # A promise is about what is handed over as it is not safe enough, and not about contradictions.
+    expected = case((), action, forced=answer.forced, deferred=answer.deferred == DEFERRAL_REASON_UNSURE)
     assert list(read_cases(tmp_path, Reading())) == [expected]
 
 

@@ -112,8 +112,9 @@ def _said(red, green, asks):
 @pytest.mark.parametrize(
     ("moments", "flagged", "without", "handed"),
     [
-        # Green while Red is possible: it ends there, also where a red flag would still be asked about.
-        ([(0.2, 0.9, 0), (0.9, 0.1, 0), (0.9, 0.1, 0)], [1, 0, 0], Action.RED, HANDED_OVER),
+        # Green while Red is possible: a person takes over, but not while a red flag is still asked about.
+        ([(0.2, 0.9, 0), (0.9, 0.1, 0), (0.9, 0.1, 0)], [0, 0, 0], Action.GREEN, HANDED_OVER),
+        ([(0.2, 0.9, 0), (0.9, 0.1, 0), (0.9, 0.1, 0)], [1, 0, 0], Action.RED, Action.RED),
         # While it asks, nothing is handed over: the next answer may help.
         ([(0.2, 0.9, 1), (0.1, 0.9, 0), (0.2, 0.9, 0)], [0, 0, 0], Action.GREEN, Action.GREEN),
         # After the last question it has to decide, though it would ask.
@@ -129,6 +130,13 @@ def test_an_interview_is_handed_over_where_the_server_would_do_so(patients, mome
         for red in (None, 0.15, 0.3)
     ]
     assert left == [[without], [handed], [without]]
+
+
+def test_an_agent_that_asks_on_with_nothing_left_to_ask_hands_over(patients):
+    outputs = np.array([[_said(0.2, 0.9, 1)], [_said(0.9, 0.1, 0)]], np.float32)
+    interviews = Interviews(outputs, np.zeros([1, 1, 1], np.int32), np.zeros([2, 1], bool))
+    left = interviews.leave(patients, OperatingPoint(0.0, hand_over_from=0.15), None)
+    assert (left.decisions.tolist(), left.questions.tolist()) == ([HANDED_OVER], [0])
 
 
 def test_the_states_of_interviews_hold_what_is_known_after_each_question(patients):
