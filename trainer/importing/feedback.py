@@ -1,10 +1,13 @@
 """What clinicians made of cards, as vignettes: the model's decision where they accepted it, else their own.
 
 A card that nobody answered, or that was overridden without another decision, says nothing and is left out. Of several
-outcomes of a card the one with the latest time counts.
+outcomes of a card the one with the latest time counts, the last one if several have it.
 """
 
+import contextlib
+import datetime
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -52,7 +55,7 @@ def read_feedback(readers: Iterable[LineReader], vocabulary: Vocabulary) -> Iter
 
 
 def _card_or_outcome(line: Line) -> _Said:
-    """Returns what a line says, see `schemas.feedback`.
+    """Returns what a line says, see `schemas.feedback`; the time of an outcome is read.
 
     Raises:
         VignetteError: it is neither of a card nor of an outcome.
@@ -65,4 +68,21 @@ def _card_or_outcome(line: Line) -> _Said:
     outcome = fields.get(feedback.OUTCOME, feedback.ACCEPTED)
     if outcome not in feedback.OUTCOMES:
         raise VignetteError(f"{feedback.OUTCOME}: expected {' or '.join(feedback.OUTCOMES)}, found {shown(outcome)}")
+    if feedback.OUTCOME in fields:
+        fields[feedback.TIME] = _time(fields[feedback.TIME])
     return _Said(line, {feedback.DECISION: None, **fields})
+
+
+def _time(text: str) -> datetime.datetime:
+    """Returns a time of ISO 8601 with its offset; raises VignetteError for anything else."""
+    # Python 3.10 reads neither Z nor fractions of a second with other than three or six digits.
+    whole = re.sub(r"\.(\d+)", lambda found: f".{found[1][:6]:0<6}", text.replace("Z", "+00:00"))
+    time = None
+    with contextlib.suppress(ValueError):
+        time = datetime.datetime.fromisoformat(whole)
+    if time is None or time.tzinfo is None:
+        raise VignetteError(
+            f"{feedback.TIME}: expected a date and a time with its offset from UTC, such as 2026-01-01T09:00:00Z or "
+            f"2026-01-01T10:00:00+01:00, found {shown(text)}"
+        )
+    return time

@@ -317,8 +317,8 @@ def test_faulty_feedback_is_rejected_with_its_line(tmp_path, capsys):
     Vocabulary(list(KNOWN)[:3]).save(tmp_path / "vocabulary.csv")
     lines = [
         {"card": "c1", "present": ["gout"], "absent": [], "decision": "Red"},
-        {"card": "c1", "outcome": "accepted", "decision": None, "time": "2026"},
-        {"card": "c2", "outcome": "maybe", "time": "2026"},
+        {"card": "c1", "outcome": "accepted", "decision": None, "time": "2026-01-01T09:00:00Z"},
+        {"card": "c2", "outcome": "maybe", "time": "2026-01-01T09:00:00Z"},
         {"card": 3},
     ]
     (tmp_path / "f.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
