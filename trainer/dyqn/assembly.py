@@ -59,9 +59,9 @@ def build_loop(
     interviewer = environment.interviewer
     imagine = None if interviewer is None else interviewer.imagine
     agent = build_agent(network, config, noise, workers, imagine)
-    # The first piece of evidence, one more for each question, and one for the successor of the last state.
     known_limit = environment.signed_codes.shape[1]
-    if interviewing is None:
+    if interviewing is None and config.environment.start == "one":
+        # The first piece of evidence, one more for each question, and one for the successor of the last state.
         known_limit = min(known_limit, config.environment.max_questions + 2)
     memory = BucketMemory(evidence_count, known_limit, config.memory)
     validator = build_validator(division, evidence_count, seed, interviewing)

@@ -202,6 +202,18 @@ def test_state_width_of_the_memory_follows_the_question_limit(vignettes_of):
     assert tf.reduce_max(loop.memory.a_tm1[:5]) == Action.ASK
 
 
+def test_a_state_may_have_more_evidence_than_questions_where_an_episode_starts_with_any_amount(vignettes_of):
+    long = (list(range(1, 31)), [0, 0, 1, 0])
+    environment = {"max_questions": 4, "start": "any", "environments": 8}
+    loop = _loop(vignettes_of([long]), 30, environment=environment, exploration=QUIET)
+    _set_biases(loop, [9, 0, 0, 0, 0])  # triage at once
+    loop.run(4)
+    known = [len(row[0]) for row in _stored(loop, 32)]
+    following = [len(row[3]) for row in _stored(loop, 32)]
+    assert max(known) > 4 + 2
+    assert following == [min(count + 1, 30) for count in known]
+
+
 TINY = {
     "environment": {"environments": 6},
     "network": {"hidden_sizes": [8], "networks": 2, "text_features": 0},
