@@ -56,6 +56,12 @@ class Selection:
         """Returns everything that changes, for checkpoints."""
         return {"best_loss": self._best_loss, "best_step": self._best_step, "chosen": self.chosen}
 
+    def forget_early(self) -> None:
+        """Forgets weights that were chosen, in a run of fewer steps, before this run may choose any."""
+        if self.best_step < self._first_step:
+            self._best_loss.assign(np.inf)
+            self._best_step.assign(0)
+
     def exhausted(self, step: int) -> bool:
         """Returns whether the validation loss has not fallen for `patience` validations."""
         waited = step - max(self.best_step, self._first_step)

@@ -156,6 +156,7 @@ def _resume(
         Its step, None if the run has no checkpoint yet.
     """
     path = checkpoints.restore(lambda text: console.print(text, highlight=False, soft_wrap=True))
+    loop.selection.forget_early()
     if path is not None:
         there = locations.shown(path)
         console.print(f"resumed at step {loop.step:,} from {there}", highlight=False, soft_wrap=True)

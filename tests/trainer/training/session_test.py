@@ -267,6 +267,21 @@ def test_a_run_stopped_before_any_weights_are_chosen_leaves_the_latest_and_ends_
     assert JobDirectory(tmp_path).operating_point() == JobDirectory(settled[0]).operating_point()
 
 
+def test_a_run_that_got_more_steps_ends_as_one_that_had_them_from_the_start(settled, data, tmp_path):
+    path = shutil.copytree(settled[0], tmp_path / "more")
+    assert settled[1]["best_step"] < 92  # weights may be chosen from 10 + .75 * 110 on
+    runs = [open_run(job, data, _default(steps=120)) for job in (path, tmp_path / "whole")]
+    more, whole = (run.train(NEVER) for run in runs)
+    losses = {each["step"]: each["loss"] for each in JobDirectory(path).validation_losses()}
+    assert losses[60] < losses[100]  # so that the shorter run's weights would stay
+    assert more["steps_this_session"] == whole["steps"] - settled[1]["steps"]
+    assert more["best_step"] == whole["best_step"] >= 92
+    for mine, theirs in zip(
+        load_network(path).model.get_weights(), load_network(tmp_path / "whole").model.get_weights(), strict=True
+    ):
+        assert mine.tobytes() == theirs.tobytes()
+
+
 def test_a_run_killed_while_it_chose_its_operating_point_chooses_it_again(settled, data, tmp_path):
     path = shutil.copytree(settled[0], tmp_path / "job")
     held_out.remove(path)  # as if it had been killed before it wrote its last files
