@@ -34,6 +34,7 @@ def build_loop(
     start: Callable[[keras.Model], None] | None = None,
     interviewing: Interviewing | None = None,
     closure: Closure | None = None,
+    learned_before: np.ndarray | None = None,
 ) -> TrainingLoop:
     """Returns a loop at step 0.
 
@@ -46,12 +47,13 @@ def build_loop(
         start: sets the initial weights; None means random ones.
         interviewing: the interviews in which the agent learns; None means random orders of the evidence.
         closure: of the vocabulary; None if none of its codes is related to another.
+        learned_before: see `trainer.dyqn.validation.divide`.
     """
     # With op determinism, a resumed run equals an uninterrupted one, bit for bit on one machine.
     tf.config.experimental.enable_op_determinism()
     seed = config.loop.seed
     network_seed, generators = _seeds(seed, workers.index)
-    division = divide(vignettes, config.validation, seed)
+    division = divide(vignettes, config.validation, seed, learned_before)
     network = build_network(evidence_count, config.network, network_seed, closure)
     _initialise(network, config, division.learned, text_features, start)
     environment = _training_environment(division.learned, network, config, generators["environment"], interviewing)

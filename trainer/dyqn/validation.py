@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 from sklearn.linear_model import LogisticRegression
 
+from schemas.errors import InputError
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.config import ValidationConfig
 from trainer.decision import rewards
@@ -45,7 +46,9 @@ class Division(NamedTuple):
     apart: Slice | None  # vignettes that are for promises alone; None if there are none
 
 
-def divide(vignettes: Vignettes, config: ValidationConfig, seed: int) -> Division:
+def divide(
+    vignettes: Vignettes, config: ValidationConfig, seed: int, learned_before: np.ndarray | None = None
+) -> Division:
     """Divides a training split into vignettes that networks learn from and others.
 
     Of few vignettes, at least 100 are held out, though at most a quarter: fewer could not calibrate anything.
@@ -54,6 +57,11 @@ def divide(vignettes: Vignettes, config: ValidationConfig, seed: int) -> Divisio
         vignettes: of the split.
         config: the shares.
         seed: of the division.
+        learned_before: bool `[V]`, from which the agent to start from has learned, which are not held out; None if
+            there is no such agent.
+
+    Raises:
+        InputError: that agent has learned from so many that too few can be held out.
     """
     _, groups, sizes = np.unique(_evidence_keys(vignettes), return_inverse=True, return_counts=True)
     count = len(groups)
@@ -63,7 +71,11 @@ def divide(vignettes: Vignettes, config: ValidationConfig, seed: int) -> Divisio
     sizes = np.bincount(groups[~apart], minlength=len(sizes))
     least = min(LEAST_HELD_OUT, count // 4) if config.held_out_share else 0
     wanted = min(max(round(config.held_out_share * count), least), MOST_HELD_OUT)
-    fitting = order[sizes[order] <= wanted]
+    new: np.ndarray = np.ones(len(sizes), bool)
+    if learned_before is not None:
+        new[groups[learned_before]] = False
+        _require_new(int(sizes[new].sum()), least, int(sizes.sum()))
+    fitting = order[new[order] & (sizes[order] <= wanted)]
     held_out = np.isin(groups, fitting[np.cumsum(sizes[fitting]) <= wanted]) & ~apart
     learned = ~apart & ~held_out
     return Division(
@@ -71,6 +83,15 @@ def divide(vignettes: Vignettes, config: ValidationConfig, seed: int) -> Divisio
         _part(vignettes, held_out) if held_out.any() else None,
         _part(vignettes, apart) if apart.any() else None,
     )
+
+
+def _require_new(new: int, least: int, count: int) -> None:
+    if new < least:
+        raise InputError(
+            f"--start-from: only {new:,} of the {count:,} training vignettes are new to that agent, which has learned "
+            f"from the others or from some just like them, and {least:,} have to be held out for calibration: give "
+            "--data with the new ones alone, or add new ones, or train without --start-from"
+        )
 
 
 class Validates(Protocol):

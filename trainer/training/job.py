@@ -24,7 +24,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from schemas import directories
@@ -44,6 +43,7 @@ from trainer.dyqn.rollout import Slice
 from trainer.training import held_out, set_apart
 from trainer.training.checkpoint_files import CHECKPOINTS, checkpoint_path, existing_checkpoints, restore, unwritable
 from trainer.training.lock import lock
+from trainer.training.set_apart import Seen
 from trainer.vignettes.state import Vignettes
 from triage_runtime.storage import whole_file
 from triage_runtime.storage.whole_file import read_json
@@ -199,7 +199,7 @@ class JobDirectory:
                 "the same settings and data to resume it"
             )
 
-    def prepare_set_apart(self, vignettes: Slice | None, whole: bool, seen: np.ndarray) -> None:
+    def prepare_set_apart(self, vignettes: Slice | None, whole: bool, seen: Seen) -> None:
         """Writes the vignettes that are for promises alone; see `trainer.training.set_apart.prepare`.
 
         Raises:

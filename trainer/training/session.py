@@ -64,7 +64,7 @@ def open_run(
 
     Raises:
         InputError: no training vignettes, or the job directory holds another run, or checkpoints that are all damaged,
-            or the validation data has another vocabulary.
+            or the validation data has another vocabulary, or the agent to start from has seen too much of the data.
         LostWorkerError: another worker has ended.
     """
     train, test = _read_splits(data, hooks.validation or data)
@@ -72,7 +72,8 @@ def open_run(
     evidence_count = len(data.vocabulary)
     job, console = JobDirectory(job_dir), Console(stderr=True, quiet=not workers.chief)
     begin = None if hooks.start_from is None else start.read(hooks.start_from, data.vocabulary, config)
-    division = divide(train, config.validation, config.loop.seed)
+    learned_before = None if begin is None else begin.learned_from(train, data.vocabulary)
+    division = divide(train, config.validation, config.loop.seed, learned_before)
     before = (None, None) if begin is None else (begin.seen, begin.apart)
     seen = set_apart.seen(division, data.vocabulary, *before)
     _prepare(job, data, config, begin, workers)
@@ -92,6 +93,7 @@ def open_run(
         _starter(begin, console),
         _interviewing(job, data, config),
         Closure(data.vocabulary),
+        learned_before,
     )
     rollout = None
     if workers.chief and config.loop.evaluation_interval and len(test.decision_counts):

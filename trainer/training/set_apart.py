@@ -1,8 +1,9 @@
 """set_apart.npz of a job directory: the vignettes for promises alone, and what all others are known by.
 
 A promise counts only on patients from whom nothing was learned. So an agent that starts from another one must not have
-seen them there: each vignette is known by a number that follows from its evidence by name, and its decisions. Two
-patients who are alike have the same number, so one of them counts as seen with the other one.
+seen them there, nor have learned from what is held out: each vignette is known by a number that follows from its
+evidence by name, and its decisions. Two patients who are alike have the same number, so one of them counts as seen with
+the other one.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ from trainer.vignettes.state import Vignettes
 from triage_runtime.storage import arrays_file
 
 FILE = "set_apart.npz"
-_SEEN = "seen"
+_SEEN, _LEARNED = "seen", "learned"
 
 
 class SetApart(NamedTuple):
@@ -30,21 +31,28 @@ class SetApart(NamedTuple):
     whole: bool  # they list everything that a patient has
 
 
-def prepare(folder: pathlib.Path, vignettes: Slice | None, whole: bool, seen: np.ndarray) -> None:
+class Seen(NamedTuple):
+    """The keys of the vignettes that an agent has seen, see `keys`; sorted uint64."""
+
+    all: np.ndarray  # that it learns from or is calibrated by
+    learned: np.ndarray  # that it learns from
+
+
+def prepare(folder: pathlib.Path, vignettes: Slice | None, whole: bool, seen: Seen) -> None:
     """Writes the file, unless it exists.
 
     Args:
         folder: the job directory.
         vignettes: that are set apart; None if there are none.
         whole: whether they list everything that a patient has.
-        seen: see `seen`.
+        seen: by the agent.
 
     Raises:
         OSError: it cannot be written.
     """
     if not (folder / FILE).exists():
         apart = {} if vignettes is None else vignettes._asdict() | {"whole": np.array(whole)}
-        arrays_file.write(folder / FILE, {_SEEN: seen, **apart})
+        arrays_file.write(folder / FILE, {_SEEN: seen.all, _LEARNED: seen.learned, **apart})
 
 
 def read(folder: pathlib.Path) -> SetApart | None:
@@ -54,18 +62,21 @@ def read(folder: pathlib.Path) -> SetApart | None:
         InputError: the file is damaged.
     """
     arrays = _read(folder)
-    if len(arrays) <= 1:
+    if "whole" not in arrays:
         return None
     return SetApart(Slice(*(arrays[name] for name in Slice._fields)), bool(arrays["whole"]))
 
 
-def read_seen(folder: pathlib.Path) -> np.ndarray | None:
-    """Returns what `seen` returned for the agent of a job directory; None if there is no such file.
+def read_seen(folder: pathlib.Path) -> Seen | None:
+    """Returns what the agent of a job directory has seen; None if there is no such file.
+
+    A file of an earlier version does not tell what was learned from: then that is all.
 
     Raises:
         InputError: the file is damaged.
     """
-    return _read(folder).get(_SEEN)
+    arrays = _read(folder)
+    return Seen(arrays[_SEEN], arrays.get(_LEARNED, arrays[_SEEN])) if arrays else None
 
 
 def _read(folder: pathlib.Path) -> dict[str, np.ndarray]:
@@ -78,24 +89,25 @@ def _read(folder: pathlib.Path) -> dict[str, np.ndarray]:
 
 
 def seen(
-    division: Division, vocabulary: Vocabulary, before: np.ndarray | None, apart_before: np.ndarray | None = None
-) -> np.ndarray:
-    """Returns the keys, sorted uint64, of all vignettes that an agent learns from or is calibrated by.
+    division: Division, vocabulary: Vocabulary, before: Seen | None, apart_before: np.ndarray | None = None
+) -> Seen:
+    """Returns what an agent sees.
 
     Args:
         division: of the training split.
         vocabulary: of its codes.
-        before: the same of the agent that it starts from; None if that does not say, or there is none.
+        before: by the agent that it starts from; None if that does not say, or there is none.
         apart_before: the keys of what was set apart for that agent. It has not seen these, even if others are like
             them.
 
     Raises:
         InputError: that agent has seen vignettes that are set apart here.
     """
-    known = [keys(part, vocabulary) for part in (division.learned, division.held_out) if part is not None]
+    learned = keys(division.learned, vocabulary)
+    calibrated = learned[:0] if division.held_out is None else keys(division.held_out, vocabulary)
     if division.apart is not None and before is not None:
         mine = keys(division.apart, vocabulary)
-        there = np.isin(mine, before)
+        there = np.isin(mine, before.all)
         same = apart_before is not None and np.array_equal(np.sort(mine), np.sort(apart_before))
         if there.any() and not same:
             raise InputError(
@@ -103,7 +115,9 @@ def seen(
                 "apart, or others just like them: a promise needs patients from whom nothing was learned: give data "
                 "that it has not seen, or --set-apart 0"
             )
-    return np.unique(np.concatenate([*known, *([] if before is None else [before])]))
+    if before is not None:
+        calibrated, learned = np.append(calibrated, before.all), np.append(learned, before.learned)
+    return Seen(np.union1d(learned, calibrated), np.unique(learned))
 
 
 def keys(vignettes: Vignettes, vocabulary: Vocabulary) -> np.ndarray:

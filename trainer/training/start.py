@@ -12,6 +12,8 @@ from schemas.evidence import Vocabulary
 from trainer.config import NetworkConfig, TrainConfig
 from trainer.training import set_apart
 from trainer.training.job import load_network
+from trainer.training.set_apart import Seen
+from trainer.vignettes.state import Vignettes
 from triage_runtime.storage import locations
 
 _NAMED = 5
@@ -32,10 +34,14 @@ class Start(NamedTuple):
     """The agent in run.json and in the manifest: the fingerprint of its data, and its steps."""
     description: str
     """How the vocabularies match, in one line."""
-    seen: np.ndarray | None
-    """See `trainer.training.set_apart.seen`; None if its job directory does not say."""
+    seen: Seen | None
+    """What it has seen; None if its job directory does not say."""
     apart: np.ndarray | None
     """The keys of what is set apart there, see `trainer.training.set_apart.keys`; None if nothing is."""
+
+    def learned_from(self, vignettes: Vignettes, vocabulary: Vocabulary) -> np.ndarray | None:
+        """Returns from which vignettes it has learned, or from others just like them, bool `[V]`; None if unknown."""
+        return None if self.seen is None else np.isin(set_apart.keys(vignettes, vocabulary), self.seen.learned)
 
 
 def read(job_dir: pathlib.Path, vocabulary: Vocabulary, config: TrainConfig) -> Start:
@@ -43,7 +49,7 @@ def read(job_dir: pathlib.Path, vocabulary: Vocabulary, config: TrainConfig) -> 
 
     Raises:
         InputError: there is no agent, its network is of another kind, it knows none of the codes, or vignettes are to
-            be set apart and it does not say which ones it has seen.
+            be set apart or held out and it does not say which ones it has seen.
     """
     trained = load_network(job_dir)
     shown = locations.shown(job_dir)
@@ -64,10 +70,10 @@ def read(job_dir: pathlib.Path, vocabulary: Vocabulary, config: TrainConfig) -> 
             "prepare the data with the same codes"
         )
     seen, apart = set_apart.read_seen(job_dir), set_apart.read(job_dir)
-    if seen is None and config.validation.set_apart:
+    if seen is None and (config.validation.set_apart or config.validation.held_out_share):
         raise InputError(
-            f"--start-from {shown}: it does not say which vignettes its agent has seen, so that none can be set apart: "
-            "train that agent again, or give --set-apart 0"
+            f"--start-from {shown}: it does not say which vignettes its agent has seen, so that none can be set apart "
+            "or held out: train that agent again, or give --set-apart 0 --held-out-share 0"
         )
     new = [code for code in vocabulary.codes if code not in known]
     unused = [code for code in trained.vocabulary.codes if code not in vocabulary]

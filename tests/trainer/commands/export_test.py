@@ -328,7 +328,9 @@ def asking(tmp_path, vignettes_of):
     outputs = network(np.array([[0, 1]] * 20, np.float32)).numpy()
     known = HeldOutOutputs(outputs, np.ones(20, np.int64), np.array([[3, 0, 0, 0]] * 20))
     held_out.write(job, known, OperatingPoint(1.0))
-    set_apart.prepare(job, vignettes_of([([2, -1], [3, 0, 0, 0])] * 100), True, np.zeros(0, np.uint64))
+    set_apart.prepare(
+        job, vignettes_of([([2, -1], [3, 0, 0, 0])] * 100), True, set_apart.Seen(*[np.zeros(0, np.uint64)] * 2)
+    )
     return job
 
 

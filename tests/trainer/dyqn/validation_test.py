@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from schemas.errors import InputError
 from tests.builders import network_of
 from trainer.config import NetworkConfig, ValidationConfig
 from trainer.dyqn import validation
@@ -50,6 +51,33 @@ def test_vignettes_with_the_same_evidence_are_all_learned_from_or_all_held_out_i
         learned, held_out = ({evidence for evidence, _ in _rows(part)} for part in division[:2])
         assert learned.isdisjoint(held_out)
         assert 40 <= len(division.held_out.decision_counts) <= 47  # .4 of 117
+
+
+def test_what_the_agent_to_start_from_has_learned_from_is_not_held_out_nor_is_what_has_the_same_evidence(vignettes_of):
+    vignettes = vignettes_of([([number // 2 + 1], [1, 0, 0, 0]) for number in range(400)])  # pairs
+    before = np.arange(400) % 2 == 0  # one of each pair
+    before[200:] = False
+    division = divide(vignettes, ValidationConfig(held_out_share=0.3), 0, before)
+    held_out = {code for codes, _ in _rows(division.held_out) for code in codes}
+    assert len(division.held_out.decision_counts) == 120
+    assert held_out <= set(range(101, 201))
+    same = divide(vignettes, ValidationConfig(held_out_share=0.3), 0, np.zeros(400, bool))
+    assert _rows(same.held_out) == _rows(_divide(vignettes, held_out_share=0.3).held_out)
+
+
+@pytest.mark.parametrize("new", [0, 99])
+def test_where_too_few_vignettes_are_new_to_the_agent_to_start_from_none_is_held_out_of_the_others(vignettes_of, new):
+    # At least 100 have to be held out, as a quarter of 500 is more.
+    vignettes = vignettes_of([([number + 1], [1, 0, 0, 0]) for number in range(500)])
+    before, config = np.arange(500) >= new, ValidationConfig(held_out_share=0.1)
+    with pytest.raises(
+        InputError, match=f"only {new} of the 500 training vignettes are new .* 100 have to be held out"
+    ):
+        divide(vignettes, config, 0, before)
+    before[new] = False
+    before[:100] = False
+    assert len(divide(vignettes, config, 0, before).held_out.decision_counts) == 100
+    assert divide(vignettes, ValidationConfig(), 0, before).held_out is None
 
 
 def test_a_promise_is_wrong_no_more_often_than_its_confidence_permits_where_many_patients_are_alike():

@@ -67,7 +67,7 @@ def trained():
 
 @pytest.fixture
 def job(tmp_path, vignettes_of):
-    set_apart.prepare(tmp_path, vignettes(vignettes_of), True, np.zeros(0, np.uint64))
+    set_apart.prepare(tmp_path, vignettes(vignettes_of), True, set_apart.Seen(*[np.zeros(0, np.uint64)] * 2))
     return tmp_path
 
 

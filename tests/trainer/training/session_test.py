@@ -1,4 +1,5 @@
 import collections
+import dataclasses
 import json
 import shutil
 
@@ -214,7 +215,7 @@ def test_nothing_is_learned_of_questions_and_novelty_from_what_is_set_apart(data
     )
     assert kept.total() == 12  # .3 of 40
     assert learned + kept <= everything  # each vignette is on one side, though two of them may be alike
-    assert set(set_apart.read_seen(tmp_path).tolist()) == set(everything - kept)
+    assert set(set_apart.read_seen(tmp_path).all.tolist()) == set(everything - kept)
 
 
 def test_an_agent_that_has_seen_what_is_set_apart_is_no_start(settled, data, tmp_path):
@@ -227,13 +228,38 @@ def test_an_agent_that_has_seen_what_is_set_apart_is_no_start(settled, data, tmp
     twins = shutil.copytree(job, tmp_path / "twins")  # it has seen others just like those set apart for it
     apart, seen = set_apart.read(twins), set_apart.read_seen(twins)
     (twins / set_apart.FILE).unlink()
-    seen = np.union1d(seen, set_apart.keys(apart.vignettes, data.vocabulary))
+    seen = seen._replace(all=np.union1d(seen.all, set_apart.keys(apart.vignettes, data.vocabulary)))
     set_apart.prepare(twins, apart.vignettes, apart.whole, seen)
     open_run(tmp_path / "like", data, _default(), hooks=RunHooks(start_from=twins))
     silent = shutil.copytree(job, tmp_path / "silent")
     (silent / set_apart.FILE).unlink()
     with pytest.raises(InputError, match="does not say which vignettes its agent has seen"):
         open_run(tmp_path / "other", data, _default(), hooks=RunHooks(start_from=silent))
+
+
+def test_what_the_agent_to_start_from_has_learned_from_is_not_held_out(settled, data, tmp_path, monkeypatch):
+    job, _ = settled
+    fitted = []
+    monkeypatch.setattr(JobDirectory, "prepare_statistics", lambda _, vignettes, vocabulary: fitted.append(vignettes))
+    config = _default(seed=5)
+    config = dataclasses.replace(config, validation=dataclasses.replace(config.validation, set_apart=0.0))
+    session = open_run(tmp_path / "new", data, config, hooks=RunHooks(start_from=job))
+    everything, learned = (
+        collections.Counter(set_apart.keys(part, data.vocabulary).tolist())
+        for part in (data.read("train", names=False), fitted[0])
+    )
+    held_out = everything - learned
+    assert (held_out.total(), session.learned) == (10, 30)
+    assert held_out.keys().isdisjoint(set_apart.read_seen(job).learned.tolist())
+    assert len(session.loop.selection.settle().sizes) == 10  # the loop divides them alike
+
+    seen = set_apart.read_seen(job).all
+    silent = shutil.copytree(job, tmp_path / "silent")
+    (silent / set_apart.FILE).unlink()
+    set_apart.prepare(silent, None, False, set_apart.Seen(seen, seen))  # as if it had learned from all
+    with pytest.raises(InputError, match=r"--start-from: only \d of the 28 training vignettes are new to that agent"):
+        open_run(tmp_path / "none", data, _default(), hooks=RunHooks(start_from=silent))
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_run_that_has_chosen_its_operating_point_is_left_as_it_is(settled, data):

@@ -7,6 +7,8 @@ from schemas.errors import InputError
 from tests.builders import symptoms
 from trainer.dyqn.validation import Division
 from trainer.training import set_apart
+from trainer.training.set_apart import Seen
+from triage_runtime.storage import arrays_file
 
 RED, GREEN = [3, 0, 0, 0], [0, 0, 3, 0]
 
@@ -30,10 +32,12 @@ def test_what_is_learned_or_calibrated_by_is_seen_and_what_is_set_apart_is_not(v
     parts = [vignettes_of([([number], RED)]) for number in (1, 2, 3)]
     seen = set_apart.seen(Division(*parts), HERE, None)
     keys = [set_apart.keys(part, HERE)[0] for part in parts]
-    assert sorted(seen.tolist()) == sorted(keys[:2])
+    assert (seen.all.tolist(), seen.learned.tolist()) == (sorted(keys[:2]), keys[:1])
     # What the agent that it starts from has seen is seen, too.
     elsewhere = set_apart.seen(Division(vignettes_of([([2], RED)]), None, None), THERE, None)
-    assert set(set_apart.seen(Division(*parts), HERE, elsewhere).tolist()) == {*keys[:2], *elsewhere.tolist()}
+    both = set_apart.seen(Division(*parts), HERE, elsewhere)
+    assert set(both.all.tolist()) == {*keys[:2], *elsewhere.all.tolist()}
+    assert set(both.learned.tolist()) == {keys[0], *elsewhere.learned.tolist()}
 
 
 def test_an_agent_that_has_seen_what_is_set_apart_is_no_start(vignettes_of):
@@ -49,7 +53,7 @@ def test_what_was_set_apart_for_the_agent_to_start_from_is_not_seen_though_anoth
     alike = vignettes_of([([1, -2], RED)])
     before = set_apart.seen(Division(alike, None, alike), HERE, None)
     kept = set_apart.keys(alike, HERE)
-    assert set_apart.seen(Division(alike, None, alike), HERE, before, kept).tolist() == before.tolist()
+    assert set_apart.seen(Division(alike, None, alike), HERE, before, kept).all.tolist() == before.all.tolist()
     more = vignettes_of([([1, -2], RED), ([3], GREEN)])  # of these, it may have seen the first one
     with pytest.raises(InputError, match="has seen 1 of the 2 vignettes set apart, or others just like them"):
         set_apart.seen(Division(alike, None, more), HERE, before, kept)
@@ -58,20 +62,27 @@ def test_what_was_set_apart_for_the_agent_to_start_from_is_not_seen_though_anoth
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_is_written_is_read_back_and_stays(vignettes_of, tmp_path, whole):
     assert (set_apart.read(tmp_path), set_apart.read_seen(tmp_path)) == (None, None)
-    apart, seen = vignettes_of([([1, -2], RED), ([3], GREEN)]), np.array([5, 7], np.uint64)
-    set_apart.prepare(tmp_path, apart, whole, seen)
-    set_apart.prepare(tmp_path, None, whole, seen[:1])  # as a resumed run does
+    apart, numbers = vignettes_of([([1, -2], RED), ([3], GREEN)]), np.array([5, 7], np.uint64)
+    set_apart.prepare(tmp_path, apart, whole, Seen(numbers, numbers[1:]))
+    set_apart.prepare(tmp_path, None, whole, Seen(numbers[:1], numbers[:1]))  # as a resumed run does
     vignettes, read_whole = set_apart.read(tmp_path)
     for mine, theirs in zip(vignettes, apart, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert read_whole is whole
-    np.testing.assert_array_equal(set_apart.read_seen(tmp_path), seen)
+    seen = set_apart.read_seen(tmp_path)
+    assert (seen.all.tolist(), seen.learned.tolist()) == ([5, 7], [7])
 
 
 def test_a_run_that_sets_nothing_apart_says_what_it_has_seen(tmp_path):
-    set_apart.prepare(tmp_path, None, False, np.array([5], np.uint64))
+    set_apart.prepare(tmp_path, None, False, Seen(np.array([5], np.uint64), np.zeros(0, np.uint64)))
     assert set_apart.read(tmp_path) is None
-    assert set_apart.read_seen(tmp_path).tolist() == [5]
+    assert set_apart.read_seen(tmp_path).all.tolist() == [5]
+
+
+def test_where_a_file_does_not_tell_what_was_learned_from_that_is_all_that_was_seen(tmp_path):
+    arrays_file.write(tmp_path / set_apart.FILE, {"seen": np.array([5, 7], np.uint64)})
+    assert set_apart.read(tmp_path) is None
+    assert set_apart.read_seen(tmp_path).learned.tolist() == [5, 7]
 
 
 def test_a_damaged_file_is_named(tmp_path):
