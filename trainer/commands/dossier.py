@@ -16,6 +16,9 @@ from triage_runtime.command_line import figures, options
 from triage_runtime.storage import locations
 from triage_runtime.storage.whole_file import read_json, replacing
 
+_POINT = {"safety_weight": "--safety-weight", "price": "--question-price", "sure_enough": "--sure-enough"}
+"""The operating point in a manifest and in figures, and the options of `triage evaluate` that set it."""
+
 
 @dataclasses.dataclass(frozen=True)
 class DossierOptions:
@@ -82,7 +85,7 @@ def _source(path: pathlib.Path) -> FactsFile:
 
 
 def _check_results(path: pathlib.Path, results: Any, manifest: dict[str, Any]) -> None:
-    """Raises InputError if figures are not of the agent that became the version."""
+    """Raises InputError if figures are not of the agent that became the version, or not of how the version decides."""
     expected = {"trained_on": manifest["data_fingerprint"], "training": manifest.get("training")}
     for key, value in expected.items():
         if results.get(key) != value:
@@ -90,3 +93,21 @@ def _check_results(path: pathlib.Path, results: Any, manifest: dict[str, Any]) -
                 f"--results {path}: {key} {results.get(key)!r}: the version has {value!r}: give "
                 "what triage evaluate --data --json wrote for the same job directory and step"
             )
+    if results.get("max_questions") != manifest["max_questions"]:
+        raise InputError(
+            f"--results {path}: max_questions {results.get('max_questions')!r}: the version asks at most "
+            f"{manifest['max_questions']}, and triage evaluate measures the agent's own limit: leave --results out; "
+            "triage export --data DIR measures the version itself"
+        )
+    measured, decides = results.get("operating_point") or {}, manifest["decision"]
+    differences = [
+        f"{name} {measured.get(name)!r} there, {decides[name]!r} in the version"
+        for name in _POINT
+        if name in decides and measured.get(name) != decides[name]
+    ]
+    if differences:
+        given = [f"{flag} {decides[name]}" for name, flag in _POINT.items() if decides.get(name) is not None]
+        raise InputError(
+            f"--results {path}: the figures are of another operating point ({'; '.join(differences)}): measure that of "
+            f"the version: triage evaluate --data DIR --job-dir DIR {' '.join(given)} --json {path}"
+        )

@@ -95,6 +95,28 @@ def test_the_lists_are_filled_from_the_files_that_they_name(files, capsys):
     assert "results.json: training {'steps': 41, 'episodes': 9}: the version has" in capsys.readouterr().err
 
 
+def change(path, **entries):
+    path.write_text(json.dumps(json.loads(path.read_text()) | entries))
+
+
+def test_figures_of_another_operating_point_or_question_limit_are_refused(files, capsys):
+    results, manifest = files / "results.json", files / "models" / "1" / "manifest.json"
+    dossier = ["dossier", *map(str, ["--model", files / "models", "--results", results, "--output", files / "d.md"])]
+    point = {"safety_weight": 4.0, "sure_enough": None, "price": 0.0125}
+    change(manifest, decision={"probabilities": True, **point, "hand_over_from": 0.1, "chosen": "promise"})
+    change(results, operating_point=point | {"chosen": "given"})
+    assert triage_cli.main(dossier) == 0
+    change(results, operating_point=point | {"safety_weight": 1.0, "sure_enough": 0.9, "chosen": "held_out"})
+    assert triage_cli.main(dossier) == 2
+    message = capsys.readouterr().err
+    assert "(safety_weight 1.0 there, 4.0 in the version; sure_enough 0.9 there, None in the version)" in message
+    assert "triage evaluate --data DIR --job-dir DIR --safety-weight 4.0 --question-price 0.0125 --json" in message
+    change(results, operating_point=point, max_questions=23)
+    change(manifest, max_questions=10)
+    assert triage_cli.main(dossier) == 2
+    assert "max_questions 23: the version asks at most 10" in capsys.readouterr().err
+
+
 def test_each_field_of_the_lists_is_one_of_its_file(made):
     version = made / "models" / "1"
     paths = {
