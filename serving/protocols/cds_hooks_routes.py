@@ -152,18 +152,18 @@ def _outcome(given: Any, place: str) -> dict[str, Any]:
     reason = why.get("reason")
     code = reason.get("code") if isinstance(reason, dict) else None
     outcome, comment = fields.get("outcome"), why.get("userComment")
-    for name, there in (
-        ("card", isinstance(fields.get("card"), str)),
-        ("outcome", outcome in feedback.OUTCOMES),
-        ("outcomeTimestamp", isinstance(fields.get("outcomeTimestamp"), str)),
+    time = fields.get("outcomeTimestamp")
+    for name, there, expected in (
+        ("card", isinstance(fields.get("card"), str), "a text"),
+        ("outcome", outcome in feedback.OUTCOMES, " or ".join(feedback.OUTCOMES)),
+        ("outcomeTimestamp", isinstance(time, str) and feedback.read_time(time) is not None, feedback.A_TIME),
     ):
         if not there:
-            expected = f"expected {' or '.join(feedback.OUTCOMES)}" if name == "outcome" else "expected a text"
-            raise FaultyRequestError([Fault(f"{place}.{name}", expected, "FAULTY_FEEDBACK")])
+            raise FaultyRequestError([Fault(f"{place}.{name}", f"expected {expected}", "FAULTY_FEEDBACK")])
     return {
         feedback.CARD: fields["card"],
         feedback.OUTCOME: outcome,
         feedback.DECISION: code if code in DECISION_LABELS and outcome == feedback.OVERRIDDEN else None,
         "comment": comment if isinstance(comment, str) else None,
-        feedback.TIME: fields["outcomeTimestamp"],
+        feedback.TIME: time,
     }

@@ -4,10 +4,8 @@ A card that nobody answered, or that was overridden without another decision, sa
 outcomes of a card the one with the latest time counts, the last one if several have it.
 """
 
-import contextlib
 import datetime
 import itertools
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -74,15 +72,7 @@ def _card_or_outcome(line: Line) -> _Said:
 
 
 def _time(text: str) -> datetime.datetime:
-    """Returns a time of ISO 8601 with its offset; raises VignetteError for anything else."""
-    # Python 3.10 reads neither Z nor fractions of a second with other than three or six digits.
-    whole = re.sub(r"\.(\d+)", lambda found: f".{found[1][:6]:0<6}", text.replace("Z", "+00:00"))
-    time = None
-    with contextlib.suppress(ValueError):
-        time = datetime.datetime.fromisoformat(whole)
-    if time is None or time.tzinfo is None:
-        raise VignetteError(
-            f"{feedback.TIME}: expected a date and a time with its offset from UTC, such as 2026-01-01T09:00:00Z or "
-            f"2026-01-01T10:00:00+01:00, found {shown(text)}"
-        )
+    time = feedback.read_time(text)
+    if time is None:
+        raise VignetteError(f"{feedback.TIME}: expected {feedback.A_TIME}, found {shown(text)}")
     return time

@@ -274,6 +274,10 @@ def test_a_record_that_says_nothing_of_what_the_model_knows_gets_no_card(client)
         ("/cds-services/triage", [1], 400, None),
         ("/cds-services/triage/feedback", {"feedback": [{"card": "c", "outcome": "ignored"}]}, 400,
          "feedback[0].outcome"),
+        *[("/cds-services/triage/feedback",
+           {"feedback": [{"card": "c", "outcome": "accepted", "outcomeTimestamp": time}]}, 400,
+           "feedback[0].outcomeTimestamp")
+          for time in (None, "yesterday", "2026-01-01T09:00:00")],
         ("/cds-services/triage/feedback", {}, 400, "feedback"),
     ],
 )  # fmt: skip
