@@ -39,15 +39,12 @@ _QUANTILES = 200
 _RANKS = np.arange(_QUANTILES) / _QUANTILES
 _APART = 1e-3  # difference of scores; rounding errors are a hundredth of that
 _ROUNDING = 1e-4  # a percentile of exactly .99 is not above .99, however a device rounds 198 / 200
-_MAX_PIECES, _MOST_LED = (
-    9,
-    45,
-)  # states with as many pieces or more are compared together: of vignettes, and of interviews
+_MAX_PIECES = 9  # parts of vignettes with as many pieces or more are compared together
+_MOST_LED = 45  # the same of states of interviews
 _ENOUGH = 100  # moments needed for the percentiles of a number of pieces; otherwise neighbouring numbers are included
 _MAX_VIGNETTES = 50_000
-
-
 _NONE_LED: np.ndarray = np.zeros([0, _QUANTILES], np.float32)
+
 
 Multiply = Callable[[tf.Tensor, np.ndarray], tf.Tensor]
 
@@ -64,9 +61,7 @@ class Novelty(NamedTuple):
     log_literals: np.ndarray  # float32 [2 E, K + 1], in each class, then overall, times `_TAKEN_OFF`
     quantiles: np.ndarray  # float32 [N, Q], ascending: the scores of moments with 1, 2, ... N or more pieces known
     moments: int  # number of moments behind the quantiles
-    led: np.ndarray = (
-        _NONE_LED  # float32 [L, Q], the same of interviews that the agent led; L is 0 before there are any
-    )
+    led: np.ndarray = _NONE_LED  # float32 [L, Q], the same of interviews that the agent led; L is 0 before any
 
     @property
     def limits(self) -> np.ndarray:
