@@ -293,6 +293,7 @@ def test_a_run_stopped_before_any_weights_are_chosen_leaves_the_latest_and_ends_
     assert JobDirectory(tmp_path).operating_point() == JobDirectory(settled[0]).operating_point()
 
 
+@pytest.mark.slow
 def test_a_run_that_got_more_steps_ends_as_one_that_had_them_from_the_start(settled, data, tmp_path):
     path = shutil.copytree(settled[0], tmp_path / "more")
     assert settled[1]["best_step"] < 92  # weights may be chosen from 10 + .75 * 110 on
