@@ -26,7 +26,7 @@ class ServedCase:
     action: int  # column of the Q-values: ask while an interview goes on, the triage decision where it ends
     forced: bool
     unknown: frozenset[str]
-    deferred: bool = False  # handed over to a person, as the decision is not safe enough
+    unsure: bool = False  # handed over to a person, as the decision is not safe enough
 
 
 @dataclasses.dataclass

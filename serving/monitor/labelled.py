@@ -78,7 +78,7 @@ class Labelled:
         """Notes how a case was decided, if it is labelled."""
         key = case.present - case.unknown, case.absent - case.unknown
         if key in self._labels:
-            handed_over = case.deferred and "handed_over" in self._levels
+            handed_over = case.unsure and "handed_over" in self._levels
             self._decided.setdefault(key, promise.HANDED_OVER if handed_over else case.action)
 
     def compare(self, alpha: float) -> dict[str, Any]:

@@ -122,7 +122,7 @@ class Scorer:
                 asks = np.array(questions["worth_asking"]) & (asks | (outputs[features.BEST_TRIAGE] != Action.RED))
             columns["deferred"] = self._deferred(outputs, conflicting, asks, self._defer_below)
             columns |= self._columns(features.CONFLICTING_CODES, Kind.CODES, conflicting)
-            for column in questions.values():
+            for column in questions.values():  # nothing is asked of a case that is handed over
                 column[:] = [
                     type(each)() if why else each for each, why in zip(column, columns["deferred"], strict=True)
                 ]

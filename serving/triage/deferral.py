@@ -54,7 +54,7 @@ def deferral_reason(contradictory: bool, asks: bool, is_novel: bool, unsure: boo
 
     Args:
         contradictory: whether its evidence is.
-        asks: whether the action is to ask.
+        asks: whether the interview goes on.
         is_novel: whether the evidence is.
         unsure: whether the decision is not safe enough.
     """

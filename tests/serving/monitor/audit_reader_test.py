@@ -14,8 +14,8 @@ from triage_client import TriageClient, evidence_state
 RED, YELLOW, ASK = 0, 1, 4
 
 
-def case(present, action, absent=(), unknown=(), forced=False, deferred=False):
-    return ServedCase(3, frozenset(present), frozenset(absent), action, forced, frozenset(unknown), deferred)
+def case(present, action, absent=(), unknown=(), forced=False, unsure=False):
+    return ServedCase(3, frozenset(present), frozenset(absent), action, forced, frozenset(unknown), unsure)
 
 
 def write(path, *contents):
@@ -86,7 +86,7 @@ def test_an_interview_is_one_case_where_it_ends(answer, action, tmp_path):
     log.predict_log.response.outputs["triage_responses"].CopyFrom(answers)
     write(tmp_path / "a.tfrecord", log.SerializeToString())
     # A promise is about what is handed over as it is not safe enough, and not about contradictions.
-    expected = case((), action, forced=answer.forced, deferred=answer.deferred == DEFERRAL_REASON_UNSURE)
+    expected = case((), action, forced=answer.forced, unsure=answer.deferred == DEFERRAL_REASON_UNSURE)
     assert list(read_cases(tmp_path, Reading())) == [expected]
 
 

@@ -61,7 +61,7 @@ def test_each_label_counts_once_for_all_and_for_its_groups(tmp_path):
 @pytest.mark.parametrize(("levels", "errors"), [({"red": 0.2, "handed_over": 0.5}, 0), ({"red": 0.2}, 1)])
 def test_a_case_that_was_handed_over_is_no_error_where_the_promise_counts_it_so(tmp_path, levels, errors):
     labelled = Labelled(labels(tmp_path, [("r", ["Red"], [])]), levels, VOCABULARY)
-    labelled.add(dataclasses.replace(served("r", BLUE), deferred=True))
+    labelled.add(dataclasses.replace(served("r", BLUE), unsure=True))
     assert [risk["errors"] for risk in labelled.compare(0.05)["risks"]] == [errors, 1][: len(levels)]
 
 
