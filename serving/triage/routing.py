@@ -56,13 +56,16 @@ class Routing:
         self._compared = 0  # only the one thread of comparisons touches these
         self._differing = 0
 
-    def borrow(self) -> contextlib.AbstractContextManager[Engine]:
+    def borrow(self, canary: bool = True) -> contextlib.AbstractContextManager[Engine]:
         """Lends the canary's engine for its share of the calls, otherwise, or without a canary, the default version's.
+
+        Args:
+            canary: whether the canary may answer this call.
 
         Raises:
             UnavailableError: no version is loaded.
         """
-        if self._canary_share and self._chance.random() < self._canary_share:
+        if canary and self._canary_share and self._chance.random() < self._canary_share:
             return self._borrow_canary()
         return self._versions.borrow_default()
 

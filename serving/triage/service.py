@@ -56,6 +56,7 @@ class Asked(NamedTuple):
     defer_below: float | None = None  # hand over what is less safe, and what is novel or contradictory
     can_measure: bool = False  # whether questions may be about what takes an instrument
     questions_if_able: bool = False  # a model that cannot choose questions answers without, instead of refusing
+    canary: bool = True  # whether it may answer
 
 
 # The method names are those of the .proto file, not snake case (N802).
@@ -93,19 +94,20 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         return await self.triage(request)
 
     async def triage(
-        self, request: triage_service_pb2.TriageRequest, questions_if_able: bool = False
+        self, request: triage_service_pb2.TriageRequest, questions_if_able: bool = False, canary: bool = True
     ) -> triage_pb2.TriageResponse:
         """Answers one evidence state.
 
         Args:
             request: the state, and what else is asked for.
             questions_if_able: a model that cannot choose questions answers without, instead of refusing.
+            canary: whether it may answer; False where the caller writes in the words of `vocabulary`.
         """
         if not request.HasField("state"):
             raise FaultyRequestError([Fault("state", "missing: set the evidence state to answer", "MISSING_STATE")])
         asked = Asked(
             request.allow_unknown_codes, request.questions, request.not_to_ask, request.explain,
-            request.model, _deferral(request), request.can_measure, questions_if_able,
+            request.model, _deferral(request), request.can_measure, questions_if_able, canary,
         )  # fmt: skip
         if request.explain:
             check_explainable(request.state)
@@ -226,7 +228,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, states: Sequence[triage_pb2.EvidenceState], asked: Asked, batch: bool
     ) -> Sequence[triage_pb2.TriageResponse]:
         routing = self._routing(asked.model)
-        with routing.borrow() as engine:
+        with routing.borrow(asked.canary) as engine:
             if asked.questions_if_able and not engine.info.questions:
                 asked = asked._replace(questions=0)
             check_questions(asked.questions, "questions", engine.info)
