@@ -109,7 +109,7 @@ class CdsHooksRoutes:
                 feedback.CARD: card["uuid"],
                 "present": present,
                 "absent": absent,
-                feedback.DECISION: action_label(answer.best_triage),
+                feedback.DECISION: None if answer.HasField("deferred") else action_label(answer.best_triage),
                 "model_version": answer.model_version,
             }
         )

@@ -1,7 +1,8 @@
 """What clinicians made of cards, as vignettes: the model's decision where they accepted it, else their own.
 
-A card that nobody answered, or that was overridden without another decision, says nothing and is left out. Of several
-outcomes of a card the one with the latest time counts, the last one if several have it.
+A card says nothing, and is left out, if nobody answered it, if it was overridden without another decision, or if it
+handed over to a person and was accepted. Of several outcomes of a card the one with the latest time counts, the last
+one if several have it.
 """
 
 import datetime
@@ -61,7 +62,8 @@ def _card_or_outcome(line: Line) -> _Said:
     fields = parse_object(line.content)
     texts = (feedback.CARD, *((feedback.TIME,) if feedback.OUTCOME in fields else (feedback.DECISION,)))
     for key in texts:
-        if not isinstance(fields.get(key), str):
+        handed_over = key == feedback.DECISION and fields.get(key, "") is None
+        if not handed_over and not isinstance(fields.get(key), str):
             raise VignetteError(f"{key}: expected a text, found {shown(fields.get(key))}")
     outcome = fields.get(feedback.OUTCOME, feedback.ACCEPTED)
     if outcome not in feedback.OUTCOMES:

@@ -12,6 +12,7 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import TRIAGE_DECISIONS, WIRE_NUMBERS
 from serving.protocols import cds_hooks
 from serving.protocols.cds_hooks import CodeMap
+from serving.triage import TriageService
 from tests.builders import http_to, served
 from tests.serving.conftest import write_model
 from trainer.vignettes.tfrecord import DataDirectory
@@ -225,6 +226,17 @@ def test_a_case_that_is_handed_over_warns_and_has_no_decision_to_agree_with():
     assert not any({"suggestions", "selectionBehavior"} & card.keys() for card in cards)
     for card in cards:
         assert [reason["code"] for reason in card["overrideReasons"]] == ["Red", "Yellow", "Green", "Blue"]
+
+
+def test_the_record_of_a_card_that_hands_over_has_no_decision(client, feedback, monkeypatch):
+    async def hand_over(*_, **__):
+        return triage_pb2.TriageResponse(best_triage=1, deferred=triage_pb2.DEFERRAL_REASON_UNSURE)
+
+    monkeypatch.setattr(TriageService, "triage", hand_over)
+    shown = card(client, condition("29857009"))
+    [file] = feedback.iterdir()
+    kept = {line["card"]: line["decision"] for line in map(json.loads, file.read_text().splitlines())}
+    assert kept[shown["uuid"]] is None
 
 
 def test_a_card_has_the_decision_what_it_is_based_on_and_the_ways_to_answer(client):

@@ -12,14 +12,14 @@ from trainer.vignettes.source import LineReader
 CARD = {"card": "c", "present": ["cough"], "absent": [], "decision": "Green"}
 
 
-def read(folder, *times_and_decisions):
+def read(folder, *times_and_decisions, card=CARD):
     """What is read of a card and these outcomes; without a decision, the model's is accepted."""
     lines = [
         {"card": "c", "outcome": "overridden" if decision else "accepted", "decision": decision, "time": time}
         for time, decision in times_and_decisions
     ]
     path = folder / "f.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in (CARD, *lines)))
+    path.write_text("".join(json.dumps(line) + "\n" for line in (card, *lines)))
     return list(read_feedback([LineReader(path)], symptoms("cough")))
 
 
@@ -43,6 +43,13 @@ def test_of_outcomes_at_the_same_time_the_last_one_counts(tmp_path):
     same = ("2026-01-01T10:00:00.000+01:00", "Red"), ("2026-01-01T09:00:00Z", None)
     decided = [read(tmp_path, *order)[0].vignette.tags for order in (same, same[::-1])]
     assert decided == [("feedback:accepted",), ("feedback:overridden",)]
+
+
+def test_a_card_that_handed_over_has_no_decision_to_accept_but_a_clinicians_counts(tmp_path):
+    card = {**CARD, "decision": None}
+    assert read(tmp_path, ("2026-01-01T09:00:00Z", None), card=card) == []
+    [outcome] = read(tmp_path, ("2026-01-01T09:00:00Z", "Red"), card=card)
+    assert outcome.vignette.decisions == (Action.RED,)
 
 
 @pytest.mark.parametrize("time", ["2026-01-01T09:00:00", "2026-01-01", "2026", "today", "", "2026-01-01T09:00:00ZZ"])
