@@ -73,7 +73,7 @@ class TrainedNetwork:
     config: dict[str, Any]
     max_questions: int
     data_fingerprint: str
-    metrics: dict[str, Any]  # the evaluation on the test split at this step, empty if there was none
+    metrics: dict[str, Any]  # on the test split, at this step and operating point; empty if there are none
     training: dict[str, int]  # steps and episodes
     rules: RuleSet = NO_RULES  # that an exported version obeys
     novelty: Novelty | None = None  # statistics of the training states; None if there are too few vignettes

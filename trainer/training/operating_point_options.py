@@ -70,7 +70,7 @@ def apply(given: OperatingPointOptions, trained: "TrainedNetwork", job_dir: path
         raise InputError(f"--safety-weight {weight:g}: expected a number from 0, such as 2")
     _check(given)
     point = with_weight(given, trained, trained.operating_point.safety_weight if weight is None else weight)
-    return dataclasses.replace(trained, operating_point=point, point_chosen="given")
+    return dataclasses.replace(trained, operating_point=point, point_chosen="given", metrics={})
 
 
 def points_by_weight(given: OperatingPointOptions, trained: "TrainedNetwork") -> "list[OperatingPoint]":

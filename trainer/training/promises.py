@@ -120,6 +120,7 @@ def promising(trained: TrainedNetwork, answer: Promise) -> TrainedNetwork:
         point_chosen="promise",
         max_questions=answer.asked.question_limit,
         promise=answer.described(),
+        metrics={},
     )
 
 

@@ -41,10 +41,15 @@ def held_out():
     return HeldOutOutputs(np.array(rows, np.float32), np.ones(100, np.int64), np.array(counts))
 
 
+MEASURED = {"metrics": {"safety": 0.9}}
+"""At the operating point that training chose."""
+
+
 @pytest.fixture
 def trained():
     model = network(Q_VALUES + YELLOW)
-    return trained_agent(model, VOCABULARY, operating_point=OperatingPoint(0.5, price=0.008), held_out=held_out())
+    point = OperatingPoint(0.5, price=0.008)
+    return trained_agent(model, VOCABULARY, operating_point=point, held_out=held_out(), metrics=MEASURED)
 
 
 def parsed(*given):
@@ -73,6 +78,7 @@ def apply(given, trained):
 def test_the_options_set_the_operating_point(trained, given, point, chosen):
     result = apply(given, trained)
     assert (result.operating_point, result.point_chosen) == (point, chosen)
+    assert result.metrics == ({} if given else MEASURED)
 
 
 @pytest.mark.parametrize(

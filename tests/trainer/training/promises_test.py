@@ -89,7 +89,7 @@ def test_a_promise_counts_the_patients_of_each_colour_in_both_settings(trained, 
     counted = {"red": (10, 200), "yellow": (10, 200), "under": (10, 300), "over": (0, 300), "handed_over": (0, 300)}
     assert answer.found == {"interview": counted, "all_evidence": counted}
     promised = promises.promising(trained, answer)
-    assert (promised.operating_point, promised.point_chosen) == (POINT, "promise")
+    assert (promised.operating_point, promised.point_chosen, promised.metrics) == (POINT, "promise", {})
     assert promised.promise["found"]["interview"]["red"] == {"errors": 10, "patients": 200}
 
 
