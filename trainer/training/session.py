@@ -97,7 +97,9 @@ def open_run(
     )
     rollout = None
     if workers.chief and config.loop.evaluation_interval and len(test.decision_counts):
-        rollout = Rollout(test, evidence_count, config.environment.max_questions, loop.agent.policy)
+        # With validation, `_settle` evaluates the chosen weights; without, they are the average of the latest.
+        played = loop.agent.policy if loop.selection.validates else greedy_policy(loop.selection.chosen)
+        rollout = Rollout(test, evidence_count, config.environment.max_questions, played)
     checkpoints = Checkpoints(job, loop.checkpoint(), config.loop.checkpoints_kept, workers)
     resumed = _resume(loop, job, checkpoints, workers, console)
     logs = str(hooks.logs or job.logs)
@@ -303,6 +305,7 @@ class TrainingSession:
                 return
         final = step == loop.steps
         if self._rollout is not None and (final or step % loop.evaluation_interval == 0):
+            self.loop.selection.choose_latest()
             self._evaluate(self._rollout)
         if final or step % loop.checkpoint_interval == 0:
             self._save()

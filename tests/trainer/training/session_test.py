@@ -203,6 +203,22 @@ def test_a_run_ends_with_a_calibrated_agent_and_its_operating_point(settled, dat
     assert last["metrics"]["evidence_seen"]["mean"] == pytest.approx(expected["evidence_seen"].mean)
 
 
+def test_without_held_out_vignettes_the_last_evaluation_is_of_the_average_that_is_kept(data, tmp_path):
+    config = _default(evaluation_interval=60, steps=60)
+    validation = dataclasses.replace(config.validation, held_out_share=0.0)
+    optimiser = dataclasses.replace(config.optimiser, learning_rate=0.1, average=0.999)  # the average hardly moves
+    session = open_run(tmp_path, data, dataclasses.replace(config, validation=validation, optimiser=optimiser))
+    last = session.train(NEVER)["last_evaluation"]["metrics"]["safety"]["mean"]
+    test, kept = data.read("test", names=False), load_network(tmp_path).model
+    played = [
+        Rollout(test, len(data.vocabulary), 23, policy).run(order_seeds(EVALUATION_SEED, 3))
+        for policy in (greedy_policy(kept), session.loop.agent.policy)
+    ]
+    safety = [metrics.agent_metrics(each, test.decision_counts)["safety"].mean() for each in played]
+    assert last == pytest.approx(safety[0])
+    assert safety[0] != safety[1]  # the latest weights decide otherwise
+
+
 def test_nothing_is_learned_of_questions_and_novelty_from_what_is_set_apart(data, tmp_path, monkeypatch):
     fitted = []
     monkeypatch.setattr(JobDirectory, "prepare_statistics", lambda _, vignettes, vocabulary: fitted.append(vignettes))
