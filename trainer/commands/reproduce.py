@@ -13,13 +13,13 @@ from schemas.errors import InputError
 from trainer import config, presets
 from trainer.reports.numbers import MARGIN
 from trainer.reports.provenance import provenance
+from trainer.study.study import FORMAT, MEMBERS, DataFacts, StudySettings, plan
 from triage_runtime.command_line import figures, options
 from triage_runtime.storage import locations
 from triage_runtime.storage.whole_file import read_json
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.study.run import StudyRun
-    from trainer.study.study import DataFacts, StudySettings
     from trainer.vignettes.tfrecord import DataDirectory
 
 FAILED = 1
@@ -63,6 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         flag = f"--{name.replace('_', '-')}"
         parser.add_argument(flag, type=int, metavar="N", help=f"{text} (default {full}, quick {quick})")
     parser.add_argument(
+        "--members", nargs="+", choices=MEMBERS, metavar="NAME",
+        help=f"classifiers of the ensembles, of {', '.join(MEMBERS)} (default all; with --quick all but svc)",
+    )  # fmt: skip
+    parser.add_argument(
         "--ablations", action=argparse.BooleanOptionalAction,
         help="also train variants of DyQN-OR that each change one choice (default: yes, with --quick: no)",
     )  # fmt: skip
@@ -92,7 +96,6 @@ def run(arguments: argparse.Namespace) -> int:
     # Imported here, so that --help and faulty settings answer without loading TensorFlow.
     from trainer.study.directory import RESULTS, StudyDirectory, write_json
     from trainer.study.run import Machine, StudyRun
-    from trainer.study.study import plan
     from trainer.task import StopRequest
 
     data, facts = _data(given.data)
@@ -118,22 +121,21 @@ def run(arguments: argparse.Namespace) -> int:
     return FAILED if study.failures else 0
 
 
-def settings_of(arguments: argparse.Namespace) -> "StudySettings":
+def settings_of(arguments: argparse.Namespace) -> StudySettings:
     """Returns the size of the study from flags, then the configuration file, then --quick or the defaults.
 
     Raises:
         InputError: the file cannot be read, or a value is invalid.
     """
-    from trainer.study.study import StudySettings
-
     sizes = {}
     for name, (full, quick, _) in _SIZES.items():
         given = getattr(arguments, name)
         sizes[name] = given if given is not None else quick if arguments.quick else full
+    members = arguments.members or set(MEMBERS) - ({"svc"} if arguments.quick else set())
     ablations = not arguments.quick if arguments.ablations is None else arguments.ablations
     return StudySettings(
         mode="quick" if arguments.quick else "full",
-        support_vectors=not arguments.quick,
+        members=tuple(each for each in MEMBERS if each in members),
         ablations=ablations,
         config=_train_config(arguments),
         margin=arguments.margin,
@@ -159,8 +161,7 @@ def _train_config(arguments: argparse.Namespace) -> config.TrainConfig:
     return presets.from_arguments(complete)
 
 
-def _data(path: pathlib.Path) -> tuple["DataDirectory", "DataFacts"]:
-    from trainer.study.study import DataFacts
+def _data(path: pathlib.Path) -> tuple["DataDirectory", DataFacts]:
     from trainer.vignettes.tfrecord import DataDirectory
 
     data = DataDirectory.open(path)
@@ -177,7 +178,7 @@ def _data(path: pathlib.Path) -> tuple["DataDirectory", "DataFacts"]:
 
 
 def _results(
-    settings: "StudySettings",
+    settings: StudySettings,
     data: "DataDirectory",
     outcomes: Mapping[str, dict[str, Any]],
     failures: Mapping[str, str],
@@ -185,7 +186,6 @@ def _results(
     from trainer.study.claims import claims
     from trainer.study.measured import Measured
     from trainer.study.results import collect
-    from trainer.study.study import FORMAT
 
     measured = Measured(settings, {name: outcome["result"] for name, outcome in outcomes.items()})
     results = {

@@ -24,8 +24,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from schemas.errors import InputError
 from schemas.triage import NUM_DECISIONS
+from trainer.study.study import MEMBERS
 
-MEMBERS = ("sgd", "logistic", "mlp", "tree", "forest", "svc")
 STATES_AT_ONCE = 2_048
 """States that a member judges at a time: the layers of the MLP are dense."""
 
@@ -128,7 +128,7 @@ def train_ensemble(
     Args:
         states: V of them.
         decision_counts: `[V, 4]`, the clinicians' decisions on each.
-        groups: `[V]`, equal for states of one vignette: see `powerset_groups`.
+        groups: `[V]`, equal for states of one vignette.
         config: how to train.
 
     Returns:
@@ -192,15 +192,6 @@ def draw_states(groups: np.ndarray, limit: int, seed: int) -> np.ndarray:
     by_group = np.lexsort((generator.random(len(groups)), group_order[group_numbers]))
     places = (np.arange(limit) + generator.random()) * (len(groups) / limit)
     return np.sort(by_group[places.astype(np.int64)])
-
-
-def powerset_groups(vignette_ids: np.ndarray) -> np.ndarray:
-    """Returns int `[V]`, equal for the rows of D_pow that are parts of one vignette (`trainer.study.powerset`).
-
-    Args:
-        vignette_ids: `[V]` str, such as "v17/3", which is a part of "v17".
-    """
-    return np.unique([vignette_id.rpartition("/")[0] for vignette_id in vignette_ids], return_inverse=True)[1]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,6 +30,9 @@ DYQN, PRESET, DETAIL, ENSEMBLE, CALIBRATION, PARTIALLY_OBSERVED, FULLY_OBSERVED,
 )  # fmt: skip
 """Kinds of tasks: `trainer.study.tasks` says what each does."""
 
+MEMBERS = ("sgd", "logistic", "mlp", "tree", "forest", "svc")
+"""Classifiers of the paper's ensemble (`trainer.study.ensemble`). The MLP and the SVC are by far the slowest."""
+
 DEFAULT_PRESET = "default_preset"
 """The agent that `triage train` makes by default."""
 
@@ -58,7 +61,7 @@ class StudySettings:
     folds: int  # 0 means no cross-validation
     fold_seeds: int
     powerset_rows: int  # rows of D_pow, at most, to train an ensemble on
-    support_vectors: bool  # whether ensembles include the SVC, whose cost is quadratic in the rows
+    members: tuple[str, ...]  # of the ensembles, one or more of MEMBERS
     ablations: bool
     config: TrainConfig
     default_preset_seeds: int = 0
@@ -226,7 +229,7 @@ def _plan_default_preset(planner: _Planner, settings: StudySettings) -> None:
 
 def _plan_ensembles(planner: _Planner, settings: StudySettings) -> None:
     first, *_ = seeds_of(settings, 1)
-    shared = {"seed": first, "support_vectors": settings.support_vectors}
+    shared = {"seed": first, "members": settings.members}
     planner.add("fully_observed", FULLY_OBSERVED, shared)
     for calibrated in (True, False):
         name = "calibrated" if calibrated else "uncalibrated"

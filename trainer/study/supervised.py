@@ -1,5 +1,6 @@
 """The supervised models of the study: their training data, and the figures of the fully-observed model."""
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,14 +9,13 @@ import scipy.sparse
 from trainer.evaluation import metrics
 from trainer.study.baselines import fully_observed_decisions
 from trainer.study.comparison import judged_alike
-from trainer.study.ensemble import MEMBERS, EnsembleConfig, TriageEnsemble, powerset_groups, train_ensemble
+from trainer.study.ensemble import EnsembleConfig, TriageEnsemble, train_ensemble
 from trainer.study.fixed import Measures, plain_figures
 from trainer.study.powerset import expand, row_count
+from trainer.study.state_values import Rows
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.state import signed_codes, sparse_states
 from trainer.vignettes.tfrecord import DataDirectory, decode_example, read_records
-
-SUPPORT_VECTORS = "svc"
 
 
 class PowersetRows(NamedTuple):
@@ -27,9 +27,10 @@ class PowersetRows(NamedTuple):
 
 
 def ensemble_config(settings: dict[str, Any], jobs: int) -> EnsembleConfig:
-    """Returns the configuration for a task's `support_vectors`, `calibrated` (default true) and `seed`."""
-    members = tuple(name for name in MEMBERS if settings["support_vectors"] or name != SUPPORT_VECTORS)
-    return EnsembleConfig(members, settings.get("calibrated", True), seed=settings["seed"], jobs=jobs)
+    """Returns the configuration for a task's `members`, `calibrated` (default true) and `seed`."""
+    return EnsembleConfig(
+        tuple(settings["members"]), settings.get("calibrated", True), seed=settings["seed"], jobs=jobs
+    )
 
 
 def train_on_powerset(data: DataDirectory, rows: int, config: EnsembleConfig) -> tuple[TriageEnsemble, int]:
@@ -47,25 +48,18 @@ def train_on_powerset(data: DataDirectory, rows: int, config: EnsembleConfig) ->
 def powerset_sample(data: DataDirectory, rows: int, seed: int, split: str = "train") -> PowersetRows:
     """Returns about `rows` rows drawn from D_pow of a split, at most all."""
     whole = data.read(split)
-    total = sum(map(row_count, np.diff(whole.offsets).tolist()))
-    counts_of = dict(zip(whole.vignette_ids, whole.decision_counts, strict=True))
-    ids, codes, lengths = [], [], []
-    for shard in data.shards(split):
-        for record in read_records(shard):
-            for row in expand(vignette := decode_example(record), seed, min(1.0, rows / total)):
-                signed = signed_codes(row.present, row.absent, data.vocabulary)
-                ids.append((row.vignette_id, vignette.vignette_id))
-                codes.extend(signed)
-                lengths.append(len(signed))
-    drawn = VignetteArrays(
-        vignette_ids=np.array([row_id for row_id, _ in ids], object),
-        offsets=np.cumsum([0, *lengths], dtype=np.int64),
-        signed_codes=np.array(codes, np.int32),
-        decision_counts=np.array([counts_of[vignette_id] for _, vignette_id in ids], np.uint8),
-        tags=((),) * len(ids),
-    )
-    states = sparse_states(drawn, len(data.vocabulary))
-    return PowersetRows(states, drawn.decision_counts, powerset_groups(drawn.vignette_ids))
+    share = min(1.0, rows / sum(map(row_count, np.diff(whole.offsets).tolist())))
+    place_of = {vignette_id: place for place, vignette_id in enumerate(whole.vignette_ids)}
+    places, codes, offsets = [], [], [0]
+    for record in itertools.chain.from_iterable(map(read_records, data.shards(split))):
+        place = place_of[(vignette := decode_example(record)).vignette_id]
+        for row in expand(vignette, seed, share):
+            places.append(place)
+            codes.extend(signed_codes(row.present, row.absent, data.vocabulary))
+            offsets.append(len(codes))
+    states = sparse_states(Rows(np.array(offsets), np.array(codes, np.int32)), len(data.vocabulary))
+    _, groups = np.unique(whole.vignette_ids, return_inverse=True)
+    return PowersetRows(states, whole.decision_counts[places], groups[places])
 
 
 def fully_observed_figures(data: DataDirectory, config: EnsembleConfig) -> dict[str, Any]:

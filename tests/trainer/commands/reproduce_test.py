@@ -15,6 +15,7 @@ from trainer import presets
 from trainer.commands import reproduce
 from trainer.study import run
 from trainer.study.results import AGENTS
+from trainer.study.study import MEMBERS
 
 ROOT = pathlib.Path(reproduce.__file__).parents[2]
 
@@ -33,14 +34,15 @@ def test_the_full_study_has_the_papers_folds_and_all_parts():
     settings = _settings()
     assert (settings.mode, settings.folds, settings.fold_seeds) == ("full", 10, 3)
     assert settings.ablations
-    assert settings.support_vectors
+    assert settings.members == MEMBERS
     assert (settings.config.loop.steps, settings.config.loop.evaluation_interval) == (6000, 150)
     assert settings.converged == 10  # 6000 / 150 = 40 evaluations, of which the paper averages the last ten
 
 
 def test_quick_makes_the_study_small():
     settings = _settings("--quick")
-    assert (settings.mode, settings.folds, settings.ablations, settings.support_vectors) == ("quick", 0, False, False)
+    assert (settings.mode, settings.folds, settings.ablations) == ("quick", 0, False)
+    assert settings.members == ("sgd", "logistic", "mlp", "tree", "forest")  # the SVC takes longest
     assert settings.config.loop.steps == 3000
 
 
@@ -57,6 +59,7 @@ def test_what_is_given_comes_before_quick(tmp_path):
     loop = settings.config.loop
     assert (loop.steps, loop.burn_in_steps, loop.evaluation_interval) == (77, 9, 11)
     assert (settings.folds, settings.ablations) == (2, True)
+    assert _settings("--quick", "--members", "svc", "tree", "svc").members == ("tree", "svc")  # in the paper's order
     assert _settings("--quick", "--config", file, "--steps", 78).config.loop.steps == 78
 
 

@@ -11,7 +11,7 @@ from triage_runtime.command_line.figures import plain
 
 V = 200
 SETTINGS = StudySettings(
-    mode="full", seeds=1, partially_observed_seeds=1, folds=2, fold_seeds=2, powerset_rows=500, support_vectors=False,
+    mode="full", seeds=1, partially_observed_seeds=1, folds=2, fold_seeds=2, powerset_rows=500, members=("tree",),
     ablations=False, config=TrainConfig(), default_preset_seeds=1,
 )  # fmt: skip
 

@@ -15,7 +15,6 @@ from trainer.study.ensemble import (
     TriageEnsemble,
     decision_rows,
     draw_states,
-    powerset_groups,
     train_ensemble,
 )
 
@@ -203,13 +202,6 @@ def test_a_pattern_in_the_order_of_the_vignettes_does_not_meet_the_sample():
 def test_a_sample_of_one_colour_is_refused():
     with pytest.raises(InputError, match="all decisions of the 1 training states are the same"):
         _train(*_told_by_one_code(8), members=("svc",), calibrated=False, svc_states=1)
-
-
-def test_rows_of_one_vignette_of_d_pow_are_one_group():
-    ids = np.array(["v17/0", "v2/3", "v17/12", "a/b/1", "a/c/1"], object)
-    groups = powerset_groups(ids)
-    assert groups[0] == groups[2]
-    assert len(set(groups.tolist())) == 4
 
 
 @pytest.mark.slow  # the processes load all modules

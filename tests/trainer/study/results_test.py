@@ -9,7 +9,7 @@ from trainer.study.results import METRICS, collect, over_seeds
 from trainer.study.study import StudySettings
 
 SETTINGS = StudySettings(
-    mode="full", seeds=2, partially_observed_seeds=1, folds=2, fold_seeds=1, powerset_rows=500, support_vectors=False,
+    mode="full", seeds=2, partially_observed_seeds=1, folds=2, fold_seeds=1, powerset_rows=500, members=("tree",),
     ablations=True, config=TrainConfig(),
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ from trainer.study.study import ABLATIONS, DataFacts, StudySettings, plan, varia
 
 FACTS = DataFacts("sha256:d", "sha256:v", train=40, test=10)
 SETTINGS = StudySettings(
-    mode="quick", seeds=2, partially_observed_seeds=1, folds=0, fold_seeds=1, powerset_rows=500, support_vectors=False,
+    mode="quick", seeds=2, partially_observed_seeds=1, folds=0, fold_seeds=1, powerset_rows=500, members=("tree",),
     ablations=False, config=TrainConfig.from_dict({"loop": {"seed": 7}}),
 )  # fmt: skip
 

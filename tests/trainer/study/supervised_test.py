@@ -1,6 +1,9 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
+from trainer.study.ensemble import EnsembleConfig
 from trainer.study.supervised import ensemble_config, fully_observed_figures, powerset_sample, train_on_powerset
 from trainer.vignettes.tfrecord import DataDirectory
 
@@ -11,16 +14,13 @@ def data(data_directory):
 
 
 def _quick(**settings):
-    config = ensemble_config({"support_vectors": False, "seed": 0, **settings}, jobs=1)
-    members = ("tree", "logistic")  # the others take their time
-    return type(config)(members, config.calibrated, seed=config.seed, jobs=1, folds=2)
+    return dataclasses.replace(ensemble_config({"members": ["tree", "logistic"], "seed": 0, **settings}, 1), folds=2)
 
 
-def test_the_svc_is_left_out_where_the_settings_say_so():
-    with_it, without = (ensemble_config({"support_vectors": wanted, "seed": 3}, 2) for wanted in (True, False))
-    assert set(with_it.members) - set(without.members) == {"svc"}
-    assert (with_it.seed, with_it.jobs, with_it.calibrated) == (3, 2, True)
-    assert not ensemble_config({"support_vectors": True, "seed": 3, "calibrated": False}, 2).calibrated
+def test_an_ensemble_has_the_members_of_its_task():
+    config = ensemble_config({"members": ["mlp", "svc"], "seed": 3}, jobs=2)  # as JSON keeps them
+    assert config == EnsembleConfig(("mlp", "svc"), calibrated=True, seed=3, jobs=2)
+    assert not ensemble_config({"members": ["svc"], "seed": 3, "calibrated": False}, jobs=2).calibrated
 
 
 def test_the_whole_expanded_split_holds_every_part_of_every_training_vignette(data):
