@@ -6,6 +6,7 @@ on one row per decision: a state that three clinicians judged makes three rows. 
 """
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -16,6 +17,7 @@ import scipy.special
 import threadpoolctl
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.neural_network import MLPClassifier
@@ -28,6 +30,8 @@ from trainer.study.study import MEMBERS
 
 STATES_AT_ONCE = 2_048
 """States that a member judges at a time: the layers of the MLP are dense."""
+MANY_STATES = 50_000
+"""Of more states than these the MLP makes a single pass: more take days, as its penalty makes most weights denormal."""
 
 _SLOWEST_FIRST = ("svc", "mlp")  # so that no core is left with them at the end
 _ROW_BY_ROW = ("sgd", "mlp", "forest")
@@ -42,8 +46,7 @@ class EnsembleConfig:
     """How an ensemble is trained.
 
     The paper's hyper-parameters are fixed. The cost of the SVC grows with the square of its states, and,
-    as most of them become support vectors, linearly for each state judged; the MLP makes many passes.
-    On D_pow, of about a million states, both see a sample.
+    as most of them become support vectors, linearly for each state judged. Of D_pow, it sees a sample.
     """
 
     members: tuple[str, ...] = MEMBERS
@@ -51,22 +54,21 @@ class EnsembleConfig:
     folds: int = 5
     """Folds of the isotonic calibration: each member votes with as many copies, each calibrated on the fold it was not
     trained on. A group is in a single fold."""
-    max_states: int | None = None
-    """Maximum number of states that a member is trained on; None means all."""
-    mlp_states: int = 50_000
+    mlp_states: int = 100_000
+    """Maximum number of states that the MLP is trained on."""
     svc_states: int = 10_000
+    """The same for the SVC."""
     seed: int = 0
     jobs: int = -1
     """Processes; -1 means one per core. Does not affect the result."""
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.members) - set(MEMBERS))
-        limits = (self.max_states, self.mlp_states, self.svc_states)
         rules = [
             (not unknown, f"no such member {unknown}: known are {', '.join(MEMBERS)}"),
             (len(set(self.members)) == len(self.members) > 0, "members must be one or more, without repetition"),
             (self.folds >= 2, "folds must be at least 2"),
-            (all(limit is None or limit >= 1 for limit in limits), "limits of states must be at least 1"),
+            (min(self.mlp_states, self.svc_states) >= 1, "limits of states must be at least 1"),
             (0 <= self.seed < 2**32, "seed must be 0 or more, and below 2^32"),
             (self.jobs != 0, "jobs must be a number of processes, or -1 for one per core"),
         ]
@@ -141,10 +143,11 @@ def train_ensemble(
     folds = _folds(decision_counts, groups, config)
     tasks: list[tuple[str, _Training, np.ndarray | None]] = []
     for name in sorted(config.members, key=lambda member: member not in _SLOWEST_FIRST):
-        drawn = draw_states(groups, _limit(name, config), config.seed)
+        limit = {"mlp": config.mlp_states, "svc": config.svc_states}.get(name, len(groups))
+        drawn = draw_states(groups, limit, config.seed)
         _require_colours(decision_counts[drawn], folds[drawn], config)
         rows, colours, weights = decision_rows(decision_counts[drawn], name in _ROW_BY_ROW)
-        training = _Training(_member(name, config.seed), matrix[drawn][rows], colours, weights)
+        training = _Training(_member(name, config.seed, len(drawn)), matrix[drawn][rows], colours, weights)
         row_folds = folds[drawn][rows]
         for fold in range(config.folds) if config.calibrated else (None,):
             tasks.append((name, training, None if fold is None else row_folds == fold))
@@ -204,14 +207,21 @@ class _Training:
     weights: np.ndarray
 
 
-def _member(name: str, seed: int) -> Any:
+class _Network(MLPClassifier):
+    """An MLP that judges part by part: its layers for all held-out rows of D_pow would fill the memory."""
+
+    def predict_proba(self, X: States) -> np.ndarray:  # noqa: N803 (scikit-learn's name)
+        judge, starts = super().predict_proba, range(0, X.shape[0], STATES_AT_ONCE)
+        return np.concatenate([judge(X[start : start + STATES_AT_ONCE]) for start in starts])
+
+
+def _member(name: str, seed: int, states: int) -> Any:
     """Returns an untrained member, with the hyper-parameters of the paper's table; the others are scikit-learn's."""
+    passes = 1 if states > MANY_STATES else 1000
     members = {
         "sgd": lambda: SGDClassifier(max_iter=1000, random_state=seed),
         "logistic": lambda: LogisticRegression(max_iter=1000),
-        "mlp": lambda: MLPClassifier(
-            (512, 512), alpha=1, max_iter=1000, n_iter_no_change=5, tol=0.001, random_state=seed
-        ),
+        "mlp": lambda: _Network((512, 512), alpha=1, max_iter=passes, n_iter_no_change=5, tol=0.001, random_state=seed),
         "tree": lambda: DecisionTreeClassifier(max_depth=5, random_state=seed),
         "forest": lambda: RandomForestClassifier(max_depth=5, n_estimators=10, max_features=1, random_state=seed),
         "svc": lambda: SVC(gamma="auto"),
@@ -219,23 +229,21 @@ def _member(name: str, seed: int) -> Any:
     return members[name]()
 
 
-def _limit(name: str, config: EnsembleConfig) -> int:
-    limits = {"mlp": config.mlp_states, "svc": config.svc_states}
-    return min(limits.get(name, np.iinfo(np.int64).max), config.max_states or np.iinfo(np.int64).max)
-
-
 @threadpoolctl.threadpool_limits.wrap(
     limits=1
 )  # with more threads the MLP depends on the machine, and is seldom faster
 def _fit(training: _Training, held_out: np.ndarray | None) -> Any:
     """Returns a fitted classifier, calibrated on the rows `held_out` bool `[R]`; not calibrated if None."""
+    voter = training.member
+    if held_out is not None:
+        split = [(np.flatnonzero(~held_out), np.flatnonzero(held_out))]
+        voter = CalibratedClassifierCV(voter, method="isotonic", cv=split)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the MLP may make a single pass
+        voter.fit(training.states, training.colours, sample_weight=training.weights)
     if held_out is None:
-        voter = training.member.fit(training.states, training.colours, sample_weight=training.weights)
         _forget_training(voter)
         return voter
-    split = [(np.flatnonzero(~held_out), np.flatnonzero(held_out))]
-    voter = CalibratedClassifierCV(training.member, method="isotonic", cv=split)
-    voter.fit(training.states, training.colours, sample_weight=training.weights)
     voter.set_params(cv=None)
     for pair in voter.calibrated_classifiers_:
         _forget_training(pair.estimator)

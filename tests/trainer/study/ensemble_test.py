@@ -56,7 +56,7 @@ def test_all_six_members_learn_together_and_an_mlp_keeps_no_optimiser():
 TABLE = {
     "sgd": ("SGDClassifier", {"max_iter": 1000}),
     "logistic": ("LogisticRegression", {"max_iter": 1000}),
-    "mlp": ("MLPClassifier", {"hidden_layer_sizes": (512, 512), "alpha": 1, "max_iter": 1000,
+    "mlp": ("_Network", {"hidden_layer_sizes": (512, 512), "alpha": 1, "max_iter": 1000,
                               "n_iter_no_change": 5, "tol": 0.001}),
     "tree": ("DecisionTreeClassifier", {"max_depth": 5}),
     "forest": ("RandomForestClassifier", {"max_depth": 5, "n_estimators": 10, "max_features": 1}),
@@ -184,13 +184,24 @@ def test_samples_of_different_seeds_differ_and_a_large_limit_takes_all():
     assert draw_states(groups, 50, 0).tolist() == list(range(50))
 
 
-def test_only_the_svc_and_the_mlp_see_fewer_states_unless_all_do():
+def test_the_svc_and_the_mlp_may_see_fewer_states_than_the_others():
     states, counts = _told_by_one_code(40)
-    seen = {}
-    for name, settings in {"own": {"svc_states": 10}, "all": {"max_states": 20, "svc_states": 30}}.items():
-        voters = _train(states, counts, members=("svc", "tree"), calibrated=False, **settings).voters
-        seen[name] = (voters["svc"][0].shape_fit_[0], voters["tree"][0].tree_.n_node_samples[0])
-    assert seen == {"own": (10, 40), "all": (20, 20)}
+    limits = {"svc_states": 10, "mlp_states": 20}
+    voters = _train(states, counts, members=("svc", "mlp", "tree"), calibrated=False, **limits).voters
+    assert voters["svc"][0].shape_fit_[0] == 10
+    assert voters["mlp"][0].t_ == 40 * voters["mlp"][0].n_iter_  # rows seen: two decisions a state
+    assert voters["tree"][0].tree_.n_node_samples[0] == 40
+
+
+def test_the_mlp_makes_one_pass_over_many_states_and_judges_them_part_by_part(monkeypatch):
+    states, counts = _told_by_one_code(40)
+    [some] = _train(states, counts, members=("mlp",), calibrated=False).voters["mlp"]
+    whole = some.predict_proba(states)
+    monkeypatch.setattr(module, "MANY_STATES", 39)
+    monkeypatch.setattr(module, "STATES_AT_ONCE", 7)
+    [many] = _train(states, counts, members=("mlp",), calibrated=False).voters["mlp"]
+    assert some.n_iter_ > many.n_iter_ == 1
+    np.testing.assert_allclose(some.predict_proba(states), whole, rtol=1e-5)
 
 
 def test_a_pattern_in_the_order_of_the_vignettes_does_not_meet_the_sample():
@@ -264,7 +275,7 @@ def test_folds_that_leave_too_few_colours_are_refused():
         ({"members": ("sgd", "sgd")}, "without repetition"),
         ({"folds": 1}, "folds must be at least 2"),
         ({"svc_states": 0}, "limits of states must be at least 1"),
-        ({"max_states": -1}, "limits of states must be at least 1"),
+        ({"mlp_states": -1}, "limits of states must be at least 1"),
         ({"seed": -1}, "seed must be 0 or more"),
         ({"jobs": 0}, "jobs must be a number of processes"),
     ],
