@@ -70,11 +70,15 @@ class Rollout:
         ]
 
     def run(self, seeds: Iterable[int]) -> Outcomes:
-        """Plays every vignette once for each seed; a seed decides the evidence orders."""
+        """Plays every vignette once for each seed; a seed decides the evidence orders, whatever the policy does."""
         rows = []
         for seed in seeds:
-            self._generator.reset_from_seed(seed)
-            parts = [play() for play in self._plays]
+            parts = []
+            own = np.random.SeedSequence(seed).generate_state(len(self._plays))
+            for number, play in enumerate(self._plays):
+                # Otherwise a part's orders would depend on the steps before it, each of which draws numbers.
+                self._generator.reset_from_seed(int(own[number]) if number else seed)
+                parts.append(play())
             rows.append([np.concatenate(column) for column in zip(*parts, strict=True)])
         outcomes = Outcomes(*(np.stack(columns) for columns in zip(*rows, strict=True)))
         return outcomes if np.size(outcomes.outputs) else outcomes._replace(outputs=None)

@@ -20,8 +20,7 @@ from schemas.model_directory import read_version
 from schemas.triage import NO_QUESTIONS_LEFT, NUM_ACTIONS
 from trainer.dyqn.environment import action_spec, time_step_spec
 from trainer.dyqn.network import WITH_PROBABILITIES
-from trainer.dyqn.rollout import Outcomes, Rollout, slices
-from trainer.evaluation.measurement import order_seeds
+from trainer.dyqn.rollout import Outcomes, Rollout
 from trainer.vignettes.arrays import VignetteArrays
 
 Track = Callable[[Sequence[int]], Iterable[int]]
@@ -94,30 +93,27 @@ def load_version(folder: pathlib.Path) -> LoadedVersion:
     return version
 
 
-def known_codes(data: Vocabulary, vignettes: VignetteArrays, version_vocabulary: Vocabulary) -> np.ndarray | None:
-    """Returns the cells in a version's vocabulary of the codes in `vignettes`.
+def in_codes_of(version_vocabulary: Vocabulary, vignettes: VignetteArrays, data: Vocabulary) -> VignetteArrays:
+    """Returns vignettes in the codes of a version's vocabulary.
 
     Args:
-        data: the vocabulary that `vignettes` are encoded with, E pieces of evidence.
-        vignettes: V vignettes.
         version_vocabulary: of the version.
-
-    Returns:
-        int32 `[E]`, the version's cell for each cell, -1 for a code that the version does not know and no vignette has;
-        None if both vocabularies have the same codes in the same order.
+        vignettes: V vignettes.
+        data: the vocabulary that they are encoded with, which may have other codes, in another order.
 
     Raises:
         InputError: a vignette has a code that the version does not know.
     """
     if data.fingerprint == version_vocabulary.fingerprint:
-        return None
+        return vignettes
+    codes: np.ndarray = vignettes.signed_codes.astype(np.int32)
     cells = {code: cell for cell, code in enumerate(version_vocabulary.codes)}
-    used = np.unique(np.abs(vignettes.signed_codes.astype(np.int64))) - 1
-    unknown = [data.codes[cell] for cell in used if data.codes[cell] not in cells]
+    unknown = [code for cell in np.unique(np.abs(codes)) if (code := data.codes[cell - 1]) not in cells]
     if unknown:
         more = f" and {len(unknown) - 3:,} more" if len(unknown) > 3 else ""
         raise InputError(f"the vignettes have evidence that the version does not know, {', '.join(unknown[:3])}{more}")
-    return np.array([cells.get(code, -1) for code in data.codes], np.int32)
+    recoded = np.array([cells.get(code, -1) + 1 for code in data.codes], np.int32)
+    return vignettes._replace(signed_codes=np.sign(codes) * recoded[np.abs(codes) - 1])
 
 
 def play(
@@ -125,30 +121,24 @@ def play(
 ) -> Outcomes:
     """Plays every vignette once for each seed, as `trainer.dyqn.rollout.Rollout` does.
 
-    The same seeds give the same evidence orders for every version and any number of vignettes. For that, each batch has
-    its own seeds: a shared generator would advance by as many draws as the policy takes steps.
+    The same seeds give the same evidence orders for every version and any number of vignettes.
 
     Args:
         version: the version that decides.
         vignettes: V vignettes, at least one.
         data: the vocabulary that they are encoded with.
         seeds: K seeds of the random evidence orders.
-        track: yields the seeds of each batch.
+        track: yields the seeds.
 
     Raises:
         InputError: a vignette has a code that the version does not know, or the version fails.
     """
-    cells = known_codes(data, vignettes, version.vocabulary)
-    coded = vignettes if cells is None else _recoded(vignettes, cells)
-    parts = []
-    for number, part in enumerate(slices(coded)):
-        rollout = Rollout(part, len(version.vocabulary), version.max_questions, ServablePolicy(version))
-        own = seeds if number == 0 else [order_seeds(seed, number + 1)[number] for seed in seeds]
-        try:
-            parts.append(rollout.run(track(own)))
-        except (tf.errors.OpError, ValueError) as error:
-            raise _damaged(version.folder, f"it fails on the vignettes: {first_line(error)}") from error
-    return Outcomes(*(np.concatenate(columns, axis=1) for columns in zip(*parts, strict=True)))
+    coded = in_codes_of(version.vocabulary, vignettes, data)
+    rollout = Rollout(coded, len(version.vocabulary), version.max_questions, ServablePolicy(version))
+    try:
+        return rollout.run(track(seeds))
+    except (tf.errors.OpError, ValueError) as error:
+        raise _damaged(version.folder, f"it fails on the vignettes: {first_line(error)}") from error
 
 
 def _probe(version: LoadedVersion) -> None:
@@ -165,11 +155,6 @@ def _probe(version: LoadedVersion) -> None:
         raise _damaged(version.folder, "its Q-values are not finite")
     if not forced.all():
         raise _damaged(version.folder, f"it does not triage at the max_questions of {directories.MANIFEST}")
-
-
-def _recoded(vignettes: VignetteArrays, cells: np.ndarray) -> VignetteArrays:
-    codes: np.ndarray = vignettes.signed_codes.astype(np.int32)
-    return vignettes._replace(signed_codes=np.sign(codes) * (cells[np.abs(codes) - 1] + 1))
 
 
 def _damaged(folder: pathlib.Path, reason: str) -> InputError:

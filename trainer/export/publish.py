@@ -23,7 +23,7 @@ from trainer.evaluation.measurement import agent_figures, baseline_figures, orde
 from trainer.evaluation.verdict import Verdict
 from trainer.export import gate, signing
 from trainer.export.case_reference import case_reference
-from trainer.export.policy import LoadedVersion, ServablePolicy, known_codes, load_version, play
+from trainer.export.policy import LoadedVersion, ServablePolicy, in_codes_of, load_version, play
 from trainer.export.saved_model import StagedVersion, newest_version, next_version, staged
 from trainer.reports import card_markdown, model_card
 from trainer.training import promises
@@ -101,7 +101,7 @@ class Evaluation:
     def require_known(self, vocabulary: Vocabulary, source: pathlib.Path, advice: str) -> None:
         """Raises InputError if a vignette or case has evidence that is not in `vocabulary`, that of `source`."""
         try:
-            known_codes(self.data.vocabulary, self.vignettes, vocabulary)
+            in_codes_of(vocabulary, self.vignettes, self.data.vocabulary)
         except InputError as error:
             raise InputError(f"{self.data.path}: {error} ({source}): {advice}") from None
         for case in self.cases:
@@ -173,9 +173,8 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evalu
             outcomes = evaluation.play(version, f"version {name}")
             report = evaluation.report(outcomes)
             if trained.promise is not None:
-                newer = promises.on_newer(
-                    trained, trained.promise, evaluation.vignettes, evaluation.data.whole_patients
-                )
+                vignettes = in_codes_of(trained.vocabulary, evaluation.vignettes, evaluation.data.vocabulary)
+                newer = promises.on_newer(trained, trained.promise, vignettes, evaluation.data.whole_patients)
                 entries["promise"] = trained.promise | {"newer": newer}
             entries["metrics"] = _manifest_metrics(trained, report)
             if target.margin is not None:

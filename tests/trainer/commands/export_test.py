@@ -18,7 +18,7 @@ from trainer.decision import mixture
 from trainer.decision.decision import OperatingPoint
 from trainer.decision.operating_point import HeldOutOutputs
 from trainer.dyqn.network import build_network
-from trainer.training import held_out, set_apart
+from trainer.training import held_out, promises, set_apart
 from trainer.training.job import QUESTIONS, JobDirectory
 
 VOCABULARY = symptoms("cough", "fever")
@@ -354,3 +354,21 @@ def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, 
     assert (
         "- At most 3% of patients whom clinicians call Red leave below Red." in (version / "model_card.md").read_text()
     )
+
+
+@pytest.mark.usefixtures("light_exports")
+def test_newer_patients_judge_a_promise_in_the_agents_codes(asking, tmp_path, capsys, monkeypatch):
+    symptoms("fever", "cough").save(tmp_path / "vocabulary.csv")
+    line = {"vignette_id": "v", "present": ["fever"], "absent": ["cough"], "decisions": ["Red"] * 3, "split": "test"}
+    lines = [line, line | {"vignette_id": "train", "split": "train"}]  # a data directory needs one
+    (tmp_path / "new.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    given = ["--vignettes", tmp_path / "new.jsonl", "--vocabulary", tmp_path / "vocabulary.csv"]
+    assert run(capsys, "prepare", *given, "--out", tmp_path / "data")[0] == 0
+    judged = []
+    on_newer = promises.on_newer
+    monkeypatch.setattr(promises, "on_newer", lambda *given: (judged.append(given[2]), on_newer(*given))[1])
+    given = ["--job-dir", asking, "--model-base-path", tmp_path / "models", "--data", tmp_path / "data"]
+    code, _, error = run(capsys, "export", *given, "--rules", "none", "--promise", "red=0.03")
+    assert code == 0, error
+    [vignettes] = judged
+    assert vignettes.signed_codes.tolist() == [2, -1]  # the agent knows cough, then fever
