@@ -58,7 +58,7 @@ class ChosenPoint(NamedTuple):
     safety_weight: float
     sure_enough: float | None
     price: float
-    chosen: str  # see `TrainedNetwork.point_chosen`
+    chosen: str  # see `TrainedNetwork.point_chosen`; "neutral" where nothing was held out to choose it by
 
 
 class Gaps(NamedTuple):
@@ -213,7 +213,8 @@ def _point(trained: TrainedNetwork) -> ChosenPoint | None:
     if not trained.has_probabilities:
         return None
     point = trained.operating_point
-    return ChosenPoint(point.safety_weight, point.sure_enough, point.price, trained.point_chosen)
+    chosen = "neutral" if trained.held_out is None and trained.point_chosen == "default" else trained.point_chosen
+    return ChosenPoint(point.safety_weight, point.sure_enough, point.price, chosen)
 
 
 def _rules(given: EvaluateOptions, trained: TrainedNetwork) -> tuple[RuleSet, str]:

@@ -202,7 +202,8 @@ def _decision(decision: dict[str, Any], evaluation: VersionFigures | None) -> li
         title,
         "For each triage decision the network gives P(appropriate), the probability that it lies between the most and "
         "the least urgent one that clinicians give, and P(safe), the probability that it is at least as urgent as the "
-        "least urgent one. Both are estimates, calibrated on vignettes from which no network learned.",
+        "least urgent one. Both are estimates, "
+        + ("calibrated on vignettes from which no network learned." if decision["held_out"] else "not calibrated."),
         f"It chooses the decision with the highest P(appropriate) + {weight:g} P(safe). {stops}. {_chosen(decision)}"
         f"{_held_out(decision['held_out'])}",
         *_calibration(evaluation and evaluation.played.probabilities),
@@ -211,7 +212,9 @@ def _decision(decision: dict[str, Any], evaluation: VersionFigures | None) -> li
 
 def _chosen(decision: dict[str, Any]) -> str:
     return {
-        "default": "Training chose these numbers by the held-out vignettes.",
+        "default": "Training chose these numbers by the held-out vignettes."
+        if decision["held_out"]
+        else "Nothing was held out to choose these numbers by: they are the same for every agent.",
         "given": "These numbers were given at the export.",
         "promise": "These numbers keep the promise below.",
     }[decision["chosen"]]

@@ -50,6 +50,9 @@ _PROBABILITIES = (
     "Q-values are not probabilities. P(appropriate) and P(safe) are, for patients like those of the training "
     "vignettes; for others they may be wrong."
 )
+_NOT_CALIBRATED = (
+    "P(appropriate) and P(safe) are not calibrated, since nothing was held out in training: they may be far off."
+)
 _NO_QUESTIONS = ["The version says whether to ask, not what: the caller chooses the questions."]
 _QUESTION_LIMITS = [
     "It learned what to ask from the same vignettes, simulated or written by somebody: it knows what they list, not "
@@ -146,7 +149,7 @@ def model_card(
         "ethical_considerations": _ETHICS,
         "limits": [
             *_limits(training_data, evaluation),
-            _PROBABILITIES if manifest["decision"]["probabilities"] else _Q_VALUES_ALONE,
+            _probabilities(manifest["decision"]),
             *_LIMITS,
         ],
         "reproduce": {"commands": _commands(manifest, training_data, evaluation), "versions": package_versions()},
@@ -182,6 +185,12 @@ def _questions(questions: dict[str, Any] | None) -> dict[str, Any]:
     does = f"It suggests up to {most} questions, the one first whose answer is expected to say most about the decision."
     ends = "An interview that it leads goes on while a red flag is open."
     return {"most": most, "notes": [does, ends, *_QUESTION_LIMITS]}
+
+
+def _probabilities(decision: dict[str, Any]) -> str:
+    if not decision["probabilities"]:
+        return _Q_VALUES_ALONE
+    return _PROBABILITIES if decision["held_out"] else _NOT_CALIBRATED
 
 
 def _limits(training_data: dict[str, Any], evaluation: VersionFigures | None) -> list[str]:

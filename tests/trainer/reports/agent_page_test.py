@@ -6,6 +6,7 @@ import re
 import pytest
 
 from schemas.errors import InputError
+from trainer.evaluation.figures import Estimate
 from trainer.reports.agent_page import agent_page, write_page
 
 PROVENANCE = {"command": "triage evaluate --html report.html", "python": "3.11", "finished": None}
@@ -92,7 +93,7 @@ def test_what_is_missing_is_said_where_it_would_stand(poor_agent_report):
         "operating-point": "no probabilities to weigh",
         "confidence": "Not measured: how often its decisions are safe",
         "slices": "No group of patients is large enough",
-        "errors": "In no case was the agent less urgent",
+        "errors": "no case shows the under-triage that the figures above count",
         "textbook": "Not played",
         "learning": "No validation loss is recorded",
         "reproduce": "The command is not recorded",
@@ -102,6 +103,19 @@ def test_what_is_missing_is_said_where_it_would_stand(poor_agent_report):
     assert "the default ones do not fit" in sections["answer"]
     assert "Not measured by age and sex" in sections["slices"]
     assert "None" not in re.sub(r"<[^>]*>", "", page)
+
+
+def test_that_no_case_was_less_urgent_is_said_only_where_nothing_was_under_triaged(poor_agent_report):
+    none = poor_agent_report.agent | {"under_triage": Estimate(0.0, 0.0, 0.0, 100)}
+    for report, words in ((poor_agent_report._replace(agent=none), True), (poor_agent_report, False)):
+        said = Reader(agent_page(report, {})).sections["errors"]
+        assert ("In no case was the agent less urgent than every clinician" in said) == words
+
+
+def test_an_agent_with_nothing_held_out_did_not_choose_its_operating_point(agent_report):
+    point = agent_report.operating_point._replace(chosen="neutral")
+    page = agent_page(agent_report._replace(operating_point=point), {})
+    assert "not chosen, as nothing was held out" in page
 
 
 def test_the_page_loads_nothing_and_shows_hostile_texts_as_they_are(agent_report):

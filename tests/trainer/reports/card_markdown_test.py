@@ -258,5 +258,9 @@ def test_how_a_version_with_probabilities_decides():
     assert ["P(safe) of its decision", *["0.110 [0.100, 0.300]"] * 3] in cells(text)
     chosen = page_of(decision=decision | {"chosen": "default", "sure_enough": None})
     assert "Training chose these numbers" in chosen
+    assert "Both are estimates, calibrated on vignettes" in chosen
     assert f"asks while Q(ask), at 0.008 a question, is more than {worth} of its decision. " in chosen
+    neutral = page_of(decision=decision | {"chosen": "default", "held_out": None})
+    assert "Both are estimates, not calibrated." in neutral
+    assert "Nothing was held out to choose these numbers by" in neutral
     assert "By its Q-values: the triage decision with the highest one" in page_of()

@@ -158,7 +158,10 @@ def test_the_commands_repeat_how_the_version_decides(decision, options):
     card = model_card(MANIFEST | {"decision": decision}, VOCABULARY, facts, EVALUATION, None)
     assert card["decision"] == decision
     assert card["reproduce"]["commands"][-1].endswith(options)
-    assert "P(appropriate) and P(safe) are" in limits(card)
+    assert "P(appropriate) and P(safe) are not calibrated" in limits(card)
+    held_out = {"vignettes": 100, "under_triage": 0.1, "over_triage": 0.1, "under_triage_of_red": None}
+    card = model_card(MANIFEST | {"decision": decision | {"held_out": held_out}}, VOCABULARY, facts, EVALUATION, None)
+    assert "P(appropriate) and P(safe) are, for patients like those" in limits(card)
 
 
 def test_the_export_is_repeated_with_its_promise():
