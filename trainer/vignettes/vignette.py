@@ -135,10 +135,14 @@ def _checked(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
     )
 
 
-def _numbers_read(fields: dict[str, Any], vocabulary: Vocabulary) -> dict[str, list[str]]:
+def _numbers_read(fields: dict[str, Any], vocabulary: Vocabulary) -> dict[str, list[Any]]:
     """Returns `present` and `absent` with the codes of their bands in place of numbers, see `schemas.bands`."""
-    lists = [[each for each in _list(fields, key) if isinstance(each, str)] for key in ("present", "absent")]
-    return dict(zip(("present", "absent"), vocabulary.read_numbers(*lists), strict=True))
+    given = {key: _list(fields, key) for key in ("present", "absent")}
+    read = vocabulary.read_numbers(*([each for each in codes if isinstance(each, str)] for codes in given.values()))
+    return {  # what is no text stays, to be refused
+        key: [*codes, *(each for each in given[key] if not isinstance(each, str))]
+        for key, codes in zip(given, read, strict=True)
+    }
 
 
 def check_keys(fields: dict[str, Any], keys: Sequence[str], required: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
 from tests.builders import symptoms
 from trainer.vignettes.vignette import Vignette, VignetteError, from_fields, parse_object
@@ -40,6 +41,16 @@ def test_decision_counts_are_multiplicities_in_urgency_order():
 
 def test_white_space_around_the_object_does_not_matter():
     assert read(b"  " + json.dumps(GOOD).encode() + b" \r") == parse(GOOD)
+
+
+@pytest.mark.parametrize("key", ["present", "absent"])
+@pytest.mark.parametrize("entry", [7, None, ["cough"], {"code": "cough"}])
+def test_what_is_no_code_is_refused_beside_a_number_too(key, entry):
+    hot = Vocabulary([Evidence("hot", "symptom", "Hot", "Hot?", band="temperature >=38 <45 °C"), *VOCABULARY])
+    fields = GOOD | {"present": ["temperature=39"], "absent": ["cough"]}
+    assert from_fields(fields, hot).present == ("hot",)
+    with pytest.raises(VignetteError, match=f"{key}: expected evidence codes, found"):
+        from_fields(fields | {key: [*fields[key], entry]}, hot)
 
 
 @pytest.mark.parametrize(
