@@ -92,7 +92,7 @@ def _write(data: "DataDirectory", given: FoldOptions) -> dict[str, Any]:
             for row, record in enumerate(records)
         ]
         how = WriteOptions(Fraction(0), given.seed, _SHARD_SIZE, shards[0].suffix == ".gz")
-        written = write_splits(vignettes, data.vocabulary, how, output.staging)
+        written = write_splits(vignettes, how, output.staging)
         fold = {"folds": given.folds, "fold": given.fold, "seed": given.seed}
         stats = data.stats | written | {"fold": fold, "fold_of": data.data_fingerprint}
         describe(output.staging, data.vocabulary, stats)

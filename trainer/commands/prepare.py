@@ -112,7 +112,7 @@ def _prepare(
     try:
         check_accepted(len(vignettes), log.count, source.unit, given.allow_rejects)
         shown = functools.partial(tracked, bar=bar, description="write", total=len(vignettes))
-        written = write_splits(vignettes, content.vocabulary, _how(given), output.staging, shown)
+        written = write_splits(vignettes, _how(given), output.staging, shown)
     except InputError as error:
         raise _with_rejects(error, log.count, output, given) from None
     read = [reader.sha256 for reader in source.readers]

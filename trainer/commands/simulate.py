@@ -174,7 +174,7 @@ def _write(
     made = simulated(simulator, given.vignettes, given.processes)
     vignettes = list(tracked(made, bar, "simulate", given.vignettes))
     shown = functools.partial(tracked, bar=bar, description="write", total=len(vignettes))
-    return write_splits(vignettes, knowledge.catalogue.vocabulary, _how(given), output.staging, shown)
+    return write_splits(vignettes, _how(given), output.staging, shown)
 
 
 def _header(knowledge: KnowledgeBase, given: SimulateOptions, config: SimulationConfig) -> dict[str, Any]:

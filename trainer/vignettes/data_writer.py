@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from schemas.directories import SPLITS
 from schemas.errors import InputError
-from schemas.evidence import Vocabulary
-from schemas.triage import NUM_DECISIONS
+from schemas.triage import DECISION_LABELS, NUM_DECISIONS
 from trainer.vignettes.rejects import RejectLog
 from trainer.vignettes.source import Accepted, Outcome, Rejected
 from trainer.vignettes.split import SelectionSampler, majority, stratum_quotas
-from trainer.vignettes.split_stats import SplitStats
 from trainer.vignettes.tfrecord import ShardWriter, encode_example
 from trainer.vignettes.vignette import Vignette
 
@@ -72,7 +72,6 @@ def check_accepted(accepted: int, rejected: int, unit: str, allow_rejects: bool)
 
 def write_splits(
     vignettes: Sequence[Vignette],
-    vocabulary: Vocabulary,
     options: WriteOptions,
     directory: pathlib.Path,
     tracked: Callable[[Iterable[Vignette]], Iterable[Vignette]] = iter,
@@ -81,13 +80,13 @@ def write_splits(
 
     Args:
         vignettes: in the order in which they are drawn and written.
-        vocabulary: distinguishes symptoms from risk factors.
         options: how to divide them.
         directory: where the shards go.
         tracked: passes the vignettes on, such as a progress bar.
 
     Returns:
-        `data_fingerprint`, over the vignettes in order and their splits, and the statistics of the `splits`.
+        `data_fingerprint`, over the vignettes in order and their splits, and of each of the `splits` the number of
+        `vignettes` and of clinicians' `decisions`.
 
     Raises:
         InputError: no vignette is left for training, or there would be too many shards.
@@ -102,7 +101,7 @@ def write_splits(
     sizes = {"train": given["train"] + sum(strata) - sum(quotas), "test": given["test"] + sum(quotas)}
     _check_sizes(sizes, options.shard_size)
     sampler = SelectionSampler(strata, quotas, options.seed)
-    stats = {split: SplitStats(vocabulary) for split in SPLITS}
+    decisions = {split: np.array([0] * NUM_DECISIONS) for split in SPLITS}
     fingerprint = hashlib.sha256()
     with (
         ShardWriter(directory, "train", sizes["train"], options.shard_size, options.compressed) as train,
@@ -114,10 +113,16 @@ def write_splits(
             serialized = encode_example(vignette)
             writers[split].write(serialized)
             fingerprint.update(f"{split} {len(serialized)}\n".encode() + serialized)
-            stats[split].add(vignette)
+            decisions[split] += vignette.decision_counts
     return {
         "data_fingerprint": f"sha256:{fingerprint.hexdigest()}",
-        "splits": {split: stats[split].to_dict() for split in SPLITS},
+        "splits": {
+            split: {
+                "vignettes": sizes[split],
+                "decisions": dict(zip(DECISION_LABELS, decisions[split].tolist(), strict=True)),
+            }
+            for split in SPLITS
+        },
     }
 
 

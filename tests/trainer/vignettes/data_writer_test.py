@@ -4,15 +4,12 @@ from fractions import Fraction
 import pytest
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
 from trainer.vignettes.data_writer import MAX_SHARDS, WriteOptions, accept, write_splits
 from trainer.vignettes.rejects import RejectLog
 from trainer.vignettes.source import Accepted, Line, Rejected
 from trainer.vignettes.tfrecord import decode_example, encode_example, read_records
 from trainer.vignettes.vignette import Vignette
-
-VOCABULARY = Vocabulary([Evidence("a", "symptom", "A", "A?")])
 
 
 def vignette(name, decision=Action.GREEN, split=None):
@@ -24,7 +21,7 @@ def options(fraction="0.1", seed=0, shard_size=100, compressed=False):
 
 
 def write(vignettes, directory, **how):
-    return write_splits(vignettes, VOCABULARY, options(**how), directory)
+    return write_splits(vignettes, options(**how), directory)
 
 
 def written(directory, split):
@@ -55,8 +52,8 @@ def test_the_split_is_stratified_exact_and_keeps_the_order(tmp_path):
     stats = write(vignettes, tmp_path, fraction="0.2")["splits"]
 
     # 0.2 of 10 Red and 30 Green
-    assert stats["test"]["majority"] == {"Red": 2, "Yellow": 0, "Green": 6, "Blue": 0}
-    assert stats["train"]["majority"] == {"Red": 8, "Yellow": 0, "Green": 24, "Blue": 0}
+    assert stats["test"]["decisions"] == {"Red": 2, "Yellow": 0, "Green": 6, "Blue": 0}
+    assert stats["train"]["decisions"] == {"Red": 8, "Yellow": 0, "Green": 24, "Blue": 0}
     train, test = written(tmp_path, "train"), written(tmp_path, "test")
     assert (train, test) == (sorted(train), sorted(test))
     assert sorted(train + test) == [f"{i:02}" for i in range(40)]
