@@ -357,7 +357,9 @@ def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, 
 
 
 @pytest.mark.usefixtures("light_exports")
-def test_newer_patients_judge_a_promise_in_the_agents_codes(asking, tmp_path, capsys, monkeypatch):
+def test_newer_patients_in_other_codes_may_break_a_promise_and_then_nothing_is_published(
+    asking, tmp_path, capsys, monkeypatch
+):
     symptoms("fever", "cough").save(tmp_path / "vocabulary.csv")
     line = {"vignette_id": "v", "present": ["fever"], "absent": ["cough"], "decisions": ["Red"] * 3, "split": "test"}
     lines = [line, line | {"vignette_id": "train", "split": "train"}]  # a data directory needs one
@@ -365,10 +367,11 @@ def test_newer_patients_judge_a_promise_in_the_agents_codes(asking, tmp_path, ca
     given = ["--vignettes", tmp_path / "new.jsonl", "--vocabulary", tmp_path / "vocabulary.csv"]
     assert run(capsys, "prepare", *given, "--out", tmp_path / "data")[0] == 0
     judged = []
-    on_newer = promises.on_newer
-    monkeypatch.setattr(promises, "on_newer", lambda *given: (judged.append(given[2]), on_newer(*given))[1])
-    given = ["--job-dir", asking, "--model-base-path", tmp_path / "models", "--data", tmp_path / "data"]
+    broken = {"holds": False, "broken": {"interview": ["red"]}, "confidence": 0.95, "found": {}}
+    monkeypatch.setattr(promises, "on_newer", lambda *given: (judged.append(given[2]), broken)[1])
+    given = ["--job-dir", asking, "--push-to", tmp_path / "models", "--data", tmp_path / "data", "--allow-small-test"]
     code, _, error = run(capsys, "export", *given, "--rules", "none", "--promise", "red=0.03")
-    assert code == 0, error
+    assert (code, list((tmp_path / "models").iterdir())) == (3, [])
+    assert "the promise does not hold on these vignettes (interview: red)" in error
     [vignettes] = judged
     assert vignettes.signed_codes.tolist() == [2, -1]  # the agent knows cough, then fever
