@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Writes the dossier; returns 0.
 
     Raises:
-        InputError: a file cannot be read or written, or the figures are of another agent.
+        InputError: a file cannot be read or written, or the figures are of another agent or split.
     """
     given = options.read(DossierOptions, arguments)
     figures.check(given.output, "--output")
@@ -85,7 +85,7 @@ def _source(path: pathlib.Path) -> FactsFile:
 
 
 def _check_results(path: pathlib.Path, results: Any, manifest: dict[str, Any]) -> None:
-    """Raises InputError if figures are not of the agent that became the version, or not of how the version decides."""
+    """Raises InputError if figures are not of the version's agent on the test split, or not of how it decides."""
     expected = {"trained_on": manifest["data_fingerprint"], "training": manifest.get("training")}
     for key, value in expected.items():
         if results.get(key) != value:
@@ -93,6 +93,11 @@ def _check_results(path: pathlib.Path, results: Any, manifest: dict[str, Any]) -
                 f"--results {path}: {key} {results.get(key)!r}: the version has {value!r}: give "
                 "what triage evaluate --data --json wrote for the same job directory and step"
             )
+    if results.get("split") != "test":
+        raise InputError(
+            f"--results {path}: split {results.get('split')!r}: expected test, as the agent learned from the others: "
+            f"measure it: triage evaluate --data DIR --job-dir DIR --split test --json {path}"
+        )
     if results.get("max_questions") != manifest["max_questions"]:
         raise InputError(
             f"--results {path}: max_questions {results.get('max_questions')!r}: the version asks at most "

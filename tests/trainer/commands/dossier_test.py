@@ -99,6 +99,16 @@ def change(path, **entries):
     path.write_text(json.dumps(json.loads(path.read_text()) | entries))
 
 
+def test_figures_of_the_vignettes_that_the_agent_learned_from_are_refused(files, data_directory, capsys):
+    given = ["--job-dir", files / "job", "--data", data_directory, "--orders", 1, "--split", "train"]
+    assert triage_cli.main([*map(str, ["evaluate", *given, "--json", files / "train.json"])]) == 0
+    dossier = ["dossier", *map(str, ["--model", files / "models", "--results", files / "train.json"])]
+    assert triage_cli.main(dossier) == 2
+    error = capsys.readouterr().err
+    assert f"--results {files / 'train.json'}: split 'train': expected test, as the agent learned from" in error
+    assert f"triage evaluate --data DIR --job-dir DIR --split test --json {files / 'train.json'}" in error
+
+
 def test_figures_of_another_operating_point_or_question_limit_are_refused(files, capsys):
     results, manifest = files / "results.json", files / "models" / "1" / "manifest.json"
     dossier = ["dossier", *map(str, ["--model", files / "models", "--results", results, "--output", files / "d.md"])]
