@@ -12,6 +12,7 @@ from schemas.errors import InputError
 from schemas.model_directory import read_manifest, version_folder
 from trainer.reports.checklists import NAMES, read_checklist
 from trainer.reports.dossier_page import FactsFile, page
+from trainer.reports.numbers import value_at
 from triage_runtime.command_line import figures, options
 from triage_runtime.storage import locations
 from triage_runtime.storage.whole_file import read_json, replacing
@@ -67,6 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     if given.results is not None:
         sources["results"] = _source(given.results)
         _check_results(given.results, sources["results"].content, manifest)
+        _check_rules(given.results, sources["results"].content, folder, manifest["safety_rules"])
     if given.monitoring is not None:
         sources["monitoring"] = _source(given.monitoring)
     text = page(folder.name, sources, map(read_checklist, NAMES))
@@ -115,4 +117,15 @@ def _check_results(path: pathlib.Path, results: Any, manifest: dict[str, Any]) -
         raise InputError(
             f"--results {path}: the figures are of another operating point ({'; '.join(differences)}): measure that of "
             f"the version: triage evaluate --data DIR --job-dir DIR {' '.join(given)} --json {path}"
+        )
+
+
+def _check_rules(path: pathlib.Path, results: Any, folder: pathlib.Path, rules: dict[str, Any]) -> None:
+    """Raises InputError if there are figures with safety rules, and these are not the `rules` of the version."""
+    measured = value_at(results, "safety_rules", "rules")
+    if measured is not None and measured["fingerprint"] != rules["fingerprint"]:
+        given = f"with --rules {folder / directories.RULES}" if rules["rules"] else "without --rules and --html"
+        raise InputError(
+            f"--results {path}: the figures with safety rules are of other rules ({measured['source']} there, "
+            f"{rules['source']} in the version): run triage evaluate {given}"
         )

@@ -37,7 +37,9 @@ def made(data_directory, tmp_path_factory, without_litert):
     counters = {"step": tf.Variable(40, dtype=tf.int64), "episode": tf.Variable(9, dtype=tf.int64)}
     model = build_network(len(data.vocabulary), config.network, seed=3)
     job.manager(tf.train.Checkpoint(chosen=model, **counters), kept=1).save(40)
-    given = ["--job-dir", job.path, "--data", data_directory, "--orders", 1]
+    codes = json.dumps(data.vocabulary.codes)
+    (tmp_path / "rules.toml").write_text(f'[any]\nreason = "Any."\nurgency = "Red"\nany.present = {codes}\n')
+    given = ["--job-dir", job.path, "--data", data_directory, "--orders", 1, "--rules", tmp_path / "rules.toml"]
     with without_litert():
         assert triage_cli.main([*map(str, ["export", *given, "--model-base-path", tmp_path / "models"])]) == 0
     assert triage_cli.main([*map(str, ["evaluate", *given, "--json", tmp_path / "results.json"])]) == 0
@@ -61,6 +63,10 @@ def keys(values, prefix=""):
             yield from keys(value, f"{prefix}{key}.")
 
 
+def interval(estimate):
+    return f"{estimate['mean']:.3f} \\[{estimate['low']:.3f}, {estimate['high']:.3f}\\]"
+
+
 def test_the_lists_are_filled_from_the_files_that_they_name(files, capsys):
     given = [
         "--model",
@@ -76,9 +82,12 @@ def test_the_lists_are_filled_from_the_files_that_they_name(files, capsys):
     text = (files / "dossier.md").read_text(encoding="utf-8")
     manifest = files / "models" / "1" / "manifest.json"
     assert f"| manifest.json | {hashlib.sha256(manifest.read_bytes()).hexdigest()} |" in text
-    safety = json.loads((files / "results.json").read_text())["agent"]["safety"]
-    interval = f"{safety['mean']:.3f} \\[{safety['low']:.3f}, {safety['high']:.3f}\\]"
-    assert f"agent.safety: {interval} (results.json)" in text
+    results = json.loads((files / "results.json").read_text())
+    alone, ruled = results["agent"]["safety"], results["safety_rules"]["metrics"]["safety"]["with_rules"]
+    assert alone["mean"] < ruled["mean"]  # the rule says Red wherever something is present
+    assert text.count(f"agent.safety: {interval(alone)} (results.json)") == 3
+    cited = f"safety\\_rules.metrics.safety.with\\_rules: {interval(ruled)} (results.json)"
+    assert text.count(cited) == 3  # each list has performance
     assert (
         "| 10a | How much the system was used, and whether as intended | records: 7 (monitoring.json)<br>cases: 0 "
         in text
@@ -107,6 +116,22 @@ def test_figures_of_the_vignettes_that_the_agent_learned_from_are_refused(files,
     error = capsys.readouterr().err
     assert f"--results {files / 'train.json'}: split 'train': expected test, as the agent learned from" in error
     assert f"triage evaluate --data DIR --job-dir DIR --split test --json {files / 'train.json'}" in error
+
+
+def test_figures_with_other_safety_rules_than_those_of_the_version_are_refused(files, capsys):
+    results, manifest = files / "results.json", files / "models" / "1" / "manifest.json"
+    dossier = ["dossier", *map(str, ["--model", files / "models", "--results", results, "--output", files / "d.md"])]
+    rules = json.loads(manifest.read_text())["safety_rules"]
+    change(manifest, safety_rules=rules | {"source": "ward.toml", "fingerprint": "sha256:other"})
+    assert triage_cli.main(dossier) == 2
+    error = capsys.readouterr().err
+    assert "rules.toml there, ward.toml in the version): run triage evaluate with --rules" in error
+    assert str(files / "models" / "1" / "assets.extra" / "rules.toml") in error
+    change(manifest, safety_rules={"source": "none", "fingerprint": None, "rules": []})
+    assert triage_cli.main(dossier) == 2
+    assert "rules.toml there, none in the version): run triage evaluate without --rules" in capsys.readouterr().err
+    change(results, safety_rules=None)
+    assert triage_cli.main(dossier) == 0
 
 
 def test_figures_of_another_operating_point_or_question_limit_are_refused(files, capsys):
