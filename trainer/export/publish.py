@@ -46,7 +46,7 @@ class Target(NamedTuple):
     """Where a version goes."""
 
     base: pathlib.Path
-    version: int | None  # None is the next free number
+    version: int | None  # None is the next free number of both base paths
     model_name: str
     margin: float | None = None  # of the gate; None if there is no gate
     rejected: pathlib.Path | None = None  # base path for a version that does not pass; None deletes it
@@ -163,7 +163,9 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evalu
         evaluation.require_known(trained.vocabulary, job_dir, f"prepare the data with --vocabulary {known}")
         if target.margin is not None:
             serving = _serving(target, evaluation)
-    number = next_version(target.serving_base) if target.version is None else target.version
+    number = target.version
+    if number is None:  # above those that are served, and above candidates that wait to be pushed
+        number = max(next_version(target.base), next_version(target.serving_base))
     with staged(target.base, trained, number, target.model_name) as stage:
         name = str(stage.number)
         report, verdict = None, None

@@ -172,6 +172,15 @@ def test_a_rejected_version_is_kept_unsigned_where_the_user_wants_it(evaluation,
     load_version(rejected / "2")
 
 
+def test_candidates_that_wait_beside_the_served_versions_get_numbers_above_both(evaluation, red_base, tmp_path):
+    apart = tmp_path / "candidates"
+    folders = [push(apart, always(Action.RED), evaluation, against=red_base).folder for _ in range(2)]
+    assert folders == [apart / "2", apart / "3"]  # version 1 is served
+    (red_base / "1").rename(red_base / "7")
+    assert push(apart, always(Action.RED), evaluation, against=red_base).folder == apart / "8"
+    assert names(red_base) == ["7"]
+
+
 def test_rejected_versions_are_not_kept_where_a_server_could_load_them(red_base, tmp_path):
     for place in (red_base, red_base / "rejected", red_base / ".." / "models"):
         with pytest.raises(InputError, match="where a server looks for versions"):
