@@ -65,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     available = data.stats["splits"]["train"]["vignettes"]
     if available < given.folds:
         raise InputError(f"--folds {given.folds}: {given.data} has only {available} vignettes to train on")
+    data.read("train", names=False)  # refuses shards that are damaged or lack records
     stats = _write(data, given)
     if given.json != "-":
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
