@@ -57,7 +57,7 @@ def page(card: dict[str, Any], evaluation: VersionFigures | None, gate: Verdict 
                 for name, value in values.items()
             ),
         ),
-        *_reproduce(card["reproduce"]),
+        *_reproduce(card["reproduce"], details["start_from"]),
         "## Licence",
         details["licence"],
     ]
@@ -360,11 +360,12 @@ def _novelty(novelty: dict[str, Any] | None) -> list[str]:
     ]
 
 
-def _reproduce(reproduce: dict[str, Any]) -> list[str]:
+def _reproduce(reproduce: dict[str, Any], start_from: str | None) -> list[str]:
     versions = ((escape(name), escape(version)) for name, version in reproduce["versions"].items())
+    start = ", and START for the job directory of the agent that it started from" if start_from else ""
     return [
         "## How to reproduce",
-        "In the folder of this version, with DATA, JOB and MODELS for the folders of your choice:",
+        f"In the folder of this version, with DATA, JOB and MODELS for the folders of your choice{start}:",
         _code(reproduce["commands"]),
         table(("package", "version"), versions),
     ]

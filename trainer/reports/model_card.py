@@ -12,6 +12,7 @@ from typing import Any
 
 from schemas import VERSION, directories
 from schemas.evidence import KINDS, Vocabulary
+from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import DECISION_LABELS
 from trainer.evaluation.figures import VersionFigures
 from trainer.evaluation.verdict import Verdict
@@ -79,7 +80,7 @@ def training_facts(data_fingerprint: str, stats: dict[str, Any] | None) -> dict[
 
     Returns:
         `data_fingerprint`; and if `stats` are of the same data, `format`, `simulated`, `seed`, `test_fraction`,
-        `sources`, `simulation` and `splits`, None if the file does not state them.
+        `sources`, `simulation`, `fold` and `splits`, None if the file does not state them.
     """
     if stats is None or stats["data_fingerprint"] != data_fingerprint:
         return {"data_fingerprint": data_fingerprint, "known": False}
@@ -93,6 +94,7 @@ def training_facts(data_fingerprint: str, stats: dict[str, Any] | None) -> dict[
         "test_fraction": _number(stats.get("test_fraction")),
         "sources": [str(_dict(source)["file"]) for source in _list(stats.get("sources")) if "file" in _dict(source)],
         "simulation": _simulation(stats) if origin == "simulate" else None,
+        "fold": _dict(stats.get("fold")) or None,
         "splits": {
             name: {
                 "vignettes": stats["splits"][name]["vignettes"],
@@ -225,17 +227,18 @@ def _limits(training_data: dict[str, Any], evaluation: VersionFigures | None) ->
 
 
 def _commands(manifest: dict[str, Any], training_data: dict[str, Any], evaluation: VersionFigures | None) -> list[str]:
-    """Returns commands with DATA, JOB and MODELS for the folders; config.json is the manifest's `config`."""
+    """Returns commands with DATA, JOB, MODELS and START for the folders; config.json is the manifest's `config`."""
     steps = manifest["training"]["steps"]
     make_config = "import json; json.dump(json.load(open('manifest.json'))['config'], open('config.json', 'w'))"
     how = "" if evaluation is None else f" --orders {evaluation.orders} --seed {evaluation.seed}"
     ruled = f" --rules {directories.RULES}" if manifest["safety_rules"]["rules"] else ""
     point = _point(manifest["decision"])
+    start = " --start-from START" if manifest.get("start_from") else ""
     promised = _promised(manifest["promise"]) or point
     return [
-        *([_simulate(training_data)] if training_data.get("simulation") else []),
+        *_simulate(training_data),
         f'python -c "{make_config}"',
-        f"triage train --data DATA --job-dir JOB --config config.json --steps {steps}",
+        f"triage train --data DATA --job-dir JOB --config config.json --steps {steps}{start}",
         f"triage export --job-dir JOB --step {steps} --model-base-path MODELS --data DATA{how}"
         f"{ruled or ' --rules none'}{promised}",
         f"triage evaluate --job-dir JOB --step {steps} --data DATA{how}{ruled}{point}",
@@ -259,22 +262,35 @@ def _promised(promise: dict[str, Any] | None) -> str:
     return f" --promise {levels} --confidence {asked['confidence']:g} --question-limit {asked['question_limit']}{given}"
 
 
-def _simulate(training_data: dict[str, Any]) -> str:
+def _simulate(training_data: dict[str, Any]) -> list[str]:
+    """Returns the command that makes the same vignettes; none if no command with this knowledge base does."""
+    simulation = training_data.get("simulation")
+    if not simulation or training_data["fold"]:
+        return []
+    if simulation["knowledge_fingerprint"] != KnowledgeBase.load().fingerprint:
+        return []
     total = sum(split["vignettes"] for split in training_data["splits"].values())
     parts = ["triage", "simulate", "--out", "DATA", "--vignettes", str(total)]
     for option in ("seed", "test_fraction"):
         if training_data[option] is not None:
             parts += [f"--{option.replace('_', '-')}", str(training_data[option])]
-    unseen = training_data["simulation"]["unseen_conditions"]
-    return shlex.join([*parts, "--unseen-conditions", *unseen] if unseen else parts)
+    if simulation["whole_patient"]:
+        parts.append("--whole-patient")
+    if simulation["caution"] not in (None, 1):
+        parts += ["--caution", str(simulation["caution"])]
+    unseen = simulation["unseen_conditions"]
+    return [shlex.join([*parts, "--unseen-conditions", *unseen] if unseen else parts)]
 
 
 def _simulation(stats: dict[str, Any]) -> dict[str, Any]:
     options = _dict(stats.get("options"))
     fingerprint = options.get("knowledge_fingerprint")
+    panel = _dict(_dict(options.get("simulation")).get("panel"))
     return {
         "knowledge_fingerprint": fingerprint if isinstance(fingerprint, str) else None,
         "unseen_conditions": [str(code) for code in _list(options.get("unseen_conditions"))],
+        "whole_patient": options.get(directories.WHOLE_PATIENT) is True,
+        "caution": _number(panel.get("caution")),
     }
 
 

@@ -135,6 +135,9 @@ def test_commands_are_only_in_the_sections_for_who_makes_models():
     sections = dict(zip(titles, re.split("^## .*$", text, flags=re.MULTILINE)[1:], strict=True))
     assert "triage" in sections["How to reproduce"]
     assert not [title for title, text in sections.items() if title not in CARD_FOR_MAKERS and "triage export" in text]
+    assert "START" not in text
+    started = page_of(start_from="sha256:a after 9 steps")
+    assert "for the folders of your choice, and START for the job directory of the agent that it started" in started
 
 
 def test_without_an_evaluation_the_page_says_so():

@@ -6,7 +6,9 @@ import shlex
 
 import pytest
 
+import triage_cli
 from schemas.evidence import Evidence, Vocabulary
+from schemas.knowledge_base import KnowledgeBase
 from trainer.evaluation.figures import AgentFigures, Baselines, Confusion, Estimate, VersionFigures
 from trainer.reports.model_card import is_simulated, model_card, training_facts
 
@@ -31,13 +33,14 @@ MANIFEST = {
     "decision": {"probabilities": False},
     "promise": None,
 }
+KNOWLEDGE = KnowledgeBase.load().fingerprint
 DECISIONS = {"Red": 1, "Yellow": 2, "Green": 3, "Blue": 4}
 STATS = {
     "format": "simulate",
     "seed": 5,
     "test_fraction": 0.25,
     "sources": [],
-    "options": {"knowledge_fingerprint": "sha256:kb", "unseen_conditions": ["gout", "it's"]},
+    "options": {"knowledge_fingerprint": KNOWLEDGE, "unseen_conditions": ["gout", "it's"]},
     "data_fingerprint": "sha256:data",
     "splits": {split: {"vignettes": count, "decisions": DECISIONS} for split, count in (("train", 30), ("test", 10))},
 }
@@ -61,7 +64,12 @@ def card_of(stats=STATS, evaluation=EVALUATION, gate=None):
 def test_the_training_data_are_described_by_their_own_statistics():
     facts = card_of()["training_data"]
     assert facts["simulated"] is True
-    assert facts["simulation"] == {"knowledge_fingerprint": "sha256:kb", "unseen_conditions": ["gout", "it's"]}
+    assert facts["simulation"] == {
+        "knowledge_fingerprint": KNOWLEDGE,
+        "unseen_conditions": ["gout", "it's"],
+        "whole_patient": False,
+        "caution": None,
+    }
     assert facts["splits"]["train"] == {"vignettes": 30, "decisions": DECISIONS}
 
 
@@ -105,7 +113,40 @@ def test_the_commands_repeat_the_data_the_run_and_the_evaluation():
     assert commands[2] == "triage train --data DATA --job-dir JOB --config config.json --steps 40"
     assert commands[-1] == "triage evaluate --job-dir JOB --step 40 --data DATA --orders 6 --seed 7"
     assert commands[-2].endswith(" --orders 6 --seed 7 --rules none")
-    assert not any("simulate" in command for command in card_of(STATS | {"format": "jsonl"})["reproduce"]["commands"])
+    assert not simulates(STATS | {"format": "jsonl"})
+
+
+def simulates(stats):
+    return any("simulate" in command for command in card_of(stats)["reproduce"]["commands"])
+
+
+def test_data_that_no_command_makes_again_have_none():
+    other = {"knowledge_fingerprint": "sha256:other"}
+    assert simulates(STATS)
+    assert not simulates(STATS | {"options": STATS["options"] | other})
+    folded = STATS | {"fold": {"folds": 4, "fold": 0, "seed": 3}, "fold_of": "sha256:whole"}
+    assert card_of(folded)["training_data"]["fold"] == {"folds": 4, "fold": 0, "seed": 3}
+    assert not simulates(folded)
+
+
+@pytest.mark.parametrize("options", [["--whole-patient"], ["--caution", "2.5", "--unseen-conditions", "gout"]])
+def test_the_command_for_simulated_data_makes_them_again(tmp_path, options):
+    first, again = tmp_path / "first", tmp_path / "again"
+    given = ["--out", str(first), "--vignettes", "40", "--seed", "3", "--test-fraction", "0.25", "--processes", "1"]
+    assert triage_cli.main(["simulate", *given, *options]) == 0
+    stats = json.loads((first / "stats.json").read_text())
+    facts = training_facts(stats["data_fingerprint"], stats)
+    command = model_card(MANIFEST, VOCABULARY, facts, None, None)["reproduce"]["commands"][0]
+    program, *arguments = shlex.split(command.replace("DATA", str(again)))
+    assert program == "triage"
+    assert triage_cli.main(arguments) == 0
+    assert json.loads((again / "stats.json").read_text()) == stats
+
+
+def test_the_training_is_repeated_from_the_agent_that_it_started_from():
+    facts = training_facts("sha256:data", STATS)
+    card = model_card(MANIFEST | {"start_from": "sha256:a after 9 steps"}, VOCABULARY, facts, EVALUATION, None)
+    assert card["reproduce"]["commands"][2].endswith(" --config config.json --steps 40 --start-from START")
 
 
 def test_a_version_that_chooses_questions_says_how_far_to_trust_them():
