@@ -170,6 +170,15 @@ def test_both_distributions_in_different_versions_are_refused(versions, monkeypa
     assert (mixed in capsys.readouterr().err) == (there["dyqn-triage"] == "0.2.0")
 
 
+@pytest.mark.parametrize("command", ["train --data d --job-dir j", "reproduce --data d --out o",
+                                     "export --job-dir j --model-base-path m"])  # fmt: skip
+def test_figures_that_cannot_be_written_are_refused_before_any_work(command, capsys):
+    assert triage_cli.main([*command.split(), "--json", "lost/x.json"]) == 2
+    assert (
+        "error: --json lost/x.json: cannot write: lost is not a directory: create it first" in capsys.readouterr().err
+    )
+
+
 def test_an_unknown_option_is_refused_with_the_usage_of_its_command(capsys):
     with pytest.raises(SystemExit):
         triage_cli.main(["fold", "--data", "d", "--fold", "1", "--folds", "3", "--out", "f", "--format", "csv"])

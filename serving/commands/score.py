@@ -80,7 +80,6 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: an option, the model or an input is faulty. The answers to earlier files stay.
     """
     given = options.read(ScoreOptions, arguments)
-    figures.check(given.json)
     if given.dry_run:
         print_job(given)
         return 0

@@ -91,7 +91,6 @@ def run(arguments: argparse.Namespace) -> int:
             contestant failed.
     """
     given = options.read(LearnOptions, arguments)
-    figures.check(given.json)
     sb3_python = find_sb3(given.sb3_python)
     console = Console(stderr=True)
     curves: dict[str, Points] = {}

@@ -34,7 +34,6 @@ def check(arguments: argparse.Namespace) -> None:
     """
     if arguments.data is None and arguments.cases is None:
         raise InputError("expected --data with vignettes, --cases with textbook cases, or both")
-    figures.check(arguments.json)
     for flag, path in (("--html", arguments.html), ("--symptomcheckr", arguments.symptomcheckr)):
         if path is not None and (arguments.data is None or arguments.questions):
             raise InputError(f"{flag}: it is about vignettes: give --data, without --questions")

@@ -96,7 +96,6 @@ def reads_addresses(_: argparse.Namespace) -> bool:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     given = options.read(PowersetOptions, arguments)
-    figures.check(given.json)
     beam_runner = runner.Runner(given.runner, given.beam_options)
     from trainer.study.beam_output import BeamOutput
 

@@ -90,7 +90,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     chosen = input_formats.chosen_format(arguments)
     given = options.read(PrepareOptions, arguments)
-    figures.check(given.json)
     output = OutputDirectory(given.out, given.overwrite)
     source = chosen.open(given.seed)
     with writing(given.out), output, progress_bar(Console(stderr=True)) as bar:

@@ -111,7 +111,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     given = options.read(SimulateOptions, arguments)
-    figures.check(given.json)
     console = Console(stderr=True)
     knowledge = KnowledgeBase.load(given.knowledge)
     simulation = SimulationConfig(panel=PanelConfig(caution=given.caution))

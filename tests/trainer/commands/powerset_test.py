@@ -189,7 +189,6 @@ def test_another_seed_or_sample_has_another_fingerprint(expanded, data, tmp_path
         (["--sample", 1e-9], "--sample 1e-09: no rows were drawn: give a larger probability"),
         (["--shards", 0], "--shards 0: expected 1 to 99999"),
         (["--shards", 100_000], "--shards 100000: expected 1 to 99999"),
-        (["--json", "lost/figures.json"], "--json lost/figures.json: cannot write: lost is not a directory"),
         (["--runner", "Walker"], "--runner Walker: Unexpected pipeline runner: Walker"),
         (
             ["--beam-options", "--direct_running_mode=x"],
