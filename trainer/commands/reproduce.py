@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from schemas.errors import InputError
 from trainer import config, presets
+from trainer.reports.model_card import is_simulated
 from trainer.reports.numbers import MARGIN
 from trainer.reports.provenance import provenance
 from trainer.study.study import FORMAT, MEMBERS, DataFacts, StudySettings, plan
@@ -208,8 +209,7 @@ def _data_figures(data: "DataDirectory") -> dict[str, Any]:
         "path": str(data.path),
         "data_fingerprint": data.data_fingerprint,
         "vocabulary_fingerprint": data.vocabulary.fingerprint,
-        # Only vignettes from triage simulate are known to be simulated; prepared ones may be either.
-        "simulated": True if data.stats.get("format") == "simulate" else None,
+        "simulated": is_simulated(data.stats),
         "vignettes": {"train": len(pieces[0]), "test": len(pieces[1])},
         "evidence_codes": len(data.vocabulary),
         "mean_evidence": float(np.concatenate(pieces).mean()),

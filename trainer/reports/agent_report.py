@@ -37,6 +37,7 @@ from trainer.evaluation.handing_over import HandedOver
 from trainer.evaluation.prefixes import EvidencePoint
 from trainer.reports import case_report
 from trainer.reports.evaluate_options import EvaluateOptions
+from trainer.reports.model_card import is_simulated
 from trainer.reports.symptom_checker_csv import AGENT, RULED
 from trainer.training import operating_point_options, promises
 from trainer.training.job import JobDirectory, TrainedNetwork
@@ -180,8 +181,7 @@ def agent_report(
         data_fingerprint=data.data_fingerprint,
         vocabulary_fingerprint=data.vocabulary.fingerprint,
         trained_on=trained.data_fingerprint,
-        # Only vignettes from triage simulate are known to be simulated; prepared ones may be either.
-        simulated=True if data.stats.get("format") == "simulate" else None,
+        simulated=is_simulated(data.stats),
         split=given.split,
         vignettes=len(counts),
         mean_evidence=float(np.diff(vignettes.offsets).mean()),
