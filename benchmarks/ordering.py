@@ -6,8 +6,8 @@
 Each cell is a `triage reproduce`: a number of training vignettes, and settings of the preset paper. Vignettes are those
 of `PROFILE`, whose fully observed agent is about as good as the paper's. The table counts in how many cells each
 ordering holds, fails, or is not shown, and has the mean share of random test sets of 126 in which the means are in
-order. Partially observed agents triage by an MLP that made one pass over 100,000 rows of D_pow. What follows `--` goes to each `triage
-reproduce`. After an interruption the same command goes on.
+order. Partially observed agents triage by an MLP that made one pass over 100,000 rows of D_pow. What follows `--` goes
+to each `triage reproduce`. After an interruption the same command goes on.
 """
 
 import argparse
