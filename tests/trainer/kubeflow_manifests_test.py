@@ -23,6 +23,16 @@ SMALL = ["--steps=300", "--hidden-sizes", "8", "--networks", "2", "--environment
          "--batch-size", "8", "--burn-in-steps", "50"]  # fmt: skip
 
 
+def test_the_image_is_built_from_the_code_alone_without_keys_or_data_beside_it():
+    lines = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    let_in = {line.removeprefix("!") for line in lines if line.startswith("!")}
+    assert "*" in lines
+    packages = {"schemas", "triage_runtime", "trainer", "serving", "dyqn_triage", "clients/python", "proto"}
+    texts = {"pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "CHANGELOG.md", "LICENSE", "triage_cli.py"}
+    assert let_in == packages | texts
+    assert all((ROOT / path).exists() for path in let_in)
+
+
 def _documents(name):
     return {document["kind"]: document for document in yaml.safe_load_all((DEPLOY / name).read_text())}
 
