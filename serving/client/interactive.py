@@ -89,8 +89,8 @@ def converse(
         )
         asks = goes_on(response)
         decided = not asks and response.action != TriageAction.TRIAGE_ACTION_ASK
-        if decided or response.forced:  # forced to ask: nothing is known, and nobody can say more
-            return response
+        if decided or response.forced or response.HasField("deferred"):
+            return response  # forced to ask: nothing is known, and nobody can say more
         if not asks or not response.next_questions:
             known.no_more_evidence = True
             console.print("\nNo question is left that is worth asking.")

@@ -231,6 +231,8 @@ def _status(case: Case, answer: Answer) -> str:
     asks = response.action == TriageAction.TRIAGE_ACTION_ASK
     if _deciding_rule(response) and not answer.goes_on:
         return "A safety rule decides, whatever the model says:"
+    if response.HasField("deferred"):
+        return "The case is handed over to a person."
     if answer.goes_on:
         if asks:
             return "The model is not sure enough yet and asks on."

@@ -5,7 +5,7 @@ import pytest
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from serving.client.interactive import Asked, Known, ask_complaint, converse
-from triage_client import EvidenceStatus, QuestionReason, TriageAction, TriageResponse
+from triage_client import DeferralReason, EvidenceStatus, QuestionReason, TriageAction, TriageResponse
 
 VOCABULARY = Vocabulary(
     [
@@ -72,6 +72,25 @@ def test_an_interview_ends_with_a_decision_where_no_question_is_worth_asking(cap
     response = converse(server, known, Asked(), VOCABULARY, Script("2"))
     assert (response.action, known.absent) == (TriageAction.TRIAGE_ACTION_RED, ["fever"])
     assert "No question is left that is worth asking." in capsys.readouterr().out
+
+
+class HandingOver:
+    """A server that hands the case over, as contradictory, while it asks."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def triage(self, state, **_):
+        self.calls += 1
+        return TriageResponse(
+            action=TriageAction.TRIAGE_ACTION_ASK, deferred=DeferralReason.DEFERRAL_REASON_CONTRADICTORY
+        )
+
+
+def test_an_interview_ends_as_it_is_where_the_case_is_handed_over():
+    server = HandingOver()
+    response = converse(server, Known(["fever"], []), Asked(defer_below=0.0), VOCABULARY, Script())
+    assert (response.action, server.calls) == (TriageAction.TRIAGE_ACTION_ASK, 1)
 
 
 class Flagged:

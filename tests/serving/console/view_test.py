@@ -9,7 +9,7 @@ from serving.console import view
 from serving.console.agent import Answer
 from serving.console.case import NOT_KNOWN, PRESENT, Case, Said
 from serving.console.pages import Pages
-from triage_client import Evidence, EvidenceStatus, NextQuestion, QuestionReason, TriageResponse
+from triage_client import DeferralReason, Evidence, EvidenceStatus, NextQuestion, QuestionReason, TriageResponse
 
 RED, YELLOW, GREEN, BLUE, ASK = WIRE_NUMBERS.values()
 FEVER = Case((Said("fever", PRESENT, False),))
@@ -90,6 +90,9 @@ def test_a_page_says_why_the_model_asks_or_stops(agent):
     assert "sure enough to stop" in status(FEVER, False)
     fired = [{"rule_id": "pain", "reason": "Pain.", "from_action": GREEN, "to_action": RED}]
     assert "A safety rule decides" in status(FEVER, False, fired_rules=fired)
+    handed_over = {"deferred": DeferralReason.DEFERRAL_REASON_UNSURE}
+    for fields in ({}, {"action": ASK}, {"forced": True}):
+        assert status(FEVER, False, **handed_over, **fields) == "The case is handed over to a person."
 
 
 def test_a_question_says_why_it_is_put(agent):
