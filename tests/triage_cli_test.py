@@ -139,6 +139,13 @@ def test_without_tensorflow_a_command_that_needs_it_names_the_extra(serving_alon
     assert capsys.readouterr().err == f"triage monitor: error: {complaint}\n"
 
 
+def test_without_scipy_the_monitor_names_its_extra(monkeypatch, tmp_path, capsys):
+    is_installed = extras.is_installed
+    monkeypatch.setattr(extras, "is_installed", lambda module: module != "scipy" and is_installed(module))
+    assert triage_cli.main(["monitor", "--log", str(tmp_path), "--model", str(tmp_path)]) == 2
+    assert "triage monitor needs scipy: pip install 'dyqn-triage" in capsys.readouterr().err
+
+
 def test_without_tensorflow_an_address_is_refused_in_one_line(serving_alone, capsys):
     assert triage_cli.main(["health", "--server", "127.0.0.1:1", "--json", "gs://bucket/health.json"]) == 2
     complaint = "an address here needs tensorflow: pip install 'dyqn-triage-serving[tensorflow]'"

@@ -10,6 +10,7 @@ from schemas import directories
 from schemas.errors import InputError
 from schemas.reference import Reference
 from triage_runtime.command_line import figures, options
+from triage_runtime.command_line.extras import need
 
 if TYPE_CHECKING:  # loads SciPy and TensorFlow
     from serving.monitor.audit_reader import Reading
@@ -41,6 +42,11 @@ class MonitorOptions:
             raise InputError("--labels: they are compared with the promise of a version: give --model DIR, too")
         if self.fewest_cases < 1:
             raise InputError(f"--fewest-cases {self.fewest_cases}: expected a whole number from 1")
+
+
+def check(_: argparse.Namespace) -> None:
+    """Raises InputError if the extra of this command is not installed."""
+    need("scipy", "triage monitor", "monitor")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

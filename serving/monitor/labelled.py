@@ -53,7 +53,7 @@ class Labelled:
         self._labels: dict[_Evidence, list[tuple[list[int], list[str]]]] = {}
         self._decided: dict[_Evidence, int] = {}
         try:
-            lines = path.read_text(encoding="utf-8").splitlines()
+            lines = path.read_text(encoding="utf-8-sig").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"--labels {path}: cannot read: {error}") from error
         for number, line in enumerate(lines, start=1):
@@ -70,6 +70,9 @@ class Labelled:
         counted = collections.Counter(fields["decisions"])
         if not counted or not set(counted) <= set(DECISION_LABELS):
             raise ValueError(f"decisions {fields['decisions']!r}")
+        for key in ("present", "absent"):
+            if not isinstance(fields[key], list):  # the letters of a text would be a case that nobody has
+                raise ValueError(f"{key} {fields[key]!r}")
         present, absent = map(frozenset, self._vocabulary.read_numbers(fields["present"], fields["absent"]))
         label = [counted[each] for each in DECISION_LABELS], list(fields.get("tags", []))
         self._labels.setdefault((present, absent), []).append(label)

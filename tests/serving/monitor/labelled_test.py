@@ -97,6 +97,7 @@ def test_without_a_served_label_nothing_is_shown(tmp_path):
         "[]",
         '{"present": [], "absent": []}',
         '{"present": [], "absent": [], "decisions": ["x"]}',
+        '{"present": "fever", "absent": [], "decisions": ["Red"]}',
         '{"present": ["temperature=99"], "absent": [], "decisions": ["Red"]}',
     ],
 )
