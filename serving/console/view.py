@@ -231,8 +231,6 @@ def _status(case: Case, answer: Answer) -> str:
     asks = response.action == TriageAction.TRIAGE_ACTION_ASK
     if _deciding_rule(response) and not answer.goes_on:
         return "A safety rule decides, whatever the model says:"
-    if response.HasField("deferred"):
-        return "The case is handed over to a person."
     if answer.goes_on:
         if asks:
             return "The model is not sure enough yet and asks on."
@@ -243,6 +241,8 @@ def _status(case: Case, answer: Answer) -> str:
         return "You ended the questions."
     if response.forced:
         return "The limit of questions is reached."
+    if response.HasField("deferred"):
+        return "The case is handed over to a person."
     if asks:
         return "The model is not sure, but no question is left that is worth asking."
     return "The model is sure enough to stop here."

@@ -91,7 +91,7 @@ def test_a_page_says_why_the_model_asks_or_stops(agent):
     fired = [{"rule_id": "pain", "reason": "Pain.", "from_action": GREEN, "to_action": RED}]
     assert "A safety rule decides" in status(FEVER, False, fired_rules=fired)
     handed_over = {"deferred": DeferralReason.DEFERRAL_REASON_UNSURE}
-    for fields in ({}, {"action": ASK}, {"forced": True}):
+    for fields in ({}, {"action": ASK}):
         assert status(FEVER, False, **handed_over, **fields) == "The case is handed over to a person."
 
 
