@@ -43,7 +43,7 @@ _CHECKED = (
 )
 _CHOSEN = {
     "default": "chosen in training",
-    "neutral": "not chosen, as nothing was held out",
+    "neutral": "not chosen, as training had not ended at this step or held nothing out",
     "given": "given as an option",
 }
 _READINGS = {"all_evidence": "all evidence", "interview": "interview"}

@@ -214,7 +214,7 @@ def _chosen(decision: dict[str, Any]) -> str:
     return {
         "default": "Training chose these numbers by the held-out vignettes."
         if decision["held_out"]
-        else "Nothing was held out to choose these numbers by: they are the same for every agent.",
+        else "Training did not choose these numbers, since it had not ended at this step or held nothing out.",
         "given": "These numbers were given at the export.",
         "promise": "These numbers keep the promise below.",
     }[decision["chosen"]]

@@ -52,7 +52,8 @@ _PROBABILITIES = (
     "vignettes; for others they may be wrong."
 )
 _NOT_CALIBRATED = (
-    "P(appropriate) and P(safe) are not calibrated, since nothing was held out in training: they may be far off."
+    "P(appropriate) and P(safe) are not calibrated, since training had not ended at this step or held nothing out: "
+    "they may be far off."
 )
 _NO_QUESTIONS = ["The version says whether to ask, not what: the caller chooses the questions."]
 _QUESTION_LIMITS = [

@@ -115,7 +115,7 @@ def test_that_no_case_was_less_urgent_is_said_only_where_nothing_was_under_triag
 def test_an_agent_with_nothing_held_out_did_not_choose_its_operating_point(agent_report):
     point = agent_report.operating_point._replace(chosen="neutral")
     page = agent_page(agent_report._replace(operating_point=point), {})
-    assert "not chosen, as nothing was held out" in page
+    assert "not chosen, as training had not ended at this step or held nothing out" in page
 
 
 def test_the_page_loads_nothing_and_shows_hostile_texts_as_they_are(agent_report):
