@@ -31,7 +31,7 @@ from trainer.study.study import MEMBERS
 STATES_AT_ONCE = 2_048
 """States that a member judges at a time: the layers of the MLP are dense."""
 MANY_STATES = 50_000
-"""Of more states than these the MLP makes a single pass: more take days, as its penalty makes most weights denormal."""
+"""Of more states than these the MLP makes a single pass: more take hours."""
 
 _SLOWEST_FIRST = ("svc", "mlp")  # so that no core is left with them at the end
 _ROW_BY_ROW = ("sgd", "mlp", "forest")
@@ -147,7 +147,10 @@ def train_ensemble(
         drawn = draw_states(groups, limit, config.seed)
         _require_colours(decision_counts[drawn], folds[drawn], config)
         rows, colours, weights = decision_rows(decision_counts[drawn], name in _ROW_BY_ROW)
-        training = _Training(_member(name, config.seed, len(drawn)), matrix[drawn][rows], colours, weights)
+        inputs = matrix[drawn][rows]
+        if name == "mlp":
+            inputs = inputs.astype(np.float64)  # in float32 its penalty makes most weights denormal, which are slow
+        training = _Training(_member(name, config.seed, len(drawn)), inputs, colours, weights)
         row_folds = folds[drawn][rows]
         for fold in range(config.folds) if config.calibrated else (None,):
             tasks.append((name, training, None if fold is None else row_folds == fold))
