@@ -164,7 +164,8 @@ def choose(held_out: HeldOutOutputs, weight: float | None = None) -> OperatingPo
     It asks least among the points that cost at most `BUDGET` of P(appropriate), at most `BUDGET` of P(safe) and at most
     `RED_BUDGET` of the Red share against deciding when everything is asked, and that in each way in which evidence
     becomes known. Each has its own budget: at a large weight, a weighted mean would hide any loss of P(appropriate).
-    A point that another one dominates is never chosen. All are means of the calibrated probabilities where the agent
+    A point that another one dominates is never chosen; where all others cost more, it is the one that exceeds its
+    budgets least. All are means of the calibrated probabilities where the agent
     stops: the decisions of the clinicians on a few hundred vignettes would be too noisy. But the probabilities are
     calibrated in interviews; what stands on a card comes in another order, so there the loss by the clinicians'
     decisions, with one standard error added, must be within `BUDGET`, too.
@@ -177,11 +178,11 @@ def choose(held_out: HeldOutOutputs, weight: float | None = None) -> OperatingPo
     # A default never weighs safety less than the rest.
     weights = [each for each in WEIGHTS if NEUTRAL.safety_weight <= each <= 4] if weight is None else [weight]
     candidates = [_candidate(held_out, point) for each in weights for point in _points(each)]
-    good = [candidate for candidate in candidates if _within_budget(candidate, everything)]
-    best = [candidate for candidate in good if not any(other.dominates(candidate) for other in candidates)]
-    if not best:
-        return OperatingPoint(everything.operating_point.safety_weight, price=PRICES[0])
-    asks_least = max(best, key=lambda each: (each.values[:, 2].sum(), each.values[:, :2].sum()))
+    best = [candidate for candidate in candidates if not any(other.dominates(candidate) for other in candidates)]
+    costs = [_cost(candidate, everything) for candidate in best]
+    limit = max(1.0, min(costs))
+    good = [candidate for candidate, cost in zip(best, costs, strict=True) if cost <= limit]
+    asks_least = max(good, key=lambda each: (each.values[:, 2].sum(), each.values[:, :2].sum()))
     return asks_least.operating_point
 
 
@@ -207,14 +208,15 @@ def _everything(held_out: HeldOutOutputs, weight: float) -> _Candidate:
     return _candidate(held_out, point)
 
 
-def _within_budget(candidate: _Candidate, everything: _Candidate) -> bool:
-    lost = everything.values[:, :2] - candidate.values[:, :2]
-    kept = (lost <= BUDGET).all() and (everything.red - candidate.red <= RED_BUDGET).all()
+def _cost(candidate: _Candidate, everything: _Candidate) -> float:
+    """Returns the highest cost of `candidate` against `everything` as a share of its budget: above 1 exceeds one."""
+    shares = [(everything.values[:, :2] - candidate.values[:, :2]) / BUDGET]
+    shares.append((everything.red - candidate.red)[:, np.newaxis] / RED_BUDGET)
     for all_known, stopped in zip(everything.on_cards, candidate.on_cards, strict=True):
         differences = all_known.astype(float) - stopped  # [2, M]
         error = differences.std(axis=1) / math.sqrt(differences.shape[1])
-        kept &= (differences.mean(axis=1) + error <= BUDGET).all()
-    return bool(kept)
+        shares.append((differences.mean(axis=1) + error)[:, np.newaxis] / BUDGET)
+    return max(float(each.max()) for each in shares)
 
 
 def candidates(held_out: HeldOutOutputs, own: OperatingPoint) -> list[OperatingPoint]:

@@ -66,7 +66,7 @@ def build_loop(
         # The first piece of evidence, one more for each question, and one for the successor of the last state.
         known_limit = min(known_limit, config.environment.max_questions + 2)
     memory = BucketMemory(evidence_count, known_limit, config.memory)
-    validator = build_validator(division, evidence_count, seed, interviewing)
+    validator = build_validator(division, evidence_count, config.environment.max_questions, seed, interviewing)
     chosen = network
     if validator is not None or config.optimiser.average or config.network.text_features:
         chosen = build_network(evidence_count, config.network.served, seed=0, closure=closure)

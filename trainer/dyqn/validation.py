@@ -108,22 +108,23 @@ class Validates(Protocol):
 
 
 def build_validator(
-    division: Division, evidence_count: int, seed: int, interviewing: Interviewing | None = None
+    division: Division, evidence_count: int, max_questions: int, seed: int, interviewing: Interviewing | None = None
 ) -> Validates | None:
     """Returns the validator of a run, for early stopping, calibration and the operating point; None without vignettes.
 
     Args:
         division: of the training split.
         evidence_count: E.
+        max_questions: after which an agent must decide.
         seed: of the evidence orders.
         interviewing: if the agent learns in interviews, by which it is validated then.
     """
     if division.held_out is None:
         return None
     if interviewing is not None:
-        card = None if interviewing.whole else Validator(division.held_out, evidence_count, seed)
+        card = None if interviewing.whole else Validator(division.held_out, evidence_count, max_questions, seed)
         return InterviewValidator(interviewing, division.held_out, card)
-    return Validator(division.held_out, evidence_count, seed)
+    return Validator(division.held_out, evidence_count, max_questions, seed)
 
 
 def _evidence_keys(vignettes: Vignettes) -> np.ndarray:
@@ -138,17 +139,18 @@ class Validator:
 
     led = None
 
-    def __init__(self, vignettes: Vignettes, evidence_count: int, seed: int):
+    def __init__(self, vignettes: Vignettes, evidence_count: int, max_questions: int, seed: int):
         """Draws an evidence order for each vignette, and the states of the loss.
 
         Args:
             vignettes: M of them.
             evidence_count: E.
+            max_questions: after which an agent must decide: it never sees the pieces that come later.
             seed: of the orders.
         """
         generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
         self._orders = _orders(vignettes, generator)  # [M, W]
-        self._sizes = np.diff(vignettes.offsets)
+        self._sizes = np.minimum(np.diff(vignettes.offsets), max_questions + 1)
         self._counts = vignettes.decision_counts
         self._evidence_count = evidence_count
         rows: np.ndarray = np.repeat(np.arange(len(self._sizes)), STATES_PER_VIGNETTE)
@@ -162,17 +164,17 @@ class Validator:
         return validation_loss(_means(_applied(logits_of(network), self._shown(rows, known))), self._counts[rows])
 
     def settle(self, network: keras.Model) -> HeldOutOutputs:
-        """Calibrates the probabilities of `network` on every prefix of the evidence, and returns its outputs there."""
+        """Calibrates the probabilities of `network` on every prefix that it may reach; returns its outputs there."""
         states, rows = self.prefixes()
         calibrate(network, _means(_applied(logits_of(network), states)), self._counts[rows])
         return self.outputs(network)
 
     def outputs(self, network: keras.Model) -> HeldOutOutputs:
-        """Returns the outputs of `network` for every prefix of the evidence."""
+        """Returns the outputs of `network` for every prefix that it may reach."""
         return HeldOutOutputs(_applied(network, self.prefixes()[0]), self._sizes, self._counts)
 
     def prefixes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the states of all prefixes of the evidence, int8 `[R, E]`, and their vignettes, int64 `[R]`."""
+        """Returns the states of all prefixes within reach, int8 `[R, E]`, and their vignettes, int64 `[R]`."""
         rows: np.ndarray = np.repeat(np.arange(len(self._sizes)), self._sizes)
         return self._shown(rows, np.concatenate([np.arange(1, size + 1) for size in self._sizes])), rows
 

@@ -112,7 +112,7 @@ def test_where_all_vignettes_are_alike_none_is_held_out(vignettes_of):
     division = _divide(vignettes_of([([1, 2], [1, 0, 0, 0])] * 50), held_out_share=0.2, set_apart=0.2)
     assert [len(part.decision_counts) for part in (division.learned, division.apart)] == [40, 10]
     assert division.held_out is None
-    assert build_validator(division, 30, seed=0) is None
+    assert build_validator(division, 30, 23, seed=0) is None
 
 
 def test_a_group_that_is_too_large_does_not_keep_others_from_being_held_out(vignettes_of):
@@ -173,8 +173,8 @@ def _half(vignettes):
     return divide(vignettes, ValidationConfig(set_apart=0.5), seed=0).apart
 
 
-def _validator(part, evidence_count=30):
-    return Validator(part, evidence_count, seed=0)
+def _validator(part, evidence_count=30, max_questions=23):
+    return Validator(part, evidence_count, max_questions, seed=0)
 
 
 def _network(vignettes, **settings):
@@ -223,6 +223,15 @@ def test_the_outputs_of_vignettes_are_those_of_the_network_for_every_prefix(rand
         codes = part.signed_codes[start:end]
         state[np.abs(codes) - 1] = np.sign(codes)
     np.testing.assert_allclose(result.outputs[np.cumsum(result.sizes) - 1], network(states), atol=1e-5)
+
+
+def test_pieces_that_no_question_reaches_are_not_judged(vignettes_of):
+    """After two questions three pieces are known, of two cards of one and of five."""
+    validator = _validator(vignettes_of([([1], [0, 3, 0, 0]), ([1, 2, 3, 4, 5], [3, 0, 0, 0])]), max_questions=2)
+    states, rows = validator.prefixes()
+    assert (rows.tolist(), np.abs(states).sum(axis=1).tolist()) == ([0, 1, 1, 1], [1, 1, 2, 3])
+    network = build_network(30, NetworkConfig(hidden_sizes=(8,), outputs="probabilities"), seed=1)
+    assert validator.outputs(network).sizes.tolist() == [1, 3]
 
 
 @pytest.mark.parametrize(("outputs", "columns", "judged"), [("q_values", 5, 4), ("probabilities", 35, 8)])
