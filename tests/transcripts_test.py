@@ -96,8 +96,8 @@ def red_flags(knowledge, settled):
     return own
 
 
-def test_thirty_patients_with_as_many_conditions_are_interviewed():
-    assert len({transcript.condition for transcript in TRANSCRIPTS}) == len(TRANSCRIPTS) == 30
+def test_thirty_patients_with_as_many_complaints_are_interviewed():
+    assert len({transcript.complaint for transcript in TRANSCRIPTS}) == len(TRANSCRIPTS) == 30
 
 
 def test_patients_are_those_of_the_textbook_and_answer_as_it_says():

@@ -26,12 +26,13 @@ WITHIN = 8  # questions; an interview that ends before goes on, so that shares a
 UNKNOWN_SEX = "sex_female"  # of a patient whose case leaves it open
 CASES = (
     "heart-attack", "stroke", "subarachnoid-haemorrhage", "meningitis-in-a-baby", "ectopic-pregnancy",
-    "pulmonary-embolism", "anaphylaxis", "severe-asthma-attack", "sepsis", "diabetic-ketoacidosis", "cauda-equina",
-    "testicular-torsion", "suicide-plan", "pneumonia", "appendicitis", "swallowed-battery", "deep-vein-thrombosis",
-    "kidney-infection", "broken-hip", "dehydrated-child", "concussion", "bladder-infection", "migraine",
-    "ear-infection-child", "depression", "common-cold", "sprained-ankle", "back-strain", "stomach-bug", "wasp-sting",
+    "pulmonary-embolism", "anaphylaxis", "diabetic-ketoacidosis", "cauda-equina", "testicular-torsion",
+    "placental-abruption", "acute-glaucoma", "suicide-plan", "appendicitis", "swallowed-battery",
+    "deep-vein-thrombosis", "kidney-infection", "urinary-retention", "racing-heart", "quinsy", "bronchiolitis",
+    "dehydrated-child", "bladder-infection", "ear-infection-child", "depression", "underactive-thyroid",
+    "eczema-child", "sprained-ankle", "common-cold", "wasp-sting",
 )  # fmt: skip
-"""A spread from emergencies to what everybody has now and then."""
+"""A spread of complaints, from emergencies to what everybody has now and then."""
 OTHERS = (
     {
         "vignette_id": "meningitis-in-a-baby",
