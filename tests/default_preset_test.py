@@ -6,9 +6,11 @@ import pytest
 import triage_cli
 from schemas.triage import Action
 from trainer import presets
+from trainer.decision.question_graph import QuestionGraph
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.measurement import order_seeds, play
+from trainer.reports.question_report import coherence
 from trainer.training.job import load_network
 from trainer.training.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory
@@ -34,17 +36,37 @@ def _qualities(outcomes, test):
 
 def _trained(name, data, folder):
     open_run(folder, data, presets.preset(name)).train(lambda: False)
-    trained, test = load_network(folder), data.read("test")
-    return _qualities(play(trained.model, test, order_seeds(0, 3), point=trained.operating_point), test)
+    return load_network(folder)
 
 
-def test_the_default_preset_beats_always_green_and_the_paper_on_few_vignettes(data, tmp_path):
+@pytest.fixture(scope="module")
+def agent(data, tmp_path_factory):
+    return _trained("default", data, tmp_path_factory.mktemp("default") / "job")
+
+
+def test_the_default_preset_beats_always_green_and_the_paper_on_few_vignettes(data, agent, tmp_path):
     test = data.read("test")
     nothing = np.zeros([1, len(test.decision_counts)], np.int32)
     always = Outcomes(nothing + int(Action.GREEN), nothing, nothing + 1, nothing.astype(bool))
     green = _qualities(always, test)
-    default, paper = (_trained(name, data, tmp_path / name) for name in ("default", "paper"))
+    default, paper = (
+        _qualities(play(each.model, test, order_seeds(0, 3), point=each.operating_point), test)
+        for each in (agent, _trained("paper", data, tmp_path / "paper"))
+    )
     # Both metrics at once, as either alone can be had by deciding always the same.
     assert default["appropriateness"] > green["appropriateness"] + MARGIN_GREEN
     assert default["safety"] > green["safety"] + MARGIN_GREEN
     assert sum(default.values()) > sum(paper.values()) + MARGIN_PAPER
+
+
+def test_the_probabilities_of_the_default_agent_agree_with_those_after_the_next_answer(data, agent):
+    test = data.read("test")
+    graph = QuestionGraph(agent.questions, agent.vocabulary, (), agent.operating_point, agent.model)
+    states = np.zeros([len(test.decision_counts), len(agent.vocabulary)], np.float32)
+    presenting = test.signed_codes[test.offsets[:-1]]
+    states[np.arange(len(states)), np.abs(presenting) - 1] = np.sign(presenting)
+    found = coherence(graph, agent.model, agent.operating_point, states)
+    # MEASURED
+    print(found)
+    assert found["gap"] < 0.03
+    assert found["alike"] < 0.03
