@@ -318,10 +318,11 @@ def stopping(
     """Returns the results of interviews that end as `Interviews.ends` says, or after the last question.
 
     Returns:
-        `appropriateness`, `safety` and `questions`; `evidence_recall`, the share of the present evidence that is known
-        then, and `evidence_seen`, the share of everything that the patient can answer. If enough clinicians judged,
-        also `as_clinicians`, the quality by all clinicians but one, and `less_clinicians`, its paired difference from
-        the clinicians' own.
+        `appropriateness`, `safety` and `questions`; `says`, the agent's own probabilities of the former two, if it has
+        any; `red_sensitivity`, if there are Red cases; `evidence_recall`, the share of the present evidence that is
+        known then, and `evidence_seen`, the share of everything that the patient can answer. If enough clinicians
+        judged, also `as_clinicians`, the quality by all clinicians but one, and `less_clinicians`, its paired
+        difference from the clinicians' own.
     """
     ends = interviews.ends(point)
     rows, counts = np.arange(len(ends)), patients.decision_counts
@@ -334,6 +335,12 @@ def stopping(
         **{name: _known(interviews, patients, pieces, ends) for name, pieces in shares.items()},
     }
     result: dict[str, Any] = summary(values, seed)
+    outputs = tf.constant(interviews.outputs[ends, rows])
+    if has_probabilities(outputs):
+        said = (each.numpy()[rows, decisions[0]] for each in (appropriate(outputs), safe(outputs)))
+        result["says"] = summary(dict(zip(QUALITY, said, strict=True)), seed)
+    if (red := majority_decisions(counts) == Action.RED).any():
+        result["red_sensitivity"] = estimate((decisions[0] == Action.RED)[red].astype(float), seed)
     human = human_metrics(counts, minimum_decisions)
     if len(human["safety"]):
         agent = as_clinicians.quality(decisions, counts, minimum_decisions)
@@ -396,11 +403,16 @@ def print_report(report: Mapping[str, Any], details: bool = False) -> None:
         table.add_row(str(number), *cells)
     table.add_section()
     table.add_row("stops after", *(f"{each['stopping']['questions']['mean']:.1f}" for each in policies.values()))
-    table.add_row("  and decides", *(_pair(*_stopped(each)) for each in policies.values()))
+    table.add_row("  and decides", *(_pair(*_both(each["stopping"])) for each in policies.values()))
+    if all("says" in each["stopping"] for each in policies.values()):
+        table.add_row("  and says", *(_pair(*_both(each["stopping"]["says"])) for each in policies.values()))
+    if all("red_sensitivity" in each["stopping"] for each in policies.values()):
+        found = (each["stopping"]["red_sensitivity"]["mean"] for each in policies.values())
+        table.add_row("  Red found", *(f"{each:.0%}" for each in found))
     table.add_row("  knowing", *(f"{each['stopping'][_seen(report)]['mean']:.0%}" for each in policies.values()))
     if report["clinicians"]:
         judged = (each["stopping"]["as_clinicians"] for each in policies.values())
-        table.add_row("  by all but one", *(_pair(*(each[name] for name in QUALITY)) for each in judged))
+        table.add_row("  by all but one", *(_pair(*_both(each)) for each in judged))
     flags = [each["first_red_flag"] for each in policies.values()]
     if all(flags):
         table.add_row("red flag after", *(f"{flag['questions']['mean']:.1f}" for flag in flags))
@@ -409,7 +421,7 @@ def print_report(report: Mapping[str, Any], details: bool = False) -> None:
         table.add_row("raised by a no", *("" if each is None else f"{each['share']['mean']:.1%}" for each in denials))
     print_table(table)
     if report["clinicians"]:
-        console.print(f"clinicians, by all but one: {_pair(*(report['clinicians'][name] for name in QUALITY))}")
+        console.print(f"clinicians, by all but one: {_pair(*_both(report['clinicians']))}")
     _print_differences(console, policies, limit)
     if report["coherence"]:
         console.print(
@@ -444,7 +456,7 @@ def _print_otherwise(console: Console, found: Sequence[Mapping[str, Any]]) -> No
         threshold = each["sure_enough"]
         option = f"--question-price {each['price']}" if threshold is None else f"--sure-enough {threshold}"
         red = f"{each['red_sensitivity']['mean']:.3f}" if "red_sensitivity" in each else ""
-        table.add_row(option, f"{each['questions']['mean']:.1f}", _pair(*(each[name] for name in QUALITY)), red)
+        table.add_row(option, f"{each['questions']['mean']:.1f}", _pair(*_both(each)), red)
     print_table(table)
 
 
@@ -453,8 +465,8 @@ def _seen(report: Mapping[str, Any]) -> str:
     return "evidence_seen" if report["track"] == OWN_CARD else "evidence_recall"
 
 
-def _stopped(figures_of_policy: Mapping[str, Any]) -> Sequence[Any]:
-    return [figures_of_policy["stopping"][name] for name in QUALITY]
+def _both(estimates: Mapping[str, Any]) -> Sequence[Any]:
+    return [estimates[name] for name in QUALITY]
 
 
 def _pair(appropriateness: Mapping[str, Any], safety: Mapping[str, Any]) -> str:

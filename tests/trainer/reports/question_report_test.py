@@ -97,6 +97,9 @@ def test_interviews_end_where_the_agent_decides_or_nothing_is_left(found):
     stopping = found["stopping"]
     assert stopping["questions"].mean == pytest.approx(5 / 3)
     assert stopping["appropriateness"].mean == 1
+    # It says .9 of Red, .9 of Red and .8 of Blue, and that all are safe.
+    assert [stopping["says"][name].mean for name in ("appropriateness", "safety")] == pytest.approx([2.6 / 3, 1])
+    assert stopping["red_sensitivity"].mean == 1
     # Known then is all of two present pieces, two of three (1 and 2 were said to be present, and 0 before), one of one.
     assert stopping["evidence_recall"].mean == pytest.approx((1 + 1 + 1) / 3)
     assert stopping["evidence_seen"].mean == pytest.approx((2 / 3 + 1 + 1) / 3)
@@ -172,6 +175,8 @@ def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
     assert ["--question-price", "0.001", "1.7", "1.000", "/", "1.000", "1.000"] in lines
     assert ["--sure-enough", "0.96"] in [line[:2] for line in lines]
     assert ["0", ".333", "/", ".333", ".333", "/", ".333"] in lines
+    assert ["and", "says", ".867", "/", "1.000", ".867", "/", "1.000"] in lines
+    assert ["Red", "found", "100%", "100%"] in lines
     assert ["red", "flag", "after", "1.5", "1.5"] in lines
     assert ["raised", "by", "a", "no", "0.0%", "0.0%"] in lines
 
