@@ -16,11 +16,13 @@ from ai_edge_litert.interpreter import Interpreter
 import triage_cli
 from schemas import safety_rules
 from schemas.answer import ANSWER, Kind
-from schemas.evidence import Vocabulary
-from tests.builders import network_of, symptoms, trained_agent, write_version
+from schemas.evidence import Evidence, Vocabulary
+from serving.messages import action_label, goes_on
+from tests.builders import network_of, random_network, served, symptoms, trained_agent, write_version
 from trainer.decision.mixture import Mixture
 from trainer.decision.novelty import Novelty
 from trainer.export import tflite_file
+from triage_client import TriageAction, TriageClient
 
 MOBILE = pathlib.Path(__file__).resolve().parents[1] / "examples" / "mobile"
 VOCABULARY = symptoms("cough", "fever", "rash")
@@ -234,6 +236,108 @@ def test_red_flags_that_are_asked_together_are_answered_by_numbers(grouping_file
     assert finished.stdout.splitlines()[-2].split(")")[-1].split("? ")[-1].strip() == expected
     refused = finished.stdout.count("is not in the vocabulary")
     assert finished.stdout.count("Do you have any of these?") == 1 + refused
+
+
+COUNT, AGES, SEXES, MEASURED, FLAGS = 16, range(3), range(3, 5), 5, range(5, 12)
+
+
+@pytest.fixture(scope="module")
+def opening(without_litert, tmp_path_factory):
+    """The versions of an agent that must ask for age, sex and red flags, and its file."""
+    generator = np.random.default_rng(5)
+    vocabulary = Vocabulary(
+        Evidence(
+            f"e{cell}", "symptom", f"e{cell}", f"e{cell}?",
+            exclusive="age" if cell in AGES else "sex" if cell in SEXES else "",
+            instrument="stethoscope" if cell == MEASURED else "", red_flag="yes" if cell in FLAGS else "",
+        )
+        for cell in range(COUNT)
+    )  # fmt: skip
+    present, truths = (generator.uniform(0.05, 0.45, [4, size]).astype(np.float32) for size in (COUNT, 8))
+    mixture = Mixture(np.log(np.full(4, 0.25, np.float32)), present, truths, present)
+    trained = trained_agent(
+        random_network(COUNT, (8,), spread=0.6, seed=5, inputs="two", outputs="probabilities"),
+        vocabulary,
+        9,
+        questions=mixture,
+    )
+    folder = tmp_path_factory.mktemp("opening")
+    with without_litert():
+        write_version(folder / "models", trained)
+    out = folder / "triage.tflite"
+    assert triage_cli.main(["tflite", "--model", str(folder / "models"), "--out", str(out), "--states", "50"]) == 0
+    return folder / "models", out
+
+
+def some_patient(seed):
+    """What each code is to a patient of one age and one sex: present, absent, or None if the patient cannot tell."""
+    generator = np.random.default_rng(seed)
+    answers = dict(enumerate(generator.choice([True, False, None], COUNT, p=[0.35, 0.5, 0.15]).tolist()))
+    for group in (AGES, SEXES):
+        answers |= dict.fromkeys(group, False) | {int(generator.choice(group)): True}
+        if not generator.integers(4):
+            answers |= dict.fromkeys(group)
+    return {f"e{cell}": answer for cell, answer in answers.items()}
+
+
+def on_the_phone(example, file, complaint, patient, can_measure, monkeypatch):
+    """Which questions the example puts, to choose from or not, with which decision it ends, and after how many."""
+    held, put = example["Interview"](example["TriageModel"](file), can_measure), []
+
+    def typed(_):
+        if not held._evidence:
+            return complaint
+        question = held.question()
+        put.append((question.code, question.any_of, question.one_of))
+        codes = question.any_of or question.one_of or (question.code,)
+        if all(patient[code] is None for code in codes):
+            return "?"
+        if len(codes) > 1:
+            return " ".join(str(place) for place, code in enumerate(codes, start=1) if patient[code]) or "n"
+        return "y" if patient[codes[0]] else "n"
+
+    monkeypatch.setattr("builtins.input", typed)
+    decision = example["converse"](held)
+    return put, decision.action, held._questions_asked
+
+
+def at_the_server(client, complaint, patient, can_measure):
+    """The same of an interview with the server."""
+    put = []
+    with client.interview(questions=1, can_measure=can_measure) as interview:
+        answer = interview.present(complaint)
+        while not answer.ended and goes_on(answer.response):
+            question = answer.response.next_questions[0]
+            put.append((question.code, tuple(question.any_of), tuple(question.one_of)))
+            codes = [*question.any_of] or [*question.one_of] or [question.code]
+            there = [code for code in codes if patient[code]]
+            if all(patient[code] is None for code in codes):
+                answer = interview.not_known()
+            else:
+                missing = [] if question.one_of else [code for code in codes if code not in there]
+                answer = interview.answer(there, missing)
+        if answer.response.action == TriageAction.TRIAGE_ACTION_ASK:
+            answer = interview.no_more_evidence()
+    return put, action_label(answer.response.action), answer.questions_asked
+
+
+def test_an_interview_on_the_phone_puts_the_servers_questions_and_ends_where_it_does(opening, monkeypatch):
+    models, file = opening
+    example = runpy.run_path(str(MOBILE / "interview.py"))
+    ends, kinds, measuring = set(), set(), set()
+    with served(models) as server, TriageClient(server.address, timeout_seconds=60) as client:
+        for seed in range(40):
+            patient, complaint = some_patient(seed), f"e{12 + seed % 4}"
+            patient[complaint] = True
+            expected = at_the_server(client, complaint, patient, seed % 2 == 0)
+            assert on_the_phone(example, file, complaint, patient, seed % 2 == 0, monkeypatch) == expected
+            put, decision, asked = expected
+            ends.add((decision, asked))
+            kinds |= {(bool(any_of), bool(one_of)) for _, any_of, one_of in put}
+            measuring |= {seed % 2 == 0 for code, any_of, _ in put if f"e{MEASURED}" in (code, *any_of)}
+    assert len(ends) > 5
+    assert kinds == {(False, False), (True, False), (False, True)}
+    assert measuring == {True}, "asked about only where somebody can measure"
 
 
 @pytest.mark.parametrize("example", ["Interview.kt", "Interview.swift"])

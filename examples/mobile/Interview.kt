@@ -35,15 +35,20 @@ const val QUESTION_TOGETHER = "question_together" // of questions, output int32 
 const val MOST_QUESTIONS = 10 // Q, or E where there are fewer codes
 const val MOST_TOGETHER = 6 // T, or E where there are fewer codes
 
+/** Groups of the vocabulary (`exclusive`) of which every patient has exactly one member, and their questions. */
+val OPENING = mapOf("age" to "Age", "sex" to "Sex")
+
 /** The input must not reach the model; the message says why. */
 class Refused(message: String) : Exception(message)
 
 /**
  * A question that the model would put: going on is worth more than deciding now ([worthAsking]), or about a [redFlag].
  * If [anyOf] has codes, ask which of them the patient has, and add each, present or absent; [text] is about [code] alone.
+ * If [oneOf] has codes, of age bands or sexes, ask which one it is, and add that one.
  */
 data class Question(
-    val code: String, val text: String, val worthAsking: Boolean, val redFlag: Boolean, val anyOf: List<String>
+    val code: String, val text: String, val worthAsking: Boolean, val redFlag: Boolean, val anyOf: List<String>,
+    val oneOf: List<String>
 )
 
 /** The answer of the model: [action] is a triage decision or "ask", [bestTriage] its decision without asking. */
@@ -63,6 +68,9 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
     /** The question of each code, in the order of the cells. */
     val questions = LinkedHashMap<String, String>()
     val maxQuestions: Int
+    /** The group of each code, "" if it is in none. */
+    val groups = HashMap<String, String>()
+    private val measured = HashSet<String>()
     private val cells = HashMap<String, Int>()
     private val actions: List<String>
     private val reasons: List<String>
@@ -80,6 +88,8 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         for (cell in 0 until vocabulary.length()) {
             val entry = vocabulary.getJSONObject(cell)
             questions[entry.getString("code")] = entry.getString("question")
+            groups[entry.getString("code")] = entry.getString("exclusive")
+            if (entry.getString("instrument").isNotEmpty()) measured.add(entry.getString("code"))
             cells[entry.getString("code")] = cell
         }
         val fingerprint = fingerprintOf(questions.keys)
@@ -99,10 +109,11 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
     }
 
     /** Returns the question that the model would put; null if it cannot choose, or nothing is left to ask. */
-    fun question(evidence: Map<String, Boolean>, notToAsk: Set<String>): Question? {
+    fun question(evidence: Map<String, Boolean>, notToAsk: Set<String>, canMeasure: Boolean): Question? {
         if (QUESTIONS !in interpreter.signatureKeys) return null
         val withheld = arrayOf(BooleanArray(cells.size))
-        for (code in notToAsk) withheld[0][cells.getValue(code)] = true
+        val unwanted = if (canMeasure) notToAsk else notToAsk + measured
+        for (code in unwanted) withheld[0][cells.getValue(code)] = true
         val best = arrayOf(IntArray(minOf(MOST_QUESTIONS, cells.size)))
         val worthAsking = arrayOf(BooleanArray(best[0].size))
         val inputs = mapOf<String, Any>(STATES to statesOf(evidence), NOT_TO_ASK to withheld)
@@ -115,7 +126,12 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         interpreter.runSignature(inputs, outputs, QUESTIONS)
         val code = questions.keys.elementAtOrNull(best[0][0]) ?: return null
         val anyOf = together[0].filter { it >= 0 }.map { questions.keys.elementAt(it) }
-        return Question(code, questions.getValue(code), worthAsking[0][0], redFlags[0][0], anyOf)
+        val group = groups.getValue(code)
+        val members = questions.keys.filter { group in OPENING && groups.getValue(it) == group }
+        val choosable = members.size > 1 && members.none { it in evidence || it in unwanted }
+        val oneOf = if (choosable) members else emptyList()
+        val text = if (choosable) OPENING.getValue(group) else questions.getValue(code)
+        return Question(code, text, worthAsking[0][0], redFlags[0][0], anyOf, oneOf)
     }
 
     private fun statesOf(evidence: Map<String, Boolean>): Array<FloatArray> {
@@ -155,14 +171,18 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
     }
 }
 
-/** The known evidence of one patient, and the number of questions asked. */
-class Interview(private val model: TriageModel) {
+/**
+ * The known evidence of one patient, and the number of questions asked.
+ * Questions are about what takes an instrument, such as a stethoscope, only if somebody [canMeasure].
+ */
+class Interview(private val model: TriageModel, private val canMeasure: Boolean = false) {
     private val evidence = HashMap<String, Boolean>()
     private val notKnown = HashSet<String>()
+    private val opened = HashSet<String>() // which of OPENING were answered
     private var questionsAsked = 0
 
     /** Returns the question to put next, null if the app has to choose. */
-    fun question(): Question? = model.question(evidence, notKnown)
+    fun question(): Question? = model.question(evidence, notKnown, canMeasure)
 
     /** Records that the patient cannot tell: the code stays unknown, and is not asked about again. */
     fun cannotTell(code: String) {
@@ -180,16 +200,21 @@ class Interview(private val model: TriageModel) {
     /** Returns the model's decision. */
     fun decide(): Decision = model.decide(evidence, questionsAsked)
 
-    /** Returns whether the interview goes on: while the model asks what is worth it, and while a red flag is open. */
+    /**
+     * Returns whether the interview goes on: while the model asks what is worth it, or must ask, which it must for age
+     * and sex, and about red flags, where the decision is not Red yet.
+     */
     fun goesOn(decision: Decision, question: Question?): Boolean {
         val asks = decision.action == "ask" && (question == null || question.worthAsking)
-        val openFlag = question != null && question.redFlag && decision.bestTriage != "Red"
-        return (asks || openFlag) && !decision.forced
+        val first = question != null && (question.oneOf.isNotEmpty() || question.redFlag)
+        return (asks || (first && decision.bestTriage != "Red")) && !decision.forced
     }
 
-    /** Counts a question that is put. */
-    fun countQuestion() {
-        questionsAsked += 1
+    /** Counts an answer about [codes], those of a question or others; age and sex are one question together. */
+    fun countAnswer(codes: Collection<String>) {
+        val opening = codes.map { model.groups.getValue(it) }.filter { it in OPENING && it !in opened }
+        if (opening.isEmpty() || opened.isEmpty()) questionsAsked += 1
+        opened.addAll(opening)
     }
 
     /** Returns a triage decision, as nothing more is known. */

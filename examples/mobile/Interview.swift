@@ -30,6 +30,9 @@ let questionWorthAskingName = "question_worth_asking"  // of questions, output b
 let questionRedFlagsName = "question_red_flags"  // of questions, output bool [1, Q], a yes may raise a red flag
 let questionTogetherName = "question_together"  // of questions, output int32 [1, T], all cells of the first one, or -1
 
+/// Groups of the vocabulary (`exclusive`) of which every patient has exactly one member, and their questions.
+let opening = ["age": "Age", "sex": "Sex"]
+
 /// The input must not reach the model, and why.
 struct Refused: Error {
   let reason: String
@@ -44,6 +47,8 @@ struct Description: Decodable {
   struct Entry: Decodable {
     let code: String
     let question: String
+    let exclusive: String
+    let instrument: String
   }
 
   struct Rule: Decodable {
@@ -74,6 +79,8 @@ struct Question {
   let redFlag: Bool  // a yes may raise a red flag
   /// If it has codes, ask which of them the patient has, and add each, present or absent; `text` is about `code` alone.
   let anyOf: [String]
+  /// If it has codes, of age bands or sexes, ask which one it is, and add that one.
+  let oneOf: [String]
 }
 
 /// The answer of the model: `action` is a triage decision or "ask", `bestTriage` its decision without asking.
@@ -125,10 +132,12 @@ final class TriageModel {
   }
 
   /// Returns the question that the model would put; nil if it cannot choose, or nothing is left to ask.
-  func question(evidence: [String: Bool], notToAsk: Set<String>) throws -> Question? {
+  func question(evidence: [String: Bool], notToAsk: Set<String>, canMeasure: Bool) throws -> Question? {
     guard let asker = asker else { return nil }
+    let measured = description.vocabulary.filter { !$0.instrument.isEmpty }.map { $0.code }
+    let unwanted = canMeasure ? notToAsk : notToAsk.union(measured)
     var withheld = [UInt8](repeating: 0, count: cells.count)
-    for code in notToAsk { withheld[cells[code]!] = 1 }
+    for code in unwanted { withheld[cells[code]!] = 1 }
     try asker.invoke(with: [statesName: statesOf(evidence), notToAskName: Data(withheld)])
     let best = try asker.output(named: questionCodesName).data.withUnsafeBytes { $0.load(as: Int32.self) }
     guard best >= 0 else { return nil }
@@ -139,8 +148,17 @@ final class TriageModel {
       Array($0.bindMemory(to: Int32.self))
     }
     let anyOf = together.filter { $0 >= 0 }.map { description.vocabulary[Int($0)].code }
+    let group = opening[entry.exclusive]
+    let members = description.vocabulary.filter { group != nil && $0.exclusive == entry.exclusive }.map { $0.code }
+    let choosable = members.count > 1 && members.allSatisfy { evidence[$0] == nil && !unwanted.contains($0) }
     return Question(
-      code: entry.code, text: entry.question, worthAsking: worthAsking, redFlag: redFlag, anyOf: anyOf)
+      code: entry.code, text: choosable ? group! : entry.question, worthAsking: worthAsking, redFlag: redFlag,
+      anyOf: anyOf, oneOf: choosable ? members : [])
+  }
+
+  /// Returns the group of a code, "" if it is in none.
+  func group(of code: String) -> String {
+    return description.vocabulary[cells[code]!].exclusive
   }
 
   private func statesOf(_ evidence: [String: Bool]) -> Data {
@@ -178,12 +196,16 @@ final class TriageModel {
 /// The known evidence of one patient, and the number of questions asked.
 final class Interview {
   private let model: TriageModel
+  private let canMeasure: Bool
   private var evidence: [String: Bool] = [:]
   private var notKnown: Set<String> = []
+  private var opened: Set<String> = []  // which groups of `opening` were answered
   private var questionsAsked = 0
 
-  init(model: TriageModel) {
+  /// Questions are about what takes an instrument, such as a stethoscope, only if somebody `canMeasure`.
+  init(model: TriageModel, canMeasure: Bool = false) {
     self.model = model
+    self.canMeasure = canMeasure
   }
 
   /// Adds a code. Throws if it is unknown or was given as the opposite before; nothing is added then.
@@ -197,7 +219,7 @@ final class Interview {
 
   /// Returns the question to put next, nil if the app has to choose.
   func question() throws -> Question? {
-    return try model.question(evidence: evidence, notToAsk: notKnown)
+    return try model.question(evidence: evidence, notToAsk: notKnown, canMeasure: canMeasure)
   }
 
   /// Records that the patient cannot tell: the code stays unknown, and is not asked about again.
@@ -211,16 +233,19 @@ final class Interview {
     return try model.decide(evidence: evidence, questionsAsked: questionsAsked)
   }
 
-  /// Returns whether the interview goes on: while the model asks what is worth it, and while a red flag is open.
+  /// Returns whether the interview goes on: while the model asks what is worth it, or must ask, which it must for age
+  /// and sex, and about red flags, where the decision is not Red yet.
   func goesOn(_ decision: Decision, _ question: Question?) -> Bool {
     let asks = decision.action == "ask" && (question?.worthAsking ?? true)
-    let openFlag = (question?.redFlag ?? false) && decision.bestTriage != "Red"
-    return (asks || openFlag) && !decision.forced
+    let first = question.map { !$0.oneOf.isEmpty || $0.redFlag } ?? false
+    return (asks || (first && decision.bestTriage != "Red")) && !decision.forced
   }
 
-  /// Counts a question that is put.
-  func countQuestion() {
-    questionsAsked += 1
+  /// Counts an answer about `codes`, those of a question or others; age and sex are one question together.
+  func countAnswer(_ codes: [String]) {
+    let groups = Set(codes.map { model.group(of: $0) }).intersection(opening.keys).subtracting(opened)
+    if groups.isEmpty || opened.isEmpty { questionsAsked += 1 }
+    opened.formUnion(groups)
   }
 
   /// Returns a triage decision, as nothing more is known.

@@ -25,6 +25,8 @@ from ai_edge_litert.interpreter import Interpreter
 
 DESCRIPTION, FORMAT = "triage.json", 1
 SIGNATURE, QUESTIONS = "state", "questions"
+OPENING = {"age": "Age", "sex": "Sex"}
+"""Groups of the vocabulary (`exclusive`) of which every patient has exactly one member, and their questions."""
 
 
 class RefusedError(Exception):
@@ -52,6 +54,7 @@ class Question(NamedTuple):
     worth_asking: bool  # going on is worth more than deciding now
     red_flag: bool  # a yes may raise a red flag
     any_of: tuple[str, ...] = ()  # codes of a question about several, any number of which the patient has
+    one_of: tuple[str, ...] = ()  # codes of age bands or sexes, exactly one of which the patient has
 
 
 class TriageModel:
@@ -73,6 +76,8 @@ class TriageModel:
             raise RefusedError(f"{path}: made for a newer app")
         self.questions = {entry["code"]: entry["question"] for entry in self.description["vocabulary"]}
         self.names = {entry["code"]: entry["name"] for entry in self.description["vocabulary"]}
+        self.groups = {entry["code"]: entry["exclusive"] for entry in self.description["vocabulary"]}
+        self._measured = {entry["code"] for entry in self.description["vocabulary"] if entry["instrument"]}
         self._cells = {code: cell for cell, code in enumerate(self.questions)}
         codes = "".join(f"{code}\n" for code in self.questions)
         fingerprint = f"sha256:{hashlib.sha256(codes.encode()).hexdigest()}"
@@ -88,10 +93,11 @@ class TriageModel:
         asks = QUESTIONS in self._interpreter.get_signature_list()  # int8 files have no such signature
         self._ask = self._interpreter.get_signature_runner(QUESTIONS) if asks else None
 
-    def question(self, evidence: dict[str, bool], not_to_ask: set[str]) -> Question | None:
+    def question(self, evidence: dict[str, bool], not_to_ask: set[str], can_measure: bool) -> Question | None:
         """Returns the question that the model would put; None if it cannot choose, or nothing is left to ask."""
         if self._ask is None:
             return None
+        not_to_ask = not_to_ask if can_measure else not_to_ask | self._measured
         states, withheld = self._state(evidence), np.zeros([1, len(self._cells)], bool)
         withheld[0, [self._cells[code] for code in not_to_ask]] = True
         best = self._ask(states=states, not_to_ask=withheld)
@@ -101,8 +107,11 @@ class TriageModel:
         codes = list(self._cells)
         worth_asking, red_flag = (bool(best[f"question_{name}"][0, 0]) for name in ("worth_asking", "red_flags"))
         any_of = tuple(codes[each] for each in best["question_together"][0] if each >= 0)
-        text = "Do you have any of these?" if any_of else self.questions[codes[cell]]
-        return Question(codes[cell], text, worth_asking, red_flag, any_of)
+        group = self.groups[codes[cell]]
+        members = tuple(code for code in codes if group in OPENING and self.groups[code] == group)
+        one_of = members if len(members) > 1 and not {*members} & (evidence.keys() | not_to_ask) else ()
+        text = "Do you have any of these?" if any_of else OPENING[group] if one_of else self.questions[codes[cell]]
+        return Question(codes[cell], text, worth_asking, red_flag, any_of, one_of)
 
     def _state(self, evidence: dict[str, bool]) -> np.ndarray:
         states = np.zeros([1, len(self._cells)], np.float32)
@@ -129,41 +138,52 @@ class TriageModel:
 
 
 class Interview:
-    """The known evidence of one patient, and the number of questions asked."""
+    """The known evidence of one patient, and the number of questions asked.
 
-    def __init__(self, model: TriageModel):
-        self._model = model
+    Questions are about what takes an instrument, such as a stethoscope, only if somebody `can_measure`.
+    """
+
+    def __init__(self, model: TriageModel, can_measure: bool = False):
+        self._model, self._can_measure = model, can_measure
         self._evidence: dict[str, bool] = {}
         self._questions_asked = 0
+        self._opened: set[str] = set()  # which of OPENING were answered
         self._not_known: set[str] = set()
 
     def question(self) -> Question | None:
         """Returns the question to put next, None if the caller has to choose."""
-        return self._model.question(self._evidence, self._not_known)
+        return self._model.question(self._evidence, self._not_known, self._can_measure)
 
     def name(self, code: str) -> str:
         """Returns the plain name of a code."""
         return self._model.names[code]
 
-    def answer(self, question: Question, answer: str) -> bool:
-        """Takes `y`, `n` or `?`, or the numbers of what is present of several; returns whether it is an answer."""
-        codes = question.any_of or (question.code,)
-        numbers = [str(number) for number in range(1, len(question.any_of) + 1)]
+    def answer(self, question: Question, answer: str) -> tuple[str, ...]:
+        """Takes `y`, `n` or `?`, or the numbers of what is present of several.
+
+        Returns:
+            The codes that it is about; () if it is no answer.
+        """
+        codes = question.any_of or question.one_of or (question.code,)
+        numbers = [str(number) for number in range(1, len(codes) + 1)] if len(codes) > 1 else []
+        typed = {*answer.split()}
         if answer == "?":
             self._not_known |= {*codes}  # they stay unknown, and are not asked again
-            return True
-        if answer == "n" or (answer == "y" and not question.any_of):
-            has = codes if answer == "y" else ()
-        elif answer and {*answer.split()} <= {*numbers}:
-            has = tuple(code for number, code in zip(numbers, codes, strict=True) if number in answer.split())
+            return codes
+        if answer == "y" and not numbers:
+            has = codes
+        elif answer == "n" and not question.one_of:
+            has = ()
+        elif typed and typed <= {*numbers} and (len(typed) == 1 or not question.one_of):
+            has = tuple(code for number, code in zip(numbers, codes, strict=True) if number in typed)
         else:
-            return False
-        for code in codes:
+            return ()
+        for code in has if question.one_of else codes:  # which other age bands are absent follows
             self.add(code if code in has else f"-{code}")
-        return True
+        return codes
 
-    def add(self, text: str) -> None:
-        """Adds `code`, which is present, or `-code`, which is absent.
+    def add(self, text: str) -> str:
+        """Adds `code`, which is present, or `-code`, which is absent; returns the code.
 
         Raises:
             RefusedError: the code is unknown, or was given as the opposite before; nothing is added.
@@ -176,14 +196,17 @@ class Interview:
         if self._evidence.get(code, present) != present:
             raise RefusedError(f"{code!r} was {'absent' if present else 'present'} before: which is right?")
         self._evidence[code] = present
+        return code
 
     def decide(self) -> Decision:
         """Returns the model's decision."""
         return self._model.decide(self._evidence, self._questions_asked)
 
-    def count_question(self) -> None:
-        """Counts a question that is put."""
-        self._questions_asked += 1
+    def count_answer(self, codes: tuple[str, ...]) -> None:
+        """Counts an answer about `codes`; age and sex are one question together."""
+        opening = {self._model.groups[code] for code in codes} & OPENING.keys() - self._opened
+        self._questions_asked += not (opening and self._opened)
+        self._opened |= opening
 
     def decide_now(self) -> Decision:
         """Returns a triage decision, as nothing more is known."""
@@ -195,6 +218,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=pathlib.Path)
     parser.add_argument("--vocabulary", metavar="FINGERPRINT", help="vocabulary that the app was built for")
+    parser.add_argument("--can-measure", action="store_true", help="ask about what takes an instrument, too")
     arguments = parser.parse_args()
     try:
         model = TriageModel(arguments.file, arguments.vocabulary)
@@ -203,7 +227,7 @@ def main() -> int:
         return 2
     say(model.description["notice"])
     say(model.description["parity"]["statement"])
-    show(converse(Interview(model)))
+    show(converse(Interview(model, arguments.can_measure)))
     return 0
 
 
@@ -211,23 +235,24 @@ def converse(interview: Interview) -> Decision:
     """Reads evidence while `goes_on` says so and the user has something to tell."""
     read_evidence(interview, "What is the matter? ", needed=True)
     while goes_on(decision := interview.decide(), question := interview.question()):
-        interview.count_question()
         prompt = f"{question.text} (y, n, ?, or other evidence) " if question else "What else? "
-        if question and question.any_of:
-            listed = "".join(
-                f"\n  {place} {interview.name(code)}" for place, code in enumerate(question.any_of, start=1)
-            )
-            prompt = f"{question.text}{listed}\n(numbers, n for none, ?, or other evidence) "
+        if question and (several := question.any_of or question.one_of):
+            listed = "".join(f"\n  {place} {interview.name(code)}" for place, code in enumerate(several, start=1))
+            how = "numbers, n for none" if question.any_of else "a number"
+            prompt = f"{question.text}{listed}\n({how}, ?, or other evidence) "
         if not read_evidence(interview, prompt, asked=question):
             return interview.decide_now()
     return interview.decide_now() if decision.action == "ask" else decision
 
 
 def goes_on(decision: Decision, question: Question | None) -> bool:
-    """Returns whether the interview goes on: while the model asks what is worth it, and while a red flag is open."""
+    """Returns whether the interview goes on: while the model asks what is worth it, or must ask.
+
+    It must ask for age and sex, and about red flags, where the decision is not Red yet.
+    """
     asks = decision.action == "ask" and (question is None or question.worth_asking)
-    open_flag = question is not None and question.red_flag and decision.best_triage != "Red"
-    return (asks or open_flag) and not decision.forced
+    must_ask = question is not None and bool(question.one_of or question.red_flag) and decision.best_triage != "Red"
+    return (asks or must_ask) and not decision.forced
 
 
 def read_evidence(interview: Interview, prompt: str, needed: bool = False, asked: Question | None = None) -> bool:
@@ -242,8 +267,9 @@ def read_evidence(interview: Interview, prompt: str, needed: bool = False, asked
         if not text and not needed:
             return False
         try:
-            if not (asked and interview.answer(asked, text)):
-                interview.add(text)
+            codes = (asked and interview.answer(asked, text)) or (interview.add(text),)
+            if not needed:  # it follows a question
+                interview.count_answer(codes)
             return True
         except RefusedError as reason:
             say(str(reason))

@@ -18,9 +18,10 @@ import tensorflow as tf
 
 from schemas import features
 from schemas.errors import InputError
-from schemas.evidence import COLUMNS
+from schemas.evidence import COLUMNS, INSTRUMENT
 from schemas.model_directory import read_manifest
 from schemas.parity import random_states
+from schemas.relations import RELATIONS
 from schemas.triage import ACTION_LABELS
 from trainer.export.policy import LoadedVersion
 from trainer.export.tflite_parity import Parity, run_each, statement
@@ -71,7 +72,7 @@ def describe(
         "manifest": manifest,
         "vocabulary_fingerprint": version.vocabulary.fingerprint,
         "vocabulary": [
-            {**{column: getattr(entry, column) for column in COLUMNS}, **dict(entry.texts)}
+            {column: getattr(entry, column) for column in (*COLUMNS, *RELATIONS, INSTRUMENT)} | dict(entry.texts)
             for entry in version.vocabulary
         ],
     }

@@ -43,19 +43,29 @@ def test_the_description_has_what_an_app_needs(version, description):
     assert description["signature"]["name"] == "state"
     assert description["signature"]["inputs"]["states"] == {"dtype": "float32", "shape": [1, 12]}
     assert [entry["code"] for entry in description["vocabulary"]] == list(version.vocabulary.codes)
-    assert description["vocabulary"][3] == {"code": "e3", "kind": "symptom", "name": "e3", "question": "e3?"}
+    of_question = {"code": "e3", "kind": "symptom", "name": "e3", "question": "e3?"}
+    assert description["vocabulary"][3] == of_question | {"parent": "", "exclusive": "", "instrument": ""}
     assert description["parity"]["statement"].startswith("In none of 10 ")
     assert description["manifest"]["data_fingerprint"] == "sha256:data"
 
 
 def test_an_app_finds_names_and_questions_in_the_other_languages_of_the_vocabulary(version, content):
     german = {"name.de": "Fieber", "question.de": "Haben Sie Fieber?"}
+    entries = described(version, content, texts=tuple(german.items()))
+    assert german.items() <= entries[0].items()
+    assert entries[1].keys() == entries[0].keys() - german.keys()
+
+
+def test_an_app_finds_what_excludes_a_code_and_what_it_takes_to_tell(version, content):
+    given = {"parent": "e1", "exclusive": "age", "instrument": "thermometer"}
+    assert given.items() <= described(version, content, **given)[0].items()
+
+
+def described(version, content, **fields):
+    """The entries of the vocabulary whose first one has these fields."""
     first, *others = version.vocabulary
-    vocabulary = Vocabulary([dataclasses.replace(first, texts=tuple(german.items())), *others])
-    translated = dataclasses.replace(version, vocabulary=vocabulary)
-    entries = tflite_file.describe(translated, LiteRtModel(content), "none", PARITY, None)["vocabulary"]
-    assert entries[0] == {"code": "e0", "kind": "symptom", "name": "e0", "question": "e0?", **german}
-    assert entries[1].keys() == {"code", "kind", "name", "question"}
+    changed = dataclasses.replace(version, vocabulary=Vocabulary([dataclasses.replace(first, **fields), *others]))
+    return tflite_file.describe(changed, LiteRtModel(content), "none", PARITY, None)["vocabulary"]
 
 
 def test_an_app_can_compute_the_fingerprint_from_the_codes(description):
