@@ -36,6 +36,8 @@ class Kind(enum.Enum):
     """bool `[B, R]`, in the order of the model's rules."""
     CODES = "codes"
     """string `[B, N]`, padded with ""; only of what reads codes."""
+    REASON = "reason"
+    """int32 `[B]`, a number of `triage.v1.DeferralReason` or 0; not in messages, where callers have to ask for it."""
     LABEL = "label"
     """string `[B]`, the name of an action; neither in messages nor in LiteRT files, as not every phone has strings."""
 
@@ -75,13 +77,14 @@ ANSWER = (
     AnswerTensor(features.MODEL_BEST_TRIAGE, Kind.ACTION, "fired_rules", RULES, column=None),
     AnswerTensor(features.NOVELTY, Kind.NUMBER, needs=NOVELTY, bound=NOVELTY_BOUND),
     AnswerTensor(features.IS_NOVEL, Kind.FLAG, needs=NOVELTY, threshold_of=features.NOVELTY),
+    AnswerTensor(features.DEFERRED, Kind.REASON, column=None),
     AnswerTensor(features.UNKNOWN_CODES, Kind.CODES),
     AnswerTensor(features.CONFLICTING_CODES, Kind.CODES, column=None),
     AnswerTensor(features.ACTION_LABEL, Kind.LABEL, features.ACTION, column=None),
     AnswerTensor(features.BEST_TRIAGE_LABEL, Kind.LABEL, features.BEST_TRIAGE, column=None),
 )
 BY_SERVER = frozenset({"model_version", "vocabulary_fingerprint", "next_questions", "explanation", "deferred"})
-"""Fields of the response that are no tensors of an answer: what the version is, and what only some requests ask for."""
+"""Fields of the response that the server fills in: what the version is, and what only some requests ask for."""
 
 
 @functools.cache

@@ -39,6 +39,7 @@ MODEL_BEST_TRIAGE = "model_best_triage"  # int32 [B], the best triage decision b
 RULES_FIRED = "rules_fired"  # bool [B, R], in the order of the manifest's rules; only if there are any
 NOVELTY = "novelty"  # float32 [B] in [0, 1]; only if the model scores novelty
 IS_NOVEL = "is_novel"  # bool [B]; beside NOVELTY
+DEFERRED = "deferred"  # int32 [B], a triage.v1.DeferralReason, 0 where the case is not handed over; beside any answer
 UNKNOWN_CODES = "unknown_codes"  # string [B, U] padded with ""
 CONFLICTING_CODES = "conflicting_codes"  # string [B, C] padded with ""
 TRIAGE_RESPONSES = "triage_responses"  # string [B]

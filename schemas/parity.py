@@ -98,11 +98,25 @@ def _fault(
         return None if within else f"{tensor.name} by up to {apart.max():.2g}, more than {tensor.bound:g}"
     if tensor.kind is Kind.ACTION:
         counts = decided_clearly(expected, info)
+    elif tensor.kind is Kind.REASON:
+        counts = _deferred_clearly(actual, expected, info)
     elif tensor.threshold_of:
         counts = actual[tensor.threshold_of] == expected[tensor.threshold_of]
     else:
         counts = np.ones(len(theirs), bool)
     return None if np.array_equal(ours[counts], theirs[counts]) else tensor.name
+
+
+def _deferred_clearly(
+    actual: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], info: ModelInfo
+) -> np.ndarray:
+    """Returns, bool `[B]`, the rows in which rounding cannot change whether the case is handed over."""
+    clear = decided_clearly(expected, info)
+    if features.NOVELTY in expected:
+        clear &= actual[features.NOVELTY] == expected[features.NOVELTY]
+    if info.probabilities and info.hand_over_from is not None:
+        clear &= np.abs(expected[features.P_APPROPRIATE][:, Action.RED] - info.hand_over_from) > Q_BOUND
+    return clear
 
 
 def decided_clearly(outputs: Mapping[str, np.ndarray], info: ModelInfo, bound: float = Q_BOUND) -> np.ndarray:

@@ -73,6 +73,22 @@ def is_forced(questions_asked: Any, max_questions: Any, exhausted: Any = False) 
     return (questions_asked >= max_questions) | exhausted
 
 
+def deferral_flags(contradictory: Any, goes_on: Any, is_novel: Any, unsure: Any) -> tuple[Any, Any, Any]:
+    """Returns whether a case is handed over to a person as contradictory, as novel, and as unsure; at most one holds.
+
+    They are in the order of `triage.v1.DeferralReason`, from its number 1. The one rule for booleans, NumPy arrays and
+    tensors alike.
+
+    Args:
+        contradictory: whether the evidence is; bool or booleans `[B]`, as are all.
+        goes_on: whether the interview does.
+        is_novel: whether the evidence is.
+        unsure: whether the decision is not safe enough.
+    """
+    decided = (contradictory | goes_on) ^ True
+    return contradictory, decided & is_novel, decided & unsure & (is_novel ^ True)
+
+
 _DECISIONS_BY_LABEL = {decision.label: decision for decision in TRIAGE_DECISIONS}
 
 

@@ -19,6 +19,7 @@ from schemas.answer import ANSWER, Kind
 from schemas.evidence import Evidence, Vocabulary
 from serving.messages import action_label, goes_on
 from tests.builders import network_of, random_network, served, symptoms, trained_agent, write_version
+from trainer.decision.decision import OperatingPoint
 from trainer.decision.mixture import Mixture
 from trainer.decision.novelty import Novelty
 from trainer.export import tflite_file
@@ -130,7 +131,7 @@ def test_the_page_on_phones_names_every_output():
 def test_a_decision_is_shown_with_what_the_model_decides_by(appropriate, expected, capsys):
     example = runpy.run_path(str(MOBILE / "interview.py"))
     decided = {"action": "Red", "best_triage": "Red", "forced": False, "q_values": {"Red": 0.5, "ask": 0.25}}
-    rest = {"appropriate": appropriate, "rules": [], "novelty": None, "is_novel": False}
+    rest = {"appropriate": appropriate, "rules": [], "novelty": None, "deferred": 0}
     example["show"](example["Decision"](**decided, **rest))
     assert capsys.readouterr().out.splitlines() == ["Red", expected]
 
@@ -260,6 +261,13 @@ def opening(without_litert, tmp_path_factory):
         vocabulary,
         9,
         questions=mixture,
+        novelty=Novelty(
+            np.zeros(1, np.float32),
+            generator.normal(size=[2 * COUNT, 4]).astype(np.float32),
+            np.sort(generator.normal(-2, size=[4, 50])).astype(np.float32),
+            200,
+        ),
+        operating_point=OperatingPoint(hand_over_from=0.1),
     )
     folder = tmp_path_factory.mktemp("opening")
     with without_litert():
@@ -281,7 +289,7 @@ def some_patient(seed):
 
 
 def on_the_phone(example, file, complaint, patient, can_measure, monkeypatch):
-    """Which questions the example puts, to choose from or not, with which decision it ends, and after how many."""
+    """Which questions the example puts, after how many it ends with which decision, and why a person must look."""
     held, put = example["Interview"](example["TriageModel"](file), can_measure), []
 
     def typed(_):
@@ -298,13 +306,13 @@ def on_the_phone(example, file, complaint, patient, can_measure, monkeypatch):
 
     monkeypatch.setattr("builtins.input", typed)
     decision = example["converse"](held)
-    return put, decision.action, held._questions_asked
+    return put, held._questions_asked, decision.best_triage, decision.deferred
 
 
 def at_the_server(client, complaint, patient, can_measure):
     """The same of an interview with the server."""
     put = []
-    with client.interview(questions=1, can_measure=can_measure) as interview:
+    with client.interview(questions=1, can_measure=can_measure, defer_below=0.0) as interview:
         answer = interview.present(complaint)
         while not answer.ended and goes_on(answer.response):
             question = answer.response.next_questions[0]
@@ -316,9 +324,9 @@ def at_the_server(client, complaint, patient, can_measure):
             else:
                 missing = [] if question.one_of else [code for code in codes if code not in there]
                 answer = interview.answer(there, missing)
-        if answer.response.action == TriageAction.TRIAGE_ACTION_ASK:
+        if not answer.ended and answer.response.action == TriageAction.TRIAGE_ACTION_ASK:
             answer = interview.no_more_evidence()
-    return put, action_label(answer.response.action), answer.questions_asked
+    return put, answer.questions_asked, action_label(answer.response.best_triage), answer.response.deferred
 
 
 def test_an_interview_on_the_phone_puts_the_servers_questions_and_ends_where_it_does(opening, monkeypatch):
@@ -331,11 +339,12 @@ def test_an_interview_on_the_phone_puts_the_servers_questions_and_ends_where_it_
             patient[complaint] = True
             expected = at_the_server(client, complaint, patient, seed % 2 == 0)
             assert on_the_phone(example, file, complaint, patient, seed % 2 == 0, monkeypatch) == expected
-            put, decision, asked = expected
-            ends.add((decision, asked))
+            put, *end = expected
+            ends.add(tuple(end))
             kinds |= {(bool(any_of), bool(one_of)) for _, any_of, one_of in put}
             measuring |= {seed % 2 == 0 for code, any_of, _ in put if f"e{MEASURED}" in (code, *any_of)}
-    assert len(ends) > 5
+    assert len(ends) > 10
+    assert {deferred for *_, deferred in ends} == {0, 2, 3}, "neither, novel and unsure"
     assert kinds == {(False, False), (True, False), (False, True)}
     assert measuring == {True}, "asked about only where somebody can measure"
 
@@ -398,12 +407,17 @@ def test_the_keys_that_the_app_examples_read_are_in_the_description(file):
         re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name) for name in re.findall(r"let (\w+):", fields)
     }
     entry, sidecar = description["vocabulary"][0], {"file", "sha256"}
-    parts = set(description["safety_rules"][0]) | set(description["novelty"])
+    parts = set(description["safety_rules"][0])
     assert snake <= set(description) | set(entry) | sidecar | parts
 
 
-def test_a_clinician_reads_the_rules_that_fired_and_what_is_novel(file):
+def test_a_clinician_reads_the_rules_that_fired_and_why_a_person_must_look(file, opening):
     finished = interview(file, "cough", "rash", "")
     assert "safety rule cough_and_rash: Can be measles." in finished.stdout
-    assert "This is unlike anything that the model was trained on." in finished.stdout
-    assert "safety rule" not in interview(file, "fever").stdout
+    assert "A person must look: the evidence is unlike anything seen in training." in finished.stdout
+    finished = interview(file, "fever")
+    assert "safety rule" not in finished.stdout
+    assert "A person must look" not in finished.stdout
+    finished = interview(opening[1], "e0", "e1", "e12")  # two ages: the third line is not read
+    assert "A person must look: the evidence contradicts itself." in finished.stdout
+    assert finished.stdout.count("or other evidence) ") == 1

@@ -20,7 +20,7 @@ from tests.builders import channel_to, http_to, random_network, served, trained_
 from trainer.decision.closure import Closure
 from trainer.decision.decision import OperatingPoint, appropriate, best_triage, q_values, safe
 from trainer.decision.mixture import Mixture
-from trainer.decision.novelty import Novelty
+from trainer.decision.novelty import THRESHOLD, Novelty
 from trainer.decision.question_graph import QuestionGraph
 from trainer.decision.relations import with_relations
 from trainer.decision.rules import RuleGraph
@@ -40,6 +40,9 @@ TOLERANCE = 1e-5
 GROUPS = {"age": range(30, 33), "sex": range(35, 37)}
 MEASURED, FLAGS = 39, range(10, 19)
 RULES = 12
+HAND_OVER_FROM = 0.3
+REASONS = (None, "contradictory", "novel", "unsure")
+NOVEL, UNSURE = triage_pb2.DEFERRAL_REASON_NOVEL, triage_pb2.DEFERRAL_REASON_UNSURE
 
 
 def _entry(cell, flags):
@@ -99,7 +102,9 @@ def agent(request, tmp_path_factory):
         novelty=Novelty(prior, literals, np.sort(generator.normal(size=[4, 50])).astype(np.float32), 200),
         questions=Mixture(np.full(8, np.log(1 / 8), np.float32), present, truths, present),
         # Between the prices for which Q(ask) is learned.
-        operating_point=OperatingPoint(0.25, price=0.006) if probable else OperatingPoint(),
+        operating_point=OperatingPoint(0.25, price=0.006, hand_over_from=HAND_OVER_FROM)
+        if probable
+        else OperatingPoint(),
     )
     states, asked = some_states()
     base = tmp_path_factory.mktemp("models")
@@ -162,6 +167,10 @@ def by_the_trainer(agent, probable):
         assert (best_triage(decided.info, point) != best_triage(decided.info, OperatingPoint(0.0))).numpy().sum() > 20
         judged = {"p_appropriate": appropriate(decided.info), "p_safe": safe(decided.info)}
         expected |= {name: values.numpy() for name, values in judged.items()}
+    red = expected["p_appropriate"][:, 0] if probable else np.zeros(BATCH)
+    may_be_red = (np.array(best) > Action.RED) & (red >= HAND_OVER_FROM)
+    expected["deferred"] = np.where(expected["novelty"] > THRESHOLD, NOVEL, np.where(may_be_red, UNSURE, 0))
+    expected["deferred"][expected["action"] == Action.ASK] = 0
     # A contract is worth what it compares: all actions, forced ones and ones that rules change, values and questions
     # that differ from row to row, and few rows in which rounding could decide.
     assert raised == obedient.action.numpy().tolist()
@@ -171,6 +180,10 @@ def by_the_trainer(agent, probable):
     assert 0 < forced.sum() < BATCH
     assert expected["q_values"].std(axis=0).min() > 0.02
     assert len({codes for codes, _, _ in expected["questions"]}) > 100
+    reasons = np.bincount(expected["deferred"], minlength=4)
+    assert reasons[0] > 100
+    assert reasons[NOVEL] > 30
+    assert (reasons[UNSURE] > 50) == probable
     assert {len(together) for _, _, together in expected["questions"]} >= ({0, 6} if probable else {0})
     return expected
 
@@ -188,12 +201,13 @@ def questions_of(tensors):
     ]  # fmt: skip
 
 
-def of_messages(agent, responses):
-    return of_json(agent, [message_figures(response) for response in responses])
+def of_messages(agent, responses, deferred):
+    """The tensors that messages are made of; whether a case is handed over, only those say that were asked for it."""
+    return of_json(agent, *([message_figures(each) for each in answers] for answers in (responses, deferred)))
 
 
-def of_json(agent, answers):
-    """The tensors that answers in JSON are made of."""
+def of_json(agent, answers, deferred):
+    """The tensors that answers in JSON are made of, see `of_messages`."""
     cell, labels = agent.trained.vocabulary.index, list(ACTION_LABELS)
     rules = [rule.rule_id for rule in agent.trained.rules]
     fired = [[fired["rule_id"] for fired in answer["fired_rules"]] for answer in answers]
@@ -204,7 +218,9 @@ def of_json(agent, answers):
         "forced": [answer["forced"] for answer in answers],
         "rules_fired": [[rule in row for rule in rules] for row in fired],
         "novelty": [answer["novelty"] for answer in answers],
+        "deferred": [REASONS.index(answer["deferred"]) for answer in deferred],
     }
+    assert not any(answer["deferred"] for answer in answers)
     probabilities = [answer["probabilities"] for answer in answers]
     if probabilities[0]:
         read |= {
@@ -243,7 +259,8 @@ def codes(agent):
 def messages(agent):
     serialized = tf.constant([message.SerializeToString() for message in agent.messages])
     answers = agent.version.model.signatures["triage"](evidence_states=serialized)["triage_responses"].numpy()
-    return of_messages(agent, map(triage_pb2.TriageResponse.FromString, answers))
+    responses = list(map(triage_pb2.TriageResponse.FromString, answers))
+    return of_messages(agent, responses, responses)
 
 
 def litert(agent):
@@ -252,7 +269,7 @@ def litert(agent):
     responses = engine.triage(agent.messages)
     for response, questions in zip(responses, asked, strict=True):
         response.next_questions.extend(questions)
-    return of_messages(agent, responses)
+    return of_messages(agent, responses, responses) | {"deferred": engine.decide(agent.states, agent.asked)["deferred"]}
 
 
 def phone(agent):
@@ -265,12 +282,16 @@ def phone(agent):
 
 def grpc_batch(agent):
     with TriageClient(agent.server.address, timeout_seconds=60) as client:
-        return of_messages(agent, client.batch_triage(agent.messages, questions=3))
+        deferred = client.batch_triage(agent.messages, defer_below=0.0)
+        return of_messages(agent, client.batch_triage(agent.messages, questions=3), deferred)
 
 
 def grpc_one_by_one(agent):
     with TriageClient(agent.server.address, timeout_seconds=60) as client:
-        return of_messages(agent, [client.triage(each, questions=3) for each in agent.messages[:ONE_BY_ONE]])
+        answers = [client.triage(each, questions=3) for each in agent.messages[:ONE_BY_ONE]]
+        return of_messages(
+            agent, answers, [client.triage(each, defer_below=0.0) for each in agent.messages[:ONE_BY_ONE]]
+        )
 
 
 def http(agent):
@@ -279,8 +300,9 @@ def http(agent):
         for (present, absent), asked in zip(agent.codes, agent.asked.tolist(), strict=True)
     ]
     with http_to(agent.server) as client:
-        body = {"states": bodies, "questions": 3}
-        return of_json(agent, client.post("/v1/triage", json=body).raise_for_status().json()["answers"])
+        asked = ({"questions": 3}, {"defer_below": 0.0})
+        answers = (client.post("/v1/triage", json={"states": bodies, **each}).raise_for_status() for each in asked)
+        return of_json(agent, *(each.json()["answers"] for each in answers))
 
 
 def predict(agent):
@@ -369,20 +391,46 @@ def test_who_cannot_tell_of_red_flags_asked_about_together_is_asked_about_none_o
     assert {entry.code for entry in entries if entry.red_flag} == {f"e{cell}" for cell in FLAGS}
 
 
+@pytest.mark.parametrize("agent", ["probabilities"], indirect=True)
+def test_who_has_two_ages_is_handed_over_by_every_route(agent, server):
+    there = [f"e{cell}" for cell in (1, *GROUPS["age"][:2])]
+    state = np.zeros([1, COUNT], np.float32)
+    state[0, [1, *GROUPS["age"][:2]]] = 1
+    asked, message = np.zeros(1, np.int32), evidence_state(there)
+    signatures = agent.version.model.signatures
+    answers = (
+        signatures["state"](states=tf.constant(state), questions_asked=tf.constant(asked)),
+        signatures["serving_default"](
+            present=tf.constant([there]), absent=tf.constant([[""]]), questions_asked=tf.constant(asked)
+        ),
+        LiteRtEngine(agent.base / "1").decide(state, asked),
+        LiteRtModel(convert(agent.version, "none")).run(state, asked),
+    )
+    contradictory = triage_pb2.DEFERRAL_REASON_CONTRADICTORY
+    assert [np.asarray(answer["deferred"]).tolist() for answer in answers] == [[contradictory]] * 4
+    with TriageClient(server.address, timeout_seconds=60) as client, http_to(server) as http:
+        assert client.triage(message, defer_below=0.0).deferred == contradictory
+        body = {"present": there, "defer_below": 0.0}
+        assert http.post("/v1/triage", json=body).raise_for_status().json()["deferred"] == "contradictory"
+
+
 def assert_same(agent, route, answer):
     rows = len(answer["action"])
     assert rows in (ONE_BY_ONE, BATCH)
     clear, forced = agent.clear[:rows], agent.expected["forced"][:rows]
+    usual = np.abs(np.reshape(answer["novelty"], rows) - agent.expected["novelty"][:rows]) < TOLERANCE
+    assert usual.mean() > 0.95
     assert agent.clear.mean() > 0.95
     for name, expected in agent.expected.items():
-        if name == "questions":
+        if name == "questions" or (name, route) == ("deferred", "messages"):
             continue
         actual, expected = np.reshape(answer[name], expected[:rows].shape), expected[:rows]
         if expected.dtype.kind == "f":
             bound = 0.021 if name == "novelty" else TOLERANCE  # a step of a percentile is 1/50
             np.testing.assert_allclose(actual, expected, atol=bound, rtol=0, err_msg=name)
         else:
-            np.testing.assert_array_equal(actual[clear], expected[clear], err_msg=name)
+            compared = clear & usual if name == "deferred" else clear
+            np.testing.assert_array_equal(actual[compared], expected[compared], err_msg=name)
     assert ("questions" in answer) == (route in ASKS)
     if route in ASKS:
         pairs = list(zip(answer["questions"], agent.expected["questions"][:rows], strict=True))

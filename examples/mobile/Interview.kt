@@ -24,6 +24,8 @@ const val MODEL_ACTION = "model_action" // output int32 [1], the action before t
 const val MODEL_BEST_TRIAGE = "model_best_triage" // output int32 [1], the best decision before the rules
 const val NOVELTY = "novelty" // output float32 [1], if the description has it
 const val IS_NOVEL = "is_novel" // output bool [1], beside it
+const val DEFERRED = "deferred" // output int32 [1], why a person must look: CONTRADICTORY, 2 novel, 3 unsure; else 0
+const val CONTRADICTORY = 1
 
 // A file in int8, or of few vignettes, lacks this signature: then the app chooses the questions.
 const val QUESTIONS = "questions"
@@ -59,8 +61,8 @@ data class Decision(
     val qValues: FloatArray,
     /** Reasons of the safety rules that fired, for the clinician. */
     val reasons: List<String>,
-    /** Unlike anything seen in training: the app decides what to do. */
-    val isNovel: Boolean
+    /** See [DEFERRED]. If it is not 0 the app hands the case over, and [bestTriage] is the least urgency until then. */
+    val deferred: Int
 )
 
 /** A file that `triage tflite` wrote. Throws [Refused] if its vocabulary is not the one the app was built for. */
@@ -74,7 +76,6 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
     private val cells = HashMap<String, Int>()
     private val actions: List<String>
     private val reasons: List<String>
-    private val estimatesNovelty: Boolean
     private val interpreter: Interpreter
 
     init {
@@ -104,7 +105,6 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         actions = (0 until labels.length()).map { labels.getString(it) }
         val rules = description.getJSONArray("safety_rules")
         reasons = (0 until rules.length()).map { rules.getJSONObject(it).getString("reason") }
-        estimatesNovelty = !description.isNull("novelty")
         interpreter = Interpreter(file)
     }
 
@@ -148,18 +148,14 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         val forced = BooleanArray(1)
         val inputs = mapOf<String, Any>(STATES to statesOf(evidence), QUESTIONS_ASKED to intArrayOf(questionsAsked))
         val rulesFired = arrayOf(BooleanArray(reasons.size))
-        val isNovel = BooleanArray(1)
+        val deferred = IntArray(1)
         val outputs = mutableMapOf<String, Any>(
-            Q_VALUES to qValues, ACTION to action, BEST_TRIAGE to bestTriage, FORCED to forced
+            Q_VALUES to qValues, ACTION to action, BEST_TRIAGE to bestTriage, FORCED to forced, DEFERRED to deferred
         )
         if (reasons.isNotEmpty()) outputs[RULES_FIRED] = rulesFired
-        if (estimatesNovelty) {
-            outputs[NOVELTY] = FloatArray(1)
-            outputs[IS_NOVEL] = isNovel
-        }
         interpreter.runSignature(inputs, outputs, SIGNATURE)
         val fired = reasons.filterIndexed { rule, _ -> rulesFired[0][rule] }
-        return Decision(actions[action[0]], actions[bestTriage[0]], forced[0], qValues[0], fired, isNovel[0])
+        return Decision(actions[action[0]], actions[bestTriage[0]], forced[0], qValues[0], fired, deferred[0])
     }
 
     override fun close() = interpreter.close()
@@ -202,12 +198,14 @@ class Interview(private val model: TriageModel, private val canMeasure: Boolean 
 
     /**
      * Returns whether the interview goes on: while the model asks what is worth it, or must ask, which it must for age
-     * and sex, and about red flags, where the decision is not Red yet.
+     * and sex, and about red flags, where the decision is not Red yet. Evidence that contradicts itself ends it; other
+     * reasons to hand over count at the end.
      */
     fun goesOn(decision: Decision, question: Question?): Boolean {
         val asks = decision.action == "ask" && (question == null || question.worthAsking)
         val first = question != null && (question.oneOf.isNotEmpty() || question.redFlag)
-        return (asks || (first && decision.bestTriage != "Red")) && !decision.forced
+        val mustAsk = first && decision.bestTriage != "Red"
+        return (asks || mustAsk) && !decision.forced && decision.deferred != CONTRADICTORY
     }
 
     /** Counts an answer about [codes], those of a question or others; age and sex are one question together. */

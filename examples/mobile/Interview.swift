@@ -21,6 +21,8 @@ let modelActionName = "model_action"  // output int32 [1], the action before the
 let modelBestTriageName = "model_best_triage"  // output int32 [1], the best decision before the rules
 let noveltyName = "novelty"  // output float32 [1], if the description has it
 let isNovelName = "is_novel"  // output bool [1], beside it
+let deferredName = "deferred"  // output int32 [1], why a person must look: contradictory, 2 novel, 3 unsure; else 0
+let contradictory = 1
 
 // A file in int8, or of few vignettes, lacks this signature: then the app chooses the questions.
 let questionsName = "questions"
@@ -56,10 +58,6 @@ struct Description: Decodable {
     let reason: String
   }
 
-  struct Novelty: Decodable {
-    let threshold: Double
-  }
-
   let file: File
   let formatVersion: Int
   let notice: String
@@ -68,7 +66,6 @@ struct Description: Decodable {
   let vocabulary: [Entry]
   let vocabularyFingerprint: String
   let safetyRules: [Rule]
-  let novelty: Novelty?
 }
 
 /// A question that the model would put.
@@ -91,8 +88,8 @@ struct Decision {
   let qValues: [Float32]
   /// Safety rules that fired, with the reason for the clinician.
   let rules: [Description.Rule]
-  /// Unlike anything seen in training: the app decides what to do.
-  let isNovel: Bool
+  /// See `deferredName`. If it is not 0 the app hands the case over, and `bestTriage` is the least urgency until then.
+  let deferred: Int
 }
 
 /// A file that `triage tflite` wrote. Throws if its vocabulary is not the one that the app was built for.
@@ -178,18 +175,17 @@ final class TriageModel {
     let rules = description.safetyRules
     let fired = rules.isEmpty ? Data() : try runner.output(named: rulesFiredName).data
     return Decision(
-      action: try label(actionName),
-      bestTriage: try label(bestTriageName),
+      action: description.actions[try number(actionName)],
+      bestTriage: description.actions[try number(bestTriageName)],
       forced: try runner.output(named: forcedName).data.first != 0,
       qValues: try runner.output(named: qValuesName).data.withUnsafeBytes { Array($0.bindMemory(to: Float32.self)) },
       rules: zip(rules, fired).filter { $0.1 != 0 }.map { $0.0 },
-      isNovel: description.novelty == nil ? false : try runner.output(named: isNovelName).data.first != 0
+      deferred: try number(deferredName)
     )
   }
 
-  private func label(_ name: String) throws -> String {
-    let index = try runner.output(named: name).data.withUnsafeBytes { $0.load(as: Int32.self) }
-    return description.actions[Int(index)]
+  private func number(_ name: String) throws -> Int {
+    return Int(try runner.output(named: name).data.withUnsafeBytes { $0.load(as: Int32.self) })
   }
 }
 
@@ -234,11 +230,13 @@ final class Interview {
   }
 
   /// Returns whether the interview goes on: while the model asks what is worth it, or must ask, which it must for age
-  /// and sex, and about red flags, where the decision is not Red yet.
+  /// and sex, and about red flags, where the decision is not Red yet. Evidence that contradicts itself ends it; other
+  /// reasons to hand over count at the end.
   func goesOn(_ decision: Decision, _ question: Question?) -> Bool {
     let asks = decision.action == "ask" && (question?.worthAsking ?? true)
     let first = question.map { !$0.oneOf.isEmpty || $0.redFlag } ?? false
-    return (asks || (first && decision.bestTriage != "Red")) && !decision.forced
+    let mustAsk = first && decision.bestTriage != "Red"
+    return (asks || mustAsk) && !decision.forced && decision.deferred != contradictory
   }
 
   /// Counts an answer about `codes`, those of a question or others; age and sex are one question together.

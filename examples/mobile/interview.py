@@ -28,6 +28,14 @@ SIGNATURE, QUESTIONS = "state", "questions"
 OPENING = {"age": "Age", "sex": "Sex"}
 """Groups of the vocabulary (`exclusive`) of which every patient has exactly one member, and their questions."""
 
+CONTRADICTORY = 1
+REASONS = {
+    CONTRADICTORY: "the evidence contradicts itself",
+    2: "the evidence is unlike anything seen in training",
+    3: "no decision is safe enough",
+}
+"""Why a person must look, by the output `deferred`, which is 0 where none must."""
+
 
 class RefusedError(Exception):
     """The input must not reach the model; the message says why."""
@@ -43,7 +51,7 @@ class Decision(NamedTuple):
     appropriate: dict[str, float]  # probability that each triage decision is; empty if the model estimates none
     rules: list[dict[str, Any]]  # safety rules that fired; `reason` is for the clinician
     novelty: float | None  # from 0 (usual) to 1; None if the model does not estimate it
-    is_novel: bool  # unlike anything seen in training: the app decides what to do
+    deferred: int  # of REASONS; the app hands the case over, and `best_triage` is the least urgency until then
 
 
 class Question(NamedTuple):
@@ -133,7 +141,7 @@ class TriageModel:
             else {},
             rules=[rule for rule, fired in zip(rules, answer["rules_fired"][0], strict=True) if fired] if rules else [],
             novelty=float(answer["novelty"][0]) if "novelty" in answer else None,
-            is_novel="is_novel" in answer and bool(answer["is_novel"][0]),
+            deferred=int(answer["deferred"][0]),
         )
 
 
@@ -248,11 +256,12 @@ def converse(interview: Interview) -> Decision:
 def goes_on(decision: Decision, question: Question | None) -> bool:
     """Returns whether the interview goes on: while the model asks what is worth it, or must ask.
 
-    It must ask for age and sex, and about red flags, where the decision is not Red yet.
+    It must ask for age and sex, and about red flags, where the decision is not Red yet. Evidence that contradicts
+    itself ends it; other reasons to hand over count at the end.
     """
     asks = decision.action == "ask" and (question is None or question.worth_asking)
     must_ask = question is not None and bool(question.one_of or question.red_flag) and decision.best_triage != "Red"
-    return (asks or must_ask) and not decision.forced
+    return (asks or must_ask) and not decision.forced and decision.deferred != CONTRADICTORY
 
 
 def read_evidence(interview: Interview, prompt: str, needed: bool = False, asked: Question | None = None) -> bool:
@@ -279,8 +288,8 @@ def show(decision: Decision) -> None:
     """Prints a decision."""
     for rule in decision.rules:
         say(f"safety rule {rule['rule_id']}: {rule['reason']}")
-    if decision.is_novel:
-        say("This is unlike anything that the model was trained on.")
+    if decision.deferred:
+        say(f"A person must look: {REASONS[decision.deferred]}.")
     say(f"{decision.action}{' (forced)' if decision.forced else ''}")
     if decision.appropriate:  # what the model decides by
         shown = (f"{triage} {value:.2f}" for triage, value in decision.appropriate.items())

@@ -22,7 +22,7 @@ from triage.v1 import triage_pb2
 
 def outputs_of(info: ModelInfo) -> tuple[str, ...]:
     """Returns the outputs that `Responses` reads of a model."""
-    return tuple(tensor.name for tensor in of_model(info.has) if tensor.kind is not Kind.LABEL)
+    return tuple(tensor.name for tensor in of_model(info.has) if tensor.kind not in (Kind.LABEL, Kind.REASON))
 
 
 _CODE, _STATUS = operator.attrgetter("code"), operator.attrgetter("status")

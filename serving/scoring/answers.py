@@ -11,11 +11,10 @@ from schemas import features
 from schemas.answer import RULES, Kind, of_model
 from schemas.errors import InputError
 from schemas.evidence import StateEncoder, pad_rows
-from schemas.triage import ACTION_LABELS, Action
+from schemas.triage import ACTION_LABELS, Action, deferral_flags
 from serving.engine.saved_model import SavedModelEngine
 from serving.message_json import names_of
 from serving.scoring.cases import ID, Cases
-from serving.triage import deferral_reason
 from triage.v1 import triage_pb2
 
 Columns = dict[str, list[Any]]
@@ -138,14 +137,10 @@ class Scorer:
             unsure = outputs[features.P_SAFE][np.arange(count), best] < defer_below
             if (red := self.engine.info.hand_over_from) is not None:
                 unsure |= (best != Action.RED) & (outputs[features.P_APPROPRIATE][:, Action.RED] >= red)
-        rows = zip(
-            (conflicting != b"").any(axis=1).tolist(),
-            asks.tolist(),
-            outputs.get(features.IS_NOVEL, np.zeros(count, bool)).tolist(),
-            unsure.tolist(),
-            strict=True,
-        )
-        return [_REASONS.get(deferral_reason(*row), "") for row in rows]
+        is_novel = outputs.get(features.IS_NOVEL, np.zeros(count, bool))
+        flags = deferral_flags((conflicting != b"").any(axis=1), asks, is_novel, unsure)
+        numbers: np.ndarray = np.sum([number * flag for number, flag in enumerate(flags, start=1)], axis=0)
+        return [_REASONS.get(number, "") for number in numbers.tolist()]
 
     def _columns(self, name: str, kind: Kind, values: np.ndarray) -> Columns:
         if kind is Kind.VALUES:

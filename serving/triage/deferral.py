@@ -3,9 +3,14 @@
 from collections.abc import Iterable, Sequence
 
 from schemas.evidence import Vocabulary
+from schemas.triage import deferral_flags
 from serving.messages import goes_on
 from serving.triage.validation import contradictions
 from triage.v1 import triage_pb2
+
+_REASONS = (
+    triage_pb2.DEFERRAL_REASON_CONTRADICTORY, triage_pb2.DEFERRAL_REASON_NOVEL, triage_pb2.DEFERRAL_REASON_UNSURE,
+)  # fmt: skip
 
 
 def defer(
@@ -43,25 +48,7 @@ def defer(
         unsure = best in chances and chances[best].safe < defer_below
         if chances and hand_over_from is not None and best != triage_pb2.TRIAGE_ACTION_RED:
             unsure |= chances[triage_pb2.TRIAGE_ACTION_RED].appropriate >= hand_over_from
-        reason = deferral_reason(bool(response.conflicting_codes), asks, response.is_novel, unsure)
-        if reason is not None:
-            response.deferred = reason
+        flags = deferral_flags(bool(response.conflicting_codes), asks, response.is_novel, unsure)
+        if any(flags):
+            response.deferred = _REASONS[flags.index(True)]
             del response.next_questions[:]
-
-
-def deferral_reason(contradictory: bool, asks: bool, is_novel: bool, unsure: bool) -> triage_pb2.DeferralReason | None:
-    """Returns why a case is handed over, None if it is not.
-
-    Args:
-        contradictory: whether its evidence is.
-        asks: whether the interview goes on.
-        is_novel: whether the evidence is.
-        unsure: whether the decision is not safe enough.
-    """
-    if contradictory:
-        return triage_pb2.DEFERRAL_REASON_CONTRADICTORY
-    if asks:
-        return None
-    if is_novel:
-        return triage_pb2.DEFERRAL_REASON_NOVEL
-    return triage_pb2.DEFERRAL_REASON_UNSURE if unsure else None

@@ -60,6 +60,7 @@ OTHER = {
     Kind.NUMBER: (np.array([0.5, 0.5]), np.array([0.5, 0.7])),
     Kind.VALUES: (np.array([[0.9, 0.1, 0, 0, 0]] * 2), np.array([[0.9, 0.1, 0, 0, 0], [0.9, 0.101, 0, 0, 0]])),
     Kind.RULES: (np.array([[False], [False]]), np.array([[False], [True]])),
+    Kind.REASON: (np.array([0, 3]), np.array([0, 0])),
 }
 """A tensor of each kind, and another one."""
 
@@ -101,6 +102,24 @@ def test_probabilities_that_rounding_cannot_explain_are_a_difference():
     actual = expected | {"p_safe": np.full((2, 4), 0.6002)}
     text = difference(actual, expected, model(probabilities=True))
     assert text == "p_safe by up to 0.0002, more than 0.0001"
+
+
+def test_handing_over_may_differ_where_rounding_turns_what_it_depends_on():
+    # P(Red) of the second row, .20005, is half the bound of .0001 below the limit; that of the first is far from it.
+    expected = EXPECTED | {
+        "p_appropriate": np.array([[0.1, 0.5, 0.4, 0.3], [0.20005, 0.7, 0.4, 0.3]], np.float32),
+        "p_safe": np.ones((2, 4), np.float32),
+        "q_values": np.array([[0.9, 0.5, 0.4, 0.3, 0.2]] * 2, np.float32),
+        "deferred": np.array([0, 0]),
+    }
+    info = model(probabilities=True, safety_weight=1.0, hand_over_from=0.2001)
+    second = expected | {"deferred": np.array([0, 3])}
+    assert difference(second, expected, info) is None
+    assert difference(second, expected, model(probabilities=True, safety_weight=1.0)) == "deferred"
+    assert difference(expected | {"deferred": np.array([3, 0])}, expected, info) == "deferred"
+    # Another novelty may mean that the case is another one: .99 is the threshold.
+    novel = expected | {"novelty": np.array([0.5, 0.985], np.float32), "is_novel": np.array([False, False])}
+    assert difference(novel | {"deferred": np.array([0, 2])}, expected, model(probabilities=True)) is None
 
 
 def test_random_states_are_moments_of_interviews():

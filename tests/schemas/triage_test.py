@@ -10,6 +10,7 @@ from schemas.triage import (
     NUM_ACTIONS,
     NUM_DECISIONS,
     Action,
+    deferral_flags,
     is_forced,
     parse_decision,
 )
@@ -51,3 +52,24 @@ def test_a_triage_is_forced_row_by_row(batch):
     asked, limits, exhausted = batch([4, 5, 0]), batch([5, 5, 5]), batch([False, False, True])
     assert np.asarray(is_forced(asked, 5)).tolist() == [False, True, False]
     assert np.asarray(is_forced(asked, limits, exhausted)).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("contradictory", "goes_on", "is_novel", "unsure", "flags"),
+    [
+        (False, False, False, False, (False, False, False)),
+        (True, True, True, True, (True, False, False)),  # answers that contradict each other get no better by more
+        (False, True, True, True, (False, False, False)),
+        (False, False, True, True, (False, True, False)),
+        (False, False, False, True, (False, False, True)),
+    ],
+)
+def test_a_case_is_handed_over_for_one_reason_for_booleans_arrays_and_tensors_alike(
+    contradictory, goes_on, is_novel, unsure, flags
+):
+    given = (contradictory, goes_on, is_novel, unsure)
+    assert deferral_flags(*given) == flags
+    for array in (np.array, tf.constant):
+        assert (
+            tuple(np.asarray(flag).tolist()[0] for flag in deferral_flags(*(array([each]) for each in given))) == flags
+        )

@@ -34,6 +34,13 @@ class Closure:
         self._one_way = self._implied.copy()
         self._one_way[self._sources >= count, : len(cells)] = 0
         self._columns = np.array([column.get(cell, len(cells)) for cell in range(count)], np.int32)  # [E], padded
+        opposites = {
+            tuple(sorted((index(source), index(code) + (count if there else 0))))
+            for (source, is_present), statuses in implied.items()
+            if is_present
+            for code, there in statuses
+        }
+        self._contradictions = np.array(sorted(opposites), np.int32).T  # [2, N], pairs of literals
 
     def __call__(self, states: tf.Tensor) -> tf.Tensor:
         """Returns states `[B, E]` in {-1, 0, 1} with all that follows, float32 `[B, E]`.
@@ -52,6 +59,17 @@ class Closure:
         closed = self(states)
         present, absent = self._following(closed, self._one_way)
         return tf.where(((closed > 0) & present) | ((closed < 0) & absent), tf.zeros_like(closed), closed)
+
+    def contradicts(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns whether states `[B, E]` hold what cannot be so together, bool `[B]`.
+
+        As in `schemas.relations.Relations.contradictions`, it is what is present that contradicts the rest.
+        """
+        if not len(self._sources):
+            return tf.zeros_like(states[:, 0], tf.bool)
+        literals = tf.concat([states > 0, states < 0], axis=1)
+        one, other = (tf.gather(literals, cells, axis=1) for cells in self._contradictions)  # [B, N]
+        return tf.reduce_any(one & other, axis=1)
 
     def rows(self, states: scipy.sparse.csr_matrix, reduced: bool = False) -> scipy.sparse.csr_matrix:
         """Returns the same as a call, or as `reduced`, for many states as a sparse matrix `[V, E]`."""

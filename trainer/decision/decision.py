@@ -74,11 +74,11 @@ def would_ask(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
     return worth_of_asking(outputs, point) > tf.reduce_max(utilities(outputs, point), axis=1) + TIE
 
 
-def handed_over(outputs: tf.Tensor, decisions: np.ndarray, point: OperatingPoint) -> np.ndarray:
+def handed_over(outputs: tf.Tensor, decisions: tf.Tensor, point: OperatingPoint) -> tf.Tensor:
     """Returns whether decisions int `[B]` on `outputs` `[B, O]` are left to a person who looks, bool `[B]`."""
-    if point.hand_over_from is None:
-        return np.zeros(len(decisions), bool)
-    return (decisions > Action.RED) & (appropriate(outputs)[:, Action.RED].numpy() >= point.hand_over_from)
+    if point.hand_over_from is None or not has_probabilities(outputs):
+        return tf.zeros_like(decisions, tf.bool)
+    return (decisions > int(Action.RED)) & (appropriate(outputs)[:, Action.RED] >= point.hand_over_from)
 
 
 def anything_known(states: tf.Tensor) -> tf.Tensor:

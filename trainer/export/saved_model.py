@@ -195,6 +195,7 @@ def _how_it_decides(trained: TrainedNetwork) -> ModelInfo:
         "", "", "", len(trained.vocabulary), trained.max_questions, "",
         probabilities=trained.has_probabilities,
         safety_weight=trained.operating_point.safety_weight,
+        hand_over_from=trained.operating_point.hand_over_from,
     )  # fmt: skip
 
 

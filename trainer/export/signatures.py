@@ -16,7 +16,7 @@ from schemas import features
 from schemas.answer import NOVELTY, PROBABILITIES, RULES, Kind, of_model
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
-from schemas.triage import ACTION_LABELS, is_forced
+from schemas.triage import ACTION_LABELS, Action, deferral_flags, is_forced
 from trainer.decision.closure import Closure
 from trainer.decision.decision import (
     NEUTRAL,
@@ -25,6 +25,7 @@ from trainer.decision.decision import (
     appropriate,
     best_triage,
     decide,
+    handed_over,
     has_probabilities,
     q_values,
     safe,
@@ -117,7 +118,8 @@ def write(
         with tf.control_dependencies(_size_checks(present=present, absent=absent, questions_asked=questions_asked)):
             present, absent = tf.identity(present), tf.identity(absent)
         encoded = state.from_codes(present, absent, lookup, identity.evidence_count)
-        return decider(encoded.states, is_forced(questions_asked, identity.max_questions)) | _codes(encoded)
+        forced = is_forced(questions_asked, identity.max_questions)
+        return decider(encoded.states, forced, encoded.conflicting_codes) | _codes(encoded)
 
     def triage(evidence_states: tf.Tensor) -> dict[str, tf.Tensor]:
         return {features.TRIAGE_RESPONSES: _answer(decider, lookup, identity, evidence_states)}
@@ -218,8 +220,16 @@ class _Decider:
         self._closure = Closure(vocabulary)
         self._point = safeguards.operating_point
 
-    def __call__(self, states: tf.Tensor, forced: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns the decision tensors for states `[B, E]` float32 and `forced` `[B]` bool."""
+    def __call__(
+        self, states: tf.Tensor, forced: tf.Tensor, conflicting_codes: tf.Tensor | None = None
+    ) -> dict[str, tf.Tensor]:
+        """Returns the decision tensors.
+
+        Args:
+            states: float32 `[B, E]`.
+            forced: bool `[B]`.
+            conflicting_codes: string `[B, C]`, padded with "", what was both present and absent; None without codes.
+        """
         outputs = self._network(states)
         action = decide(outputs, forced, anything_known(states), self._point)
         triage = best_triage(outputs, self._point)
@@ -235,10 +245,17 @@ class _Decider:
                 features.RULES_FIRED: fired, features.MODEL_ACTION: action, features.MODEL_BEST_TRIAGE: triage,
             }  # fmt: skip
             action, triage = self._graph.apply(fired, action, triage)
+        is_novel = tf.zeros_like(forced)
         if self._novelty is not None:
             has.add(NOVELTY)
             novelty = self._novelty.percentiles(self._closure.reduced(states), self._multiply)
-            computed |= {features.NOVELTY: novelty, features.IS_NOVEL: self._novelty.is_novel(novelty)}
+            is_novel = self._novelty.is_novel(novelty)
+            computed |= {features.NOVELTY: novelty, features.IS_NOVEL: is_novel}
+        contradictory = self._closure.contradicts(states)
+        if conflicting_codes is not None:
+            contradictory |= tf.reduce_any(conflicting_codes != "", axis=1)
+        unsure = handed_over(outputs, triage, self._point)
+        flags = deferral_flags(contradictory, action == int(Action.ASK), is_novel, unsure)
         labels = tf.constant(ACTION_LABELS)
         computed |= {
             features.Q_VALUES: q_values(outputs, self._point),
@@ -247,6 +264,7 @@ class _Decider:
             features.BEST_TRIAGE: triage,
             features.BEST_TRIAGE_LABEL: tf.gather(labels, triage),
             features.FORCED: forced,
+            features.DEFERRED: tf.add_n([number * tf.cast(flag, tf.int32) for number, flag in enumerate(flags, 1)]),
         }
         return {
             tensor.name: computed[tensor.name] for tensor in of_model(frozenset(has)) if tensor.kind is not Kind.CODES

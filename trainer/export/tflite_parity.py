@@ -37,6 +37,7 @@ class Parity(NamedTuple):
     best_triage_less_urgent: float
     largest_novelty_difference: float | None = None  # None if the model does not estimate novelty
     is_novel_changed: float | None = None
+    deferred_changed: float | None = None  # share handed over for another reason or not; None if the version lacks it
 
 
 def compare(version: LoadedVersion, model: LiteRtModel, bound: float, count: int, seed: int) -> Parity:
@@ -71,6 +72,9 @@ def compare(version: LoadedVersion, model: LiteRtModel, bound: float, count: int
         decision_changed=float((actual[features.ACTION] != expected[features.ACTION]).mean()),
         best_triage_changed=float((shifts != 0).mean()),
         best_triage_less_urgent=float((shifts > 0).mean()),
+        deferred_changed=float((actual[features.DEFERRED] != expected[features.DEFERRED]).mean())
+        if features.DEFERRED in expected
+        else None,
         **_novelty_differences(actual, expected),
     )
 
@@ -92,15 +96,15 @@ def _novelty_differences(actual: dict[str, Any], expected: dict[str, Any]) -> di
 
 def statement(parity: Parity) -> str:
     """Returns one sentence that helps to decide whether to ship the file."""
-    if not parity.decision_changed and not parity.best_triage_changed:
+    if not parity.decision_changed and not parity.best_triage_changed and not parity.deferred_changed:
         return f"In none of {parity.states:,} random states does a decision differ from the SavedModel's."
-    changed, other, lower = (
-        f"{round(share * parity.states):,}"
-        for share in (parity.decision_changed, parity.best_triage_changed, parity.best_triage_less_urgent)
+    shares = (parity.decision_changed, parity.best_triage_changed, parity.best_triage_less_urgent)
+    changed, other, lower, deferred = (
+        f"{round(share * parity.states):,}" for share in (*shares, parity.deferred_changed or 0.0)
     )
     return (
         f"WARNING: {changed} of {parity.states:,} random states get another decision than the SavedModel's; the best "
-        f"triage decision differs in {other}, and is less urgent in {lower}."
+        f"triage decision differs in {other}, and is less urgent in {lower}; {deferred} are handed over otherwise."
     )
 
 

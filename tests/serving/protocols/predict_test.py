@@ -15,7 +15,7 @@ BY_CODE = {
     "questions_asked": np.array([0, 10], np.int32),
 }
 ALL_OUTPUTS = {
-    "q_values", "action", "action_label", "best_triage", "best_triage_label", "forced",
+    "q_values", "action", "action_label", "best_triage", "best_triage_label", "deferred", "forced",
     "unknown_codes", "conflicting_codes",
 }  # fmt: skip
 

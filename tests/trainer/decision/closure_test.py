@@ -57,6 +57,25 @@ def test_a_closed_state_and_the_shortest_one_of_the_same_meaning_stay(closure, s
     np.testing.assert_array_equal(closure.reduced(shortest), shortest)
 
 
+@given(states)
+def test_a_state_contradicts_itself_where_its_codes_do(closure, state):
+    """By `schemas.relations`, as requests are refused."""
+    present, absent = ([code for code, cell in zip(CODES, state, strict=True) if cell == sign] for sign in (1, -1))
+    contradicts = any(VOCABULARY.relations.contradictions(present, frozenset(absent)))
+    assert closure.contradicts(tf.constant([state])).numpy().tolist() == [contradicts]
+
+
+def test_neither_sex_may_be_absent_but_no_one_has_both(closure):
+    for codes, contradicts in (
+        (("-woman", "-man"), False),
+        (("woman", "man"), True),
+        (("pregnant", "man"), True),
+        (("crushing", "-pain"), True),
+        (("-crushing", "pain"), False),
+    ):
+        assert closure.contradicts(state_of(*codes)).numpy().tolist() == [contradicts], codes
+
+
 def test_the_shortest_state_lacks_what_follows_from_the_rest(closure):
     assert codes_in(closure.reduced(state_of("fever", "crushing", "pain", "-man"))) == {"fever", "crushing", "woman"}
     assert codes_in(closure.reduced(state_of("pregnant", "woman", "-man", "-pain", "-mild"))) == {"pregnant", "-pain"}

@@ -9,12 +9,14 @@ import triage_cli
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
-from tests.builders import network_of, symptoms, trained_agent, write_version
+from tests.builders import network_of, random_network, symptoms, trained_agent, write_version
 from trainer.config import NetworkConfig
+from trainer.decision.decision import OperatingPoint
 from trainer.dyqn.network import build_network
 from trainer.export.conversion import QUANTIZATIONS, calibration_states, convert
 from trainer.export.policy import load_version
 from trainer.export.tflite_parity import run_each
+from triage.v1 import triage_pb2
 from triage_runtime.litert import LiteRtModel
 
 
@@ -56,6 +58,7 @@ def test_the_signature_is_that_of_the_savedmodel_with_a_batch_of_one(converted):
         "outputs": {
             "action": {"dtype": "int32", "shape": [1]},
             "best_triage": {"dtype": "int32", "shape": [1]},
+            "deferred": {"dtype": "int32", "shape": [1]},
             "forced": {"dtype": "bool", "shape": [1]},
             "q_values": {"dtype": "float32", "shape": [1, 5]},
         },
@@ -142,3 +145,18 @@ def test_data_of_another_vocabulary_does_not_calibrate(version, tmp_path):
     assert triage_cli.main(["prepare", *map(str, given), "--out", str(tmp_path / "data")]) == 0
     with pytest.raises(InputError, match=r"data: its vocabulary is not that of .*: prepare the data with --vocabulary"):
         calibration_states(tmp_path / "data", version, seed=0)
+
+
+@pytest.mark.parametrize("quantization", QUANTIZATIONS)
+def test_a_file_hands_over_by_its_own_probabilities(without_litert, tmp_path, calibration, quantization):
+    network = random_network(12, (8,), spread=0.6, seed=8, inputs="two", outputs="probabilities")
+    point = OperatingPoint(hand_over_from=0.2)
+    with without_litert():
+        trained = trained_agent(network, symptoms(*"abcdefghijkl"), 5, operating_point=point)
+        version = load_version(write_version(tmp_path, trained))
+    model = LiteRtModel(convert(version, quantization, calibration))
+    states = np.random.default_rng(6).integers(-1, 2, [200, 12]).astype(np.float32)
+    answer = run_each(model, states, np.full(200, 5, np.int32))
+    may_be_red = (answer["best_triage"] != Action.RED) & (answer["p_appropriate"][:, Action.RED] >= 0.2)
+    assert 50 < may_be_red.sum() < 150
+    np.testing.assert_array_equal(answer["deferred"], np.where(may_be_red, triage_pb2.DEFERRAL_REASON_UNSURE, 0))

@@ -11,6 +11,7 @@ import tensorflow as tf
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
 from tests.builders import network_of
+from trainer.decision.decision import OperatingPoint
 from trainer.decision.novelty import Novelty
 from trainer.export import signatures
 from triage.v1 import triage_pb2
@@ -81,10 +82,10 @@ def test_a_model_offers_three_signatures_with_named_tensors(served):
         "triage": ["evidence_states"],
         "state": ["questions_asked", "states"],
     }
-    decision = ["action", "action_label", "best_triage", "best_triage_label", "forced", "q_values"]
+    decision = ["action", "action_label", "best_triage", "best_triage_label", "deferred", "forced", "q_values"]
     assert {name: sorted(served.signatures[name].structured_outputs) for name in served.signatures} == {
         "serving_default": sorted([*decision, "conflicting_codes", "unknown_codes"]),
-        "triage": ["triage_responses"],
+        "triage": ["triage_responses"],  # callers of TensorFlow Serving's REST API need not name an only output
         "state": decision,
     }
 
@@ -267,6 +268,64 @@ def test_novelty_is_the_share_of_moments_that_were_less_unusual(guarded):
     assert answer["is_novel"].numpy().tolist() == [True, False, False]
     response, _ = message_answers(guarded, evidence_state(("pain", PRESENT)), evidence_state())
     assert (response.novelty, response.is_novel) == (1.0, True)
+
+
+RELATED = Vocabulary(
+    Evidence(code, "symptom", code, f"{code}?", exclusive=group)
+    for code, group in (("pain", ""), ("rash", ""), ("cough", ""), ("child", "age"), ("adult", "age"))
+)
+
+
+@pytest.fixture(scope="module")
+def cautious(tmp_path_factory):
+    """A model that hands over what it decides below Red where P(Red) is .3 or more."""
+    folder = tmp_path_factory.mktemp("cautious")
+    RELATED.save(folder / "vocabulary.csv")
+    weights, bias = np.zeros([5, 32], np.float32), np.zeros(32, np.float32)
+    bias[5:9] = -1, 2, -2, -2  # P(Red is appropriate) is 1/(1 + e) = .269, and the decision Yellow
+    bias[13:31] = -9  # asking is worth nothing
+    weights[2, 13:31] = 18  # with a cough, more than any decision
+    weights[3, 5], weights[3, 6] = 4, -4  # P(Red) of a child is 1/(1 + e^-3) = .953, and the decision Red
+    weights[4, 5] = 0.5  # P(Red) of an adult is 1/(1 + e^.5) = .378
+    states = keras.Input([len(RELATED)])
+    model = keras.Model(states, keras.layers.Dense(32, "sigmoid")(states))
+    model.set_weights([weights, bias])
+    rule = '[r]\nreason = "A rash."\nurgency = "Red"\nall.present = ["rash", "adult"]\n'
+    log_literals = np.zeros([10, 2], np.float32)
+    log_literals[0, 1] = 1.0  # pain is novel
+    safeguards = signatures.Safeguards(
+        safety_rules.parse(rule, "rules.toml", RELATED),
+        Novelty(np.zeros(1, np.float32), log_literals, np.array([[-1, 0.5]], np.float32), 10),
+        OperatingPoint(0.0, hand_over_from=0.3),
+    )
+    identity = signatures.Identity("7", RELATED.fingerprint, len(RELATED), MAX_QUESTIONS)
+    signatures.write(folder / "model", model, folder / "vocabulary.csv", identity, safeguards)
+    return tf.saved_model.load(str(folder / "model"))
+
+
+def test_states_and_codes_are_handed_over_with_the_reason_and_messages_never(cautious):
+    cases = [
+        (["child", ""], "", 0, b"Red", 0),
+        (["adult", ""], "", 0, b"Yellow", 3),  # may be Red
+        (["adult", "rash"], "", 0, b"Red", 0),  # is Red by a rule
+        (["adult", "cough"], "", 0, b"ask", 0),  # the next answer may help
+        (["adult", "cough"], "", 10, b"Yellow", 3),
+        (["pain", ""], "", 0, b"Yellow", 2),
+        (["pain", "adult"], "", 0, b"Yellow", 2),  # novel first
+        (["", ""], "", 10, b"ask", 0),  # there is no decision
+        (["child", "adult"], "", 0, b"Red", 1),
+        (["adult", "cough"], "cough", 0, b"Yellow", 1),  # only codes can say both
+    ]
+    present, absent, asked, actions, expected = (list(column) for column in zip(*cases, strict=True))
+    answer = codes_answer(cautious, present, [[code] for code in absent], asked)
+    assert answer["action_label"].numpy().tolist() == actions
+    assert answer["p_appropriate"].numpy()[[0, 1, 5], 0] == pytest.approx([0.953, 0.378, 0.269], abs=1e-3)
+    assert answer["deferred"].numpy().tolist() == expected
+    states = tf.constant([[code in there for code in RELATED.codes] for there in present[:-1]])
+    answer = cautious.signatures["state"](states=tf.cast(states, tf.float32), questions_asked=tf.constant(asked[:-1]))
+    assert answer["deferred"].numpy().tolist() == expected[:-1]
+    (response,) = message_answers(cautious, evidence_state(("child", PRESENT), ("adult", PRESENT)))
+    assert not response.HasField("deferred"), "callers who did not ask for it see what they saw"
 
 
 class _Counted(keras.layers.Layer):

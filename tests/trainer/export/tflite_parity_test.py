@@ -23,8 +23,8 @@ Q_VALUES = np.array([0.2, 0.9, 0.5, 0.1, 0.6], np.float32)  # Yellow
 class Answers:
     """Stands for a model of constant Q-values that decides as it is told; forced from `limit` questions on."""
 
-    def __init__(self, q_values, action, limit=5):
-        self._q_values, self._action, self._limit = q_values, action, limit
+    def __init__(self, q_values, action, limit=5, deferred=0):
+        self._q_values, self._action, self._limit, self._deferred = q_values, action, limit, deferred
 
     def run(self, states, questions_asked):
         rows = len(states)
@@ -34,6 +34,7 @@ class Answers:
             "action": np.full(rows, self._action),
             "best_triage": np.full(rows, best),
             "forced": questions_asked >= self._limit,
+            "deferred": np.full(rows, self._deferred),
         }
 
 
@@ -58,6 +59,7 @@ def test_a_model_with_the_same_answers_has_full_parity(constant):
     assert (parity.states, parity.seed, parity.bound) == (50, 2, 1e-5)
     assert parity.largest_q_difference < 1e-6
     assert (parity.decision_changed, parity.best_triage_changed, parity.best_triage_less_urgent) == (0, 0, 0)
+    assert parity.deferred_changed == 0
     assert statement(parity) == "In none of 50 random states does a decision differ from the SavedModel's."
 
 
@@ -77,7 +79,15 @@ def test_changed_decisions_are_counted_by_kind(constant, q_values, action, share
     assert parity.mean_q_difference == pytest.approx(difference.max() / 5, abs=1e-6)  # one of five differs
     counts = [round(50 * share) for share in shares]
     assert statement(parity).startswith("WARNING: 50 of 50 random states get another decision")
-    assert statement(parity).endswith(f"differs in {counts[1]}, and is less urgent in {counts[2]}.")
+    less_urgent = f"differs in {counts[1]}, and is less urgent in {counts[2]}; "
+    assert statement(parity).endswith(f"{less_urgent}0 are handed over otherwise.")
+
+
+def test_whether_a_person_must_look_counts_as_a_difference(constant):
+    parity = compare(constant, Answers(Q_VALUES, Action.YELLOW, deferred=3), 1e-5, 50, 0)
+    assert (parity.decision_changed, parity.deferred_changed) == (0, 1)
+    assert statement(parity).startswith("WARNING: 0 of 50 random states get another decision")
+    assert statement(parity).endswith("; 50 are handed over otherwise.")
 
 
 @pytest.mark.parametrize(
