@@ -137,6 +137,10 @@ class Bands:
         """Returns the measure that a code is a band of, "" if it is none."""
         return next((name for name, coded in self._measures.items() if code in coded), "")
 
+    def codes_of(self, number: str) -> Set[str]:
+        """Returns the codes that are bands of the measure of a number, such as `temperature=38.9`."""
+        return self._measures[number.partition(_EQUALS)[0]].keys()
+
     def is_number(self, code: str) -> bool:
         """Returns whether a text in the place of a code is a number of a measure, such as `temperature=38.9`."""
         return code.partition(_EQUALS)[0] in self._measures and _EQUALS in code

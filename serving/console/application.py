@@ -110,6 +110,7 @@ class Console:
             text = codes[0] if verb == "add" else f"{bands.measure_of(codes[0])}={form.get('number', '').strip()}"
             if not bands.is_number(text):
                 raise InputError(_NO_BUTTON)
+            case = case.without(bands.codes_of(text))  # an earlier number of the same measure
             statuses = {each.code: PRESENT if each.present else ABSENT for each in bands.read([*case.present, text])}
         elif any(map(code_fault, codes)):
             raise InputError(_NO_BUTTON)

@@ -5,6 +5,7 @@ The server keeps no case. A page holds it in a hidden field, and each form sends
 
 import dataclasses
 import json
+from collections.abc import Set
 from typing import Any, NamedTuple
 
 from schemas.errors import InputError
@@ -72,10 +73,13 @@ class Case:
 
         A finding that was added by hand reopens an interview that had ended: there is something new to go on from.
         """
-        codes = {said.code for said in together}
-        others = tuple(said for said in self.said if said.code not in codes)
+        others = self.without({said.code for said in together}).said
         turn = max((said.turn for said in self.said), default=0) + 1
         return Case((*others, *(said._replace(turn=turn) for said in together)))
+
+    def without(self, codes: Set[str]) -> "Case":
+        """Returns the case in which nothing was said about some codes."""
+        return dataclasses.replace(self, said=tuple(said for said in self.said if said.code not in codes))
 
     def without_last(self) -> "Case":
         """Returns the case before the last answer, or before the questions were ended."""

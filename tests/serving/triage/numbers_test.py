@@ -1,6 +1,8 @@
 """A number stands for the codes of its bands by every route."""
 
+import html
 import json
+import re
 
 import pytest
 
@@ -105,6 +107,33 @@ def test_the_console_takes_a_number_from_the_search_and_as_an_answer(server):
         assert "measured: temperature (°C)" in asked
         answered = console.go_on({"case": smoker, "do": "answer number fever", "number": " 38,4 "}).body.decode()
         assert "Fever" in answered
+
+
+def test_a_corrected_number_replaces_the_first_in_the_console(without_litert, tmp_path):
+    vocabulary = Vocabulary(
+        [
+            Evidence("cold", "symptom", "Cold", "Cold?", band="temperature >=20 <35 °C"),
+            Evidence("fever", "symptom", "Fever", "Fever?", band="temperature >=38 <45 °C"),
+            Evidence(
+                "fever_over_39", "symptom", "Fever over 39", "Over 39?", parent="fever",
+                band="temperature >=39 <45 °C",
+            ),
+        ]
+    )  # fmt: skip
+    with without_litert():
+        write_model(vocabulary, tmp_path, 1)
+
+    def known(page):
+        case = json.loads(html.unescape(re.search('name="case" value="([^"]*)"', page.body.decode())[1]))
+        return {code: status for code, status, *_ in case["said"]}, json.dumps(case)
+
+    with served(tmp_path) as server, Agent(Connection(server.address, timeout=60.0)) as agent:
+        console = Console(agent, Pages(False))
+        first, case = known(console.go_on({"case": "", "do": "add number temperature=39.2"}))
+        assert first == {"cold": "absent", "fever": "present", "fever_over_39": "present"}
+        for form in ({"do": "add number temperature=37.0"}, {"do": "answer number fever", "number": "37,0"}):
+            # Who has no fever has none over 39: that is left to what follows, and not said.
+            assert known(console.go_on({"case": case, **form}))[0] == {"cold": "absent", "fever": "absent"}
 
 
 def form_with(quantity, measure, unit):
