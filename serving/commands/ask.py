@@ -10,6 +10,7 @@ import rich.table
 import rich.text
 
 from schemas.errors import InputError
+from schemas.features import MOST_QUESTIONS
 from serving.client import channel
 from serving.client.interactive import Asked, Known, ask_complaint, converse
 from serving.client.vocabulary import vocabulary_of
@@ -51,6 +52,11 @@ class Patient:
     language: str
     allow_unknown_codes: bool
     model_name: str
+
+    def __post_init__(self) -> None:
+        options.check_bounds("questions", self.questions, 0, MOST_QUESTIONS)
+        if not self.model_name.isprintable():
+            raise InputError(f"--model-name {self.model_name!r}: expected a name")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

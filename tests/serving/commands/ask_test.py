@@ -136,6 +136,8 @@ def test_where_nothing_is_known_the_answer_is_ask_and_neither_a_rule_nor_novel(a
             ["--present", "fever", "--model-name", "adults"],
             "--model-name adults: no model 'adults': this server has triage",
         ),
+        (["--present", "fever", "--questions", "3000000000"], "--questions 3000000000: expected 0 to 10"),
+        (["--present", "fever", "--model-name", "\udcff"], "--model-name '\\udcff': expected a name"),
         (["--present", "fever", "--timeout", "0"], "--timeout 0.0: expected a number of seconds above 0"),
         (["--present", "fever", "--timeout", "nan"], "--timeout nan: expected a number of seconds above 0"),
     ],
