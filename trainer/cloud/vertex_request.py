@@ -82,6 +82,8 @@ def read_request(path: pathlib.Path, place: Place, display_name: str | None, val
     keys = [key for key in _KINDS if isinstance(content, dict) and key in content]
     if len(keys) != 1:
         raise InputError(f"{path}: expected one of the keys {', '.join(_KINDS)} at the top: see deploy/vertex/")
+    if not content[keys[0]] or not isinstance(content[keys[0]], dict | list):
+        raise InputError(f"{path}: expected fields below {keys[0]}: see deploy/vertex/")
     method, kind = _KINDS[keys[0]]
     body = {"workerPoolSpecs": {"jobSpec": content}, "model": content.get("model")}.get(keys[0], content)
     message = getattr(types, kind)()
