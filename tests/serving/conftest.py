@@ -333,6 +333,11 @@ def environment_of():
     return make
 
 
+# What the image starts and sets, see deploy_image_test.py.
+IMAGE_OPTIONS = ("--probe-port", "8502")
+IMAGE_MODELS = "/models"
+
+
 @pytest.fixture(scope="session")
 def parsed():
     """Returns the settings that a command line would run with, after that of the image."""
@@ -340,8 +345,10 @@ def parsed():
     def parse(arguments):
         parser = argparse.ArgumentParser(exit_on_error=False)
         command.add_arguments(parser)
-        options = parser.parse_args(["--model-base-path", "/models", "--probe-port", "8502", *arguments])
-        command.check(options)
+        options = parser.parse_args([*IMAGE_OPTIONS, *arguments])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(vertex.STORAGE, IMAGE_MODELS)
+            command.check(options)
         return ServeConfig(**{field.name: getattr(options, field.name) for field in dataclasses.fields(ServeConfig)})
 
     return parse

@@ -1,5 +1,6 @@
 """The image: linted, from pinned bases, without root, with all that the server needs and nothing of training."""
 
+import argparse
 import importlib.metadata
 import json
 import pathlib
@@ -11,6 +12,10 @@ import sys
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from serving.commands import serve as command
+from serving.config import vertex
+from tests.serving.conftest import IMAGE_MODELS, IMAGE_OPTIONS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy" / "serving"
@@ -34,8 +39,12 @@ def stages():
 BUILD, IMAGE = stages()
 
 
+def texts(name):
+    return [text for instruction, text in IMAGE if instruction == name]
+
+
 def last(name):
-    return [text for instruction, text in IMAGE if instruction == name][-1]
+    return texts(name)[-1]
 
 
 def lines(name):
@@ -70,7 +79,7 @@ def test_it_runs_as_nobody_by_number_and_writes_no_files():
     assert user == ["65532:65532"]
     after = IMAGE[IMAGE.index(("USER", user[0])) :]
     assert not {name for name, _ in after} & {"RUN", "COPY", "ADD"}
-    assert "PYTHONDONTWRITEBYTECODE=1" in last("ENV")
+    assert any("PYTHONDONTWRITEBYTECODE=1" in text for text in texts("ENV"))
 
 
 def test_nothing_is_copied_but_the_code_and_the_lock():
@@ -84,12 +93,31 @@ def test_nothing_is_copied_but_the_code_and_the_lock():
 
 
 def test_its_command_is_the_one_that_the_manifests_add_to():
-    assert json.loads(last("ENTRYPOINT")) == [
-        "triage", "serve", "--model-base-path", "/models", "--probe-port", "8502",
-    ]  # fmt: skip
+    assert json.loads(last("ENTRYPOINT")) == ["triage", "serve", *IMAGE_OPTIONS]
     probe = json.loads(last("HEALTHCHECK").split("CMD", 1)[1])
     assert probe == ["triage", "health", "--server", "127.0.0.1:8502"]
     assert last("EXPOSE").split() == ["8500", "8502", "9090"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "options", "base"),
+    [
+        ({}, [], IMAGE_MODELS),
+        ({}, ["--model-base-path=/mnt/models"], "/mnt/models"),
+        # The service sets these for a container, and gives it no options.
+        ({vertex.PORT: "8080", vertex.STORAGE: "gs://bucket/models"}, [], "gs://bucket/models"),
+    ],
+)
+def test_it_serves_the_models_of_its_volume_or_those_that_it_is_given(monkeypatch, variables, options, base):
+    environment = dict(pair.split("=", 1) for text in texts("ENV") for pair in text.split())
+    for name, value in (environment | variables).items():
+        if name.startswith("AIP_"):
+            monkeypatch.setenv(name, value)
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    parsed = parser.parse_args([*json.loads(last("ENTRYPOINT"))[2:], *options])
+    command.check(parsed)
+    assert parsed.model_base_path == base
 
 
 @pytest.mark.parametrize("lock", LOCKS)

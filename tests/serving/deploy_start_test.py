@@ -104,6 +104,7 @@ class Process:
             self._here(argument, mounted, dict(places)) for argument in [*entrypoint[1:], *self.container["args"]]
         ]
         environment = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+        environment["AIP_STORAGE_URI"] = str(mounted["/models"])
         environment["PYTHONPATH"] = f"{ROOT}:{ROOT / 'proto'}"
         self.log = (folder.parent / f"{folder.name}-{self.ports[8500]}.log").open("w+")
         self.process = subprocess.Popen(
