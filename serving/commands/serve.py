@@ -37,7 +37,8 @@ _Listed = Reread[list[ModelConfig]]
 
 _LOGGER = logging.getLogger(__name__)
 _JOIN_SECONDS = 1.0  # for a look that is in progress
-_END_SECONDS = 6.0  # for everything after the grace period, such as the last records of the audit log
+END_SECONDS = 6.0
+"""For everything after the grace period, such as the last records of the audit log; then the process ends itself."""
 _OF_ONE_MODEL = ("model_base_path", "model_name", "version", "label", "shadow_version")
 
 
@@ -278,7 +279,7 @@ def _watch_until(
         poll(lambda: _follow(listed, models, server, seconds, stop))
     number = signals.wait()
     drain_seconds = config.drain_seconds if number == signal.SIGTERM else 0.0
-    process.end_after(drain_seconds + config.grace_seconds + _END_SECONDS, process.exit_code(number))
+    process.end_after(drain_seconds + config.grace_seconds + END_SECONDS, process.exit_code(number))
     if number == signal.SIGTERM:
         server.drain()
         time.sleep(config.drain_seconds)

@@ -7,6 +7,8 @@ import jsonschema
 import pytest
 import yaml
 
+from serving.commands.serve import END_SECONDS
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy" / "serving"
 COMPOSE = yaml.safe_load((DEPLOY / "docker-compose.yaml").read_text())
@@ -36,7 +38,7 @@ def test_the_composed_services_have_time_to_drain(parsed):
     for name in ("in-process", "front"):
         config = parsed(COMPOSE["services"][name]["command"])
         period = int(COMPOSE["services"][name]["stop_grace_period"].removesuffix("s"))
-        assert period > config.drain_seconds + config.grace_seconds
+        assert period > config.drain_seconds + config.grace_seconds + END_SECONDS
 
 
 def test_nobody_but_the_server_in_front_reaches_the_model_server():

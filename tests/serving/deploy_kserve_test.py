@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from serving.admission.probes import LIVENESS
+from serving.commands.serve import END_SECONDS
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "kserve"
 RUNTIME = yaml.safe_load((FOLDER / "servingruntime.yaml").read_text())
@@ -44,6 +45,10 @@ def test_the_declared_port_is_the_one_for_grpc(config):
     assert RUNTIME["spec"]["annotations"]["prometheus.kserve.io/port"] == str(config.metrics_port)
     assert MODEL["readinessProbe"]["grpc"] == {"port": config.probe_port}
     assert MODEL["livenessProbe"]["grpc"] == {"port": config.probe_port, "service": LIVENESS}
+
+
+def test_a_pod_has_time_for_the_last_calls(config):
+    assert SERVICE["spec"]["predictor"]["terminationGracePeriodSeconds"] > config.grace_seconds + END_SECONDS
 
 
 def test_the_service_asks_for_the_runtime_and_its_format():

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from serving.commands.serve import END_SECONDS
 from serving.engine.watcher import LOAD_SECONDS
 
 UNIT = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "systemd" / "triage@.service"
@@ -48,7 +49,7 @@ def test_a_service_that_hangs_is_restarted_and_one_that_ends_has_the_time_for_it
     assert service["Type"] == "notify"
     assert int(service["WatchdogSec"]) >= 5
     assert service["Restart"] == "on-failure"  # which a watchdog's timeout is
-    assert int(service["TimeoutStopSec"]) > config.drain_seconds + config.grace_seconds + 6
+    assert int(service["TimeoutStopSec"]) > config.drain_seconds + config.grace_seconds + END_SECONDS
     assert int(service["TimeoutStartSec"]) >= LOAD_SECONDS
 
 
