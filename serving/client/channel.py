@@ -24,7 +24,7 @@ _OPTIONS = [("grpc.enable_http_proxy", 0)]
 
 @dataclasses.dataclass(frozen=True)
 class Connection:
-    """The options of the connection, see `add_arguments`."""
+    """The options of the connection, see `add_arguments` and `add_token_arguments`."""
 
     server: str
     timeout: float
@@ -130,6 +130,10 @@ def add_arguments(parser: argparse.ArgumentParser, server: str | None = "127.0.0
         "--tls-client-certificate", default="", metavar="FILE", help="the client's certificate, in PEM format"
     )
     parser.add_argument("--tls-client-key", default="", metavar="FILE", help="its private key, in PEM format")
+
+
+def add_token_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of the token, for calls that need one."""
     parser.add_argument("--token-file", type=pathlib.Path, metavar="FILE", help="file with the token for the server")
     parser.add_argument(
         "--insecure", action="store_true", help="allow sending the token to another machine in plain text"

@@ -62,6 +62,7 @@ class Patient:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage ask`."""
     channel.add_arguments(parser)
+    channel.add_token_arguments(parser)
     parser.add_argument(
         "--present", nargs="+", default=[], metavar="CODE",
         help="evidence that is present, or a number, such as temperature=38.9",

@@ -99,6 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="file for the labelled vignettes, which `triage prepare` reads; if it exists, labelling continues",
     )
     channel.add_arguments(parser, server=None)
+    channel.add_token_arguments(parser)
 
 
 def check(arguments: argparse.Namespace) -> None:

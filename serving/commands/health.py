@@ -6,7 +6,6 @@ import sys
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from schemas.errors import InputError
 from serving.client import channel
 from triage_runtime.command_line import figures
 
@@ -31,8 +30,6 @@ def run(arguments: argparse.Namespace) -> int:
     """
     connection, service = channel.read_connection(arguments), arguments.service
     credentials = connection.credentials()
-    if connection.token_file is not None:
-        raise InputError("--token-file: health needs no token: leave out this option")
     request = health_pb2.HealthCheckRequest(service=service)
     try:
         with channel.open_channel(connection.server, credentials) as opened:
