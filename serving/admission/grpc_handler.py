@@ -249,8 +249,9 @@ class _Stream(_Route):
         context.set_trailing_metadata(call.id_metadata)
         async with contextlib.aclosing(self._behavior(requests, context)) as responses:
             async for response in responses:
-                await context.write(self._serialize_message(call, response))
-                self._telemetry.record_stages(call)
+                data = self._serialize_message(call, response)
+                self._telemetry.record_stages(call)  # now, as of a single answer: its caller may count at once
+                await context.write(data)
         self._telemetry.end(call, self.kind, grpc.StatusCode.OK.name)
 
     async def _requests(self, call: calls.Call, context: Any) -> AsyncIterator[Any]:

@@ -131,7 +131,7 @@ class Telemetry:
             self.metrics.count_comparison(model_name, role, versions, actions)
 
     def record_stages(self, call: Call) -> None:
-        """Records the stages of an answer that was sent, and clears them for the next answer of a stream."""
+        """Records the stages of an answer that is to be sent, and clears them for the next answer of a stream."""
         if self.metrics is not None:
             self.metrics.observe_stages(call)
         if self._tracing is not None:
