@@ -34,14 +34,14 @@ all.absent = ["smoker"]
 """
 
 
-@pytest.fixture
-def rules(tmp_path):
-    path = tmp_path / "server.toml"
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory):
+    path = tmp_path_factory.mktemp("rules") / "server.toml"
     path.write_text(RULES)
     return str(path)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def ruled(guarded_base_path, rules):
     return SafeguardedModels(LocalModels(), rules).load(guarded_base_path / "4")
 

@@ -110,7 +110,7 @@ def test_a_fault_in_one_of_several_states_names_the_state(content, message):
 
 
 def test_no_one_call_decodes_all_states_of_a_large_body():
-    content = json.dumps({"states": [{"present": [f"code_{number}" for number in range(280)]}] * 1024}).encode()
+    content = json.dumps({"states": [{"present": [f"code_{number}" for number in range(280)]}] * 128}).encode()
 
     def longest_call(read):
         """Returns the longest call of a decoder, in which no other thread runs [s of this thread's processor time]."""
