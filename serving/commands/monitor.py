@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import hashlib
 import pathlib
 import sys
 from typing import TYPE_CHECKING, Any
@@ -103,10 +104,13 @@ def run(arguments: argparse.Namespace) -> int:
     from serving.monitor.drift import Observed, Thresholds, compare
     from serving.monitor.labelled import Labelled, promise_of
 
-    labelled = None
-    if given.labels is not None and given.model is not None:
-        _, vocabulary = read_version(version_folder(given.model))
-        labelled = Labelled(given.labels, promise_of(given.model), vocabulary)
+    labelled, manifest = None, None
+    if given.model is not None:
+        folder = version_folder(given.model)
+        info, vocabulary = read_version(folder)
+        manifest = hashlib.sha256(info.manifest_json.encode()).hexdigest()
+        if given.labels is not None:
+            labelled = Labelled(given.labels, promise_of(folder), vocabulary)
     reference, version = _reference(given.model, given.data)
     reading, observed, others, asked = Reading(), Observed(), 0, 0
     for case in read_cases(given.log, reading, given.model_name):
@@ -124,6 +128,8 @@ def run(arguments: argparse.Namespace) -> int:
     thresholds = Thresholds(given.alpha, given.fewest_cases, given.unknown_limit)
     report = {
         "log": str(given.log),
+        "version": version,
+        "manifest_sha256": manifest,
         "records": reading.records,
         "records_not_read": reading.unread,
         "records_of_other_models": reading.others,

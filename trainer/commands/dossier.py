@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Writes the dossier; returns 0.
 
     Raises:
-        InputError: a file cannot be read or written, or the figures are of another agent or split.
+        InputError: a file cannot be read or written, or the figures are of another agent, split or version.
     """
     given = options.read(DossierOptions, arguments)
     figures.check(given.output, "--output")
@@ -71,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         _check_rules(given.results, sources["results"].content, folder, manifest["safety_rules"])
     if given.monitoring is not None:
         sources["monitoring"] = _source(given.monitoring)
+        _check_monitoring(given.monitoring, sources["monitoring"].content, folder.name, sources["manifest"].sha256)
     text = page(folder.name, sources, map(read_checklist, NAMES))
     if given.output is None:
         sys.stdout.write(text)
@@ -118,6 +119,17 @@ def _check_results(path: pathlib.Path, results: Any, manifest: dict[str, Any]) -
             f"--results {path}: the figures are of another operating point ({'; '.join(differences)}): measure that of "
             f"the version: triage evaluate --data DIR --job-dir DIR {' '.join(given)} --json {path}"
         )
+
+
+def _check_monitoring(path: pathlib.Path, monitored: Any, version: str, manifest: str) -> None:
+    """Raises InputError if figures are not of cases that this version served."""
+    expected = {"version": directories.version_number(version), "manifest_sha256": manifest}
+    for key, value in expected.items():
+        if monitored.get(key) != value:
+            raise InputError(
+                f"--monitoring {path}: {key} {monitored.get(key)!r}: the version has {value!r}: give what "
+                "triage monitor --model --json wrote for this version"
+            )
 
 
 def _check_rules(path: pathlib.Path, results: Any, folder: pathlib.Path, rules: dict[str, Any]) -> None:

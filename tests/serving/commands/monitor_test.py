@@ -1,6 +1,7 @@
 """`triage monitor`, from a served log to its verdict."""
 
 import dataclasses
+import hashlib
 import json
 import shutil
 
@@ -58,6 +59,8 @@ def test_cases_like_those_of_the_version_are_no_drift(serving, model, tmp_path, 
     code, report = monitor(tmp_path, "--log", log, "--model", str(model.parent), "--fail-on-drift")
     assert (code, report["verdict"]) == (0, "no_drift")
     assert (report["cases"], report["answers_that_ask"], report["records"]) == (210, 1, 1)
+    assert report["version"] == 3
+    assert report["manifest_sha256"] == hashlib.sha256((model / directories.MANIFEST).read_bytes()).hexdigest()
     assert "no drift found; differences of rates below an effect of" in capsys.readouterr().out
 
 

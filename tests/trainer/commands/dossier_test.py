@@ -44,7 +44,9 @@ def made(data_directory, tmp_path_factory, without_litert):
         assert triage_cli.main([*map(str, ["export", *given, "--model-base-path", tmp_path / "models"])]) == 0
     assert triage_cli.main([*map(str, ["evaluate", *given, "--json", tmp_path / "results.json"])]) == 0
     reference = Reference("the training split", 40, {}, {})
-    counts = {"records": 7, "answers_that_ask": 5, "answers_of_other_versions": 2}
+    manifest = hashlib.sha256((tmp_path / "models" / "1" / "manifest.json").read_bytes()).hexdigest()
+    counts = {"version": 1, "manifest_sha256": manifest, "records": 7, "answers_that_ask": 5}
+    counts["answers_of_other_versions"] = 2
     monitored = counts | compare(Observed(), reference, Thresholds())
     (tmp_path / "monitoring.json").write_text(json.dumps(monitored))
     return tmp_path
@@ -150,6 +152,24 @@ def test_figures_of_another_operating_point_or_question_limit_are_refused(files,
     change(manifest, max_questions=10)
     assert triage_cli.main(dossier) == 2
     assert "max_questions 23: the version asks at most 10" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("of_another", "complaint"),
+    [
+        ({"version": 2}, "version 2: the version has 1"),
+        ({"version": None}, "version None: the version has 1"),  # compared with a data directory
+        ({"manifest_sha256": "ab"}, "manifest_sha256 'ab': the version has '"),  # a version 1 of another base path
+    ],
+)
+def test_what_another_version_served_is_refused(files, capsys, of_another, complaint):
+    monitoring = files / "monitoring.json"
+    change(monitoring, **of_another)
+    capsys.readouterr()
+    assert triage_cli.main(["dossier", "--model", str(files / "models"), "--monitoring", str(monitoring)]) == 2
+    error = capsys.readouterr().err
+    assert f"--monitoring {monitoring}: {complaint}" in error
+    assert error.count("\n") == 1
 
 
 def test_each_field_of_the_lists_is_one_of_its_file(made):
