@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
         info, vocabulary = read_version(folder)
         manifest = hashlib.sha256(info.manifest_json.encode()).hexdigest()
         if given.labels is not None:
-            labelled = Labelled(given.labels, promise_of(folder), vocabulary)
+            labelled = Labelled(given.labels, promise_of(folder), vocabulary, info.hand_over_from)
     reference, version = _reference(given.model, given.data)
     reading, observed, others, asked = Reading(), Observed(), 0, 0
     for case in read_cases(given.log, reading, given.model_name):

@@ -26,7 +26,7 @@ class ServedCase:
     action: int  # column of the Q-values: ask while an interview goes on, the triage decision where it ends
     forced: bool
     unknown: frozenset[str]
-    unsure: bool = False  # handed over to a person, as the decision is not safe enough
+    deferred_red: float | None = None  # of a case handed over below Red: P(Red is appropriate)
 
 
 @dataclasses.dataclass
@@ -113,8 +113,15 @@ def _typed(version: int, state: triage_pb2.EvidenceState, response: triage_pb2.T
         Action.ASK if goes_on(response) else action_on_wire(action),
         response.forced,
         frozenset(response.unknown_codes),
-        response.deferred == triage_pb2.DEFERRAL_REASON_UNSURE,
+        _deferred_red(response),
     )
+
+
+def _deferred_red(response: triage_pb2.TriageResponse) -> float | None:
+    if not response.HasField("deferred") or response.best_triage == triage_pb2.TRIAGE_ACTION_RED:
+        return None
+    chances = {each.decision: each.appropriate for each in response.probabilities}
+    return chances.get(triage_pb2.TRIAGE_ACTION_RED)
 
 
 def _codes(row: np.ndarray) -> frozenset[str]:

@@ -41,14 +41,23 @@ class Labelled:
     Args:
         path: vignettes in JSON Lines, with decisions and optional tags.
         levels: that are promised.
+        hand_over_from: of the version, see `schemas.model_directory.ModelInfo`. By it alone a promise hands over: where
+            a caller's own `defer_below` or a novel case did, the decision counts.
         vocabulary: of the version, by which numbers are read.
 
     Raises:
         InputError: the file cannot be read, or a line is no vignette with decisions.
     """
 
-    def __init__(self, path: pathlib.Path, levels: dict[str, float], vocabulary: Vocabulary):
+    def __init__(
+        self,
+        path: pathlib.Path,
+        levels: dict[str, float],
+        vocabulary: Vocabulary,
+        hand_over_from: float | None = None,
+    ):
         self._levels = levels
+        self._hand_over_from = hand_over_from
         self._vocabulary = vocabulary
         self._labels: dict[_Evidence, list[tuple[list[int], list[str]]]] = {}
         self._decided: dict[_Evidence, int] = {}
@@ -81,7 +90,8 @@ class Labelled:
         """Notes how a case was decided, if it is labelled."""
         key = case.present - case.unknown, case.absent - case.unknown
         if key in self._labels:
-            handed_over = case.unsure and "handed_over" in self._levels
+            red, least = case.deferred_red, self._hand_over_from
+            handed_over = red is not None and least is not None and red >= least
             self._decided.setdefault(key, promise.HANDED_OVER if handed_over else case.action)
 
     def compare(self, alpha: float) -> dict[str, Any]:

@@ -8,14 +8,13 @@ from schemas.errors import InputError
 from serving.monitor.audit_reader import Reading, ServedCase, decided, read_cases
 from tests.builders import channel_to
 from triage.v1 import triage_pb2
-from triage.v1.triage_pb2 import DEFERRAL_REASON_UNSURE
 from triage_client import TriageClient, evidence_state
 
 RED, YELLOW, ASK = 0, 1, 4
 
 
-def case(present, action, absent=(), unknown=(), forced=False, unsure=False):
-    return ServedCase(3, frozenset(present), frozenset(absent), action, forced, frozenset(unknown), unsure)
+def case(present, action, absent=(), unknown=(), forced=False, deferred_red=None):
+    return ServedCase(3, frozenset(present), frozenset(absent), action, forced, frozenset(unknown), deferred_red)
 
 
 def write(path, *contents):
@@ -64,6 +63,16 @@ def answer_of(action, best_triage, **fields):
     return triage_pb2.TriageResponse(**actions, **fields)
 
 
+def record_of(answer):
+    """The record of the answer of version 3 to an empty state."""
+    log = prediction_log_pb2.PredictionLog()
+    log.log_metadata.model_spec.version.value = 3
+    log.predict_log.request.inputs["evidence_states"].CopyFrom(tf.make_tensor_proto([b""], tf.string))
+    answers = tf.make_tensor_proto([answer.SerializeToString()], tf.string)
+    log.predict_log.response.outputs["triage_responses"].CopyFrom(answers)
+    return log.SerializeToString()
+
+
 @pytest.mark.parametrize(
     ("answer", "action"),
     [
@@ -79,15 +88,25 @@ def answer_of(action, best_triage, **fields):
     ],
 )
 def test_an_interview_is_one_case_where_it_ends(answer, action, tmp_path):
-    log = prediction_log_pb2.PredictionLog()
-    log.log_metadata.model_spec.version.value = 3
-    log.predict_log.request.inputs["evidence_states"].CopyFrom(tf.make_tensor_proto([b""], tf.string))
-    answers = tf.make_tensor_proto([answer.SerializeToString()], tf.string)
-    log.predict_log.response.outputs["triage_responses"].CopyFrom(answers)
-    write(tmp_path / "a.tfrecord", log.SerializeToString())
-    # A promise is about what is handed over as it is not safe enough, and not about contradictions.
-    expected = case((), action, forced=answer.forced, unsure=answer.deferred == DEFERRAL_REASON_UNSURE)
-    assert list(read_cases(tmp_path, Reading())) == [expected]
+    write(tmp_path / "a.tfrecord", record_of(answer))
+    assert list(read_cases(tmp_path, Reading())) == [case((), action, forced=answer.forced)]
+
+
+@pytest.mark.parametrize(
+    ("best_triage", "fields", "red"),
+    [
+        ("YELLOW", {"deferred": "DEFERRAL_REASON_UNSURE"}, 0.25),
+        ("YELLOW", {"deferred": "DEFERRAL_REASON_NOVEL"}, 0.25),  # which is said first, also where Red is probable
+        ("RED", {"deferred": "DEFERRAL_REASON_UNSURE"}, None),
+        ("YELLOW", {}, None),
+    ],
+)
+def test_of_a_case_handed_over_below_red_the_probability_of_red_is_read(tmp_path, best_triage, fields, red):
+    chances = [triage_pb2.DecisionProbability(decision="TRIAGE_ACTION_RED", appropriate=0.25, safe=1.0)]
+    answer = answer_of(best_triage, best_triage, probabilities=chances, **fields)
+    write(tmp_path / "a.tfrecord", record_of(answer))
+    (read,) = read_cases(tmp_path, Reading())
+    assert read.deferred_red == red
 
 
 def test_a_file_that_ends_within_a_record_is_read_up_to_there(tmp_path):

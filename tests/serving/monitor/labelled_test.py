@@ -58,11 +58,20 @@ def test_each_label_counts_once_for_all_and_for_its_groups(tmp_path):
     assert [risk["broken"] for risk in report["risks"]] == [True, False, True, False]
 
 
-@pytest.mark.parametrize(("levels", "errors"), [({"red": 0.2, "handed_over": 0.5}, 0), ({"red": 0.2}, 1)])
-def test_a_case_that_was_handed_over_is_no_error_where_the_promise_counts_it_so(tmp_path, levels, errors):
-    labelled = Labelled(labels(tmp_path, [("r", ["Red"], [])]), levels, VOCABULARY)
-    labelled.add(dataclasses.replace(served("r", BLUE), unsure=True))
-    assert [risk["errors"] for risk in labelled.compare(0.05)["risks"]] == [errors, 1][: len(levels)]
+@pytest.mark.parametrize(
+    ("hand_over_from", "red", "errors"),
+    [
+        (0.25, 0.25, [0, 1]),
+        (0.25, 0.24, [1, 0]),  # a caller's own threshold handed it over, which the promise does not permit
+        (0.25, None, [1, 0]),
+        (None, 0.25, [1, 0]),
+    ],
+)
+def test_only_what_the_promise_hands_over_is_no_error(tmp_path, hand_over_from, red, errors):
+    levels = {"red": 0.2, "handed_over": 0.5}
+    labelled = Labelled(labels(tmp_path, [("r", ["Red"], [])]), levels, VOCABULARY, hand_over_from)
+    labelled.add(dataclasses.replace(served("r", BLUE), deferred_red=red))
+    assert [risk["errors"] for risk in labelled.compare(0.05)["risks"]] == errors
 
 
 def test_a_label_with_a_number_is_found_by_the_codes_that_were_served(tmp_path):
