@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.stats
 
 from schemas.errors import InputError
 from trainer.dyqn.rollout import Outcomes
@@ -48,17 +47,8 @@ def lower_bound(differences: np.ndarray, seed: int) -> float:
 
     It is the 5th percentile of the means of bootstrap resamples over vignettes, drawn from `seed`.
     """
-    result = scipy.stats.bootstrap(
-        (np.asarray(differences, np.float64),),
-        np.mean,
-        n_resamples=metrics.RESAMPLES,
-        batch=max(1, 20_000_000 // len(differences)),  # bounds the resampled matrix to about 160 MB
-        confidence_level=metrics.CONFIDENCE,
-        alternative="greater",
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    )
-    return float(result.confidence_interval.low)
+    means = metrics.resampled_sums(differences, seed) / len(differences)
+    return float(np.quantile(means, 1 - metrics.CONFIDENCE))
 
 
 def require_pairs(vignettes: int) -> None:
