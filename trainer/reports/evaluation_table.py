@@ -118,12 +118,14 @@ def _frontier_table(report: AgentReport, points: Iterable[Point]) -> Table:
 
 def _handing_over_table(rows: Iterable[HandedOver]) -> Table:
     table = Table(
-        "hand over\nbelow", "handed\nover", "under-triage\nof the others", "Red that leave\nbelow Red",
-        title="Handing over by P(safe) of the decision", box=box.SIMPLE,
+        "hand over", "handed\nover", "under-triage\nof the others", "Red that leave\nbelow Red",
+        title="Handing over, by a caller's defer_below and as a promise does", box=box.SIMPLE,
     )  # fmt: skip
     for row in rows:
+        by_red = row.hand_over_from is not None
+        rule = f"below Red, P(Red) >= {row.hand_over_from:g}" if by_red else f"P(safe) < {row.defer_below:g}"
         shares = (row.handed_over, row.under_triage, row.red_missed)
-        table.add_row(f"{row.defer_below:g}", *("-" if share is None else f"{share:.1%}" for share in shares))
+        table.add_row(rule, *("-" if share is None else f"{share:.1%}" for share in shares))
     return table
 
 

@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 
+from trainer.decision.operating_point import HAND_OVER_FROM
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.handing_over import DEFER_BELOW, frontier
 
 RED, GREEN = [3, 0, 0, 0], [0, 0, 3, 0]
 
 
-def outcomes(decisions, safe):
-    """One order of vignettes, each with the P(safe) of its own decision."""
+def outcomes(decisions, safe, red=0.0):
+    """One order of vignettes, each with the P(safe) of its own decision, and the P(appropriate) of Red."""
     outputs = np.zeros([1, len(decisions), 13], np.float32)
+    outputs[0, :, 5] = red
     outputs[0, np.arange(len(decisions)), 9 + np.array(decisions)] = safe
     nothing = np.zeros([1, len(decisions)])
     return Outcomes(np.array([decisions]), nothing, nothing, nothing, outputs)
@@ -19,7 +21,8 @@ def outcomes(decisions, safe):
 
 def test_what_is_unsafe_and_unsure_is_handed_over_first():
     played = outcomes([2, 2, 0, 3], [0.55, 0.85, 1.0, 0.97])
-    rows = {row.defer_below: row[1:] for row in frontier(played, np.array([RED, RED, RED, GREEN]))}
+    found = frontier(played, np.array([RED, RED, RED, GREEN]))
+    rows = {row.defer_below: row[2:] for row in found if row.hand_over_from is None}
     # Two of three Red ones leave as Green, the Green one as Blue: three of four are under-triaged.
     assert rows[0.0] == (0.0, 0.75, pytest.approx(2 / 3))
     assert rows[0.6] == (0.25, pytest.approx(2 / 3), pytest.approx(1 / 3))
@@ -27,6 +30,17 @@ def test_what_is_unsafe_and_unsure_is_handed_over_first():
     assert list(rows) == list(DEFER_BELOW)
 
 
+def test_what_a_promise_would_hand_over_is_what_it_decides_below_red_though_red_is_probable():
+    played = outcomes([2, 2, 0, 3], [1.0, 1.0, 1.0, 0.1], red=[0.25, 0.12, 0.5, 0.0])
+    found = frontier(played, np.array([RED, RED, RED, GREEN]))
+    rows = {row.hand_over_from: row[2:] for row in found if row.defer_below is None}
+    assert rows[0.3] == (0.0, 0.75, pytest.approx(2 / 3))  # the one with .5 is decided Red
+    assert rows[0.15] == (0.25, pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert rows[0.05] == (0.5, 0.5, 0.0)
+    assert sorted(rows) == list(HAND_OVER_FROM)
+
+
 def test_without_red_patients_or_probabilities_nothing_is_said():
-    assert frontier(outcomes([2], [0.2]), np.array([GREEN]))[-1] == (0.95, 1.0, None, None)
+    rows = frontier(outcomes([2], [0.2]), np.array([GREEN]))
+    assert (0.95, None, 1.0, None, None) in rows
     assert frontier(outcomes([2], [0.2])._replace(outputs=np.zeros([1, 1, 5])), np.array([GREEN])) == []

@@ -30,7 +30,7 @@ def report(agent_report):
         },
         as_clinicians=AsClinicians(900, QUALITY, QUALITY, agent_report.as_clinicians.less_clinicians),
         probabilities={part: {"safe": _PROBABILITY} for part in ("own_decision", "every_decision")},
-        handing_over=[HandedOver(0.9, 0.125, 0.02, None)],
+        handing_over=[HandedOver(0.9, None, 0.125, 0.02, None), HandedOver(None, 0.15, 0.25, None, 0.1)],
         frontier=[_POINT, _POINT._replace(safety_weight=1.5, sure_enough=0.92, chosen=True, red_sensitivity=0.7)],
         constants={"always red": QUALITY},
         slices=[
@@ -93,7 +93,9 @@ def test_slices_are_listed_under_their_kind(report, capsys):
 
 
 def test_what_is_handed_over_stands_beside_the_risk_that_is_left(report, capsys):
-    assert "0.9 12.5% 2.0% -" in _rows(capsys, report)
+    rows = _rows(capsys, report)
+    assert "P(safe) < 0.9 12.5% 2.0% -" in rows
+    assert "below Red, P(Red) >= 0.15 25.0% - 10.0%" in rows
 
 
 @pytest.mark.parametrize(
