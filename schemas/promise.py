@@ -21,3 +21,14 @@ RISKS = {
     "handed_over": Risk("patients", "are handed over to a person"),
 }
 """By their names in `triage export --promise` and in the manifest."""
+
+NOT_COVERED = (
+    "patients unlike those of the vignettes, and other clinicians than theirs",
+    "interviews whose questions somebody else chooses, or that end earlier than the version itself ends them",
+    "interviews with instruments at hand (can_measure): the patients set apart were not asked what takes one",
+    "single patients, and groups among those counted here",
+    "what a server or a caller changes: other safety rules, another operating point, answers that are overruled",
+    "how urgent patients really were: errors are counted by what clinicians decided",
+    "where it hands over to a person: callers who do not ask for that, and what is handed over for other reasons",
+)
+"""What no promise is about."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from schemas.promise import NOT_COVERED
 from schemas.triage import DECISION_LABELS
 from trainer.evaluation.cases import TOO_LATE
 from trainer.evaluation.slices import FALSE_DISCOVERIES
@@ -73,6 +74,7 @@ def answers(report: AgentReport) -> list[tuple[str, str]]:
         ("How much it asks", _asking(report)),
         ("How it decides", _point(report)),
         ("What was promised", "; ".join(report.promises)),
+        ("What no promise covers", "; ".join(NOT_COVERED) if report.promises else ""),
         ("Compared with a constant answer", _constant(report)),
     )
     return [(heading, text) for heading, text in candidates if text]

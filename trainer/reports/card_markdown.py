@@ -233,14 +233,6 @@ def _held_out(held_out: dict[str, Any] | None) -> str:
 
 
 _SETTINGS = {"interview": "interviews that it leads", "all_evidence": "all evidence at once"}
-_NOT_COVERED = [
-    "patients unlike those of the vignettes, and other clinicians than theirs",
-    "interviews whose questions somebody else chooses, or that end earlier than the version itself ends them",
-    "interviews with instruments at hand (can_measure): the patients set apart were not asked what takes one",
-    "single patients, and groups among those counted here",
-    "what a server or a caller changes: other safety rules, another operating point, answers that are overruled",
-    "how urgent patients really were: errors are counted by what clinicians decided",
-]
 
 
 def _promise(promise: dict[str, Any] | None) -> list[str]:
@@ -281,7 +273,7 @@ def _promise(promise: dict[str, Any] | None) -> list[str]:
         table(("", "promised", "patients set apart", *(_SETTINGS[name] for name in found)), rows),
         *_newer(promise.get("newer")),
         "Not covered:",
-        _bullets(_NOT_COVERED),
+        _bullets(promise["not_covered"]),
     ]
 
 

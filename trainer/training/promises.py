@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas.errors import InputError
+from schemas.promise import NOT_COVERED
 from trainer.decision.decision import OperatingPoint
 from trainer.decision.operating_point import candidates, handing_over, worth
 from trainer.evaluation import risk_control
@@ -119,7 +120,7 @@ def promising(trained: TrainedNetwork, answer: Promise) -> TrainedNetwork:
         operating_point=answer.operating_point,
         point_chosen="promise",
         max_questions=answer.asked.question_limit,
-        promise=answer.described(),
+        promise=answer.described() | {"not_covered": list(NOT_COVERED)},
         metrics={},
     )
 
@@ -229,15 +230,13 @@ def _exhausted(asked: Asked, before: Sequence[Promise]) -> str:
 
 def text(answer: Promise) -> str:
     """Returns an answer in one line."""
-    levels = ",".join(f"{name}={level:.4g}" for name, level in answer.levels.items())
-    if answer.kept:
-        return f"promised with {answer.asked.confidence:.0%} confidence: {levels}"
     patients = next(iter(answer.found.values()))
     asked = ",".join(f"{name}={level:.4g}" for name, level in answer.asked.levels.items())
     numbers = ", ".join(f"{patients[name].patients:,} for {name}" for name in answer.levels)
-    return (
-        f"no promise of {asked} with the patients set apart ({numbers}); the tightest that holds is {rounded(answer)}"
-    )
+    apart = f"{asked} with the patients set apart ({numbers})"
+    if answer.kept:
+        return f"promised with {answer.asked.confidence:.0%} confidence: {apart}"
+    return f"no promise of {apart}; the tightest that holds is {rounded(answer)}"
 
 
 def rounded(answer: Promise) -> str:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from schemas.promise import NOT_COVERED
 from trainer.evaluation.figures import Estimate
 from trainer.reports import agent_tables
 
@@ -51,6 +52,14 @@ def test_an_agent_that_no_better_than_a_constant_has_learned_nothing(agent_repor
 def test_how_it_decides_follows_the_operating_point(agent_report, point, expected):
     given = agent_report._replace(operating_point=point and agent_report.operating_point._replace(**point))
     assert expected in dict(agent_tables.answers(given))["How it decides"]
+
+
+def test_beside_what_was_promised_stands_what_is_not_covered(agent_report):
+    heading = "What no promise covers"
+    assert heading not in dict(agent_tables.answers(agent_report))
+    given = dict(agent_tables.answers(agent_report._replace(promises=["promised with 90% confidence: red=0.1"])))
+    assert list(given).index(heading) == list(given).index("What was promised") + 1
+    assert all(each in given[heading] for each in NOT_COVERED)
 
 
 def test_gaps_are_named_with_both_sides_and_the_correction_for_their_number(agent_report):

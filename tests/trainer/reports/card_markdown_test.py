@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 
 from schemas.directories import CARD_FOR_MAKERS
 from schemas.evidence import Evidence, Vocabulary
+from schemas.promise import NOT_COVERED
 from trainer.evaluation.figures import (
     AgentFigures,
     Baselines,
@@ -194,6 +195,7 @@ PROMISE = {
     "asked": {"confidence": 0.9, "question_limit": 20, "rules": "sha256:r", "given": None},
     "levels": {"red": 0.05, "over": 0.4},
     "whole_patients": False,
+    "not_covered": NOT_COVERED,
     "operating_point": {"safety_weight": 1.0, "hand_over_from": None},
     "found": {
         setting: {

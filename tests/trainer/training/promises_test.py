@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
+from schemas.promise import NOT_COVERED
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from tests.builders import symptoms, trained_agent
@@ -91,6 +92,10 @@ def test_a_promise_counts_the_patients_of_each_colour_in_both_settings(trained, 
     promised = promises.promising(trained, answer)
     assert (promised.operating_point, promised.point_chosen, promised.metrics) == (POINT, "promise", {})
     assert promised.promise["found"]["interview"]["red"] == {"errors": 10, "patients": 200}
+    assert promised.promise["not_covered"] == list(NOT_COVERED)
+    assert promises.text(answer) == (
+        "promised with 90% confidence: red=0.1,over=0.1 with the patients set apart (200 for red, 300 for over)"
+    )
 
 
 def test_what_is_not_shown_is_refused_with_the_tightest_that_holds_and_that_is_granted(trained, job):
