@@ -1,5 +1,6 @@
 """A server: TriageService and TensorFlow Serving's services over gRPC, with health and reflection, and HTTP."""
 
+import concurrent.futures
 import functools
 import pathlib
 import threading
@@ -137,9 +138,10 @@ class TriageServer:
         if self._stopped:
             return
         self._stopped = True
-        if self.http is not None:
-            self.http.stop(self._config.grace_seconds)
-        self._listener.stop(self._config.grace_seconds)
+        ports = [self._listener] if self.http is None else [self._listener, self.http]
+        with concurrent.futures.ThreadPoolExecutor() as threads:  # at once, as the grace period is that of both
+            for stopped in [threads.submit(port.stop, self._config.grace_seconds) for port in ports]:
+                stopped.result()
         if self.probes is not None:
             self.probes.stop()
         self._loop.close()

@@ -22,7 +22,7 @@ from serving.messages import state_message
 from serving.server.triage_server import TriageServer
 from tests.builders import channel_to, http_to, served, watching
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
-from triage_client import TriageAction, TriageClient, TriageError, evidence_state
+from triage_client import TriageAction, TriageClient, TriageError, UnavailableError, evidence_state
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -153,6 +153,29 @@ def ask_at_once(channel, number, ended):
     stub = triage_service_pb2_grpc.TriageServiceStub(channel)
     for _ in range(number):
         stub.Triage.future(request, timeout=60).add_done_callback(ended.put)
+
+
+def test_the_grace_period_of_both_protocols_is_the_same_one(gated):
+    with (
+        served(gated.watcher(), http_port=0, grace_seconds=30.0) as server,
+        http_to(server) as http,
+        TriageClient(server.address, timeout_seconds=30.0) as client,
+    ):
+        body = {"present": ["fever"]}
+        held = threading.Thread(target=http.post, args=("/v1/triage",), kwargs={"json": body})
+        held.start()
+        gated.asked.get(timeout=30)
+        stopping = threading.Thread(target=server.stop)
+        stopping.start()
+        end = time.monotonic() + 15  # half of what the call over HTTP may take
+        try:
+            with pytest.raises(UnavailableError):
+                list(iter(lambda: client.model_info() and time.monotonic() > end, True))
+            assert held.is_alive()
+        finally:
+            gated.gate.set()
+            for thread in (held, stopping):
+                thread.join(30)
 
 
 def test_calls_beyond_the_threads_and_the_queue_are_refused_while_the_others_wait(engine):
