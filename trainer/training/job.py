@@ -214,6 +214,8 @@ class JobDirectory:
     def prepare_statistics(self, vignettes: Vignettes, vocabulary: Vocabulary) -> None:
         """Writes the statistics of the training vignettes for novelty and questions, unless they exist.
 
+        Where novelty is written anew, a finished run has yet to widen it: it settles again, with the same outcome.
+
         Raises:
             InputError: they cannot be written, or existing ones are damaged.
         """
@@ -222,6 +224,7 @@ class JobDirectory:
                 fitted = fit(vignettes, vocabulary, _NOVELTY_SEED)
                 if fitted is not None:
                     novelty.save(fitted, self.path / NOVELTY)
+                    held_out.remove(self.path)
             if self.questions(len(vocabulary)) is None:
                 classes = mixture.fit(vignettes, vocabulary, _QUESTIONS_SEED)
                 if classes is not None:

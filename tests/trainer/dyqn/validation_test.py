@@ -9,7 +9,14 @@ from trainer.config import NetworkConfig, ValidationConfig
 from trainer.dyqn import validation
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Slice
-from trainer.dyqn.validation import MOST_SET_APART, Validator, build_validator, divide, fit_calibration
+from trainer.dyqn.validation import (
+    MOST_SET_APART,
+    InterviewValidator,
+    Validator,
+    build_validator,
+    divide,
+    fit_calibration,
+)
 from triage_runtime import promise
 
 
@@ -207,6 +214,34 @@ def test_an_agent_of_cards_is_calibrated_by_what_stands_on_them(vignettes_of):
     states = np.stack([on_card, on_card + np.int8([0, 0, 1])], axis=1)
     validation.calibrated_by_interviews(network, states, cards.decision_counts, _validator(cards, 3))
     np.testing.assert_allclose(network(np.eye(3, dtype=np.float32)[:2])[:, 5], [0.73, 0.27], atol=0.02)
+
+
+class _Led:
+    """Asks nothing of patients with one piece of two, and notes the network's outputs for either."""
+
+    whole = True
+
+    def __init__(self):
+        self.outputs = []
+
+    def led_by(self, network, vignettes):
+        self.outputs.append(None if network is None else network(np.eye(2, dtype=np.float32)).numpy())
+        return np.repeat(np.eye(2, dtype=np.int8)[vignettes.signed_codes - 1, np.newaxis], 2, axis=1)
+
+
+def test_a_network_that_is_settled_again_leads_the_interviews_that_it_led_at_first(vignettes_of):
+    red, green = [1, 0, 0, 0], [0, 0, 1, 0]
+    patients = vignettes_of([([1], red)] * 73 + [([1], green)] * 27 + [([2], red)] * 27 + [([2], green)] * 73)
+    likely, kernel = np.array([3, -3]), np.zeros([2, 35])  # overconfident: log(73 / 27) is 1
+    kernel[:, [5, 7, 10, 11]] = np.stack([likely, -likely, -likely, -likely], axis=1)  # Red, Green; safe: Yellow, Green
+    network = network_of((kernel, np.eye(35)[[6, 8, 12]].sum(axis=0) * -6), outputs="probabilities")
+    interviewing = _Led()
+    validator = InterviewValidator(interviewing, patients)
+    first, second = validator.settle(network), validator.settle(network)
+    _, uncalibrated, again = interviewing.outputs
+    assert abs(uncalibrated[0, 5] - first.outputs[0, 5]) > 0.05  # calibration changes something
+    np.testing.assert_array_equal(again, uncalibrated)
+    np.testing.assert_array_equal(second.outputs, first.outputs)
 
 
 def test_the_outputs_of_vignettes_are_those_of_the_network_for_every_prefix(random_vignettes):

@@ -10,6 +10,8 @@ import triage_cli
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from trainer.config import TrainConfig
+from trainer.decision.decision import OperatingPoint
+from trainer.decision.operating_point import HeldOutOutputs
 from trainer.dyqn.assembly import build_loop
 from trainer.training.job import EVALUATIONS, FORMAT, NOVELTY, QUESTIONS, RUN, JobDirectory, load_network
 
@@ -215,6 +217,18 @@ def test_what_is_usual_in_interviews_goes_with_the_network(trained):
     job.widen_novelty(led)
     novelty = load_network(job.path).novelty
     assert (len(novelty.led), novelty.moments) == (45, 640)
+
+
+def test_where_novelty_is_written_anew_training_ends_again_to_add_the_interviews(trained):
+    job, _ = trained
+    job.prepare_statistics(Vignettes(200), VOCABULARY)
+    outputs = HeldOutOutputs(np.zeros([1, 32], np.float32), np.ones(1, np.int64), np.array([[1, 0, 0, 0]]))
+    job.write_held_out(outputs, OperatingPoint())
+    job.prepare_statistics(Vignettes(200), VOCABULARY)
+    assert job.held_out() is not None
+    (job.path / NOVELTY).unlink()
+    job.prepare_statistics(Vignettes(200), VOCABULARY)
+    assert job.held_out() is None
 
 
 def test_an_agent_without_statistics_of_novelty_stays_without(tmp_path):
