@@ -185,7 +185,7 @@ def ladder() -> list[Row]:
 
 def absences() -> list[Row]:
     """Returns the preset default, and what it is with each of `CHANGES` taken back."""
-    default = read_row("default")
+    default = read_row("default")._replace(reference="default")  # also behind the rows of the ladder
     config = default.settings["config"]
     return [default, *(Row(f"without {each}", _changed(config, each, "paper"), "default") for each in CHANGES)]
 
@@ -464,18 +464,28 @@ def plot(tables: Sequence[Mapping[str, Any]], path: pathlib.Path) -> None:
 
 
 def plot_changes(tables: Sequence[Mapping[str, Any]], path: pathlib.Path) -> None:
-    """Draws the difference of each row from its reference with its interval, for the largest training sets."""
-    rows = [row for row in tables[-1]["rows"] if row["row"] != row["reference"]][::-1]
-    figure, axes = plt.subplots(1, len(DRAWN), figsize=(13, 1 + 0.3 * len(rows)), sharey=True, layout="constrained")
-    for axis, measure in zip(axes, DRAWN, strict=True):
-        for place, estimate in enumerate(row["differences"][measure] for row in rows):
-            if estimate:
-                half = 0.0 if estimate["low"] is None else estimate["mean"] - estimate["low"]
-                axis.errorbar(estimate["mean"], place, xerr=half, marker="o", capsize=3, color="C0")
-        axis.axvline(0, color="black", linewidth=0.8)
-        axis.set(title=f"{SHOWN[measure]}: difference")
-        axis.grid(alpha=0.3)
-    axes[0].set_yticks(range(len(rows)), [row["row"] for row in rows])
+    """Draws the differences of the rows from their references with intervals, for the largest training sets.
+
+    What a change brings, and what its absence costs, are panels of their own.
+    """
+    changes = [row for row in tables[-1]["rows"] if row["row"] != row["reference"]][::-1]
+    titles = (": with it", ": without it")
+    parts = [[row for row in changes if (row["reference"] == "default") == absent] for absent in (False, True)]
+    shown = [(title, rows) for title, rows in zip(titles, parts, strict=True) if rows]
+    figure, axes = plt.subplots(
+        len(shown), len(DRAWN), figsize=(13, len(shown) + 0.3 * len(changes)), sharex="col", sharey="row",
+        squeeze=False, layout="constrained",
+    )  # fmt: skip
+    for (title, rows), line in zip(shown, axes, strict=True):
+        for axis, measure in zip(line, DRAWN, strict=True):
+            for place, estimate in enumerate(row["differences"][measure] for row in rows):
+                if estimate:
+                    half = 0.0 if estimate["low"] is None else estimate["mean"] - estimate["low"]
+                    axis.errorbar(estimate["mean"], place, xerr=half, marker="o", capsize=3, color="C0")
+            axis.axvline(0, color="black", linewidth=0.8)
+            axis.set(title=f"{SHOWN[measure]}{title}")
+            axis.grid(alpha=0.3)
+        line[0].set_yticks(range(len(rows)), [row["row"] for row in rows])
     figure.savefig(path, dpi=110)
     plt.close(figure)
 

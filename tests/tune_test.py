@@ -87,6 +87,20 @@ def test_changes_are_drawn_where_an_interval_is_missing_too(tmp_path):
     assert (tmp_path / "changes.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_ladder_and_absences_together_are_drawn_in_panels_of_their_own(tmp_path):
+    rows = [*tune.read_rows("ladder"), *tune.read_rows("absences")]
+    table = tune.compare(rows, [run_of(row, 0, **dict.fromkeys(tune.DRAWN, 0.5)) for row in rows])
+    compared = [(row["row"], row["reference"]) for row in table["rows"]]
+    assert ("default", "default") in compared  # neither a rung nor an absence
+    tune.plot_changes([table], tmp_path / "changes.svg")
+    published = ROOT / "docs" / "assets" / "ladder.svg"
+    texts = [f"{word} {change}" for change in tune.CHANGES for word in ("+", "without")]
+    texts += [f"{tune.SHOWN[measure]}: {with_it} it" for measure in tune.DRAWN for with_it in ("with", "without")]
+    for picture in (tmp_path / "changes.svg", published):
+        drawn = picture.read_text()
+        assert {text: drawn.count(f">{text}</text>") for text in texts} == dict.fromkeys(texts, 1)
+
+
 def test_a_row_that_is_none_of_them_is_refused():
     with pytest.raises(InputError, match="'defualt': expected a preset, a baseline"):
         tune.read_row("defualt")
