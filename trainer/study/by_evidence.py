@@ -82,8 +82,9 @@ def calibration_figures(calibrated: Judged, uncalibrated: Judged, seed: int) -> 
         seed: of the bootstrap over vignettes.
 
     Returns:
-        `small_sets`: by metric, calibrated minus uncalibrated on rows with 1 to `SMALL` pieces (None without any); and
-        `rise`, the slope of the calibrated model's appropriateness over the number of pieces.
+        `small_sets`: by metric, calibrated minus uncalibrated on rows with 1 to `SMALL` pieces (None without any);
+        `rise`, the slope of the calibrated model's appropriateness over the number of pieces; and `scatter`, how far
+        its means by number of pieces lie from that line (root mean square over rows), less those of the other model.
     """
     small = (calibrated.pieces >= 1) & (calibrated.pieces <= SMALL)
     difference = (calibrated.values - uncalibrated.values)[small, :2]
@@ -94,7 +95,13 @@ def calibration_figures(calibrated: Judged, uncalibrated: Judged, seed: int) -> 
     x: np.ndarray = calibrated.pieces.astype(np.float64)
     y = calibrated.values[:, 0]
     [rise] = _figures(calibrated.groups, np.stack([np.ones_like(x), x, y, x * x, x * y], axis=1), _slope, seed)
-    return {"small_sets": small_sets, "rise": rise}
+    sizes, place = np.unique(calibrated.pieces, return_inverse=True)
+    here = np.eye(len(sizes))[place]
+    parts = [here, *(here * each.values[:, :1] for each in (calibrated, uncalibrated))]
+    [scatter] = _figures(
+        calibrated.groups, np.concatenate(parts, axis=1), lambda sums: _scatter_difference(sums, sizes), seed
+    )
+    return {"small_sets": small_sets, "rise": rise, "scatter": scatter}
 
 
 def _with_count(values: np.ndarray) -> np.ndarray:
@@ -110,6 +117,25 @@ def _slope(sums: np.ndarray) -> np.ndarray:
     count, x, y, xx, xy = sums.T
     with np.errstate(invalid="ignore", divide="ignore"):  # rows that all have the same number of pieces
         return ((count * xy - x * y) / (count * xx - x * x))[:, np.newaxis]
+
+
+def _scatter_difference(sums: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Returns the first model's scatter around its line less the second's, `[R, 1]`.
+
+    Args:
+        sums: `[R, 3 P]`, for each of P sizes the number of rows, and the sum of each model's values.
+        sizes: `[P]`, numbers of pieces.
+    """
+    rows, *totals = np.split(sums, 3, axis=1)
+    count = rows.sum(axis=1, keepdims=True)
+    x = sizes - (rows * sizes).sum(axis=1, keepdims=True) / count
+    scatters = []
+    for total in totals:
+        with np.errstate(invalid="ignore", divide="ignore"):  # sizes without rows, and a single size
+            y = np.where(rows > 0, total / rows, 0.0) - total.sum(axis=1, keepdims=True) / count
+            slope = (rows * x * y).sum(axis=1, keepdims=True) / (rows * x * x).sum(axis=1, keepdims=True)
+        scatters.append(np.sqrt((rows * (y - slope * x) ** 2).sum(axis=1, keepdims=True) / count))
+    return scatters[0] - scatters[1]
 
 
 def _figures(

@@ -16,7 +16,7 @@ from trainer.evaluation.figures import Estimate
 from trainer.study.by_evidence import SMALL
 from trainer.study.comparison import QUALITY, paired, ratio, unpaired
 from trainer.study.measured import Measured, Values
-from trainer.study.study import DEFAULT_PRESET
+from trainer.study.study import ALL_DECISIONS, DEFAULT_PRESET
 
 HOLDS, FAILS, NOT_SHOWN, NOT_MEASURED = "holds", "fails", "not shown", "not measured"
 
@@ -113,6 +113,8 @@ def claims(measured: Measured, max_questions: int = MAX_QUESTIONS) -> list[dict[
     rows: list[tuple[str, str, Found | None]] = [
         ("The fully observed model is on a par with the clinicians", "0.86 and 0.94 against 0.84 and 0.93",
          judge.on_a_par(_FULL, _HUMAN)),
+        ("The fully observed model is slightly better than the clinicians", "0.86 and 0.94 against 0.84 and 0.93",
+         judge.better(_FULL, (_HUMAN,), QUALITY, margin=0)),
         ("The fully observed model is appropriate in 0.95 of its training vignettes", "0.95", judge.learns_training()),
         ("DyQN-OR is on a par with the clinicians", "0.85 and 0.93 against 0.84 and 0.93", judge.on_a_par(_OR, _HUMAN)),
         ("DyQN-OR is on a par with the fully observed model", "0.85 and 0.93 against 0.86 and 0.94",
@@ -140,12 +142,18 @@ def claims(measured: Measured, max_questions: int = MAX_QUESTIONS) -> list[dict[
         ("Partially observed OR asks more than AND on training vignettes", "6.5 against 3.7",
          judge.better(_PO_OR, (_PO_AND,), ("questions",), split="train", margin=0)),
         ("The partially observed agents do not improve in training", "a figure", judge.no_progress()),
+        ("DyQN-OR is better with Q_m over appropriate decisions than over all", "no figure",
+         judge.better(_OR, (ALL_DECISIONS,), QUALITY, margin=0)),
         ("DyQN-OR asks more on test vignettes than on training vignettes", "a figure", judge.asks_more((_OR,))),
         ("The four learning agents ask more on test vignettes", "15.6 against 4.9", judge.asks_more(_LEARNING)),
         ("DyQN-OR asks more in conditions held out of training", "no figure", judge.asks_more_unseen()),
         ("Calibration helps on small evidence sets", "a figure", judge.calibration_helps()),
         ("The calibrated model improves with more evidence", "a figure", judge.rises()),
-        ("Cross-validation is slightly worse than the common split", "0.81 against 0.85", judge.folds_less_common()),
+        ("Calibration makes the model more consistent over the sizes of evidence sets", "a figure",
+         judge.more_consistent()),
+        *((f"Cross-validation is slightly less {word} than the common split", paper, judge.folds_less_common(metric))
+          for metric, word, paper in zip(QUALITY, ("often appropriate", "often safe"),
+                                         ("0.81 against 0.85", "0.90 against 0.93"), strict=True)),
         ("In cross-validation, DyQN-OR is less often appropriate than the clinicians", "0.81 against 0.84",
          judge.folds_below_clinicians()),
         *((f"Ours: the preset default is at least as good as the {_LABELS[other]}", "",
@@ -362,20 +370,30 @@ class _Judge:
         slope = Estimate(**rise)
         return Found(better(slope, 0), f"Appropriateness by piece of evidence: {_signed(slope)}.")
 
-    def folds_less_common(self) -> Found | None:
+    def more_consistent(self) -> Found | None:
+        scatter = self._measured.outcomes.get("calibration", {}).get("scatter")
+        if not scatter:
+            return None
+        more = Estimate(**scatter)
+        return Found(better(_negative(more), 0), (
+            "Root mean square distance of appropriateness by number of pieces from its line, calibrated less "
+            f"uncalibrated: {_signed(more)}."
+        ))  # fmt: skip
+
+    def folds_less_common(self, metric: str) -> Found | None:
         folds, common = self._measured.folds(), self._measured.by_all(_OR, "test")
         if folds is None or common is None:
             return None
-        tested = folds.values["appropriateness"]
-        lowest, highest = _extremes(self._measured)
+        tested = folds.values[metric]
+        lowest, highest = _extremes(self._measured, metric)
         less = unpaired((tested, np.ones(len(tested))),
-                        (common["appropriateness"], np.ones(len(common["appropriateness"]))), self._seed)  # fmt: skip
+                        (common[metric], np.ones(len(common[metric]))), self._seed)  # fmt: skip
         if less is None:
             return None
         both = every([better(_negative(less), 0), above(less, -SLIGHTLY)])
         return Found(both, (
-            f"Appropriateness {tested.mean():.3f} over {folds.repetitions} repetitions of the folds (single folds "
-            f"{lowest:.3f} to {highest:.3f}), less {common['appropriateness'].mean():.3f} on the common split: "
+            f"{metric.capitalize()} {tested.mean():.3f} over {folds.repetitions} repetitions of the folds (single "
+            f"folds {lowest:.3f} to {highest:.3f}), less {common[metric].mean():.3f} on the common split: "
             f"{_signed(less)}."
         ))  # fmt: skip
 
@@ -391,11 +409,9 @@ class _Judge:
         ))  # fmt: skip
 
 
-def _extremes(measured: Measured) -> tuple[float, float]:
+def _extremes(measured: Measured, metric: str) -> tuple[float, float]:
     means = [
-        outcome["converged"]["test"]["appropriateness"]
-        for name, outcome in measured.outcomes.items()
-        if name.startswith("k_fold")
+        outcome["converged"]["test"][metric] for name, outcome in measured.outcomes.items() if name.startswith("k_fold")
     ]
     return min(means), max(means)
 

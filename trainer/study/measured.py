@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trainer.study.folds import fold_rows
-from trainer.study.study import DEFAULT_PRESET, StudySettings, agent_task, fold_task, seeds_of
+from trainer.study.study import ABLATIONS, DEFAULT_PRESET, StudySettings, ablation_task, agent_task, fold_task, seeds_of
 
 Outcomes = Mapping[str, Mapping[str, Any]]
 """The result of each finished task by name; without tasks that failed or were not planned."""
@@ -34,10 +34,11 @@ class Measured:
         self.seed = settings.config.loop.seed
 
     def trained(self, name: str) -> list[tuple[int, Mapping[str, Any]]]:
-        """Returns the seeds of a learning agent, with what came of each."""
+        """Returns the seeds of a learning agent or of a variant of DyQN-OR, with what came of each."""
         counts = {"dyqn": self.settings.seeds, DEFAULT_PRESET: self.settings.default_preset_seeds}
         count = counts.get(name, counts.get(name.partition("_")[0], self.settings.partially_observed_seeds))
-        tasks = [(seed, agent_task(name, seed)) for seed in seeds_of(self.settings, count)]
+        of, count = (ablation_task, self.settings.seeds) if name in ABLATIONS else (agent_task, count)
+        tasks = [(seed, of(name, seed)) for seed in seeds_of(self.settings, count)]
         return [(seed, self.outcomes[task]) for seed, task in tasks if task in self.outcomes]
 
     def as_clinicians(self, name: str) -> Values | None:

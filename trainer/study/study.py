@@ -39,10 +39,11 @@ DEFAULT_PRESET = "default_preset"
 _WITHOUT_EFFECT = ("steps_per_call", "checkpoint_interval", "checkpoints_kept", "window_episodes", "seed")
 # A priority is at most 1, so all transitions are in the lower bucket; an empty bucket is not sampled.
 _UNIFORM = {"memory": {"bucket_probabilities": [0.5, 0.5], "bucket_thresholds": [2.0], "priority_decay": 1.0}}
+ALL_DECISIONS = "Q_m over all decisions"
 ABLATIONS: dict[str, dict[str, dict[str, Any]]] = {
     "ask successor: taken only": {"target": {"ask_successor": "taken_only"}},
     "ask successor: same state": {"target": {"ask_successor": "same_state"}},
-    "Q_m over all decisions": {"target": {"best_triage_over": "all"}},
+    ALL_DECISIONS: {"target": {"best_triage_over": "all"}},
     "uniform replay": _UNIFORM,
     # The paper's alternative (Discussion): the value of ask is the highest value in s', less the price of a question.
     "classic DQN, priced question": {"target": {"ask_query": "value"}},

@@ -47,5 +47,12 @@ def test_calibration_is_compared_on_small_sets_and_by_its_rise():
     assert figures["small_sets"]["appropriateness"] == Estimate(0.5, 0.5, 0.5, 20)
     # Right: 0 0 1 1 1 over 0 1 2 4 6. Means .6 and 2.6; sum of (x - 2.6)(y - .6) = 12 - 7.8 = 4.2; of squares 23.2.
     assert figures["rise"].mean == pytest.approx(4.2 / 23.2)
+    # Half of the rows of each size are right with `even`: no scatter. `early` leaves its line by these residuals.
+    even = early._replace(values=np.full_like(early.values, 0.5))
+    assert calibration_figures(even, even, seed=0)["scatter"].mean == 0.0
+    residuals = np.array([0, 0, 1, 1, 1]) - 0.6 - 4.2 / 23.2 * (np.array([0, 1, 2, 4, 6]) - 2.6)
+    scatter = calibration_figures(early, even, seed=0)["scatter"]
+    assert scatter.mean == pytest.approx(np.sqrt((residuals**2).mean()))
+    assert calibration_figures(even, early, seed=0)["scatter"].mean == pytest.approx(-scatter.mean)
     large = judge(says_red_from(2), rows((4, RED, 0)))
     assert calibration_figures(large, large, seed=0)["small_sets"] is None
