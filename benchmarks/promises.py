@@ -1,6 +1,7 @@
-"""Do the promises of `triage export --promise` hold? Draws the patients set apart many times, without new training.
+r"""Do the promises of `triage export --promise` hold? Draws the patients set apart many times, without new training.
 
-    python benchmarks/promises.py --job-dir job --data data [--shifted cautious=other] [--systems neurological]
+    python benchmarks/promises.py --job-dir job --data data [--rules none default] \
+        [--shifted cautious=other] [--systems neurological]
 
 The patients of the test split stand for all patients there are: those set apart are drawn from them, with replacement,
 and what is true of all of them is known. A statement is true if no risk of the chosen operating point is above what it
@@ -153,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shifted", nargs="*", default=[], metavar="NAME=DATA")
     parser.add_argument("--systems", nargs="*", default=[], help="a case mix of these systems alone, by their tags")
     parser.add_argument("--promises", type=levels_of, nargs="+", default=[levels_of(each) for each in PROMISES])
-    parser.add_argument("--rules", default="none", help="safety rules, as `triage export` takes them; default: none")
+    parser.add_argument("--rules", nargs="+", default=["none"], help="each safety rules, as `triage export` takes them")
     parser.add_argument("--confidence", type=float, default=0.9)
     parser.add_argument("--weights", type=float, nargs="+", help="safety weights to play, for speed; by default all")
     parser.add_argument("--patients", type=int, default=2000, help="of each panel")
@@ -164,26 +165,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     trained = load_network(given.job_dir)
     if trained.questions is None or trained.held_out is None:
         raise SystemExit(f"{given.job_dir}: no agent that leads interviews: train with --preset default")
-    rules, _ = safety_rules.choose(given.rules, trained.vocabulary)
-    leader = Leader(trained.model, trained.vocabulary, trained.questions, rules, trained.max_questions)
     points = candidates(trained.held_out, trained.operating_point)
     points = [point for point in points if not given.weights or point.safety_weight in given.weights]
     if any("handed_over" in levels for levels in given.promises):
         points += handing_over(points)
-    panel, tags = play(leader, points, DataDirectory.open(given.data), given.patients)
-    shifted = {}
-    for name, _, path in (each.partition("=") for each in given.shifted):
-        shifted[name], _ = play(leader, points, DataDirectory.open(pathlib.Path(path)), given.patients)
-    if given.systems:
-        wanted = {f"system={system}" for system in given.systems}
-        shifted["systems"] = panel.only(np.flatnonzero([bool(wanted & each) for each in tags]))
-    for point in points:
-        print(json.dumps(dataclasses.asdict(point) | panel.risks(point)))
-    for levels in given.promises:
-        figures = resampled(
-            panel, shifted, trained.held_out, levels, given.confidence, given.apart, given.splits, given.seed
-        )
-        print(json.dumps(figures))
+    for named in given.rules:
+        rules, _ = safety_rules.choose(named, trained.vocabulary)
+        leader = Leader(trained.model, trained.vocabulary, trained.questions, rules, trained.max_questions)
+        panel, tags = play(leader, points, DataDirectory.open(given.data), given.patients)
+        shifted = {}
+        for name, _, path in (each.partition("=") for each in given.shifted):
+            shifted[name], _ = play(leader, points, DataDirectory.open(pathlib.Path(path)), given.patients)
+        if given.systems:
+            wanted = {f"system={system}" for system in given.systems}
+            shifted["systems"] = panel.only(np.flatnonzero([bool(wanted & each) for each in tags]))
+        for point in points:
+            print(json.dumps({"rules": named} | dataclasses.asdict(point) | panel.risks(point)))
+        for levels in given.promises:
+            figures = resampled(
+                panel, shifted, trained.held_out, levels, given.confidence, given.apart, given.splits, given.seed
+            )
+            print(json.dumps({"rules": named} | figures), flush=True)
 
 
 if __name__ == "__main__":
