@@ -267,5 +267,7 @@ def test_how_a_version_with_probabilities_decides():
     assert f"asks while Q(ask), at 0.008 a question, is more than {worth} of its decision. " in chosen
     neutral = page_of(decision=decision | {"chosen": "default", "held_out": None})
     assert "Both are estimates, not calibrated." in neutral
+    said = re.findall(r"(\w+) calibrated", neutral)
+    assert set(said) == {"not"}  # wherever the page of an agent without held-out vignettes speaks of it
     assert "Training did not choose these numbers, since it had not ended at this step or held nothing out." in neutral
     assert "By its Q-values: the triage decision with the highest one" in page_of()
