@@ -94,6 +94,7 @@ def test_calibration_is_judged_on_the_test_part_of_the_expanded_data(done):
         assert 90 < sum(point["states"] for point in judged) < 210  # about the 150 rows asked for
     # Five calibrated trees judge otherwise than the tree that learned from all rows.
     assert result["small_sets"]["safety"]["mean"] != 0.0
+    assert result["scatter"]["mean"] != 0.0
 
 
 @pytest.mark.slow
