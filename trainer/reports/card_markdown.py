@@ -281,7 +281,7 @@ def _handing_over(red: float | None) -> list[str]:
     if red is None:
         return []
     return [
-        "**It holds only for callers who ask for handing over** (defer_below, of 0 or more), send all evidence at once "
+        "**It holds only for callers who ask for handing over** (defer_below of 0), send all evidence at once "
         "with no_more_evidence, and let a person decide where the answer says deferred: a decision below Red is handed "
         f"over where Red is appropriate with a probability of {red:g} or more. What is handed over for other reasons, "
         "such as novel cases, comes on top."

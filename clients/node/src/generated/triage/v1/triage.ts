@@ -263,8 +263,8 @@ export interface QValue {
 
 /**
  * How probably a triage decision is right: an estimate for patients like those of the vignettes, calibrated on some
- * that the model did not learn from: complete patients in interviews, cards by what stands on them. A gap of 0.06 was
- * seen with few vignettes. A model that was trained without probabilities has none.
+ * that the model did not learn from, where training held some out: complete patients in interviews, cards by what
+ * stands on them. A gap of 0.06 was seen with few vignettes. A model that was trained without probabilities has none.
  */
 export interface DecisionProbability {
   /** The triage decision. Never ASK. */
