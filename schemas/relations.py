@@ -66,6 +66,8 @@ class Relations:
         for group, members in groups.items():
             for code in members:
                 others = [each for each in members if each != code]
+                if not others:
+                    continue
                 direct.setdefault((code, True), set()).update((each, False) for each in others)
                 if group in EXHAUSTIVE and len(others) == 1:
                     direct.setdefault((code, False), set()).add((others[0], True))

@@ -94,6 +94,14 @@ def test_without_relations_nothing_is_computed():
     assert closure.reduced(states) is states
 
 
+def test_a_group_of_one_code_relates_nothing():
+    closure = Closure(Vocabulary(Evidence(code, "symptom", code, f"{code}?", exclusive="sex") for code in ("one",)))
+    state = tf.constant([[1.0]])
+    np.testing.assert_array_equal(closure(state), state)
+    np.testing.assert_array_equal(closure.reduced(state), state)
+    assert closure.contradicts(state).numpy().tolist() == [False]
+
+
 def test_a_network_with_two_inputs_for_each_code_judges_what_follows_from_nothing_else(closure):
     settings = NetworkConfig(hidden_sizes=(8,), inputs="two")
     network = build_network(len(CODES), settings, seed=0, closure=closure)
