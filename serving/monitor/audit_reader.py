@@ -88,6 +88,12 @@ def _cases(log: prediction_log_pb2.PredictionLog) -> list[ServedCase]:
         return []
     present, absent = (tf.make_ndarray(inputs[name]) for name in (features.PRESENT, features.ABSENT))
     actions, forced, unknown = (tf.make_ndarray(outputs[name]) for name in wanted)
+    red: list[float | None] = [None] * len(actions)
+    judged = (features.DEFERRED, features.BEST_TRIAGE, features.P_APPROPRIATE)
+    if set(judged) <= set(outputs):  # a version without probabilities lacks some
+        deferred, best, chances = (tf.make_ndarray(outputs[name]) for name in judged)
+        handed_over = (deferred != 0) & (best != Action.RED)
+        red = [float(row[Action.RED]) if handed else None for handed, row in zip(handed_over, chances, strict=True)]
     return [
         ServedCase(
             version,
@@ -96,6 +102,7 @@ def _cases(log: prediction_log_pb2.PredictionLog) -> list[ServedCase]:
             int(actions[row]),
             bool(forced[row]),
             _codes(unknown[row]),
+            red[row],
         )
         for row in range(len(actions))
     ]

@@ -1,5 +1,6 @@
 """What a real server leaves in its audit log is read back, whichever way the calls came."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2, prediction_service_pb2_grpc
@@ -134,3 +135,22 @@ def test_a_directory_without_files_is_reported(tmp_path):
         list(read_cases(tmp_path, Reading()))
     with pytest.raises(InputError, match="cannot read"):
         list(read_cases(tmp_path / "missing", Reading()))
+
+
+@pytest.mark.parametrize(
+    ("best", "deferred", "red"), [(1, 3, 0.25), (1, 0, None), (0, 2, None)], ids=["handed over", "decided", "Red"]
+)
+def test_a_predict_call_is_handed_over_where_its_output_says_so(best, deferred, red, tmp_path):
+    log = prediction_log_pb2.PredictionLog()
+    log.log_metadata.model_spec.version.value = 3
+    inputs = {"present": [["fever"]], "absent": [[""]]}
+    outputs = {
+        "action": np.int32([best]), "best_triage": np.int32([best]), "deferred": np.int32([deferred]),
+        "forced": [True], "unknown_codes": [[""]], "p_appropriate": np.float32([[0.25, 0.7, 0.1, 0.0]]),
+    }  # fmt: skip
+    for there, values in ((log.predict_log.request.inputs, inputs), (log.predict_log.response.outputs, outputs)):
+        for name, value in values.items():
+            there[name].CopyFrom(tf.make_tensor_proto(value))
+    write(tmp_path / "a.tfrecord", log.SerializeToString())
+    [read] = read_cases(tmp_path, Reading())
+    assert (read.action, read.deferred_red) == (best, red)
