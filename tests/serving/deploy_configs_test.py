@@ -33,13 +33,7 @@ def test_the_model_server_keeps_the_version_before_the_newest():
 def test_its_batching_parameters_are_those_that_our_server_would_take_too():
     parameters = read_parameters(FOLDER / "batching.config")
     assert parameters.allowed_batch_sizes == (1, 2, 4, 8, 16, 32, 64)
-    assert "pad_variable_length_inputs: true" in (FOLDER / "batching.config").read_text()
-
-
-def test_its_metrics_are_prometheus():
-    # PrometheusConfig of monitoring_config.proto, which tensorflow-serving-api lacks.
-    expected = 'prometheus_config { enable: true path: "/monitoring/prometheus/metrics" }'
-    assert (FOLDER / "monitoring.config").read_text().split() == expected.split()
+    assert "pad_variable_length_inputs: true" in (FOLDER / "batching.config").read_text().splitlines()
 
 
 @pytest.fixture(params=["compose", pytest.param("chart", marks=pytest.mark.slow)])

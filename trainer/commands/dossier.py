@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         _check_rules(given.results, sources["results"].content, folder, manifest["safety_rules"])
     if given.monitoring is not None:
         sources["monitoring"] = _source(given.monitoring)
-        _check_monitoring(given.monitoring, sources["monitoring"].content, folder.name, sources["manifest"].sha256)
+        _check_monitoring(given.monitoring, sources["monitoring"].content, sources["manifest"].sha256)
     text = page(folder.name, sources, map(read_checklist, NAMES))
     if given.output is None:
         sys.stdout.write(text)
@@ -121,15 +121,12 @@ def _check_results(path: pathlib.Path, results: Any, manifest: dict[str, Any]) -
         )
 
 
-def _check_monitoring(path: pathlib.Path, monitored: Any, version: str, manifest: str) -> None:
-    """Raises InputError if figures are not of cases that this version served."""
-    expected = {"version": directories.version_number(version), "manifest_sha256": manifest}
-    for key, value in expected.items():
-        if monitored.get(key) != value:
-            raise InputError(
-                f"--monitoring {path}: {key} {monitored.get(key)!r}: the version has {value!r}: give what "
-                "triage monitor --model --json wrote for this version"
-            )
+def _check_monitoring(path: pathlib.Path, monitored: Any, manifest: str) -> None:
+    """Raises InputError if figures are not of cases that the version with this digest of its manifest served."""
+    if monitored.get("manifest_sha256") != manifest:
+        raise InputError(
+            f"--monitoring {path}: of another version: give what triage monitor --model --json wrote for this one"
+        )
 
 
 def _check_rules(path: pathlib.Path, results: Any, folder: pathlib.Path, rules: dict[str, Any]) -> None:

@@ -41,13 +41,13 @@ RED_BUDGET = 0.02
 
 
 class HeldOutOutputs(NamedTuple):
-    """A network's outputs for vignettes that it has not learned from, after 1, 2, ... all pieces of evidence.
+    """A network's outputs for vignettes that it has not learned from, after 1, 2, ... all pieces within reach.
 
     Of interviews about cards, it also has those where a caller has only what stands on the card, in a random order.
     """
 
     outputs: np.ndarray  # float32 [R, O], vignette by vignette
-    sizes: np.ndarray  # int64 [M], pieces of evidence of each vignette; their sum is R
+    sizes: np.ndarray  # int64 [M], pieces of each vignette that questions can reach; their sum is R
     decision_counts: np.ndarray  # [M, 4]
     card_outputs: np.ndarray = np.zeros([0, 0], np.float32)  # [C, O], as `outputs`
     card_sizes: np.ndarray = np.zeros(0, np.int64)  # [M], as `sizes`, or [0]
@@ -70,7 +70,7 @@ class Quality(NamedTuple):
     red_found: float | None
     """Share decided Red of the vignettes with the majority decision Red, ties included; None if there are none."""
     evidence: float
-    """Share of the evidence that is known at the decision."""
+    """Share of the evidence within reach that is known at the decision."""
 
 
 def quality(held_out: HeldOutOutputs, point: OperatingPoint) -> Quality:
@@ -164,8 +164,8 @@ def choose(held_out: HeldOutOutputs, weight: float | None = None) -> OperatingPo
     It asks least among the points that cost at most `BUDGET` of P(appropriate), at most `BUDGET` of P(safe) and at most
     `RED_BUDGET` of the Red share against deciding when everything is asked, and that in each way in which evidence
     becomes known. Each has its own budget: at a large weight, a weighted mean would hide any loss of P(appropriate).
-    A point that another one dominates is never chosen; where all others cost more, it is the one that exceeds its
-    budgets least. All are means of the calibrated probabilities where the agent
+    A point that another one dominates is never chosen. If all others exceed a budget, the one that exceeds its budgets
+    least is. All are means of the calibrated probabilities where the agent
     stops: the decisions of the clinicians on a few hundred vignettes would be too noisy. But the probabilities are
     calibrated in interviews; what stands on a card comes in another order, so there the loss by the clinicians'
     decisions, with one standard error added, must be within `BUDGET`, too.

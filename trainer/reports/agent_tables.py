@@ -74,7 +74,10 @@ def answers(report: AgentReport) -> list[tuple[str, str]]:
         ("How much it asks", _asking(report)),
         ("How it decides", _point(report)),
         ("What was promised", "; ".join(report.promises)),
-        ("What no promise covers", "; ".join(NOT_COVERED) if report.promises else ""),
+        (
+            "What no promise covers",
+            "; ".join(NOT_COVERED) if any(each.startswith("promised") for each in report.promises) else "",
+        ),
         ("Compared with a constant answer", _constant(report)),
     )
     return [(heading, text) for heading, text in candidates if text]

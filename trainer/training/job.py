@@ -223,8 +223,8 @@ class JobDirectory:
             if self.novelty(len(vocabulary)) is None:
                 fitted = fit(vignettes, vocabulary, _NOVELTY_SEED)
                 if fitted is not None:
+                    held_out.remove(self.path)  # first: whatever interrupts this, both are done by the next start
                     novelty.save(fitted, self.path / NOVELTY)
-                    held_out.remove(self.path)
             if self.questions(len(vocabulary)) is None:
                 classes = mixture.fit(vignettes, vocabulary, _QUESTIONS_SEED)
                 if classes is not None:
