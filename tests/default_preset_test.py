@@ -66,5 +66,6 @@ def test_the_probabilities_of_the_default_agent_agree_with_those_after_the_next_
     presenting = test.signed_codes[test.offsets[:-1]]
     states[np.arange(len(states)), np.abs(presenting) - 1] = np.sign(presenting)
     found = coherence(graph, agent.model, agent.operating_point, states)
-    assert found["gap"] < 0.03
+    # Measured here: .009 and .011.
+    assert found["gap"] < 0.015
     assert found["alike"] < 0.03
