@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shifted", nargs="*", default=[], metavar="NAME=DATA")
     parser.add_argument("--systems", nargs="*", default=[], help="a case mix of these systems alone, by their tags")
     parser.add_argument("--promises", type=levels_of, nargs="+", default=[levels_of(each) for each in PROMISES])
-    parser.add_argument("--rules", nargs="+", default=["none"], help="each safety rules, as `triage export` takes them")
+    parser.add_argument("--rules", nargs="+", default=["none"], help="a run for each, as `triage export` takes them")
     parser.add_argument("--confidence", type=float, default=0.9)
     parser.add_argument("--weights", type=float, nargs="+", help="safety weights to play, for speed; by default all")
     parser.add_argument("--patients", type=int, default=2000, help="of each panel")

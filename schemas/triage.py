@@ -76,8 +76,7 @@ def is_forced(questions_asked: Any, max_questions: Any, exhausted: Any = False) 
 def deferral_flags(contradictory: Any, goes_on: Any, is_novel: Any, unsure: Any) -> tuple[Any, Any, Any]:
     """Returns whether a case is handed over to a person as contradictory, as novel, and as unsure; at most one holds.
 
-    They are in the order of `triage.v1.DeferralReason`, from its number 1. The one rule for booleans, NumPy arrays and
-    tensors alike.
+    They are in the order of `triage.v1.DeferralReason`, from its number 1. Takes booleans, NumPy arrays and tensors.
 
     Args:
         contradictory: whether the evidence is; bool or booleans `[B]`, as are all.

@@ -250,7 +250,7 @@ class _Stream(_Route):
         async with contextlib.aclosing(self._behavior(requests, context)) as responses:
             async for response in responses:
                 data = self._serialize_message(call, response)
-                self._telemetry.record_stages(call)  # now, as of a single answer: its caller may count at once
+                self._telemetry.record_stages(call)  # before sending, as for a single answer
                 await context.write(data)
         self._telemetry.end(call, self.kind, grpc.StatusCode.OK.name)
 

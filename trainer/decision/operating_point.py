@@ -165,10 +165,12 @@ def choose(held_out: HeldOutOutputs, weight: float | None = None) -> OperatingPo
     `RED_BUDGET` of the Red share against deciding when everything is asked, and that in each way in which evidence
     becomes known. Each has its own budget: at a large weight, a weighted mean would hide any loss of P(appropriate).
     A point that another one dominates is never chosen. If all others exceed a budget, the one that exceeds its budgets
-    least is. All are means of the calibrated probabilities where the agent
-    stops: the decisions of the clinicians on a few hundred vignettes would be too noisy. But the probabilities are
-    calibrated in interviews; what stands on a card comes in another order, so there the loss by the clinicians'
-    decisions, with one standard error added, must be within `BUDGET`, too.
+    least is.
+
+    All are means of the calibrated probabilities where the agent stops: the decisions of the clinicians on a few
+    hundred vignettes would be too noisy. But the probabilities are calibrated in interviews; what stands on a card
+    comes in another order, so there the loss by the clinicians' decisions, with one standard error added, must be
+    within `BUDGET`, too.
 
     Args:
         held_out: a network's outputs.

@@ -211,7 +211,7 @@ class InterviewValidator:
 
     def settle(self, network: keras.Model) -> HeldOutOutputs:
         """Calibrates `network`, if it has probabilities, by interviews that it leads; returns its outputs there."""
-        if network.output_shape[-1] > NUM_ACTIONS:  # settled before, it would lead other interviews than at first
+        if network.output_shape[-1] > NUM_ACTIONS:  # calibrated already, it would lead other interviews
             _set_calibration(network, slice(None), Calibration(np.ones(1), np.zeros(1)))
         states = self.led = self._interviewing.led_by(network, self._vignettes)
         if network.output_shape[-1] == NUM_ACTIONS:

@@ -37,7 +37,7 @@ class Parity(NamedTuple):
     best_triage_less_urgent: float
     largest_novelty_difference: float | None = None  # None if the model does not estimate novelty
     is_novel_changed: float | None = None
-    deferred_changed: float | None = None  # share handed over for another reason or not; None if the version lacks it
+    deferred_changed: float | None = None  # share whose `deferred` differs; None if the version lacks it
 
 
 def compare(version: LoadedVersion, model: LiteRtModel, bound: float, count: int, seed: int) -> Parity:

@@ -339,8 +339,7 @@ def stopping(
     if has_probabilities(outputs):
         said = (each.numpy()[rows, decisions[0]] for each in (appropriate(outputs), safe(outputs)))
         result["says"] = summary(dict(zip(QUALITY, said, strict=True)), seed)
-    if (red := majority_decisions(counts) == Action.RED).any():
-        result["red_sensitivity"] = estimate((decisions[0] == Action.RED)[red].astype(float), seed)
+    result |= _red_sensitivity(decisions[0], counts, seed)
     human = human_metrics(counts, minimum_decisions)
     if len(human["safety"]):
         agent = as_clinicians.quality(decisions, counts, minimum_decisions)
@@ -360,18 +359,21 @@ def stopping_otherwise(
         return []
     settings = [(None, price) for price in PRICES] + [(threshold, PRICES[-1]) for threshold in THRESHOLDS]
     decisions, everybody = interviews.decisions(point), np.arange(len(counts))
-    red = majority_decisions(counts) == Action.RED
     found = []
     for sure_enough, price in settings:
         ends = interviews.ends(dataclasses.replace(point, sure_enough=sure_enough, price=price))
         decided = decisions[ends, everybody][np.newaxis]
         judged = triage_quality(decided, counts)
         values = {"questions": ends.astype(float), **{name: judged[name] for name in QUALITY}}
-        reached = {"sure_enough": sure_enough, "price": price, **summary(values, seed)}
-        if red.any():
-            reached["red_sensitivity"] = estimate((decided[0] == Action.RED)[red].astype(float), seed)
-        found.append(reached)
+        reached: dict[str, Any] = {"sure_enough": sure_enough, "price": price, **summary(values, seed)}
+        found.append(reached | _red_sensitivity(decided[0], counts, seed))
     return found
+
+
+def _red_sensitivity(decisions: np.ndarray, counts: np.ndarray, seed: int) -> dict[str, Estimate]:
+    """Returns `red_sensitivity` of decisions `[V]`; nothing if there are no Red cases."""
+    red = majority_decisions(counts) == Action.RED
+    return {"red_sensitivity": estimate((decisions == Action.RED)[red].astype(float), seed)} if red.any() else {}
 
 
 def _known(interviews: Interviews, patients: Patients, pieces: np.ndarray, ends: np.ndarray) -> np.ndarray:
@@ -403,16 +405,16 @@ def print_report(report: Mapping[str, Any], details: bool = False) -> None:
         table.add_row(str(number), *cells)
     table.add_section()
     table.add_row("stops after", *(f"{each['stopping']['questions']['mean']:.1f}" for each in policies.values()))
-    table.add_row("  and decides", *(_pair(*_both(each["stopping"])) for each in policies.values()))
+    table.add_row("  and decides", *(_both(each["stopping"]) for each in policies.values()))
     if all("says" in each["stopping"] for each in policies.values()):
-        table.add_row("  and says", *(_pair(*_both(each["stopping"]["says"])) for each in policies.values()))
+        table.add_row("  and says", *(_both(each["stopping"]["says"]) for each in policies.values()))
     if all("red_sensitivity" in each["stopping"] for each in policies.values()):
         found = (each["stopping"]["red_sensitivity"]["mean"] for each in policies.values())
         table.add_row("  Red found", *(f"{each:.0%}" for each in found))
     table.add_row("  knowing", *(f"{each['stopping'][_seen(report)]['mean']:.0%}" for each in policies.values()))
     if report["clinicians"]:
         judged = (each["stopping"]["as_clinicians"] for each in policies.values())
-        table.add_row("  by all but one", *(_pair(*_both(each)) for each in judged))
+        table.add_row("  by all but one", *(_both(each) for each in judged))
     flags = [each["first_red_flag"] for each in policies.values()]
     if all(flags):
         table.add_row("red flag after", *(f"{flag['questions']['mean']:.1f}" for flag in flags))
@@ -421,7 +423,7 @@ def print_report(report: Mapping[str, Any], details: bool = False) -> None:
         table.add_row("raised by a no", *("" if each is None else f"{each['share']['mean']:.1%}" for each in denials))
     print_table(table)
     if report["clinicians"]:
-        console.print(f"clinicians, by all but one: {_pair(*_both(report['clinicians']))}")
+        console.print(f"clinicians, by all but one: {_both(report['clinicians'])}")
     _print_differences(console, policies, limit)
     if report["coherence"]:
         console.print(
@@ -456,7 +458,7 @@ def _print_otherwise(console: Console, found: Sequence[Mapping[str, Any]]) -> No
         threshold = each["sure_enough"]
         option = f"--question-price {each['price']}" if threshold is None else f"--sure-enough {threshold}"
         red = f"{each['red_sensitivity']['mean']:.3f}" if "red_sensitivity" in each else ""
-        table.add_row(option, f"{each['questions']['mean']:.1f}", _pair(*_both(each)), red)
+        table.add_row(option, f"{each['questions']['mean']:.1f}", _both(each), red)
     print_table(table)
 
 
@@ -465,8 +467,8 @@ def _seen(report: Mapping[str, Any]) -> str:
     return "evidence_seen" if report["track"] == OWN_CARD else "evidence_recall"
 
 
-def _both(estimates: Mapping[str, Any]) -> Sequence[Any]:
-    return [estimates[name] for name in QUALITY]
+def _both(estimates: Mapping[str, Any]) -> str:
+    return _pair(*(estimates[name] for name in QUALITY))
 
 
 def _pair(appropriateness: Mapping[str, Any], safety: Mapping[str, Any]) -> str:

@@ -31,7 +31,7 @@ from trainer.study.study import MEMBERS
 STATES_AT_ONCE = 2_048
 """States that a member judges at a time: the layers of the MLP are dense."""
 MANY_STATES = 50_000
-"""Of more states than these the MLP makes a single pass: more take hours."""
+"""Of more states than these the MLP makes a single pass: more passes take hours."""
 
 _SLOWEST_FIRST = ("svc", "mlp")  # so that no core is left with them at the end
 _ROW_BY_ROW = ("sgd", "mlp", "forest")
