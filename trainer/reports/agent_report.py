@@ -108,7 +108,7 @@ class AgentReport(NamedTuple):
     networks: int
     max_questions: int
     operating_point: ChosenPoint | None  # None for an agent that decides by its Q-values
-    promises: Sequence[str]
+    promises: Sequence[promises.Promise]
     human: Estimates | None  # this and the next three as in `Baselines`
     human_agreement: Estimates | None
     human_minimum_decisions: int
@@ -136,7 +136,10 @@ class AgentReport(NamedTuple):
     def described(self) -> Mapping[str, Any]:
         """Returns the report as JSON holds it."""
         textbook = self.textbook_cases
-        return self._asdict() | {"textbook_cases": None if textbook is None else textbook.described()}
+        return self._asdict() | {
+            "promises": [promises.text(answer) for answer in self.promises],
+            "textbook_cases": None if textbook is None else textbook.described(),
+        }
 
 
 def agent_report(
@@ -191,7 +194,7 @@ def agent_report(
         networks=trained.config["network"]["networks"],
         max_questions=trained.max_questions,
         operating_point=_point(trained),
-        promises=[promises.text(answer) for answer in promises.answers(given.job_dir)],
+        promises=promises.answers(given.job_dir),
         **measurement.baseline_figures(counts, minimum, seed)._asdict(),
         **measured._replace(slices=[*slices.slice_figures(values, by_evidence, seed), *measured.slices])._asdict(),
         as_clinicians=as_clinicians.figures(outcomes.decisions, counts, minimum, seed),

@@ -32,6 +32,7 @@ from trainer.reports.numbers import (
     with_interval_if_enough,
 )
 from trainer.reports.sentences import FEW_VIGNETTES
+from trainer.training import promises
 from trainer.vignettes.textbook_case import EMERGENCY
 
 _MOST_GAPS = 20
@@ -73,11 +74,8 @@ def answers(report: AgentReport) -> list[tuple[str, str]]:
         ("With safety rules", _ruled(report)),
         ("How much it asks", _asking(report)),
         ("How it decides", _point(report)),
-        ("What was promised", "; ".join(report.promises)),
-        (
-            "What no promise covers",
-            "; ".join(NOT_COVERED) if any(each.startswith("promised") for each in report.promises) else "",
-        ),
+        ("What was promised", "; ".join(map(promises.text, report.promises))),
+        ("What no promise covers", "; ".join(NOT_COVERED) if any(each.kept for each in report.promises) else ""),
         ("Compared with a constant answer", _constant(report)),
     )
     return [(heading, text) for heading, text in candidates if text]

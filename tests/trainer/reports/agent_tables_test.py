@@ -1,10 +1,15 @@
 """Tables and sentences about one agent."""
 
+import dataclasses
+
 import pytest
 
 from schemas.promise import NOT_COVERED
+from trainer.decision.decision import NEUTRAL
 from trainer.evaluation.figures import Estimate
 from trainer.reports import agent_tables
+from trainer.training.promises import Asked, Promise
+from triage_runtime.promise import Count
 
 
 def test_the_table_says_how_many_vignettes_it_rests_on_and_where_they_are_too_few(agent_report, poor_agent_report):
@@ -55,12 +60,16 @@ def test_how_it_decides_follows_the_operating_point(agent_report, point, expecte
 
 
 def test_beside_what_was_promised_stands_what_is_not_covered(agent_report):
+    asked = Asked({"red": 0.1}, 0.9, 12, 2000, "", None)
+    found = {"asks": {"red": Count(3, 9)}}
+    refused = Promise(asked, False, {"red": 0.4}, NEUTRAL, found, True, 0.1)
+    kept = dataclasses.replace(refused, kept=True, levels={"red": 0.1})
     heading = "What no promise covers"
-    refused = ["no promise of red=0.1 with the patients set apart (9 for red); the tightest that holds is red=0.4"]
-    for promises in ([], refused):
+    for promises in ([], [refused]):
         assert heading not in dict(agent_tables.answers(agent_report._replace(promises=promises)))
-    given = dict(agent_tables.answers(agent_report._replace(promises=["promised with 90% confidence: red=0.1"])))
+    given = dict(agent_tables.answers(agent_report._replace(promises=[refused, kept])))
     assert list(given).index(heading) == list(given).index("What was promised") + 1
+    assert given["What was promised"].startswith("no promise of red=0.1 with the patients set apart (9 for red)")
     assert all(each in given[heading] for each in NOT_COVERED)
 
 
