@@ -88,6 +88,19 @@ def deferral_flags(contradictory: Any, goes_on: Any, is_novel: Any, unsure: Any)
     return contradictory, decided & is_novel, decided & unsure & (is_novel ^ True)
 
 
+def may_be_red(decisions: Any, red: Any, hand_over_from: float) -> Any:
+    """Returns whether a decision is below Red though Red is too likely: a promise leaves it to a person.
+
+    The one rule for numbers, NumPy arrays and tensors alike.
+
+    Args:
+        decisions: columns of triage decisions; int, or integers `[B]`.
+        red: the probability that Red is appropriate; float, or floats `[B]`.
+        hand_over_from: the probability from which it is too likely, see `schemas.model_directory.ModelInfo`.
+    """
+    return (decisions > int(Action.RED)) & (red >= hand_over_from)
+
+
 _DECISIONS_BY_LABEL = {decision.label: decision for decision in TRIAGE_DECISIONS}
 
 

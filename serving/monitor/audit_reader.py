@@ -26,7 +26,7 @@ class ServedCase:
     action: int  # column of the Q-values: ask while an interview goes on, the triage decision where it ends
     forced: bool
     unknown: frozenset[str]
-    deferred_red: float | None = None  # of a case handed over below Red: P(Red is appropriate)
+    deferred_red: float | None = None  # of a case handed over: P(Red is appropriate)
 
 
 @dataclasses.dataclass
@@ -89,11 +89,10 @@ def _cases(log: prediction_log_pb2.PredictionLog) -> list[ServedCase]:
     present, absent = (tf.make_ndarray(inputs[name]) for name in (features.PRESENT, features.ABSENT))
     actions, forced, unknown = (tf.make_ndarray(outputs[name]) for name in wanted)
     red: list[float | None] = [None] * len(actions)
-    judged = (features.DEFERRED, features.BEST_TRIAGE, features.P_APPROPRIATE)
+    judged = (features.DEFERRED, features.P_APPROPRIATE)
     if set(judged) <= set(outputs):  # a version without probabilities lacks some
-        deferred, best, chances = (tf.make_ndarray(outputs[name]) for name in judged)
-        handed_over = (deferred != 0) & (best != Action.RED)
-        red = [float(row[Action.RED]) if handed else None for handed, row in zip(handed_over, chances, strict=True)]
+        deferred, chances = (tf.make_ndarray(outputs[name]) for name in judged)
+        red = [float(row[Action.RED]) if reason else None for reason, row in zip(deferred, chances, strict=True)]
     return [
         ServedCase(
             version,
@@ -125,7 +124,7 @@ def _typed(version: int, state: triage_pb2.EvidenceState, response: triage_pb2.T
 
 
 def _deferred_red(response: triage_pb2.TriageResponse) -> float | None:
-    if not response.HasField("deferred") or response.best_triage == triage_pb2.TRIAGE_ACTION_RED:
+    if not response.HasField("deferred"):
         return None
     chances = {each.decision: each.appropriate for each in response.probabilities}
     return chances.get(triage_pb2.TRIAGE_ACTION_RED)

@@ -10,7 +10,7 @@ import numpy as np
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.model_directory import read_manifest, version_folder
-from schemas.triage import DECISION_LABELS
+from schemas.triage import DECISION_LABELS, may_be_red
 from serving.monitor.audit_reader import ServedCase
 from triage_runtime import promise
 
@@ -91,7 +91,7 @@ class Labelled:
         key = case.present - case.unknown, case.absent - case.unknown
         if key in self._labels:
             red, least = case.deferred_red, self._hand_over_from
-            handed_over = red is not None and least is not None and red >= least
+            handed_over = red is not None and least is not None and may_be_red(case.action, red, least)
             self._decided.setdefault(key, promise.HANDED_OVER if handed_over else case.action)
 
     def compare(self, alpha: float) -> dict[str, Any]:

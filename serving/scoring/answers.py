@@ -11,7 +11,7 @@ from schemas import features
 from schemas.answer import RULES, Kind, of_model
 from schemas.errors import InputError
 from schemas.evidence import StateEncoder, pad_rows
-from schemas.triage import ACTION_LABELS, Action, deferral_flags
+from schemas.triage import ACTION_LABELS, Action, deferral_flags, may_be_red
 from serving.engine.saved_model import SavedModelEngine
 from serving.message_json import names_of
 from serving.scoring.cases import ID, Cases
@@ -136,7 +136,7 @@ class Scorer:
         if features.P_SAFE in outputs:
             unsure = outputs[features.P_SAFE][np.arange(count), best] < defer_below
             if (red := self.engine.info.hand_over_from) is not None:
-                unsure |= (best != Action.RED) & (outputs[features.P_APPROPRIATE][:, Action.RED] >= red)
+                unsure |= may_be_red(best, outputs[features.P_APPROPRIATE][:, Action.RED], red)
         is_novel = outputs.get(features.IS_NOVEL, np.zeros(count, bool))
         flags = deferral_flags((conflicting != b"").any(axis=1), asks, is_novel, unsure)
         numbers: np.ndarray = np.sum([number * flag for number, flag in enumerate(flags, start=1)], axis=0)

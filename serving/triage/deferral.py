@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from schemas.evidence import Vocabulary
-from schemas.triage import deferral_flags
+from schemas.triage import action_on_wire, deferral_flags, may_be_red
 from serving.messages import goes_on
 from serving.triage.validation import contradictions
 from triage.v1 import triage_pb2
@@ -46,8 +46,9 @@ def defer(
         if put and not response.forced:
             asks = bool(response.next_questions) and goes_on(response)
         unsure = best in chances and chances[best].safe < defer_below
-        if chances and hand_over_from is not None and best != triage_pb2.TRIAGE_ACTION_RED:
-            unsure |= chances[triage_pb2.TRIAGE_ACTION_RED].appropriate >= hand_over_from
+        if chances and hand_over_from is not None:
+            red = chances[triage_pb2.TRIAGE_ACTION_RED].appropriate
+            unsure |= may_be_red(action_on_wire(best), red, hand_over_from)
         flags = deferral_flags(bool(response.conflicting_codes), asks, response.is_novel, unsure)
         if any(flags):
             response.deferred = _REASONS[flags.index(True)]

@@ -12,6 +12,7 @@ from schemas.triage import (
     Action,
     deferral_flags,
     is_forced,
+    may_be_red,
     parse_decision,
 )
 
@@ -73,3 +74,13 @@ def test_a_case_is_handed_over_for_one_reason_for_booleans_arrays_and_tensors_al
         assert (
             tuple(np.asarray(flag).tolist()[0] for flag in deferral_flags(*(array([each]) for each in given))) == flags
         )
+
+
+@pytest.mark.parametrize(
+    ("decision", "red", "expected"),
+    [(Action.RED, 0.9, False), (Action.YELLOW, 0.15, True), (Action.BLUE, 0.25, True), (Action.BLUE, 0.1, False)],
+)
+def test_what_is_decided_below_red_may_be_red_from_the_threshold_on(decision, red, expected):
+    assert may_be_red(decision, red, 0.15) is expected
+    for array in (np.array, tf.constant):
+        assert np.asarray(may_be_red(array([int(decision)]), array([red]), 0.15)).tolist() == [expected]

@@ -15,7 +15,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
+from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action, may_be_red
 
 TIE = 1e-6
 """Values closer than this are equal."""
@@ -78,7 +78,7 @@ def handed_over(outputs: tf.Tensor, decisions: tf.Tensor, point: OperatingPoint)
     """Returns whether decisions int `[B]` on `outputs` `[B, O]` are left to a person who looks, bool `[B]`."""
     if point.hand_over_from is None or not has_probabilities(outputs):
         return tf.zeros_like(decisions, tf.bool)
-    return (decisions > int(Action.RED)) & (appropriate(outputs)[:, Action.RED] >= point.hand_over_from)
+    return may_be_red(decisions, appropriate(outputs)[:, Action.RED], point.hand_over_from)
 
 
 def anything_known(states: tf.Tensor) -> tf.Tensor:

@@ -7,10 +7,8 @@ appropriate though the decision is below it.
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
-from schemas.triage import Action
-from trainer.decision import decision
+from schemas.triage import Action, may_be_red
 from trainer.decision.operating_point import HAND_OVER_FROM
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.agreement import majority_decisions
@@ -37,12 +35,10 @@ def frontier(outcomes: Outcomes, decision_counts: np.ndarray) -> list[HandedOver
         outcomes: K orders of V vignettes, of an agent with probabilities.
         decision_counts: `[V, 4]`.
     """
-    outputs, probabilities = outcomes.outputs, outcomes.probabilities
-    if outputs is None or probabilities is None:
+    decisions, probabilities = outcomes.decisions, outcomes.probabilities
+    if probabilities is None:
         return []
-    decisions = outcomes.decisions
     safe = np.take_along_axis(probabilities[:, :, 1], decisions[..., np.newaxis], axis=2)[..., 0]  # [K, V]
-    flat = tf.constant(outputs.reshape(-1, outputs.shape[-1]))
     _, least = urgency_range(decision_counts)
     red = majority_decisions(decision_counts) == Action.RED
 
@@ -57,11 +53,8 @@ def frontier(outcomes: Outcomes, decision_counts: np.ndarray) -> list[HandedOver
             float(below[:, red].mean()) if red.any() else None,
         )
 
-    def may_be_red(least_red: float) -> np.ndarray:
-        point = decision.OperatingPoint(hand_over_from=least_red)
-        return decision.handed_over(flat, decisions.ravel(), point).numpy().reshape(decisions.shape)
-
+    p_red = probabilities[:, :, 0, Action.RED]  # [K, V]
     return [
         *(row(threshold, None, safe < threshold) for threshold in DEFER_BELOW),
-        *(row(None, least_red, may_be_red(least_red)) for least_red in sorted(HAND_OVER_FROM, reverse=True)),
+        *(row(None, likely, may_be_red(decisions, p_red, likely)) for likely in sorted(HAND_OVER_FROM, reverse=True)),
     ]

@@ -98,11 +98,11 @@ def test_an_interview_is_one_case_where_it_ends(answer, action, tmp_path):
     [
         ("YELLOW", {"deferred": "DEFERRAL_REASON_UNSURE"}, 0.25),
         ("YELLOW", {"deferred": "DEFERRAL_REASON_NOVEL"}, 0.25),  # which is said first, also where Red is probable
-        ("RED", {"deferred": "DEFERRAL_REASON_UNSURE"}, None),
+        ("RED", {"deferred": "DEFERRAL_REASON_UNSURE"}, 0.25),
         ("YELLOW", {}, None),
     ],
 )
-def test_of_a_case_handed_over_below_red_the_probability_of_red_is_read(tmp_path, best_triage, fields, red):
+def test_of_a_case_handed_over_the_probability_of_red_is_read(tmp_path, best_triage, fields, red):
     chances = [triage_pb2.DecisionProbability(decision="TRIAGE_ACTION_RED", appropriate=0.25, safe=1.0)]
     answer = answer_of(best_triage, best_triage, probabilities=chances, **fields)
     write(tmp_path / "a.tfrecord", record_of(answer))
@@ -137,9 +137,7 @@ def test_a_directory_without_files_is_reported(tmp_path):
         list(read_cases(tmp_path / "missing", Reading()))
 
 
-@pytest.mark.parametrize(
-    ("best", "deferred", "red"), [(1, 3, 0.25), (1, 0, None), (0, 2, None)], ids=["handed over", "decided", "Red"]
-)
+@pytest.mark.parametrize(("best", "deferred", "red"), [(1, 3, 0.25), (1, 0, None)], ids=["handed over", "decided"])
 def test_a_predict_call_is_handed_over_where_its_output_says_so(best, deferred, red, tmp_path):
     log = prediction_log_pb2.PredictionLog()
     log.log_metadata.model_spec.version.value = 3

@@ -59,18 +59,19 @@ def test_each_label_counts_once_for_all_and_for_its_groups(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("hand_over_from", "red", "errors"),
+    ("hand_over_from", "red", "decision", "errors"),
     [
-        (0.25, 0.25, [0, 1]),
-        (0.25, 0.24, [1, 0]),  # a caller's own threshold handed it over, which the promise does not permit
-        (0.25, None, [1, 0]),
-        (None, 0.25, [1, 0]),
+        (0.25, 0.25, BLUE, [0, 1]),
+        (0.25, 0.24, BLUE, [1, 0]),  # a caller's own threshold handed it over, which the promise does not permit
+        (0.25, 0.25, RED, [0, 0]),
+        (0.25, None, BLUE, [1, 0]),
+        (None, 0.25, BLUE, [1, 0]),
     ],
 )
-def test_only_what_the_promise_hands_over_is_no_error(tmp_path, hand_over_from, red, errors):
+def test_only_what_the_promise_hands_over_is_no_error(tmp_path, hand_over_from, red, decision, errors):
     levels = {"red": 0.2, "handed_over": 0.5}
     labelled = Labelled(labels(tmp_path, [("r", ["Red"], [])]), levels, VOCABULARY, hand_over_from)
-    labelled.add(dataclasses.replace(served("r", BLUE), deferred_red=red))
+    labelled.add(dataclasses.replace(served("r", decision), deferred_red=red))
     assert [risk["errors"] for risk in labelled.compare(0.05)["risks"]] == errors
 
 
