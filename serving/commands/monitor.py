@@ -101,17 +101,20 @@ def run(arguments: argparse.Namespace) -> int:
     given = options.read(MonitorOptions, arguments)
     from schemas.model_directory import read_version, version_folder
     from serving.monitor.audit_reader import Reading, decided, read_cases
+    from serving.monitor.data_reference import read_reference
     from serving.monitor.drift import Observed, Thresholds, compare
     from serving.monitor.labelled import Labelled, promise_of
 
-    labelled, manifest = None, None
+    labelled, manifest, version = None, None, None
+    if given.data is not None:
+        reference = read_reference(given.data)
     if given.model is not None:
         folder = version_folder(given.model)
         info, vocabulary = read_version(folder)
         manifest = hashlib.sha256(info.manifest_json.encode()).hexdigest()
         if given.labels is not None:
-            labelled = Labelled(given.labels, promise_of(folder), vocabulary, info.hand_over_from)
-    reference, version = _reference(given.model, given.data)
+            labelled = Labelled(given.labels, promise_of(info), vocabulary, info.hand_over_from)
+        reference, version = _reference(folder)
     reading, observed, others, asked = Reading(), Observed(), 0, 0
     for case in read_cases(given.log, reading, given.model_name):
         if version is not None and case.version != version:
@@ -146,17 +149,8 @@ def run(arguments: argparse.Namespace) -> int:
     return DRIFTED if given.fail_on_drift and (report["verdict"] == "drift" or broken) else 0
 
 
-def _reference(model: pathlib.Path | None, data: pathlib.Path | None) -> tuple[Reference, int | None]:
-    """Returns the reference, and the version whose answers are compared, None for all."""
-    if data is not None:
-        from serving.monitor.data_reference import read_reference
-
-        return read_reference(data), None
-    from schemas.model_directory import version_folder
-
-    if model is None:
-        raise InputError("give a version with --model DIR, or a data directory with --data DIR")
-    folder = version_folder(model)
+def _reference(folder: pathlib.Path) -> tuple[Reference, int]:
+    """Returns the reference of a version, and its number."""
     if not (folder / directories.REFERENCE).exists():
         raise InputError(
             f"{folder}: no {directories.REFERENCE}: export the version with --data DIR, or compare with --data DIR here"

@@ -9,7 +9,7 @@ import numpy as np
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from schemas.model_directory import read_manifest, version_folder
+from schemas.model_directory import ModelInfo
 from schemas.triage import DECISION_LABELS, may_be_red
 from serving.monitor.audit_reader import ServedCase
 from triage_runtime import promise
@@ -17,16 +17,15 @@ from triage_runtime import promise
 _Evidence = tuple[frozenset[str], frozenset[str]]
 
 
-def promise_of(model: pathlib.Path) -> dict[str, float]:
-    """Returns the levels that a version promises; `model` is the version, or its base path.
+def promise_of(info: ModelInfo) -> dict[str, float]:
+    """Returns the levels that a version promises.
 
     Raises:
         InputError: it promises nothing.
     """
-    folder = version_folder(model)
-    made = read_manifest(folder).get("promise")
+    made = json.loads(info.manifest_json).get("promise")
     if not made:
-        raise InputError(f"--labels: {folder} makes no promise: export the version with --promise")
+        raise InputError(f"--labels: version {info.model_version} makes no promise: export one with --promise")
     levels: dict[str, float] = made["levels"]
     return levels
 

@@ -7,6 +7,7 @@ import pytest
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
+from schemas.model_directory import read_version, version_folder
 from serving.monitor.audit_reader import ServedCase
 from serving.monitor.labelled import Labelled, promise_of
 from triage_runtime.promise import Count, lower_bound
@@ -119,5 +120,6 @@ def test_a_line_that_is_no_label_is_named(tmp_path, line):
 
 
 def test_a_version_without_a_promise_has_none_to_keep(model_base_path):
-    with pytest.raises(InputError, match="makes no promise"):
-        promise_of(model_base_path)
+    info, _ = read_version(version_folder(model_base_path))
+    with pytest.raises(InputError, match="version 3 makes no promise"):
+        promise_of(info)
