@@ -18,7 +18,6 @@ lock               held by the run that works in the directory; lock-worker-1 an
 import contextlib
 import dataclasses
 import json
-import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -312,11 +311,11 @@ class JobDirectory:
         return run
 
     def evaluations(self) -> list[dict[str, Any]]:
-        """Returns the evaluations so far, oldest first, without one that was cut short by a kill."""
+        """Returns the evaluations so far, oldest first."""
         return _StepLog(self.path / EVALUATIONS).read()
 
     def append_evaluation(self, evaluation: Mapping[str, Any]) -> None:
-        """Adds one evaluation, which has a `step`; raises InputError if it cannot be written."""
+        """Adds one evaluation, in place of any of its `step`; raises InputError if it cannot be written."""
         self._append(EVALUATIONS, evaluation)
 
     def validation_losses(self) -> list[dict[str, Any]]:
@@ -340,28 +339,26 @@ class JobDirectory:
 
 
 class _StepLog:
-    """A file to which training adds a JSON object at some steps; a kill may cut its last line short."""
+    """A file with a JSON object of each of some steps, which is whole whenever training is killed."""
 
     def __init__(self, path: pathlib.Path):
         self._path = path
 
     def read(self) -> list[dict[str, Any]]:
-        if not self._path.exists():
-            return []
-        lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
-        return [json.loads(line) for line in lines if line.endswith("\n")]
+        return list(map(json.loads, self._path.read_text(encoding="utf-8").splitlines())) if self._path.exists() else []
 
     def append(self, entry: Mapping[str, Any]) -> None:
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry, allow_nan=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        """Adds the entry of a step in place of those that a repeated step has left."""
+        self._keep_before(entry["step"], entry)
 
     def forget_after(self, step: int) -> None:
-        earlier = [entry for entry in self.read() if entry["step"] <= step]
         if self._path.exists():
-            with whole_file.replacing(self._path) as file:
-                file.writelines(json.dumps(entry) + "\n" for entry in earlier)
+            self._keep_before(step + 1)
+
+    def _keep_before(self, step: int, *later: Mapping[str, Any]) -> None:
+        entries = [*(entry for entry in self.read() if entry["step"] < step), *later]
+        with whole_file.replacing(self._path) as file:
+            file.writelines(json.dumps(entry, allow_nan=False) + "\n" for entry in entries)
 
 
 def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwork:

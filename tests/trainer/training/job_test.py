@@ -13,7 +13,7 @@ from trainer.config import TrainConfig
 from trainer.decision.decision import OperatingPoint
 from trainer.decision.operating_point import HeldOutOutputs
 from trainer.dyqn.assembly import build_loop
-from trainer.training.job import EVALUATIONS, FORMAT, NOVELTY, QUESTIONS, RUN, JobDirectory, load_network
+from trainer.training.job import FORMAT, NOVELTY, QUESTIONS, RUN, JobDirectory, load_network
 
 CONFIG = TrainConfig.from_dict(
     {"network": {"hidden_sizes": [8]}, "memory": {"batch_size": 4, "memory_capacity": 32}, "loop": {"burn_in_steps": 5}}
@@ -131,21 +131,19 @@ def test_each_worker_has_a_lock_and_checkpoints_of_its_own(tmp_path):
     assert job.manager(empty, 1, worker=2).directory == str(tmp_path / "checkpoints" / "worker-2")
 
 
-def test_evaluations_behind_the_checkpoint_are_forgotten_even_when_cut_short(tmp_path):
+def test_evaluations_behind_the_checkpoint_are_forgotten_and_those_of_a_repeated_step_replaced(tmp_path):
     job = JobDirectory(tmp_path)
     job.forget_after(2)
     assert (job.evaluations(), list(tmp_path.iterdir())) == ([], [])
-    for step in (1, 2, 3):
-        job.append_evaluation({"step": step})
-    with (tmp_path / EVALUATIONS).open("a") as file:
-        file.write('{"step": 4, "met')
-    assert [evaluation["step"] for evaluation in job.evaluations()] == [1, 2, 3]
+    for number, step in enumerate((1, 2, 3, 3)):
+        job.append_evaluation({"step": step, "number": number})
+    assert [(each["step"], each["number"]) for each in job.evaluations()] == [(1, 0), (2, 1), (3, 3)]
     job.append_validation_loss(2, 0.5)
     job.append_validation_loss(3, 0.25)
     with pytest.raises(ValueError, match="Out of range"):
         job.append_validation_loss(4, float("nan"))
     job.forget_after(2)
-    assert job.evaluations() == [{"step": 1}, {"step": 2}]
+    assert [evaluation["step"] for evaluation in job.evaluations()] == [1, 2]
     assert job.validation_losses() == [{"step": 2, "loss": 0.5}]
 
 

@@ -330,6 +330,7 @@ def test_a_run_killed_while_it_chose_its_operating_point_chooses_it_again(settle
     held_out.remove(path)  # as if it had been killed before it wrote its last files
     report = open_run(path, data, _default()).train(NEVER)
     assert report["steps_this_session"] == 0
+    assert JobDirectory(path).evaluations() == JobDirectory(settled[0]).evaluations()
     assert report["last_evaluation"] == settled[1]["last_evaluation"]
     assert JobDirectory(path).operating_point() == JobDirectory(settled[0]).operating_point()
     mine, theirs = (JobDirectory(job).held_out() for job in (path, settled[0]))
