@@ -198,10 +198,6 @@ class QuestionGraph:
             valued.group,
         )
 
-    def ranks(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
-        """Returns the bits by which questions are ranked, float32 `[B, E]`; negative if not to be asked."""
-        return self._valued(states, not_to_ask).ranks
-
     def asks(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
         """Returns the codes of the best question, int32 `[B, T]`, -1 behind the last, and where nothing is asked."""
         valued = self._valued(states, not_to_ask)
