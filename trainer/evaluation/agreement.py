@@ -8,7 +8,7 @@ import numpy as np
 
 from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS, Action
 from trainer.evaluation.figures import Estimate
-from trainer.evaluation.metrics import estimates_of_sums
+from trainer.evaluation.metrics import by_all_but_one, estimates_of_sums
 
 _DISTANCE = np.subtract.outer(np.arange(NUM_DECISIONS), np.arange(NUM_DECISIONS)).astype(np.float64)
 _DISAGREEMENT = _DISTANCE**2  # [4, 4], quadratic weights of the kappa
@@ -80,8 +80,8 @@ def detection_parts(decisions: np.ndarray, decision_counts: np.ndarray, decision
         decision_counts: `[V, 4]`.
         decision: which one to detect.
     """
-    said = (decisions == decision).mean(axis=0)
-    return _detection(majority_decisions(decision_counts) == decision, said)
+    reference, said = majority_decisions(decision_counts) == decision, (decisions == decision).mean(axis=0)
+    return np.stack([reference, reference * said, ~reference, ~reference * (1.0 - said)], axis=1).astype(np.float64)
 
 
 def clinician_detection_parts(decision_counts: np.ndarray, decision: Action, minimum_decisions: int) -> np.ndarray:
@@ -93,13 +93,7 @@ def clinician_detection_parts(decision_counts: np.ndarray, decision: Action, min
         minimum_decisions: vignettes with fewer decisions are left out; at least 2.
     """
     counts = decision_counts[decision_counts.sum(axis=1) >= minimum_decisions].astype(np.int64)
-    parts = np.zeros([len(counts), 4])
-    for given in TRIAGE_DECISIONS:
-        others = counts - np.eye(NUM_DECISIONS, dtype=np.int64)[given]
-        share = counts[:, given] / counts.sum(axis=1)  # 0 where nobody gave it, so that `others` has no effect there
-        said = np.full(len(counts), float(given == decision))
-        parts += share[:, np.newaxis] * _detection(majority_decisions(others) == decision, said)
-    return parts
+    return by_all_but_one(counts, lambda others, own: detection_parts(np.full((1, len(others)), own), others, decision))
 
 
 def detection_rates(parts: np.ndarray) -> np.ndarray:
@@ -157,10 +151,6 @@ def agreement(detection: np.ndarray, confusion: np.ndarray, seed: int) -> dict[s
     sensitivity, specificity = estimates_of_sums(detection, detection_rates, resting_on, seed)
     [kappa] = estimates_of_sums(confusion, lambda sums: weighted_kappa(sums)[:, np.newaxis], [len(confusion)], seed)
     return {"red_sensitivity": sensitivity, "red_specificity": specificity, "weighted_kappa": kappa}
-
-
-def _detection(reference: np.ndarray, said: np.ndarray) -> np.ndarray:
-    return np.stack([reference, reference * said, ~reference, ~reference * (1.0 - said)], axis=1).astype(np.float64)
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

@@ -4,11 +4,9 @@ A clinician is judged by the *others*. Judging the agent by all of them widens t
 appropriate, and flatters it. Here each clinician is left out in turn, and the agent takes that clinician's place.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
-from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS, Action
+from schemas.triage import Action
 from trainer.evaluation import agreement, metrics
 from trainer.evaluation.figures import AsClinicians
 
@@ -57,8 +55,8 @@ def quality(decisions: np.ndarray, decision_counts: np.ndarray, minimum_decision
     enough = decision_counts.sum(axis=1) >= minimum_decisions
     decisions, counts = decisions[:, enough], decision_counts[enough].astype(np.int64)
     names = list(metrics.triage_quality(decisions, counts))
-    judged = _by_all_but_one(
-        counts, lambda others: np.stack(list(metrics.triage_quality(decisions, others).values()), axis=1)
+    judged = metrics.by_all_but_one(
+        counts, lambda others, _: np.stack(list(metrics.triage_quality(decisions, others).values()), axis=1)
     )
     return dict(zip(names, judged.T, strict=True))
 
@@ -67,21 +65,4 @@ def red_detection_parts(decisions: np.ndarray, decision_counts: np.ndarray, mini
     """Returns `agreement.detection_parts` of Red by all clinicians but one, `[V', 4]`; arguments as for `quality`."""
     enough = decision_counts.sum(axis=1) >= minimum_decisions
     decisions, counts = decisions[:, enough], decision_counts[enough].astype(np.int64)
-    return _by_all_but_one(counts, lambda others: agreement.detection_parts(decisions, others, Action.RED))
-
-
-def _by_all_but_one(decision_counts: np.ndarray, judged: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Returns the mean of `judged(others)` `[V, ...]` over the clinicians of each vignette, each left out in turn.
-
-    Args:
-        decision_counts: int `[V, 4]`, at least 2 decisions a row.
-        judged: from decision counts `[V, 4]`, at least 1 decision a row, to figures `[V, M]`.
-    """
-    total = decision_counts.sum(axis=1)
-    means = 0.0
-    for given in TRIAGE_DECISIONS:
-        there = decision_counts[:, given] > 0
-        one = there[:, np.newaxis] * np.eye(NUM_DECISIONS, dtype=np.int64)[given]
-        share = decision_counts[:, given] / total
-        means = means + share[:, np.newaxis] * judged(decision_counts - one)
-    return np.asarray(means)
+    return metrics.by_all_but_one(counts, lambda others, _: agreement.detection_parts(decisions, others, Action.RED))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS
+from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS, Action
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.figures import Estimate
 
@@ -84,18 +84,32 @@ def human_metrics(decision_counts: np.ndarray, minimum_decisions: int) -> dict[s
     Returns:
         `appropriateness` and `safety`, float `[V']` each, over the V' vignettes left.
     """
+    names = ("appropriateness", "safety")
+
+    def judged(others: np.ndarray, own: Action) -> np.ndarray:
+        quality = triage_quality(np.full((1, len(others)), own), others)
+        return np.stack([quality[name] for name in names], axis=1)
+
     counts = decision_counts[decision_counts.sum(axis=1) >= minimum_decisions].astype(np.int64)
-    total = counts.sum(axis=1)
-    appropriateness, safety = np.zeros(len(counts)), np.zeros(len(counts))
-    for decision in TRIAGE_DECISIONS:
-        chosen = counts[:, decision] > 0
-        others = counts[chosen].copy()
-        others[:, decision] -= 1
-        most, least = urgency_range(others)
-        weight = counts[chosen, decision] / total[chosen]
-        appropriateness[chosen] += weight * ((most <= decision) & (decision <= least))
-        safety[chosen] += weight * (decision <= least)
-    return {"appropriateness": appropriateness, "safety": safety}
+    return dict(zip(names, by_all_but_one(counts, judged).T, strict=True))
+
+
+def by_all_but_one(decision_counts: np.ndarray, judged: Callable[[np.ndarray, Action], np.ndarray]) -> np.ndarray:
+    """Returns the mean of `judged` over the clinicians of each vignette, each left out in turn, float `[V, M]`.
+
+    Args:
+        decision_counts: int `[V, 4]`, at least 2 decisions a row.
+        judged: from the decision counts of the others `[V, 4]`, at least 1 decision a row, and the decision of whoever
+            is left out, to figures `[V, M]`.
+    """
+    total = decision_counts.sum(axis=1)
+    means = 0.0
+    for own in TRIAGE_DECISIONS:
+        there = decision_counts[:, own] > 0
+        one = there[:, np.newaxis] * np.eye(NUM_DECISIONS, dtype=np.int64)[own]
+        share = decision_counts[:, own] / total
+        means = means + share[:, np.newaxis] * judged(decision_counts - one, own)
+    return np.asarray(means)
 
 
 def estimate(values: np.ndarray, seed: int) -> Estimate:
