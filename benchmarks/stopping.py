@@ -34,10 +34,9 @@ from trainer.decision.decision import PRICES, OperatingPoint, ask_value, utiliti
 from trainer.decision.question_graph import QuestionGraph
 from trainer.evaluation.agreement import majority_decisions
 from trainer.evaluation.figures import Estimate
-from trainer.evaluation.interviews import Interviews, play
+from trainer.evaluation.interviews import Interviews, lead
 from trainer.evaluation.metrics import estimate
 from trainer.evaluation.patients import whole_patients
-from trainer.evaluation.question_policies import learned_policy
 from trainer.reports.question_report import QUALITY, quality
 from trainer.training.job import load_network
 from trainer.vignettes.tfrecord import DataDirectory
@@ -135,9 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     patients = whole_patients(data.read("test", names=False), len(vocabulary)).at_home(vocabulary)
     rules = safety_rules.choose(None, vocabulary)[0].rules
     graph = QuestionGraph(trained.questions, vocabulary, rules, point, trained.model)
-    flags = tf.function(graph.open_red_flags, autograph=False)
-    policy = learned_policy(graph)
-    interviews = play(patients, trained.model, graph.may_ask, policy, given.questions, point, flags, graph.opening)
+    interviews = lead(patients, trained.model, graph, given.questions, point)
     found = compare(interviews, patients.decision_counts, point, given.seed)
     show(found)
     figures.write({"patients": len(patients.answers), "questions": figures.plain(found)}, given.json)

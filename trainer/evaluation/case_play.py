@@ -18,7 +18,7 @@ from trainer.dyqn.environment import Observation
 from trainer.evaluation import interviews
 from trainer.evaluation.cases import CaseDecisions
 from trainer.evaluation.patients import Patients
-from trainer.evaluation.question_policies import Network, learned_policy
+from trainer.evaluation.question_policies import Network
 from trainer.vignettes import state
 from trainer.vignettes.textbook_case import TextbookCase
 
@@ -87,10 +87,7 @@ def lead_cases(
         answers[np.ix_(~has[:, cells].any(axis=1), cells)] = 0
     known = np.arange(len(vocabulary)) == codes[:, :1] - 1
     patients = Patients(known, answers, np.ones((len(cases), NUM_DECISIONS), np.int32)).at_home(vocabulary)
-    flags = tf.function(graph.open_red_flags, autograph=False)
-    led = interviews.play(
-        patients, network, graph.may_ask, learned_policy(graph), max_questions, point, flags, graph.opening
-    ).leave(patients, point, rules)
+    led = interviews.lead(patients, network, graph, max_questions, point).leave(patients, point, rules)
     return tuple(map(Action, led.decisions.tolist())), tuple(led.questions.tolist())
 
 

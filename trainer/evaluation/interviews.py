@@ -9,9 +9,10 @@ import tensorflow as tf
 from schemas.triage import Action
 from trainer.decision import rewards
 from trainer.decision.decision import OperatingPoint, best_triage, decide, handed_over, utilities
+from trainer.decision.question_graph import QuestionGraph
 from trainer.decision.rules import RuleGraph
 from trainer.evaluation.patients import Patients
-from trainer.evaluation.question_policies import Network, Policy, highest
+from trainer.evaluation.question_policies import Network, Policy, highest, learned_policy
 from triage_runtime.promise import HANDED_OVER
 
 MayAsk = Callable[[tf.Tensor], tf.Tensor]
@@ -125,6 +126,22 @@ def play(
         for start in range(0, len(patients.answers), _ROWS)
     ]
     return Interviews(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
+
+
+def lead(
+    patients: Patients, network: Network, graph: QuestionGraph, questions: int, point: OperatingPoint
+) -> Interviews:
+    """Returns interviews as an agent leads them: `graph` opens them, asks, and goes on while a red flag is open.
+
+    Args:
+        patients: who answer.
+        network: of the agent.
+        graph: of the agent.
+        questions: put to each patient, though the agent may stop earlier.
+        point: of the agent.
+    """
+    flags = tf.function(graph.open_red_flags, autograph=False)
+    return play(patients, network, graph.may_ask, learned_policy(graph), questions, point, flags, graph.opening)
 
 
 def _play(

@@ -13,9 +13,8 @@ from trainer.decision.decision import OperatingPoint, best_triage, handed_over
 from trainer.decision.mixture import Mixture
 from trainer.decision.question_graph import QuestionGraph
 from trainer.decision.rules import RuleGraph
-from trainer.evaluation.interviews import Interviews, play
+from trainer.evaluation.interviews import Interviews, lead
 from trainer.evaluation.patients import interviewed
-from trainer.evaluation.question_policies import learned_policy
 from trainer.vignettes.state import Vignettes, sparse_states
 from triage_runtime.promise import HANDED_OVER
 
@@ -75,8 +74,5 @@ class Leaving:
 
     def _play(self, safety_weight: float) -> Interviews:
         point = OperatingPoint(safety_weight)
-        graph = self._graph(point)
         network = tf.function(self._leader.network, autograph=False)
-        flags = tf.function(graph.open_red_flags, autograph=False)
-        limit = self._leader.question_limit
-        return play(self._patients, network, graph.may_ask, learned_policy(graph), limit, point, flags, graph.opening)
+        return lead(self._patients, network, self._graph(point), self._leader.question_limit, point)
