@@ -15,6 +15,7 @@ from schemas import evidence
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.relations import EXHAUSTIVE
+from schemas.text_file import read_text
 
 COLUMNS = (*evidence.COLUMNS, "system", "parent", "exclusive", "only_if", "background", "instrument")
 """The columns of the file; the last one may be left out."""
@@ -140,20 +141,6 @@ class Catalogue:
             InputError: the file cannot be read or is not a catalogue.
         """
         return cls.parse(read_text(path), str(path))
-
-
-def read_text(path: pathlib.Path) -> str:
-    """Returns the text of a file of the knowledge base.
-
-    Raises:
-        InputError: the file cannot be read or is not UTF-8.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start}: not UTF-8") from error
 
 
 def _entry(

@@ -16,8 +16,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-from schemas.catalogue import Catalogue, read_text
+from schemas.catalogue import Catalogue
 from schemas.errors import InputError
+from schemas.text_file import read_text
 from schemas.triage import DECISION_LABELS
 
 MIN_EVIDENCE, MAX_EVIDENCE = 8, 25

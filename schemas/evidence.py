@@ -27,6 +27,7 @@ from schemas.bands import BAND, Bands
 from schemas.errors import InputError
 from schemas.relations import EXHAUSTIVE, RELATIONS, Relations
 from schemas.synonyms import CRISIS, SYNONYMS
+from schemas.text_file import read_text
 
 KINDS = ("symptom", "risk_factor")
 COLUMNS = ("code", "kind", "name", "question")
@@ -350,13 +351,7 @@ class Vocabulary:
         Raises:
             InputError: the file cannot be read or is not a vocabulary file.
         """
-        try:
-            text = pathlib.Path(path).read_text(encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{path}: cannot read the vocabulary: {error.strerror or error}") from error
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}: byte {error.start}: the vocabulary is not UTF-8") from error
-        return cls.parse(text, str(path))
+        return cls.parse(read_text(pathlib.Path(path)), str(path))
 
 
 UNKNOWN = -1

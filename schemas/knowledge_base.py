@@ -14,10 +14,11 @@ from collections.abc import Mapping, Sequence
 
 from schemas import synonyms
 from schemas.bands import BAND
-from schemas.catalogue import AGE, SEX, Catalogue, read_text
+from schemas.catalogue import AGE, SEX, Catalogue
 from schemas.conditions import MAX_MULTIPLIER, Condition, load_conditions, load_tables
 from schemas.errors import InputError
 from schemas.evidence import FLAGGED, RED_FLAG
+from schemas.text_file import read_text
 
 EVIDENCE = "evidence.csv"
 SYNONYMS = "synonyms.csv"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.errors import InputError
+from schemas.text_file import read_text
 from schemas.triage import DECISION_LABELS
 
 FORMAT = 1
@@ -43,10 +44,9 @@ class Reference:
         Raises:
             InputError: the file cannot be read or is not a reference.
         """
+        text = read_text(path)
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
+            content = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path}: not JSON: {error}") from error
         if not isinstance(content, dict) or content.get("format") != FORMAT:

@@ -26,6 +26,7 @@ else:
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
+from schemas.text_file import read_text
 from schemas.triage import DECISION_LABELS, Action
 
 DEFAULT = "default"
@@ -133,13 +134,7 @@ def load(path: pathlib.Path, vocabulary: Vocabulary) -> RuleSet:
     Raises:
         InputError: the file cannot be read or has faults; the message has a line per fault, with file and line number.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the rules: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start}: the rules are not UTF-8") from error
-    return parse(text, str(path), vocabulary)
+    return parse(read_text(path), str(path), vocabulary)
 
 
 def parse(text: str, source: str, vocabulary: Vocabulary) -> RuleSet:

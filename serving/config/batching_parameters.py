@@ -12,6 +12,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format, wrappers_pb2
 
 from schemas.errors import InputError
+from schemas.text_file import read_text
 
 _LARGEST = 2**31 - 1
 
@@ -55,11 +56,7 @@ def read_parameters(path: pathlib.Path) -> BatchingParameters:
     Raises:
         InputError: the file cannot be read, is not a BatchingParameters message, or a number is out of its range.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"--batching-parameters-file {path}: cannot read: {reason}") from error
+    text = read_text(path, "--batching-parameters-file")
     try:
         message = text_format.Parse(text, _message_class()())
     except text_format.ParseError as error:

@@ -13,6 +13,7 @@ else:
     import tomli as tomllib
 
 from schemas.errors import InputError
+from schemas.text_file import read_text
 from serving.config.settings import ServeConfig
 
 OTHERS: Mapping[str, type] = {
@@ -36,9 +37,7 @@ def read_settings(path: pathlib.Path) -> dict[str, Any]:
         InputError: the file cannot be read, is not TOML, or has an unknown option or one of another type.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--config {path}: cannot read: {getattr(error, 'strerror', None) or error}") from error
+        table = tomllib.loads(read_text(path, "--config"))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"--config {path}: not TOML: {error}") from None
     types = {**OTHERS, **{field.name: type(field.default) for field in dataclasses.fields(ServeConfig)}}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from google.protobuf import text_format
 
 from schemas.errors import InputError
+from schemas.text_file import read_text
 from serving.engine.version_policy import VersionPolicy
 from triage_runtime.storage import locations
 
@@ -56,11 +57,7 @@ def read_file(path: pathlib.Path) -> list[ModelConfig]:
     """
     from tensorflow_serving.config import model_server_config_pb2
 
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"--model-config-file {path}: cannot read: {reason}") from error
+    text = read_text(path, "--model-config-file")
     try:
         return read_message(text_format.Parse(text, model_server_config_pb2.ModelServerConfig()))
     except text_format.ParseError as error:

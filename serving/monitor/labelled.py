@@ -10,6 +10,7 @@ import numpy as np
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo
+from schemas.text_file import read_text
 from schemas.triage import DECISION_LABELS, may_be_red
 from serving.monitor.audit_reader import ServedCase
 from triage_runtime import promise
@@ -60,10 +61,7 @@ class Labelled:
         self._vocabulary = vocabulary
         self._labels: dict[_Evidence, list[tuple[list[int], list[str]]]] = {}
         self._decided: dict[_Evidence, int] = {}
-        try:
-            lines = path.read_text(encoding="utf-8-sig").split("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"--labels {path}: cannot read: {error}") from error
+        lines = read_text(path, "--labels").removeprefix("\ufeff").split("\n")
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 try:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from schemas.bands import Bands, NumberError
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
+from schemas.text_file import read_text
 from schemas.triage import DECISION_LABELS
 from serving.messages import ANY_OF, DEFERRALS, MEANINGS, action_label, codes_of, goes_on
 from serving.protocols.fhir_resources import RESEARCH_ONLY, Resource, quantity_fault
@@ -84,10 +85,11 @@ class CodeMap:
         Raises:
             InputError: the file cannot be read or is no such file.
         """
+        text = read_text(path, "--cds-codes").removeprefix("\ufeff")
         try:
-            rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline=""), strict=True))
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise InputError(f"--cds-codes {path}: cannot read: {getattr(error, 'strerror', None) or error}") from error
+            rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        except csv.Error as error:
+            raise InputError(f"--cds-codes {path}: not valid CSV: {error}") from error
         header = tuple(rows[0]) if rows else ()
         if header not in (_COLUMNS, _COLUMNS[:-1]):
             raise InputError(f"--cds-codes {path}: line 1: expected the header {','.join(_COLUMNS)!r}")

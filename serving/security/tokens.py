@@ -8,6 +8,7 @@ import string
 from typing import NamedTuple
 
 from schemas.errors import InputError
+from schemas.text_file import read_text
 from serving.security.reread import Reread
 
 _NAME_DIGITS = 8  # of the token's SHA-256
@@ -70,16 +71,8 @@ def read_tokens(path: pathlib.Path) -> dict[str, Holder]:
         InputError: it cannot be read, a line is not a token with or without limits, a token occurs twice, or there is
             none. No message contains a token.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
-    except UnicodeDecodeError:
-        raise InputError(
-            f"{path}: expected text with one token per line"
-        ) from None  # the cause would contain the tokens
     tokens: dict[str, Holder] = {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
         token, *limits = line.split() or [""]
         if not token or token.startswith("#"):
             continue

@@ -184,7 +184,7 @@ def test_bad_files_are_refused_with_file_and_line(tmp_path, content, message):
 
 
 def test_a_file_that_does_not_exist_is_one_clear_error(tmp_path):
-    with pytest.raises(InputError, match="cannot read the vocabulary: No such file"):
+    with pytest.raises(InputError, match="cannot read: No such file"):
         Vocabulary.load(tmp_path / "none.csv")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from schemas.errors import InputError
+from schemas.text_file import read_text
 
 if TYPE_CHECKING:
     import grpc
@@ -74,10 +75,8 @@ def read_request(path: pathlib.Path, place: Place, display_name: str | None, val
         from google.cloud.aiplatform_v1 import types
         from google.protobuf import json_format
     try:
-        content = yaml.safe_load(_filled(path, path.read_text(encoding="utf-8"), values))
-    except OSError as error:
-        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        content = yaml.safe_load(_filled(path, read_text(path), values))
+    except yaml.YAMLError as error:
         raise InputError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
     keys = [key for key in _KINDS if isinstance(content, dict) and key in content]
     if len(keys) != 1:

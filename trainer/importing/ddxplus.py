@@ -17,6 +17,7 @@ from typing import Any
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary, code_fault
+from schemas.text_file import read_text
 from schemas.triage import Action
 
 LANGUAGES = ("en", "fr")
@@ -173,10 +174,9 @@ def _conditions(
 
 
 def _load(path: pathlib.Path) -> dict[str, dict[str, Any]]:
+    text = read_text(path).removeprefix("\ufeff")
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid JSON: {error}") from error
     if not isinstance(content, dict) or not content:

@@ -13,6 +13,7 @@ import tensorflow as tf
 from schemas import directories, features
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
+from schemas.text_file import read_text
 from schemas.triage import parse_decision
 from trainer.vignettes.arrays import BATCH_SIZE, ShardReader, VignetteArrays
 from trainer.vignettes.vignette import Vignette
@@ -231,12 +232,11 @@ def _compression(compressed: bool) -> str:
 
 
 def _load_stats(path: pathlib.Path) -> dict[str, Any]:
+    text = read_text(path)
     try:
-        stats = json.loads(path.read_text(encoding="utf-8"))
+        stats = json.loads(text)
         counts = [stats["splits"][split]["vignettes"] for split in directories.SPLITS]
         texts = [stats["vocabulary_fingerprint"], stats["data_fingerprint"]]
-    except OSError as error:
-        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{path}: not a file of triage prepare: {error!r}") from error
     if not all(type(count) is int for count in counts) or not all(isinstance(text, str) for text in texts):

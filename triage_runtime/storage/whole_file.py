@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from schemas.errors import InputError
+from schemas.text_file import read_text
 
 UNFINISHED = ".new."
 """Prefix of the name of a file that is still being written."""
@@ -81,10 +82,9 @@ def read_json(path: pathlib.Path) -> dict[str, Any]:
     Raises:
         InputError: the file cannot be read, or holds no JSON object.
     """
+    text = read_text(path)
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
+        values = json.loads(text)
     except ValueError as error:
         raise InputError(f"{path}: not valid JSON: {error}") from error
     if not isinstance(values, dict):

@@ -37,7 +37,7 @@ def test_only_complete_tokens_are_accepted(path):
         (b"alpha models=a secret=b\n", "tokens:1: expected a token of letters, digits and"),
         (b"alpha roles=call,reload models=secret\n", "tokens:1: models= limits calls: leave out other roles"),
         (b"secret\nsecret roles=call\n", "tokens:2: this token stands in an earlier line, too"),
-        (b"secret\xff\n", "tokens: expected text with one token per line"),
+        (b"secret\xff\n", "tokens: byte 6: not UTF-8"),
     ],
 )
 def test_a_faulty_file_is_reported_without_a_token(path, content, complaint):

@@ -214,7 +214,7 @@ def test_a_duplicate_in_a_second_file_names_the_first(tmp_path):
         (["--seed", "-1"], "--seed -1: expected 0 or more"),
         (["--shard-size", "0"], "--shard-size 0: expected 1 or more"),
         (["--vignettes", "none.jsonl"], "none.jsonl: no such file"),
-        (["--vocabulary", "none.csv"], "none.csv: cannot read the vocabulary"),
+        (["--vocabulary", "none.csv"], "none.csv: cannot read"),
     ],
 )
 def test_a_wrong_call_is_one_clear_line(tmp_path, capsys, more, message):
