@@ -134,11 +134,14 @@ def claims(measured: Measured, max_questions: int = MAX_QUESTIONS) -> list[dict[
         ("DyQN-AND stops much earlier than DyQN-OR", "1.4 against 13.3", judge.much_earlier()),
         ("The AND query costs DyQN more than it costs the partially observed agents", "-0.09 against 0.00",
          judge.cost_of_and()),
-        ("The partially observed agents are equally often appropriate", "0.79 and 0.79", judge.equally_appropriate()),
+        ("The partially observed agents are equally often appropriate", "0.79 and 0.79",
+         judge.on_a_par(_PO_OR, _PO_AND, ("appropriateness",))),
         ("The partially observed OR agent is slightly safer than AND", "0.88 against 0.86",
          judge.better(_PO_OR, (_PO_AND,), ("safety",), margin=0)),
-        ("Partially observed OR never stops before the limit on test vignettes", "23.0", judge.never_stops()),
-        ("Partially observed AND stops after about 10 questions", f"{TEN}", judge.near_ten()),
+        ("Partially observed OR never stops before the limit on test vignettes", "23.0",
+         judge.questions(_PO_OR, lambda asked: above(asked, NEVER_STOPS))),
+        ("Partially observed AND stops after about 10 questions", f"{TEN}",
+         judge.questions(_PO_AND, lambda asked: within(asked, TEN - NEAR, TEN + NEAR))),
         ("Partially observed OR asks more than AND on training vignettes", "6.5 against 3.7",
          judge.better(_PO_OR, (_PO_AND,), ("questions",), split="train", margin=0)),
         ("The partially observed agents do not improve in training", "a figure", judge.no_progress()),
@@ -181,8 +184,8 @@ class _Judge:
         self._measured, self._seed, self._margin = measured, measured.seed, measured.settings.margin
         self._max_questions = max_questions
 
-    def on_a_par(self, name: str, other: str) -> Found | None:
-        return self._compared(name, (other,), QUALITY, lambda each: within(each, -self._margin, self._margin))
+    def on_a_par(self, name: str, other: str, metrics: Sequence[str] = QUALITY) -> Found | None:
+        return self._compared(name, (other,), metrics, lambda each: within(each, -self._margin, self._margin))
 
     def not_worse(self, name: str, other: str) -> Found | None:
         return self._compared(name, (other,), QUALITY, lambda each: above(each, -self._margin))
@@ -202,10 +205,6 @@ class _Judge:
         return compared if share is None else compared._replace(
             numbers=f"{compared.numbers} It would be seen on {share:.0%} of test sets of {PAPER_TEST}.", seen=share
         )  # fmt: skip
-
-    def equally_appropriate(self) -> Found | None:
-        bound = self._margin
-        return self._compared(_PO_OR, (_PO_AND,), ("appropriateness",), lambda each: within(each, -bound, bound))
 
     def fewer_questions(self, name: str, others: Sequence[str]) -> Found | None:
         parts = [
@@ -294,13 +293,7 @@ class _Judge:
             f"{_plus((known_and - known_or).mean())} in the others: {_signed(more)}."
         ))  # fmt: skip
 
-    def never_stops(self) -> Found | None:
-        return self._questions(_PO_OR, lambda asked: above(asked, NEVER_STOPS))
-
-    def near_ten(self) -> Found | None:
-        return self._questions(_PO_AND, lambda asked: within(asked, TEN - NEAR, TEN + NEAR))
-
-    def _questions(self, name: str, judged: Callable[[Estimate], str]) -> Found | None:
+    def questions(self, name: str, judged: Callable[[Estimate], str]) -> Found | None:
         values = self._measured.by_all(name, "test")
         if values is None:
             return None
