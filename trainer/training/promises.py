@@ -64,12 +64,7 @@ class Promise:
 
     def described(self) -> dict[str, Any]:
         """Returns it for JSON."""
-        return dataclasses.asdict(self) | {
-            "found": {
-                setting: {name: count._asdict() for name, count in counts.items()}
-                for setting, counts in self.found.items()
-            }
-        }
+        return dataclasses.asdict(self) | {"found": _described(self.found)}
 
 
 def make(trained: TrainedNetwork, job_dir: pathlib.Path, given: PromiseOptions, point_given: bool) -> Promise:
@@ -150,10 +145,12 @@ def on_newer(trained: TrainedNetwork, made: Mapping[str, Any], vignettes: Vignet
         "holds": not broken,
         "broken": broken,
         "confidence": 1 - NEWER_ERROR,
-        "found": {
-            setting: {name: count._asdict() for name, count in counts.items()} for setting, counts in counted.items()
-        },
+        "found": _described(counted),
     }
+
+
+def _described(found: Found) -> dict[str, dict[str, Any]]:
+    return {setting: {name: count._asdict() for name, count in counts.items()} for setting, counts in found.items()}
 
 
 def _leader(trained: TrainedNetwork, job_dir: pathlib.Path, question_limit: int | None) -> Leader:
