@@ -11,12 +11,19 @@ from schemas.errors import InputError
 from serving.config.batching_parameters import BatchingParameters, read_parameters
 from serving.security import VersionKey, is_loopback
 from triage_runtime.command_line.extras import is_installed
-from triage_runtime.command_line.options import flag
+from triage_runtime.command_line.options import check_bounds, flag
 
 ENGINES = ("saved-model", "litert", "tensorflow-serving")
 DEFAULT_ENGINE = "saved-model" if is_installed("tensorflow") else "litert"
 LOG_FORMATS = ("text", "json")
 _LARGEST = 2**31 - 1  # gRPC takes no larger number
+_BOUNDS: dict[str, tuple[int, int | None]] = {
+    "port": (0, 65535), "http_port": (-1, 65535), "metrics_port": (-1, 65535), "probe_port": (-1, 65535),
+    "max_workers": (1, None), "max_interviews": (1, None), "max_waiting": (0, None), "max_pending_bytes": (1, None),
+    "max_pending_states": (1, None), "max_streams": (1, _LARGEST), "max_connections": (1, _LARGEST),
+    "max_batch": (1, None), "max_evidence": (1, None), "max_message_bytes": (1, _LARGEST), "audit_files": (0, None),
+}  # fmt: skip
+"""The least and the largest value of settings that are whole numbers; a port of -1 is none."""
 
 
 def _field(default: Any, text: str, **options: Any) -> Any:
@@ -137,12 +144,16 @@ class ServeConfig:
             raise InputError("--host: expected a host name or an address")
         if not self.model_name:
             raise InputError("--model-name: expected a name")
-        if not 0 <= self.port <= 65535:
-            raise InputError(f"--port {self.port}: expected a number from 0 (any free port) to 65535")
-        if not -1 <= self.metrics_port <= 65535:
-            raise InputError(f"--metrics-port {self.metrics_port}: expected a number from 0 to 65535, or -1 for none")
-        if not -1 <= self.http_port <= 65535:
-            raise InputError(f"--http-port {self.http_port}: expected a number from 0 to 65535, or -1 for none")
+        for name, bounds in _BOUNDS.items():
+            check_bounds(name, getattr(self, name), *bounds)
+        for name in ("engine_timeout_seconds", "silence_seconds"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise InputError(f"{flag(name)} {getattr(self, name)}: expected a number of seconds above 0")
+        for name in ("poll_seconds", "drain_seconds", "grace_seconds"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise InputError(f"{flag(name)} {getattr(self, name)}: expected a number of seconds, 0 or more")
+        if not 0 <= self.canary_percent <= 100:
+            raise InputError(f"--canary-percent {self.canary_percent}: expected a number from 0 to 100")
         for option, given in (
             ("--cors-origins", self.cors_origins), ("--fhir", self.fhir), ("--cds-codes", self.cds_codes)
         ):  # fmt: skip
@@ -154,12 +165,8 @@ class ServeConfig:
             raise InputError("--cds-feedback and --cds-link need --cds-codes: also give that option")
         if self.log_format not in LOG_FORMATS:
             raise InputError(f"--log-format {self.log_format}: expected one of {', '.join(LOG_FORMATS)}")
-        if not -1 <= self.probe_port <= 65535:
-            raise InputError(f"--probe-port {self.probe_port}: expected a number from 0 to 65535, or -1 for none")
         if not 0 < self.audit_percent <= 100:
             raise InputError(f"--audit-percent {self.audit_percent}: expected a number above 0, up to 100")
-        if self.audit_files < 0:
-            raise InputError(f"--audit-files {self.audit_files}: expected a whole number, 0 or more")
         if self.metrics_tokens and not (self.tokens and self.metrics_port >= 0):
             raise InputError("--metrics-tokens needs --tokens and --metrics-port: also give those options")
         self._check_tls()
@@ -169,32 +176,6 @@ class ServeConfig:
         _ = self.batching, self.version_key  # report a faulty file before the port is taken
         if self.reuse_port and sys.platform != "linux":
             raise InputError("--reuse-port: only Linux shares a port among servers: leave out this option")
-        if self.max_waiting < 0:
-            raise InputError(f"--max-waiting {self.max_waiting}: expected a whole number, 0 or more")
-        for name in (
-            "max_workers",
-            "max_interviews",
-            "max_pending_bytes",
-            "max_pending_states",
-            "max_streams",
-            "max_connections",
-            "max_batch",
-            "max_evidence",
-            "max_message_bytes",
-        ):
-            if getattr(self, name) < 1:
-                raise InputError(f"{flag(name)} {getattr(self, name)}: expected a whole number from 1")
-        for name in ("max_streams", "max_connections", "max_message_bytes"):
-            if getattr(self, name) > _LARGEST:
-                raise InputError(f"{flag(name)} {getattr(self, name)}: expected a whole number from 1 to {_LARGEST}")
-        for name in ("engine_timeout_seconds", "silence_seconds"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise InputError(f"{flag(name)} {getattr(self, name)}: expected a number of seconds above 0")
-        if not 0 <= self.canary_percent <= 100:
-            raise InputError(f"--canary-percent {self.canary_percent}: expected a number from 0 to 100")
-        for name in ("poll_seconds", "drain_seconds", "grace_seconds"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise InputError(f"{flag(name)} {getattr(self, name)}: expected a number of seconds, 0 or more")
 
     @functools.cached_property
     def batching(self) -> BatchingParameters:
