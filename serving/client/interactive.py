@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import rich.console
 import rich.text
@@ -48,17 +49,24 @@ class Known:
         )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Asked:
     """What is asked of the server beside the patient, as in EvidenceState and TriageRequest, and how of the user."""
 
     max_questions: int = 0
     allow_unknown_codes: bool = False
-    model: str = ""
+    model_name: str = ""
     defer_below: float | None = None
     language: str = "en"
     """Of the vocabulary's questions, in which the answers are offered; one of `ANSWERS`."""
     can_measure: bool = False
+
+    def triage(self, client: TriageClient, state: EvidenceState, **more: Any) -> TriageResponse:
+        """Returns the server's answer to a state; `more` are further arguments of `TriageClient.triage`."""
+        return client.triage(
+            state, allow_unknown_codes=self.allow_unknown_codes, model=self.model_name, defer_below=self.defer_below,
+            can_measure=self.can_measure, **more,
+        )  # fmt: skip
 
 
 def converse(
@@ -78,15 +86,9 @@ def converse(
     """
     console = rich.console.Console(highlight=False, soft_wrap=True)
     while True:
-        response = client.triage(
-            known.state(asked.max_questions),
-            allow_unknown_codes=asked.allow_unknown_codes,
-            questions=2,  # age and sex, which are asked in one turn
-            not_to_ask=known.not_known,
-            model=asked.model,
-            defer_below=asked.defer_below,
-            can_measure=asked.can_measure,
-        )
+        state = known.state(asked.max_questions)
+        # Two questions are age and sex, which are asked in one turn.
+        response = asked.triage(client, state, questions=2, not_to_ask=known.not_known)
         asks = goes_on(response)
         decided = not asks and response.action != TriageAction.TRIAGE_ACTION_ASK
         if decided or response.forced or response.HasField("deferred"):

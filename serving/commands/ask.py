@@ -35,23 +35,17 @@ DISCLAIMER = "Research software for decision support. It is not a medical device
 _BAR_WIDTH = 30
 
 
-@dataclasses.dataclass(frozen=True)
-class Patient:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Patient(Asked):
     """What is known about a patient, and what to ask the server about it; see the help of `triage ask`."""
 
     present: list[str]
     absent: list[str]
     questions_asked: int
-    max_questions: int
     no_more_evidence: bool
     explain: bool
-    defer_below: float | None
-    can_measure: bool
     questions: int
     interactive: bool
-    language: str
-    allow_unknown_codes: bool
-    model_name: str
 
     def __post_init__(self) -> None:
         options.check_bounds("questions", self.questions, 0, MOST_QUESTIONS)
@@ -144,15 +138,7 @@ def _ask(patient: Patient, connection: channel.Connection) -> TriageResponse:
     with channel.open_client(connection) as client:
         if patient.interactive:
             return _interview(client, patient)
-        return client.triage(
-            state,
-            allow_unknown_codes=patient.allow_unknown_codes,
-            questions=patient.questions,
-            explain=patient.explain,
-            model=patient.model_name,
-            defer_below=patient.defer_below,
-            can_measure=patient.can_measure,
-        )
+        return patient.triage(client, state, questions=patient.questions, explain=patient.explain)
 
 
 def _interview(client: TriageClient, patient: Patient) -> TriageResponse:
@@ -161,27 +147,11 @@ def _interview(client: TriageClient, patient: Patient) -> TriageResponse:
     vocabulary = vocabulary_of(client.vocabulary(model=patient.model_name))
     if not known.present and not known.absent:
         ask_complaint(known, vocabulary, sys.stdin.readline)
-    asked = Asked(
-        patient.max_questions,
-        patient.allow_unknown_codes,
-        patient.model_name,
-        patient.defer_below,
-        patient.language,
-        patient.can_measure,
-    )
-    response = converse(client, known, asked, vocabulary, sys.stdin.readline)
+    response = converse(client, known, patient, vocabulary, sys.stdin.readline)
     sys.stdout.write("\n")
     if not patient.explain:
         return response
-    return client.triage(
-        known.state(patient.max_questions),
-        allow_unknown_codes=patient.allow_unknown_codes,
-        not_to_ask=known.not_known,
-        explain=True,
-        model=patient.model_name,
-        defer_below=patient.defer_below,
-        can_measure=patient.can_measure,
-    )
+    return patient.triage(client, known.state(patient.max_questions), not_to_ask=known.not_known, explain=True)
 
 
 def _piece(evidence: Evidence) -> str:
