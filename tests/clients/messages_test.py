@@ -4,7 +4,7 @@ import pytest
 
 from triage_client import evidence_state
 from triage_client.messages import Script
-from triage_client.v1 import triage_pb2
+from triage_client.v1 import triage_pb2, triage_service_pb2
 
 
 def test_an_evidence_state_holds_what_is_known():
@@ -27,23 +27,17 @@ def test_what_a_message_cannot_hold_is_a_value_error(wrong):
 
 
 def test_only_the_first_request_of_an_interview_holds_its_settings():
-    script = Script(
-        max_questions=4, allow_unknown_codes=True, questions=3, model="adults", defer_below=0.5, can_measure=True
-    )
+    settings = triage_service_pb2.InterviewSettings(max_questions=4, model="adults")
+    script = Script(settings)
     first, second = script.answer(["fever"], []), script.not_known()
-    settings = first.settings
-    assert (settings.max_questions, settings.allow_unknown_codes, settings.questions) == (4, True, 3)
-    assert (settings.defer_below, settings.can_measure) == (0.5, True)
-    assert settings.model == "adults"
+    assert first.settings == settings
     assert first.evidence == triage_pb2.Evidence(code="fever", status=triage_pb2.EVIDENCE_STATUS_PRESENT)
     assert not second.HasField("settings")
     assert second.not_known
 
 
 def test_what_is_said_together_is_one_message():
-    script = Script(
-        max_questions=0, allow_unknown_codes=False, questions=2, model="", defer_below=None, can_measure=False
-    )
+    script = Script(triage_service_pb2.InterviewSettings(questions=2))
     said = script.answer(["adult", "male"], ["fever"])
     assert [(each.code, each.status) for each in (said.evidence, *said.also)] == [
         ("adult", triage_pb2.EVIDENCE_STATUS_PRESENT),

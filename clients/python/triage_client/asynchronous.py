@@ -63,9 +63,11 @@ class AsyncTriageClient:
         With `defer_below`, the answer may be `deferred`: handed over to a person, such as where P(safe) is lower.
         With `can_measure`, questions may be about what takes an instrument.
         """
-        request = messages.triage_request(
-            state, allow_unknown_codes, questions, not_to_ask, explain, model, defer_below, can_measure
-        )
+        request = triage_service_pb2.TriageRequest(
+            state=state, allow_unknown_codes=allow_unknown_codes, questions=questions,
+            not_to_ask=messages.several("not_to_ask", not_to_ask), explain=explain, model=model,
+            defer_below=defer_below, can_measure=can_measure,
+        )  # fmt: skip
         return await self._call(self._stub.Triage, request, timeout_seconds)
 
     async def batch_triage(
@@ -80,7 +82,10 @@ class AsyncTriageClient:
         timeout_seconds: Optional[float] = None,
     ) -> list[triage_pb2.TriageResponse]:
         """Returns the answer to each evidence state, in the same order. One faulty state fails the call."""
-        request = messages.batch_request(states, allow_unknown_codes, questions, model, defer_below, can_measure)
+        request = triage_service_pb2.BatchTriageRequest(
+            states=states, allow_unknown_codes=allow_unknown_codes, questions=questions, model=model,
+            defer_below=defer_below, can_measure=can_measure,
+        )  # fmt: skip
         return list((await self._call(self._stub.BatchTriage, request, timeout_seconds)).responses)
 
     async def model_info(
@@ -109,7 +114,11 @@ class AsyncTriageClient:
         timeout_seconds: float = INTERVIEW_SECONDS,
     ) -> "AsyncInterview":
         """Begins an interview of at most `timeout_seconds` in all. Use it as a context manager (`async with`)."""
-        script = messages.Script(max_questions, allow_unknown_codes, questions, model, defer_below, can_measure)
+        settings = triage_service_pb2.InterviewSettings(
+            max_questions=max_questions, allow_unknown_codes=allow_unknown_codes, questions=questions, model=model,
+            defer_below=defer_below, can_measure=can_measure,
+        )  # fmt: skip
+        script = messages.Script(settings)
         checked_seconds(timeout_seconds)
         try:
             return AsyncInterview(self._stub.Interview, script, self._connection, timeout_seconds)

@@ -79,9 +79,11 @@ class TriageClient:
         With `defer_below`, the answer may be `deferred`: handed over to a person, such as where P(safe) is lower.
         With `can_measure`, questions may be about what takes an instrument.
         """
-        request = messages.triage_request(
-            state, allow_unknown_codes, questions, not_to_ask, explain, model, defer_below, can_measure
-        )
+        request = triage_service_pb2.TriageRequest(
+            state=state, allow_unknown_codes=allow_unknown_codes, questions=questions,
+            not_to_ask=messages.several("not_to_ask", not_to_ask), explain=explain, model=model,
+            defer_below=defer_below, can_measure=can_measure,
+        )  # fmt: skip
         return self._call(self._stub.Triage, request, timeout_seconds)
 
     def batch_triage(
@@ -96,7 +98,10 @@ class TriageClient:
         timeout_seconds: Optional[float] = None,
     ) -> list[triage_pb2.TriageResponse]:
         """Returns the answer to each evidence state, in the same order. One faulty state fails the call."""
-        request = messages.batch_request(states, allow_unknown_codes, questions, model, defer_below, can_measure)
+        request = triage_service_pb2.BatchTriageRequest(
+            states=states, allow_unknown_codes=allow_unknown_codes, questions=questions, model=model,
+            defer_below=defer_below, can_measure=can_measure,
+        )  # fmt: skip
         return list(self._call(self._stub.BatchTriage, request, timeout_seconds).responses)
 
     def model_info(
@@ -128,7 +133,11 @@ class TriageClient:
 
         Each answer has the best `questions` to ask next; `not_known` is about the first of them.
         """
-        script = messages.Script(max_questions, allow_unknown_codes, questions, model, defer_below, can_measure)
+        settings = triage_service_pb2.InterviewSettings(
+            max_questions=max_questions, allow_unknown_codes=allow_unknown_codes, questions=questions, model=model,
+            defer_below=defer_below, can_measure=can_measure,
+        )  # fmt: skip
+        script = messages.Script(settings)
         checked_seconds(timeout_seconds)
         return Interview(self._stub.Interview, script, self._connection, timeout_seconds)
 

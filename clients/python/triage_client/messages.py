@@ -1,7 +1,7 @@
 """Makes requests from Python values."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Optional
+from collections.abc import Iterable
+from typing import Any
 
 from triage_client.v1 import triage_pb2, triage_service_pb2
 
@@ -40,77 +40,21 @@ def evidence_state(
 
 
 def _evidence(name: str, codes: Iterable[str], status: triage_pb2.EvidenceStatus) -> list[triage_pb2.Evidence]:
+    return [triage_pb2.Evidence(code=code, status=status) for code in several(name, codes)]
+
+
+def several(name: str, codes: Iterable[str]) -> Iterable[str]:
+    """Returns the codes of the argument `name`; raises TypeError for a single text, whose letters would be codes."""
     if isinstance(codes, (str, bytes)):
         raise TypeError(f"{name}: expected several codes, such as [{codes!r}]; got a single text")
-    return [triage_pb2.Evidence(code=code, status=status) for code in codes]
-
-
-def triage_request(
-    state: triage_pb2.EvidenceState,
-    allow_unknown_codes: bool,
-    questions: int,
-    not_to_ask: Iterable[str],
-    explain: bool,
-    model: str,
-    defer_below: Optional[float],
-    can_measure: bool,
-) -> triage_service_pb2.TriageRequest:
-    """Returns the request of `Triage`."""
-    if isinstance(not_to_ask, (str, bytes)):
-        raise TypeError(f"not_to_ask: expected several codes, such as [{not_to_ask!r}]; got a single text")
-    return triage_service_pb2.TriageRequest(
-        state=state,
-        allow_unknown_codes=allow_unknown_codes,
-        questions=questions,
-        not_to_ask=not_to_ask,
-        explain=explain,
-        model=model,
-        defer_below=defer_below,
-        can_measure=can_measure,
-    )
-
-
-def batch_request(
-    states: Sequence[triage_pb2.EvidenceState],
-    allow_unknown_codes: bool,
-    questions: int,
-    model: str,
-    defer_below: Optional[float],
-    can_measure: bool,
-) -> triage_service_pb2.BatchTriageRequest:
-    """Returns the request of `BatchTriage`."""
-    return triage_service_pb2.BatchTriageRequest(
-        states=states,
-        allow_unknown_codes=allow_unknown_codes,
-        questions=questions,
-        model=model,
-        defer_below=defer_below,
-        can_measure=can_measure,
-    )
+    return codes
 
 
 class Script:
     """Makes the requests of one interview, of which only the first has the settings."""
 
-    def __init__(
-        self,
-        max_questions: int,
-        allow_unknown_codes: bool,
-        questions: int,
-        model: str,
-        defer_below: Optional[float],
-        can_measure: bool,
-    ):
-        self._first: dict[str, Any] = {
-            "settings": triage_service_pb2.InterviewSettings(
-                max_questions=max_questions,
-                allow_unknown_codes=allow_unknown_codes,
-                questions=questions,
-                model=model,
-                defer_below=defer_below,
-                can_measure=can_measure,
-            )
-        }
+    def __init__(self, settings: triage_service_pb2.InterviewSettings):
+        self._first: dict[str, Any] = {"settings": settings}
 
     def answer(self, present: Iterable[str], absent: Iterable[str]) -> triage_service_pb2.InterviewRequest:
         """Reports codes that are present and codes that are absent, all in answer to one question."""
