@@ -147,14 +147,18 @@ def test_data_of_another_vocabulary_does_not_calibrate(version, tmp_path):
         calibration_states(tmp_path / "data", version, seed=0)
 
 
-@pytest.mark.parametrize("quantization", QUANTIZATIONS)
-def test_a_file_hands_over_by_its_own_probabilities(without_litert, tmp_path, calibration, quantization):
+@pytest.fixture(scope="module")
+def handing_over(without_litert, tmp_path_factory):
     network = random_network(12, (8,), spread=0.6, seed=8, inputs="two", outputs="probabilities")
     point = OperatingPoint(hand_over_from=0.2)
+    trained = trained_agent(network, symptoms(*"abcdefghijkl"), 5, operating_point=point)
     with without_litert():
-        trained = trained_agent(network, symptoms(*"abcdefghijkl"), 5, operating_point=point)
-        version = load_version(write_version(tmp_path, trained))
-    model = LiteRtModel(convert(version, quantization, calibration))
+        return load_version(write_version(tmp_path_factory.mktemp("handing_over"), trained))
+
+
+@pytest.mark.parametrize("quantization", QUANTIZATIONS)
+def test_a_file_hands_over_by_its_own_probabilities(handing_over, calibration, quantization):
+    model = LiteRtModel(convert(handing_over, quantization, calibration))
     states = np.random.default_rng(6).integers(-1, 2, [200, 12]).astype(np.float32)
     answer = run_each(model, states, np.full(200, 5, np.int32))
     may_be_red = (answer["best_triage"] != Action.RED) & (answer["p_appropriate"][:, Action.RED] >= 0.2)
