@@ -1,4 +1,7 @@
+import contextlib
+import io
 import json
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -48,11 +51,34 @@ def _no_constant(name):
     raise AssertionError(f"{name} is not JSON")
 
 
-def test_reports_agent_human_and_constant_policies_as_json(job, data_directory, tmp_path, capsys):
-    path = tmp_path / "figures.json"
-    arguments = ["evaluate", "--job-dir", str(job), "--data", str(data_directory), "--orders", "3"]
-    assert triage_cli.main([*arguments, "--json", str(path)]) == 0
-    report = json.loads(path.read_text())
+class Evaluated(NamedTuple):
+    """The figures of an evaluation, and what it said and warned of."""
+
+    figures: dict
+    out: str
+    err: str
+
+
+def evaluated_with(folder, *arguments):
+    path, out, err = folder / "figures.json", io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        assert triage_cli.main([*map(str, ["evaluate", *arguments, "--json", path])]) == 0
+    return Evaluated(json.loads(path.read_text(), parse_constant=_no_constant), out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="module")
+def evaluated(job, data_directory, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evaluated")
+    return evaluated_with(folder, "--job-dir", job, "--data", data_directory, "--orders", 3)
+
+
+@pytest.fixture(scope="module")
+def tagged_evaluated(job, tagged, tmp_path_factory):
+    return evaluated_with(tmp_path_factory.mktemp("evaluated"), "--job-dir", job, "--data", tagged, "--details")
+
+
+def test_reports_agent_human_and_constant_policies_as_json(evaluated):
+    report = evaluated.figures
     assert report["vignettes"] == report["agent"]["safety"]["vignettes"] == 10
     assert set(report["constants"]) == {"always red", "always yellow", "always green", "always blue"}
     assert report["constants"]["always red"]["safety"]["mean"] == 1.0
@@ -63,12 +89,9 @@ def test_reports_agent_human_and_constant_policies_as_json(job, data_directory, 
     assert report["training"]["steps"] == 60
     for estimate in report["agent"].values():
         assert estimate["low"] <= estimate["mean"] <= estimate["high"]
-    shown = capsys.readouterr()
-    assert "appropriateness" in shown.out
-    assert "warning: the test split has 10 vignettes" in shown.err
+    assert "appropriateness" in evaluated.out
+    assert "warning: the test split has 10 vignettes" in evaluated.err
     assert report["frontier"] is None  # a network without probabilities
-    assert triage_cli.main([*arguments, "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["agent"] == report["agent"]
 
 
 @pytest.mark.usefixtures("eager")
@@ -101,11 +124,8 @@ def test_a_split_without_vignettes_and_a_missing_checkpoint_are_input_errors(job
     assert triage_cli.main([*arguments, "--orders", "0"]) == 2
 
 
-def test_the_report_contains_every_figure_beyond_the_papers(job, data_directory, tmp_path, capsys):
-    path = tmp_path / "figures.json"
-    arguments = ["evaluate", "--job-dir", str(job), "--data", str(data_directory), "--orders", "3"]
-    assert triage_cli.main([*arguments, "--json", str(path)]) == 0
-    report = json.loads(path.read_text(), parse_constant=_no_constant)
+def test_the_report_contains_every_figure_beyond_the_papers(evaluated):
+    report = evaluated.figures
     assert np.sum(report["confusion"]["matrix"]) == pytest.approx(10)  # 10 vignettes, each weighs 1
     assert report["confusion"]["labels"] == ["Red", "Yellow", "Green", "Blue"]
     curve = report["calibration"]["best_decision"]["curve"]
@@ -116,25 +136,22 @@ def test_the_report_contains_every_figure_beyond_the_papers(job, data_directory,
     assert {row["by"] for row in report["slices"]} == {"majority", "evidence"}
     assert report["unseen"] is None
     assert set(report["human_agreement"]) == set(report["agreement"])
-    printed = capsys.readouterr().out
-    assert printed.startswith("Not shown: ")  # the verdict comes first
+    assert evaluated.out.startswith("Not shown: ")  # the verdict comes first
     for line in ("red sensitivity", "weighted kappa", "--details"):
-        assert line in printed
-    assert "majority" not in printed
-    assert "Calibration at the decision" not in printed
+        assert line in evaluated.out
+    assert "majority" not in evaluated.out
+    assert "Calibration at the decision" not in evaluated.out
 
 
-def test_slices_are_printed_on_demand_and_tags_are_not_markup(job, tagged, capsys):
-    assert triage_cli.main(["evaluate", "--job-dir", str(job), "--data", str(tagged), "--details"]) == 0
-    printed = capsys.readouterr().out
+def test_slices_are_printed_on_demand_and_tags_are_not_markup(tagged_evaluated):
+    printed = tagged_evaluated.out
     for line in ("majority", "tag:system", "[red]skin", "eye", "tag unseen", "difference"):
         assert line in printed
     assert max(map(len, printed.splitlines())) <= 80
 
 
-def test_the_tags_of_the_data_reach_the_slices(job, tagged, capsys):
-    assert triage_cli.main(["evaluate", "--job-dir", str(job), "--data", str(tagged), "--json", "-"]) == 0
-    report = json.loads(capsys.readouterr().out, parse_constant=_no_constant)
+def test_the_tags_of_the_data_reach_the_slices(tagged_evaluated):
+    report = tagged_evaluated.figures
     sizes = {(row["by"], row["value"]): row["vignettes"] for row in report["slices"]}
     assert sizes["tag", "unseen"] == sizes["tag:system", "[red]skin"] == 12
     assert sizes["tag:system", "eye"] == 15
