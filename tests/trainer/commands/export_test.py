@@ -178,6 +178,7 @@ def test_bad_input_is_one_line_and_leaves_no_version(job_dir, tmp_path, capsys, 
     assert not base.exists()
 
 
+@pytest.mark.usefixtures("known_graphs")
 def test_the_exported_version_has_the_figures_of_triage_evaluate(jobs, data, tmp_path, capsys):
     chosen = ["--job-dir", jobs["asks"], "--data", data, "--orders", 4, "--seed", 3, "--json", "-"]
     code, out, _ = run(capsys, "export", "--model-base-path", tmp_path, *chosen)
@@ -337,13 +338,14 @@ def asking(tmp_path, vignettes_of):
 @pytest.mark.usefixtures("light_exports")
 def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, tmp_path, capsys):
     given = ["export", "--job-dir", asking, "--model-base-path", tmp_path / "models", "--rules", "none"]
+    given += ["--question-limit", "3"]
     # No error among 100 patients: .97 ** 100 is .048, less than the .075 of the test; .98 ** 100 is .13.
     code, out, error = run(capsys, *given, "--promise", "red=0.02", "--json", "-")
     assert (code, json.loads(out)["promise"]["kept"]) == (3, False)
     assert "no promise of red=0.02 with the patients set apart (100 for red); the tightest that holds is red=" in error
     assert not (tmp_path / "models").exists()
     (asking / "promises.jsonl").unlink()
-    code, _, error = run(capsys, *given, "--promise", "red=0.03", "--question-limit", "3")
+    code, _, error = run(capsys, *given, "--promise", "red=0.03")
     assert (code, "promised with 90% confidence: red=0.03" in error) == (0, True)
     version = tmp_path / "models" / "1"
     manifest = json.loads((version / "manifest.json").read_text())
@@ -370,7 +372,8 @@ def test_newer_patients_in_other_codes_may_break_a_promise_and_then_nothing_is_p
     broken = {"holds": False, "broken": {"interview": ["red"]}, "confidence": 0.95, "found": {}}
     monkeypatch.setattr(promises, "on_newer", lambda *given: (judged.append(given[2]), broken)[1])
     given = ["--job-dir", asking, "--push-to", tmp_path / "models", "--data", tmp_path / "data", "--allow-small-test"]
-    code, _, error = run(capsys, "export", *given, "--rules", "none", "--promise", "red=0.03")
+    given += ["--rules", "none", "--promise", "red=0.03", "--question-limit", "3"]
+    code, _, error = run(capsys, "export", *given)
     assert (code, list((tmp_path / "models").iterdir())) == (3, [])
     assert "the promise does not hold on these vignettes (interview: red)" in error
     [vignettes] = judged
