@@ -199,7 +199,12 @@ SAME = {
 }
 
 
-@pytest.mark.parametrize("quantization", QUANTIZATIONS)
+FINER_THAN_INT8 = ("float16", "dynamic")  # so that int8 would show first what rounding does
+
+
+@pytest.mark.parametrize(
+    "quantization", [pytest.param(each, marks=[pytest.mark.slow] * (each in FINER_THAN_INT8)) for each in QUANTIZATIONS]
+)
 def test_a_phone_answers_the_same_however_its_file_is_rounded(version, unrounded, quantization):
     states = np.zeros([2 * len(SAME), COUNT], np.float32)
     for row, (present, absent) in zip(states, itertools.chain(*SAME.values()), strict=True):

@@ -1,5 +1,6 @@
 """One agent, one answer: what the trainer says is what every route says, in the graph, on a phone and over the wire."""
 
+import functools
 import hashlib
 import types
 
@@ -111,6 +112,7 @@ def agent(request, tmp_path_factory):
     write_version(base, trained)
     version = load_version(base / "1")
     agent = types.SimpleNamespace(base=base, version=version, trained=trained, states=states, asked=asked)
+    agent.on_a_phone = functools.cache(lambda: LiteRtModel(convert(version, "none")))
     agent.codes = [
         [[vocabulary.codes[cell] for cell in np.flatnonzero(row == sign)[::-1]] for sign in (1, -1)] for row in states
     ]  # in an order that is not the vocabulary's
@@ -273,7 +275,7 @@ def litert(agent):
 
 
 def phone(agent):
-    model = LiteRtModel(convert(agent.version, "none"))
+    model = agent.on_a_phone()
     asked = [model.ask(row[np.newaxis], agent.not_to_ask[:1]) for row in agent.states[:ONE_BY_ONE]]
     asked = {name: np.concatenate([each[name] for each in asked]) for name in asked[0]}
     answer = run_each(model, agent.states[:ONE_BY_ONE], agent.asked[:ONE_BY_ONE])
@@ -404,7 +406,7 @@ def test_who_has_two_ages_is_handed_over_by_every_route(agent, server):
             present=tf.constant([there]), absent=tf.constant([[""]]), questions_asked=tf.constant(asked)
         ),
         LiteRtEngine(agent.base / "1").decide(state, asked),
-        LiteRtModel(convert(agent.version, "none")).run(state, asked),
+        agent.on_a_phone().run(state, asked),
     )
     contradictory = triage_pb2.DEFERRAL_REASON_CONTRADICTORY
     assert [np.asarray(answer["deferred"]).tolist() for answer in answers] == [[contradictory]] * 4
