@@ -213,8 +213,8 @@ def opened(patients: Patients, opening: Opening) -> Patients:
 
 
 def one_at_a_time(graph: QuestionGraph) -> Policy:
-    ranks = tf.function(graph.ranks, autograph=False)
-    return lambda states, open_codes: highest(ranks(tf.constant(states), tf.constant(~open_codes)).numpy(), open_codes)
+    best = tf.function(lambda states, not_to_ask: graph(states, not_to_ask).codes[:, :1], autograph=False)
+    return lambda states, open_codes: best(tf.constant(states), tf.constant(~open_codes)).numpy()
 
 
 def after(interviews: Interviews, number: int, cost: str) -> np.ndarray:

@@ -240,11 +240,19 @@ class QuestionGraph:
         flags |= self._most_of_kinds(tf.cast(may_ask & flags, tf.float32)) > 0
         of_kinds = self._most_of_kinds(tf.where(may_ask, first, tf.zeros_like(first)))
         first = tf.maximum(first, of_kinds)
-        may_ask = (may_ask | (open_codes & (of_kinds > 0))) & ~self._waits(open_codes)
+        waits = self._waits(open_codes)
+        # Who cannot tell whether there is heartburn cannot tell when; of red flags even that is asked.
+        waits |= self._waits(self.may_ask(states)) & (first <= 0)
+        may_ask = (may_ask | (open_codes & (of_kinds > 0))) & ~waits
         never = tf.fill(tf.shape(gains), _NEVER)
         ranks = tf.where(may_ask, gains + first, never)
         group = self._group(
             tf.where(opened.chosen | (first < FLAGGED), never, ranks), tf.reduce_any(opened.chosen, axis=1)
+        )
+        # A question about several is a red flag's if one of them is.
+        members = tf.reduce_any(tf.one_hot(group, flags.shape[1], True, False), axis=1)
+        flags |= tf.one_hot(group[:, 0], flags.shape[1], True, False) & tf.reduce_any(
+            members & flags, axis=1, keepdims=True
         )
         if self._network is None:
             asks = tf.ones_like(states[:, 0], tf.bool)

@@ -304,29 +304,51 @@ def test_a_special_kind_waits_for_what_it_is_a_kind_of_which_is_asked_as_soon(li
     assert questions.red_flags.numpy()[:, 0].tolist() == [True, True, False, True]
     assert questions.worth_asking.numpy()[:, 0].tolist() == [True, True, False, True]
     assert graph.open_red_flags(states, cannot_tell).numpy().any(axis=1).tolist() == [True, True, False, True]
+    without_rule = QuestionGraph(listing, _flagged(parents=[("collapse", "rash")]), (), OperatingPoint(0.0))
+    asked = without_rule(states, cannot_tell).codes.numpy()
+    # Whoever cannot tell of a rash is not asked about its kinds either, unless they are red flags.
+    assert [CODES.index("collapse") in row for row in asked] == [False, True, False, False]
 
 
 def test_once_red_flags_of_the_complaint_are_denied_general_danger_signs_follow():
     """Half of the urgent patients have another complaint, and .9 of these the general sign.
 
     That sets them apart from all patients, by .455 ln(.455 / .233) = .3 nats, and not from those with this complaint.
+    So an interview goes on for the fourth red flag, which is asked together with the general sign, and not for the sign.
     """
-    codes = ["complaint", "one", "two", "three", "general", "common"]
+    codes = ["complaint", "one", "two", "three", "four", "general", "common"]
+    parents = {"four": "complaint"}  # a special kind is no general sign
     vocabulary = Vocabulary(
-        Evidence(code, "symptom", code, f"{code}?", red_flag="yes" if code != "complaint" else "") for code in codes
+        Evidence(
+            code,
+            "symptom",
+            code,
+            f"{code}?",
+            parent=parents.get(code, ""),
+            red_flag="yes" if code != "complaint" else "",
+        )
+        for code in codes
     )
-    present = np.array([[0.9, 0.9, 0.9, 0.9, 0.01, 0.3], [1e-4, 0.01, 0.01, 0.01, 0.9, 0.3], [0.9, *[0.01] * 4, 0.3]])
+    present = np.array([[*[0.9] * 5, 0.01, 0.3], [1e-4, *[0.01] * 4, 0.9, 0.3], [0.9, *[0.01] * 5, 0.3]])
     truths = np.array([[ALWAYS, NEVER, NEVER, NEVER] * 2] * 2 + [[ALWAYS] * 8], np.float32)
     prior = np.log([0.25, 0.25, 0.5]).astype(np.float32)
-    mixture = Mixture(prior, present.astype(np.float32), truths, np.full([3, 6], 1e-4, np.float32))
-    graph = _graph(mixture, vocabulary)
-    states = tf.constant([[1.0, 0, 0, 0, 0, 0], [1, -1, -1, 0, 0, 0], [1, -1, -1, -1, 0, 0]])
-    first = graph.asks(states, tf.zeros([3, 6], tf.bool)).numpy()
+    mixture = Mixture(prior, present.astype(np.float32), truths, np.full([3, 7], 1e-4, np.float32))
+    graph = QuestionGraph(mixture, vocabulary, (), OperatingPoint(0.0), _network(0.1, [0.0] * 7))
+    states = tf.constant(
+        [[1.0, 0, 0, 0, 0, 0, 0], [1, -1, -1, 0, 0, 0, 0], [1, -1, -1, -1, 0, 0, 0], [1, -1, -1, -1, -1, 0, 0]]
+    )
+    nothing = tf.zeros(states.shape, tf.bool)
+    first = graph.asks(states, nothing).numpy()
     assert [[codes[cell] for cell in row if cell >= 0] for row in first] == [
-        ["one", "two", "three"],
-        ["three"],
+        ["one", "two", "three", "four"],
+        ["three", "four"],
+        ["general", "four"],
         ["general"],
     ]
+    questions, open_flags = graph(states, nothing), graph.open_red_flags(states, nothing).numpy().any(axis=1)
+    assert open_flags.tolist() == [True, True, True, False]
+    assert questions.worth_asking.numpy()[:, 0].tolist() == open_flags.tolist()
+    assert questions.red_flags.numpy()[:, 0].tolist() == open_flags.tolist()
 
 
 def _of_urgent_patients(present, harmless):
