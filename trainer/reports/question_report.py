@@ -177,16 +177,19 @@ def _coherence_of_learned(
     # After the opening, of whose question a no says nothing.
     known = interviews[LEARNED].states(patients)[1 : 1 + _COHERENT, :_COHERENT_PATIENTS]
     states: np.ndarray = known.reshape(-1, known.shape[2]).astype(np.float32)
-    return coherence(graph, trained.model, trained.operating_point, states)
+    unanswerable = np.tile(patients.answers[:_COHERENT_PATIENTS] == 0, [len(known), 1])
+    return coherence(
+        lambda each: graph(each, tf.constant(unanswerable)), trained.model, trained.operating_point, states
+    )
 
 
 def coherence(
-    ask: Callable[[tf.Tensor, tf.Tensor], Questions], network: Network, point: OperatingPoint, states: np.ndarray
+    ask: Callable[[tf.Tensor], Questions], network: Network, point: OperatingPoint, states: np.ndarray
 ) -> dict[str, float] | None:
     """Returns how well an agent's probabilities in `states` `[R, E]` agree with those after the next answer.
 
     Args:
-        ask: suggests questions, as a `QuestionGraph`.
+        ask: suggests questions in states `[R, E]`.
         network: that decides, with probabilities.
         point: of the agent.
         states: float32; those in which nothing is asked do not count.
@@ -196,7 +199,7 @@ def coherence(
         their mean over both answers, by how likely each is; and `alike`, the share of states in which a yes and a no
         would change the decision to one and the same other.
     """
-    questions = ask(tf.constant(states), tf.zeros(states.shape, tf.bool))
+    questions = ask(tf.constant(states))
     codes, likely = (each[:, 0].numpy() for each in (questions.codes, questions.likely))
     asked = codes >= 0
     if not asked.any():

@@ -1,6 +1,7 @@
 import csv
 import dataclasses
 import json
+import types
 
 import numpy as np
 import pytest
@@ -12,7 +13,14 @@ from trainer.decision.decision import ASK_POINTS, PRICES, OperatingPoint
 from trainer.decision.question_graph import Questions
 from trainer.evaluation.interviews import Interviews
 from trainer.evaluation.patients import Patients
-from trainer.reports.question_report import coherence, policy_figures, print_report, quality, stopping_otherwise
+from trainer.reports.question_report import (
+    _coherence_of_learned,
+    coherence,
+    policy_figures,
+    print_report,
+    quality,
+    stopping_otherwise,
+)
 from trainer.training import set_apart
 from trainer.training.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory
@@ -143,7 +151,7 @@ def test_probabilities_are_compared_with_those_expected_after_the_next_answer():
         rows = {(1, 0): BLUE, (1, 1): RED, (1, -1): BLUE, (-1, 0): BLUE, (-1, 1): RED, (-1, -1): RED}
         return np.array([_outputs(DECIDES, rows[tuple(row)]) for row in states.numpy()[:, :2].astype(int)], np.float32)
 
-    def ask(states, _):
+    def ask(states):
         codes = np.where(states[:, :1].numpy() == 0, -1, 1)  # of whom nothing is known, nothing is asked
         nothing = tf.zeros(codes.shape)
         return Questions(tf.constant(codes), nothing, tf.fill(codes.shape, 0.25), nothing > 0, nothing > 0, codes)
@@ -154,6 +162,21 @@ def test_probabilities_are_compared_with_those_expected_after_the_next_answer():
     # quarter of the way from BLUE to RED, in the second one all of it.
     assert found == {"states": 2, "gap": pytest.approx((0.25 + 1) / 2 * (0.8 + 0.7) / 8), "alike": 0.5}
     assert coherence(ask, network, OperatingPoint(), states[2:]) is None
+
+
+def test_coherence_is_about_questions_that_the_patients_can_answer(interviews, patients):
+    """The second patient has no thermometer for 1. Of two questions asked, the states after each count."""
+    unable = patients._replace(answers=patients.answers * np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]], np.int8))
+    withheld = []
+
+    def graph(states, not_to_ask):
+        withheld.append(not_to_ask.numpy())
+        return Questions(*[tf.fill([len(states), 1], -1)] * 6)
+
+    trained = types.SimpleNamespace(has_probabilities=True, model=None, operating_point=OperatingPoint())
+    given = types.SimpleNamespace(track="whole-patient")
+    assert _coherence_of_learned(given, trained, unable, {"learned": interviews}, graph) is None
+    assert np.argwhere(withheld[0]).tolist() == [[1, 1], [4, 1]]
 
 
 def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
