@@ -104,7 +104,7 @@ def test_patients_are_those_of_the_textbook_and_answer_as_it_says():
     lines = (ROOT / "schemas" / "cases" / "textbook.jsonl").read_text(encoding="utf-8").splitlines()
     cases = {case["vignette_id"]: case for case in map(json.loads, lines)}
     textbook = [transcript for transcript in TRANSCRIPTS if transcript.name in cases]
-    assert len(textbook) >= 28
+    assert len(textbook) >= 27
     for transcript in textbook:
         case = cases[transcript.name]
         assert (transcript.allowed, transcript.complaint) == (case["allowed"], case["present"][0])
@@ -220,6 +220,42 @@ def test_the_last_figures_are_those_of_all_interviews(red_flags, knowledge):
         "questions after which all red flags asked about are denied, and the decision is more urgent: "
         f"{raised} of {len(denied)}\n"
     )
+
+
+def test_no_agent_that_asks_worse_takes_the_place_of_this_one():
+    """Measured in November 2026: .672, 1 and 26 of 30, 1 of 63. One training moves these by about two patients."""
+    share, at_once, right, raised, denied = (
+        float(re.search(pattern, TEXT, re.MULTILINE)[1])
+        for pattern in (
+            r"^mean share of own .*: (.+)$",
+            r"^interviews that stop before .*: (\d+) of 30$",
+            r"^decisions in the allowed range: (\d+) of 30$",
+            r"^questions after which .*: (\d+) of \d+$",
+            r"^questions after which .*: \d+ of (\d+)$",
+        )
+    )
+    assert share >= 0.6
+    assert at_once <= 3
+    assert right >= 24
+    assert raised <= 0.05 * denied
+
+
+def test_the_page_on_the_console_states_how_ten_interviews_end():
+    page = (ROOT / "docs" / "console.md").read_text(encoding="utf-8")
+    table = re.findall(
+        r"^\| .+ \| `(\w+)` \| (\w+) after (\d+) questions(, by a rule)? \| ([\w, ]+) \|$", page, re.MULTILINE
+    )
+    ends = {
+        each.complaint: (
+            each.at_stop,
+            str(each.stops_after),
+            "" if "; rules: none;" in each.ends else ", by a rule",
+            ", ".join(each.allowed),
+        )
+        for each in TRANSCRIPTS
+    }
+    assert len(table) == 10
+    assert {complaint: tuple(rest) for complaint, *rest in table}.items() <= ends.items()
 
 
 def test_the_page_on_questions_states_the_figures_of_the_file():

@@ -28,7 +28,7 @@ CASES = (
     "heart-attack", "stroke", "subarachnoid-haemorrhage", "meningitis-in-a-baby", "ectopic-pregnancy",
     "pulmonary-embolism", "anaphylaxis", "diabetic-ketoacidosis", "cauda-equina", "testicular-torsion",
     "placental-abruption", "acute-glaucoma", "suicide-plan", "appendicitis", "swallowed-battery",
-    "deep-vein-thrombosis", "kidney-infection", "urinary-retention", "racing-heart", "quinsy", "bronchiolitis",
+    "deep-vein-thrombosis", "kidney-infection", "urinary-retention", "racing-heart", "chest-infection", "bronchiolitis",
     "dehydrated-child", "bladder-infection", "ear-infection-child", "depression", "underactive-thyroid",
     "eczema-child", "sprained-ankle", "common-cold", "wasp-sting",
 )  # fmt: skip
@@ -43,6 +43,16 @@ OTHERS = (
             "age_3_to_11_months",
         ],
         "tags": ["condition=bacterial_meningitis"],
+    },
+    {
+        "vignette_id": "chest-infection",
+        "title": "Chest infection: green phlegm and a fever",
+        "allowed": ["Yellow", "Green"],
+        "present": [
+            "productive_cough", "cough", "fever", "fatigue", "pleuritic_pain", "chest_pain",
+            "lasting_one_to_seven_days", "age_30_to_44",
+        ],
+        "tags": ["condition=pneumonia"],
     },
     {
         # The vocabulary has no word for batteries: as far as the agent can tell it may be a coin.
