@@ -87,12 +87,14 @@ def _study(data: pathlib.Path, options: Sequence[str]) -> dict[str, Any]:
 def table(cells: Sequence[Mapping[str, Any]]) -> str:
     """Returns how often each ordering holds in `results.json` of several studies, and the time that they took."""
     lines = [f"| | holds | not shown | fails | in order on test sets of {PAPER_TEST} |", "| --- " * 5 + "|"]
-    for rows in zip(*(each["claims"] for each in cells), strict=True):
+    by_name = [{row["claim"]: row for row in each["claims"]} for each in cells]
+    for name in by_name[0]:
+        rows = [claims[name] for claims in by_name]
         seen = [row["seen"] for row in rows if row["seen"] is not None]
         if seen:
             outcomes = [row["outcome"] for row in rows]
             counts = " | ".join(str(outcomes.count(outcome)) for outcome in (HOLDS, NOT_SHOWN, FAILS))
-            lines.append(f"| {rows[0]['claim']} | {counts} | {np.mean(seen):.0%} ({min(seen):.0%}-{max(seen):.0%}) |")
+            lines.append(f"| {name} | {counts} | {np.mean(seen):.0%} ({min(seen):.0%}-{max(seen):.0%}) |")
     observed = [each["agents"]["fully_observed"]["metrics"] for each in cells]
     shares = " / ".join(
         f"{np.mean([each[name]['mean'] for each in observed]):.3f}" for name in ("appropriateness", "safety")

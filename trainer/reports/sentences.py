@@ -23,6 +23,8 @@ from trainer.reports.numbers import (
 )
 
 FEW_VIGNETTES = 300
+ASKS_MORE = "DyQN-OR asks more on test vignettes than on training vignettes"
+"""The claim on which a sentence of its own rests."""
 _AGENT = ("agents", "dyqn_or", "metrics")
 _AS_CLINICIANS = ("agents", "dyqn_or", "as_clinicians")
 _HUMAN = ("agents", "human", "metrics")
@@ -201,9 +203,13 @@ def _adapting(results: Mapping[str, Any]) -> str:
     if None not in forced:
         numbers += f"; forced in {shown(SAFETY, forced[1])} against {shown(SAFETY, forced[0])} of episodes"
     numbers += ")"
-    if test > train:
-        return f"It asked more questions on new vignettes than on those it was trained on {numbers}."
-    return (
-        f"It did not ask more questions on new vignettes than on those it was trained on {numbers}: it does not show "
-        "the adaptation to new cases that the paper describes."
-    )
+    outcomes = {str(claim["claim"]): claim["outcome"] for claim in results.get("claims") or []}
+    outcome = outcomes.get(ASKS_MORE)
+    if outcome == "holds":
+        return f"It asks more questions on new vignettes than on those it was trained on {numbers}."
+    if outcome == "fails":
+        return (
+            f"It does not ask more questions on new vignettes than on those it was trained on {numbers}: no sign of "
+            "the adaptation to new cases that the paper describes."
+        )
+    return f"That it asks more questions on new vignettes than on those it was trained on is not shown {numbers}."

@@ -125,10 +125,7 @@ def _margin(results: Mapping[str, Any]) -> str:
     margin = number_at(results, "comparisons", "margin")
     if margin is None:
         return ""
-    return (
-        f"“On a par” means within {100 * margin:g} percentage points on both sides; an agent is not “better” by any "
-        "advantage that is surely below them. "
-    )
+    return f"“On a par” means within {100 * margin:g} percentage points on both sides. "
 
 
 def alike_table(results: Mapping[str, Any]) -> Table | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from schemas.triage import MAX_QUESTIONS
 from trainer.evaluation.figures import Estimate
+from trainer.reports.sentences import ASKS_MORE
 from trainer.study.by_evidence import SMALL
 from trainer.study.comparison import QUALITY, paired, ratio, unpaired
 from trainer.study.measured import Measured, Values
@@ -55,20 +56,12 @@ class Found(NamedTuple):
     """Share of random test sets as small as the paper's in which the means are in the claimed order."""
 
 
-def above(estimate: Estimate, bar: float) -> str:
-    """Returns whether a figure is above `bar`."""
+def above(estimate: Estimate, bar: float = 0) -> str:
+    """Returns whether a figure is above `bar`; of a difference, by default, whether the first is better."""
     if estimate.ends is None:
         return NOT_SHOWN
     low, high = estimate.ends
     return HOLDS if low > bar else FAILS if high <= bar else NOT_SHOWN
-
-
-def better(difference: Estimate, margin: float) -> str:
-    """Returns whether a difference is above 0. It fails where any advantage is smaller than `margin`, 0 or more."""
-    if difference.ends is None:
-        return NOT_SHOWN
-    low, high = difference.ends
-    return HOLDS if low > 0 else FAILS if high <= margin else NOT_SHOWN
 
 
 def within(estimate: Estimate, least: float, most: float) -> str:
@@ -114,7 +107,7 @@ def claims(measured: Measured, max_questions: int = MAX_QUESTIONS) -> list[dict[
         ("The fully observed model is on a par with the clinicians", "0.86 and 0.94 against 0.84 and 0.93",
          judge.on_a_par(_FULL, _HUMAN)),
         ("The fully observed model is slightly better than the clinicians", "0.86 and 0.94 against 0.84 and 0.93",
-         judge.better(_FULL, (_HUMAN,), QUALITY, margin=0)),
+         judge.better(_FULL, (_HUMAN,), QUALITY)),
         ("The fully observed model is appropriate in 0.95 of its training vignettes", "0.95", judge.learns_training()),
         ("DyQN-OR is on a par with the clinicians", "0.85 and 0.93 against 0.84 and 0.93", judge.on_a_par(_OR, _HUMAN)),
         ("DyQN-OR is on a par with the fully observed model", "0.85 and 0.93 against 0.86 and 0.94",
@@ -122,7 +115,7 @@ def claims(measured: Measured, max_questions: int = MAX_QUESTIONS) -> list[dict[
         *((f"DyQN-OR is {_MEASURES[metric]} than the partially observed agents", paper,
            judge.better(_OR, (_PO_OR, _PO_AND), (metric,)))
           for metric, paper in zip(QUALITY, ("0.85 against 0.79 and 0.79", "0.93 against 0.88 and 0.86"), strict=True)),
-        ("DyQN-OR is better than them on training vignettes too", "a figure",
+        ("DyQN-OR is better than the partially observed agents on training vignettes, too", "a figure",
          judge.better(_OR, (_PO_OR, _PO_AND), QUALITY, split="train")),
         *((f"DyQN-OR is {_MEASURES[metric]} than DyQN-AND", paper, judge.better(_OR, (_AND,), (metric,)))
           for metric, paper in (("appropriateness", "0.85 against 0.76"), ("safety", "0.93 against 0.86"))),
@@ -137,20 +130,21 @@ def claims(measured: Measured, max_questions: int = MAX_QUESTIONS) -> list[dict[
         ("The partially observed agents are equally often appropriate", "0.79 and 0.79",
          judge.on_a_par(_PO_OR, _PO_AND, ("appropriateness",))),
         ("The partially observed OR agent is slightly safer than AND", "0.88 against 0.86",
-         judge.better(_PO_OR, (_PO_AND,), ("safety",), margin=0)),
+         judge.better(_PO_OR, (_PO_AND,), ("safety",))),
         ("Partially observed OR never stops before the limit on test vignettes", "23.0",
          judge.questions(_PO_OR, lambda asked: above(asked, NEVER_STOPS))),
         ("Partially observed AND stops after about 10 questions", f"{TEN}",
          judge.questions(_PO_AND, lambda asked: within(asked, TEN - NEAR, TEN + NEAR))),
         ("Partially observed OR asks more than AND on training vignettes", "6.5 against 3.7",
-         judge.better(_PO_OR, (_PO_AND,), ("questions",), split="train", margin=0)),
+         judge.better(_PO_OR, (_PO_AND,), ("questions",), split="train")),
         ("The partially observed agents do not improve in training", "a figure", judge.no_progress()),
         ("DyQN-OR is better with Q_m over appropriate decisions than over all", "no figure",
-         judge.better(_OR, (ALL_DECISIONS,), QUALITY, margin=0)),
-        ("DyQN-OR asks more on test vignettes than on training vignettes", "a figure", judge.asks_more((_OR,))),
+         judge.better(_OR, (ALL_DECISIONS,), QUALITY)),
+        (ASKS_MORE, "a figure", judge.asks_more((_OR,))),
         ("The four learning agents ask more on test vignettes", "15.6 against 4.9", judge.asks_more(_LEARNING)),
         ("DyQN-OR asks more in conditions held out of training", "no figure", judge.asks_more_unseen()),
-        ("Calibration helps on small evidence sets", "a figure", judge.calibration_helps()),
+        ("Calibration makes decisions on small evidence sets more often appropriate", "a figure",
+         judge.calibration_helps()),
         ("The calibrated model improves with more evidence", "a figure", judge.rises()),
         ("Calibration makes the model more consistent over the sizes of evidence sets", "a figure",
          judge.more_consistent()),
@@ -191,11 +185,9 @@ class _Judge:
         return self._compared(name, (other,), QUALITY, lambda each: above(each, -self._margin))
 
     def better(
-        self, name: str, others: Sequence[str], metrics: Sequence[str], split: str | None = None,
-        margin: float | None = None,
-    ) -> Found | None:  # fmt: skip
-        least = self._margin if margin is None else margin
-        compared = self._compared(name, others, metrics, lambda each: better(each, least), split)
+        self, name: str, others: Sequence[str], metrics: Sequence[str], split: str | None = None
+    ) -> Found | None:
+        compared = self._compared(name, others, metrics, above, split)
         sides = [self._values(each, split) for each in (name, *others)]
         if compared is None or not all(sides):
             return compared
@@ -203,12 +195,13 @@ class _Judge:
         gains = np.stack([ours[metric] - each[metric] for each in theirs for metric in metrics])
         share = ordered_share(gains, self._seed)
         return compared if share is None else compared._replace(
-            numbers=f"{compared.numbers} It would be seen on {share:.0%} of test sets of {PAPER_TEST}.", seen=share
-        )  # fmt: skip
+            numbers=f"{compared.numbers} This order would be seen on {share:.0%} of test sets of {PAPER_TEST}.",
+            seen=share,
+        )
 
     def fewer_questions(self, name: str, others: Sequence[str]) -> Found | None:
         parts = [
-            self._compared(name, others, ("questions",), lambda each: better(_negative(each), 0), split)
+            self._compared(name, others, ("questions",), lambda each: above(_negative(each)), split)
             for split in ("test", "train")
         ]
         if not all(parts):
@@ -242,7 +235,7 @@ class _Judge:
         vignettes = len(ours[metrics[0]])
         where = {None: "by all clinicians but one", "test": "of the test split", "train": "of the training split"}
         parts = [
-            f"{metric}{f' less {_LABELS[other]}' if len(others) > 1 else ''} {_signed(each)}"
+            f"{metric}{f' (minus {_LABELS[other]})' if len(others) > 1 else ''} {_signed(each)}"
             for (other, metric), each in differences.items()
         ]
         return Found(outcome, f"On {vignettes:,} vignettes, {where[split]}: {', '.join(parts)}.")
@@ -288,7 +281,7 @@ class _Judge:
             return None
         and_query, or_query, known_and, known_or = (each["appropriateness"] for each in sides if each)
         more = paired(and_query - or_query, known_and - known_or, self._seed)
-        return Found(better(_negative(more), 0), (
+        return Found(above(_negative(more)), (
             f"Appropriateness changes by {_plus((and_query - or_query).mean())} in DyQN and by "
             f"{_plus((known_and - known_or).mean())} in the others: {_signed(more)}."
         ))  # fmt: skip
@@ -310,7 +303,7 @@ class _Judge:
                 gained = paired(last[metric], first[metric], self._seed)
                 outcomes.append(within(gained, -self._margin, self._margin))
                 parts.append(f"{_LABELS[name]}, {metric} {_signed(gained)}")
-        return Found(every(outcomes), f"The last evaluations less the first: {', '.join(parts)}.")
+        return Found(every(outcomes), f"The last evaluations minus the first: {', '.join(parts)}.")
 
     def asks_more(self, names: Sequence[str]) -> Found | None:
         """Judges by the same rule on both splits; in the paper a training episode ends with its evidence.
@@ -330,11 +323,11 @@ class _Judge:
             shown[split] = {key: each.mean() for key, each in values.items()}
         test, train = shown["test"], shown["train"]
         differences = [unpaired(test_sums, train_sums, self._seed) for test_sums, train_sums in (asked, by_itself)]
-        outcome = every([FAILS if each is None else better(each, 0) for each in differences])
-        alone = "none on one of them" if differences[1] is None else f"{_ends(differences[1], '+.1f')} more on test"
+        outcome = every([FAILS if each is None else above(each) for each in differences])
+        alone = "none on one of them" if differences[1] is None else _ends(differences[1], "+.1f")
         return Found(outcome, (
             f"Questions on test and on training vignettes: {test['questions']:.1f} and {train['questions']:.1f} in all "
-            f"episodes ({_ends(differences[0], '+.1f')}); in those that it ended by itself, {alone}; forced at the "
+            f"episodes, a difference of {_ends(differences[0], '+.1f')}; in those that no limit ended, {alone}; forced at the "
             f"limit in {test['forced']:.0%} and {train['forced']:.0%}. Counted as in the paper, whose training "
             f"episodes end with the evidence: {test['questions']:.1f} and {train['evidence_seen'] - 1:.1f}."
         ))  # fmt: skip
@@ -344,7 +337,7 @@ class _Judge:
         if not unseen:
             return None
         more = Estimate(**unseen["difference"]["questions"])
-        return Found(better(more, 0), f"Questions, less those in known conditions: {_ends(more, '+.1f')}.")
+        return Found(above(more), f"Questions, minus those in known conditions: {_ends(more, '+.1f')}.")
 
     def calibration_helps(self) -> Found | None:
         small_sets = self._measured.outcomes.get("calibration", {}).get("small_sets")
@@ -352,8 +345,8 @@ class _Judge:
             return None
         changed = {metric: Estimate(**each) for metric, each in small_sets.items()}
         shown = ", ".join(f"{metric} {_signed(each)}" for metric, each in changed.items())
-        return Found(better(changed["appropriateness"], 0), (
-            f"Calibrated less uncalibrated, on rows of D_pow's test part with 1 to {SMALL} pieces of evidence: {shown}."
+        return Found(above(changed["appropriateness"]), (
+            f"Calibrated minus uncalibrated, on rows of D_pow's test part with 1 to {SMALL} pieces of evidence: {shown}."
         ))  # fmt: skip
 
     def rises(self) -> Found | None:
@@ -361,15 +354,15 @@ class _Judge:
         if not rise:
             return None
         slope = Estimate(**rise)
-        return Found(better(slope, 0), f"Appropriateness by piece of evidence: {_signed(slope)}.")
+        return Found(above(slope), f"Appropriateness by piece of evidence: {_signed(slope)}.")
 
     def more_consistent(self) -> Found | None:
         scatter = self._measured.outcomes.get("calibration", {}).get("scatter")
         if not scatter:
             return None
         more = Estimate(**scatter)
-        return Found(better(_negative(more), 0), (
-            "Root mean square distance of appropriateness by number of pieces from its line, calibrated less "
+        return Found(above(_negative(more)), (
+            "Root mean square distance of appropriateness by number of pieces from its line, calibrated minus "
             f"uncalibrated: {_signed(more)}."
         ))  # fmt: skip
 
@@ -383,10 +376,10 @@ class _Judge:
                         (common[metric], np.ones(len(common[metric]))), self._seed)  # fmt: skip
         if less is None:
             return None
-        both = every([better(_negative(less), 0), above(less, -SLIGHTLY)])
+        both = every([above(_negative(less)), above(less, -SLIGHTLY)])
         return Found(both, (
             f"{metric.capitalize()} {tested.mean():.3f} over {folds.repetitions} repetitions of the folds (single "
-            f"folds {lowest:.3f} to {highest:.3f}), less {common[metric].mean():.3f} on the common split: "
+            f"folds {lowest:.3f} to {highest:.3f}), minus {common[metric].mean():.3f} on the common split: "
             f"{_signed(less)}."
         ))  # fmt: skip
 
@@ -397,7 +390,7 @@ class _Judge:
         ours, theirs = folds.as_clinicians["appropriateness"], folds.clinicians["appropriateness"]
         judged = ~np.isnan(theirs)
         less = paired(ours[judged], theirs[judged], self._seed)
-        return Found(better(_negative(less), 0), (
+        return Found(above(_negative(less)), (
             f"On all {judged.sum():,} vignettes with enough decisions, by all clinicians but one: {_signed(less)}."
         ))  # fmt: skip
 

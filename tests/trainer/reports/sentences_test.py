@@ -92,12 +92,19 @@ def test_stopping_names_the_share_of_decisions_that_the_limit_forced():
     assert "by itself" not in answer
 
 
-def test_adapting_needs_more_questions_on_new_vignettes():
-    assert "It asked more" in answers(study(train={"questions": 5.6}))["On new cases"]
-    assert "did not ask more" in answers(study(train={"questions": 11.2}))["On new cases"]
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [("holds", "It asks more"), ("fails", "It does not ask more"), ("not shown", "not shown (11.2 against 5.6")],
+)
+def test_adapting_is_what_the_claim_shows(outcome, words):
+    """Not what two means seem to: 11.2 questions are more than 5.6 in all three."""
+    results = study(train={"questions": 5.6})
+    results["claims"] = [{"claim": sentences.ASKS_MORE, "outcome": outcome}]
+    assert words in answers(results)["On new cases"]
     assert "On new cases" not in answers(study())
     forced = study(agent={"forced": 0.3}, train={"questions": 5.6, "forced": 0.1})
     assert "forced in 30.0% against 10.0% of episodes" in answers(forced)["On new cases"]
+
 
 
 def test_the_red_cases_found_are_reported_with_the_dangerous_errors():
