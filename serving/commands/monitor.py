@@ -68,7 +68,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model-name", default="", metavar="NAME", help="model whose answers count, if the server had several"
     )
-    parser.add_argument("--alpha", type=float, default=0.01, help="false discovery rate (default 0.01)")
+    parser.add_argument(
+        "--alpha",
+        type=float,
+        default=0.01,
+        help="false discovery rate of drift, and error of the intervals of --labels (default 0.01)",
+    )
     parser.add_argument(
         "--fewest-cases", type=int, default=100, metavar="N", help="draw no conclusion from fewer cases (default 100)"
     )
@@ -204,7 +209,8 @@ def _promise(promise: dict[str, Any] | None) -> list[str]:
     for each in promise["risks"]:
         low, high = each["interval"]
         group = "" if each["group"] is None else f" of {each['group']}"
-        verdict = "broken" if each["broken"] else "not contradicted"
+        above = "broken" if each["group"] is None else "above the level, which is promised for no group"
+        verdict = above if each["above"] else "not contradicted"
         sentences.append(
             f"  {each['risk']}{group}: {each['errors']:,} errors of {each['patients']:,} patients ({low:.1%} to "
             f"{high:.1%}), promised at most {each['level']:.1%}: {verdict}"

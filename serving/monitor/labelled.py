@@ -95,21 +95,22 @@ class Labelled:
         """Returns what the labelled cases say of the promise, ready for JSON.
 
         Args:
-            alpha: probability that one of all intervals misses: they are corrected for their number.
+            alpha: probability that one of all intervals misses: half of it is for those of all patients, who alone are
+                promised anything, and half for those of groups.
 
         Returns:
-            `labelled` cases that were served, and those `not_served`; `broken`, whether a risk is above its level;
-            `risks`, each for all patients (`group` None) and for those with each tag: `errors`, `patients`, the exact
-            `interval` and whether it is `broken`.
+            `labelled` cases that were served, and those `not_served`; `broken`, whether a risk of all patients is above
+            its level; `risks`, each for all patients (`group` None) and for those with each tag: `errors`, `patients`,
+            the exact `interval` and whether it is `above` the level.
         """
         served = [(decision, *label) for key, decision in self._decided.items() for label in self._labels[key]]
         decisions = np.array([decision for decision, _, _ in served], int)
         counts = np.array([counted for _, counted, _ in served], int).reshape(-1, len(DECISION_LABELS))
         tags = [set(own) for _, _, own in served]
         groups: list[str | None] = [None, *sorted(set().union(*tags))]
-        each = alpha / (2 * len(groups) * len(self._levels))
         risks = []
         for group in groups:
+            each = alpha / (4 * len(self._levels)) / (1 if group is None else len(groups) - 1)
             rows = np.array([group is None or group in own for own in tags], bool)
             counted = promise.count(decisions[rows], counts[rows])
             for name, level in self._levels.items():
@@ -121,12 +122,12 @@ class Labelled:
                         "level": level,
                         **counted[name]._asdict(),
                         "interval": interval,
-                        "broken": interval[0] > level,
+                        "above": interval[0] > level,
                     }
                 )
         return {
             "labelled": len(served),
             "not_served": sum(map(len, self._labels.values())) - len(served),
-            "broken": any(risk["broken"] for risk in risks),
+            "broken": any(risk["above"] for risk in risks if risk["group"] is None),
             "risks": risks,
         }

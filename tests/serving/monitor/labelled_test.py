@@ -56,7 +56,23 @@ def test_each_label_counts_once_for_all_and_for_its_groups(tmp_path):
     ]  # fmt: skip
     # Four intervals, each with two sides.
     assert by_name[None, "red"]["interval"][0] == pytest.approx(lower_bound(Count(10, 20), 0.05 / 8))
-    assert [risk["broken"] for risk in report["risks"]] == [True, False, True, False]
+    assert [risk["above"] for risk in report["risks"]] == [True, False, True, False]
+
+
+def test_a_group_above_the_level_breaks_no_promise_as_none_was_made_for_it(tmp_path):
+    """30 errors of 400, which .2 permits; all of them among the 60 of a group."""
+    rows = [(f"r{number}", ["Red"], ["site=a" if number < 60 else "site=b"]) for number in range(400)]
+    labelled = Labelled(labels(tmp_path, rows), {"red": 0.2}, VOCABULARY)
+    for number in range(400):
+        labelled.add(served(f"r{number}", BLUE if number < 30 else RED))
+    report = labelled.compare(0.05)
+    assert [(risk["group"], risk["above"]) for risk in report["risks"]] == [
+        (None, False), ("site=a", True), ("site=b", False),
+    ]  # fmt: skip
+    assert report["broken"] is False
+    # Half of the error for all patients, half for both groups; two sides each.
+    assert report["risks"][0]["interval"][0] == pytest.approx(lower_bound(Count(30, 400), 0.05 / 4))
+    assert report["risks"][1]["interval"][0] == pytest.approx(lower_bound(Count(30, 60), 0.05 / 8))
 
 
 @pytest.mark.parametrize(
