@@ -5,12 +5,12 @@ r"""Do the promises of `triage export --promise` hold? Draws the patients set ap
 
 The patients of the test split stand for all patients there are: those set apart are drawn from them, with replacement,
 and what is true of all of them is known. A statement is true if no risk of the chosen operating point is above what it
-says. Where patients are shifted, it need not be true, and a sample of them should show that.
+says. Where patients are shifted, it need not be true, and a sample of them should show that: to the gate of an export
+with newer data, and to `triage monitor --labels`. Prints a table in Markdown; `--json` has all figures.
 """
 
 import argparse
 import dataclasses
-import json
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -29,8 +29,11 @@ from trainer.training.promise_options import levels_of
 from trainer.training.promises import NEWER_ERROR
 from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime import promise
+from triage_runtime.command_line import figures
 from triage_runtime.promise import Count
 
+MONITOR_ERROR = 0.01
+"""Of `triage monitor` by default; half of it is for the intervals of all patients, of which promises are made."""
 PROMISES = ("red=0.2,over=0.5", "red=0.1,yellow=0.05,over=0.5", "under=0.05,over=0.4")
 
 
@@ -85,7 +88,8 @@ def resampled(
         `made`, the share of draws with a promise; `true`, the share in which all that is said is true; `promises_true`,
         that among the promises; `risk`, the mean true risk of the promised points; `bound` and `bound_risk`, the mean
         bound of a refusal and the true risk; and for each shifted panel `holds`, the share of promises that are true of
-        it, and `noticed`, of the others, the share that `apart` patients of it show to be broken.
+        it, and of the others the shares that `apart` patients of it show to be broken, `noticed` by the gate of an
+        export and `monitored` by `triage monitor`, which sees their interviews.
     """
     generator = np.random.default_rng(seed)
     may_hand_over = "handed_over" in levels
@@ -97,6 +101,7 @@ def resampled(
     rows: dict[str, list[Any]] = {key: [] for key in ("made", "true", "risk", "bound", "bound_risk")}
     held: dict[str, list[bool]] = {name: [] for name in shifted}
     noticed: dict[str, list[bool]] = {name: [] for name in shifted}
+    monitored: dict[str, list[bool]] = {name: [] for name in shifted}
     for _ in range(splits):
         drawn = generator.integers(len(panel.decision_counts), size=apart)
         result = control(order, lambda point, drawn=drawn: panel.count(point, drawn), levels, 1 - confidence)
@@ -114,6 +119,7 @@ def resampled(
                 newer = other.count(point, generator.integers(len(other.decision_counts), size=apart))
                 error = NEWER_ERROR / len(newer)
                 noticed[name].append(any(promise.broken(levels, counts, error) for counts in newer.values()))
+                monitored[name].append(bool(promise.broken(levels, newer["interview"], MONITOR_ERROR / 2)))
     made = np.array(rows["made"])
     return {
         "levels": dict(levels),
@@ -122,8 +128,24 @@ def resampled(
         "promises_true": _mean(np.array(rows["true"])[made]),
         **{key: dict(zip(levels, np.round(np.mean(rows[key], axis=0), 4).tolist(), strict=True)) if rows[key] else None
            for key in ("risk", "bound", "bound_risk")},
-        "shifted": {name: {"holds": _mean(held[name]), "noticed": _mean(noticed[name])} for name in shifted},
+        "shifted": {name: {key: _mean(shares[name]) for key, shares in
+                           (("holds", held), ("noticed", noticed), ("monitored", monitored))} for name in shifted},
     }  # fmt: skip
+
+
+def table(found: Sequence[Mapping[str, Any]]) -> str:
+    """Returns the results of promises as a table in Markdown."""
+    others = list(found[0]["shifted"])
+    heads = ["promise", "rules", "made", "all that was stated is true", "true risk where promised"]
+    heads += [f"{name}: true; of the others noticed, monitored" for name in others]
+    lines = [heads, ["---"] * len(heads)]
+    for each in found:
+        asked = ",".join(f"{name}={level:g}" for name, level in each["levels"].items())
+        risks = ", ".join(f"{name} {risk:.3f}" for name, risk in (each["risk"] or {}).items())
+        shares = [[each["shifted"][name][key] for key in ("holds", "noticed", "monitored")] for name in others]
+        lines.append([f"`{asked}`", each["rules"], f"{each['made']:.0%}", f"{each['true']:.1%}", risks or "-"])
+        lines[-1] += ["; ".join("-" if share is None else f"{share:.0%}" for share in those) for those in shares]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def _holds(risks: Mapping[str, float], levels: Mapping[str, float]) -> bool:
@@ -147,7 +169,7 @@ def play(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints a line of JSON for each operating point, with its true risks, and one for each promise."""
+    """Prints a row for each promise."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--job-dir", type=pathlib.Path, required=True)
     parser.add_argument("--data", type=pathlib.Path, required=True)
@@ -161,31 +183,38 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--apart", type=int, default=500)
     parser.add_argument("--splits", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
+    figures.add_argument(parser)
     given = parser.parse_args(arguments)
     trained = load_network(given.job_dir)
+    data = DataDirectory.open(given.data)
+    paths = {name: pathlib.Path(path) for name, _, path in (each.partition("=") for each in given.shifted)}
+    others = {name: DataDirectory.open(path) for name, path in paths.items()}
+    for each in (data, *others.values()):
+        if each.vocabulary.fingerprint != trained.vocabulary.fingerprint:
+            raise SystemExit(f"{each.path}: its vocabulary is not the one that {given.job_dir} was trained with")
     if trained.questions is None or trained.held_out is None:
         raise SystemExit(f"{given.job_dir}: no agent that leads interviews: train with --preset default")
     points = candidates(trained.held_out, trained.operating_point)
     points = [point for point in points if not given.weights or point.safety_weight in given.weights]
     if any("handed_over" in levels for levels in given.promises):
         points += handing_over(points)
+    found: dict[str, list[dict[str, Any]]] = {"points": [], "promises": []}
     for named in given.rules:
         rules, _ = safety_rules.choose(named, trained.vocabulary)
         leader = Leader(trained.model, trained.vocabulary, trained.questions, rules, trained.max_questions)
-        panel, tags = play(leader, points, DataDirectory.open(given.data), given.patients)
-        shifted = {}
-        for name, _, path in (each.partition("=") for each in given.shifted):
-            shifted[name], _ = play(leader, points, DataDirectory.open(pathlib.Path(path)), given.patients)
+        panel, tags = play(leader, points, data, given.patients)
+        shifted = {name: play(leader, points, other, given.patients)[0] for name, other in others.items()}
         if given.systems:
             wanted = {f"system={system}" for system in given.systems}
             shifted["systems"] = panel.only(np.flatnonzero([bool(wanted & each) for each in tags]))
-        for point in points:
-            print(json.dumps({"rules": named} | dataclasses.asdict(point) | panel.risks(point)))
+        found["points"] += [{"rules": named} | dataclasses.asdict(point) | panel.risks(point) for point in points]
         for levels in given.promises:
-            figures = resampled(
+            drawn = resampled(
                 panel, shifted, trained.held_out, levels, given.confidence, given.apart, given.splits, given.seed
             )
-            print(json.dumps({"rules": named} | figures), flush=True)
+            found["promises"].append({"rules": named} | drawn)
+    print(table(found["promises"]))
+    figures.write(found, given.json)
 
 
 if __name__ == "__main__":

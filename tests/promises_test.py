@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.promises import Panel, resampled
+from benchmarks.promises import Panel, resampled, table
 from schemas.triage import Action
 from trainer.decision.decision import ASK_POINTS, OperatingPoint
 from trainer.decision.operating_point import HeldOutOutputs
@@ -36,7 +36,7 @@ def test_promises_are_true_as_often_as_they_say_and_some_are_made(held_out):
     assert 0.4 < figures["made"] < 0.9
     assert 0.06 <= figures["risk"]["red"] < 0.08
     assert figures["bound"]["red"] > figures["bound_risk"]["red"] == pytest.approx(0.06)
-    assert figures["shifted"]["worse"] == {"holds": 0.0, "noticed": 1.0}
+    assert figures["shifted"]["worse"] == {"holds": 0.0, "noticed": 1.0, "monitored": 1.0}
     assert figures["shifted"]["same"]["holds"] == figures["promises_true"]
 
 
@@ -47,3 +47,18 @@ def test_a_risk_above_its_level_is_promised_no_more_often_than_the_confidence_pe
     assert figures["made"] <= 0.15 + 0.03
     assert figures["promises_true"] == 0
     assert figures["true"] >= 0.8
+
+
+def test_the_monitor_notices_less_than_the_gate(held_out):
+    """Of 400 patients some 200 are Red, at .17 some 34 of them errors: promised are .1, that is 20 with an SD of 4.2.
+
+    The gate tests at 5%, the monitor at half a percent: 28 errors are enough for the one, and 32 for the other.
+    """
+    here = panel({HASTY: 0.05, SAFE: 0.05, SAFER: 0.05})
+    shifted = {"worse": panel({HASTY: 0.15, SAFE: 0.15, SAFER: 0.15})}
+    found = resampled(here, shifted, held_out, {"red": 0.1}, 0.9, 400, 300, seed=0) | {"rules": "none"}
+    worse = found["shifted"]["worse"]
+    assert 0.1 < worse["monitored"] < worse["noticed"] < 0.9
+    cells = table([found]).splitlines()[-1].split(" | ")
+    assert cells[:2] == ["| `red=0.1`", "none"]
+    assert cells[-1] == f"0%; {worse['noticed']:.0%}; {worse['monitored']:.0%} |"
