@@ -194,9 +194,13 @@ class _Judge:
         ours, *theirs = (each for each in sides if each)
         gains = np.stack([ours[metric] - each[metric] for each in theirs for metric in metrics])
         share = ordered_share(gains, self._seed)
-        return compared if share is None else compared._replace(
-            numbers=f"{compared.numbers} This order would be seen on {share:.0%} of test sets of {PAPER_TEST}.",
-            seen=share,
+        return (
+            compared
+            if share is None
+            else compared._replace(
+                numbers=f"{compared.numbers} This order would be seen on {share:.0%} of test sets of {PAPER_TEST}.",
+                seen=share,
+            )
         )
 
     def fewer_questions(self, name: str, others: Sequence[str]) -> Found | None:
@@ -327,8 +331,8 @@ class _Judge:
         alone = "none on one of them" if differences[1] is None else _ends(differences[1], "+.1f")
         return Found(outcome, (
             f"Questions on test and on training vignettes: {test['questions']:.1f} and {train['questions']:.1f} in all "
-            f"episodes, a difference of {_ends(differences[0], '+.1f')}; in those that no limit ended, {alone}; forced at the "
-            f"limit in {test['forced']:.0%} and {train['forced']:.0%}. Counted as in the paper, whose training "
+            f"episodes, a difference of {_ends(differences[0], '+.1f')}; in those that no limit ended, {alone}; forced "
+            f"at the limit in {test['forced']:.0%} and {train['forced']:.0%}. Counted as in the paper, whose training "
             f"episodes end with the evidence: {test['questions']:.1f} and {train['evidence_seen'] - 1:.1f}."
         ))  # fmt: skip
 
@@ -346,7 +350,7 @@ class _Judge:
         changed = {metric: Estimate(**each) for metric, each in small_sets.items()}
         shown = ", ".join(f"{metric} {_signed(each)}" for metric, each in changed.items())
         return Found(above(changed["appropriateness"]), (
-            f"Calibrated minus uncalibrated, on rows of D_pow's test part with 1 to {SMALL} pieces of evidence: {shown}."
+            f"Calibrated minus uncalibrated, on rows of D_pow's test part with 1 to {SMALL} pieces: {shown}."
         ))  # fmt: skip
 
     def rises(self) -> Found | None:

@@ -314,7 +314,7 @@ def test_once_red_flags_of_the_complaint_are_denied_general_danger_signs_follow(
     """Half of the urgent patients have another complaint, and .9 of these the general sign.
 
     That sets them apart from all patients, by .455 ln(.455 / .233) = .3 nats, and not from those with this complaint.
-    So an interview goes on for the fourth red flag, which is asked together with the general sign, and not for the sign.
+    So an interview goes on for the fourth red flag, which is asked together with the general sign, not for the sign.
     """
     codes = ["complaint", "one", "two", "three", "four", "general", "common"]
     parents = {"four": "complaint"}  # a special kind is no general sign
