@@ -3,6 +3,7 @@
 Clinicians call a patient what most of them decided; of equally frequent decisions, the most urgent one.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 
@@ -14,17 +15,25 @@ class Risk(NamedTuple):
 
 
 RISKS = {
-    "red": Risk("patients whom clinicians call Red", "leave below Red"),
-    "yellow": Risk("patients whom clinicians call Red or Yellow", "leave as Green or Blue"),
+    "red": Risk("patients whom clinicians call Red", "leave with a less urgent decision than Red"),
+    "yellow": Risk("patients whom clinicians call Red or Yellow", "leave with Green or Blue"),
     "under": Risk("patients", "leave with a less urgent decision than any clinician gave"),
     "over": Risk("patients", "leave with a more urgent decision than any clinician gave"),
     "handed_over": Risk("patients", "are handed over to a person"),
 }
 """By their names in `triage export --promise` and in the manifest."""
 
+
+def statements(levels: Mapping[str, float]) -> list[str]:
+    """Returns what levels promise, a sentence each; to four digits, as less would promise something else."""
+    return [
+        f"At most {100 * level:.4g}% of {RISKS[name].patients} {RISKS[name].error}." for name, level in levels.items()
+    ]
+
+
 NOT_COVERED = (
     "patients unlike those of the vignettes, and other clinicians than theirs",
-    "interviews whose questions somebody else chooses, or that end earlier than the version itself ends them",
+    "interviews that begin with more than one finding, whose questions somebody else chooses, or that are cut short",
     "interviews with instruments at hand (can_measure): the patients set apart were not asked what takes one",
     "single patients, and groups among those counted here",
     "what a server or a caller changes: other safety rules, another operating point, answers that are overruled",

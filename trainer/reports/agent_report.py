@@ -194,7 +194,9 @@ def agent_report(
         networks=trained.config["network"]["networks"],
         max_questions=trained.max_questions,
         operating_point=_point(trained),
-        promises=promises.answers(given.job_dir),
+        promises=[
+            answer for answer in promises.answers(given.job_dir) if answer.asked.step == trained.training["steps"]
+        ],
         **measurement.baseline_figures(counts, minimum, seed)._asdict(),
         **measured._replace(slices=[*slices.slice_figures(values, by_evidence, seed), *measured.slices])._asdict(),
         as_clinicians=as_clinicians.figures(outcomes.decisions, counts, minimum, seed),

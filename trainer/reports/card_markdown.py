@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from schemas.promise import RISKS
+from schemas.promise import RISKS, statements
 from schemas.triage import DECISION_LABELS
 from trainer.evaluation.figures import Calibration, SliceFigures, VersionFigures
 from trainer.evaluation.verdict import Verdict
@@ -241,10 +241,6 @@ def _promise(promise: dict[str, Any] | None) -> list[str]:
     if promise is None:
         return [title, "No promise was asked for: all figures here are estimates."]
     asked, found = promise["asked"], promise["found"]
-    levels = [
-        f"At most {_percent(level)} of {RISKS[name].patients} {RISKS[name].error}."
-        for name, level in promise["levels"].items()
-    ]
     rules = "with its safety rules" if asked["rules"] else "without safety rules"
     answers = "" if promise["whole_patients"] else (
         " What the vignettes leave open, patients answered as the version's own model of patients would."
@@ -264,7 +260,7 @@ def _promise(promise: dict[str, Any] | None) -> list[str]:
         title,
         f"With {_percent(asked['confidence'])} confidence, all of this holds for new patients like those of the "
         "vignettes that were set apart:",
-        _bullets(levels),
+        _bullets(statements(promise["levels"])),
         *_handing_over(promise["operating_point"].get("hand_over_from")),
         f"It holds for interviews that the version leads, of at most {asked['question_limit']} questions, and for all "
         f"evidence at once, both {rules}. Nothing was learned from the patients set apart, and nothing else was chosen "
@@ -281,10 +277,10 @@ def _handing_over(red: float | None) -> list[str]:
     if red is None:
         return []
     return [
-        "**It holds only for callers who ask for handing over** (defer_below of 0), send all evidence at once "
-        "with no_more_evidence, and let a person decide where the answer says deferred: a decision below Red is handed "
-        f"over where Red is appropriate with a probability of {red:g} or more. What is handed over for other reasons, "
-        "such as novel cases, comes on top."
+        "**It holds only for callers who ask for handing over** (defer_below of 0), and let a person decide where the "
+        "answer says deferred. Whoever does not interview but sends all evidence at once sets no_more_evidence. A "
+        f"decision below Red is handed over where Red is appropriate with a probability of {red:g} or more; what is "
+        "handed over for other reasons, such as novel cases, comes in addition, and is not counted."
     ]
 
 

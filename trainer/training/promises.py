@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas.errors import InputError
-from schemas.promise import NOT_COVERED
+from schemas.promise import NOT_COVERED, statements
 from trainer.decision.decision import OperatingPoint
 from trainer.decision.operating_point import candidates, handing_over, worth
 from trainer.evaluation import risk_control
@@ -115,7 +115,7 @@ def promising(trained: TrainedNetwork, answer: Promise) -> TrainedNetwork:
         operating_point=answer.operating_point,
         point_chosen="promise",
         max_questions=answer.asked.question_limit,
-        promise=answer.described() | {"not_covered": list(NOT_COVERED)},
+        promise=answer.described() | {"statements": statements(answer.levels), "not_covered": list(NOT_COVERED)},
         metrics={},
     )
 
@@ -232,8 +232,8 @@ def text(answer: Promise) -> str:
     numbers = ", ".join(f"{patients[name].patients:,} for {name}" for name in answer.levels)
     apart = f"{asked} with the patients set apart ({numbers})"
     if answer.kept:
-        return f"promised with {answer.asked.confidence:.0%} confidence: {apart}"
-    return f"no promise of {apart}; the tightest that holds is {rounded(answer)}"
+        return f"promised with {100 * answer.asked.confidence:g}% confidence: {apart}"
+    return f"no promise of {apart}; what can still be stated is {rounded(answer)}"
 
 
 def rounded(answer: Promise) -> str:

@@ -19,7 +19,8 @@ from trainer.vignettes.tfrecord import DataDirectory
 # Fields of versions with probabilities, after a gate, or of other options than those of the test.
 CONDITIONAL = {
     "card:decision.safety_weight", "card:decision.sure_enough", "card:decision.chosen",
-    "card:decision.held_out.vignettes", "card:promise.levels", "card:promise.asked.confidence",
+    "card:decision.held_out.vignettes", "card:promise.statements", "card:promise.asked.confidence",
+    "card:promise.operating_point.hand_over_from",
     "card:promise.found.interview", "card:promise.found.all_evidence", "card:promise.not_covered",
     "card:promise.newer.holds", "monitoring:promise.broken", "card:gate.margin",
     "card:gate.serving_version", "card:gate.lower_bound", "card:gate.passed", "card:novelty.threshold",
@@ -182,11 +183,11 @@ def test_each_field_of_the_lists_is_one_of_its_file(made):
 
 def test_what_a_promise_does_not_cover_stands_beside_it(files, capsys):
     found = {"red": {"errors": 3, "patients": 180}}
-    promise = {"levels": {"red": 0.05}, "asked": {"confidence": 0.9}, "found": {"all_evidence": found}}
+    promise = {"statements": ["At most 5% of all."], "asked": {"confidence": 0.9}, "found": {"all_evidence": found}}
     change(files / "models" / "1" / "model_card.json", promise=promise | {"not_covered": ["single patients", "others"]})
     capsys.readouterr()
     assert triage_cli.main(["dossier", "--model", str(files / "models")]) == 0
     text = capsys.readouterr().out
-    assert text.count("promise.levels: red 0.05 (model\\_card.json)") == 3
+    assert text.count("promise.statements: At most 5% of all. (model\\_card.json)") == 3
     assert text.count("promise.not\\_covered: single patients; others (model\\_card.json)") == 2
     assert "promise.found.all\\_evidence: red \\(errors 3, patients 180\\) (model\\_card.json)" in text

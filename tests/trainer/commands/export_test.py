@@ -342,7 +342,7 @@ def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, 
     # No error among 100 patients: .97 ** 100 is .048, less than the .075 of the test; .98 ** 100 is .13.
     code, out, error = run(capsys, *given, "--promise", "red=0.02", "--json", "-")
     assert (code, json.loads(out)["promise"]["kept"]) == (3, False)
-    assert "no promise of red=0.02 with the patients set apart (100 for red); the tightest that holds is red=" in error
+    assert "no promise of red=0.02 with the patients set apart (100 for red); what can still be stated is red=" in error
     assert not (tmp_path / "models").exists()
     (asking / "promises.jsonl").unlink()
     code, _, error = run(capsys, *given, "--promise", "red=0.03")
@@ -354,7 +354,8 @@ def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, 
     assert manifest["promise"]["asked"]["question_limit"] == manifest["max_questions"] == 3
     assert manifest["promise"]["found"]["interview"]["red"] == {"errors": 0, "patients": 100}
     assert (
-        "- At most 3% of patients whom clinicians call Red leave below Red." in (version / "model_card.md").read_text()
+        "- At most 3% of patients whom clinicians call Red leave with a less urgent decision than Red."
+        in (version / "model_card.md").read_text()
     )
 
 

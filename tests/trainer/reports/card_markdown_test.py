@@ -211,10 +211,17 @@ PROMISE = {
 def test_what_is_promised_for_whom_by_how_many_and_what_is_not():
     text = page_of(promise=PROMISE)
     assert "With 90% confidence, all of this holds for new patients like those" in text
-    assert "- At most 5% of patients whom clinicians call Red leave below Red.\n- At most 40% of patients leave" in text
+    assert "- At most 5% of patients whom clinicians call Red leave with a less urgent decision than Red.\n" in text
+    assert "\n- At most 40% of patients leave" in text
     assert "of at most 20 questions, and for all evidence at once, both with its safety rules" in text
     rows = cells(text)
-    assert ["patients whom clinicians call Red who leave below Red", "5%", "180", "4 (2.22%)", "3 (1.67%)"] in rows
+    assert [
+        "patients whom clinicians call Red who leave with a less urgent decision than Red",
+        "5%",
+        "180",
+        "4 (2.22%)",
+        "3 (1.67%)",
+    ] in rows
     # The share of all patients stands beside that of each colour.
     under = "patients who leave with a less urgent decision than any clinician gave"
     assert [under, "nothing promised", "1,200", "11 (0.917%)", "11 (0.917%)"] in rows

@@ -106,7 +106,6 @@ def test_adapting_is_what_the_claim_shows(outcome, words):
     assert "forced in 30.0% against 10.0% of episodes" in answers(forced)["On new cases"]
 
 
-
 def test_the_red_cases_found_are_reported_with_the_dangerous_errors():
     red = {"red_sensitivity": {"mean": 0.2, "low": 0.04, "high": 0.4, "vignettes": 11}}
     sentence = answers({**study(), "agreement": red})["Dangerous errors"]

@@ -98,13 +98,13 @@ def test_a_promise_counts_the_patients_of_each_colour_in_both_settings(trained, 
     )
 
 
-def test_what_is_not_shown_is_refused_with_the_tightest_that_holds_and_that_is_granted(trained, job):
+def test_what_is_not_shown_is_refused_with_what_can_be_stated_and_that_is_granted(trained, job):
     refused = ask(trained, job, red=0.06)
     assert not refused.kept
     assert 0.06 < refused.levels["red"] < 0.12
     tightest = promises.rounded(refused)
     assert promises.text(refused) == (
-        f"no promise of red=0.06 with the patients set apart (200 for red); the tightest that holds is {tightest}"
+        f"no promise of red=0.06 with the patients set apart (200 for red); what can still be stated is {tightest}"
     )
     granted = ask(trained, job, red=float(tightest.removeprefix("red=")))
     assert granted.kept
