@@ -48,7 +48,7 @@ GENERAL, GENERAL_AFTER = 50.0, 3
 """What a general danger sign is worth at least, and the number of denied red flags after which they are asked about.
 
 They are the red flags that set urgent patients apart whatever they come with, such as confusion or fast breathing.
-Those of the complaint come before them.
+Until then those of the complaint come first.
 """
 TELLING = 0.02
 """By how much, in nats, a red flag must set urgent patients apart to be asked about before anything else.
