@@ -33,7 +33,7 @@ from triage_runtime.command_line import figures
 from triage_runtime.promise import Count
 
 MONITOR_ERROR = 0.01
-"""Of `triage monitor` by default; half of it is for the intervals of all patients, of which promises are made."""
+"""Of `triage monitor` by default; half of it is for the intervals of all patients, and of these half for each side."""
 PROMISES = ("red=0.2,over=0.5", "red=0.1,yellow=0.05,over=0.5", "under=0.05,over=0.4")
 
 
@@ -119,7 +119,7 @@ def resampled(
                 newer = other.count(point, generator.integers(len(other.decision_counts), size=apart))
                 error = NEWER_ERROR / len(newer)
                 noticed[name].append(any(promise.broken(levels, counts, error) for counts in newer.values()))
-                monitored[name].append(bool(promise.broken(levels, newer["interview"], MONITOR_ERROR / 2)))
+                monitored[name].append(bool(promise.broken(levels, newer["interview"], MONITOR_ERROR / 4)))
     made = np.array(rows["made"])
     return {
         "levels": dict(levels),

@@ -50,9 +50,9 @@ def test_a_risk_above_its_level_is_promised_no_more_often_than_the_confidence_pe
 
 
 def test_the_monitor_notices_less_than_the_gate(held_out):
-    """Of 400 patients some 200 are Red, at .17 some 34 of them errors: promised are .1, that is 20 with an SD of 4.2.
+    """Of 400 patients some 200 are Red, at .15 some 30 of them errors: promised are .1, that is 20 with an SD of 4.2.
 
-    The gate tests at 5%, the monitor at half a percent: 28 errors are enough for the one, and 32 for the other.
+    The gate tests at 5%, the monitor at a quarter of a percent: some 28 and 33 errors are enough.
     """
     here = panel({HASTY: 0.05, SAFE: 0.05, SAFER: 0.05})
     shifted = {"worse": panel({HASTY: 0.15, SAFE: 0.15, SAFER: 0.15})}
