@@ -18,12 +18,12 @@ DEFAULT_ENGINE = "saved-model" if is_installed("tensorflow") else "litert"
 LOG_FORMATS = ("text", "json")
 _LARGEST = 2**31 - 1  # gRPC takes no larger number
 _BOUNDS: dict[str, tuple[int, int | None]] = {
-    "port": (0, 65535), "http_port": (-1, 65535), "metrics_port": (-1, 65535), "probe_port": (-1, 65535),
-    "max_workers": (1, None), "max_interviews": (1, None), "max_waiting": (0, None), "max_pending_bytes": (1, None),
-    "max_pending_states": (1, None), "max_streams": (1, _LARGEST), "max_connections": (1, _LARGEST),
-    "max_batch": (1, None), "max_evidence": (1, None), "max_message_bytes": (1, _LARGEST), "audit_files": (0, None),
+    "port": (0, 65535), "max_workers": (1, None), "max_interviews": (1, None), "max_waiting": (0, None),
+    "max_pending_bytes": (1, None), "max_pending_states": (1, None), "max_streams": (1, _LARGEST),
+    "max_connections": (1, _LARGEST), "max_batch": (1, None), "max_evidence": (1, None),
+    "max_message_bytes": (1, _LARGEST), "audit_files": (0, None),
 }  # fmt: skip
-"""The least and the largest value of settings that are whole numbers; a port of -1 is none."""
+"""The least and the largest value of settings that are whole numbers."""
 
 
 def _field(default: Any, text: str, **options: Any) -> Any:
@@ -146,6 +146,11 @@ class ServeConfig:
             raise InputError("--model-name: expected a name")
         for name, bounds in _BOUNDS.items():
             check_bounds(name, getattr(self, name), *bounds)
+        for name in ("http_port", "metrics_port", "probe_port"):
+            if not -1 <= getattr(self, name) <= 65535:
+                raise InputError(
+                    f"{flag(name)} {getattr(self, name)}: expected a number from 0 to 65535, or -1 for none"
+                )
         for name in ("engine_timeout_seconds", "silence_seconds"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise InputError(f"{flag(name)} {getattr(self, name)}: expected a number of seconds above 0")
