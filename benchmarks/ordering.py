@@ -88,8 +88,8 @@ def table(cells: Sequence[Mapping[str, Any]]) -> str:
     """Returns how often each ordering holds in `results.json` of several studies, and the time that they took."""
     lines = [f"| | holds | not shown | fails | in order on test sets of {PAPER_TEST} |", "| --- " * 5 + "|"]
     by_name = [{row["claim"]: row for row in each["claims"]} for each in cells]
-    for name in by_name[0]:
-        rows = [claims[name] for claims in by_name]
+    for name in dict.fromkeys(name for claims in by_name for name in claims):
+        rows = [claims[name] for claims in by_name if name in claims]
         seen = [row["seen"] for row in rows if row["seen"] is not None]
         if seen:
             outcomes = [row["outcome"] for row in rows]

@@ -21,6 +21,16 @@ def test_an_ordering_is_counted_over_the_cells_and_other_claims_are_left_out():
     ]
 
 
+def test_cells_that_judged_other_claims_are_counted_where_they_did():
+    """A claim that came later is counted in the cells that have it."""
+    older, newer = study(("safer", "holds", 0.9)), study(("as good", "fails", 0.2), ("safer", "holds", 0.7))
+    for cells in ([older, newer], [newer, older]):
+        assert sorted(ordering.table(cells).splitlines()[2:4]) == [
+            "| as good | 0 | 0 | 1 | 20% (20%-20%) |",
+            "| safer | 2 | 0 | 0 | 80% (70%-90%) |",
+        ]
+
+
 def test_a_cell_is_a_study_of_its_own_that_is_not_repeated(monkeypatch, tmp_path, capsys):
     commands = []
 
