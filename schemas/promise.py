@@ -24,10 +24,15 @@ RISKS = {
 """By their names in `triage export --promise` and in the manifest."""
 
 
+def percent(share: float) -> str:
+    """Returns a level or a confidence in percent, not rounded: a rounded one would promise something else."""
+    return f"{100 * share:.10g}%"
+
+
 def statements(levels: Mapping[str, float]) -> list[str]:
-    """Returns what levels promise, a sentence each; to four digits, as less would promise something else."""
+    """Returns what levels promise, a sentence each."""
     return [
-        f"At most {100 * level:.4g}% of {RISKS[name].patients} {RISKS[name].error}." for name, level in levels.items()
+        f"At most {percent(level)} of {RISKS[name].patients} {RISKS[name].error}." for name, level in levels.items()
     ]
 
 

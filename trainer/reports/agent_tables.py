@@ -74,7 +74,7 @@ def answers(report: AgentReport) -> list[tuple[str, str]]:
         ("With safety rules", _ruled(report)),
         ("How much it asks", _asking(report)),
         ("How it decides", _point(report)),
-        ("What exported versions promise", "; ".join(map(promises.text, report.promises))),
+        ("What promises were asked for", "; ".join(map(promises.text, report.promises))),
         ("What no promise covers", "; ".join(NOT_COVERED) if any(each.kept for each in report.promises) else ""),
         ("Compared with a constant answer", _constant(report)),
     )

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from schemas.promise import RISKS, statements
+from schemas.promise import RISKS, percent, statements
 from schemas.triage import DECISION_LABELS
 from trainer.evaluation.figures import Calibration, SliceFigures, VersionFigures
 from trainer.evaluation.verdict import Verdict
@@ -248,7 +248,7 @@ def _promise(promise: dict[str, Any] | None) -> list[str]:
     rows = (
         (
             f"{RISKS[name].patients} who {RISKS[name].error}",
-            _percent(promise["levels"][name]) if name in promise["levels"] else "nothing promised",
+            percent(promise["levels"][name]) if name in promise["levels"] else "nothing promised",
             f"{counts[name]['patients']:,}",
             *(_errors(each[name]) for each in found.values()),
         )
@@ -258,7 +258,7 @@ def _promise(promise: dict[str, Any] | None) -> list[str]:
     )
     return [
         title,
-        f"With {_percent(asked['confidence'])} confidence, all of this holds for new patients like those of the "
+        f"With {percent(asked['confidence'])} confidence, all of this holds for new patients like those of the "
         "vignettes that were set apart:",
         _bullets(statements(promise["levels"])),
         *_handing_over(promise["operating_point"].get("hand_over_from")),

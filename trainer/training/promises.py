@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas.errors import InputError
-from schemas.promise import NOT_COVERED, statements
+from schemas.promise import NOT_COVERED, percent, statements
 from trainer.decision.decision import OperatingPoint
 from trainer.decision.operating_point import candidates, handing_over, worth
 from trainer.evaluation import risk_control
@@ -228,11 +228,11 @@ def _exhausted(asked: Asked, before: Sequence[Promise]) -> str:
 def text(answer: Promise) -> str:
     """Returns an answer in one line."""
     patients = next(iter(answer.found.values()))
-    asked = ",".join(f"{name}={level:.4g}" for name, level in answer.asked.levels.items())
+    asked = ",".join(f"{name}={level:.10g}" for name, level in answer.asked.levels.items())
     numbers = ", ".join(f"{patients[name].patients:,} for {name}" for name in answer.levels)
     apart = f"{asked} with the patients set apart ({numbers})"
     if answer.kept:
-        return f"promised with {100 * answer.asked.confidence:g}% confidence: {apart}"
+        return f"promised with {percent(answer.asked.confidence)} confidence: {apart}"
     return f"no promise of {apart}; what can still be stated is {rounded(answer)}"
 
 

@@ -68,8 +68,8 @@ def test_beside_what_was_promised_stands_what_is_not_covered(agent_report):
     for promises in ([], [refused]):
         assert heading not in dict(agent_tables.answers(agent_report._replace(promises=promises)))
     given = dict(agent_tables.answers(agent_report._replace(promises=[refused, kept])))
-    assert list(given).index(heading) == list(given).index("What exported versions promise") + 1
-    assert given["What exported versions promise"].startswith(
+    assert list(given).index(heading) == list(given).index("What promises were asked for") + 1
+    assert given["What promises were asked for"].startswith(
         "no promise of red=0.1 with the patients set apart (9 for red)"
     )
     assert all(each in given[heading] for each in NOT_COVERED)

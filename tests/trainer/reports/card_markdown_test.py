@@ -208,6 +208,14 @@ PROMISE = {
 }  # fmt: skip
 
 
+def test_levels_and_confidence_are_not_rounded():
+    """A level of 12.3449% rounded down would promise more than was tested, and 99.95% up to 100% nothing uncertain."""
+    asked = PROMISE["asked"] | {"confidence": 0.9995}
+    text = page_of(promise=PROMISE | {"levels": {"red": 0.123449}, "asked": asked})
+    assert "At most 12.3449% of patients" in text
+    assert "With 99.95% confidence" in text
+
+
 def test_what_is_promised_for_whom_by_how_many_and_what_is_not():
     text = page_of(promise=PROMISE)
     assert "With 90% confidence, all of this holds for new patients like those" in text
