@@ -26,7 +26,6 @@ class Control(NamedTuple):
 
     kept: list[OperatingPoint]  # those that keep all risks at their levels
     found: list[Found]  # of each of them
-    spent: float  # probability that this is wrong
     likeliest: OperatingPoint  # the first one tested
     bounds: dict[str, float]  # what its risks are at most, all at once, if none is kept
 
@@ -78,10 +77,10 @@ def control(
             break
         kept.append(point)
     if kept:
-        return Control(kept, results[: len(kept)], TEST_SHARE * error, order[0], {})
+        return Control(kept, results[: len(kept)], order[0], {})
     each = (1 - TEST_SHARE) * error / (len(levels) * len(results[0]))
     bounds = {
         name: float(np.max([promise.upper_bound(counts[name], each) for counts in results[0].values()]))
         for name in levels
     }
-    return Control([], [results[0]], error, order[0], bounds)
+    return Control([], [results[0]], order[0], bounds)

@@ -1,8 +1,8 @@
 """Promises about safety, and promises.jsonl of a job directory: every one that was asked for, and the answer.
 
 The patients set apart can be asked often only if that is counted. All answers of a job directory are true at once but
-for the probability that they have `spent` together: a further question has what the confidence leaves of it, and one
-that follows from an earlier answer costs nothing.
+for the probability that they have `spent` together. A question spends all that its confidence permits: another one
+needs less confidence, or follows from an earlier answer, which costs nothing.
 """
 
 import dataclasses
@@ -194,7 +194,7 @@ def _tested(asked: Asked, trained: TrainedNetwork, leader: Leader, apart: set_ap
         result.kept[best] if result.kept else result.likeliest,
         {setting: dict(counts) for setting, counts in result.found[best].items()},
         apart.whole,
-        result.spent,
+        error,
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from trainer.decision.decision import ASK_POINTS, OperatingPoint
 from trainer.decision.operating_point import HeldOutOutputs
-from trainer.evaluation.risk_control import TEST_SHARE, control, in_order
+from trainer.evaluation.risk_control import control, in_order
 from triage_runtime.promise import Count, upper_bound
 
 FIRST, SECOND, THIRD = (OperatingPoint(weight) for weight in (1.0, 2.0, 3.0))
@@ -21,7 +21,6 @@ def test_points_are_tested_in_order_until_one_fails():
     errors = {FIRST: 4, SECOND: 5, THIRD: 0}
     result = control([FIRST, SECOND, THIRD], judge(errors), {"red": 0.1}, 0.05)
     assert result.kept == [FIRST], "the third would pass, but is not reached"
-    assert result.spent == TEST_SHARE * 0.05
     assert control([THIRD, FIRST, SECOND], judge(errors), {"red": 0.1}, 0.05).kept == [THIRD, FIRST]
 
 
@@ -35,7 +34,7 @@ def test_all_risks_must_hold_in_all_settings():
 
 def test_a_refusal_states_what_holds_all_at_once():
     result = control([FIRST, SECOND], judge({FIRST: 20}), {"red": 0.1}, 0.1)
-    assert (result.kept, result.likeliest, result.spent) == ([], FIRST, 0.1)
+    assert (result.kept, result.likeliest) == ([], FIRST)
     assert result.bounds == {"red": pytest.approx(upper_bound(Count(20, 100), 0.025))}
     both = {"a": {"red": Count(20, 100), "over": Count(3, 100)}, "b": {"red": Count(9, 100), "over": Count(8, 100)}}
     each = 0.025 / 4

@@ -127,7 +127,7 @@ def test_handing_over_is_tried_where_it_is_bounded_and_counts_as_no_error(traine
     )
     assert ask(wary, job, red=0.05, handed_over=0.2).spent == 0, "a weaker promise follows"
     # A promise without handing over does not follow: 5% of the Red patients leave as Blue.
-    assert not ask(wary, job, red=0.05).kept
+    assert not ask(wary, job, confidence=0.8, red=0.05).kept
 
 
 def test_an_answer_without_handing_over_holds_with_it(trained, job):
@@ -145,20 +145,21 @@ def test_refusing_and_trying_the_next_is_counted(trained, job):
     assert less.spent <= 0.1 + 1e-9
 
 
-def test_a_second_promise_has_what_the_first_has_left(trained, job):
-    first, second = ask(trained, job, over=0.1), ask(trained, job, yellow=0.15)
-    assert first.spent == pytest.approx(0.75 * 0.1)
-    assert second.spent == pytest.approx(0.75 * 0.25 * 0.1)
+def test_a_promise_spends_all_that_its_confidence_permits(trained, job):
+    first = ask(trained, job, over=0.1)
+    with pytest.raises(InputError, match="no more questions at a confidence of 0"):
+        ask(trained, job, yellow=0.15)
     assert ask(trained, job, over=0.1) == first, "the same question has the same answer"
     assert ask(trained, job, over=0.2).spent == 0, "a weaker promise follows"
-    assert sum(answer.spent for answer in promises.answers(job)) < 0.1
+    second = ask(trained, job, confidence=0.8, yellow=0.15)
+    assert [first.spent, second.spent] == pytest.approx([0.1, 0.1]), "0.2 in all"
 
 
 def test_an_earlier_answer_says_nothing_of_other_rules_limits_or_points(trained, job):
     first = ask(trained, job, red=0.15)
     ruled, other = obeying(trained, "rash"), dataclasses.replace(trained, operating_point=OperatingPoint(2.0))
-    for agent, limit in ((ruled, None), (trained, 4), (other, None)):
-        assert ask(agent, job, limit, red=0.15).spent > 0
+    for agent, limit, confidence in ((ruled, None, 0.85), (trained, 4, 0.8), (other, None, 0.75)):
+        assert ask(agent, job, limit, confidence, red=0.15).spent > 0
     assert ask(trained, job, red=0.15) == first
 
 
