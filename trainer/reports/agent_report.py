@@ -137,7 +137,7 @@ class AgentReport(NamedTuple):
         """Returns the report as JSON holds it."""
         textbook = self.textbook_cases
         return self._asdict() | {
-            "promises": [promises.text(answer) for answer in self.promises],
+            "promises": [promises.in_words(answer) for answer in self.promises],
             "textbook_cases": None if textbook is None else textbook.described(),
         }
 

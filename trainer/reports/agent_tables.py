@@ -74,7 +74,7 @@ def answers(report: AgentReport) -> list[tuple[str, str]]:
         ("With safety rules", _ruled(report)),
         ("How much it asks", _asking(report)),
         ("How it decides", _point(report)),
-        ("What promises were asked for", "; ".join(map(promises.text, report.promises))),
+        ("What promises were asked for", " ".join(map(promises.in_words, report.promises))),
         ("What no promise covers", "; ".join(NOT_COVERED) if any(each.kept for each in report.promises) else ""),
         ("Compared with a constant answer", _constant(report)),
     )
@@ -137,7 +137,7 @@ def _constant(report: AgentReport) -> str:
     quality = report.constants[best.name][APPROPRIATENESS.key]
     said = f"Deciding “{best.name}” is appropriate in {with_interval(APPROPRIATENESS, quality)}"
     if best.agent <= best.share:
-        return f"{said}: the agent is no better, so it has learned nothing useful."
+        return f"{said}: the agent is no better."
     return f"{said}; the agent in {with_interval(APPROPRIATENESS, report.agent[APPROPRIATENESS.key])}."
 
 

@@ -170,7 +170,7 @@ def _compared_with_constant(results: Mapping[str, Any]) -> str:
         return ""
     constant_answer = f"Answering Green to every case is appropriate in {shown(APPROPRIATENESS, constant)} of cases"
     if agent <= constant:
-        return f"{constant_answer}: the agent is no better, so it has learned nothing useful."
+        return f"{constant_answer}: the agent is no better."
     return f"{constant_answer}: the agent is {100 * (agent - constant):.1f} percentage points better."
 
 

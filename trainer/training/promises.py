@@ -236,10 +236,23 @@ def text(answer: Promise) -> str:
     return f"no promise of {apart}; what can still be stated is {rounded(answer)}"
 
 
+def in_words(answer: Promise) -> str:
+    """Returns an answer in sentences."""
+    confidence = f"with {percent(answer.asked.confidence)} confidence"
+    if answer.kept:
+        return " ".join([f"Promised {confidence}:", *statements(answer.levels)])
+    stated = statements(_rounded(answer)) or ["Nothing."]
+    return " ".join(["Refused:", *statements(answer.asked.levels), f"True {confidence}:", *stated])
+
+
 def rounded(answer: Promise) -> str:
     """Returns the levels of an answer as `--promise` takes them, rounded up, so that it keeps them."""
+    return ",".join(f"{name}={level:g}" for name, level in _rounded(answer).items()) or "none"
+
+
+def _rounded(answer: Promise) -> dict[str, float]:
     levels = {name: math.ceil(1000 * level) / 1000 for name, level in answer.levels.items()}
-    return ",".join(f"{name}={level:g}" for name, level in levels.items() if level < 1) or "none"
+    return {name: level for name, level in levels.items() if level < 1}
 
 
 def answers(job_dir: pathlib.Path) -> list[Promise]:

@@ -39,9 +39,9 @@ def test_the_answers_have_the_numbers(agent_report, heading, expected):
     assert expected in dict(agent_tables.answers(agent_report))[heading]
 
 
-def test_an_agent_that_no_better_than_a_constant_has_learned_nothing(agent_report):
+def test_an_agent_that_is_no_better_than_a_constant_says_so(agent_report):
     agent_report.agent["appropriateness"] = Estimate(0.7)
-    assert "learned nothing" in dict(agent_tables.answers(agent_report))["Compared with a constant answer"]
+    assert "the agent is no better" in dict(agent_tables.answers(agent_report))["Compared with a constant answer"]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,8 @@ def test_beside_what_was_promised_stands_what_is_not_covered(agent_report):
     given = dict(agent_tables.answers(agent_report._replace(promises=[refused, kept])))
     assert list(given).index(heading) == list(given).index("What promises were asked for") + 1
     assert given["What promises were asked for"].startswith(
-        "no promise of red=0.1 with the patients set apart (9 for red)"
+        "Refused: At most 10% of patients whom clinicians call Red leave with a less urgent decision than Red. "
+        "True with 90% confidence: At most 40% of"
     )
     assert all(each in given[heading] for each in NOT_COVERED)
 
