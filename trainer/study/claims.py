@@ -64,6 +64,11 @@ def above(estimate: Estimate, bar: float = 0) -> str:
     return HOLDS if low > bar else FAILS if high <= bar else NOT_SHOWN
 
 
+def slightly(estimate: Estimate) -> str:
+    """Returns whether a difference is above 0, and at most `SLIGHTLY`."""
+    return every([above(estimate), above(_negative(estimate), -SLIGHTLY)])
+
+
 def within(estimate: Estimate, least: float, most: float) -> str:
     """Returns whether a figure lies between `least` and `most`.
 
@@ -107,7 +112,7 @@ def claims(measured: Measured, max_questions: int = MAX_QUESTIONS) -> list[dict[
         ("The fully observed model is on a par with the clinicians", "0.86 and 0.94 against 0.84 and 0.93",
          judge.on_a_par(_FULL, _HUMAN)),
         ("The fully observed model is slightly better than the clinicians", "0.86 and 0.94 against 0.84 and 0.93",
-         judge.better(_FULL, (_HUMAN,), QUALITY)),
+         judge.better(_FULL, (_HUMAN,), QUALITY, slightly)),
         ("The fully observed model is appropriate in 0.95 of its training vignettes", "0.95", judge.learns_training()),
         ("DyQN-OR is on a par with the clinicians", "0.85 and 0.93 against 0.84 and 0.93", judge.on_a_par(_OR, _HUMAN)),
         ("DyQN-OR is on a par with the fully observed model", "0.85 and 0.93 against 0.86 and 0.94",
@@ -130,7 +135,7 @@ def claims(measured: Measured, max_questions: int = MAX_QUESTIONS) -> list[dict[
         ("The partially observed agents are equally often appropriate", "0.79 and 0.79",
          judge.on_a_par(_PO_OR, _PO_AND, ("appropriateness",))),
         ("The partially observed OR agent is slightly safer than AND", "0.88 against 0.86",
-         judge.better(_PO_OR, (_PO_AND,), ("safety",))),
+         judge.better(_PO_OR, (_PO_AND,), ("safety",), slightly)),
         ("Partially observed OR never stops before the limit on test vignettes", "23.0",
          judge.questions(_PO_OR, lambda asked: above(asked, NEVER_STOPS))),
         ("Partially observed AND stops after about 10 questions", f"{TEN}",
@@ -185,9 +190,10 @@ class _Judge:
         return self._compared(name, (other,), QUALITY, lambda each: above(each, -self._margin))
 
     def better(
-        self, name: str, others: Sequence[str], metrics: Sequence[str], split: str | None = None
-    ) -> Found | None:
-        compared = self._compared(name, others, metrics, above, split)
+        self, name: str, others: Sequence[str], metrics: Sequence[str],
+        judged: Callable[[Estimate], str] = above, split: str | None = None,
+    ) -> Found | None:  # fmt: skip
+        compared = self._compared(name, others, metrics, judged, split)
         sides = [self._values(each, split) for each in (name, *others)]
         if compared is None or not all(sides):
             return compared
@@ -305,7 +311,7 @@ class _Judge:
                 return None
             for metric in QUALITY:
                 gained = paired(last[metric], first[metric], self._seed)
-                outcomes.append(within(gained, -self._margin, self._margin))
+                outcomes.append(FAILS if above(gained) == HOLDS else _opposite(above(gained, self._margin)))
                 parts.append(f"{_LABELS[name]}, {metric} {_signed(gained)}")
         return Found(every(outcomes), f"The last evaluations minus the first: {', '.join(parts)}.")
 
@@ -380,8 +386,7 @@ class _Judge:
                         (common[metric], np.ones(len(common[metric]))), self._seed)  # fmt: skip
         if less is None:
             return None
-        both = every([above(_negative(less)), above(less, -SLIGHTLY)])
-        return Found(both, (
+        return Found(slightly(_negative(less)), (
             f"{metric.capitalize()} {tested.mean():.3f} over {folds.repetitions} repetitions of the folds (single "
             f"folds {lowest:.3f} to {highest:.3f}), minus {common[metric].mean():.3f} on the common split: "
             f"{_signed(less)}."
