@@ -75,7 +75,7 @@ def _study(data: pathlib.Path, options: Sequence[str]) -> dict[str, Any]:
         study = data.with_name(f"study-{data.name}")
         size = shlex.split(
             "--seeds 1 --partially-observed-seeds 1 --default-preset-seeds 0 --folds 0 --no-ablations "
-            "--evaluation-interval 1000 --evaluation-orders 1 --powerset-rows 1000000000 --members mlp"
+            "--evaluation-interval 1000 --evaluation-orders 1 --powerset-rows 100000 --members mlp"
         )
         code = triage_cli.main(["reproduce", "--data", str(data), "--out", str(study), *size, *options])
         if code:

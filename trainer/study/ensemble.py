@@ -54,10 +54,8 @@ class EnsembleConfig:
     folds: int = 5
     """Folds of the isotonic calibration: each member votes with as many copies, each calibrated on the fold it was not
     trained on. A group is in a single fold."""
-    mlp_states: int = 100_000
-    """Maximum number of states that the MLP is trained on."""
     svc_states: int = 10_000
-    """The same for the SVC."""
+    """Maximum number of states that the SVC is trained on."""
     seed: int = 0
     jobs: int = -1
     """Processes; -1 means one per core. Does not affect the result."""
@@ -68,7 +66,7 @@ class EnsembleConfig:
             (not unknown, f"no such member {unknown}: known are {', '.join(MEMBERS)}"),
             (len(set(self.members)) == len(self.members) > 0, "members must be one or more, without repetition"),
             (self.folds >= 2, "folds must be at least 2"),
-            (min(self.mlp_states, self.svc_states) >= 1, "limits of states must be at least 1"),
+            (self.svc_states >= 1, "svc_states must be at least 1"),
             (0 <= self.seed < 2**32, "seed must be 0 or more, and below 2^32"),
             (self.jobs != 0, "jobs must be a number of processes, or -1 for one per core"),
         ]
@@ -143,8 +141,7 @@ def train_ensemble(
     folds = _folds(decision_counts, groups, config)
     tasks: list[tuple[str, _Training, np.ndarray | None]] = []
     for name in sorted(config.members, key=lambda member: member not in _SLOWEST_FIRST):
-        limit = {"mlp": config.mlp_states, "svc": config.svc_states}.get(name, len(groups))
-        drawn = draw_states(groups, limit, config.seed)
+        drawn = draw_states(groups, config.svc_states if name == "svc" else len(groups), config.seed)
         _require_colours(decision_counts[drawn], folds[drawn], config)
         rows, colours, weights = decision_rows(decision_counts[drawn], name in _ROW_BY_ROW)
         inputs = matrix[drawn][rows]

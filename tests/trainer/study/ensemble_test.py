@@ -184,12 +184,11 @@ def test_samples_of_different_seeds_differ_and_a_large_limit_takes_all():
     assert draw_states(groups, 50, 0).tolist() == list(range(50))
 
 
-def test_the_svc_and_the_mlp_may_see_fewer_states_than_the_others():
+def test_the_svc_may_see_fewer_states_than_the_others():
     states, counts = _told_by_one_code(40)
-    limits = {"svc_states": 10, "mlp_states": 20}
-    voters = _train(states, counts, members=("svc", "mlp", "tree"), calibrated=False, **limits).voters
+    voters = _train(states, counts, members=("svc", "mlp", "tree"), calibrated=False, svc_states=10).voters
     assert voters["svc"][0].shape_fit_[0] == 10
-    assert voters["mlp"][0].t_ == 40 * voters["mlp"][0].n_iter_  # rows seen: two decisions a state
+    assert voters["mlp"][0].t_ == 80 * voters["mlp"][0].n_iter_  # rows seen: two decisions a state
     assert voters["tree"][0].tree_.n_node_samples[0] == 40
 
 
@@ -275,8 +274,7 @@ def test_folds_that_leave_too_few_colours_are_refused():
         ({"members": ()}, "one or more"),
         ({"members": ("sgd", "sgd")}, "without repetition"),
         ({"folds": 1}, "folds must be at least 2"),
-        ({"svc_states": 0}, "limits of states must be at least 1"),
-        ({"mlp_states": -1}, "limits of states must be at least 1"),
+        ({"svc_states": 0}, "svc_states must be at least 1"),
         ({"seed": -1}, "seed must be 0 or more"),
         ({"jobs": 0}, "jobs must be a number of processes"),
     ],
