@@ -97,13 +97,19 @@ class Imagined(NamedTuple):
 class _Valued(NamedTuple):
     """What is known of each of E questions, `[B, E]`."""
 
-    ranks: tf.Tensor  # float32, the highest comes first; negative if not to be asked
+    may_ask: tf.Tensor  # bool
+    first: tf.Tensor  # float32, added to the bits, so that some come before others
     gains: tf.Tensor  # float32, in bits
     likely: tf.Tensor  # float32, probability of a yes
     flags: tf.Tensor  # bool, open red flags of rules
     group: tf.Tensor  # int32 [B, T], red flags that make one question, -1 behind the last; -1 if the first is alone
     opens: tf.Tensor  # bool, what an interview opens with
     asks: tf.Tensor  # bool [B], whether the agent would ask, as it also does where nothing is known
+
+    @property
+    def ranks(self) -> tf.Tensor:
+        """float32: the highest comes first; negative if not to be asked."""
+        return tf.where(self.may_ask, self.gains + self.first, tf.fill(tf.shape(self.gains), _NEVER))
 
 
 class _Opening(NamedTuple):
@@ -198,11 +204,20 @@ class QuestionGraph:
             valued.group,
         )
 
-    def asks(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
-        """Returns the codes of the best question, int32 `[B, T]`, -1 behind the last, and where nothing is asked."""
-        valued = self._valued(states, not_to_ask)
-        first = tf.argmax(valued.ranks, axis=1, output_type=tf.int32)
-        first = tf.where(tf.reduce_max(valued.ranks, axis=1) > _NEVER / 2, first, -1)[:, tf.newaxis]
+    def asks(self, states: tf.Tensor, not_to_ask: tf.Tensor, used: tf.Tensor | bool = True) -> tf.Tensor:
+        """Returns the codes of the best question, int32 `[B, T]`, -1 behind the last, and where nothing is asked.
+
+        The network judges only where its judgement decides, and only for rows that are `used`, bool `[B]`.
+        """
+        valued = self._by_mixture(states, not_to_ask)
+        ranks = valued.ranks
+        if self._network is not None:
+            rows = tf.where(used & (tf.reduce_max(ranks, axis=1) < _SHORTLISTED))
+            part = _Valued(*(tf.gather_nd(values, rows) for values in valued))
+            judged = self._judged(self._network, tf.gather_nd(states, rows), part)
+            ranks = tf.tensor_scatter_nd_update(ranks, rows, judged.ranks)
+        first = tf.argmax(ranks, axis=1, output_type=tf.int32)
+        first = tf.where(tf.reduce_max(ranks, axis=1) > _NEVER / 2, first, -1)[:, tf.newaxis]
         alone = tf.pad(first, [[0, 0], [0, valued.group.shape[1] - 1]], constant_values=-1)
         return tf.where(valued.group[:, :1] >= 0, valued.group, alone)
 
@@ -222,6 +237,11 @@ class QuestionGraph:
         return telling_flags & (known < TOGETHER)
 
     def _valued(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> "_Valued":
+        valued = self._by_mixture(states, not_to_ask)
+        return valued if self._network is None else self._judged(self._network, states, valued)
+
+    def _by_mixture(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> "_Valued":
+        """Returns what the mixture makes of all questions; as far as it knows, the agent would always ask."""
         classes = self.classes(states)
         gains, likely = self.values(classes)
         red_flags = self.red_flags.open(states)
@@ -244,30 +264,32 @@ class QuestionGraph:
         # Who cannot tell whether there is heartburn cannot tell when; of red flags even that is asked.
         waits |= self._waits(self.may_ask(states)) & (first <= 0)
         may_ask = (may_ask | (open_codes & (of_kinds > 0))) & ~waits
-        never = tf.fill(tf.shape(gains), _NEVER)
-        ranks = tf.where(may_ask, gains + first, never)
         group = self._group(
-            tf.where(opened.chosen | (first < FLAGGED), never, ranks), tf.reduce_any(opened.chosen, axis=1)
+            tf.where(may_ask & ~opened.chosen & (first >= FLAGGED), gains + first, tf.fill(tf.shape(gains), _NEVER)),
+            tf.reduce_any(opened.chosen, axis=1),
         )
         # A question about several is a red flag's if one of them is.
         members = tf.reduce_any(tf.one_hot(group, flags.shape[1], True, False), axis=1)
         flags |= tf.one_hot(group[:, 0], flags.shape[1], True, False) & tf.reduce_any(
             members & flags, axis=1, keepdims=True
         )
-        if self._network is None:
-            asks = tf.ones_like(states[:, 0], tf.bool)
-            return _Valued(ranks, gains, likely, flags, group, opened.chosen, asks)
-        cells = tf.math.top_k(ranks, self._shortlist).indices  # [B, C]
-        now, after = self._before_and_after(self._network, states, cells)
+        asks = tf.ones_like(states[:, 0], tf.bool)
+        return _Valued(may_ask, first, gains, likely, flags, group, opened.chosen, asks)
+
+    def _judged(self, network: Network, states: tf.Tensor, valued: "_Valued") -> "_Valued":
+        """Returns what the network makes of the best questions, which come before all others."""
+        cells = tf.math.top_k(valued.ranks, self._shortlist).indices  # [B, C]
+        now, after = self._before_and_after(network, states, cells)
         known = anything_known(states)
         asks = decide(now, tf.zeros_like(known), known, self._point) == Action.ASK
-        judged = self._worth(after, tf.gather(likely, cells, batch_dims=1))
+        judged = self._worth(after, tf.gather(valued.likely, cells, batch_dims=1))
         rows = tf.broadcast_to(tf.range(tf.shape(cells)[0])[:, tf.newaxis], tf.shape(cells))
         places = tf.stack([rows, cells], axis=-1)
-        gains = tf.tensor_scatter_nd_update(gains, places, judged)
-        first = tf.tensor_scatter_nd_add(first, places, tf.fill(tf.shape(cells), _SHORTLISTED))
-        first += _SHORTLISTED * tf.one_hot(group[:, 0], gains.shape[1])  # stays the first, whatever the network judges
-        return _Valued(tf.where(may_ask, gains + first, never), gains, likely, flags, group, opened.chosen, asks)
+        gains = tf.tensor_scatter_nd_update(valued.gains, places, judged)
+        first = tf.tensor_scatter_nd_add(valued.first, places, tf.fill(tf.shape(cells), _SHORTLISTED))
+        # The first of a group stays the first, whatever the network judges.
+        first += _SHORTLISTED * tf.one_hot(valued.group[:, 0], gains.shape[1])
+        return valued._replace(first=first, gains=gains, asks=asks)
 
     def _most_of_kinds(self, values: tf.Tensor) -> tf.Tensor:
         """Returns the highest of `values` `[B, E]`, 0 or more, among the special kinds of each code; 0 without any."""

@@ -264,7 +264,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
     def _step(self, action: tf.Tensor) -> ts.TimeStep:
         forced, starting = self.forced, self._is_last()
         if self._interviewer is not None:
-            known, count = self._with_next_answers(self._interviewer)
+            known, count = self._with_next_answers(self._interviewer, starting | self._reads)
             self._order.assign(tf.where(starting[:, tf.newaxis], self._order, known))
             self._next.assign(tf.where(starting, self._next, count))
         asking = (action == Action.ASK) & ~starting
@@ -319,12 +319,15 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         self._reads.assign(tf.where(rows, reads, self._reads))
         return tf.pad(known, [[0, 0], [0, self._width - self._card_width]]), revealed
 
-    def _with_next_answers(self, interviewer: Interviewer) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the codes of each row, int32 `[B, M]`, with the answers to the next question, and their number."""
+    def _with_next_answers(self, interviewer: Interviewer, any_will_do: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the codes of each row, int32 `[B, M]`, with the answers to the next question, and their number.
+
+        Rows in which `any_will_do`, bool `[B]`, get a question drawn at random, which takes least time.
+        """
         shown = tf.sequence_mask(self._revealed, self._width)
         known = tf.where(shown, self._order, 0)
         states = state.from_signed_codes(known, self._evidence_count)
-        answers = interviewer.answers(states, self._answers, self._explored)  # [B, T]
+        answers = interviewer.answers(states, self._answers, tf.where(any_will_do, 1.0, self._explored))
         first = tf.argsort(tf.cast(answers == 0, tf.int32), axis=1, stable=True)
         answers = tf.gather(answers, first, batch_dims=1)
         places = tf.range(self._width) - self._revealed[:, tf.newaxis]  # [B, M], among the answers

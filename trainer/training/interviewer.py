@@ -154,7 +154,7 @@ class TrainingInterviewer:
     def answers(self, states: tf.Tensor, patients: tf.Tensor, explored: tf.Tensor) -> tf.Tensor:
         """See `trainer.dyqn.environment.Interviewer`."""
         withheld = tf.broadcast_to(self._measured, tf.shape(states))
-        best = self._graph.asks(states, withheld)  # [B, T]
+        best = self._graph.asks(states, withheld, explored < 1)  # [B, T]
         uniform = self._generator.uniform(tf.shape(states))
         drawn = tf.where(self._graph.may_ask(states) & ~withheld, uniform * self._common, -1.0)
         random = (self._generator.uniform(tf.shape(explored)) < explored)[:, tf.newaxis]

@@ -443,3 +443,23 @@ def test_a_question_drawn_at_random_is_open_and_related(mixture, vocabulary):
     questions, likely = (part.numpy() for part in _graph(one, vocabulary).imagined(states, generator))
     assert questions.tolist() == [[0, 0, 1, 0]] * 8 + [[0] * 4]
     np.testing.assert_allclose(likely, [0.2] * 8 + [0], rtol=1e-4)
+
+
+def test_the_network_judges_only_where_its_judgement_decides(listing):
+    """Of four patients, a red flag is asked first of one, and what is asked of another is not used."""
+    judged = []
+    always = _network(0.1, [0.0, 0.4, 0.0, 0.0])
+
+    def network(states):
+        judged.append(len(states))
+        return always(states)
+
+    states = tf.constant([[0.0, 0, 0, 0], [0, 0, -1, -1], [0, 0, -1, -1], [-1, 0, -1, -1]])
+    graph = QuestionGraph(listing, _flagged("pain", "collapse"), (), OperatingPoint(0.0), network, shortlist=2)
+    nothing = tf.zeros([4, 4], tf.bool)
+    some = graph.asks(states, nothing, tf.constant([True, True, False, True])).numpy()
+    assert judged == [2 * (1 + 2 * 2)]  # two patients as they are, and after both answers to two questions
+    np.testing.assert_array_equal(some[[0, 1, 3]], graph.asks(states, nothing).numpy()[[0, 1, 3]])
+    assert sorted(some[0, :2].tolist()) == [CODES.index("pain"), CODES.index("collapse")]
+    questions = graph(states, nothing)
+    np.testing.assert_array_equal(some[[1, 3], 0], questions.codes.numpy()[[1, 3], 0])

@@ -193,6 +193,27 @@ def test_asking_reveals_the_answer_to_the_question_that_was_chosen(mixture, voca
     np.testing.assert_array_equal(after.is_last(), forced)
 
 
+def test_no_question_is_chosen_where_its_answer_is_not_used(mixture, vocabulary, network, vignettes_of, monkeypatch):
+    """A question drawn at random takes no network; the share of those is 1 where an episode starts or reads a card."""
+    vignettes = vignettes_of(CARDS)
+    interviewer = _interviewer(mixture, vocabulary, network, vignettes, whole=False)
+    environment = _environment(vignettes, interviewer, rows=64, card_starts=0.5, reading=0.25)
+    shares, judged = [], interviewer.answers
+    monkeypatch.setattr(
+        interviewer,
+        "answers",
+        lambda states, patients, explored: (shares.append(explored), judged(states, patients, explored))[1],
+    )
+    forced = environment.reset().observation.forced.numpy()
+    reads = environment.state_variables["reads"].numpy()
+    environment.step(tf.constant(np.where(forced, Action.RED, Action.ASK), tf.int32))
+    environment.step(tf.fill([64], np.int32(Action.RED)))
+    assert 4 < reads.sum() < 32
+    assert 0 < forced.sum() < 64
+    np.testing.assert_array_equal(shares[0] == 1, reads)
+    np.testing.assert_array_equal(shares[1] == 1, reads | forced)
+
+
 def test_some_interviews_start_from_a_part_of_the_card(mixture, vocabulary, network, vignettes_of):
     vignettes = vignettes_of(CARDS[:1])
     interviewer = _interviewer(mixture, vocabulary, network, vignettes, whole=True)
