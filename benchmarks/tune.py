@@ -95,9 +95,11 @@ SHOWN = {
     "safety_as_clinicians": "safe, as clinicians",
     "red_sensitivity_as_clinicians": "Red sensitivity, as clinicians",
 }
-"""The figures of the table with their headings; `--json` has all. "As clinicians": on vignettes with three or more
-decisions, judged by all clinicians but one."""
 DRAWN = tuple(name for name in SHOWN if name.endswith("_as_clinicians"))
+WITH_ALL = "_with_all_evidence"
+SHOWN |= {f"{name}{WITH_ALL}": f"{SHOWN[name]}, all evidence" for name in DRAWN}
+"""The figures of the table with their headings; `--json` has all. "As clinicians": on vignettes with three or more
+decisions, judged by all clinicians but one. "All evidence": by an agent that does not stop before."""
 
 
 class Row(NamedTuple):
@@ -319,14 +321,16 @@ def agent_figures(config: Mapping[str, Any], data: pathlib.Path, test: VignetteA
         triage("train", "--data", data, "--job-dir", job, "--config", settings)
         times = {"training_seconds": time.monotonic() - began}
         trained = load_network(job)
-    outcomes = play(
-        trained.model, test, order_seeds(seed, ORDERS), trained.max_questions, point=trained.operating_point
-    )
-    counts = test.decision_counts
+    counts, point = test.decision_counts, trained.operating_point
+    outcomes = play(trained.model, test, order_seeds(seed, ORDERS), trained.max_questions, point=point)
     figures: dict[str, Any] = decision_figures(outcomes.decisions, counts)
     figures["evidence_share"] = float(outcomes.evidence_seen.mean() / np.diff(test.offsets).mean())
     figures |= {name: float(getattr(outcomes, name).mean()) for name in ("evidence_seen", "questions", "forced")}
     if outcomes.probabilities is not None:
+        point = dataclasses.replace(point, sure_enough=1.0)
+        everything = play(trained.model, test, order_seeds(seed, 1), trained.max_questions, point=point)
+        with_all = decision_figures(everything.decisions, counts)
+        figures |= {f"{name}{WITH_ALL}": with_all[name] for name in DRAWN}
         pairs = calibration.probability_pairs(outcomes.probabilities, outcomes.decisions, counts)
         for name, each in pairs.items():
             error = calibration.calibration(each, seed).expected_calibration_error.mean
@@ -343,7 +347,8 @@ def classifier_figures(name: str, train: VignetteArrays, test: VignetteArrays, c
     else:
         values = classifier(name, states, train.decision_counts, seed)
     decisions = values(sparse_states(test, codes)).argmax(axis=1)[np.newaxis]
-    return {**decision_figures(decisions, test.decision_counts), "evidence_share": 1.0}
+    figures = decision_figures(decisions, test.decision_counts)
+    return {**figures, "evidence_share": 1.0} | {f"{name}{WITH_ALL}": figures[name] for name in DRAWN}
 
 
 def decision_figures(decisions: np.ndarray, counts: np.ndarray) -> dict[str, Any]:
