@@ -25,14 +25,15 @@ class Closure:
         count, index = len(vocabulary), vocabulary.index
         cells = sorted({index(code) for statuses in implied.values() for code, _ in statuses})  # C of them
         column = {cell: place for place, cell in enumerate(cells)}
-        self._sources = np.array([index(code) + (0 if there else count) for code, there in implied], np.int32)  # [S]
+        self._sources = np.array([index(code) for code, _ in implied], np.int32)  # [S]
+        self._signs = np.array([1 if there else -1 for _, there in implied], np.float32)
         self._implied: np.ndarray = np.zeros((len(implied), 2 * len(cells)), np.float32)
         for row, statuses in enumerate(implied.values()):
             for code, there in statuses:
                 self._implied[row, column[index(code)] + (0 if there else len(cells))] = 1
         # That a denial implies a presence is the only way in which two statuses can imply each other.
         self._one_way = self._implied.copy()
-        self._one_way[self._sources >= count, : len(cells)] = 0
+        self._one_way[self._signs < 0, : len(cells)] = 0
         self._columns = np.array([column.get(cell, len(cells)) for cell in range(count)], np.int32)  # [E], padded
         opposites = {
             tuple(sorted((index(source), index(code) + (count if there else 0))))
@@ -82,10 +83,9 @@ class Closure:
 
     def _following(self, states: tf.Tensor, implied: np.ndarray) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns what follows as present, and as absent, from other cells, bool `[B, E]` both."""
-        literals = tf.gather(tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1), self._sources, axis=1)
-        count = implied.shape[1] // 2
-        following = tf.matmul(literals, tf.constant(implied)) > 0.5  # [B, 2 C]
-        none = tf.zeros_like(following[:, :1])
-        present = tf.concat([following[:, :count], none], axis=1)
-        absent = tf.concat([following[:, count:], none], axis=1)
-        return tf.gather(present, self._columns, axis=1), tf.gather(absent, self._columns, axis=1)
+        literals = tf.nn.relu(tf.gather(states, self._sources, axis=1) * self._signs)  # [B, S]
+        following = tf.cast(tf.matmul(literals, tf.constant(implied)) > 0.5, tf.float32)  # [B, 2 C]
+        present, absent = tf.split(following, 2, axis=1)
+        # As one number, 0 to 3, since gathering takes most time; no equality, as phones round.
+        both = tf.gather(tf.pad(present + 2 * absent, [[0, 0], [0, 1]]), self._columns, axis=1)  # [B, E]
+        return (both > 0.5) & (tf.abs(both - 2) > 0.5), both > 1.5

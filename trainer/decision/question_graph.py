@@ -150,7 +150,11 @@ class QuestionGraph:
         self._point = point
         self._shortlist = min(shortlist, len(vocabulary))
         self._closure = Closure(vocabulary)
-        self._settled_by = settled_by(vocabulary)
+        self._settled_by = settled_by(vocabulary)  # [E, W]
+        settles: np.ndarray = np.zeros((2 * len(vocabulary) + 1, len(vocabulary)), np.float32)
+        settles[self._settled_by.T, np.arange(len(vocabulary))] = 1
+        self._settling = np.flatnonzero(settles[:-1].sum(axis=1) > 1)  # [S], literals that settle more than their code
+        self._settles = settles[self._settling]  # [S, E]
         groups = [list(cells) for cells in with_relations(vocabulary).openings.values()]
         self._groups = padded(groups, len(vocabulary))  # [G, W], padded with E
         self._above = more_general(vocabulary)  # [E, W]
@@ -377,9 +381,12 @@ class QuestionGraph:
 
     def may_ask(self, states: tf.Tensor) -> tf.Tensor:
         """Returns which codes are open in states `[B, E]`: neither known nor settled; bool `[B, E]`."""
-        never = tf.zeros_like(states[:, :1], tf.bool)
-        truths = tf.concat([states > 0, states < 0, never], axis=1)  # [B, 2 E + 1]
-        return ~tf.reduce_any(tf.gather(truths, self._settled_by, axis=1), axis=2)
+        unknown = states == 0
+        if not len(self._settling):
+            return unknown
+        literals = tf.concat([states > 0, states < 0], axis=1)  # [B, 2 E]
+        settling = tf.cast(tf.gather(literals, self._settling, axis=1), tf.float32)
+        return unknown & (_product(settling, self._settles) < 0.5)
 
     @property
     def opening_size(self) -> int:
