@@ -70,14 +70,14 @@ OTHERS = (
 HEADER = f"""\
 Interviews that the agent of `make demo` leads with {len(CASES)} patients; `make transcripts` renews this file.
 
-A patient presents with the first finding of a textbook case, says yes to what the case lists as present, and no to
-all the rest. Where a case leaves the sex open, it is female. Columns: question, * a red flag of the patient's own
-condition (schemas/knowledge/conditions), ! put because a yes may fire a safety rule for Red, code, answer, decision so
-far with the default safety rules and P(appropriate) by the model alone, question. Age and sex are one question, and
-so are red flags that are asked together, of which each stands with its own question and answer. Where the agent
-`stops`, it decides; these interviews go on to question {WITHIN} all the same, for the share of own red flags that are
-asked about. Those that take an instrument, are in the complaint, or follow from the answers up to there cannot be asked
-about, and do not count.
+A patient presents with the first finding of a textbook case, says yes to what the case lists as present, and no to all
+the rest. Where a case leaves the sex open, it is female. Columns: question, * a red flag of the patient's own condition
+(schemas/knowledge/conditions), ! part of a question about red flags, of a safety rule for Red or of the vocabulary,
+code, answer, decision so far with the default safety rules and P(appropriate) by the model alone, question. Age and sex
+are one question, and so are red flags that are asked together, of which each stands with its own question and answer.
+Where the agent `stops`, it decides; these interviews go on to question {WITHIN} all the same, for the share of own red
+flags that are asked about. Those that take an instrument, are in the complaint, or follow from the answers up to there
+cannot be asked about, and do not count.
 
 NOT REVIEWED BY CLINICIANS: research software, not for use in care.
 """
@@ -90,7 +90,7 @@ class _Turn(NamedTuple):
     code: str
     answer: str
     question: str
-    by_rule: bool
+    red_flag: bool
     so_far: str
 
 
@@ -156,15 +156,15 @@ def _lead(client: TriageClient, has: list[str]) -> _Interview:
             return _Interview(has[0], at_first, turns, stops_after, decision)
         opening = list(itertools.takewhile(lambda question: question.one_of, response.next_questions))
         for question in opening or response.next_questions[:1]:
-            by_rule = question.reason == QuestionReason.QUESTION_REASON_RED_FLAG
+            red_flag = question.reason == QuestionReason.QUESTION_REASON_RED_FLAG
             if question.one_of:
                 code = next((each for each in question.one_of if each in has), UNKNOWN_SEX)
-                turns.append(_Turn(number, code, "chosen", "Which of these is right?", by_rule, ""))
+                turns.append(_Turn(number, code, "chosen", "Which of these is right?", red_flag, ""))
                 present.append(code)
                 continue
             for code in question.any_of or [question.code]:
                 answer, text = "yes" if code in has else "no", vocabulary[vocabulary.index(code)].question
-                turns.append(_Turn(number, code, answer, text, by_rule, ""))
+                turns.append(_Turn(number, code, answer, text, red_flag, ""))
                 (present if answer == "yes" else absent).append(code)
     raise AssertionError  # the server forces a decision
 
@@ -232,7 +232,7 @@ def _transcript(
     if not interview.stops_after:
         yield "   -- stops"
     for turn in interview.turns:
-        marks = f"{'*' if turn.code in own else ' '}{'!' if turn.by_rule else ' '}"
+        marks = f"{'*' if turn.code in own else ' '}{'!' if turn.red_flag else ' '}"
         yield f"{turn.number:>2} {marks} {turn.code:<36} {turn.answer:<6} {turn.so_far}  {turn.question}"
         last = turn is [each for each in interview.turns if each.number == turn.number][-1]
         if last and turn.number == interview.stops_after:
