@@ -177,6 +177,15 @@ def test_a_red_flag_that_implies_the_general_finding_does_not_wait_for_it():
     assert [rule.rule_id for rule in rules if rule.fires({"crushing_chest_pain"}, ())] == ["crushing_chest_pain"]
 
 
+def test_back_pain_with_weak_legs_is_an_emergency_if_bladder_or_bowel_fail():
+    rules, _ = safety_rules.choose("default", KnowledgeBase.load().catalogue.vocabulary)
+    back, weak = "back_pain", "leg_weakness"
+    for fails in ("unable_to_pass_urine", "incontinence_of_stool"):
+        assert Action.RED in {rule.urgency for rule in rules if rule.fires({back, weak, fails}, ())}
+        assert Action.RED not in {rule.urgency for rule in rules if rule.fires({back, fails}, ())}
+    assert Action.RED not in {rule.urgency for rule in rules if rule.fires({back, weak}, ())}
+
+
 def test_another_vocabulary_gets_no_half_of_the_default_rules():
     rules, remark = safety_rules.choose(None, VOCABULARY)
     assert len(rules) == 0
