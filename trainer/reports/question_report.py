@@ -15,6 +15,7 @@ from rich.table import Table
 
 from schemas import safety_rules
 from schemas.errors import InputError
+from schemas.evidence import Vocabulary
 from schemas.triage import Action
 from trainer.decision import mixture, rewards
 from trainer.decision.decision import PRICES, OperatingPoint, appropriate, best_triage, has_probabilities, safe
@@ -52,6 +53,7 @@ from triage_runtime.storage import locations
 
 QUALITY = ("appropriateness", "safety")
 _SHOWN = (0, 1, 2, 3, 5, 8, 10, 15, 20)
+_ROWS = 4_096  # states that a network judges at once
 _COHERENT, _COHERENT_PATIENTS = 8, 250  # `coherence` is about the states after so many questions to so many patients
 
 
@@ -77,6 +79,9 @@ def report(
         "clinicians": _clinicians(given, patients),
         "policies": _figures(given, trained, patients, interviews, graph),
         "coherence": _coherence_of_learned(given, trained, patients, interviews, graph),
+        "denied_alone": denied_alone(trained.model, trained.operating_point, patients, graph, trained.vocabulary)
+        if _judges_interviews(given, trained, interviews)
+        else None,
     }
 
 
@@ -156,13 +161,18 @@ def _figures(
             patients,
             trained.operating_point,
             graph.red_flags.cells,
-            np.union1d(graph.red_flags.cells, np.flatnonzero(trained.vocabulary.red_flags)),
+            _danger_signs(graph, trained.vocabulary),
             None if name == first else against,
             given.minimum_decisions,
             given.seed,
         )
         for name, each in interviews.items()
     }
+
+
+def _judges_interviews(given: QuestionOptions, trained: TrainedNetwork, interviews: Mapping[str, Interviews]) -> bool:
+    """Returns whether the network's probabilities chose questions in interviews, which figures on them are about."""
+    return LEARNED in interviews and trained.has_probabilities and given.track != OWN_CARD
 
 
 def _coherence_of_learned(
@@ -172,7 +182,7 @@ def _coherence_of_learned(
     interviews: Mapping[str, Interviews],
     graph: QuestionGraph,
 ) -> dict[str, float] | None:
-    if LEARNED not in interviews or not trained.has_probabilities or given.track == OWN_CARD:
+    if not _judges_interviews(given, trained, interviews):
         return None
     # After the opening, of whose question a no says nothing.
     known = interviews[LEARNED].states(patients)[1 : 1 + _COHERENT, :_COHERENT_PATIENTS]
@@ -214,6 +224,38 @@ def coherence(
         "gap": float(np.abs(share * yes + (1 - share) * no - now).mean()),
         "alike": float(((after_yes == after_no) & (after_yes != decided)).mean()),
     }
+
+
+def denied_alone(
+    network: Network, point: OperatingPoint, patients: Patients, graph: QuestionGraph, vocabulary: Vocabulary
+) -> dict[str, float] | None:
+    """Returns how often denying a danger sign, beside one finding alone, makes the decision more urgent.
+
+    Findings are those with which one of the patients presents, less age and sex; signs that take an instrument, or
+    follow from the finding, do not count.
+
+    Returns:
+        `pairs` that count, None if there are none, and `raised`, the share.
+    """
+    width = patients.answers.shape[1]
+    everything: np.ndarray = np.eye(width, dtype=np.float32)
+    presented = (patients.known & (patients.answers > 0)).any(axis=0)
+    alone = everything[presented & [not entry.exclusive for entry in vocabulary]]  # [C, E]
+    signs = np.isin(np.arange(width), _danger_signs(graph, vocabulary)) & ~vocabulary.takes_instrument
+    rows, cells = np.nonzero(graph.may_ask(tf.constant(alone)).numpy() & signs)
+    if not len(rows):
+        return None
+    before = best_triage(network(tf.constant(alone)), point).numpy()
+    raised = 0
+    for part in np.array_split(np.arange(len(rows)), -(-len(rows) // _ROWS)):
+        denied = tf.constant(alone[rows[part]] - everything[cells[part]])
+        raised += int((best_triage(network(denied), point).numpy() < before[rows[part]]).sum())
+    return {"pairs": len(rows), "raised": raised / len(rows)}
+
+
+def _danger_signs(graph: QuestionGraph, vocabulary: Vocabulary) -> np.ndarray:
+    """Returns the cells of red flags of rules and of the vocabulary."""
+    return np.union1d(graph.red_flags.cells, np.flatnonzero(vocabulary.red_flags))
 
 
 def quality(interviews: Interviews, counts: np.ndarray, point: OperatingPoint) -> dict[str, np.ndarray]:
@@ -433,6 +475,11 @@ def print_report(report: Mapping[str, Any], details: bool = False) -> None:
             "The agent's probabilities differ from what they are expected to be after the next answer by "
             f"{report['coherence']['gap']:.3f} in the mean. A yes and a no would change the decision alike in "
             f"{report['coherence']['alike']:.1%} of the states."
+        )
+    if details and report["denied_alone"]:
+        console.print(
+            f"Of {report['denied_alone']['pairs']:,} pairs of a finding and a danger sign, with nothing else known, "
+            f"denying the sign makes the decision more urgent in {report['denied_alone']['raised']:.1%}."
         )
     otherwise = next(iter(policies.values()))["otherwise"]
     if details and otherwise:

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import triage_cli
+from schemas.evidence import Evidence, Vocabulary
 from trainer.config import TrainConfig, ValidationConfig
 from trainer.decision.decision import ASK_POINTS, PRICES, OperatingPoint
 from trainer.decision.question_graph import Questions
@@ -16,6 +17,7 @@ from trainer.evaluation.patients import Patients
 from trainer.reports.question_report import (
     _coherence_of_learned,
     coherence,
+    denied_alone,
     policy_figures,
     print_report,
     quality,
@@ -179,6 +181,41 @@ def test_coherence_is_about_questions_that_the_patients_can_answer(interviews, p
     assert np.argwhere(withheld[0]).tolist() == [[1, 1], [4, 1]]
 
 
+def test_danger_signs_are_denied_beside_one_finding_alone(patients):
+    """All patients come with 0, and are of the age 5. Of the danger signs 1 to 4, 4 follows from 0, 3 takes a tool.
+
+    With 1 denied it is Red, and with 2 denied as Blue as before.
+    """
+
+    def network(states):
+        rows = {(1, 0, 0): BLUE, (1, -1, 0): RED, (1, 0, -1): BLUE}
+        return np.array([_outputs(DECIDES, rows[tuple(row)]) for row in states.numpy()[:, :3].astype(int)], np.float32)
+
+    more = np.array([[False, False, True]] * 3)  # of cells 3 to 5, the age alone is known
+    known, answers = np.hstack([patients.known, more]), np.hstack([patients.answers, more.astype(np.int8)])
+    asked = types.SimpleNamespace(
+        may_ask=lambda states: (states == 0) & (tf.range(6) < 4),
+        red_flags=types.SimpleNamespace(cells=np.array([1, 3])),
+    )
+    for tool_for, found in (((3,), {"pairs": 2, "raised": 0.5}), ((1, 2, 3), None)):
+        vocabulary = Vocabulary(
+            Evidence(
+                f"e{cell}",
+                "symptom",
+                f"e{cell}",
+                f"e{cell}?",
+                red_flag="yes" if cell in (2, 4) else "",
+                instrument="a tool" if cell in tool_for else "",
+                exclusive="age" if cell == 5 else "",
+            )
+            for cell in range(6)
+        )
+        alone = denied_alone(
+            network, OperatingPoint(), Patients(known, answers, patients.decision_counts), asked, vocabulary
+        )
+        assert alone == found
+
+
 def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
     from triage_runtime.command_line.figures import plain
 
@@ -190,11 +227,14 @@ def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
         "clinicians": None,
         "policies": {"learned": of_first, "random": plain(found)},
         "coherence": {"states": 2, "gap": 0.0123, "alike": 0.5},
+        "denied_alone": {"pairs": 1200, "raised": 0.025},
     }
     print_report(report, details=True)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     text = " ".join(word for line in lines for word in line)
     assert "next answer by 0.012 in the mean. A yes and a no would change the decision alike in 50.0%" in text
+    assert "Of 1,200 pairs of a finding and a danger sign" in text
+    assert "more urgent in 2.5%." in text
     assert ["--question-price", "0.001", "1.7", "1.000", "/", "1.000", "1.000"] in lines
     assert ["--sure-enough", "0.96"] in [line[:2] for line in lines]
     assert ["0", ".333", "/", ".333", ".333", "/", ".333"] in lines
