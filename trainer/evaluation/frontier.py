@@ -1,4 +1,4 @@
-"""The trade-off of each safety weight: the frontier on which an agent's operating point selects a point.
+"""The trade-off of safety weights: the frontier on which an agent's operating point selects a point.
 
 Whatever its weight, an agent meets the same states: the first one, two, ... pieces of evidence of a vignette. So the
 network's outputs are computed once for each state, and all weights are played on them.
@@ -73,13 +73,13 @@ def frontier(
     chosen: OperatingPoint,
     seed: int = 0,
 ) -> list[Point]:
-    """Returns the figures of each of `points`.
+    """Returns the figures of `points`, less those that `rising` leaves out.
 
     Args:
         outputs: float32 `[K, R, O]`, of the network after one, two and up to all pieces of evidence of each vignette,
             in K evidence orders.
         vignettes: those V vignettes; R is the number of their pieces of evidence.
-        points: to play.
+        points: to play, in ascending order of weight.
         max_questions: questions after which a decision is forced.
         chosen: the agent's own operating point.
         seed: of the bootstrap over vignettes.
@@ -96,7 +96,24 @@ def frontier(
         played.append(
             Point(point.safety_weight, point.sure_enough, point.price, point == chosen, intervals=intervals, **figures)
         )
-    return played
+    return rising(played)
+
+
+def rising(points: Sequence[Point]) -> list[Point]:
+    """Returns points, in ascending order of weight, of which a larger weight never finds fewer Red cases.
+
+    The agent's own point stays; both ways from it, what would break the order is left out. Without it the first stays.
+    """
+    found = [-1.0 if point.red_sensitivity is None else point.red_sensitivity for point in points]
+    own = next((place for place, point in enumerate(points) if point.chosen), 0)
+    kept = [own]
+    for place in range(own + 1, len(points)):
+        if found[place] >= found[kept[-1]]:
+            kept.append(place)
+    for place in reversed(range(own)):
+        if found[place] <= found[kept[0]]:
+            kept.insert(0, place)
+    return [points[place] for place in kept]
 
 
 def _estimates(quality: np.ndarray, red: np.ndarray, seed: int) -> dict[str, Estimate | None]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from trainer.decision.decision import ASK_POINTS, OperatingPoint
-from trainer.evaluation.frontier import RecordedTriage, frontier, play_outputs
+from trainer.evaluation.frontier import Point, RecordedTriage, frontier, play_outputs, rising
 
 YELLOW = [0.0] * 5 + [0.2, 0.7, 0.0, 0.0, 1.0, 0.7, 0.0, 0.0]
 """Q-values, P(appropriate), P(safe): the decision is Yellow for weights below 1.67, then Red."""
@@ -63,6 +63,24 @@ def test_there_is_no_sensitivity_if_no_majority_is_red(vignettes_of, outputs):
     vignettes = vignettes_of([([1, 2, 3], [0, 3, 0, 0]), ([4], [0, 3, 0, 0])])
     (point,) = frontier(outputs, vignettes, [OperatingPoint()], 5, chosen=OperatingPoint())
     assert point.red_sensitivity is None
+
+
+@pytest.mark.parametrize(
+    ("found", "own", "kept"),
+    [
+        ([0.5, 0.7, 0.6, 0.6, 0.8], 2, [0.5, 0.6, 0.6, 0.8]),  # 0.7 at a smaller weight
+        ([0.5, 0.7, 0.6, 0.8], 1, [0.5, 0.7, 0.8]),  # 0.6 at a larger one
+        ([0.7, 0.5], 0, [0.7]),
+        ([None, None], 1, [None, None]),  # there are no Red cases
+    ],
+)
+def test_along_the_frontier_no_larger_weight_finds_fewer_red_cases(found, own, kept):
+    points = [
+        Point(float(weight), None, 0.01, weight == own, 0.8, 0.9, 0.1, red, 3.0, 4.0, 0.0, {})
+        for weight, red in enumerate(found)
+    ]
+    assert [point.red_sensitivity for point in rising(points)] == kept
+    assert points[own] in rising(points)
 
 
 def test_outputs_are_recorded_in_order_and_there_is_no_frontier_without_probabilities():
