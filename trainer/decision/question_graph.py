@@ -5,8 +5,9 @@ appropriate and, weighted by the agent's safety weight, whether it is safe. So t
 are questions that may uncover under-triage. A mixture of patients says how likely a yes is, and values all questions at
 once. Of the best of them, the network that decides judges both answers: what counts is how they change its decision.
 
-Red flags come first, several of them in one question, those first that set urgent patients like this one apart. A
-finding is asked about before its special kinds. Nothing is asked that vignettes like these do not mention.
+Red flags come first, several of them in one question, those first that set urgent patients like this one apart, and
+those of urgent patients in general last. A finding is asked about before its special kinds. Nothing is asked that
+vignettes like these do not mention.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,11 +26,13 @@ from trainer.decision.mixture import Mixture
 from trainer.decision.red_flags import OpenRedFlags, RedFlags
 from trainer.decision.relations import more_general, padded, settled_by, with_relations
 
-RED_FLAG_LIKELY = 0.02
-"""Minimum probability with which a red flag by itself is asked about before anything else.
+RED_FLAG_LIKELY, RED_FLAG_RELATED = 0.001, 4.0
+"""Minimum probability with which a red flag by itself is asked about before anything else: absolute, and as a factor.
 
-And with which an interview goes on although the agent would decide. A rule of which something else holds already, or of
-a special kind of what the patient has, names the patients in whom its red flags matter, however rare they are.
+The factor is that of its probability where nothing is known; more than even odds are always enough. Of age and sex, the
+absolute one alone counts. An interview also goes on for such a red flag although the agent would decide. A rule of
+which something else holds already, or of a special kind of what the patient has, names the patients in whom its red
+flags matter, however rare they are.
 """
 RELATED = 0.01
 """Share of vignettes of such patients that must mention what is asked, and of these that must have it.
@@ -44,11 +47,11 @@ RED_FLAG = 100.0
 """What a question that may fire a rule for Red is worth at least, by its rank."""
 FLAGGED = 20.0
 """What a telling red flag of the vocabulary is worth at least, by its rank: more than any information."""
-GENERAL, GENERAL_AFTER = 50.0, 3
+GENERAL, GENERAL_AFTER = 15.0, 3
 """What a general danger sign is worth at least, and the number of denied red flags after which they are asked about.
 
 They are the red flags that set urgent patients apart whatever they come with, such as confusion or fast breathing.
-Until then those of the complaint come first.
+Those of the complaint come first.
 """
 TELLING = 0.02
 """By how much, in nats, a red flag must set urgent patients apart to be asked about before anything else.
@@ -170,6 +173,8 @@ class QuestionGraph:
         self._mentioned = mixture.present + mixture.denied  # [K, E]
         prior = np.exp(mixture.log_prior)
         self._usual = prior @ self._mentioned / prior.sum()  # [E]
+        usual = prior @ mixture.present / prior.sum()
+        self._likely_enough = np.clip(RED_FLAG_RELATED * usual, RED_FLAG_LIKELY, 0.5).astype(np.float32)  # [E]
         urgent = prior * (1 - mixture.truths[:, NUM_DECISIONS + Action.GREEN])
         telling = np.asarray(self._tells(urgent @ self._mentioned / urgent.sum()))
         at_home = [not entry.instrument for entry in vocabulary]
@@ -232,8 +237,12 @@ class QuestionGraph:
         red_flags = self.red_flags.open(states)
         opened = self._first_asked(states, likely, red_flags, not_to_ask)
         telling_flags = self._telling_flags(states, self._telling(classes))
-        flags = _asked_first(red_flags, likely) | self._first_flags(states, telling_flags) | opened.flags
+        flags = self._asked_first(red_flags, likely) | self._first_flags(states, telling_flags) | opened.flags
         return flags & self.may_ask(states) & ~not_to_ask & ~opened.others
+
+    def _asked_first(self, red_flags: RedFlags, likely: tf.Tensor) -> tf.Tensor:
+        """Returns which open red flags of rules are asked about before anything else, bool `[B, E]`."""
+        return red_flags.near & (likely >= self._likely_enough) | red_flags.begun
 
     def _first_flags(self, states: tf.Tensor, telling_flags: tf.Tensor) -> tf.Tensor:
         """Returns which of the telling flags `[B, E]` an interview does not end without, bool `[B, E]`."""
@@ -250,14 +259,15 @@ class QuestionGraph:
         gains, likely = self.values(classes)
         red_flags = self.red_flags.open(states)
         opened = self._first_asked(states, likely, red_flags, not_to_ask)
-        flags = _asked_first(red_flags, likely) | opened.flags
+        flags = self._asked_first(red_flags, likely) | opened.flags
         telling = self._telling(classes)
         telling_flags = self._telling_flags(states, telling)
         first = tf.where(telling_flags, FLAGGED + telling, tf.zeros_like(gains))
         first = tf.maximum(first, tf.where(self._denied_flags(states) >= GENERAL_AFTER, self._general, 0.0))
         first = tf.where(flags, RED_FLAG + likely, first)
         first = tf.where(opened.chosen, OPENING + first, first)  # a red flag among them is the first
-        open_codes = self.may_ask(states) & ~not_to_ask & ~opened.others
+        unknown = self.may_ask(states)
+        open_codes = unknown & ~not_to_ask & ~opened.others
         may_ask = open_codes & (self._related(classes, likely) | (first > 0))
         flags |= self._first_flags(states, telling_flags)
         # In place of a special kind, what it is a kind of: whether the chest hurts, and only then how.
@@ -266,10 +276,10 @@ class QuestionGraph:
         first = tf.maximum(first, of_kinds)
         waits = self._waits(open_codes)
         # Who cannot tell whether there is heartburn cannot tell when; of red flags even that is asked.
-        waits |= self._waits(self.may_ask(states)) & (first <= 0)
+        waits |= self._waits(unknown) & (first <= 0)
         may_ask = (may_ask | (open_codes & (of_kinds > 0))) & ~waits
         group = self._group(
-            tf.where(may_ask & ~opened.chosen & (first >= FLAGGED), gains + first, tf.fill(tf.shape(gains), _NEVER)),
+            tf.where(may_ask & ~opened.chosen & (first >= GENERAL), gains + first, tf.fill(tf.shape(gains), _NEVER)),
             tf.reduce_any(opened.chosen, axis=1),
         )
         # A question about several is a red flag's if one of them is.
@@ -523,11 +533,6 @@ class QuestionGraph:
         states = self._closure(states)
         literals = tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1)  # [B, 2 E]
         return tf.nn.softmax(_product(literals, self._mixture.log_literals) + self._mixture.log_prior)
-
-
-def _asked_first(red_flags: RedFlags, likely: tf.Tensor) -> tf.Tensor:
-    """Returns which open red flags of rules are asked about before anything else, bool `[B, E]`."""
-    return red_flags.near & (likely >= RED_FLAG_LIKELY) | red_flags.begun
 
 
 def _entropy(shares: tf.Tensor) -> tf.Tensor:

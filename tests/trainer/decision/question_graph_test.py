@@ -42,6 +42,21 @@ def listing(mixture):
     return mixture._replace(present=present, denied=np.full_like(present, 1e-4))
 
 
+@pytest.fixture
+def rare(mixture):
+    """The same classes, the second of one patient in ten, to which half of those belong who have no cough.
+
+    `rare(a, b)` is the mixture in which a collapse has the probability a in the first class, and b in the second.
+    """
+
+    def collapse(*likely):
+        present = mixture.present.copy()
+        present[:, 3] = likely
+        return mixture._replace(log_prior=np.log([0.9, 0.1]).astype(np.float32), present=present)
+
+    return collapse
+
+
 def _graph(mixture, vocabulary, rules=(), weight=0.0):
     return QuestionGraph(mixture, vocabulary, rules, OperatingPoint(weight))
 
@@ -107,9 +122,9 @@ def test_age_comes_before_red_flags_and_by_its_most_likely_band():
     assert asked[3] == ["cough"]  # who cannot tell one band cannot tell another
 
 
-@pytest.mark.parametrize(("youngest", "flagged"), [(0.01, True), (0.002, False)])
+@pytest.mark.parametrize(("youngest", "flagged"), [(0.01, True), (0.0002, False)])
 def test_age_is_a_red_flag_where_one_of_its_bands_is(youngest, flagged):
-    """Cards seldom tell the age. One band is true, so the first is .01 of .31 likely, not .01; a sex is likelier."""
+    """Cards seldom tell the age. One band is true: the first is .01 of .31 likely, or .0002 of .3; a sex likelier."""
     groups = {"baby": "age", "adult": "age", "old": "age", "female": "sex", "male": "sex"}
     codes = ("cough", *groups)
     vocabulary = Vocabulary(
@@ -160,14 +175,10 @@ def test_asking_is_worth_it_where_going_on_is_worth_more_than_the_decision(mixtu
     assert questions.worth_asking.numpy()[0].tolist() == worth  # three codes are open
 
 
-def test_a_red_flag_is_worth_asking_for_and_anything_where_nothing_is_known(mixture, vocabulary):
-    present = mixture.present.copy()
-    present[:, 3] = 0.2
+def test_a_red_flag_is_worth_asking_for_and_anything_where_nothing_is_known(rare, vocabulary):
     rule = SafetyRule("collapse", "r", Action.RED, True, all_of=(("collapse", True),))
-    graph = QuestionGraph(
-        mixture._replace(present=present), vocabulary, (rule,), OperatingPoint(0.0), _network(0.1, [0.0] * 4)
-    )
-    questions = graph(tf.constant([[0.0, -1, 0, 0], [0, -1, 0, -1], [0, 0, 0, 0]]), tf.zeros([3, 4], tf.bool))
+    graph = QuestionGraph(rare(1e-6, 0.2), vocabulary, (rule,), OperatingPoint(0.0), _network(0.1, [0.0] * 4))
+    questions = graph(tf.constant([[-1.0, -1, 0, 0], [-1, -1, 0, -1], [0, 0, 0, 0]]), tf.zeros([3, 4], tf.bool))
     assert questions.worth_asking.numpy().tolist() == [[True, False, False, False], [False] * 4, [True] * 4]
 
 
@@ -195,18 +206,21 @@ def test_with_a_weight_on_safety_what_uncovers_under_triage_is_worth_more():
 
 @pytest.mark.parametrize(
     ("likely", "needed", "first"),
-    [(0.2, ("collapse",), "collapse"), (0.01, ("collapse",), "cough"), (1e-6, ("collapse", "rash"), "collapse")],
+    [
+        ((1e-6, 0.2), ("collapse",), "collapse"),  # .1 now, .02 of all patients
+        ((0.2, 0.2), ("collapse",), "pain"),  # no likelier than of all
+        ((1e-6, 0.0019), ("collapse",), "pain"),  # .00095 now
+        ((1e-6, 1e-6), ("collapse", "rash"), "collapse"),
+    ],
 )
-def test_a_red_flag_comes_first_if_it_is_likely_enough_or_its_rule_has_begun(
-    mixture, vocabulary, likely, needed, first
+def test_a_red_flag_comes_first_if_it_is_likely_enough_and_more_than_usual_or_its_rule_has_begun(
+    rare, vocabulary, likely, needed, first
 ):
-    present = mixture.present.copy()
-    present[:, 3] = likely
     rule = SafetyRule("collapse", "r", Action.RED, True, all_of=tuple((code, True) for code in needed))
-    graph = _graph(mixture._replace(present=present), vocabulary, (rule,))
-    rash_is_known = tf.constant([[0.0, 1, 0, 0]])
+    graph = _graph(rare(*likely), vocabulary, (rule,))
+    no_cough_but_a_rash = tf.constant([[-1.0, 1, 0, 0]])
     assert CODES[1] == "rash"
-    questions = graph(rash_is_known, tf.zeros([1, 4], tf.bool))
+    questions = graph(no_cough_but_a_rash, tf.zeros([1, 4], tf.bool))
     assert CODES[questions.codes.numpy()[0, 0]] == first
     assert questions.red_flags.numpy()[0].tolist().count(True) == (first == "collapse")
 
@@ -263,9 +277,9 @@ def test_a_red_flag_of_urgent_patients_is_asked_although_few_patients_have_it(li
 
 
 def test_a_red_flag_that_may_fire_a_rule_leads_those_that_may_not(listing):
-    rule = SafetyRule("rash", "r", Action.RED, True, all_of=(("rash", True),))
+    rule = SafetyRule("rash", "r", Action.RED, True, all_of=(("cough", True), ("rash", True)))
     graph = _graph(listing, _flagged("pain", "collapse"), (rule,))
-    assert _asked(graph, [[0, 0, 0, 0]])[0] == [["rash", "pain", "collapse"]]
+    assert _asked(graph, [[1, 0, 0, 0]])[0] == [["rash", "pain", "collapse"]]
 
 
 def test_red_flags_that_cannot_be_told_are_in_no_question(listing):
@@ -285,26 +299,21 @@ def test_a_red_flag_that_follows_from_another_waits(listing):
     assert "collapse" not in questions[0]
 
 
-def test_a_special_kind_waits_for_what_it_is_a_kind_of_which_is_asked_as_soon(listing):
+def test_a_special_kind_waits_for_what_it_is_a_kind_of_which_is_asked_as_soon(rare):
     """A rule names the collapse; a collapse is a kind of a rash, which is no red flag itself and says nothing."""
     rule = SafetyRule("collapse", "r", Action.RED, True, all_of=(("collapse", True),))
-    graph = QuestionGraph(
-        listing,
-        _flagged(parents=[("collapse", "rash")]),
-        (rule,),
-        OperatingPoint(0.0),
-        _network(0.1, [0.0] * 4),
-    )
-    states = tf.constant([[0.0, 0, -1, 0], [0, 1, -1, 0], [0, -1, -1, 0], [0, 0, -1, 0]])
+    mixture, vocabulary = rare(1e-6, 0.1), _flagged(parents=[("collapse", "rash")])
+    graph = QuestionGraph(mixture, vocabulary, (rule,), OperatingPoint(0.0), _network(0.1, [0.0] * 4))
+    states = tf.constant([[-1.0, 0, 0, 0], [-1, 1, 0, 0], [-1, -1, 0, 0], [-1, 0, 0, 0]])
     cannot_tell = tf.constant([[False] * 4] * 3 + [[False, True, False, False]])
     questions = graph(states, cannot_tell)
     asked = [[CODES[cell] for cell in row if cell >= 0] for row in questions.codes.numpy()]
-    assert [row[0] for row in asked] == ["rash", "collapse", "cough", "collapse"]
+    assert [row[0] for row in asked] == ["rash", "collapse", "pain", "collapse"]
     assert "collapse" not in asked[0] + asked[2]  # nobody knows yet; nobody without a rash collapses
     assert questions.red_flags.numpy()[:, 0].tolist() == [True, True, False, True]
     assert questions.worth_asking.numpy()[:, 0].tolist() == [True, True, False, True]
     assert graph.open_red_flags(states, cannot_tell).numpy().any(axis=1).tolist() == [True, True, False, True]
-    without_rule = QuestionGraph(listing, _flagged(parents=[("collapse", "rash")]), (), OperatingPoint(0.0))
+    without_rule = QuestionGraph(mixture, vocabulary, (), OperatingPoint(0.0))
     asked = without_rule(states, cannot_tell).codes.numpy()
     # Whoever cannot tell of a rash is not asked about its kinds either, unless they are red flags.
     assert [CODES.index("collapse") in row for row in asked] == [False, True, False, False]
@@ -314,7 +323,7 @@ def test_once_red_flags_of_the_complaint_are_denied_general_danger_signs_follow(
     """Half of the urgent patients have another complaint, and .9 of these the general sign.
 
     That sets them apart from all patients, by .455 ln(.455 / .233) = .3 nats, and not from those with this complaint.
-    So an interview goes on for the fourth red flag, which is asked together with the general sign, not for the sign.
+    So an interview goes on for the fourth red flag, with which the general sign is asked, and not for the sign.
     """
     codes = ["complaint", "one", "two", "three", "four", "general", "common"]
     parents = {"four": "complaint"}  # a special kind is no general sign
@@ -342,7 +351,7 @@ def test_once_red_flags_of_the_complaint_are_denied_general_danger_signs_follow(
     assert [[codes[cell] for cell in row if cell >= 0] for row in first] == [
         ["one", "two", "three", "four"],
         ["three", "four"],
-        ["general", "four"],
+        ["four", "general"],
         ["general"],
     ]
     questions, open_flags = graph(states, nothing), graph.open_red_flags(states, nothing).numpy().any(axis=1)

@@ -83,14 +83,17 @@ def _sure_of_green(states):
 
 
 def test_a_patient_whom_the_agent_leads_denies_what_the_case_does_not_list():
-    """A collapse is a red flag; a low pressure is one, too, but takes an instrument. Both are likely: .2."""
+    """With pain, a collapse is a red flag; a low pressure is one, too, but takes an instrument."""
     codes = {"pain": "", "collapse": "", "pressure": "a cuff"}
     vocabulary = Vocabulary(
         Evidence(code, "symptom", code, f"{code}?", instrument=tool) for code, tool in codes.items()
     )
     present = np.array([[0.5, 0.2, 0.2]], np.float32)
     mixture = Mixture(np.zeros(1, np.float32), present, np.full([1, 8], 0.5, np.float32), 1 - present)
-    flags = tuple(SafetyRule(code, "A red flag.", R, True, all_of=((code, True),)) for code in ("collapse", "pressure"))
+    flags = tuple(
+        SafetyRule(code, "A red flag.", R, True, all_of=(("pain", True), (code, True)))
+        for code in ("collapse", "pressure")
+    )
     point = OperatingPoint(1.0)
 
     def lead(rules):
