@@ -28,7 +28,7 @@ from serving.engine.served_models import LocalModels
 from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
-from serving.protocols.cds_hooks import SERVICES
+from serving.hospital.cds_hooks import SERVICES
 from serving.server.triage_server import TriageServer
 from trainer.evaluation import metrics
 from trainer.evaluation.measurement import order_seeds, play

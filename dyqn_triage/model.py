@@ -14,8 +14,8 @@ from serving.client.channel import Connection
 from serving.console.agent import Agent as Asker
 from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Said
 from serving.console.local_server import serving
-from serving.message_json import message_figures
 from serving.messages import ANY_OF, DEFERRALS, GROUPS, action_label, speaks
+from serving.wires.message_json import message_figures
 
 _SECONDS = 30.0
 

@@ -20,11 +20,11 @@ from serving.console.agent import Answer, Model
 from serving.console.case import PRESENT, Case, Said
 from serving.engine.saved_model import SavedModelEngine
 from serving.engine.state_tensors import outputs_of
-from serving.message_json import message_figures
 from serving.messages import state_message
-from serving.protocols import openapi
 from serving.scoring.answers import Scorer
 from serving.scoring.cases import Cases
+from serving.wires import openapi
+from serving.wires.message_json import message_figures
 from tests.builders import random_network, trained_agent, write_version
 from trainer.decision.novelty import Novelty
 from trainer.export.conversion import convert

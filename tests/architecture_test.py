@@ -29,14 +29,14 @@ LAYERS = {
     ),
     "serving": (
         ("call", "errors", "fair_queue", "messages", "process", "tensor_messages"),
-        ("message_json",),
         ("security",),
         ("config",),
         ("engine",),
         ("telemetry",),
         ("admission",),
-        ("triage",),
-        ("protocols",),
+        ("service",),
+        ("wires",),
+        ("hospital",),
         ("server",),
         ("bench", "client", "monitor", "scoring"),
         ("console",),
@@ -54,7 +54,7 @@ FACADES = (
     "serving.admission",
     "serving.security",
     "serving.telemetry",
-    "serving.triage",
+    "serving.service",
 )
 
 # The functions that take an `argparse.Namespace`. Readers return a dataclass, which all other functions take.
@@ -137,6 +137,25 @@ def test_imports_run_one_way_from_layer_to_layer():
             if modules[imported] != part and places[modules[imported]] >= places[part]
         ]
         assert wrong == []
+
+
+def test_the_service_imports_no_wire():
+    wrong = [
+        f"{name} imports {imported}"
+        for name, imports in import_graph().items()
+        for imported in imports
+        if name.startswith("serving.service") and imported.startswith(("serving.wires", "serving.hospital"))
+    ]
+    assert wrong == []
+
+
+def test_only_the_server_hands_in_the_hospital():
+    importers = {
+        name
+        for name, imports in import_graph().items()
+        if not name.startswith("serving.hospital") and any(each.startswith("serving.hospital") for each in imports)
+    }
+    assert importers == {"serving.server.triage_server"}
 
 
 def test_what_is_imported_of_ours_is_there():

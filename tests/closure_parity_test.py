@@ -16,7 +16,7 @@ from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from serving.engine.safeguards import SafeguardedModels
 from serving.engine.served_models import LocalModels
-from serving.message_json import message_figures
+from serving.wires.message_json import message_figures
 from tests.builders import http_to, served, trained_agent, watching, write_version
 from trainer.config import NetworkConfig
 from trainer.decision.closure import Closure

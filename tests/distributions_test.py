@@ -107,8 +107,8 @@ def test_no_module_that_serves_with_litert_loads_an_extra():
     files = _shipped()
     waiting = [
         "triage_cli", "serving.commands.serve", "serving.server.triage_server", "serving.engine.served_models",
-        "serving.server.http_port", "serving.protocols.http_application", "serving.protocols.http_endpoints",
-        "serving.triage", "serving.commands.ask", "serving.commands.health",
+        "serving.server.http_port", "serving.wires.http_application", "serving.wires.http_endpoints",
+        "serving.service", "serving.hospital.paths", "serving.commands.ask", "serving.commands.health",
         "serving.commands.console", "serving.console.application", "serving.console.labelling",
         "serving.console.local_server", "serving.telemetry", "triage_client",
     ]  # fmt: skip
@@ -122,7 +122,7 @@ def test_no_module_that_serves_with_litert_loads_an_extra():
             waiting += prefixes - seen - set(waiting)
             if parts[0] not in {each.split(".")[0] for each in files}:
                 loaded.add(_distribution(module))
-    assert {"serving.engine.litert", "serving.protocols.http_endpoints"} <= seen
+    assert {"serving.engine.litert", "serving.wires.http_endpoints"} <= seen
     assert loaded & EXTRAS == set()
 
 

@@ -16,7 +16,7 @@ from schemas.model_directory import read_version
 from schemas.safety_rules import Decision, RuleSet, SafetyRule
 from schemas.triage import ACTION_LABELS, DECISION_LABELS, Action
 from serving.engine.litert import LiteRtEngine
-from serving.message_json import message_figures
+from serving.wires.message_json import message_figures
 from tests.builders import channel_to, http_to, random_network, served, trained_agent, write_version
 from trainer.decision.closure import Closure
 from trainer.decision.decision import OperatingPoint, appropriate, best_triage, q_values, safe

@@ -1,7 +1,7 @@
 """The vocabulary that a server lists."""
 
 from schemas.evidence import FLAGGED, Evidence, Vocabulary
-from serving.message_json import EVIDENCE_KINDS
+from serving.wires.message_json import EVIDENCE_KINDS
 from triage_client.v1 import triage_service_pb2
 
 

@@ -14,8 +14,8 @@ from schemas.features import MOST_QUESTIONS
 from serving.client import channel
 from serving.client.interactive import Asked, Known, ask_complaint, converse
 from serving.client.vocabulary import vocabulary_of
-from serving.message_json import message_figures
 from serving.messages import ANSWERS, ANY_OF, DEFERRALS, action_label, speaks
+from serving.wires.message_json import message_figures
 from triage_client import (
     Evidence,
     EvidenceStatus,

@@ -11,8 +11,8 @@ from schemas.triage import DECISION_LABELS
 from serving.client.search import words_of
 from serving.console.agent import Answer, Model
 from serving.console.case import Case
-from serving.message_json import STATUSES, message_figures
 from serving.messages import DEFERRALS, action_label, speaks
+from serving.wires.message_json import STATUSES, message_figures
 from triage_client import NextQuestion, QuestionReason, TriageAction, TriageResponse
 
 _MOST_TURNING = 5

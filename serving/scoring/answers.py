@@ -13,8 +13,8 @@ from schemas.errors import InputError
 from schemas.evidence import StateEncoder, pad_rows
 from schemas.triage import ACTION_LABELS, Action, deferral_flags, may_be_red
 from serving.engine.saved_model import SavedModelEngine
-from serving.message_json import names_of
 from serving.scoring.cases import ID, Cases
+from serving.wires.message_json import names_of
 from triage.v1 import triage_pb2
 
 Columns = dict[str, list[Any]]

@@ -93,7 +93,7 @@ class TriageServer:
         Serving is the engine.
         """
         from serving.engine.served_models import ServedModels, open_model
-        from serving.triage import TriageService
+        from serving.service import TriageService
 
         self.models = ServedModels(watchers, functools.partial(open_model, self._config))
         self.models.on_each(lambda model: self.telemetry.watch(model.versions))
@@ -111,11 +111,13 @@ class TriageServer:
         if self.probes is not None:
             self.probes.start()
         if self.http is not None:
-            from serving.protocols.http_application import application_of  # loads starlette
-            from serving.protocols.http_endpoints import Endpoints  # loads starlette
+            from serving.hospital.paths import hospital_paths  # loads starlette
+            from serving.wires.http_application import application_of  # loads starlette
+            from serving.wires.http_endpoints import Endpoints  # loads starlette
 
             endpoints = Endpoints(self.admission, self._workers, self.telemetry, self._config)
-            self.http.start(application_of(endpoints, self.models, self._config, service, self.telemetry))
+            others = [*hospital_paths(endpoints, service, self._config)]
+            self.http.start(application_of(endpoints, self.models, self._config, service, self.telemetry, others))
 
     def update_health(self) -> None:
         """Reports SERVING for the server ("") and each service if each model can answer, NOT_SERVING otherwise."""
@@ -177,14 +179,14 @@ def _add_signatures(
     """Offers the services that run signatures, TensorFlow Serving's and Open Inference's, and returns their names."""
     from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # load TensorFlow
 
-    from serving.protocols.model_service import SERVICE as MODEL_SERVICE
-    from serving.protocols.model_service import ModelService
-    from serving.protocols.open_inference_models import OpenModels
-    from serving.protocols.open_inference_service import SERVICE as INFERENCE_SERVICE
-    from serving.protocols.open_inference_service import InferenceService
-    from serving.protocols.prediction_service import SERVICE as PREDICTION_SERVICE
-    from serving.protocols.prediction_service import PredictionService
-    from serving.protocols.signatures import Signatures
+    from serving.wires.model_service import SERVICE as MODEL_SERVICE
+    from serving.wires.model_service import ModelService
+    from serving.wires.open_inference_models import OpenModels
+    from serving.wires.open_inference_service import SERVICE as INFERENCE_SERVICE
+    from serving.wires.open_inference_service import InferenceService
+    from serving.wires.prediction_service import SERVICE as PREDICTION_SERVICE
+    from serving.wires.prediction_service import PredictionService
+    from serving.wires.signatures import Signatures
     from triage.open_inference import inference_pb2_grpc
 
     signatures = Signatures(models, config, telemetry)

@@ -184,7 +184,7 @@ import triage_cli
 sys.exit(triage_cli.main())
 """
 ANSWER = """
-import pathlib, serving.commands.ask, serving.commands.serve, serving.triage.service
+import pathlib, serving.commands.ask, serving.commands.serve, serving.service.service
 from serving.config.settings import ServeConfig
 from serving.messages import state_message
 from serving.engine.served_models import watcher_of

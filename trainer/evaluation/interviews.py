@@ -63,7 +63,7 @@ class Interviews(NamedTuple):
         """Returns how V `patients` leave interviews that obey `rules`.
 
         They are handed over where the interview ends, also where the agent would ask on and nothing is left, as
-        `serving.triage.deferral` does.
+        `serving.service.deferral` does.
         """
         actions, decisions = self._actions(point), self.decisions(point)
         if rules is not None:

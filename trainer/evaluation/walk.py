@@ -189,7 +189,7 @@ def _step(asked: int, episode: Walk, vocabulary: Vocabulary) -> dict[str, Any]:
 def leave_one_out(codes: Sequence[int], evidence_count: int, network: Network) -> tuple[np.ndarray, np.ndarray]:
     """Returns what the network says of the decisions on all pieces, `[T]`, and without each of them, `[n, T]`.
 
-    The server says the same of a state with `explain` (`serving.triage.explanation`), after the safety rules.
+    The server says the same of a state with `explain` (`serving.service.explanation`), after the safety rules.
     T is 8, P(appropriate) and P(safe) of each decision, or 4, Q-values, for a network without probabilities.
 
     Args:

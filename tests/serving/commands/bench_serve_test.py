@@ -10,7 +10,7 @@ from schemas.evidence import Evidence, Vocabulary
 from serving.commands import bench_serve as serve
 from serving.commands.bench_serve import http_body, make_requests
 from serving.messages import state_message
-from serving.triage.validation import contradictions
+from serving.service.validation import contradictions
 from triage.v1 import triage_pb2, triage_service_pb2
 
 

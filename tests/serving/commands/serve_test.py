@@ -219,7 +219,7 @@ def test_servers_share_a_port_and_go_on_without_one_that_is_killed(start_server,
 BLOCKED = """
 import sys, time
 import triage_cli
-from serving.triage import TriageService
+from serving.service import TriageService
 
 async def block(self, request, context):
     time.sleep(600)

@@ -1,0 +1,427 @@
+"""FHIR resources of an adaptive form (Structured Data Capture): what is read from them, and what is written.
+
+The form is a QuestionnaireResponse with the Questionnaire that was asked so far in `contained`. It is read as plain
+JSON: everything that is used is checked, and the rest goes back as it came.
+Resources of R4 and R5 differ in the type of a question with options, and profiles are those of R4.
+"""
+
+import dataclasses
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from schemas import VERSION
+from schemas.errors import InputError
+from serving.errors import Fault, FaultyRequestError
+from serving.messages import ANSWERS, ANY_OF, COMPLAINTS, DEFERRALS, GROUPS, action_label
+from triage.v1 import triage_pb2, triage_service_pb2
+
+R4, R5 = "4.0", "5.0"
+FHIR_VERSIONS = {R4: "4.0.1", R5: "5.0.0"}
+"""By what the parameter `fhirVersion` of a media type calls them."""
+_TYPES = {R4: "choice", R5: "coding"}
+"""Of a question with options."""
+ID = "triage"
+"""Of the form, and of the Questionnaire in a response."""
+DECISION = "decision"
+"""Id of the RiskAssessment in a response."""
+COMPLAINT = "complaint"
+"""The linkId of the first question, whose answers are evidence that is present; no code is spelled so."""
+_SDC = "http://hl7.org/fhir/uv/sdc"
+NEXT_QUESTION = f"{_SDC}/OperationDefinition/Questionnaire-next-question"
+_ADAPTIVE = f"{_SDC}/StructureDefinition/sdc-questionnaire-questionnaireAdaptive"
+_FORM, _SEARCH, _RESPONSE = (
+    f"{_SDC}/StructureDefinition/sdc-{name}"
+    for name in ("questionnaire-adapt", "questionnaire-adapt-srch", "questionnaireresponse-adapt")
+)
+_YES, _NO, _NOT_KNOWN = "Y", "N", "asked-unknown"
+_NUMBER = "="
+_YES_OR_NO = "http://terminology.hl7.org/CodeSystem/v2-0136"
+_EXCLUSIVE = "http://hl7.org/fhir/StructureDefinition/questionnaire-optionExclusive"
+_ABSENT_REASON = "http://terminology.hl7.org/CodeSystem/data-absent-reason"
+_ANSWERS = ((_YES_OR_NO, _YES), (_YES_OR_NO, _NO), (_ABSENT_REASON, _NOT_KNOWN))
+_UNITS = ({"°C", "Cel", "C"}, {"/min", "{beats}/min", "beats/min", "bpm", "1/min"}, {"years", "year", "a"})
+"""What units of vocabularies are called alike, also in UCUM."""
+RESEARCH_ONLY = "Research only: this is no medical device, and it was not validated for the care of patients."
+Resource = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """What a QuestionnaireResponse says of a patient.
+
+    Attributes:
+        resource: the QuestionnaireResponse.
+        asked: linkIds of the questions that were asked, in their order.
+        present: codes that are present, with the place of each in the resource.
+        absent: the same of those that are absent.
+        not_known: codes that were asked about without an answer.
+        answered: linkIds of the items.
+        openings: by code, those of its group, of which the patient has exactly one.
+        together: by linkId, the codes of a question about several, any number of which the patient has.
+    """
+
+    resource: Resource
+    asked: tuple[str, ...]
+    present: Mapping[str, str]
+    absent: Mapping[str, str]
+    not_known: tuple[str, ...]
+    answered: frozenset[str]
+    openings: Mapping[str, Sequence[str]]
+    together: Mapping[str, Sequence[str]]
+
+    @property
+    def questions_asked(self) -> int:
+        """Questions that were asked and came back, 0 or more; age and sex are one together."""
+        links = {link for link in self.asked if link in self.answered and link != COMPLAINT}
+        return len({"" if link in self.openings else link for link in links})
+
+    def options(self, link: str) -> Sequence[str]:
+        """Returns the codes that a question is to choose from, () if it is answered by yes or no."""
+        group = self.openings.get(link, ())
+        return () if any(code in self.absent for code in group) else group
+
+    def place(self, fault: Fault) -> Fault:
+        """Returns a fault of a state with the place in the resource that it is about."""
+        places = [*self.present.values(), *self.absent.values()]
+        begin, _, rest = fault.field.partition("state.evidence[")
+        if begin or not rest:
+            return fault
+        return dataclasses.replace(fault, field=places[int(rest.partition("]")[0])])
+
+
+def read_form(body: Any, openings: Mapping[str, Sequence[str]], units: Mapping[str, str]) -> Form:
+    """Returns what the body of `$next-question` says.
+
+    Args:
+        body: a QuestionnaireResponse, or Parameters with one as `questionnaire-response`.
+        openings: as in `Form`.
+        units: of the vocabulary's measures.
+
+    Raises:
+        InputError: it is neither.
+        FaultyRequestError: something that is used is not as expected; the message names the place.
+    """
+    resource = _resource_of(body)
+    path = "QuestionnaireResponse"
+    contained = _list(resource, "contained", path)
+    forms = [each for each in contained if isinstance(each, dict) and each.get("resourceType") == "Questionnaire"]
+    questions = {
+        f"{path}.contained.item[{number}]": item
+        for form in forms[:1]
+        for number, item in enumerate(_list(form, "item", f"{path}.contained"))
+    }
+    asked = tuple(_text(item, "linkId", place) for place, item in questions.items())
+    together = {
+        link: [code for code in _options(item, place) if code not in (_NO, _NOT_KNOWN)]
+        for link, (place, item) in zip(asked, questions.items(), strict=True)
+        if item.get("repeats") is True and link != COMPLAINT
+    }
+    present: dict[str, str] = {}
+    absent: dict[str, str] = {}
+    not_known: list[str] = []
+    links: set[str] = set()
+    for number, item in enumerate(_list(resource, "item", path)):
+        place = f"{path}.item[{number}]"
+        link = _text(item, "linkId", place)
+        if link in links:
+            raise _fault(f"{place}.linkId", f"{link[:80]!r} is there twice: give each question once")
+        links.add(link)
+        if "item" in item:
+            raise _fault(f"{place}.item", "expected questions without parts, as this form asks them")
+        answers = [
+            (_answer(answer, f"{place}.answer[{part}]", units.get(link)), f"{place}.answer[{part}]")
+            for part, answer in enumerate(_list(item, "answer", place))
+        ]
+        if link == COMPLAINT:
+            present |= answers
+        elif link in together:
+            codes = together[link]
+            said = {code for code, _ in answers}
+            if said <= {_NOT_KNOWN}:
+                not_known += codes
+            elif said != {_NO} and not said <= {*codes}:
+                raise _fault(f"{place}.answer", f"expected any of {', '.join(codes)}, or {_NO} or {_NOT_KNOWN} alone")
+            else:
+                present |= {code: where for code, where in answers if code != _NO}
+                absent |= {code: f"{place}.linkId" for code in codes if code not in said}
+        elif len(answers) > 1:
+            raise _fault(f"{place}.answer", "expected one answer, not several")
+        elif not answers or answers[0][0] == _NOT_KNOWN:
+            not_known.append(link)
+        elif answers[0][0].startswith(_NUMBER):
+            present[f"{link}{answers[0][0]}"] = f"{place}.linkId"
+        elif answers[0][0] in (_YES, _NO):
+            (present if answers[0][0] == _YES else absent)[link] = f"{place}.linkId"
+        elif answers[0][0] in openings.get(link, ()):
+            present |= answers
+        else:
+            expected = ", ".join([*openings.get(link, ()), _YES, _NO])
+            raise _fault(answers[0][1], f"expected the code {expected} or {_NOT_KNOWN}, or true or false")
+    if COMPLAINT in links and COMPLAINT not in asked:
+        asked = (COMPLAINT, *asked)
+    return Form(resource, asked, present, absent, tuple(not_known), frozenset(links), openings, together)
+
+
+def _resource_of(body: Any) -> Resource:
+    kind = body.get("resourceType") if isinstance(body, dict) else None
+    if kind == "Parameters":
+        for number, parameter in enumerate(_list(body, "parameter", "Parameters")):
+            if not isinstance(parameter, dict):
+                raise _fault(f"Parameters.parameter[{number}]", "expected an object")
+            if parameter.get("name") == "questionnaire-response":
+                return _resource_of(parameter.get("resource"))
+    if kind != "QuestionnaireResponse":
+        raise InputError(
+            "expected a QuestionnaireResponse, or Parameters with one as questionnaire-response: POST it as JSON"
+        )
+    return body
+
+
+def _list(resource: Resource, name: str, path: str) -> list[Any]:
+    value = resource.get(name, [])
+    if not isinstance(value, list):
+        raise _fault(f"{path}.{name}", "expected a list")
+    return value
+
+
+def _text(item: Any, name: str, place: str) -> str:
+    value = item.get(name) if isinstance(item, dict) else None
+    if not isinstance(value, str) or not value:
+        raise _fault(f"{place}.{name}", "expected a text")
+    return value
+
+
+def _options(item: Resource, place: str) -> list[str]:
+    options = _list(item, "answerOption", place)
+    return [_answer(option, f"{place}.answerOption[{number}]") for number, option in enumerate(options)]
+
+
+def _answer(answer: Any, place: str, unit: str | None = None) -> str:
+    """Returns the code of an answer; a boolean is yes or no, and a number is what `schemas.bands` reads.
+
+    `unit` is that of the measure that was asked for, None if it was none.
+    """
+    value = answer if isinstance(answer, dict) else {}
+    quantity = value.get("valueQuantity")
+    if isinstance(quantity, dict) and unit is not None and (fault := quantity_fault(quantity, unit)):
+        raise _fault(place, fault)
+    numbers = (
+        value.get("valueDecimal"),
+        value.get("valueInteger"),
+        quantity.get("value") if isinstance(quantity, dict) else None,
+    )
+    if isinstance(value.get("valueBoolean"), bool):
+        return _YES if value["valueBoolean"] else _NO
+    for number in numbers:
+        if isinstance(number, int | float):
+            return f"{_NUMBER}{number}"
+    coding = value.get("valueCoding")
+    if not isinstance(coding, dict) or not isinstance(coding.get("code"), str):
+        raise _fault(place, "expected valueCoding with a code, valueBoolean or a number")
+    code: str = coding["code"]
+    return code
+
+
+def quantity_fault(quantity: Resource, unit: str) -> str:
+    """Returns why the number of a Quantity is none in `unit`, "" if it is; one that names no unit is taken for it."""
+    if quantity.get("comparator") is not None:
+        return f"expected an exact number, not {quantity['comparator']}"
+    named = {quantity[key] for key in ("unit", "code") if isinstance(quantity.get(key), str)}
+    if not named or named & next((alike for alike in _UNITS if unit in alike), {unit}):
+        return ""
+    return f"expected {unit or 'no unit'}, not {' or '.join(sorted(named))}"
+
+
+def _fault(place: str, description: str) -> FaultyRequestError:
+    return FaultyRequestError([Fault(place, description, "FAULTY_RESOURCE")])
+
+
+def next_form(
+    form: Form,
+    asked: Sequence[str],
+    answer: triage_pb2.TriageResponse | None,
+    vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry],
+    base: str,
+    goes_on: bool,
+    fhir: str,
+    language: str,
+) -> Resource:
+    """Returns the QuestionnaireResponse with the next question, or completed, and with the decision so far.
+
+    Args:
+        form: what was known.
+        asked: linkIds of the questions of the form, with the next ones.
+        answer: of the model, None before anything was asked.
+        vocabulary: by code.
+        base: address of the FHIR API.
+        goes_on: whether there is a next question.
+        fhir: one of `FHIR_VERSIONS`.
+        language: that of the vocabulary's texts, one of `ANSWERS`.
+    """
+    others = [each for each in form.resource.get("contained", []) if not _is_ours(each)]
+    if goes_on and answer is not None and answer.next_questions:
+        first = answer.next_questions[0]
+        form = dataclasses.replace(form, together={**form.together, first.code: first.any_of})
+    items = [{**_item(link, form, vocabulary, base, language), "type": _TYPES[fhir]} for link in asked]
+    questionnaire = {**_header(base, answer.model_version if answer else "", _FORM, fhir), "id": ID, "item": items}
+    questionnaire["language"] = language
+    questionnaire["derivedFrom"] = [questionnaire.pop("url")]
+    contained = [{key: value for key, value in questionnaire.items() if value}, *others]
+    nothing_known = answer is None or (answer.forced and answer.action == triage_pb2.TRIAGE_ACTION_ASK)
+    if answer is not None and not nothing_known:
+        contained.append(_risk(form, answer, final=not goes_on))
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    return {
+        "authored": now,  # which SDC expects, as it does a subject
+        **form.resource,
+        **(_profile(_RESPONSE, fhir) if "subject" in form.resource else {}),
+        "contained": contained,
+        "questionnaire": f"#{ID}",
+        "status": "in-progress" if goes_on else "completed",
+    }
+
+
+def _is_ours(contained: Any) -> bool:
+    return isinstance(contained, dict) and contained.get("resourceType") in ("Questionnaire", "RiskAssessment")
+
+
+def _item(
+    link: str, form: Form, vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry], base: str, language: str
+) -> dict[str, Any]:
+    system = f"{base}/CodeSystem/evidence"
+    said = (text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'") for text in ANSWERS[language])  # as HL7 has it
+    answers = [{"system": of, "code": code, "display": text} for (of, code), text in zip(_ANSWERS, said, strict=True)]
+    if link == COMPLAINT:
+        # Once it is answered, the answers alone: hundreds of options would go to and fro with each question.
+        offered = (
+            [code for code in form.present if code in vocabulary] if COMPLAINT in form.asked else _symptoms(vocabulary)
+        )
+        options: Iterable[Any] = [
+            {"system": system, "code": code, "display": vocabulary[code].name} for code in offered
+        ]
+        item = {"linkId": link, "text": COMPLAINTS[language], "repeats": True}
+    elif group := form.options(link):
+        names = [{"system": system, "code": code, "display": vocabulary[code].name} for code in group]
+        options = [*names, answers[-1]]
+        item = {"linkId": link, "text": GROUPS[language][vocabulary[link].exclusive]}
+    elif codes := [code for code in form.together.get(link, ()) if code in vocabulary]:
+        text, none = ANY_OF[language]
+        names = [{"system": system, "code": code, "display": vocabulary[code].name} for code in codes]
+        options = [*names, {**answers[1], "display": none}, answers[2]]
+        item = {"linkId": link, "text": text, "repeats": True}
+    else:
+        entry, options = vocabulary[link], answers
+        code = [{"system": system, "code": link, "display": entry.name}]
+        item = {"linkId": link, "code": code, "text": entry.question}
+    alone = {"extension": [{"url": _EXCLUSIVE, "valueBoolean": True}]}  # no code may be chosen beside it
+    return item | {
+        "answerOption": [
+            {"valueCoding": option} | (alone if item.get("repeats") and option["system"] != system else {})
+            for option in options
+        ]
+    }
+
+
+def _symptoms(vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry]) -> list[str]:
+    return [code for code, entry in vocabulary.items() if entry.kind == triage_service_pb2.EVIDENCE_KIND_SYMPTOM]
+
+
+def _risk(form: Form, answer: triage_pb2.TriageResponse, final: bool) -> Resource:
+    """Returns the decision; its first prediction is what the model decides, after the safety rules."""
+    best = answer.best_triage
+    reasons = [rule.reason for rule in answer.fired_rules if rule.to_action == best]
+    chances = {each.decision: each.appropriate for each in answer.probabilities}
+    predictions = []
+    for decision in sorted(chances or [best], key=lambda each: (each != best, each)):
+        prediction: dict[str, Any] = {"outcome": {"text": action_label(decision)}}
+        if decision in chances:
+            prediction["probabilityDecimal"] = round(100 * chances[decision], 2)
+        if decision == best and reasons:
+            prediction["rationale"] = " ".join(reasons)
+        predictions.append(prediction)
+    notes = [RESEARCH_ONLY]
+    if answer.HasField("deferred"):
+        notes.append(f"A person must look: {DEFERRALS[answer.deferred]}.")
+    if answer.is_novel:
+        notes.append(f"Unlike anything seen in training (novelty {answer.novelty:.3f}): do not rely on this.")
+    return {
+        "resourceType": "RiskAssessment",
+        "id": DECISION,
+        "status": "final" if final else "preliminary",
+        "method": {"text": f"dyqn-triage {VERSION}, model version {answer.model_version}"},
+        "code": {"text": "Triage: how probably clinicians find each urgency appropriate, in percent"},
+        "subject": form.resource.get("subject", {"display": "not stated"}),
+        "basis": [{"reference": "#"}],
+        "prediction": predictions,
+        "note": [{"text": note} for note in notes],
+    }
+
+
+def questionnaire(base: str, version: str, fhir: str) -> Resource:
+    """Returns the form as it is found before it is filled in: adaptive, so it lists no questions."""
+    return {**_header(base, version, _SEARCH, fhir), "id": ID}
+
+
+def _profile(profile: str, fhir: str) -> Resource:
+    return {"meta": {"profile": [profile]}} if fhir == R4 else {}
+
+
+def _header(base: str, version: str, profile: str, fhir: str) -> Resource:
+    return {
+        "resourceType": "Questionnaire",
+        **_profile(profile, fhir),
+        "extension": [{"url": _ADAPTIVE, "valueUrl": base}],
+        "url": f"{base}/Questionnaire/{ID}",
+        "version": version,
+        "title": "Triage (research only)",
+        "status": "active",
+        "experimental": True,
+        "subjectType": ["Patient"],
+        "description": RESEARCH_ONLY,
+    }
+
+
+def capability_statement(base: str, date: str, fhir: str) -> Resource:
+    """Returns what the FHIR API offers; `date` is when the model was exported."""
+    return {
+        "resourceType": "CapabilityStatement",
+        "status": "active",
+        "experimental": True,
+        "date": date,
+        "kind": "instance",
+        "software": {"name": "dyqn-triage", "version": VERSION},
+        "implementation": {"description": f"A triage interview as an adaptive form. {RESEARCH_ONLY}", "url": base},
+        "fhirVersion": FHIR_VERSIONS[fhir],
+        "format": ["json"],
+        "rest": [
+            {
+                "mode": "server",
+                "resource": [
+                    {
+                        "type": "Questionnaire",
+                        "interaction": [{"code": "read"}],
+                        "operation": [{"name": "next-question", "definition": NEXT_QUESTION}],
+                    }
+                ],
+            }
+        ],
+    }
+
+
+def operation_outcome(problem: Mapping[str, Any]) -> Resource:
+    """Returns a problem of `serving.wires.http_problems` as an OperationOutcome."""
+    code = _ISSUES.get(problem["status"], "exception")
+    faults = problem.get("errors") or [{"field": "", "description": problem["detail"]}]
+    issues = []
+    for fault in faults:
+        issue = {"severity": "error", "code": code, "diagnostics": fault["description"]}
+        issues.append(issue | ({"expression": [fault["field"]]} if fault["field"] else {}))
+    return {"resourceType": "OperationOutcome", "issue": issues}
+
+
+_ISSUES = {
+    400: "invalid", 401: "login", 403: "forbidden", 404: "not-found", 406: "not-supported", 411: "too-long",
+    413: "too-long", 415: "not-supported", 429: "throttled", 501: "not-supported", 503: "transient", 504: "timeout",
+}  # fmt: skip
+"""The IssueType of each HTTP status."""

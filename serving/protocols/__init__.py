@@ -1,1 +1,0 @@
-"""The same models by other protocols: JSON over HTTP, TensorFlow Serving's services, the Open Inference Protocol."""

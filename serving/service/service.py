@@ -1,0 +1,408 @@
+"""TriageService, the typed service.
+
+docs/how-it-works.md lists the steps of a request, of which this module is the third. What a step raises ends the
+call with the status that `serving/admission/status.py` gives it.
+"""
+
+import contextlib
+import functools
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, NamedTuple
+
+from schemas import features
+from schemas.errors import InputError
+from schemas.evidence import OWN_LANGUAGE, Vocabulary
+from schemas.features import MOST_QUESTIONS
+from serving.admission import Admission, Cost, Workers, costs
+from serving.call import MODEL, PARSE, current, preferred_language
+from serving.config.settings import ServeConfig
+from serving.engine.engine import Engine
+from serving.engine.safeguards import described_rules
+from serving.engine.served_models import ServedModels
+from serving.engine.versions import Versions
+from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
+from serving.messages import ANSWERS
+from serving.service.deferral import defer
+from serving.service.explanation import check_explainable, explain, give_rationales
+from serving.service.interview import InterviewState
+from serving.service.routing import Routing
+from serving.service.validation import (
+    RequestLimits,
+    are_clear,
+    check_codes,
+    check_deferral,
+    check_number,
+    check_questions,
+    check_states,
+)
+from serving.telemetry import Telemetry
+from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
+
+INTERVIEW_SECONDS = 3600.0
+"""The longest deadline of an interview, which holds its place until then even if its client has gone."""
+
+
+class Asked(NamedTuple):
+    """What a request asks for beside its states."""
+
+    allow_unknown_codes: bool = False
+    questions: int = 0  # how many the responses suggest
+    not_to_ask: Sequence[str] = ()
+    explain: bool = False
+    model: str = ""  # its name, "" for the server's first model
+    defer_below: float | None = None  # hand over what is less safe, and what is novel or contradictory
+    can_measure: bool = False  # whether questions may be about what takes an instrument
+    questions_if_able: bool = False  # a model that cannot choose questions answers without, instead of refusing
+    canary: bool = True  # whether it may answer
+
+
+# The method names are those of the .proto file, not snake case (N802).
+class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
+    """Answers `triage.v1.TriageService` from the default version of each model, or from its canary.
+
+    Args:
+        models: what to answer from.
+        config: limits, and the canary's share of the calls.
+        workers: run whatever would block the event loop.
+        admission: knows how many calls are in progress.
+        telemetry: records what was answered.
+    """
+
+    def __init__(
+        self,
+        models: ServedModels,
+        config: ServeConfig,
+        workers: Workers,
+        admission: Admission,
+        telemetry: Telemetry | None = None,
+    ):
+        self._models = models
+        self._config = config
+        self.workers = workers
+        self._concurrency = admission.concurrency
+        self._telemetry = telemetry or Telemetry()
+        self._routings: dict[Versions, Routing] = {}
+        self._interviews = 0
+
+    async def Triage(  # noqa: N802
+        self, request: triage_service_pb2.TriageRequest, context: Any
+    ) -> triage_pb2.TriageResponse:
+        """Answers one evidence state."""
+        return await self.triage(request)
+
+    async def triage(
+        self, request: triage_service_pb2.TriageRequest, questions_if_able: bool = False, canary: bool = True
+    ) -> triage_pb2.TriageResponse:
+        """Answers one evidence state.
+
+        Args:
+            request: the state, and what else is asked for.
+            questions_if_able: a model that cannot choose questions answers without, instead of refusing.
+            canary: whether it may answer; False where the caller writes in the words of `vocabulary`.
+        """
+        if not request.HasField("state"):
+            raise FaultyRequestError([Fault("state", "missing: set the evidence state to answer", "MISSING_STATE")])
+        asked = Asked(
+            request.allow_unknown_codes, request.questions, request.not_to_ask, request.explain,
+            request.model, _deferral(request), request.can_measure, questions_if_able, canary,
+        )  # fmt: skip
+        if request.explain:
+            check_explainable(request.state)
+        (response,) = await self._answer([request.state], asked, batch=False)
+        return response
+
+    @costs(lambda request: Cost(len(request.states), request.ByteSize()))
+    async def BatchTriage(  # noqa: N802
+        self, request: triage_service_pb2.BatchTriageRequest, context: Any
+    ) -> triage_service_pb2.BatchTriageResponse:
+        """Answers several evidence states in their order; no states get no responses."""
+        asked = Asked(
+            request.allow_unknown_codes, request.questions, model=request.model, defer_below=_deferral(request),
+            can_measure=request.can_measure,
+        )  # fmt: skip
+        responses = await self._answer(request.states, asked, batch=True)
+        return triage_service_pb2.BatchTriageResponse(responses=responses)
+
+    async def Interview(  # noqa: N802
+        self, requests: AsyncIterator[triage_service_pb2.InterviewRequest], context: Any
+    ) -> AsyncIterator[triage_service_pb2.InterviewResponse]:
+        """Conducts an interview with one version of the model; it holds one of a few places until it ends."""
+        remaining = current().remaining_seconds()
+        if remaining is None or remaining > INTERVIEW_SECONDS:
+            raise InputError(
+                f"deadline: an interview holds a place on the server: set one of at most {INTERVIEW_SECONDS:g} s"
+            )
+        if self._interviews >= self._config.max_interviews:
+            raise ExhaustedError(
+                f"{self._config.max_interviews} interviews are in progress, and no more are accepted: try again later, "
+                "or call Triage with all that is known"
+            )
+        self._interviews += 1
+        try:
+            with contextlib.ExitStack() as stack:
+                interview: InterviewState | None = None
+                async for request in requests:
+                    if interview is None:  # the first message names the model
+                        routing = self._routing(request.settings.model)
+                        engine = stack.enter_context(routing.borrow())
+                        interview = InterviewState(self._limits(engine, Asked()))
+                    state = await self.workers.run(_add_message, interview, request)
+                    check_questions(interview.questions, "settings.questions", engine.info)
+                    check_deferral(interview.defer_below, "settings.defer_below")
+                    asked = Asked(
+                        questions=interview.questions,
+                        not_to_ask=interview.not_to_ask,
+                        can_measure=interview.can_measure,
+                        defer_below=interview.defer_below,
+                    )
+                    (response,) = await self._run(engine, [state], asked)
+                    self._record(routing, [state], [response])
+                    message = interview.respond(response)
+                    yield message
+                    if message.ended:
+                        return
+        finally:
+            self._interviews -= 1
+
+    def GetModelInfo(  # noqa: N802
+        self, request: triage_service_pb2.GetModelInfoRequest, context: Any
+    ) -> triage_service_pb2.GetModelInfoResponse:
+        """Describes the model that answers, and how it was made."""
+        with self._models.named(request.model).versions.borrow_default() as engine:
+            info = engine.info
+        return triage_service_pb2.GetModelInfoResponse(
+            model_version=info.model_version,
+            vocabulary_fingerprint=info.vocabulary_fingerprint,
+            data_fingerprint=info.data_fingerprint,
+            evidence_count=info.evidence_count,
+            max_questions=info.max_questions,
+            manifest_json=info.manifest_json,
+            rules=described_rules(info),
+            novelty_threshold=info.novelty_threshold,
+        )
+
+    def GetVocabulary(  # noqa: N802
+        self, request: triage_service_pb2.GetVocabularyRequest, context: Any
+    ) -> triage_service_pb2.GetVocabularyResponse:
+        """Lists the evidence that the model knows, in the order of its state vector."""
+        with self._models.named(request.model).versions.borrow_default() as engine:
+            return _described(_in_preferred_language(engine.vocabulary))
+
+    def check_first(self) -> None:
+        """Raises ForbiddenError if the caller may not ask the first model."""
+        self._models.named("")
+
+    def vocabulary(self) -> Vocabulary:
+        """Returns the evidence that the first model knows, in the language that the call prefers."""
+        with self._models.named("").versions.borrow_default() as engine:
+            return _in_preferred_language(engine.vocabulary)
+
+    def language(self) -> str:
+        """Returns the language of texts around those of the first model's evidence that the call prefers."""
+        with self._models.named("").versions.borrow_default() as engine:
+            language = _preferred_language(engine.vocabulary)
+        return language if language in ANSWERS else OWN_LANGUAGE
+
+    def check_number(self, number: int, field: str) -> None:
+        """Refuses more states in one call than the server takes, before they are made.
+
+        Raises:
+            FaultyRequestError: there are more.
+        """
+        check_number(number, self._config.max_batch, field)
+
+    async def _answer(
+        self, states: Sequence[triage_pb2.EvidenceState], asked: Asked, batch: bool
+    ) -> Sequence[triage_pb2.TriageResponse]:
+        """Answers with one version, or with its successor if a TensorFlow Serving has just unloaded the first one."""
+        try:
+            return await self._answer_with_one_version(states, asked, batch)
+        except GoneError:
+            await self.workers.run(self._models.named(asked.model).look)
+            return await self._answer_with_one_version(states, asked, batch)
+
+    async def _answer_with_one_version(
+        self, states: Sequence[triage_pb2.EvidenceState], asked: Asked, batch: bool
+    ) -> Sequence[triage_pb2.TriageResponse]:
+        routing = self._routing(asked.model)
+        with routing.borrow(asked.canary) as engine:
+            if asked.questions_if_able and not engine.info.questions:
+                asked = asked._replace(questions=0)
+            check_questions(asked.questions, "questions", engine.info)
+            check_deferral(asked.defer_below, "defer_below")
+            limits = self._limits(engine, asked)
+            check_codes(len(asked.not_to_ask), limits, "not_to_ask")
+            await self._validate(states, limits, batch)
+            if not states:
+                return []
+            responses = await self._run(engine, states, asked)
+            if asked.explain:
+                await self.workers.run(_add_explanation, engine, states[0], responses[0], _not_to_ask(engine, asked))
+        if current().large:
+            await self.workers.run(self._record, routing, states, responses)
+        else:
+            self._record(routing, states, responses)
+        return responses
+
+    def _routing(self, model: str) -> Routing:
+        """Returns what chooses the version of a model, of the first one for ""; raises NotFoundError without it."""
+        versions = self._models.named(model).versions
+        routing = self._routings.get(versions)
+        if routing is None:
+            self._routings = {each: routing for each, routing in self._routings.items() if not each.closed}
+            routing = Routing(versions, self._config.canary_percent, telemetry=self._telemetry)
+            self._routings[versions] = routing
+        return routing
+
+    def _limits(self, engine: Engine, asked: Asked) -> RequestLimits:
+        config, may_defer = self._config, asked.defer_below is not None
+        return RequestLimits(
+            engine.vocabulary, config.max_batch, config.max_evidence, asked.allow_unknown_codes, may_defer
+        )
+
+    async def _validate(self, states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits, batch: bool) -> None:
+        """Refuses faulty states, see `check_states`, which runs only for those that `are_clear` cannot pass."""
+        call = current()
+        if not call.large:
+            with call.timed(PARSE):
+                clear = are_clear(states, limits)
+            if clear:
+                return
+        await self.workers.run(_check_states, states, limits, batch)  # finding similar codes takes long
+
+    async def _run(
+        self, engine: Engine, states: Sequence[triage_pb2.EvidenceState], asked: Asked
+    ) -> list[triage_pb2.TriageResponse]:
+        """Returns the answers with their next questions; what a person must look at is handed over."""
+        responses = await engine.answer(states, _remaining(), self.workers.run, alone=self._concurrency.taken == 1)
+        put = asked.questions > 0
+        if put:
+            await self._add_questions(engine, states, responses, asked)
+        defer(states, responses, engine.vocabulary, asked.defer_below, engine.info.hand_over_from, put)
+        return responses
+
+    async def _add_questions(
+        self,
+        engine: Engine,
+        states: Sequence[triage_pb2.EvidenceState],
+        responses: Sequence[triage_pb2.TriageResponse],
+        asked: Asked,
+    ) -> None:
+        """Adds the next questions to the responses in which asking is possible."""
+        not_to_ask = _not_to_ask(engine, asked)
+        with current().timed(MODEL):
+            if len(states) == 1 and engine.brief_states and self._concurrency.taken == 1:
+                chosen = engine.next_questions(states, asked.questions, not_to_ask)  # handing over takes longer
+            else:
+                chosen = await self.workers.run(engine.next_questions, states, asked.questions, not_to_ask)
+        for response, questions in zip(responses, chosen, strict=True):
+            if not response.forced:
+                response.next_questions.extend(questions)
+        _translate(responses, engine.vocabulary)
+
+    def _record(
+        self,
+        routing: Routing,
+        states: Sequence[triage_pb2.EvidenceState],
+        responses: Sequence[triage_pb2.TriageResponse],
+    ) -> None:
+        call = current()
+        call.signature = features.SERVING_DEFAULT
+        runs, call.runs = [len(states)] if call.runs is None else call.runs, None
+        for run in runs:
+            self._telemetry.record_run(responses[0].model_version, features.SERVING_DEFAULT, run)
+        self._telemetry.record_answers(states, responses)
+        routing.show(states, responses)
+
+
+def _preferred_language(vocabulary: Vocabulary) -> str:
+    """Returns the language of a vocabulary that the current call prefers, "" for the vocabulary's own."""
+    return preferred_language(current().metadata, OWN_LANGUAGE, vocabulary.languages)
+
+
+def _in_preferred_language(vocabulary: Vocabulary) -> Vocabulary:
+    """Returns a vocabulary in the language that the current call prefers, as far as it is in it."""
+    return vocabulary.in_language(_preferred_language(vocabulary)) if vocabulary.languages else vocabulary
+
+
+def _translate(responses: Sequence[triage_pb2.TriageResponse], vocabulary: Vocabulary) -> None:
+    """Puts the texts of the questions that responses suggest into the language that the current call prefers."""
+    texts = _in_preferred_language(vocabulary)
+    if texts is not vocabulary:
+        for response in responses:
+            for question in response.next_questions:
+                question.question = texts[texts.index(question.code)].question
+
+
+@functools.lru_cache(maxsize=16)
+def _described(vocabulary: Vocabulary) -> triage_service_pb2.GetVocabularyResponse:
+    """Returns a vocabulary as a message, which nobody changes: making one takes a millisecond."""
+    entries = [
+        triage_service_pb2.VocabularyEntry(
+            code=entry.code,
+            kind=triage_service_pb2.EvidenceKind.Value(f"EVIDENCE_KIND_{entry.kind.upper()}"),
+            name=entry.name,
+            question=entry.question,
+            synonyms=entry.synonyms,
+            parent=entry.parent,
+            exclusive=entry.exclusive,
+            band=entry.band,
+            instrument=entry.instrument,
+            red_flag=bool(entry.red_flag),
+        )
+        for entry in vocabulary
+    ]
+    return triage_service_pb2.GetVocabularyResponse(entries=entries, vocabulary_fingerprint=vocabulary.fingerprint)
+
+
+def _deferral(request: Any) -> float | None:
+    """Returns the `defer_below` of a request or of settings, None if it is not set."""
+    return request.defer_below if request.HasField("defer_below") else None
+
+
+def _not_to_ask(engine: Engine, asked: Asked) -> Sequence[str]:
+    """Returns the codes that no question is about."""
+    return asked.not_to_ask if asked.can_measure else (*asked.not_to_ask, *engine.vocabulary.measured)
+
+
+def _add_explanation(
+    engine: Engine, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse, not_to_ask: Sequence[str]
+) -> None:
+    questions = _one_by_one(engine, state, not_to_ask) if engine.info.questions else []
+    response.explanation.CopyFrom(explain(state, response, questions, engine.vocabulary, engine.triage))
+    give_rationales(state, response, engine.triage)
+
+
+def _one_by_one(
+    engine: Engine, state: triage_pb2.EvidenceState, not_to_ask: Sequence[str]
+) -> list[triage_pb2.NextQuestion]:
+    """Returns the best questions, of those that ask about several codes one for each."""
+    alone: list[triage_pb2.NextQuestion] = []
+    while True:
+        withheld = (*not_to_ask, *(question.code for question in alone))
+        best = engine.next_questions([state], MOST_QUESTIONS - len(alone), withheld)[0]
+        if not best or not best[0].any_of or len(alone) + 1 == MOST_QUESTIONS:
+            return alone + best
+        alone.append(best[0])
+
+
+def _check_states(states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits, batch: bool) -> None:
+    with current().timed(PARSE):
+        check_states(states, limits, batch)
+
+
+def _add_message(interview: InterviewState, request: triage_service_pb2.InterviewRequest) -> triage_pb2.EvidenceState:
+    with current().timed(PARSE):
+        return interview.add(request)
+
+
+def _remaining() -> float | None:
+    """Returns the seconds until the caller's deadline, None if there is none.
+
+    Raises:
+        DeadlineError: it has passed, so nobody waits for the model any more.
+    """
+    remaining = current().remaining_seconds()
+    if remaining is not None and remaining <= 0:
+        raise DeadlineError.before_the_model()
+    return remaining

@@ -1,0 +1,432 @@
+"""The OpenAPI document of the HTTP port, and a page that shows it and loads nothing from elsewhere."""
+
+import collections
+import copy
+import html
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.routing import Route
+
+from schemas.features import MOST_QUESTIONS
+from serving.config.settings import ServeConfig
+from serving.wires import message_json
+from serving.wires.http_problems import MEDIA_TYPE, TITLES
+from serving.wires.triage_json import Batch, Instances, Patient, State
+from triage.v1 import triage_pb2, triage_service_pb2
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+"""The page's content security policy: it loads nothing, not even from here."""
+
+_JSON, _BINARY = "application/json", "application/octet-stream"
+_NUMBER = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
+_WHOLE = {"type": "integer"}
+FLAG = {"type": "boolean"}
+_EXAMPLE = {"present": ["chest_pain"], "absent": ["fever"], "questions_asked": 3}
+TEXT = {"type": "string"}
+ANY_OBJECT = {"type": "object"}
+_VALUE = {"type": "number"}
+_BYTES = {"type": "string", "contentMediaType": _BINARY}
+_MODEL_NAME = {"name": "model", "in": "query", "schema": TEXT, "description": "by default the server's first model"}
+
+
+def object_of(properties: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Returns the schema of an object, whose fields are there unless they are `optional`."""
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+
+
+def list_of(items: dict[str, Any]) -> dict[str, Any]:
+    """Returns the schema of a list by that of its items."""
+    return {"type": "array", "items": items}
+
+
+def reference(name: str) -> dict[str, Any]:
+    """Returns a schema that refers to a named one of the document."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def content_of(*names: str, media_type: str = _JSON) -> dict[str, Any]:
+    """Returns the schema, or the alternatives, of a body or an answer, by its media type."""
+    schemas = [reference(name) for name in names]
+    return {media_type: schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}
+
+
+def _requests() -> dict[str, Any]:
+    """Returns the schemas of bodies as they are read."""
+    kinds = (State, Patient, Batch, Instances)
+    _, schemas = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    for schema in schemas.values():
+        for name, field in schema["properties"].items():
+            if field.get("type") == "integer":  # a body may have others, which are refused with what they mean
+                field["minimum"] = 0
+                field["maximum"] = MOST_QUESTIONS if name == "questions" else field["maximum"]
+    for name in ("State", "Patient"):
+        schemas[name]["example"] = _EXAMPLE
+    return schemas
+
+
+_REFERENCES = {"NextQuestion": "#/components/schemas/Question", "Explanation": "#/components/schemas/Explanation"}
+_MEANINGS = {
+    "TriageResponse.action": "ask for more evidence, or triage; after the safety rules",
+    "TriageResponse.best_triage": "the best triage decision on what is known",
+    "TriageResponse.forced": "asking was not possible",
+    "TriageResponse.unknown_codes": "codes that the model does not know: they had no part in the decision",
+    "TriageResponse.conflicting_codes": "codes that contradict themselves, without part in the decision, or each other",
+    "TriageResponse.deferred": "why the case is handed over to a person, with defer_below alone",
+    "NextQuestion.code": "the answer is this evidence, present or absent",
+    "NextQuestion.question": "to ask a patient, in the language of Accept-Language where the vocabulary has it",
+    "NextQuestion.expected_gain": "in bits",
+    "NextQuestion.likely": "the probability of a yes",
+    "NextQuestion.worth_asking": "worth more than a question costs",
+    "NextQuestion.one_of": "codes of which the patient has exactly one, to choose from; [] for yes or no",
+    "NextQuestion.any_of": "red flags in one question, any number of which the patient has; [] for others",
+    "NextQuestion.rationale": "with explain: the reason of the safety rule that a yes would fire",
+    "NextQuestion.rationales": "with explain: the same of each of any_of, an empty text where it would fire none",
+    "Explanation.effects": "how much the probabilities change where a piece is left out, the largest first",
+    "EvidenceEffect.support": "above 0 it speaks for the decision, below 0 against it",
+    "Explanation.sufficient": "the smallest set of pieces that gives the same decision by itself",
+    "Explanation.turning": "answers to the best next questions that would change the decision",
+    "VocabularyEntry.synonyms": "what patients say for it; one that begins with ! tells of a crisis",
+    "VocabularyEntry.parent": "the code that it implies, or empty",
+    "VocabularyEntry.exclusive": "the group of which one at most is present, or empty",
+    "VocabularyEntry.band": "the numbers that it stands for, or empty",
+    "VocabularyEntry.instrument": "without which nobody can tell, or empty",
+    "VocabularyEntry.red_flag": "whether it can be a sign of danger",
+}
+"""What fields mean; a field that is not here is described by its name and type alone."""
+
+_TENSOR_INPUTS = object_of(
+    {"signature_name": TEXT, "instances": list_of({}), "inputs": {}}, ("signature_name", "instances", "inputs")
+)
+_TENSOR = {"name": TEXT, "datatype": {"enum": ["BOOL", "BYTES", "FP32", "INT32"]}, "shape": list_of(_WHOLE)}
+_DATA = {**list_of({}), "description": "the values, nested or not, unless they are bytes behind the JSON"}
+_BINARY_SIZE = object_of({"binary_data_size": _NUMBER})
+
+_SCHEMAS: dict[str, Any] = {
+    **_requests(),
+    **{
+        name: message_json.schema(message, _MEANINGS, _REFERENCES)
+        for name, message in (
+            ("Answer", triage_pb2.TriageResponse.DESCRIPTOR),
+            ("Question", triage_pb2.NextQuestion.DESCRIPTOR),
+            ("Explanation", triage_pb2.Explanation.DESCRIPTOR),
+            ("Vocabulary", triage_service_pb2.GetVocabularyResponse.DESCRIPTOR),
+        )
+    },
+    "Answers": object_of({"answers": list_of(reference("Answer"))}),
+    "Predictions": object_of({"predictions": list_of(reference("Answer"))}),
+    "Interview": object_of(
+        {
+            "done": {**FLAG, "description": "whether the interview is over"},
+            "decision": {
+                "type": ["string", "null"],
+                "description": "the triage decision, null while asking, and where a person takes over (deferred)",
+            },
+            "questions": {
+                **list_of(reference("Question")),
+                "description": "what to ask next, the best first; empty where nothing is left to ask, and where the "
+                "model leaves that to the caller",
+            },
+            "answer": reference("Answer"),
+        }
+    ),
+    "Model": object_of(
+        {
+            "model_version": TEXT,
+            "vocabulary_fingerprint": TEXT,
+            "data_fingerprint": TEXT,
+            "evidence_count": _NUMBER,
+            "max_questions": _NUMBER,
+            "rules": list_of(object_of({"rule_id": TEXT, "reason": TEXT})),
+            "novelty_threshold": {"type": ["number", "null"]},
+        }
+    ),
+    "Problem": object_of(
+        {
+            "type": TEXT,
+            "title": TEXT,
+            "status": _WHOLE,
+            "detail": {**TEXT, "description": "what is wrong, and what to do"},
+            "error": {**TEXT, "description": "the same, where clients of other servers look"},
+            "reason": {**TEXT, "description": "for programs: the same as over gRPC"},
+            "request_id": TEXT,
+            "retry_after_seconds": _VALUE,
+            "errors": list_of(
+                object_of(
+                    {
+                        "field": TEXT,
+                        "description": TEXT,
+                        "reason": TEXT,
+                        "code": TEXT,
+                        "nearest_codes": {**list_of(TEXT), "description": "codes of the vocabulary"},
+                    },
+                    ("code", "nearest_codes"),
+                )
+            ),
+        },
+        ("reason", "request_id", "retry_after_seconds", "errors"),
+    ),
+    "Live": object_of({"live": FLAG}),
+    "Ready": object_of({"ready": FLAG}),
+    "TensorInputs": {
+        **_TENSOR_INPUTS,
+        "oneOf": [{"required": ["instances"]}, {"required": ["inputs"]}],
+        "description": "the inputs of a signature, as rows or as columns",
+    },
+    "TensorOutputs": {"oneOf": [object_of({"predictions": list_of({})}), object_of({"outputs": {}})]},
+    "ModelStatus": object_of(
+        {
+            "model_version_status": list_of(
+                object_of(
+                    {
+                        "version": TEXT,
+                        "state": TEXT,
+                        "status": object_of({"error_code": TEXT, "error_message": TEXT}),
+                    }
+                )
+            )
+        }
+    ),
+    "ModelSignatures": object_of(
+        {
+            "model_spec": object_of({"name": TEXT, "signature_name": TEXT, "version": TEXT}),
+            "metadata": object_of({"signature_def": ANY_OBJECT}),
+        }
+    ),
+    "InferenceServer": object_of({"name": TEXT, "version": TEXT, "extensions": list_of(TEXT)}),
+    "InferenceModel": object_of(
+        {
+            "name": TEXT,
+            "versions": list_of(TEXT),
+            "platform": TEXT,
+            "inputs": list_of(object_of(_TENSOR)),
+            "outputs": list_of(object_of(_TENSOR)),
+        }
+    ),
+    "InferenceModelReady": object_of({"name": TEXT, "ready": FLAG}),
+    "InferenceRequest": object_of(
+        {
+            "id": {"type": ["string", "null"]},
+            "parameters": object_of(
+                {"signature_name": TEXT, "binary_data_output": FLAG}, ("signature_name", "binary_data_output")
+            ),
+            "inputs": list_of(
+                object_of({**_TENSOR, "data": _DATA, "parameters": _BINARY_SIZE}, ("data", "parameters"))
+            ),
+            "outputs": list_of(
+                object_of(
+                    {"name": TEXT, "parameters": object_of({"binary_data": FLAG}, ("binary_data",))},
+                    ("parameters",),
+                )
+            ),
+        },
+        ("id", "parameters", "outputs"),
+    ),
+    "InferenceResponse": object_of(
+        {
+            "model_name": TEXT,
+            "model_version": TEXT,
+            "id": TEXT,
+            "outputs": list_of(
+                object_of({**_TENSOR, "data": _DATA, "parameters": _BINARY_SIZE}, ("data", "parameters"))
+            ),
+        },
+        ("id",),
+    ),
+}
+_SCHEMAS["Answer"]["required"].remove("next_questions")  # an interview has them beside its answer
+
+
+_PROBLEM: Mapping[str, Any] = {MEDIA_TYPE: reference("Problem")}
+
+
+class Operation(NamedTuple):
+    """What a route does.
+
+    Attributes:
+        summary: in words.
+        answer: schemas of the answer by media type.
+        body: those of the body, None without one.
+        parameters: beside those in the path.
+        open: whether it takes no token and no place on the server.
+        failures: statuses that it has beside those of all others.
+        failure: schemas by media type of what comes with them; a page of another origin gets a problem all the same.
+    """
+
+    summary: str
+    answer: Mapping[str, Any]
+    body: Mapping[str, Any] | None = None
+    parameters: tuple[dict[str, Any], ...] = ()
+    open: bool = False
+    failures: tuple[int, ...] = ()
+    failure: Mapping[str, Any] = _PROBLEM
+
+
+class Api(NamedTuple):
+    """Paths that a server offers beside its own.
+
+    Attributes:
+        routes: each with the name of its operation.
+        operations: what the routes do, by their names.
+        schemas: those that the operations refer to, by name.
+    """
+
+    routes: Sequence[Route]
+    operations: Mapping[str, Operation]
+    schemas: Mapping[str, Any]
+
+
+_HEADER_LENGTH = {
+    "name": "inference-header-content-length",
+    "in": "header",
+    "schema": _WHOLE,
+    "description": "length of the JSON, where bytes of inputs follow it",
+}
+_OPERATIONS = {
+    "triage": Operation(
+        "Decide on one evidence state, or on several",
+        content_of("Answer", "Answers"),
+        content_of("Patient", "Batch"),
+    ),
+    "interview": Operation(
+        "Decide on all that is known so far, or say what to ask next",
+        content_of("Interview"),
+        content_of("Patient"),
+    ),
+    "vocabulary": Operation(
+        "List the evidence that the model knows", content_of("Vocabulary"), parameters=(_MODEL_NAME,)
+    ),
+    "model": Operation("Describe the model that answers", content_of("Model"), parameters=(_MODEL_NAME,)),
+    "live": Operation("Say that the process answers", content_of("Live"), open=True),
+    "ready": Operation("Say whether each model can answer", content_of("Ready"), open=True),
+    "openapi": Operation("Describe the API, as here", {_JSON: ANY_OBJECT}, open=True),
+    "page": Operation("Show this description", {"text/html": TEXT}, open=True),
+    "vertex-predict": Operation("Answer Vertex AI", content_of("Predictions"), content_of("Instances")),
+    "tf-predict": Operation(
+        "Run a signature, as TensorFlow Serving", content_of("TensorOutputs"), content_of("TensorInputs")
+    ),
+    "tf-status": Operation("Tell the states of versions, as TensorFlow Serving", content_of("ModelStatus")),
+    "tf-metadata": Operation("Describe signatures, as TensorFlow Serving", content_of("ModelSignatures")),
+    "v2-server": Operation("Describe the server (Open Inference Protocol)", content_of("InferenceServer")),
+    "v2-model": Operation("Describe a model (Open Inference Protocol)", content_of("InferenceModel")),
+    "v2-ready": Operation("Say that a model can answer (Open Inference Protocol)", content_of("InferenceModelReady")),
+    "v2-infer": Operation(
+        "Run a signature (Open Inference Protocol)",
+        {**content_of("InferenceResponse"), _BINARY: _BYTES},
+        {**content_of("InferenceRequest"), _BINARY: _BYTES},
+        (_HEADER_LENGTH,),
+    ),
+}
+"""The operations by the names of their routes."""
+_FAILURES = (400, 401, 403, 404, 429, 500, 501, 503, 504)
+_FAILURES_WITH_BODY = (*_FAILURES, 411, 413, 415)
+_TOO_MANY_HEADERS = {"description": "There are too many headers, or too long ones", "content": {"text/plain": {}}}
+
+
+def document(routes: Iterable[Route], config: ServeConfig, others: Sequence[Api] = ()) -> dict[str, Any]:
+    """Returns the OpenAPI 3.1 document of a server.
+
+    Args:
+        routes: its own, each with the name of its operation.
+        config: its limits, and whether it takes tokens.
+        others: what it offers beside.
+    """
+    operations = collections.ChainMap(_OPERATIONS, *(dict(other.operations) for other in others))
+    routes = [*routes, *(route for other in others for route in other.routes)]
+    paths: dict[str, Any] = {}
+    names: collections.Counter[str] = collections.Counter()
+    for route in routes:
+        names[route.name] += 1
+        number = f"-{names[route.name]}" if names[route.name] > 1 else ""
+        [method] = (route.methods or set()) - {"HEAD"}
+        described = {"operationId": f"{route.name}{number}", **_described(route, operations[route.name])}
+        paths.setdefault(route.path, {}).setdefault(method.lower(), described)  # the first one answers
+    schemas = copy.deepcopy(_SCHEMAS)
+    for other in others:
+        schemas |= other.schemas
+    for name, field in (("Batch", "states"), ("Instances", "instances")):
+        schemas[name]["properties"][field]["maxItems"] = config.max_batch
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Triage",
+            "version": "1",
+            "description": "Decides whether to ask for more evidence or to triage. Research software, not a medical "
+            f"device. A body has at most {config.max_message_bytes} bytes, and a state at most {config.max_evidence} "
+            "pieces of evidence, or as many as the vocabulary has if these are more.",
+        },
+        "paths": paths,
+        "components": {"schemas": schemas, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "security": [{"token": []}] if config.tokens else [],
+    }
+
+
+def _described(route: Route, operation: Operation) -> dict[str, Any]:
+    """Returns the operation of a route without its id."""
+    variables = [
+        {"name": name, "in": "path", "required": True, "schema": {**TEXT, "pattern": "^[^/]+$"}}
+        for name in route.param_convertors
+    ]
+    failures = operation.failures + (_FAILURES_WITH_BODY if operation.body else _FAILURES)
+    if operation.open:
+        failures = (403, 503)
+    responses = {"200": {"description": "OK", "content": _content(operation.answer)}}
+    for status in failures:
+        content = {**operation.failure, **(_PROBLEM if status == 403 else {})}
+        responses[str(status)] = {"description": TITLES[status], "content": _content(content)}
+    described: dict[str, Any] = {"summary": operation.summary, "responses": {**responses, "431": _TOO_MANY_HEADERS}}
+    if parameters := [*variables, *operation.parameters]:
+        described["parameters"] = parameters
+    if operation.body:
+        described["requestBody"] = {"required": True, "content": _content(operation.body)}
+    return {**described, "security": []} if operation.open else described
+
+
+def _content(schemas: Mapping[str, Any]) -> dict[str, Any]:
+    return {media_type: {"schema": schema} for media_type, schema in schemas.items()}
+
+
+def page(described: Mapping[str, Any]) -> str:
+    """Returns a document as a page."""
+    parts = []
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            parts.append(f"<h2><code>{method.upper()} {html.escape(path)}</code></h2><p>{operation['summary']}.</p>")
+            if "requestBody" in operation:
+                parts.append(f"<h3>Body</h3>{_shown(operation['requestBody'])}")
+            if reference("Patient") in _schemas_of(operation.get("requestBody", {})):
+                parts.append(
+                    f"<pre>curl http://127.0.0.1:8501{path} -H 'content-type: application/json' \\\n"
+                    f"  -d '{html.escape(json.dumps(_EXAMPLE), quote=False)}'</pre>"
+                )
+            parts.append(f"<h3>Answer</h3>{_shown(operation['responses']['200'])}")
+    schemas = "".join(
+        f'<h3 id="{name}">{name}</h3><pre>{html.escape(json.dumps(schema, indent=2))}</pre>'
+        for name, schema in described["components"]["schemas"].items()
+    )
+    info = described["info"]
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{info["title"]}</title>'
+        '<meta name="viewport" content="width=device-width"><style>body{font:16px/1.5 sans-serif;max-width:50em;'
+        "margin:2em auto;padding:0 1em}pre{background:#f3f3f3;padding:.7em;overflow:auto}</style>"
+        f'<h1>{info["title"]}</h1><p>{info["description"]} <a href="/openapi.json">openapi.json</a></p>'
+        f"{''.join(parts)}<h2>Schemas</h2>{schemas}</html>"
+    )
+
+
+def _schemas_of(described: Mapping[str, Any]) -> list[Any]:
+    """Returns the schemas of a body or an answer."""
+    schemas = (content["schema"] for content in described.get("content", {}).values())
+    return [each for schema in schemas for each in schema.get("anyOf", [schema])]
+
+
+def _shown(described: Mapping[str, Any]) -> str:
+    names = [schema["$ref"].rpartition("/")[2] for schema in _schemas_of(described) if "$ref" in schema]
+    return (
+        "<p>"
+        + (" or ".join(f'<a href="#{name}">{name}</a>' for name in names) or ", ".join(described["content"]))
+        + "</p>"
+    )

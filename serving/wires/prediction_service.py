@@ -1,0 +1,149 @@
+"""`tensorflow.serving.PredictionService`, for clients written for TensorFlow Serving."""
+
+import contextlib
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf import any_pb2
+from tensorflow.core.framework import tensor_pb2
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
+    model_pb2,
+    predict_pb2,
+    prediction_service_pb2,
+    prediction_service_pb2_grpc,
+)
+
+from schemas import features
+from schemas.errors import InputError
+from serving.admission import Cost, costs
+from serving.engine.engine import Engine
+from serving.errors import UnsupportedError
+from serving.tensor_messages import VALUE_FIELDS, to_message
+from serving.wires.signatures import Declared, Signatures
+
+SERVICE = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name
+_SIGNATURE_DEF = "signature_def"
+_MANY = 2**40
+_MOST_DIMENSIONS = 8
+
+
+def _cost_of(request: predict_pb2.PredictRequest) -> Cost:
+    """Returns what the tensors of a request hold, as they are declared: a few bytes can declare a large one."""
+    tensors = _declared(request).values()
+    states = max((tensor.shape[0] for tensor in tensors if tensor.shape), default=0)
+    size = request.ByteSize() + sum(tensor.size for tensor in tensors)
+    return Cost(min(max(states, 0), _MANY), min(size, _MANY))
+
+
+def _declared(request: predict_pb2.PredictRequest) -> dict[str, Declared]:
+    """Returns the inputs as they are declared; of more dimensions than any input has, no more than show that."""
+    return {
+        alias: Declared(
+            tensor.dtype,
+            None
+            if tensor.tensor_shape.unknown_rank
+            else [dimension.size for dimension in tensor.tensor_shape.dim[:_MOST_DIMENSIONS]],
+        )
+        for alias, tensor in request.inputs.items()
+    }
+
+
+def _read(alias: str, tensor: tensor_pb2.TensorProto) -> np.ndarray:
+    """Returns the array of an input whose declared size has been checked.
+
+    Raises:
+        InputError: its values do not fill its shape.
+    """
+    field = VALUE_FIELDS.get(tf.as_dtype(tensor.dtype))
+    size = math.prod(dimension.size for dimension in tensor.tensor_shape.dim)
+    if field is not None and len(getattr(tensor, field)) > size:
+        raise InputError(f"tensor parsing error: {alias}")  # before the values are listed
+    try:
+        return tf.make_ndarray(tensor)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"tensor parsing error: {alias}") from error
+
+
+# The method names are those of the .proto file, not snake case (N802).
+class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
+    """Answers Predict and GetModelMetadata; no signature takes the tf.Examples of the other methods."""
+
+    def __init__(self, signatures: Signatures):
+        self._signatures = signatures
+
+    @costs(_cost_of)
+    def Predict(  # noqa: N802
+        self, request: predict_pb2.PredictRequest, context: Any
+    ) -> predict_pb2.PredictResponse:
+        """Runs one signature on the tensors of the request."""
+        response = predict_pb2.PredictResponse()
+        name = request.model_spec.signature_name or features.SERVING_DEFAULT
+        with self._borrow(request) as engine:
+            self._signatures.check(_declared(request), self._signatures.declared(engine, name))
+            inputs = {alias: _read(alias, tensor) for alias, tensor in request.inputs.items()}
+            outputs = self._signatures.predict(engine, name, inputs, request.output_filter)
+            response.model_spec.version.value = int(engine.info.model_version)
+        response.model_spec.name, response.model_spec.signature_name = request.model_spec.name, name
+        for alias, values in outputs.items():
+            response.outputs[alias].CopyFrom(to_message(values))
+        return response
+
+    def GetModelMetadata(  # noqa: N802
+        self, request: get_model_metadata_pb2.GetModelMetadataRequest, context: Any
+    ) -> get_model_metadata_pb2.GetModelMetadataResponse:
+        """Returns the signatures of a version."""
+        if not request.HasField("model_spec"):
+            raise InputError("Missing ModelSpec")
+        if not request.metadata_field:
+            raise InputError("GetModelMetadataRequest must specify at least one metadata_field")
+        for field in request.metadata_field:
+            if field != _SIGNATURE_DEF:
+                raise InputError(f"Metadata field {field} is not supported")
+        response = get_model_metadata_pb2.GetModelMetadataResponse()
+        with self._borrow(request) as engine:
+            response.model_spec.name = request.model_spec.name
+            response.model_spec.version.value = int(engine.info.model_version)
+            signatures = get_model_metadata_pb2.SignatureDefMap(signature_def=engine.signatures)
+        packed = any_pb2.Any()
+        packed.Pack(signatures)
+        response.metadata[_SIGNATURE_DEF].CopyFrom(packed)
+        return response
+
+    def Classify(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Raises UnsupportedError: it takes tf.Examples, for which the model has no signature."""
+        raise _without_signature("Classify")
+
+    def Regress(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Raises UnsupportedError: it takes tf.Examples, for which the model has no signature."""
+        raise _without_signature("Regress")
+
+    def MultiInference(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Raises UnsupportedError: it takes tf.Examples, for which the model has no signature."""
+        raise _without_signature("MultiInference")
+
+    def _borrow(self, request: Any) -> contextlib.AbstractContextManager[Engine]:
+        """Lends the engine of the version that the request's ModelSpec asks for.
+
+        Raises:
+            InputError: the ModelSpec or its name is missing, or its label is unknown.
+            NotFoundError: this server does not serve the model or version.
+        """
+        if not request.HasField("model_spec"):
+            raise InputError("Missing ModelSpec")
+        spec: model_pb2.ModelSpec = request.model_spec
+        choice = spec.WhichOneof("version_choice")
+        return self._signatures.borrow(
+            spec.name,
+            spec.version.value if choice == "version" else None,
+            spec.version_label if choice == "version_label" else None,
+        )
+
+
+def _without_signature(call: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{call} takes tf.Examples, for which this model has no signature: use Predict with the signature "
+        "serving_default, or triage.v1.TriageService"
+    )

@@ -1,0 +1,347 @@
+"""CDS Hooks: requests as the examples of its specification, cards, and feedback that becomes vignettes."""
+
+import datetime
+import json
+import stat
+
+import pytest
+
+import triage_cli
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from schemas.triage import TRIAGE_DECISIONS, WIRE_NUMBERS
+from serving.hospital import cds_hooks
+from serving.hospital.cds_hooks import CodeMap
+from serving.service import TriageService
+from tests.builders import http_to, served
+from tests.serving.conftest import write_model
+from trainer.vignettes.tfrecord import DataDirectory
+from triage.v1 import triage_pb2
+
+RECORDS = "https://ehr.example.org"
+LOINC, SNOMED = "http://loinc.org", "http://snomed.info/sct"
+CODES = f"""\
+system,code,evidence,hours
+{SNOMED},29857009,chest_pain,
+{SNOMED},8392000,!smoker,
+{LOINC},8310-5,temperature,12
+{LOINC},8310-6,temperature,
+{LOINC},8867-4,pulse,
+{LOINC},72166-2,smoker,
+{SNOMED},1,gout,
+{SNOMED},386661006,fever,12
+Patient.birthDate,,age,
+Patient.gender,male,man,
+"""
+NOW = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.timezone.utc)
+KNOWN = Vocabulary(
+    [
+        Evidence("chest_pain", "symptom", "Chest pain", "Chest pain?"),
+        Evidence("fever", "symptom", "Fever", "Fever?", band="temperature >=38 <45 °C"),
+        Evidence("smoker", "risk_factor", "Smoker", "Do you smoke?"),
+        Evidence("man", "risk_factor", "Man", "Man?"),
+        Evidence("old", "risk_factor", "Old", "Old?", band="age >=60 <130 years"),
+        Evidence("fast", "symptom", "Fast pulse", "Fast?", band="pulse >90 <350 /min if old"),
+    ]
+)
+PATIENT = {"resourceType": "Patient", "gender": "male", "birthDate": "1925-12-23", "id": "1288992", "active": True}
+
+
+def condition(code, **fields):
+    return {"resourceType": "Condition", "code": {"coding": [{"system": SNOMED, "code": code}]}, **fields}
+
+
+def observation(code, taken="2026-03-01T11:00:00Z", **value):
+    coding = {"system": LOINC, "code": code}
+    return {"resourceType": "Observation", "status": "final", "code": {"coding": [coding]},
+            "effectiveDateTime": taken, **value}  # fmt: skip
+
+
+def celsius(value, **fields):
+    return observation("8310-5", valueQuantity={"value": value, "unit": "Cel"}, **fields)
+
+
+def coded(code, **fields):
+    return observation("72166-2", valueCodeableConcept={"coding": [{"system": SNOMED, "code": code}]}, **fields)
+
+
+def bundle(*resources):
+    entries = [{"resource": each} for each in resources]
+    return {"resourceType": "Bundle", "type": "searchset", "entry": entries}
+
+
+def status(code):
+    return {"coding": [{"system": "http://terminology.hl7.org/CodeSystem/condition-ver-status", "code": code}]}
+
+
+@pytest.fixture(scope="module")
+def code_map(tmp_path_factory):
+    path = tmp_path_factory.mktemp("codes") / "codes.csv"
+    path.write_text(CODES)
+    return CodeMap.load(path)
+
+
+@pytest.mark.parametrize(
+    ("resources", "present", "absent", "left_out"),
+    [
+        ([PATIENT], ["man", "age=100.19"], [], []),
+        ([condition("29857009")], ["chest_pain"], [], []),
+        ([condition("29857009", verificationStatus=status("refuted"))], [], ["chest_pain"], []),
+        ([condition("29857009", verificationStatus=status("entered-in-error"))], [], [], []),
+        ([condition("29857009", clinicalStatus=status("resolved"))], [], [], []),
+        ([condition("8392000")], [], ["smoker"], []),
+        ([condition("1")], [], [], ["gout: not known to the model"]),
+        ([condition("99")], [], [], []),
+        ([celsius(39.1)], ["temperature=39.1"], [], []),
+        ([celsius(39.1, taken="2026-02-20")], [], [], []),  # too old
+        ([celsius(36.5, taken="2026-03-01T09:00:00+00:00"), celsius(39.1)], ["temperature=39.1"], [], []),
+        ([observation("8310-5", valueQuantity={"value": 102.4, "unit": "degF"})], [], [],
+         ["temperature=102.4: expected °C, not degF"]),
+        ([celsius(391)], [], [], ["temperature=391: expected a number between 38 and 45 °C"]),
+        ([observation("8867-4", valueQuantity={"value": 99}), PATIENT], ["man", "age=100.19", "pulse=99"], [], []),
+        ([PATIENT, observation("8867-4", valueQuantity={"value": 100, "comparator": ">"})], ["man", "age=100.19"], [],
+         ["pulse=100: expected an exact number, not >"]),
+        ([observation("72166-2", valueQuantity={"value": number}) for number in (3, 4)], [], [],
+         ["smoker=3: not known to the model"]),
+        ([observation("72166-2", valueBoolean=False)], [], ["smoker"], []),
+        ([coded("8392000")], [], ["smoker"], []),
+        ([coded("386661006")], ["fever"], [], []),
+        ([coded("386661006", taken="2019-05-01")], [], [], []),  # too old
+        ([observation("72166-2", valueBoolean=True), condition("8392000")], [], ["smoker"],
+         ["smoker: there and not there"]),
+        ([{"resourceType": "ServiceRequest", "reasonCode": [{"coding": [{"system": SNOMED, "code": "8392000"}]}, 3]},
+          {"resourceType": "ServiceRequest", "reasonCode": 3}], [], ["smoker"], []),
+        ([{"resourceType": "OperationOutcome"}, {"resourceType": "Observation", "code": 3}], [], [], []),
+    ],
+)  # fmt: skip
+def test_resources_are_read_by_the_map(code_map, resources, present, absent, left_out):
+    known = code_map.read({"conditions": bundle(*resources), "observations": None}, KNOWN, NOW)
+    assert (known.present, known.absent, known.left_out) == (present, absent, left_out)
+
+
+@pytest.mark.parametrize(
+    ("latest", "left_out"),
+    [
+        ({"valueQuantity": {"value": 103.1, "code": "[degF]"}}, "temperature=103.1: expected °C, not [degF]"),
+        ({"valueQuantity": {"value": 39, "unit": "Cel", "comparator": ">="}},
+         "temperature=39: expected an exact number, not >="),
+        ({"valueQuantity": {"value": 391, "unit": "Cel"}},
+         "temperature=391: expected a number between 38 and 45 °C"),
+        ({"valueString": "39.1 Cel"}, "temperature: expected a number"),
+    ],
+)  # fmt: skip
+def test_no_older_number_stands_in_for_the_latest_that_cannot_be_used(code_map, latest, left_out):
+    older = [celsius(38.1, taken="2026-03-01T03:00:00Z"), celsius(40, taken="2026-03-01T02:00:00Z")]
+    for code in ("8310-5", "8310-6"):  # of one measure
+        prefetch = {"observations": bundle(*older, observation(code, **latest))}
+        assert code_map.read(prefetch, KNOWN, NOW) == cds_hooks.Known([], [], [left_out])
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("code,evidence\n", "line 1: expected the header 'system,code,evidence,hours'"),
+        ("system,code,evidence\ns,c,\n", "line 2: expected system,code,evidence, each code once"),
+        ("system,code,evidence\ns,c,e\ns,c,f\n", "line 3: expected system,code,evidence, each code once"),
+        ("system,code,evidence,hours\ns,c,e,soon\n", "line 2: hours 'soon': expected a number"),
+    ],
+)
+def test_a_faulty_map_is_refused(text, fault, tmp_path):
+    (tmp_path / "codes.csv").write_text(text)
+    with pytest.raises(InputError, match=fault):
+        CodeMap.load(tmp_path / "codes.csv")
+
+
+@pytest.fixture(scope="module")
+def feedback(tmp_path_factory):
+    return tmp_path_factory.mktemp("cds") / "feedback"
+
+
+@pytest.fixture(scope="module")
+def client(feedback, without_litert, tmp_path_factory):
+    base = tmp_path_factory.mktemp("models")
+    with without_litert():
+        write_model(Vocabulary(list(KNOWN)[:3]), base, 3)
+    codes = base / "codes.csv"
+    codes.write_text(CODES)
+    settings = {"cds_feedback": str(feedback), "cds_link": "https://app.example.org/launch", "cors_origins": RECORDS}
+    with served(base, http_port=0, cds_codes=str(codes), **settings) as server, http_to(server) as client:
+        yield client
+
+
+def request(*resources, **change):
+    """As in the specification's section "Calling a CDS Service"."""
+    return {
+        "hookInstance": "d1577c69-dfbe-44ad-ba6d-3e05e953b2ea",
+        "fhirServer": "http://hooks.smarthealthit.org:9080",
+        "hook": "patient-view",
+        "fhirAuthorization": {"access_token": "some-opaque-fhir-access-token", "token_type": "Bearer",
+                              "expires_in": 300, "scope": "user/Patient.read", "subject": "cds-service4"},
+        "context": {"userId": "Practitioner/example", "patientId": "1288992", "encounterId": "89284"},
+        "prefetch": {"patient": PATIENT, "conditions": bundle(*resources), "observations": None},
+        **change,
+    }  # fmt: skip
+
+
+def card(client, *resources):
+    response = client.post("/cds-services/triage", json=request(*resources))
+    assert response.status_code == 200, response.text
+    [card] = response.json()["cards"]
+    return card
+
+
+@pytest.mark.parametrize(("origin", "allowed"), [(RECORDS, RECORDS), ("https://elsewhere.example.org", None)])
+def test_a_browser_of_the_records_may_call_after_a_preflight(client, origin, allowed):
+    asked = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}
+    for path in ("/cds-services/triage", "/cds-services/triage/feedback"):
+        preflight = client.options(path, headers={"origin": origin, **asked})
+        assert preflight.headers.get("access-control-allow-origin") == allowed
+        assert (preflight.status_code == 200) == bool(allowed)
+
+
+def test_discovery_names_the_hook_and_what_to_prefetch(client):
+    services = client.get("/cds-services").json()["services"]
+    assert [(service["hook"], service["id"]) for service in services] == [
+        ("patient-view", "triage"), ("order-select", "triage-order")
+    ]  # fmt: skip
+    service = services[1]
+    assert service["prefetch"]["patient"] == "Patient/{{context.patientId}}"
+    assert service["description"]
+
+
+def cards_of_every_decision(**fields):
+    answers = [triage_pb2.TriageResponse(best_triage=WIRE_NUMBERS[decision], **fields) for decision in TRIAGE_DECISIONS]
+    return [cds_hooks.card_of(answer, triage_pb2.EvidenceState(), (), KNOWN, "") for answer in answers]
+
+
+def test_every_decision_has_its_indicator():
+    indicators = [card["indicator"] for card in cards_of_every_decision()]
+    assert indicators == ["critical", "warning", "info", "info"]
+
+
+def test_a_case_that_is_handed_over_warns_and_has_no_decision_to_agree_with():
+    cards = cards_of_every_decision(deferred=triage_pb2.DEFERRAL_REASON_NOVEL)
+    assert {card["summary"].partition(":")[0] for card in cards} == {"A person must look"}
+    assert [card["indicator"] for card in cards] == ["critical", "warning", "warning", "warning"]
+    assert not any({"suggestions", "selectionBehavior"} & card.keys() for card in cards)
+    for card in cards:
+        assert [reason["code"] for reason in card["overrideReasons"]] == ["Red", "Yellow", "Green", "Blue"]
+
+
+def test_the_record_of_a_card_that_hands_over_has_no_decision(client, feedback, monkeypatch):
+    async def hand_over(*_, **__):
+        return triage_pb2.TriageResponse(best_triage=1, deferred=triage_pb2.DEFERRAL_REASON_UNSURE)
+
+    monkeypatch.setattr(TriageService, "triage", hand_over)
+    shown = card(client, condition("29857009"))
+    [file] = feedback.iterdir()
+    kept = {line["card"]: line["decision"] for line in map(json.loads, file.read_text().splitlines())}
+    assert kept[shown["uuid"]] is None
+
+
+def test_a_card_has_the_decision_what_it_is_based_on_and_the_ways_to_answer(client):
+    fahrenheit = observation("8310-6", valueQuantity={"value": 102.4, "code": "[degF]"})
+    shown = card(client, condition("29857009"), condition("8392000"), condition("1"), fahrenheit)
+    assert shown["summary"] == "Red: immediate attention (research only)"
+    assert len(shown["summary"]) < 140
+    assert (shown["indicator"], shown["source"]["label"]) == ("critical", "dyqn-triage, model version 3")
+    assert "By what the record says: Chest pain, no Smoker." in shown["detail"]
+    left_out = "\n- gout: not known to the model\n- temperature=102.4: expected °C, not [degF]"
+    assert f"{left_out}\n\n" in shown["detail"]
+    assert "not validated for the care of patients" in shown["detail"]
+    assert [suggestion["label"] for suggestion in shown["suggestions"]] == ["Agree: Red"]
+    assert [reason["code"] for reason in shown["overrideReasons"]] == ["Yellow", "Green", "Blue"]
+    assert all(reason["display"] for reason in shown["overrideReasons"])
+    [link] = shown["links"]
+    assert (link["type"], link["url"]) == ("smart", "https://app.example.org/launch")  # no finding is in an address
+    assert json.loads(link["appContext"]) == {"present": ["chest_pain"], "absent": ["smoker"]}
+
+
+def test_the_reasons_of_orders_are_findings(client):
+    """As in the specification's example of `order-select`, with a reason."""
+    reason = {"coding": [{"system": SNOMED, "code": "29857009"}]}
+    order = {"resourceType": "MedicationRequest", "id": "smart-MedicationRequest-103", "status": "draft",
+             "intent": "order", "subject": {"reference": "Patient/1288992"}, "reasonCode": [reason]}  # fmt: skip
+    context = {"userId": "PractitionerRole/123", "patientId": "1288992", "encounterId": "456",
+               "selections": ["MedicationRequest/smart-MedicationRequest-103"],
+               "draftOrders": bundle({"resourceType": "NutritionOrder"}, order)}  # fmt: skip
+    asked = request(hook="order-select", context=context)
+    [shown] = client.post("/cds-services/triage-order", json=asked).json()["cards"]
+    assert "By what the record says: Chest pain." in shown["detail"]
+    assert client.post("/cds-services/triage-order", json=request()).status_code == 400  # another hook's
+
+
+def test_a_record_that_says_nothing_of_what_the_model_knows_gets_no_card(client):
+    assert client.post("/cds-services/triage", json=request()).json() == {"cards": []}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "field"),
+    [
+        ("/cds-services/triage", request(hook="order-select"), 400, "hook"),
+        ("/cds-services/triage", request(hookInstance=None), 400, "hookInstance"),
+        ("/cds-services/triage", request(prefetch=[]), 400, "prefetch"),
+        ("/cds-services/triage", request(prefetch={}), 412, None),
+        ("/cds-services/other", request(), 404, None),
+        ("/cds-services/triage", [1], 400, None),
+        ("/cds-services/triage/feedback", {"feedback": [{"card": "c", "outcome": "ignored"}]}, 400,
+         "feedback[0].outcome"),
+        *[("/cds-services/triage/feedback",
+           {"feedback": [{"card": "c", "outcome": "accepted", "outcomeTimestamp": time}]}, 400,
+           "feedback[0].outcomeTimestamp")
+          for time in (None, "yesterday", "2026-01-01T09:00:00")],
+        ("/cds-services/triage/feedback", {}, 400, "feedback"),
+    ],
+)  # fmt: skip
+def test_a_faulty_request_is_refused_with_its_field(client, path, body, status, field):
+    response = client.post(path, json=body)
+    assert response.status_code == status
+    assert [error["field"] for error in response.json().get("errors", [])] == ([field] if field else [])
+
+
+def test_what_clinicians_made_of_cards_becomes_vignettes(client, feedback, tmp_path, capsys):
+    accepted, overridden, dismissed, silent = (card(client, condition("29857009"), celsius(38)) for _ in range(4))
+    said = [
+        {"card": accepted["uuid"], "outcome": "accepted", "outcomeTimestamp": "2021-12-11T10:05:31Z",
+         "acceptedSuggestions": [{"id": accepted["suggestions"][0]["uuid"]}]},
+        {"card": overridden["uuid"], "outcome": "overridden", "outcomeTimestamp": "2020-12-12T00:00:00Z",
+         "overrideReason": {"reason": overridden["overrideReasons"][1], "userComment": "Seen before."}},
+        {"card": overridden["uuid"], "outcome": "overridden", "outcomeTimestamp": "2020-12-11T00:00:00Z",
+         "overrideReason": {"reason": overridden["overrideReasons"][2]}},
+        {"card": dismissed["uuid"], "outcome": "overridden", "outcomeTimestamp": "2020-12-11T00:00:00Z"},
+    ]  # fmt: skip
+    assert client.post("/cds-services/triage/feedback", json={"feedback": said}).status_code == 200
+    [file] = feedback.iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "1288992" not in file.read_text()
+    vocabulary = tmp_path / "vocabulary.csv"
+    Vocabulary(list(KNOWN)[:3]).save(vocabulary)
+    (tmp_path / "own.jsonl").write_text(
+        '{"vignette_id": "own", "present": ["smoker"], "absent": [], "decisions": ["Blue"]}\n'
+    )
+    prepare = ["prepare", "--format", "feedback", "--feedback", feedback, "--vignettes", tmp_path / "own.jsonl",
+               "--vocabulary", vocabulary, "--out", tmp_path / "data", "--test-fraction", "0"]  # fmt: skip
+    assert triage_cli.main([str(each) for each in prepare]) == 0, capsys.readouterr().err
+    train = DataDirectory.open(tmp_path / "data").read("train")
+    decided = dict(zip(train.vignette_ids, train.decision_counts.tolist(), strict=True))
+    # The latest outcome of a card counts; what was dismissed without a decision, or not answered, says nothing.
+    assert decided == {"own": [0, 0, 0, 1], accepted["uuid"]: [1, 0, 0, 0], overridden["uuid"]: [0, 0, 1, 0]}
+    assert silent["uuid"] not in decided
+
+
+def test_faulty_feedback_is_rejected_with_its_line(tmp_path, capsys):
+    Vocabulary(list(KNOWN)[:3]).save(tmp_path / "vocabulary.csv")
+    lines = [
+        {"card": "c1", "present": ["gout"], "absent": [], "decision": "Red"},
+        {"card": "c1", "outcome": "accepted", "decision": None, "time": "2026-01-01T09:00:00Z"},
+        {"card": "c2", "outcome": "maybe", "time": "2026-01-01T09:00:00Z"},
+        {"card": 3},
+    ]
+    (tmp_path / "f.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    prepare = ["prepare", "--format", "feedback", "--feedback", tmp_path / "f.jsonl", "--vocabulary",
+               tmp_path / "vocabulary.csv", "--out", tmp_path / "data"]  # fmt: skip
+    assert triage_cli.main([str(each) for each in prepare]) == 2
+    errors = capsys.readouterr().err
+    assert "f.jsonl:1: vignette c1: present: unknown evidence code 'gout'" in errors
+    assert "f.jsonl:3: no vignette id: outcome: expected accepted or overridden, found 'maybe'" in errors
+    assert "f.jsonl:4: no vignette id: card: expected a text" in errors

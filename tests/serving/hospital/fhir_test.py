@@ -1,0 +1,423 @@
+"""The FHIR API, by foreign parsers of R4 and R5, over a whole interview of an SDC client that knows no codes."""
+
+import json
+import shutil
+
+import pytest
+from fhir.resources import R4B, construct_fhir_element
+
+from schemas.errors import InputError
+from serving.config.settings import ServeConfig
+from serving.engine.version_policy import VersionPolicy
+from serving.hospital.fhir_resources import read_form
+from serving.service import TriageService
+from tests.builders import http_to, served, watching
+from triage_client import TriageClient, evidence_state
+
+BASE = "https://triage.example.org/fhir"
+NEXT = "/fhir/Questionnaire/$next-question"
+R4, R5 = "4.0", "5.0"
+READ = {R4: R4B.construct_fhir_element, R5: construct_fhir_element}
+EMPTY = {
+    "resourceType": "QuestionnaireResponse",
+    "contained": [{"resourceType": "Questionnaire", "id": "q", "status": "active",
+                   "derivedFrom": [f"{BASE}/Questionnaire/triage"]}],
+    "questionnaire": "#q",
+    "status": "in-progress",
+    "subject": {"reference": "Patient/proband"},
+    "authored": "2026-08-21T20:36:57.544Z",
+}  # fmt: skip
+# What SDC's definitions of the two profiles that a form names demand, beside what R4 does.
+DEMANDED = {
+    "QuestionnaireResponse": {"contained", "questionnaire", "status", "subject", "authored"},
+    "Questionnaire": {"extension", "title", "derivedFrom", "status"},
+    "item": {"linkId", "text", "type"},
+}
+
+
+@pytest.fixture(scope="module")
+def server(asking_watcher):
+    with served(asking_watcher, http_port=0, fhir=BASE) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with http_to(server) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def grpc_client(server):
+    with TriageClient(server.address, timeout_seconds=60.0) as client:
+        yield client
+
+
+def _asking_for(fhir):
+    return {"accept": f"application/fhir+json; fhirVersion={fhir}"} if fhir != R4 else {}
+
+
+def _type(fhir):
+    return "application/fhir+json" + (f"; fhirVersion={fhir}" if fhir != R4 else "")
+
+
+def _next(client, form, fhir=R4):
+    """The form after `$next-question`, and its Questionnaire and RiskAssessment, if it has one."""
+    response = client.post(NEXT, json=form, headers=_asking_for(fhir))
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == _type(fhir)
+    form, read = response.json(), READ[fhir]
+    read("QuestionnaireResponse", form)
+    asked = next(each for each in form["contained"] if each["resourceType"] == "Questionnaire")
+    assert read("Questionnaire", asked).id == form["questionnaire"].removeprefix("#")
+    decided = next((each for each in form["contained"] if each["resourceType"] == "RiskAssessment"), None)
+    if decided is not None:
+        risk = read("RiskAssessment", decided)
+        # The invariants of HL7's definition, which the parser does not check; only the container may be "#".
+        assert all(0 <= each.probabilityDecimal <= 100 for each in risk.prediction if each.probabilityDecimal)
+        assert [each.reference for each in risk.basis] == ["#"]
+    if fhir == R4:
+        assert all("/sdc-questionnaire" in each["meta"]["profile"][0] for each in (form, asked))
+        assert DEMANDED["QuestionnaireResponse"] <= form.keys()
+        assert DEMANDED["Questionnaire"] <= asked.keys()
+        assert "url" not in asked  # which the profile prohibits
+        assert all(DEMANDED["item"] <= item.keys() for item in asked.get("item", []))
+    return form, asked, decided
+
+
+def _answered(form, asked, display):
+    """The form with an answer to the last question, chosen by what its options display."""
+    question = asked["item"][-1]
+    [coding] = [each["valueCoding"] for each in question["answerOption"] if each["valueCoding"]["display"] == display]
+    item = {"linkId": question["linkId"], "text": question["text"], "answer": [{"valueCoding": coding}]}
+    return {**form, "item": [*form.get("item", []), item]}
+
+
+@pytest.mark.parametrize(("fhir", "kind"), [(R4, "choice"), (R5, "coding")])
+def test_a_client_that_knows_no_codes_goes_from_an_empty_form_to_a_decision(client, server, grpc_client, fhir, kind):
+    form, asked, decided = _next(client, EMPTY, fhir)
+    assert (form["status"], decided) == ("in-progress", None)
+    [complaint] = asked["item"]
+    assert (complaint["linkId"], complaint["repeats"], len(complaint["answerOption"])) == ("complaint", True, 12)
+    form, asked, decided = _next(client, _answered(form, asked, "Headache"), fhir)
+    assert decided["status"] == "preliminary"
+    present, absent, answers = ["headache"], [], {"Yes": True, "No": False}
+    while form["status"] == "in-progress":
+        assert len(asked["item"]) == 2 + len(present) - 1 + len(absent)
+        expected = grpc_client.triage(
+            evidence_state(present, absent, questions_asked=len(present) - 1 + len(absent)), questions=1
+        )
+        code = asked["item"][-1]["linkId"]
+        assert (code, asked["item"][-1]["text"]) == (
+            expected.next_questions[0].code, expected.next_questions[0].question
+        )  # fmt: skip
+        said = "No" if len(absent) < 2 else "Yes"
+        (present if answers[said] else absent).append(code)
+        form, asked, decided = _next(client, _answered(form, asked, said), fhir)
+    assert {item["type"] for item in asked["item"]} == {kind}
+    assert decided["status"] == "final"
+    assert decided["prediction"][0]["outcome"]["text"] in ("Red", "Yellow", "Green", "Blue")
+    assert decided["subject"] == {"reference": "Patient/proband"}
+    assert "model version 1" in decided["method"]["text"]
+    assert decided["note"][0]["text"].startswith("Research only")
+    assert [item["linkId"] for item in form["item"]] == [item["linkId"] for item in asked["item"]]
+
+
+@pytest.fixture(scope="module")
+def opening_client(opening_watcher):
+    with served(opening_watcher, http_port=0, fhir=BASE) as server, http_to(server) as client:
+        yield client
+
+
+def _options(question):
+    return [each["valueCoding"]["display"] for each in question["answerOption"]]
+
+
+def _said(form, *answers):
+    """The form with answers to some questions, each with what is chosen of its options."""
+    items = []
+    for question, display in answers:
+        [coding] = [one["valueCoding"] for one in question["answerOption"] if one["valueCoding"]["display"] == display]
+        items.append({"linkId": question["linkId"], "answer": [{"valueCoding": coding}]})
+    return {**form, "item": [*form.get("item", []), *items]}
+
+
+@pytest.mark.parametrize(("age", "sex"), [("Adult", "Male"), ("Don't know", "Male"), ("Child", "Don't know")])
+def test_age_and_sex_are_choices_of_one_round_and_one_question(opening_client, monkeypatch, age, sex):
+    states = []
+    answered = TriageService.triage
+    monkeypatch.setattr(
+        TriageService, "triage", lambda self, asked, **others: states.append(asked) or answered(self, asked, **others)
+    )
+    known = {**EMPTY, "item": [{"linkId": "headache", "answer": [{"valueBoolean": True}]}]}
+    form, asked, _ = _next(opening_client, known)
+    questions = {question["text"]: question for question in asked["item"]}
+    assert {text: _options(question) for text, question in questions.items()} == {
+        "Age": ["Child", "Adult", "Don't know"], "Sex": ["Female", "Male", "Don't know"]
+    }  # fmt: skip
+    form, asked, _ = _next(opening_client, _said(form, (questions["Age"], age), (questions["Sex"], sex)))
+    present = {piece.code for piece in states[-1].state.evidence}
+    assert present == {"headache", age.lower(), sex.lower()} - {"don't know"}
+    assert states[-1].state.questions_asked == 1
+    assert [_options(question) for question in asked["item"][:2]] == [_options(one) for one in questions.values()]
+    assert _options(asked["item"][-1]) == ["Yes", "No", "Don't know"]
+    assert form["status"] == "in-progress"
+
+
+def test_who_answers_one_question_of_a_round_is_asked_the_other_again(opening_client):
+    known = {**EMPTY, "item": [{"linkId": "headache", "answer": [{"valueBoolean": True}]}]}
+    form, asked, _ = _next(opening_client, known)
+    for _ in range(2):
+        question = asked["item"][-1]
+        form, asked, _ = _next(opening_client, _said(form, (question, _options(question)[0])))
+    assert {question["text"] for question in asked["item"][:2]} == {"Age", "Sex"}
+    assert len({question["linkId"] for question in asked["item"]}) == len(asked["item"]) == 3
+
+
+def test_what_is_no_member_of_the_group_is_refused(opening_client):
+    answer = [{"valueCoding": {"code": "female"}}]
+    response = opening_client.post(NEXT, json={**EMPTY, "item": [{"linkId": "adult", "answer": answer}]})
+    assert response.status_code == 400
+    assert "expected the code child, adult, Y, N or asked-unknown" in response.json()["issue"][0]["diagnostics"]
+
+
+@pytest.fixture(scope="module")
+def grouping_client(grouping_watcher):
+    with served(grouping_watcher, http_port=0, fhir=BASE) as server, http_to(server) as client:
+        yield client
+
+
+KNOWN = {**EMPTY, "item": [{"linkId": "headache", "answer": [{"valueBoolean": True}]}]}
+
+
+def _chosen(form, question, *displays):
+    """The form with an answer of these options to a question."""
+    codings = {each["valueCoding"]["display"]: each["valueCoding"] for each in question["answerOption"]}
+    answers = [{"valueCoding": codings[display]} for display in displays]
+    return {**form, "item": [*form["item"], {"linkId": question["linkId"], "answer": answers}]}
+
+
+@pytest.mark.parametrize("fhir", [R4, R5])
+@pytest.mark.parametrize(
+    ("said", "present", "absent"),
+    [
+        (["Rash"], {"rash"}, {"fever", "stiff_neck"}),
+        (["Rash", "Fever"], {"rash", "fever"}, {"stiff_neck"}),
+        (["None of these"], set(), {"rash", "fever", "stiff_neck"}),
+        (["Don't know"], set(), set()),
+        ([], set(), set()),
+    ],
+)
+def test_several_red_flags_are_one_question_that_repeats(grouping_client, monkeypatch, fhir, said, present, absent):
+    states = []
+    answered = TriageService.triage
+    monkeypatch.setattr(
+        TriageService, "triage", lambda self, asked, **others: states.append(asked) or answered(self, asked, **others)
+    )
+    form, asked, _ = _next(grouping_client, KNOWN, fhir)
+    [question] = asked["item"]
+    assert (question["text"], question["repeats"]) == ("Do you have any of these?", True)
+    assert sorted(_options(question)[:3]) == ["Fever", "Rash", "Stiff neck"]
+    assert _options(question)[3:] == ["None of these", "Don't know"]
+    assert [len(option.get("extension", [])) for option in question["answerOption"]] == [0, 0, 0, 1, 1]  # exclusive
+    form, asked, _ = _next(grouping_client, _chosen(form, question, *said), fhir)
+    found = {piece.code: piece.status for piece in states[-1].state.evidence}
+    assert found == {"headache": 1, **dict.fromkeys(present, 1), **dict.fromkeys(absent, 2)}
+    assert states[-1].state.questions_asked == 1
+    assert set(states[-1].not_to_ask) == (set() if said and said != ["Don't know"] else {"rash", "fever", "stiff_neck"})
+    assert asked["item"][0] == question  # as it was put
+    assert not asked["item"][1].get("repeats")
+
+
+ENGLISH = ("en", ("What does the patient come with?", "Do you have any of these?"), ["None of these", "Don't know"])
+GERMAN = ("de", ("Welche Beschwerden haben Sie?", "Haben Sie etwas davon?"), ["Nichts davon", "Weiß nicht"])
+
+
+@pytest.mark.parametrize(
+    ("language", "expected", "texts", "answers"),
+    [("de-CH, en;q=0.5", *GERMAN), ("en", *ENGLISH), ("fr", *ENGLISH)],  # no vocabulary here has French
+)
+def test_forms_are_in_the_language_of_the_request_where_the_vocabulary_is(
+    grouping_client, language, expected, texts, answers
+):
+    headers = {"accept-language": language}
+    german = expected == "de"
+    [empty] = grouping_client.post(NEXT, json=EMPTY, headers=headers).json()["contained"]
+    form = grouping_client.post(NEXT, json=KNOWN, headers=headers).json()
+    asked = form["contained"][0]
+    assert [each["language"] for each in (empty, asked)] == [expected] * 2
+    assert (empty["item"][0]["text"], asked["item"][0]["text"]) == texts
+    assert _options(asked["item"][0])[3:] == answers
+    assert ("Fieber" in _options(empty["item"][0])) == ("Fieber" in _options(asked["item"][0])) == german
+    # The answer is a code, which is understood in every language.
+    said = _chosen(form, asked["item"][0], answers[0])
+    question = grouping_client.post(NEXT, json=said, headers=headers).json()["contained"][0]["item"][1]
+    assert _options(question) == (["Ja", "Nein", "Weiß nicht"] if german else ["Yes", "No", "Don't know"])
+
+
+def test_none_of_several_red_flags_stands_alone(grouping_client):
+    form, asked, _ = _next(grouping_client, KNOWN)
+    answered = _chosen(form, asked["item"][0], "Rash", "None of these")
+    response = grouping_client.post(NEXT, json=answered)
+    assert response.status_code == 400
+    [issue] = response.json()["issue"]
+    assert issue["expression"] == ["QuestionnaireResponse.item[1].answer"]
+    assert "or N or asked-unknown alone" in issue["diagnostics"]
+
+
+def test_a_rule_that_decides_is_the_rationale_of_the_first_prediction(client):
+    items = [{"linkId": code, "answer": [{"valueBoolean": True}]} for code in ("crushing_chest_pain", "sweating")]
+    form, _, decided = _next(client, {**EMPTY, "item": items})
+    assert decided["prediction"][0]["outcome"]["text"] == "Red"
+    assert decided["prediction"][0]["rationale"] == "A red flag."
+    assert form["status"] == "completed"
+
+
+def test_what_is_not_known_is_not_asked_again(client):
+    form, asked, _ = _next(client, {**EMPTY, "item": [{"linkId": "headache", "answer": [{"valueBoolean": True}]}]})
+    first = asked["item"][-1]["linkId"]
+    for unknown in (_answered(form, asked, "Don't know"), {**form, "item": [*form["item"], {"linkId": first}]}):
+        _, again, _ = _next(client, unknown)
+        assert [item["linkId"] for item in again["item"]].count(first) == 1
+
+
+def test_what_hl7s_example_of_an_adaptive_form_has_is_understood_or_kept(client):
+    """As `adaptive-questionnaireresponse-sdc-example-phq9`: codings without a system, texts and other resources."""
+    values = {"resourceType": "ValueSet", "id": "VS", "status": "draft",
+              "compose": {"include": [{"system": f"{BASE}/CS", "concept": [{"code": "Several-days"}]}]}}  # fmt: skip
+    questions = {**EMPTY["contained"][0], "version": "0.0.1", "name": "TRIAGE", "title": "Triage",
+                 "extension": [{"url": "http://hl7.org/fhir/uv/sdc/StructureDefinition/sdc-questionnaire-"
+                                       "questionnaireAdaptive", "valueBoolean": True}],
+                 "item": [{"linkId": "headache", "prefix": "1.", "text": "Headache?", "type": "choice",
+                           "required": True, "repeats": False, "answerValueSet": "#VS"}]}  # fmt: skip
+    said = {"linkId": "headache", "text": "Headache?", "answer": [{"valueCoding": {"code": "Y", "display": "Yes"}}]}
+    sent = {**EMPTY, "id": "adaptive", "contained": [questions, values], "identifier": {"value": "adaptive-1"},
+            "author": {"reference": "Patient/proband"}, "item": [said]}  # fmt: skip
+    form, asked, decided = _next(client, sent)
+    changed = {key for key in form if form[key] != sent.get(key)}
+    assert changed == {"meta", "contained", "questionnaire"}
+    assert form["contained"][1] == values
+    assert asked["item"][0]["linkId"] == "headache"
+    assert decided["status"] == "preliminary"
+
+
+def test_a_form_of_groups_as_hl7s_phq9_is_not_taken_for_this_one(client):
+    group = {"linkId": "H1/T1", "item": [{"linkId": "H1/T1/Q1", "answer": [{"valueCoding": {"code": "Not-at-all"}}]}]}
+    response = client.post(NEXT, json={**EMPTY, "item": [group]})
+    assert response.status_code == 400
+    assert response.json()["issue"][0]["expression"] == ["QuestionnaireResponse.item[0].item"]
+
+
+def test_a_form_without_a_subject_names_no_profile_which_demands_one(client):
+    sent = {key: value for key, value in EMPTY.items() if key not in ("subject", "authored")}
+    form = client.post(NEXT, json=sent).json()
+    assert "meta" not in form
+    assert R4B.construct_fhir_element("QuestionnaireResponse", form).authored.tzinfo is not None
+
+
+def test_parameters_wrap_the_form(client):
+    parameters = {"resourceType": "Parameters", "parameter": [{"name": "questionnaire-response", "resource": EMPTY}]}
+    assert client.post(NEXT, json=parameters).json() == client.post(NEXT, json=EMPTY).json()
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "text"),
+    [
+        ({"item": [{"linkId": "headach", "answer": [{"valueBoolean": True}]}]},
+         "QuestionnaireResponse.item[0].linkId", "unknown evidence code 'headach': did you mean headache"),
+        ({"item": [{"linkId": "complaint", "answer": [{"valueCoding": {"code": each}} for each in ("fever", "x")]}]},
+         "QuestionnaireResponse.item[0].answer[1]", "unknown evidence code 'x'"),
+        ({"item": [{"linkId": "fever"}, {"linkId": "fever"}]}, "QuestionnaireResponse.item[1].linkId", "there twice"),
+        ({"item": [{"linkId": "fever", "answer": [{"valueString": "yes"}]}]},
+         "QuestionnaireResponse.item[0].answer[0]", "expected valueCoding with a code, valueBoolean or a number"),
+        ({"item": [{"linkId": "fever", "answer": [{"valueCoding": {"code": "maybe"}}]}]},
+         "QuestionnaireResponse.item[0].answer[0]", "expected the code Y, N or asked-unknown"),
+        ({"item": [{"answer": []}]}, "QuestionnaireResponse.item[0].linkId", "expected a text"),
+        ({"item": {}}, "QuestionnaireResponse.item", "expected a list"),
+        ({"resourceType": "Patient"}, None, "expected a QuestionnaireResponse"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_an_operation_outcome_that_names_the_place(client, changes, place, text):
+    response = client.post(NEXT, json={**EMPTY, **changes})
+    assert (response.status_code, response.headers["content-type"]) == (400, "application/fhir+json")
+    R4B.construct_fhir_element("OperationOutcome", response.json())
+    issue = response.json()["issue"][0]
+    assert issue.get("expression") == (None if place is None else [place])
+    assert text in issue["diagnostics"]
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"null", b'{"resourceType": "Parameters", "parameter": [null]}'])
+def test_what_is_no_resource_is_refused(client, body):
+    response = client.post(NEXT, content=body)
+    assert response.status_code == 400
+    R4B.construct_fhir_element("OperationOutcome", response.json())
+
+
+@pytest.mark.parametrize(("fhir", "version"), [(R4, "4.0.1"), (R5, "5.0.0")])
+def test_it_says_what_it_offers(client, fhir, version):
+    statement = client.get("/fhir/metadata", headers=_asking_for(fhir))
+    assert statement.headers["content-type"] == _type(fhir)
+    read = READ[fhir]("CapabilityStatement", statement.json())
+    assert (read.fhirVersion, read.implementation.url) == (version, BASE)
+    form = client.get("/fhir/Questionnaire/triage", headers=_asking_for(fhir)).json()
+    assert READ[fhir]("Questionnaire", form).url == f"{BASE}/Questionnaire/triage"
+    assert "item" not in form  # adaptive
+    missing = client.get("/fhir/Questionnaire/phq9")
+    assert (missing.status_code, missing.json()["issue"][0]["code"]) == (404, "not-found")
+
+
+def test_the_version_of_a_body_is_that_of_its_answer_unless_another_is_asked_for(client):
+    written = {"content-type": 'application/fhir+json; fhirVersion="5.0"'}
+    for headers, kind in (
+        (written, "coding"),
+        (written | {"accept": "application/fhir+json;fhirVersion=4.0"}, "choice"),
+    ):
+        [form, *_] = client.post(NEXT, json=EMPTY, headers=headers).json()["contained"]
+        assert form["item"][0]["type"] == kind
+
+
+@pytest.mark.parametrize(("header", "status"), [("accept", 406), ("content-type", 415)])
+def test_other_versions_are_refused(client, header, status):
+    response = client.post(NEXT, json=EMPTY, headers={header: "application/fhir+json; fhirVersion=3.0"})
+    assert response.status_code == status
+    [issue] = response.json()["issue"]
+    assert (issue["code"], issue["diagnostics"]) == ("not-supported", "fhirVersion=3.0: this server has 4.0 and 5.0")
+
+
+def test_it_is_off_unless_asked_for(http):
+    assert http.get("/fhir/metadata").status_code == 404
+
+
+def test_a_version_that_cannot_choose_questions_says_so(watcher):
+    form = {**EMPTY, "item": [{"linkId": "fever", "answer": [{"valueBoolean": True}]}]}
+    with served(watcher, http_port=0, fhir=BASE) as server, http_to(server) as client:
+        response = client.post(NEXT, json=form)
+    assert (response.status_code, response.json()["issue"][0]["code"]) == (501, "not-supported")
+    assert "cannot choose questions" in response.json()["issue"][0]["diagnostics"]
+
+
+def test_the_canary_answers_no_form_since_its_vocabulary_may_be_another(model_base_path, asking_base_path, tmp_path):
+    shutil.copytree(asking_base_path / "1", tmp_path / "1")
+    shutil.copytree(model_base_path / "3", tmp_path / "3")  # does not know a headache
+    watcher = watching(tmp_path, policy=VersionPolicy(numbers=frozenset([1])), labels={"canary": 3})
+    form = {**EMPTY, "item": [{"linkId": "headache", "answer": [{"valueBoolean": True}]}]}
+    with served(watcher, http_port=0, fhir=BASE, canary_percent=100.0) as server, http_to(server) as client:
+        assert client.post(NEXT, json=form).json()["status"] == "in-progress"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"fhir": BASE}, "--fhir needs --http-port"),
+        ({"fhir": "triage", "http_port": 0}, "--fhir triage: expected an address"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        ServeConfig(**settings)
+
+
+def test_what_is_not_read_goes_back_as_it_came():
+    extension = [{"url": "https://example.org/x", "valueString": "y"}]
+    assert read_form({**EMPTY, "extension": extension}, {}, {}).resource["extension"] == extension
+    assert json.dumps(EMPTY) == json.dumps(read_form(EMPTY, {}, {}).resource)

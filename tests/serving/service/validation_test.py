@@ -1,0 +1,168 @@
+"""Which evidence states the typed service refuses, and how the message helps."""
+
+import time
+
+import pytest
+
+from schemas.errors import InputError
+from serving.messages import state_message
+from serving.service.validation import RequestLimits, are_clear, check_codes, check_states
+from tests.builders import symptoms
+from triage.v1 import triage_pb2
+
+VOCABULARY = symptoms("chest_pain", "fever", "smoker")
+STRICT = RequestLimits(VOCABULARY, max_batch=3, max_evidence=4)
+LENIENT = RequestLimits(VOCABULARY, max_batch=3, max_evidence=4, allow_unknown_codes=True)
+
+
+def with_status(code, status):
+    return triage_pb2.EvidenceState(evidence=[triage_pb2.Evidence(code=code, status=status)])
+
+
+def refusal(states, limits, batch=False):
+    """The message with which states are refused, "" if they are not."""
+    try:
+        check_states(states, limits, batch)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("state", "limits"),
+    [
+        (state_message(["fever"]), STRICT),
+        (state_message([], ["fever"], 99, no_more_evidence=True, max_questions=99), STRICT),
+        (state_message(["fever", "fever"]), STRICT),
+        (state_message(["fever", "gout"]), LENIENT),
+        (state_message(["fever"] * 4), STRICT),
+        (state_message([]), STRICT),
+        (state_message(["gout"]), LENIENT),
+    ],
+    ids=["one piece", "absent only", "repeated", "unknown allowed", "as much as the limit", "nothing", "only unknown"],
+)
+def test_a_clear_state_passes(state, limits):
+    assert refusal([state], limits) == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "limits", "message"),
+    [
+        (
+            state_message(["chest_pan", "fever"], ["Smokers"]),
+            STRICT,
+            "state.evidence[0].code: unknown evidence code 'chest_pan': did you mean chest_pain?; "
+            "state.evidence[2].code: unknown evidence code 'Smokers': did you mean smoker?",
+        ),
+        (
+            state_message(["xyz"]),
+            STRICT,
+            "state.evidence[0].code: unknown evidence code 'xyz': see the vocabulary for the known codes",
+        ),
+        (
+            state_message(["fever"], ["smoker", "fever"]),
+            STRICT,
+            "state.evidence[2]: 'fever' is both present and absent (see evidence[0])",
+        ),
+        (state_message([""]), LENIENT, "state.evidence[0].code: empty"),
+        (
+            with_status("fever", triage_pb2.EVIDENCE_STATUS_UNSPECIFIED),
+            STRICT,
+            "state.evidence[0].status: of 'fever': expected PRESENT or ABSENT; leave out what is not known",
+        ),
+        (with_status("fever", 7), STRICT, "state.evidence[0].status: of 'fever': expected PRESENT or ABSENT"),
+        (state_message(["fever"], questions_asked=-1), STRICT, "state.questions_asked: -1 is negative"),
+        (state_message(["fever"], max_questions=-2), STRICT, "state.max_questions: -2 is negative"),
+        (state_message(["fever"] * 5), STRICT, "state.evidence: 5 pieces of evidence: the server takes at most 4"),
+    ],
+    ids=[
+        "misspelt",
+        "nothing near",
+        "conflict",
+        "empty code",
+        "no status",
+        "status of the future",
+        "negative questions",
+        "negative limit",
+        "too much",
+    ],
+)
+def test_a_faulty_state_is_reported_by_its_place(state, limits, message):
+    with pytest.raises(InputError) as error:
+        check_states([state], limits, batch=False)
+    assert str(error.value).startswith(message)
+
+
+def test_faults_in_a_batch_name_the_state():
+    states = [state_message(["fever"]), state_message([""]), state_message(["fever", "fevr"])]
+    with pytest.raises(InputError) as error:
+        check_states(states, STRICT, batch=True)
+    assert str(error.value) == (
+        "states[1].evidence[0].code: empty; "
+        "states[2].evidence[1].code: unknown evidence code 'fevr': did you mean fever?"
+    )
+
+
+def test_a_batch_above_the_limit_is_refused():
+    with pytest.raises(InputError, match="4 states in one call: the server takes at most 3"):
+        check_states([state_message(["fever"])] * 4, STRICT, batch=True)
+
+
+def test_an_empty_batch_passes():
+    assert refusal([], STRICT, batch=True) == ""
+
+
+def test_the_limit_on_evidence_is_never_less_than_the_vocabulary():
+    limits = RequestLimits(VOCABULARY, max_batch=1, max_evidence=1)
+    assert refusal([state_message(["fever", "smoker"], ["chest_pain"])], limits) == ""
+    assert "4 pieces of evidence: the server takes at most 3" in refusal([state_message(["fever"] * 4)], limits)
+
+
+def test_many_faults_are_reported_in_part():
+    limits = RequestLimits(VOCABULARY, max_batch=1, max_evidence=1000)
+    with pytest.raises(InputError) as error:
+        check_states([state_message(f"x{number}" for number in range(1000))], limits, batch=False)
+    faults = str(error.value).split("; ")
+    assert len(faults) == 11
+    assert faults[-1] == "and more"
+
+
+def test_states_that_are_clear_pass_the_full_check_too():
+    fever = state_message(["fever"])
+    assert are_clear(
+        [fever, state_message([], ["smoker", "fever"], 99, no_more_evidence=True, max_questions=99)], STRICT
+    )
+    doubtful = (
+        state_message([]),
+        state_message(["fever", "fever"]),
+        state_message(["fever"], ["fever"]),
+        state_message(["gout"]),
+        with_status("fever", triage_pb2.EVIDENCE_STATUS_UNSPECIFIED),
+        state_message(["fever"], questions_asked=-1),
+    )
+    assert not any(are_clear([fever, state], STRICT) for state in doubtful)
+    assert not are_clear([fever] * 4, STRICT)
+
+
+def test_a_state_of_two_million_pieces_is_refused_by_its_length_alone():
+    # Field 1 of length 0, two million times. Listing the pieces, as for a state within the limit, took 38 s.
+    state = triage_pb2.EvidenceState.FromString(b"\x0a\x00" * 2_000_000)
+    begin = time.perf_counter()
+    assert not are_clear([state], STRICT)
+    assert (
+        refusal([state], STRICT)
+        == "state.evidence: 2000000 pieces of evidence: the server takes at most 4 in one state"
+    )
+    assert time.perf_counter() - begin < 1
+
+
+def test_a_code_that_no_vocabulary_can_hold_is_refused_even_where_unknown_ones_are_allowed():
+    assert refusal([state_message(["x" * 128])], LENIENT) == ""
+    message = "state.evidence[0].code: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'... is longer than 128 characters"
+    assert refusal([state_message(["x" * 129])], LENIENT) == message
+
+
+def test_more_codes_that_are_not_to_be_asked_about_than_a_state_may_hold_are_refused():
+    check_codes(4, STRICT, "not_to_ask")
+    with pytest.raises(InputError, match="not_to_ask: 5 codes: the server takes at most 4"):
+        check_codes(5, STRICT, "not_to_ask")

@@ -1,0 +1,130 @@
+"""HTTP requests have the limits, ids, tokens and records of gRPC calls."""
+
+import contextlib
+import gzip
+import json
+import select
+import socket
+import ssl
+import threading
+
+import httpx
+import pytest
+
+from serving.wires import http_endpoints
+from tests.builders import http_to, served
+
+FEVER = {"present": ["fever"]}
+
+
+def test_the_callers_request_id_comes_back_and_stands_in_problems(http):
+    headers = {"x-request-id": "r-17"}
+    assert http.post("/v1/triage", json=FEVER, headers=headers).headers["x-request-id"] == "r-17"
+    failed = http.post("/v1/triage", json={"present": ["gout"]}, headers=headers)
+    assert (failed.headers["x-request-id"], failed.json()["request_id"]) == ("r-17", "r-17")
+    assert http.get("/v1/model").headers["x-request-id"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"\xff", b'{"present": ["fever"], "questions_asked": NaN}'],
+)
+def test_a_body_that_is_not_json_is_refused(http, content):
+    answer = http.post("/v1/triage", content=content)
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith("the body is not JSON: ")
+
+
+def test_a_body_that_is_too_large_is_refused_by_its_header(http_server):
+    with socket.create_connection(("127.0.0.1", http_server.http.port), timeout=30) as raw:
+        raw.sendall(b"POST /v1/triage HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100001\r\n\r\n")  # and no body
+        assert raw.recv(4096).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_large_body_has_to_say_how_large_it_is(http):
+    answer = http.post("/v1/triage", content=(b" " * 9_000 for _ in range(3)))
+    assert answer.status_code == 411
+    body = json.dumps({"states": [FEVER] * 70}) + " " * 60_000
+    assert len(http.post("/v1/triage", content=body.encode()).json()["answers"]) == 70
+
+
+def test_two_large_bodies_are_read_at_a_time_and_slow_ones_are_not_waited_for(watcher, monkeypatch):
+    content = json.dumps({"states": [FEVER] * 70}).encode() + b" " * 256 * 1024
+    head = b"POST /v1/triage HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(content)
+
+    def begun(server, sent):
+        connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.http.port), timeout=30))
+        connection.sendall(head + sent)
+        return connection
+
+    with served(watcher, http_port=0) as server, contextlib.ExitStack() as stack:
+        for _ in range(2):
+            begun(server, content[:-1])  # which stay where they are
+        assert begun(server, content).recv(4096).startswith(b"HTTP/1.1 200 ")
+        monkeypatch.setattr(http_endpoints, "MOMENT_SECONDS", 60.0)
+        slow = [begun(server, content[:-1]) for _ in range(2)]
+        stack.enter_context(http_to(server)).get("/healthz")  # they are read by now
+        third = begun(server, content)
+        assert select.select([third], [], [], 0.5) == ([], [], [])
+        slow[0].sendall(content[-1:])
+        assert third.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_compressed_body_is_refused_as_such(http):
+    content = gzip.compress(json.dumps(FEVER).encode())
+    answer = http.post("/v1/triage", content=content, headers={"content-encoding": "gzip"})
+    assert answer.status_code == 415
+    assert answer.json()["detail"].startswith("a compressed body: send it as it is")
+
+
+@contextlib.contextmanager
+def serving_http(watcher, **settings):
+    with served(watcher, http_port=0, **settings) as server, http_to(server) as client:
+        yield server, client
+
+
+def test_a_server_with_tokens_wants_one_over_http_too(watcher, tmp_path):
+    (tmp_path / "tokens").write_text("secret-1\n")
+    with serving_http(watcher, tokens=str(tmp_path / "tokens"), metrics_port=0) as (server, client):
+        refused = client.post("/v1/triage", json=FEVER)
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert refused.json()["reason"] == "TOKEN_REFUSED"
+        known = {"authorization": "Bearer secret-1"}
+        assert client.post("/v1/triage", json=FEVER, headers=known).status_code == 200
+        assert client.get("/readyz").status_code == 200
+        counted = server.telemetry.metrics.registry.get_sample_value
+        named = {"grpc_type": "unary", "grpc_service": "http", "grpc_method": "v1/triage"}
+        assert counted("grpc_server_handled_total", {**named, "grpc_code": "OK"}) == 1
+        assert counted("grpc_server_handled_total", {**named, "grpc_code": "UNAUTHENTICATED"}) == 1
+
+
+def test_calls_of_both_kinds_share_the_places(gated):
+    settings = {"max_workers": 1, "max_interviews": 1, "max_waiting": 0}
+    with serving_http(gated.watcher(), **settings) as (server, client):
+        waiting = [threading.Thread(target=lambda: client.post("/v1/triage", json=FEVER)) for _ in range(2)]
+        for thread in waiting:
+            thread.start()
+        gated.asked.get(timeout=30)
+        while server.admission.concurrency.taken < 2:
+            pass
+        with http_to(server) as other:
+            refused = other.post("/v1/triage", json=FEVER)
+        gated.gate.set()
+        for thread in waiting:
+            thread.join()
+    assert (refused.status_code, refused.json()["reason"]) == (429, "OVERLOADED")
+    assert refused.headers["retry-after"] == "1"
+
+
+def test_over_tls_a_client_certificate_is_wanted_where_grpc_wants_one(watcher, certificates):
+    pair = {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
+    with serving_http(watcher, tls_client_ca=certificates.ca, **pair) as (server, _):
+        assert server.http.url.startswith("https://")
+        known, unknown, stranger = (ssl.create_default_context(cafile=certificates.ca) for _ in range(3))
+        known.load_cert_chain(certificates.client, certificates.key(certificates.client))
+        stranger.load_cert_chain(certificates.stranger, certificates.key(certificates.stranger))
+        with httpx.Client(verify=known, trust_env=False, timeout=60) as client:
+            assert client.post(f"{server.http.url}/v1/triage", json=FEVER).json()["action"] == "ask"
+        for refused in (unknown, stranger):
+            with httpx.Client(verify=refused, trust_env=False, timeout=60) as client, pytest.raises(httpx.HTTPError):
+                client.get(f"{server.http.url}/readyz")

@@ -1,0 +1,68 @@
+"""Failures as problems: status, reason, hints."""
+
+import json
+
+import pytest
+
+from schemas.errors import InputError
+from serving.errors import (
+    ExhaustedError,
+    Fault,
+    FaultyRequestError,
+    ForbiddenError,
+    NotFoundError,
+    UnauthenticatedError,
+    UnavailableError,
+)
+from serving.wires.http_problems import STATUSES, TITLES, BodyError, problem_of
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "reason"),
+    [
+        (InputError("bad"), 400, "INVALID_REQUEST"),
+        (UnauthenticatedError("no token"), 401, "TOKEN_REFUSED"),
+        (ForbiddenError("no"), 403, "NOT_ALLOWED"),
+        (NotFoundError("nothing"), 404, "NOT_SERVED"),
+        (BodyError(413, "much"), 413, "INVALID_REQUEST"),
+        (ExhaustedError("full", 7.2), 429, "OVERLOADED"),
+        (UnavailableError("later"), 503, "NOT_READY"),
+    ],
+)
+def test_a_failure_has_its_status_reason_and_message(error, status, reason):
+    response, _ = problem_of(error, "v1/triage")
+    body = json.loads(response.body)
+    assert (response.status_code, body["status"], body["reason"]) == (status, status, reason)
+    assert body["detail"] == body["error"] == str(error)
+    assert body["title"] == TITLES[status]
+
+
+def test_when_to_try_again_is_a_header_in_whole_seconds():
+    response, code = problem_of(ExhaustedError("full", 7.2), "v1/triage")
+    assert (response.headers["retry-after"], code) == ("8", "RESOURCE_EXHAUSTED")
+    assert json.loads(response.body)["retry_after_seconds"] == 7.2
+
+
+def test_faults_are_listed():
+    faults = [
+        Fault("present[0]", "unknown", "UNKNOWN_CODE", "fevr", ("fever",)),
+        Fault("absent", "a list", "WRONG_TYPE"),
+    ]
+    response, _ = problem_of(FaultyRequestError(faults), "v1/triage")
+    assert json.loads(response.body)["errors"] == [
+        {
+            "field": "present[0]", "description": "unknown", "reason": "UNKNOWN_CODE", "code": "fevr",
+            "nearest_codes": ["fever"],
+        },
+        {"field": "absent", "description": "a list", "reason": "WRONG_TYPE"},
+    ]  # fmt: skip
+
+
+def test_the_message_of_an_unexpected_error_is_withheld():
+    response, code = problem_of(KeyError("chest_pain"), "v1/triage")
+    assert (response.status_code, code) == (500, "INTERNAL")
+    assert b"chest_pain" not in response.body
+
+
+def test_every_status_has_a_title():
+    assert set(STATUSES.values()) <= set(TITLES)

@@ -1,0 +1,142 @@
+"""ModelService through the wire, with the stubs of tensorflow-serving-api."""
+
+import shutil
+
+import grpc
+import pytest
+from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_pb2, model_service_pb2_grpc
+
+from schemas.errors import InputError
+from serving.engine.served_models import ServedModels
+from serving.wires.model_service import ModelService, read_config
+from tests.builders import channel_to, served, watching
+
+OTHER = "no model 'other': this server has triage"
+AVAILABLE = get_model_status_pb2.ModelVersionStatus.AVAILABLE
+END = get_model_status_pb2.ModelVersionStatus.END
+
+
+@pytest.fixture
+def stub(channel):
+    return model_service_pb2_grpc.ModelServiceStub(channel)
+
+
+def request(name="triage", version=None, label=None):
+    spec = model_pb2.ModelSpec(name=name)
+    if version is not None:
+        spec.version.value = version
+    if label is not None:
+        spec.version_label = label
+    return get_model_status_pb2.GetModelStatusRequest(model_spec=spec)
+
+
+@pytest.mark.parametrize("message", [request(), request(version=3), request(label="stable")])
+def test_a_loaded_version_is_available(stub, message):
+    (status,) = stub.GetModelStatus(message, timeout=30).model_version_status
+    assert (status.version, status.state) == (3, AVAILABLE)
+    assert status.HasField("status")
+    assert (status.status.error_code, status.status.error_message) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "details"),
+    [
+        (request("other"), grpc.StatusCode.NOT_FOUND, f"Could not find any versions of model other: {OTHER}"),
+        (request("other", 3), grpc.StatusCode.NOT_FOUND, f"Could not find version 3 of model other: {OTHER}"),
+        (request(""), grpc.StatusCode.INVALID_ARGUMENT, "ModelSpec has no name specified."),
+        (request(version=7), grpc.StatusCode.NOT_FOUND, "Could not find version 7 of model triage"),
+        (request(label="x"), grpc.StatusCode.INVALID_ARGUMENT, "Unrecognized servable version label: x"),
+        (get_model_status_pb2.GetModelStatusRequest(), grpc.StatusCode.INVALID_ARGUMENT, "Missing ModelSpec"),
+    ],
+)
+def test_a_missing_model_or_version_has_tensorflow_servings_message(stub, message, code, details):
+    with pytest.raises(grpc.RpcError) as error:
+        stub.GetModelStatus(message, timeout=30)
+    assert (error.value.code(), error.value.details()) == (code, details)
+
+
+@pytest.fixture
+def own(model_base_path, tmp_path):
+    """A server of versions 3 and 5 that a test may reconfigure: its address's stub, and its base path."""
+    base = tmp_path / "models"
+    for number in ("3", "5"):
+        shutil.copytree(model_base_path / "3", base / number)
+    watcher = watching(base)
+    with served(watcher) as server, channel_to(server.address) as channel:
+        yield model_service_pb2_grpc.ModelServiceStub(channel), base, watcher.versions
+
+
+def reload_request(base, versions, labels, name="triage"):
+    message = model_management_pb2.ReloadConfigRequest()
+    config = message.config.model_config_list.config.add(name=name, base_path=str(base), model_platform="tensorflow")
+    config.model_version_policy.specific.versions.extend(versions)
+    config.version_labels.update(labels)
+    return message
+
+
+def test_a_reload_loads_versions_and_labels_them_when_they_are_loaded(own):
+    stub, base, versions = own
+    assert versions.loaded == {5}
+    with pytest.raises(grpc.RpcError) as error:
+        stub.HandleReloadConfigRequest(reload_request(base, [3, 5], {"stable": 3}), timeout=60)
+    assert error.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+    assert error.value.details().startswith("Request to assign label to version 3 of model triage, which is not")
+    stub.HandleReloadConfigRequest(reload_request(base, [3, 5], {}), timeout=60)
+    answer = stub.HandleReloadConfigRequest(reload_request(base, [3, 5], {"stable": 3, "canary": 5}), timeout=60)
+    assert answer.status.error_code == 0
+    (status,) = stub.GetModelStatus(request(label="stable"), timeout=30).model_version_status
+    assert (status.version, status.state) == (3, AVAILABLE)
+    stub.HandleReloadConfigRequest(reload_request(base, [3], {}), timeout=60)
+    assert (versions.default, versions.loaded) == (3, {3})
+
+
+def test_a_reload_without_effect_changes_nothing(own, tmp_path):
+    stub, base, versions = own
+    for message in (reload_request(base, [7], {}), reload_request(tmp_path / "nothing", [5], {})):
+        with pytest.raises(grpc.RpcError) as error:
+            stub.HandleReloadConfigRequest(message, timeout=60)
+        assert error.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+        assert error.value.details().startswith(
+            "no such version of triage can be served, the old configuration stays: "
+        )
+    assert (versions.default, versions.loaded) == (5, {5})
+
+
+def test_a_reload_adds_models_and_removes_those_that_it_leaves_out(own):
+    stub, base, _ = own
+    both = reload_request(base, [5], {})
+    both.config.model_config_list.config.append(
+        reload_request(base, [3], {}, "other").config.model_config_list.config[0]
+    )
+    stub.HandleReloadConfigRequest(both, timeout=60)
+    other = get_model_status_pb2.GetModelStatusRequest(model_spec=model_pb2.ModelSpec(name="other"))
+    (status,) = stub.GetModelStatus(other, timeout=30).model_version_status
+    assert (status.version, status.state) == (3, AVAILABLE)
+    stub.HandleReloadConfigRequest(reload_request(base, [3], {}, "other"), timeout=60)
+    with pytest.raises(grpc.RpcError) as error:
+        stub.GetModelStatus(request(), timeout=30)
+    assert error.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_a_broken_version_has_its_error_in_the_status(model_base_path, tmp_path):
+    shutil.copytree(model_base_path / "3", tmp_path / "3")
+    shutil.copytree(model_base_path / "3", tmp_path / "4")
+    (tmp_path / "4" / "manifest.json").write_text("{")
+    watcher = watching(tmp_path)
+    entries = ModelService(ServedModels([watcher])).GetModelStatus(request(), None).model_version_status
+    assert [(entry.version, entry.state) for entry in entries] == [(3, AVAILABLE), (4, END)]
+    assert entries[1].status.error_code == 3  # INVALID_ARGUMENT
+    assert "manifest.json: not a manifest" in entries[1].status.error_message
+
+
+@pytest.mark.parametrize(
+    ("message", "complaint"),
+    [
+        (model_management_pb2.ReloadConfigRequest(), "Only ModelConfigList is currently supported"),
+        (reload_request("gs://bucket/models", [3], {}), "expected a path on the server's machine"),
+        (reload_request("models", [3], {}), "to have an absolute path"),
+    ],
+)
+def test_a_configuration_that_does_not_fit_the_server_is_refused(watcher, message, complaint):
+    with pytest.raises(InputError, match=complaint):
+        read_config(message.config, ServedModels([watcher]))
