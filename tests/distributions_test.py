@@ -109,7 +109,7 @@ def test_no_module_that_serves_with_litert_loads_an_extra():
         "triage_cli", "serving.commands.serve", "serving.server.triage_server", "serving.engine.served_models",
         "serving.server.http_port", "serving.wires.http_application", "serving.wires.http_endpoints",
         "serving.service", "serving.hospital.paths", "serving.commands.ask", "serving.commands.health",
-        "serving.commands.console", "serving.console.application", "serving.console.labelling",
+        "serving.commands.console", "serving.console.application",
         "serving.console.local_server", "serving.telemetry", "triage_client",
     ]  # fmt: skip
     seen, loaded = set(), set()

@@ -57,7 +57,6 @@ def home(tmp_path_factory):
         shutil.copytree(ROOT / "examples", "examples", ignore=shutil.ignore_patterns("mobile"))
         shutil.copytree("examples", ".", dirs_exist_ok=True)
         codes = [line.split(",")[0] for line in pathlib.Path("data/vocabulary.csv").read_text().splitlines()[1:]]
-        shutil.copy("vignettes.jsonl", "labelled.jsonl")
         key = ["openssl", "genpkey", "-algorithm", "ed25519", "-out", "private.pem"]
         subprocess.run(key, check=True, capture_output=True)
         pathlib.Path("cases").mkdir()

@@ -42,8 +42,6 @@ class Settings:
     models: pathlib.Path | None
     port: int
     open: bool
-    vignettes: pathlib.Path | None = None
-    out: pathlib.Path | None = None
     language: str = "en"
     key: VersionKey | None = None  # of whoever must have signed the version
     host: str = ""  # of this machine, for other machines; "" for this one alone
@@ -52,12 +50,8 @@ class Settings:
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise InputError(f"--port {self.port}: expected a number from 0 (any free port) to 65535")
-        if (self.vignettes is None) != (self.out is None):
-            raise InputError("--vignettes and --out need each other: give both or neither")
         if self.host in ("0.0.0.0", "::", "*"):  # noqa: S104
             raise InputError(f"--host {self.host}: expected the one address that others type, such as 192.168.1.20")
-        if self.vignettes is not None and self.out is not None and self.out.resolve() == self.vignettes.resolve():
-            raise InputError(f"--out {self.out}: is the file of --vignettes, which stays as it is: name another file")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,15 +83,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tls-certificate", default="", metavar="FILE", help="with --host: the certificate of ADDRESS, in PEM format"
     )
     parser.add_argument("--tls-key", default="", metavar="FILE", help="its private key, in PEM format")
-    parser.add_argument(
-        "--vignettes", type=pathlib.Path, metavar="FILE", help="vignettes to label, in JSON Lines; needs --out"
-    )
-    parser.add_argument(
-        "--out",
-        type=pathlib.Path,
-        metavar="FILE",
-        help="file for the labelled vignettes, which `triage prepare` reads; if it exists, labelling continues",
-    )
     channel.add_arguments(parser, server=None)
     channel.add_token_arguments(parser)
 
@@ -150,8 +135,8 @@ def run(arguments: argparse.Namespace) -> int:
         agent = stack.enter_context(Agent(channel.read_connection(arguments)))
         address, port, *_ = bound.getsockname()
         shared = Shared(_origin(settings, address, port), secrets.token_urlsafe()) if settings.host else None
-        app, path = _application(agent, settings, shared)
-        url = shared.link(path) if shared else f"http://{HOST}:{port}/{path}"
+        app = _application(agent, settings, shared)
+        url = shared.link() if shared else f"http://{HOST}:{port}/"
         sys.stdout.write(f"model version {agent.model().info.model_version}\nconsole at {url} (Ctrl-C ends it)\n")
         if shared:
             sys.stdout.write(_SHARING + ("" if settings.tls else _IN_THE_CLEAR))
@@ -178,8 +163,6 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         arguments.model_base_path,
         arguments.port,
         not arguments.no_open,
-        arguments.vignettes,
-        arguments.out,
         arguments.language,
         VersionKey.read(key) if key else None,
         arguments.host,
@@ -194,22 +177,20 @@ def _origin(settings: Settings, address: str, port: int) -> str:
     return f"{scheme}://{name}" + (f":{port}" if port != _BROWSERS_OMIT[scheme] else "")
 
 
-def _application(agent: Agent, settings: Settings, shared: Shared | None) -> tuple["ASGIApp", str]:
-    """Returns the application, and the path of the page to begin with."""
+def _application(agent: Agent, settings: Settings, shared: Shared | None) -> "ASGIApp":
+    """Returns the pages, once the model has answered.
+
+    Raises:
+        InputError: it cannot be reached.
+    """
     from serving.console.application import Console, application
-    from serving.console.labelling import Labelling
-    from serving.console.labels import Labels, read_vignettes
     from serving.console.pages import Pages
 
     try:
-        vocabulary = agent.model().vocabulary
+        agent.model()
     except AgentError as error:
         raise InputError(str(error)) from error
-    if settings.vignettes is None or settings.out is None:
-        return application(Console(agent, Pages(False, settings.language), settings.models), shared=shared), ""
-    pages = Pages(True, settings.language)
-    labels = Labels(settings.out, read_vignettes(settings.vignettes, vocabulary), vocabulary)
-    return application(Console(agent, pages, settings.models), Labelling(agent, pages, labels), shared), "label"
+    return application(Console(agent, Pages(settings.language), settings.models), shared)
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from schemas.evidence import Evidence, Vocabulary
@@ -117,15 +117,6 @@ class Agent:
         if not model.chooses_questions and not response.forced:
             question = _open(model, case)
         return Answer(model, response, on and bool(question), question, chosen)
-
-    def judge(self, present: Sequence[str], absent: Sequence[str]) -> TriageResponse:
-        """Returns the decision on a whole vignette, after which nobody can answer questions.
-
-        Raises:
-            AgentError: the server refuses or fails.
-        """
-        with self._in_plain_words():
-            return self._ask(evidence_state(present, absent, no_more_evidence=True), [])[1]
 
     def _ask(
         self, state: EvidenceState, not_to_ask: list[str], defer_below: float = 0.0

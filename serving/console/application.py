@@ -27,7 +27,6 @@ from serving.console import view
 from serving.console.agent import Agent, AgentError
 from serving.console.case import ABSENT, PRESENT, STATUSES, Case, Said
 from serving.console.guard import Guard, Shared
-from serving.console.labelling import Labelling
 from serving.console.pages import Pages, files, markup
 
 NUMBER = "number"
@@ -144,8 +143,8 @@ class _Led:
         return page
 
 
-def application(console: Console, labelling: Labelling | None = None, shared: Shared | None = None) -> Starlette:
-    """Returns the ASGI application; without vignettes to label and for this machine alone, the rest is None."""
+def application(console: Console, shared: Shared | None = None) -> Starlette:
+    """Returns the ASGI application; `shared` is None for this machine alone."""
     led = _Led()
 
     def endpoint(answer: Callable[[dict[str, str]], Response], leads: bool = False) -> Callable[[Request], Any]:
@@ -171,9 +170,6 @@ def application(console: Console, labelling: Labelling | None = None, shared: Sh
         Route("/model", endpoint(console.model_card)),
         *files(),
     ]
-    if labelling is not None:
-        routes.append(Route("/label", endpoint(labelling.show)))
-        routes.append(Route("/label", endpoint(labelling.decide, leads=True), methods=["POST"]))
     return Starlette(
         routes=routes, middleware=[Middleware(Guard, shared)], exception_handlers={404: missing, 405: missing}
     )

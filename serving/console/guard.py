@@ -40,9 +40,9 @@ class Shared(NamedTuple):
     token: str
     """Of the link, which opens the console to whoever has it."""
 
-    def link(self, path: str = "") -> str:
-        """Returns the address of a page with the token."""
-        return f"{self.origin}/{path}?token={self.token}"
+    def link(self) -> str:
+        """Returns the address of the first page with the token."""
+        return f"{self.origin}/?token={self.token}"
 
     def is_token(self, said: str) -> bool:
         """Returns whether it is the token, in a time that tells nothing of it."""

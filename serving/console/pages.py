@@ -9,7 +9,6 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from schemas.triage import DECISION_LABELS
 from serving.console.case import STATUSES
 from serving.messages import ANSWERS, ANY_OF, GROUPS, IN_DANGER, MEANINGS
 
@@ -22,11 +21,10 @@ class Pages:
     """The templates.
 
     Args:
-        labels: whether there are vignettes to label, to which each page then links.
         language: of the vocabulary's questions, one of `ANSWERS`.
     """
 
-    def __init__(self, labels: bool, language: str = "en"):
+    def __init__(self, language: str = "en"):
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
             lstrip_blocks=True,
@@ -34,9 +32,8 @@ class Pages:
         answers = tuple(zip(ANSWERS[language], STATUSES, strict=True))
         any_of, none_of = ANY_OF[language]
         self._templates.globals |= {
-            "labels": labels, "meanings": MEANINGS, "decisions": DECISION_LABELS, "answers": answers,
-            "language": language, "groups": GROUPS[language], "any_of": any_of, "none_of": none_of,
-            "in_danger": IN_DANGER,
+            "meanings": MEANINGS, "answers": answers, "language": language, "groups": GROUPS[language],
+            "any_of": any_of, "none_of": none_of, "in_danger": IN_DANGER,
         }  # fmt: skip
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:

@@ -36,8 +36,6 @@ from trainer.export.signing import sign
             ["--server", "127.0.0.1:1", "--host", "127.0.0.1", "--tls-certificate", "no", "--tls-key", "a"],
             "--tls-certificate no: cannot read",
         ),
-        (["--server", "127.0.0.1:1", "--vignettes", "a"], "--vignettes and --out need each other"),
-        (["--server", "127.0.0.1:1", "--vignettes", "a", "--out", "./a"], "--out a: is the file of --vignettes"),
         (["--server", "127.0.0.1:1", "--port", "0", "--timeout", "0.5"], "no server at 127.0.0.1:1"),
     ],
 )
@@ -107,14 +105,6 @@ def test_a_shared_console_interviews_whoever_has_its_link_and_nobody_else(
         finally:
             process.kill()
     assert (output, errors.splitlines()[-1]) == ("", "triage console: interrupted")
-
-
-def test_vignettes_that_the_model_does_not_know_are_named_with_their_line(server, tmp_path, capsys):
-    path = tmp_path / "in.jsonl"
-    path.write_text('{"vignette_id": "v1", "present": ["gout"], "absent": []}\n')
-    options = ["--server", server.address, "--vignettes", str(path), "--out", str(tmp_path / "out.jsonl")]
-    assert triage_cli.main(["console", "--no-open", "--port", "0", *options]) == 2
-    assert f"{path}: line 1: unknown evidence code 'gout'" in capsys.readouterr().err
 
 
 def test_a_required_signature_covers_what_is_loaded_and_the_model_card(model_base_path, tmp_path, monkeypatch, capsys):

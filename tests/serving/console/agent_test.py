@@ -60,7 +60,3 @@ def test_a_newer_version_is_noticed_with_its_first_answer(model_base_path, contr
         watcher.look()
         assert agent.answer(pain).model.info.model_version == "6"
         assert agent.model().info.model_version == "6"
-
-
-def test_a_whole_vignette_is_decided_without_asking(agent):
-    assert agent.judge(["fever"], []).forced

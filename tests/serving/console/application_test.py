@@ -62,13 +62,13 @@ def test_back_and_reload_show_a_page_without_sending_its_form_again(browser):
 
 def test_only_the_latest_pages_are_kept_and_others_are_gone_with_the_console(agent, browser):
     address = browser.post("/", data={"do": "add present fever"}).url.path
-    again = TestClient(application(Console(agent, Pages(labels=False))), base_url="http://localhost")
+    again = TestClient(application(Console(agent, Pages())), base_url="http://localhost")
     assert again.get(address).status_code == 404
     assert "no longer" in again.get(address).text
 
 
 def test_answers_stand_in_the_language_of_the_questions(agent):
-    console = TestClient(application(Console(agent, Pages(labels=False, language="de"))), base_url=ADDRESS)
+    console = TestClient(application(Console(agent, Pages(language="de"))), base_url=ADDRESS)
     page = console.post("/", data={"do": "add present fever"}).text
     buttons = re.findall('<button[^>]* lang="de"[^>]* value="answer ([a-z_]+) [^>]*>([^<]+)<', page)
     assert buttons == [("present", "Ja"), ("absent", "Nein"), ("not_known", "Weiß nicht")]
@@ -76,7 +76,7 @@ def test_answers_stand_in_the_language_of_the_questions(agent):
 
 @pytest.mark.parametrize("said", [("present adult", "present male"), ("not_known", "not_known")])
 def test_age_and_sex_are_chosen_by_name_and_are_one_question_which_undo_takes_back_in_two(opening_agent, said):
-    console = TestClient(application(Console(opening_agent, Pages(labels=False, language="fr"))), base_url=ADDRESS)
+    console = TestClient(application(Console(opening_agent, Pages(language="fr"))), base_url=ADDRESS)
     pages = [console.post("/", data={"do": "add present fever"}).text]
     asked, groups = [], {"Âge": ["Child", "Adult", "Ne sait pas"], "Sexe": ["Female", "Male", "Ne sait pas"]}
     for _ in range(2):
@@ -111,7 +111,7 @@ FLAGS = {"stiff_neck", "fever", "rash"}
 def test_several_red_flags_are_ticked_in_one_question_which_undo_takes_back_at_once(
     grouping_agent, do, ticked, present, absent, not_known
 ):
-    console = TestClient(application(Console(grouping_agent, Pages(labels=False, language="de"))), base_url=ADDRESS)
+    console = TestClient(application(Console(grouping_agent, Pages(language="de"))), base_url=ADDRESS)
     first = console.post("/", data={"do": "add present headache"}).text
     assert re.findall('<h2 id="question"[^>]*>([^<]+)<', first) == ["Haben Sie etwas davon?"]
     boxes = re.findall('<input type="checkbox" name="([^"]+)"> <span lang="de">([^<]+)</span></label>', first)
@@ -128,7 +128,7 @@ def test_several_red_flags_are_ticked_in_one_question_which_undo_takes_back_at_o
 
 
 def test_who_ticks_no_red_flag_and_goes_on_has_not_answered(grouping_agent):
-    console = TestClient(application(Console(grouping_agent, Pages(labels=False))), base_url=ADDRESS)
+    console = TestClient(application(Console(grouping_agent, Pages())), base_url=ADDRESS)
     first = console.post("/", data={"do": "add present headache"}).text
     again = console.post("/", data={"case": _case(first), "do": "answer ticked stiff_neck fever rash"}).text
     assert _case(again) == _case(first)
@@ -205,7 +205,7 @@ def test_the_model_card_is_read_where_the_versions_are(agent, browser, tmp_path)
     sections = "## Hyper-parameters\n\nx\n\n## Limits\n\n- few\n\n## How to reproduce\n\n    triage train --data\n"
     card = f"# Model card: <triage>\n\n{sections}"
     (tmp_path / "3" / "model_card.md").write_text(card, encoding="utf-8")
-    console = TestClient(application(Console(agent, Pages(labels=False), tmp_path)), base_url="http://localhost")
+    console = TestClient(application(Console(agent, Pages(), tmp_path)), base_url="http://localhost")
     shown = console.get("/model").text
     assert "<h1>Model card: &lt;triage&gt;</h1>" in shown
     assert re.findall("<h2>(.*?)</h2>", shown) == ["Limits"]
@@ -215,7 +215,7 @@ def test_the_model_card_is_read_where_the_versions_are(agent, browser, tmp_path)
 
 def test_a_server_that_is_gone_is_named_on_the_page():
     with Agent(Connection("127.0.0.1:1", timeout=0.5)) as agent:
-        browser = TestClient(application(Console(agent, Pages(labels=False))), base_url="http://localhost")
+        browser = TestClient(application(Console(agent, Pages())), base_url="http://localhost")
         response = browser.get("/")
     assert response.status_code == 502
     assert "no server at 127.0.0.1:1" in response.text

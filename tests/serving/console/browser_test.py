@@ -16,8 +16,6 @@ import triage_cli
 from serving.client.channel import Connection
 from serving.console.agent import Agent
 from serving.console.application import Console, application
-from serving.console.labelling import Labelling
-from serving.console.labels import Labels, read_vignettes
 from serving.console.pages import Pages
 
 pytestmark = pytest.mark.slow
@@ -39,17 +37,12 @@ def chromium():
 
 
 @pytest.fixture(scope="module")
-def url(asking_server, tmp_path_factory):
-    """The console of `asking_server`, with 20 vignettes to label."""
-    folder = tmp_path_factory.mktemp("labels")
-    line = '{"vignette_id": "v%d", "present": ["fever", "smoker"], "absent": ["rash"], "decisions": ["Green"]}\n'
-    (folder / "in.jsonl").write_text("".join(line % number for number in range(20)))
+def url(asking_server):
+    """The console of `asking_server`."""
     with Agent(Connection(asking_server, timeout=30.0)) as agent, socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         bound.listen()
-        pages, vocabulary = Pages(labels=True), agent.model().vocabulary
-        labels = Labels(folder / "out.jsonl", read_vignettes(folder / "in.jsonl", vocabulary), vocabulary)
-        app = application(Console(agent, pages), Labelling(agent, pages, labels))
+        app = application(Console(agent, Pages()))
         server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None, access_log=False))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
@@ -162,18 +155,6 @@ def test_back_shows_the_case_before_and_forward_the_one_after(tab):
     assert tab.inner_text("#question") == after
 
 
-def test_a_vignette_is_labelled_with_the_keyboard_alone(tab, url):
-    tab.goto(f"{url}label")
-    vignette = tab.inner_text(".eyebrow")
-    for key in ("Tab", "Space", "ArrowDown", "Tab", "Enter"):  # to Red, to Yellow, to the button
-        tab.keyboard.press(key)
-    tab.wait_for_selector("text=You decided Yellow")
-    for key in ("Tab", "Enter"):
-        tab.keyboard.press(key)
-    tab.wait_for_selector("text=How urgent is this patient?")
-    assert tab.inner_text(".eyebrow") != vignette
-
-
 def test_it_works_without_script(chromium, url):
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
@@ -249,12 +230,6 @@ def test_pages_fit_and_axe_finds_nothing(chromium, url, axe, width, scheme):
     page.goto(f"{url}model")
     look()
     page.goto(f"{url}nowhere")
-    look()
-    page.goto(f"{url}label")
-    look()
-    page.click("text=Yellow")
-    page.click("text=Decide")
-    page.wait_for_selector("text=You decided")
     look()
     page.close()
 

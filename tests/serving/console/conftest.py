@@ -22,7 +22,7 @@ def agent(server):
 @pytest.fixture
 def browser(agent):
     """Sends requests as a browser does from the address bar."""
-    return TestClient(application(Console(agent, Pages(labels=False))), base_url=ADDRESS)
+    return TestClient(application(Console(agent, Pages())), base_url=ADDRESS)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from serving.console.pages import Pages, files, markup
 
 
 def test_values_are_text_in_every_page():
-    response = Pages(labels=False).error(400, "A <b>title</b>", "<script>alert(1)</script>")
+    response = Pages().error(400, "A <b>title</b>", "<script>alert(1)</script>")
     assert response.status_code == 400
     page = response.body.decode()
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
@@ -27,9 +27,7 @@ def test_what_a_vocabulary_or_a_rule_says_is_text():
         question=entry, choices=[], together=[],
         question_why=evil, question_unit=evil, verdict=verdict, so_far=True, status=evil, json=evil,
     )  # fmt: skip
-    shown = (
-        Pages(labels=True).show("case", page=page, case=Case(), typed=evil, results=[entry], number="").body.decode()
-    )
+    shown = Pages().show("case", page=page, case=Case(), typed=evil, results=[entry], number="").body.decode()
     assert "<script>" not in shown
     assert shown.count("&lt;script&gt;") >= 16  # each of the values above
 
@@ -45,7 +43,7 @@ def shown_case(so_far, rule=""):
         question=entry, choices=[], together=[],
         question_why="", question_unit=None, verdict=verdict, so_far=so_far, status="Why.", json="{}",
     )  # fmt: skip
-    return Pages(labels=False).show("case", page=page, case=Case(), typed="", results=[], number="").body.decode()
+    return Pages().show("case", page=page, case=Case(), typed="", results=[], number="").body.decode()
 
 
 def test_the_decision_comes_first_once_there_is_one_and_the_question_has_no_large_buttons():
@@ -66,15 +64,10 @@ def test_where_a_rule_decides_it_stands_before_the_figures_of_the_model():
 
 def test_more_than_eight_results_are_a_click_away():
     entries = [Evidence(f"pain_{number}", "symptom", f"Pain {number}", "Pain?") for number in range(11)]
-    shown = Pages(labels=False).show("results", case=Case(), typed="pain", results=entries, number="").body.decode()
+    shown = Pages().show("results", case=Case(), typed="pain", results=entries, number="").body.decode()
     first, _, more = shown.partition("<details><summary>3 more</summary>")
     assert [first.count("<li>"), more.count("<li>")] == [8, 3]
     assert "11 matches" in first
-
-
-def test_pages_link_to_the_labels_only_where_there_are_vignettes():
-    assert 'href="/label"' not in Pages(labels=False).error(400, "", "").body.decode()
-    assert 'href="/label"' in Pages(labels=True).error(400, "", "").body.decode()
 
 
 def test_a_model_card_becomes_html_without_any_of_its_own():

@@ -124,7 +124,7 @@ def test_each_of_several_red_flags_has_the_reason_of_its_own_rule_beside_it(agen
         ("chest_pain", "It may be a heart attack."),
     ]
     assert page.question_why == "May be a red flag; 25% say yes to the first."
-    shown = Pages(labels=False).show("case", page=page, case=FEVER, typed="", results=[], number="").body.decode()
+    shown = Pages().show("case", page=page, case=FEVER, typed="", results=[], number="").body.decode()
     assert '>chest_pain, by name</span> <span class="small">It may be a heart attack.</span></label>' in shown
     assert ">smoker, by name</span></label>" in shown
 
@@ -135,7 +135,7 @@ def test_each_of_several_red_flags_has_the_reason_of_its_own_rule_beside_it(agen
 )
 def test_a_page_is_in_the_order_in_which_it_is_read_and_the_decision_first_once_there_is_one(agent, goes_on, order):
     page = view.case_page(FEVER, _answer(agent, _response(), goes_on, "smoker"), agent.model())
-    shown = Pages(labels=False).show("case", page=page, case=FEVER, typed="", results=[], number="").body.decode()
+    shown = Pages().show("case", page=page, case=FEVER, typed="", results=[], number="").body.decode()
     places = [*(shown.index(f'id="{part}"') for part in order), shown.index("<table>")]
     assert places == sorted(places)
 
