@@ -30,10 +30,6 @@ COMMANDS = {
     "prepare": ("trainer.commands.prepare", "check vignettes and write them as a data directory of TFRecords"),
     "stats": ("trainer.commands.stats", "print statistics of a data directory, show vignettes, or check for anomalies"),
     "fold": ("trainer.commands.fold", "write one fold of a cross-validation as a data directory"),
-    "powerset": (
-        "trainer.commands.powerset",
-        "expand a data directory to every subset of each vignette's evidence (D_pow)",
-    ),
     "train": ("trainer.task", "train a DyQN agent on a data directory"),
     "evaluate": ("trainer.commands.evaluate", "evaluate a trained agent on the vignettes of a data directory"),
     "reproduce": ("trainer.commands.reproduce", "repeat the paper's study on a data directory and write a report"),
@@ -67,7 +63,6 @@ NEED_TENSORFLOW = (
     "prepare",
     "stats",
     "fold",
-    "powerset",
     "train",
     "evaluate",
     "reproduce",
@@ -213,7 +208,7 @@ def _staging(
     extras.need("tensorflow", "an address here", "tensorflow")
     if extras.is_installed("trainer"):
         importlib.import_module("trainer")  # before TensorFlow, whose Keras it chooses
-    return lambda given: importlib.import_module("triage_runtime.storage.staging").staged(given)
+    return locations.staged
 
 
 def _add_commands(subparsers: Any, commands: Mapping[str, tuple[str, str]], arguments: Sequence[str]) -> None:

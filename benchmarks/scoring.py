@@ -6,9 +6,6 @@
 The bare model runs the signature `state` on states that lie in memory, at the batch size at which it is fastest; it
 reads and writes nothing. Both take turns, so that other work on the machine affects both alike: compare the ratio. The
 cases are JSON Lines; what TFRecord, CSV or Parquet cost is another matter.
-
-With `--processes N` the command is timed instead, on all files in one run, in this process and with Beam's DirectRunner
-and N processes.
 """
 
 import argparse
@@ -18,7 +15,6 @@ import json
 import pathlib
 import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -42,11 +38,7 @@ def main() -> None:
     parser.add_argument("--cases", type=pathlib.Path, nargs="+", required=True, help="files of cases, used in turn")
     parser.add_argument("--batch-size", type=int, default=4096)
     parser.add_argument("--rounds", type=int, default=10, help=f"files of {CASES:,} cases")
-    parser.add_argument("--processes", type=int, help="compare the command with Beam and so many processes")
     given = parser.parse_args()
-    if given.processes:
-        _compare_with_beam(given.model, given.cases, given.rounds, given.processes)
-        return
     scorer = Scorer(version_folder(given.model), 0, allow_unknown_codes=False)
     gc.freeze()  # as the command does
     best = max(BATCHES, key=lambda size: _bare(scorer, size))
@@ -63,28 +55,6 @@ def main() -> None:
                 f"{ratios[-1]:.2f}, largest memory so far {memory[-1]:,.0f} MB\n"
             )
     sys.stdout.write(f"median ratio {statistics.median(ratios):.2f}; memory grew by {memory[-1] - memory[0]:,.0f} MB\n")
-
-
-def _compare_with_beam(model: pathlib.Path, cases: Sequence[pathlib.Path], rounds: int, processes: int) -> None:
-    options = ("--direct_running_mode=multi_processing", f"--direct_num_workers={processes}")
-    ways = {"this process": [], f"{processes} processes": ["--runner", "DirectRunner", "--beam-options", *options]}
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = pathlib.Path(scratch)
-        (folder / "cases").mkdir()
-        count = len(_files(cases, rounds, folder / "cases")) * CASES
-        seconds = []
-        for way, more in ways.items():
-            command = [sys.executable, "-m", "triage_cli", "score", "--model", str(model), "--input"]
-            began = time.monotonic()
-            subprocess.run([*command, str(folder / "cases"), "--output", str(folder / way), *more], check=True)
-            seconds.append(time.monotonic() - began)
-            sys.stdout.write(f"{way}: {count:,} cases in {seconds[-1]:.1f} s, with its start\n")
-        same = all(
-            (folder / way / path.name).read_bytes() == path.read_bytes()
-            for way in ways
-            for path in (folder / "this process").glob("*.jsonl")
-        )
-    sys.stdout.write(f"ratio of the speeds {seconds[0] / seconds[1]:.2f}; answers {'equal' if same else 'DIFFER'}\n")
 
 
 def _bare(scorer: Scorer, batch_size: int) -> float:

@@ -12,7 +12,7 @@ LAYERS = {
     "triage_runtime": (
         ("storage",),
         ("command_line",),
-        ("beam", "litert", "promise"),
+        ("litert", "promise"),
     ),
     "trainer": (
         ("config",),

@@ -320,26 +320,6 @@ def object_store(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def _cloud_storage():
-    """The address of a Cloud Storage of this machine, which takes half a second to stop."""
-    emulator = pytest.importorskip("gcp_storage_emulator.server")
-    server = emulator.create_server("localhost", 0, in_memory=True, default_bucket="bucket")
-    server.start()
-    yield f"http://localhost:{server._api._httpd.server_port}"
-    server.stop()
-
-
-@pytest.fixture
-def bucket(_cloud_storage, tmp_path, monkeypatch):
-    """An empty folder in a bucket, for Beam's file systems."""
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", _cloud_storage)
-    monkeypatch.setenv("NO_GCE_CHECK", "true")
-    timeout = socket.getdefaulttimeout()
-    yield f"gs://bucket/{tmp_path.name}"
-    socket.setdefaulttimeout(timeout)  # Beam's client changes it
-
-
-@pytest.fixture(scope="session")
 def without_litert():
     """A context in which versions are written without the file for LiteRT, which their manifests name all the same."""
     from schemas import directories

@@ -27,7 +27,7 @@ LOADED = (
     "trainer.training.session",
     "trainer.study.run",
     "trainer.cloud.final_model",
-    "triage_runtime.storage.staging",
+    "triage_runtime.storage.locations",
     "serving.commands.serve",
 )
 

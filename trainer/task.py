@@ -20,7 +20,7 @@ from trainer.config import TrainConfig
 from trainer.decision import rule_options
 from triage_runtime.command_line import figures, options
 from triage_runtime.command_line.progress import say, say_result
-from triage_runtime.storage import locations, staging
+from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.training.session import RunHooks
@@ -126,7 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
     rules = NO_RULES if given.model_dir is None else rule_options.read_rules(given.rules, data.vocabulary)
     with JobDirectory(given.job_dir).locked(workers.index), StopRequest() as stop:
         try:
-            hooks = _hooks(given, staging.upload(arguments))
+            hooks = _hooks(given, locations.upload(arguments))
             session = open_run(given.job_dir, data, resolved, workers, hooks)
             _warn(
                 cautions.before_training(data.stats["splits"], session.learned, resolved.optimiser)
@@ -252,7 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m trainer.task", description="Train a DyQN agent.")
     add_arguments(parser)
     try:
-        with staging.staged(parser.parse_args(arguments)) as local:
+        with locations.staged(parser.parse_args(arguments)) as local:
             return run(local)
     except InputError as error:
         sys.stderr.write(f"{parser.prog}: error: {error}\n")

@@ -1,1 +1,1 @@
-"""What commands of the trainer and of the server stand on: storage, the command line, Apache Beam, LiteRT."""
+"""What commands of the trainer and of the server stand on: storage, the command line, LiteRT."""

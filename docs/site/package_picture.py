@@ -88,7 +88,7 @@ def drawn(architecture: Mapping[str, Any]) -> str:
         folders = {path.parent.name for path in (ROOT / package).glob("*/__init__.py")}
         for name, place in sorted(where.items()):
             shapes.extend(box(name, place, "package" if name in folders else "module"))
-    shapes.append(bar("triage_runtime/: storage · command line · Beam · LiteRT", bottom + GAP, width))
+    shapes.append(bar("triage_runtime/: storage · command line · LiteRT", bottom + GAP, width))
     bottom += GAP + BAR
     shapes.append(bar("schemas/: what data looks like · proto/: the wire contract triage.v1", bottom + GAP, width))
     total = bottom + GAP + BAR + MARGIN

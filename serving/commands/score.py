@@ -1,6 +1,7 @@
 """`triage score`: a model's answers to files of stored cases."""
 
 import argparse
+import collections
 import gc
 import pathlib
 import time
@@ -9,29 +10,29 @@ from typing import Any
 
 from rich.console import Console
 
-from schemas import directories
 from schemas.errors import InputError
 from schemas.features import MOST_QUESTIONS
-from schemas.model_directory import version_folder
-from serving.scoring.bar import bar_over
 from serving.scoring.cases import CSV, FORMATS, JSONL, TFRECORD, check_kind
-from serving.scoring.job import print_job, score_on_beam
-from serving.scoring.options import ScoreOptions
-from serving.scoring.record import RECORD, Record
-from serving.scoring.shards import Shard, local_files, shards_of
-from serving.security import verified
-from triage_runtime.beam import runner
+from serving.scoring.job import ScoreOptions, shards_of
+from serving.security import VersionKey
 from triage_runtime.command_line import figures, options
-from triage_runtime.storage import whole_file
+from triage_runtime.command_line.extras import need
+from triage_runtime.command_line.progress import progress_bar, say_result
+from triage_runtime.storage import locations
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage score`."""
     parser.add_argument(
-        "--model", required=True, metavar="DIR", help="version, or base path of which the newest counts"
+        "--model",
+        type=locations.source_model,
+        required=True,
+        metavar="DIR",
+        help="version, or base path of which the newest counts",
     )
     parser.add_argument(
         "--input",
+        type=locations.source,
         nargs="+",
         required=True,
         metavar="PATH",
@@ -39,7 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "such as a data directory",
     )
     parser.add_argument(
-        "--output", required=True, metavar="DIR", help="directory of the answers, a file for each input"
+        "--output",
+        type=locations.fresh_result,
+        required=True,
+        metavar="DIR",
+        help="directory of the answers, a file for each input",
     )
     parser.add_argument(
         "--output-format",
@@ -61,92 +66,92 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--require-signature",
+        type=locations.source,
         metavar="FILE",
         help="file of a public Ed25519 key, in PEM format; the version must be signed with its private key",
     )
     figures.add_argument(parser)
-    runner.add_arguments(parser, None, "none, this process alone", "score")
+    parser.add_argument(
+        "--runner", help="score on workers of Apache Beam, such as DataflowRunner (default: in this process alone)"
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="with --runner: print the job as it would be sent, as JSON, and score nothing",
+    )
+    parser.add_argument(
+        "--beam-options", nargs=argparse.REMAINDER, default=[], metavar="...",
+        help="options for Apache Beam, such as --region=europe-west4; must come last",
+    )  # fmt: skip
 
 
-def reads_addresses(_: argparse.Namespace) -> bool:
-    """Returns that Beam reads and writes what is at addresses, for which `ScoreOptions` requires a runner."""
-    return True
+def reads_addresses(arguments: argparse.Namespace) -> bool:
+    """Returns whether workers read and write what is at addresses."""
+    return arguments.runner is not None
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Scores, and says how many cases got which decision; files that are done already are left alone.
+    """Scores, and says how many cases got which decision.
 
     Raises:
         InputError: an option, the model or an input is faulty. The answers to earlier files stay.
     """
     given = options.read(ScoreOptions, arguments)
-    if given.dry_run:
-        print_job(given)
-        return 0
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     began = time.monotonic()
-    done = score_on_beam(given, console) if given.runner else _score(given, console)
-    if done is None:
-        return 0
-    record, scored = done
-    counts = record.counts
+    if given.runner is None:
+        counts = _score(given, console)
+    else:
+        need("apache_beam", "--runner", "beam")
+        from serving.scoring.beam import score_on_beam
+
+        on_workers = score_on_beam(given, console)
+        if on_workers is None:
+            return 0
+        counts = on_workers
     report = {
-        "output": given.output,
+        "output": locations.shown(given.output),
         "cases": counts.total(),
         "best_triage": dict(counts.most_common()),
-        "scored_cases": record.cases(scored),
         "seconds": time.monotonic() - began,
     }
     _summarise(console, report)
-    figures.write(report, given.json)
+    with locations.staged(argparse.Namespace(json=given.json)) as local:
+        figures.write(report, local.json)
     return 0
 
 
-def _score(given: ScoreOptions, console: Console) -> tuple[Record, list[Shard]]:
-    """Scores the inputs that are not done in this process, and returns the record and what these were."""
-    key = given.read_key()
-    folder = version_folder(pathlib.Path(given.model))
-    shards = shards_of(local_files(given.input), given.output, given.output_format)
-    path = pathlib.Path(given.output) / RECORD
+def _score(given: ScoreOptions, console: Console) -> collections.Counter[str]:
+    """Scores in this process, and returns the number of cases by best triage decision."""
+    key = VersionKey.read(pathlib.Path(given.require_signature)) if given.require_signature else None
+    pairs = [(pathlib.Path(shard.source), pathlib.Path(shard.target)) for shard in shards_of(given)]
+    for source, _ in pairs:
+        check_kind(source)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        pathlib.Path(given.output).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--output {given.output}: {error.strerror}") from error
-    manifest = (folder / directories.MANIFEST).read_bytes()
-    earlier = Record.read(path.read_bytes(), str(path)) if path.exists() else None
-    record = Record.continued(given, folder.name, manifest, earlier)
-    left = [shard for shard in shards if not (record.is_done(shard) and pathlib.Path(shard.target).exists())]
-    for shard in left:
-        check_kind(pathlib.Path(shard.source))
-    if left:
-        from serving.scoring.answers import Scorer
-        from serving.scoring.file import score_file
+    from serving.scoring.file import load_scorer, score_file  # loads TensorFlow
 
-        with verified(folder, key) as signed:
-            scorer = Scorer(signed, given.questions, given.allow_unknown_codes, given.defer_below)
-        gc.freeze()  # what TensorFlow has loaded stays: no collection of what is read needs to look at it
-        bar, task = bar_over(console, left)
-        with bar:
-            for shard in left:
-                source = pathlib.Path(shard.source)
+    scorer = load_scorer(pathlib.Path(given.model), key, given)
+    gc.freeze()  # what TensorFlow has loaded stays: no collection of what is read needs to look at it
+    counts: collections.Counter[str] = collections.Counter()
+    with progress_bar(console, "{task.fields[done]}") as bar:
+        task = bar.add_task("scoring", total=sum(source.stat().st_size for source, _ in pairs), done="")
+        for source, target in pairs:
 
-                def show(cases: int, name: str = source.name) -> None:
-                    bar.update(task, done=f"{cases:,} cases of {name}")
+            def show(cases: int, name: str = source.name) -> None:
+                bar.update(task, done=f"{cases:,} cases of {name}")
 
-                counts = score_file(scorer, source, pathlib.Path(shard.target), given.batch_size, show)
-                record.add(shard.name, shard.state, counts)
-                with whole_file.replacing(path) as file:
-                    file.write(record.text)
-                bar.advance(task, shard.size)
-    return record, left
+            counts += score_file(scorer, source, target, given.batch_size, show)
+            bar.advance(task, source.stat().st_size)
+    return counts
 
 
 def _summarise(console: Console, report: Mapping[str, Any]) -> None:
-    if report["scored_cases"]:
-        rate = report["scored_cases"] / report["seconds"]
-        console.print(f"{report['scored_cases']:,} cases in {report['seconds']:,.0f} s ({rate:,.0f}/s)")
-    else:
-        console.print("nothing to do: every input has its answers")
-    shares = ", ".join(f"{label} {count / report['cases']:.1%}" for label, count in report["best_triage"].items())
-    console.print(f"{report['cases']:,} cases; best triage {shares}")
-    console.print(f"result in {report['output']}; next: join the answers with your cases by vignette_id")
+    cases = report["cases"]
+    if cases:  # not every runner counts
+        console.print(f"{cases:,} cases in {report['seconds']:,.0f} s ({cases / report['seconds']:,.0f}/s)")
+        shares = ", ".join(f"{label} {count / cases:.1%}" for label, count in report["best_triage"].items())
+        console.print(f"{cases:,} cases; best triage {shares}")
+    say_result(console, report["output"], "join the answers with your cases by vignette_id")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from schemas import directories
 from schemas.errors import InputError
-from triage_runtime.storage import locations, object_store
+from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # TensorFlow loads only when a store is read
     from serving.engine.engine import Engine
@@ -40,8 +40,8 @@ class ModelStore:
         Raises:
             InputError: the store cannot be read; the local versions stay.
         """
-        with object_store.faults(f"{self.uri}: cannot read the model base path"):
-            names = object_store.names(self.uri)
+        with locations.store_errors(f"{self.uri}: cannot read the model base path"):
+            names = locations.names(self.uri)
             if directories.SAVED_MODEL in names:
                 raise InputError(f"{self.uri}: this is one version: give the folder that contains it")
             whole = {name.split("/")[0] for name in names if name.endswith(f"/{directories.SAVED_MODEL}")}
@@ -59,7 +59,7 @@ class ModelStore:
             for name in names:
                 target = partial / name
                 target.parent.mkdir(parents=True, exist_ok=True)
-                object_store.copy(f"{self.uri}/{name}", str(target))
+                locations.copy(f"{self.uri}/{name}", str(target))
             (partial / version).rename(self.folder / version)
         finally:  # also after an error, such as a full disk
             shutil.rmtree(partial, ignore_errors=True)

@@ -21,6 +21,7 @@ from schemas.directories import GZIP_MAGIC, UTF_16_MARKS
 from schemas.errors import InputError, first_line
 from schemas.triage import NO_QUESTIONS_LEFT
 from triage_runtime.command_line.extras import need
+from triage_runtime.storage.locations import Location
 
 JSONL, CSV, TFRECORD, PARQUET = FORMATS = "jsonl", "csv", "tfrecord", "parquet"
 """The formats of input and output; each is also the ending of file names."""
@@ -65,7 +66,7 @@ class StoredCase(NamedTuple):
     length: int  # of the texts
 
 
-def format_of(path: pathlib.PurePath) -> str | None:
+def format_of(path: Location) -> str | None:
     """Returns the format that the name of a file says, None for another name."""
     stem = path.name.removesuffix(COMPRESSED)
     return next((each for each in FORMATS if stem.endswith(f".{each}")), None)

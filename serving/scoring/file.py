@@ -7,11 +7,29 @@ from collections.abc import Callable, Iterator
 
 from schemas import features
 from schemas.errors import InputError
+from schemas.model_directory import version_folder
 from serving.scoring.answers import Columns, Scorer
 from serving.scoring.cases import read
+from serving.scoring.job import ScoreOptions
 from serving.scoring.writers import writing
+from serving.security import VersionKey, verified
 
 _AHEAD = 2  # batches that are read while the model runs
+
+
+def load_scorer(model: pathlib.Path, key: VersionKey | None, given: ScoreOptions) -> Scorer:
+    """Returns what answers cases with a version, or with the newest one of a base path.
+
+    Args:
+        model: the version or base path.
+        key: with which the version must have been signed, if any.
+        given: how to answer.
+
+    Raises:
+        InputError: there is no version, it is damaged or not signed so, or it cannot choose questions.
+    """
+    with verified(version_folder(model), key) as folder:
+        return Scorer(folder, given.questions, given.allow_unknown_codes, given.defer_below)
 
 
 def score_file(

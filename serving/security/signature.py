@@ -41,19 +41,12 @@ class VersionKey:
         Raises:
             InputError: the file cannot be read or holds no public Ed25519 key, or the extra `signing` is not installed.
         """
-        try:
-            return cls.parse(path.read_bytes(), str(path))
-        except OSError as error:
-            raise InputError(f"--require-signature {path}: cannot read: {error.strerror or error}") from error
-
-    @classmethod
-    def parse(cls, content: bytes, name: str) -> "VersionKey":
-        """Returns the key in the content of a file called `name`.
-
-        Raises:
-            InputError: it holds no public Ed25519 key, or the extra `signing` is not installed.
-        """
+        name = locations.shown(path)
         option = f"--require-signature {name}"
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise InputError(f"{option}: cannot read: {error.strerror or error}") from error
         try:
             from cryptography.exceptions import UnsupportedAlgorithm
             from cryptography.hazmat.primitives import serialization

@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import runpy
+import socket
 import subprocess
 import sys
 
@@ -14,7 +15,6 @@ from packaging.version import Version
 
 import triage_cli
 from serving.commands import score as command
-from triage_runtime.storage import files
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy" / "dataflow"
@@ -80,13 +80,13 @@ def test_the_arguments_of_the_launcher_become_those_of_the_command():
          "--model=gs://b/m", "--region=r", "--output=gs://b/a", "--questions=3", "--labels={\"a\": \"b=c\"}"]
     )  # fmt: skip
     given = triage_cli.parser(line).parse_args(line)
-    assert (given.command, given.runner, given.model, given.output) == (
+    assert (given.command, given.runner, str(given.model), str(given.output)) == (
         "score",
         "DataflowRunner",
         "gs://b/m",
         "gs://b/a",
     )
-    assert (given.input, given.output_format, given.questions) == (["gs://b/x", "gs://b/y"], None, 3)
+    assert (list(map(str, given.input)), given.output_format, given.questions) == (["gs://b/x", "gs://b/y"], None, 3)
     assert given.allow_unknown_codes
     assert given.beam_options == ["--region=r", '--labels={"a": "b=c"}']
 
@@ -117,8 +117,8 @@ def test_the_image_is_linted_of_one_version_of_beam_and_of_python_and_gets_no_ot
 
 
 @pytest.fixture
-def stored(guarded_base_path, bucket, tmp_path):
-    """A model and two files of cases in a bucket; what the command answers without Beam, in a folder."""
+def stored(guarded_base_path, object_store, tmp_path):
+    """A model and two files of cases in a bucket, and what the command answers without Beam."""
     pytest.importorskip("apache_beam", reason="needs the extra `beam`")
     cases = tmp_path / "cases"
     cases.mkdir()
@@ -126,25 +126,22 @@ def stored(guarded_base_path, bucket, tmp_path):
         (cases / name).write_text(json.dumps({"vignette_id": name, "present": [code]}) + "\n")
     for folder, name in ((guarded_base_path, "models"), (cases, "cases")):
         for path in filter(pathlib.Path.is_file, folder.rglob("*")):
-            with path.open("rb") as content:
-                files.replace(f"{bucket}/{name}/{path.relative_to(folder)}", content, f"{bucket}/scratch")
+            object_store.write(f"gs://b/{name}/{path.relative_to(folder)}", path.read_bytes())
     local = ["--model", str(guarded_base_path), "--input", str(cases), "--output", str(tmp_path / "local")]
     assert triage_cli.main(["score", *local]) == 0
-    return bucket, tmp_path / "local"
+    return {path.name: path.read_bytes() for path in (tmp_path / "local").iterdir()}
 
 
-def _launcher(bucket):
+def _launcher(temporary):
     """The arguments of a launch, in no order of ours."""
-    places = (f"--input={bucket}/cases", f"--output={bucket}/answers", f"--model={bucket}/models")
-    temporary = (f"--temp_location={bucket}/temp", f"--staging_location={bucket}/staging")
+    places = ("--input=gs://b/cases", "--output=gs://b/answers", "--model=gs://b/models")
     return [*places, "--runner=DataflowRunner", *BEAMS, *temporary]
 
 
-def test_a_launch_sends_the_job_of_the_command(stored, capsys):
-    bucket, _ = stored
-    launched = LAUNCH["command_line"](_launcher(bucket))
-    places = ["--model", f"{bucket}/models", "--input", f"{bucket}/cases", "--output", f"{bucket}/answers"]
-    temporary = (f"--temp_location={bucket}/temp", f"--staging_location={bucket}/staging")
+def test_a_launch_sends_the_job_of_the_command(stored, object_store, capsys):
+    temporary = ("--temp_location=gs://b/temp", "--staging_location=gs://b/staging")
+    launched = LAUNCH["command_line"](_launcher(temporary))
+    places = ["--model", "gs://b/models", "--input", "gs://b/cases", "--output", "gs://b/answers"]
     by_hand = ["score", *places, "--runner", "DataflowRunner", "--beam-options", *BEAMS, *temporary]
     jobs = []
     for line in (launched, by_hand):
@@ -153,32 +150,44 @@ def test_a_launch_sends_the_job_of_the_command(stored, capsys):
         steps = jobs[-1].pop("pipeline")["components"]["transforms"].values()  # in which pickled code differs
         jobs[-1]["steps"] = [step["uniqueName"] for step in steps]
     assert jobs[0] == jobs[1]
-    assert [shard["source"] for shard in jobs[0]["shards"]] == [f"{bucket}/cases/{name}.jsonl" for name in "ab"]
-    assert files.entries(f"{bucket}/answers/*") == []
+    assert [shard["source"] for shard in jobs[0]["shards"]] == [f"gs://b/cases/{name}" for name in sorted(stored)]
+    assert jobs[0]["job"]["model"] == "gs://b/models/4"
+    assert object_store.names("gs://b/answers") == []
 
 
-def test_the_job_that_a_launch_writes_scores_and_keeps_the_record_without_the_launcher(stored, tmp_path, capsys):
+@pytest.fixture
+def bucket(tmp_path, monkeypatch):
+    """An empty folder in a Cloud Storage of this machine, for what Beam itself stores."""
+    emulator = pytest.importorskip("gcp_storage_emulator.server")
+    server = emulator.create_server("localhost", 0, in_memory=True, default_bucket="bucket")
+    server.start()
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://localhost:{server._api._httpd.server_port}")
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    timeout = socket.getdefaulttimeout()
+    yield f"gs://bucket/{tmp_path.name}"
+    socket.setdefaulttimeout(timeout)  # Beam's client changes it
+    server.stop()
+
+
+@pytest.mark.slow
+def test_the_job_that_a_launch_writes_scores_without_the_launcher(stored, object_store, bucket, capsys):
     """Beam's own DataflowRunner writes the job; its pipeline then runs here, where Dataflow would run it."""
     pytest.importorskip("google.cloud.dataflow_v1beta3", reason="needs google-cloud-dataflow-client")
-    bucket, local = stored
-    template = f"{bucket}/staging/template_launches/1/job_object"
-    assert LAUNCH["main"]([*_launcher(bucket), f"--template_location={template}", "--no_auth"]) == 0
-    assert f"2 files to score; the job is in {template}, for Dataflow to start it" in capsys.readouterr().err
-    job = json.loads(files.read(template))
+    from apache_beam.io.filesystems import FileSystems
+
+    template = f"{bucket}/job_object"
+    temporary = (f"--temp_location={bucket}/temp", f"--staging_location={bucket}/staging")
+    assert LAUNCH["main"]([*_launcher(temporary), f"--template_location={template}", "--no_auth"]) == 0
+    assert f"the job is in {template}" in capsys.readouterr().err
+    with FileSystems.open(template) as file:
+        job = json.load(file)
     assert (job["name"], job["type"]) == ("nightly", "JOB_TYPE_BATCH")
     [pool] = job["environment"]["workerPools"]
     assert pool["workerHarnessContainerImage"] == IMAGE.partition("=")[2]
-    assert [entry.location for entry in files.entries(f"{bucket}/answers/*")] == [f"{bucket}/answers/score.json"]
-    [staged] = files.entries(f"{bucket}/staging/*/pipeline.pb")
-    _run_here(files.read(staged.location))
-    for entry in files.entries(f"{bucket}/answers/**"):
-        files.fetch(entry.location, tmp_path / "answers" / entry.location.removeprefix(f"{bucket}/answers/"))
-    answers, expected = (
-        {path.name: path.read_bytes() for path in each.iterdir()} for each in (tmp_path / "answers", local)
-    )
-    record = json.loads(answers.pop("score.json"))
-    assert {name: done["cases"] for name, done in record["files"].items()} == {"a.jsonl": 1, "b.jsonl": 1}
-    assert answers == {name: content for name, content in expected.items() if name != "score.json"}
+    [[staged]] = [match.metadata_list for match in FileSystems.match([f"{bucket}/staging/*/pipeline.pb"])]
+    with FileSystems.open(staged.path) as file:
+        _run_here(file.read())
+    assert {name: object_store.read(f"gs://b/answers/{name}") for name in stored} == stored
 
 
 def _run_here(serialized):

@@ -13,7 +13,7 @@ import tensorflow as tf
 import triage_cli
 from schemas.errors import InputError
 from trainer.dyqn import workers
-from triage_runtime.storage import locations, staging
+from triage_runtime.storage import locations
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUCKET = "gs://bucket"
@@ -80,52 +80,46 @@ def test_training_continues_on_another_machine_from_the_store(object_store, data
     assert left == [f"{job}/checkpoints/ckpt-90.index"], "older ones are deleted there too"
 
 
-def _stage(tmp_path):
-    return staging.Stage(tmp_path / "stage")
+def _staged(location):
+    return locations.staged(argparse.Namespace(path=location))
 
 
-def test_the_file_that_completes_a_version_is_uploaded_last(object_store, tmp_path):
-    stage = _stage(tmp_path)
-    version = stage.place(locations.model_base(f"{BUCKET}/models")) / "1"
-    version.mkdir(parents=True)
-    for name in ("saved_model.pb", "zebra", "manifest.json"):
-        (version / name).write_text(name)
-    stage.upload()
+def test_the_file_that_completes_a_version_is_uploaded_last(object_store):
+    with _staged(locations.model_base(f"{BUCKET}/models")) as local:
+        (local.path / "1").mkdir(parents=True)
+        for name in ("saved_model.pb", "zebra", "manifest.json"):
+            (local.path / "1" / name).write_text(name)
     assert [name.rpartition("/")[2] for _, name in object_store.history] == ["manifest.json", "zebra", "saved_model.pb"]
 
 
-def test_only_the_newest_version_is_fetched_and_the_numbers_of_the_others(object_store, tmp_path):
+def test_only_the_newest_version_is_fetched_and_the_numbers_of_the_others(object_store):
     for version in (2, 10):
         object_store.write(f"{BUCKET}/models/{version}/saved_model.pb", b"graph")
-    base = _stage(tmp_path).place(locations.model_base(f"{BUCKET}/models"))
-    assert sorted(path.relative_to(base).as_posix() for path in base.rglob("*")) == ["10", "10/saved_model.pb", "2"]
+    with _staged(locations.model_base(f"{BUCKET}/models")) as local:
+        there = sorted(path.relative_to(local.path).as_posix() for path in local.path.rglob("*"))
+    assert there == ["10", "10/saved_model.pb", "2"]
 
 
-def test_what_was_not_touched_is_not_written_and_what_was_not_fetched_is_not_deleted(object_store, tmp_path):
+def test_what_was_not_touched_is_not_written_and_what_was_not_fetched_is_not_deleted(object_store):
     for name in ("run.json", "checkpoints/ckpt-1.index", "logs/events"):
         object_store.write(f"{BUCKET}/job/{name}", b"old")
     object_store.write(f"{BUCKET}/neighbour", b"old")
-    stage = _stage(tmp_path)
-    job = stage.place(locations.job(f"{BUCKET}/job"))
-    (job / "checkpoints/ckpt-1.index").unlink()
-    (job / "checkpoints/ckpt-2.index").write_text("new")
-    stage.upload()
+    with _staged(locations.job(f"{BUCKET}/job")) as local:
+        (local.path / "checkpoints/ckpt-1.index").unlink()
+        (local.path / "checkpoints/ckpt-2.index").write_text("new")
+        local.upload()
     assert object_store.history == [
         ("write", f"{BUCKET}/job/checkpoints/ckpt-2.index"),
         ("remove", f"{BUCKET}/job/checkpoints/ckpt-1.index"),
     ]
-    stage.upload()
-    assert len(object_store.history) == 2
 
 
-def test_new_vignettes_are_never_beside_the_old_counts(object_store, tmp_path):
+def test_new_vignettes_are_never_beside_the_old_counts(object_store):
     for name in ("stats.json", "train-00000-of-00001.tfrecord", "vocabulary.csv"):
         object_store.write(f"{BUCKET}/data/{name}", b"old")
-    stage = _stage(tmp_path)
-    data = stage.place(locations.result(f"{BUCKET}/data"))
-    for name in ("stats.json", "train-00000-of-00001.tfrecord"):
-        (data / name).write_text("newer")
-    stage.upload()
+    with _staged(locations.result(f"{BUCKET}/data")) as local:
+        for name in ("stats.json", "train-00000-of-00001.tfrecord"):
+            (local.path / name).write_text("newer")
     assert object_store.history == [
         ("remove", f"{BUCKET}/data/stats.json"),
         ("write", f"{BUCKET}/data/train-00000-of-00001.tfrecord"),
@@ -133,11 +127,18 @@ def test_new_vignettes_are_never_beside_the_old_counts(object_store, tmp_path):
     ]
 
 
-def test_a_command_that_reads_writes_nothing(object_store, tmp_path):
+def test_a_folder_that_a_tool_marked_with_an_empty_object_is_read(object_store):
+    for name, content in (("data/", b""), ("data/a", b"1"), ("data/below/", b""), ("data/below/b", b"2")):
+        object_store.write(f"{BUCKET}/{name}", content)
+    with _staged(locations.source(f"{BUCKET}/data")) as local:
+        there = {path.relative_to(local.path).as_posix() for path in local.path.rglob("*") if path.is_file()}
+    assert there == {"a", "below/b"}
+
+
+def test_a_command_that_reads_writes_nothing(object_store):
     object_store.write(f"{BUCKET}/data/stats.json", b"old")
-    stage = _stage(tmp_path)
-    (stage.place(locations.source(f"{BUCKET}/data")) / "stats.json").unlink()
-    stage.upload()
+    with _staged(locations.source(f"{BUCKET}/data")) as local:
+        (local.path / "stats.json").unlink()
     assert object_store.history == []
 
 
@@ -150,7 +151,7 @@ def test_any_file_system_of_tensorflow_works():
         config=locations.source("ram://staging_test/in/config.json"),
         json=locations.fresh_result("ram://staging_test/out"),
     )
-    with staging.staged(given) as local:
+    with locations.staged(given) as local:
         local.json.write_text(local.config.read_text() + "!")
     with tf.io.gfile.GFile("ram://staging_test/out") as file:
         assert file.read() == "{}!"
@@ -217,31 +218,26 @@ def test_a_directory_that_is_not_empty_is_not_overwritten_unasked(object_store, 
     assert object_store.names() == [f"{BUCKET}/data/holiday.jpg"]
 
 
-def test_a_store_that_refuses_is_one_clear_line(object_store, tmp_path, monkeypatch):
+@pytest.mark.parametrize("fault", [None, "the vignettes are bad"])
+@pytest.mark.usefixtures("object_store")
+def test_a_store_that_refuses_is_one_error_and_that_of_the_command_comes_first(monkeypatch, fault):
+    refused = []
+
     def refuse(*_, **__):
+        refused.append(1)
         raise tf.errors.PermissionDeniedError(None, None, "403 Forbidden\nmore of it")
 
-    monkeypatch.setattr(tf.io.gfile, "copy", refuse)
-    stage = _stage(tmp_path)
-    stage.place(locations.fresh_result(f"{BUCKET}/runs/figures.json")).write_text("{}")
-    with pytest.raises(InputError, match=r"^gs://bucket/runs: cannot write: 403 Forbidden: check the address"):
-        stage.upload()
-    stage.upload()  # as a command does that ends with that error: not refused for a second time
-
-
-def test_the_error_of_a_command_is_reported_even_if_the_store_refuses_too(object_store, tmp_path, monkeypatch):
-    def refuse(*_, **__):
-        raise tf.errors.PermissionDeniedError(None, None, "403 Forbidden")
-
-    monkeypatch.setattr(tf.io.gfile, "copy", refuse)
-
     def command():
-        with staging.staged(argparse.Namespace(out=locations.fresh_result(f"{BUCKET}/out"))) as local:
-            local.out.write_text("half")
-            raise InputError(f"{local.out}: the vignettes are bad")
+        with _staged(locations.fresh_result(f"{BUCKET}/runs/figures.json")) as local:
+            local.path.write_text("{}")
+            if fault:
+                raise InputError(f"{local.path}: {fault}")
 
-    with pytest.raises(InputError, match=r"^gs://bucket/out: the vignettes are bad$"):
+    monkeypatch.setattr(tf.io.gfile, "copy", refuse)
+    expected = f"{BUCKET}/runs/figures.json: {fault}" if fault else f"{BUCKET}/runs: cannot write: 403 Forbidden: check"
+    with pytest.raises(InputError, match=f"^{expected}"):
         command()
+    assert refused == [1]
 
 
 @pytest.mark.usefixtures("object_store")

@@ -1,7 +1,6 @@
 """The figures that a command reports: `--json FILE`, or `-` for standard output."""
 
 import argparse
-import io
 import json
 import os
 import pathlib
@@ -10,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.errors import InputError
-from triage_runtime.storage import files, locations
+from triage_runtime.storage import locations
 from triage_runtime.storage.whole_file import removed_unless_written
 
 
@@ -47,10 +46,8 @@ def check(destination: str | pathlib.Path | locations.Remote | None, option: str
         raise InputError(f"{option} {destination}: cannot write: {fault}")
 
 
-def write(
-    figures: Mapping[str, Any] | tuple[Any, ...], destination: str | pathlib.Path | locations.Remote | None
-) -> None:
-    """Writes `figures`, see `plain`, as JSON to `destination`; None writes nothing. An address needs Apache Beam.
+def write(figures: Mapping[str, Any] | tuple[Any, ...], destination: str | pathlib.Path | None) -> None:
+    """Writes `figures`, see `plain`, as JSON to `destination`; None writes nothing.
 
     Raises:
         InputError: the file cannot be written.
@@ -61,13 +58,10 @@ def write(
     if destination == "-":
         sys.stdout.write(text)
         return
+    path = pathlib.Path(destination)
     try:
-        if isinstance(destination, locations.Remote):
-            files.replace(destination.uri, io.BytesIO(text.encode()), destination.folder)
-        else:
-            path = pathlib.Path(destination)
-            with removed_unless_written(path):
-                path.write_text(text, encoding="utf-8")
+        with removed_unless_written(path):
+            path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--json {destination}: cannot write: {error.strerror or error}") from error
 
