@@ -19,7 +19,7 @@ from typing import Any
 
 from schemas import VERSION
 from schemas.errors import InputError, first_line
-from triage_runtime.command_line import extras, figures
+from triage_runtime.command_line import extras, json_output
 from triage_runtime.command_line.extras import SERVING, WHOLE
 from triage_runtime.command_line.standard_error import silent_unless_failing
 from triage_runtime.storage import locations
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _check_installed(command)
         parsed = parser(arguments).parse_args(arguments)
-        figures.check(getattr(parsed, "json", None))
+        json_output.check(getattr(parsed, "json", None))
         module = importlib.import_module(_MODULES[command])
         if hasattr(module, "check") and not locations.any_remote(parsed):
             module.check(parsed)

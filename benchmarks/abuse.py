@@ -38,7 +38,7 @@ from schemas import features
 from schemas.evidence import Vocabulary
 from schemas.model_directory import find_version
 from triage_client.v1 import triage_pb2, triage_service_pb2
-from triage_runtime.command_line import figures
+from triage_runtime.command_line import json_output
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TRIAGE, BATCH = "/triage.v1.TriageService/Triage", "/triage.v1.TriageService/BatchTriage"
@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=ATTACKS, metavar="ROW", help="rows to measure (default: all)")
     parser.add_argument("--serve-option", action="append", default=[], help="an option for triage serve")
     parser.add_argument("--attack", nargs=4, metavar=("ROW", "GRPC", "HTTP", "METRICS"), help=argparse.SUPPRESS)
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
     arguments = parser.parse_args()
     vocabulary = vocabulary_of(arguments.model_base_path)
     excluded = {found.code for found in vocabulary.relations.contradictions(vocabulary.codes, frozenset())}
@@ -70,14 +70,14 @@ def main() -> None:
         make(Ports(*addresses), time.monotonic() + arguments.seconds, ended)
         print(json.dumps(ended))
         return
-    figures.check(arguments.json)
+    json_output.check(arguments.json)
     chosen = arguments.only or list(ATTACKS)
     rows = attacked([name for name in chosen if name not in OVER_TLS], arguments, codes)
     with tempfile.TemporaryDirectory() as folder:
         if over_tls := [name for name in chosen if name in OVER_TLS]:
             rows |= attacked(over_tls, arguments, codes, make_certificate(pathlib.Path(folder)))
     show(rows)
-    figures.write({"rows": rows}, arguments.json)
+    json_output.write({"rows": rows}, arguments.json)
 
 
 def attacked(

@@ -25,7 +25,7 @@ from trainer.commands.simulate import PAPER_VIGNETTES
 from trainer.importing.vignette_statistics import PAPER, Moments, Sums
 from trainer.simulation.config import SimulationConfig
 from trainer.simulation.simulator import BLOCK, Simulator
-from triage_runtime.command_line import figures
+from triage_runtime.command_line import json_output
 
 # Constants that are fitted: (path, place in a tuple or None, lowest, highest).
 FITTED: tuple[tuple[str, int | None, float, float], ...] = (
@@ -46,7 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4, 5])
     parser.add_argument("--evaluations", type=int, default=400)
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
     arguments = parser.parse_args()
     knowledge, start = KnowledgeBase.load(), SimulationConfig()
     first = np.array([_get(start, path, place) for path, place, _, _ in FITTED])
@@ -65,7 +65,7 @@ def main() -> None:
     show(before, after)
     for (path, place, _, _), value in zip(FITTED, optimum.x, strict=True):
         Console().print(f"{path}{'' if place is None else f'[{place}]'} = {value:.3f}", highlight=False)
-    figures.write({"loss": float(optimum.fun), "config": fitted.to_dict()}, arguments.json)
+    json_output.write({"loss": float(optimum.fun), "config": fitted.to_dict()}, arguments.json)
 
 
 def moments(knowledge: KnowledgeBase, config: SimulationConfig, seeds: Sequence[int]) -> dict[str, Moments]:

@@ -29,7 +29,7 @@ from trainer.training.promise_options import levels_of
 from trainer.training.promises import NEWER_ERROR
 from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime import promise
-from triage_runtime.command_line import figures
+from triage_runtime.command_line import json_output
 from triage_runtime.promise import Count
 
 MONITOR_ERROR = 0.01
@@ -183,7 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--apart", type=int, default=500)
     parser.add_argument("--splits", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
     given = parser.parse_args(arguments)
     trained = load_network(given.job_dir)
     data = DataDirectory.open(given.data)
@@ -214,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
             found["promises"].append({"rules": named} | drawn)
     print(table(found["promises"]))
-    figures.write(found, given.json)
+    json_output.write(found, given.json)
 
 
 if __name__ == "__main__":

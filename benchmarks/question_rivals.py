@@ -51,7 +51,7 @@ from trainer.evaluation.question_policies import Network, Policy, frequencies, h
 from trainer.reports.question_report import QUALITY, quality
 from trainer.training.job import load_network
 from trainer.vignettes.tfrecord import DataDirectory
-from triage_runtime.command_line import figures
+from triage_runtime.command_line import json_output
 from triage_runtime.command_line.progress import followed, print_table
 
 LEARNED = "learned"
@@ -261,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--questions", type=int, default=20)
     parser.add_argument("--batches", type=int, default=300, help=f"of {BATCH} interviews that dime and gdfs learn from")
     parser.add_argument("--seed", type=int, default=0)
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
     given = parser.parse_args(arguments)
     trained, data = load_network(given.job_dir), DataDirectory.open(given.data)
     if trained.questions is None or not data.whole_patients:
@@ -300,8 +300,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     show(found)
     same = trained.data_fingerprint == data.data_fingerprint
-    result = {"patients": len(patients.answers), "learned_from_data": same, **figures.plain(found)}
-    figures.write(result, given.json)
+    result = {"patients": len(patients.answers), "learned_from_data": same, **json_output.plain(found)}
+    json_output.write(result, given.json)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from schemas.evidence import Vocabulary
 from schemas.model_directory import find_version
 from triage_client import TriageClient, TriageError, evidence_state
 from triage_client.v1 import triage_service_pb2
-from triage_runtime.command_line import figures
+from triage_runtime.command_line import json_output
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 WANTED = {"INVALID_ARGUMENT": "refused", "CANCELLED": "cancelled"}
@@ -48,16 +48,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600.0, help="how long to call (default 600)")
     parser.add_argument("--swap-seconds", type=float, default=10.0, help="time between two versions (default 10)")
     parser.add_argument("--callers", type=int, default=4, help="callers at a time (default 4)")
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
     arguments = parser.parse_args()
-    figures.check(arguments.json)
+    json_output.check(arguments.json)
     with tempfile.TemporaryDirectory() as folder:
         soak = Soak(find_version(arguments.model_base_path), pathlib.Path(folder) / "models")
         with soak.server() as process:
             noted = soak.run(process, arguments.seconds, arguments.callers, arguments.swap_seconds)
     summary = {**growth(noted), "versions": len(soak.answered_by), "calls": dict(soak.ended)}
     Console(stderr=True).print(summary)
-    figures.write({**summary, "noted": noted}, arguments.json)
+    json_output.write({**summary, "noted": noted}, arguments.json)
 
 
 class Soak:

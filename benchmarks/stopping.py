@@ -40,7 +40,7 @@ from trainer.evaluation.patients import whole_patients
 from trainer.reports.question_report import QUALITY, quality
 from trainer.training.job import load_network
 from trainer.vignettes.tfrecord import DataDirectory
-from triage_runtime.command_line import figures
+from triage_runtime.command_line import json_output
 from triage_runtime.command_line.progress import print_table
 
 THRESHOLD, Q_ASK, FIXED = "threshold", "q_ask", "fixed"
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=pathlib.Path, required=True)
     parser.add_argument("--questions", type=int, default=22, help="that an interview has at most (default 22)")
     parser.add_argument("--seed", type=int, default=0)
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
     given = parser.parse_args(arguments)
     trained, data = load_network(given.job_dir), DataDirectory.open(given.data)
     if trained.questions is None or not trained.has_probabilities or not data.whole_patients:
@@ -137,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     interviews = lead(patients, trained.model, graph, given.questions, point)
     found = compare(interviews, patients.decision_counts, point, given.seed)
     show(found)
-    figures.write({"patients": len(patients.answers), "questions": figures.plain(found)}, given.json)
+    json_output.write({"patients": len(patients.answers), "questions": json_output.plain(found)}, given.json)
 
 
 if __name__ == "__main__":

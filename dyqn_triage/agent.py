@@ -22,7 +22,7 @@ from trainer.training.job import JobDirectory
 from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line import options as command_line
-from triage_runtime.command_line.figures import plain
+from triage_runtime.command_line.json_output import plain
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

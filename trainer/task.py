@@ -18,7 +18,7 @@ from trainer import presets
 from trainer.cloud import service_environment
 from trainer.config import TrainConfig
 from trainer.decision import rule_options
-from triage_runtime.command_line import figures, options
+from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import say, say_result
 from triage_runtime.storage import locations
 
@@ -96,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model-version", type=int, default=1, metavar="N", help="version of that model, in its answers (default 1)"
     )
     rule_options.add_argument(parser)
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
     presets.add_arguments(parser)
 
 
@@ -152,7 +152,7 @@ def run(arguments: argparse.Namespace) -> int:
                 metrics = report["last_evaluation"]["metrics"]
                 _warn(cautions.about_asking(metrics["forced"]["mean"], metrics["questions"]["mean"]))
             report |= _write_final_model(given, rules)
-        figures.write(report, given.json)
+        json_output.write(report, given.json)
         _say_end(report, given)
     if stop.signal is not None:
         return 128 + stop.signal

@@ -28,7 +28,7 @@ from triage_client import (
     TriageResponse,
     evidence_state,
 )
-from triage_runtime.command_line import figures, options
+from triage_runtime.command_line import json_output, options
 
 FAILED = 1
 DISCLAIMER = "Research software for decision support. It is not a medical device and does not replace a clinician."
@@ -94,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model-name", default="", metavar="NAME", help="model to ask, if the server has several; default: the first"
     )
     parser.add_argument("--allow-unknown-codes", action="store_true", help="ignore codes that the model does not know")
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -119,7 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
         return FAILED
     if arguments.json != "-":
         _print(response, patient.language)
-    figures.write(message_figures(response), arguments.json)
+    json_output.write(message_figures(response), arguments.json)
     return 0
 
 

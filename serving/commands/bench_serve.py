@@ -30,7 +30,7 @@ from serving.bench.load import GRPC, HTTP, WARM_UP_SECONDS, Job, Measurement
 from serving.bench.peers import MODEL_SECONDS, SERVICE
 from serving.messages import codes_of, state_message
 from triage.v1 import triage_service_pb2
-from triage_runtime.command_line import figures as figures_file
+from triage_runtime.command_line import json_output
 
 EVIDENCE = 10
 """The most pieces of evidence in a state."""
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--http", action="store_true", help="measure the same server over HTTP (/v1/triage) too")
     parser.add_argument("--questions", type=int, default=0, help="questions to suggest in each answer; default: 0")
-    figures_file.add_argument(parser)
+    json_output.add_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: an option is out of its range, there is no model, or a server does not start.
     """
-    figures_file.check(arguments.json)
+    json_output.check(arguments.json)
     if arguments.rounds < 1:
         raise InputError(f"--rounds {arguments.rounds}: expected a whole number from 1")
     if not 0 <= arguments.questions <= MOST_QUESTIONS:
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     }
     if arguments.json != "-":
         sys.stdout.write(figures.table(report) + "\n")
-    figures_file.write(report, arguments.json)
+    json_output.write(report, arguments.json)
     return 0
 
 

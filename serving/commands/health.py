@@ -7,7 +7,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from serving.client import channel
-from triage_runtime.command_line import figures
+from triage_runtime.command_line import json_output
 
 NOT_SERVING = 1
 
@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage health`."""
     channel.add_arguments(parser)
     parser.add_argument("--service", default="", metavar="NAME", help="check this service instead of the whole server")
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     status = health_pb2.HealthCheckResponse.ServingStatus.Name(response.status)
     if arguments.json != "-":
         sys.stdout.write(f"{status}\n")
-    figures.write({"service": service, "status": status}, arguments.json)
+    json_output.write({"service": service, "status": status}, arguments.json)
     return 0 if response.status == health_pb2.HealthCheckResponse.SERVING else NOT_SERVING
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from schemas import directories
 from schemas.errors import InputError
 from schemas.reference import Reference
-from triage_runtime.command_line import figures, options
+from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.extras import need
 
 if TYPE_CHECKING:  # loads SciPy and TensorFlow
@@ -91,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help=f"end with exit code {DRIFTED} if there is drift, or the promise is broken",
     )
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -149,7 +149,7 @@ def run(arguments: argparse.Namespace) -> int:
     }
     if given.json != "-":
         _print(report, reading)
-    figures.write(report, given.json)
+    json_output.write(report, given.json)
     broken = report["promise"] is not None and report["promise"]["broken"]
     return DRIFTED if given.fail_on_drift and (report["verdict"] == "drift" or broken) else 0
 

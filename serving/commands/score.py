@@ -15,7 +15,7 @@ from schemas.features import MOST_QUESTIONS
 from serving.scoring.cases import CSV, FORMATS, JSONL, TFRECORD, check_kind
 from serving.scoring.job import ScoreOptions, shards_of
 from serving.security import VersionKey
-from triage_runtime.command_line import figures, options
+from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.extras import need
 from triage_runtime.command_line.progress import progress_bar, say_result
 from triage_runtime.storage import locations
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="file of a public Ed25519 key, in PEM format; the version must be signed with its private key",
     )
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
     parser.add_argument(
         "--runner", help="score on workers of Apache Beam, such as DataflowRunner (default: in this process alone)"
     )
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     }
     _summarise(console, report)
     with locations.staged(argparse.Namespace(json=given.json)) as local:
-        figures.write(report, local.json)
+        json_output.write(report, local.json)
     return 0
 
 

@@ -26,7 +26,7 @@ from schemas.errors import InputError
 from trainer import presets
 from trainer.bench.settings import BenchVignettes, Settings, save_vignettes
 from trainer.bench.worker import Worker, WorkerFailedError
-from triage_runtime.command_line import figures, options
+from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import print_table, progress_bar
 from triage_runtime.storage import locations
 
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Python with Stable-Baselines3; default: this one; if it is not installed, it is left out",
     )
     parser.add_argument("--plot", type=locations.result, metavar="PNG", help="picture of quality against seconds")
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
     if given.plot:
         plot(measured, given.plot)
     sizes = {"train_vignettes": given.vignettes, "test_vignettes": given.test, "seed": given.seed}
-    figures.write({"format": 1, "machine": _machine(), **sizes, **measured}, given.json)
+    json_output.write({"format": 1, "machine": _machine(), **sizes, **measured}, given.json)
     return 0
 
 

@@ -13,7 +13,7 @@ from schemas.model_directory import read_manifest, version_folder
 from trainer.reports.checklists import NAMES, read_checklist
 from trainer.reports.dossier_page import FactsFile, page
 from trainer.reports.numbers import value_at
-from triage_runtime.command_line import figures, options
+from triage_runtime.command_line import json_output, options
 from triage_runtime.storage import locations
 from triage_runtime.storage.whole_file import read_json, replacing
 
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: a file cannot be read or written, or the figures are of another agent, split or version.
     """
     given = options.read(DossierOptions, arguments)
-    figures.check(given.output, "--output")
+    json_output.check(given.output, "--output")
     folder = version_folder(given.model)
     manifest = read_manifest(folder)
     sources = {

@@ -13,7 +13,7 @@ from trainer.evaluation import question_options
 from trainer.reports.evaluate_options import EvaluateOptions, add_arguments
 from trainer.training import operating_point_options
 from trainer.training.operating_point_options import OperatingPointOptions
-from triage_runtime.command_line import figures, options
+from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import say_result
 from triage_runtime.storage import locations
 
@@ -37,7 +37,7 @@ def check(arguments: argparse.Namespace) -> None:
     for flag, path in (("--html", arguments.html), ("--symptomcheckr", arguments.symptomcheckr)):
         if path is not None and (arguments.data is None or arguments.questions):
             raise InputError(f"{flag}: it is about vignettes: give --data, without --questions")
-        figures.check(path, flag)
+        json_output.check(path, flag)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -56,10 +56,10 @@ def run(arguments: argparse.Namespace) -> int:
         from trainer.reports import question_report
 
         limits = options.read(question_options.QuestionOptions, arguments)
-        report = figures.plain(question_report.report(limits, *_load(given, point)))
+        report = json_output.plain(question_report.report(limits, *_load(given, point)))
         if given.json != "-":
             question_report.print_report(report, given.details)
-        figures.write(report, given.json)
+        json_output.write(report, given.json)
     else:
         _evaluate(given, point)
     _say_end(given.job_dir, given.data, [given.html, given.symptomcheckr, given.json])
@@ -102,7 +102,7 @@ def measured(given: EvaluateOptions, point: OperatingPointOptions) -> "AgentRepo
 
     data, trained, vignettes = _load(given, point)
     report, decisions = agent_report.agent_report(given, point, data, trained, vignettes)
-    figures.write(report.described(), given.json)
+    json_output.write(report.described(), given.json)
     if given.symptomcheckr is not None:
         symptom_checker_csv.write(given.symptomcheckr, decisions, vignettes, given.minimum_decisions, given.seed)
     if given.html is not None:

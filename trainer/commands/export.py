@@ -14,7 +14,7 @@ from trainer.evaluation.measurement import ORDERS
 from trainer.training import operating_point_options, promise_options
 from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.training.promise_options import PromiseOptions
-from triage_runtime.command_line import figures, options
+from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import say_result
 from triage_runtime.storage import locations
 
@@ -157,7 +157,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="private Ed25519 key, in PEM format, with which to sign a version that is published, for triage serve "
         "--require-signature",
     )
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -183,7 +183,7 @@ def run(arguments: argparse.Namespace) -> int:
         answer = promises.make(trained, given.job_dir, asked, bool(point.flags))
         sys.stderr.write(f"{promises.text(answer)}\n")
         if not answer.kept:
-            figures.write({"path": None, "published": False, "promise": answer.described()}, given.json)
+            json_output.write({"path": None, "published": False, "promise": answer.described()}, given.json)
             return REJECTED
         trained = promises.promising(trained, answer)
     cases = read_cases(given.cases, trained.vocabulary) if given.cases else ()
@@ -204,7 +204,7 @@ def run(arguments: argparse.Namespace) -> int:
         target = target._replace(margin=margin, against=given.compare_with)
     exported = publish.export(trained, given.job_dir, target, evaluation)
     _print_result(exported, given)
-    figures.write(
+    json_output.write(
         {
             "path": locations.shown(exported.folder) if exported.folder else None,
             "model_version": exported.model_version,

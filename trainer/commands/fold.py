@@ -11,7 +11,7 @@ from rich.console import Console
 
 from schemas import directories
 from schemas.errors import InputError
-from triage_runtime.command_line import figures, options
+from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import say_result
 from triage_runtime.storage import locations
 
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fold", type=int, required=True, help="fold to test on, from 0 to K - 1")
     parser.add_argument("--seed", type=int, default=0, help="seed of the division, the same for all folds (default 0)")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     if given.json != "-":
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
         sys.stdout.write(f"{locations.shown(given.out)}: {sizes} vignettes\n")
-    figures.write({"out": locations.shown(given.out), **stats}, given.json)
+    json_output.write({"out": locations.shown(given.out), **stats}, given.json)
     shown = locations.shown(given.out)
     say_result(Console(stderr=True), shown, f"triage train --data {shown} --job-dir DIR")
     return 0

@@ -11,7 +11,7 @@ from rich.console import Console
 from schemas.conditions import Condition
 from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import DECISION_LABELS
-from triage_runtime.command_line import figures, options
+from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import say
 from triage_runtime.storage import locations
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--list", action="store_true", help="list all conditions")
     what.add_argument("--condition", metavar="CODE", help="print everything about a condition")
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
             say(console, _list(knowledge))
         else:
             say(console, _summary(knowledge))
-    figures.write(_figures(knowledge), given.json)
+    json_output.write(_figures(knowledge), given.json)
     return 0
 
 

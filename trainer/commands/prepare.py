@@ -24,7 +24,7 @@ from trainer.importing.input_formats import Source
 from trainer.vignettes.output import OutputDirectory, writing
 from trainer.vignettes.rejects import RejectLog
 from trainer.vignettes.split_warnings import facts_of, split_warnings
-from triage_runtime.command_line import figures, options
+from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import progress_bar, say, say_result, tracked
 from triage_runtime.storage import locations
 
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gzip", action="store_true", help="compress the shards")
     parser.add_argument("--allow-rejects", action="store_true", help="leave out lines that are not vignettes")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -182,7 +182,7 @@ def _report(source: Source, vocabulary: Vocabulary, stats: dict[str, Any], given
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
         left_out = f"{stats['rejected']:,} rejected, {stats['blank_lines']:,} blank lines"
         say(Console(), f"{out}: {sizes} vignettes; {left_out}")
-    figures.write({"out": out, **stats}, given.json)
+    json_output.write({"out": out, **stats}, given.json)
     say_result(console, out, f"triage stats {out} --validate, then triage train --data {out} --job-dir DIR")
     return 0
 

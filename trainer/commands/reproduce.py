@@ -15,7 +15,7 @@ from trainer.reports.model_card import is_simulated
 from trainer.reports.numbers import MARGIN
 from trainer.reports.provenance import provenance
 from trainer.study.study import FORMAT, MEMBERS, DataFacts, StudySettings, plan
-from triage_runtime.command_line import figures, options
+from triage_runtime.command_line import json_output, options
 from triage_runtime.storage import locations
 from triage_runtime.storage.whole_file import read_json
 
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"must lie within it (default {MARGIN})",
     )  # fmt: skip
     parser.add_argument("--processes", type=int, metavar="P", help="number of tasks at a time (default: one per core)")
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
     presets.add_arguments(parser)
 
 
@@ -198,7 +198,7 @@ def _results(
         "claims": claims(measured, settings.config.environment.max_questions),
         "failures": [{"task": name, "error": reason} for name, reason in failures.items()],
     }
-    return figures.plain(results)
+    return json_output.plain(results)
 
 
 def _data_figures(data: "DataDirectory") -> dict[str, Any]:
@@ -222,7 +222,7 @@ def _report(results: dict[str, Any], given: ReproduceOptions) -> None:
     write_report(results, given.out)
     if given.json != "-":
         print_results(results, given.out)
-    figures.write(results, given.json)
+    json_output.write(results, given.json)
 
 
 def print_results(results: Mapping[str, Any], out: pathlib.Path) -> None:

@@ -19,7 +19,7 @@ from trainer.simulation.config import PanelConfig, SimulationConfig
 from trainer.simulation.processes import simulated
 from trainer.simulation.simulator import Simulator
 from trainer.vignettes.output import OutputDirectory, writing
-from triage_runtime.command_line import figures, options
+from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import progress_bar, say, say_result, tracked
 from triage_runtime.storage import locations
 
@@ -105,7 +105,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shard-size", type=int, default=50_000, help="vignettes in a shard (default 50000)")
     parser.add_argument("--gzip", action="store_true", help="compress the shards")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
     if given.json != "-":
         sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
         say(Console(), f"{locations.shown(given.out)}: {sizes} vignettes of {len(knowledge.conditions)} conditions")
-    figures.write({"out": locations.shown(given.out), **stats}, given.json)
+    json_output.write({"out": locations.shown(given.out), **stats}, given.json)
     shown = locations.shown(given.out)
     say_result(console, shown, f"triage train --data {shown} --job-dir DIR")
     return 0

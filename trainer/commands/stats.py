@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from schemas import directories
 from schemas.errors import InputError
 from schemas.triage import TRIAGE_DECISIONS
-from triage_runtime.command_line import figures, options
+from triage_runtime.command_line import json_output, options
 from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="check the directory for anomalies instead; exit code 1 if there are errors",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the draw of --show (default 0)")
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -105,7 +105,7 @@ def _statistics(data: "DataDirectory", given: StatsOptions) -> None:
         **to_json(moments, decisions),
         "paper": to_json(PAPER, PAPER_DECISIONS),
     }
-    figures.write(report, given.json)
+    json_output.write(report, given.json)
 
 
 def evidence_counts(arrays: "VignetteArrays", risk_factor: "np.ndarray") -> "np.ndarray":
@@ -143,7 +143,7 @@ def _show(data: "DataDirectory", given: StatsOptions, count: int) -> None:
         start = end
     if given.json != "-":
         say(_console(), "\n\n".join(entry["text"] for entry in shown))
-    figures.write({"data": str(data.path), "seed": given.seed, "vignettes": shown}, given.json)
+    json_output.write({"data": str(data.path), "seed": given.seed, "vignettes": shown}, given.json)
 
 
 def _vignette(arrays: "VignetteArrays", row: int, vocabulary: "Vocabulary") -> "Vignette":
@@ -202,7 +202,7 @@ def _validate(given: StatsOptions) -> int:
         "vignettes": report.vignettes,
         "anomalies": [anomaly.to_dict() for anomaly in report.anomalies],
     }
-    figures.write(content, given.json)
+    json_output.write(content, given.json)
     return ANOMALOUS if report.count(Severity.ERROR) else 0
 
 

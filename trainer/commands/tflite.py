@@ -11,7 +11,7 @@ from rich.console import Console
 
 from schemas.errors import InputError
 from schemas.model_directory import version_folder
-from triage_runtime.command_line import figures, options
+from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import say_result
 from triage_runtime.storage import locations
 
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--states", type=int, default=STATES, help=f"random states to compare with the SavedModel on (default {STATES})"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the states and of the calibration (default 0)")
-    figures.add_argument(parser)
+    json_output.add_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     }
     if given.json != "-":
         _say(report)
-    figures.write(report, given.json)
+    json_output.write(report, given.json)
     following = f"python examples/mobile/interview.py {report['path']}, or an app (docs/mobile.md)"
     say_result(Console(stderr=True), report["path"], following)
     return 0

@@ -1,9 +1,9 @@
-"""The figures of an evaluation, as types; `triage_runtime.command_line.figures.plain` makes JSON of them."""
+"""The figures of an evaluation, as types; `triage_runtime.command_line.json_output.plain` makes JSON of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from triage_runtime.command_line.figures import plain
+from triage_runtime.command_line.json_output import plain
 
 
 class Estimate(NamedTuple):

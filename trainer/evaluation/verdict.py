@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from trainer.evaluation.cases import Later
 from trainer.evaluation.figures import Estimate
-from triage_runtime.command_line.figures import plain
+from triage_runtime.command_line.json_output import plain
 
 
 class Means(NamedTuple):

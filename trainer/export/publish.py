@@ -31,7 +31,7 @@ from trainer.training.job import TrainedNetwork
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.textbook_case import TextbookCase
 from trainer.vignettes.tfrecord import DataDirectory
-from triage_runtime.command_line.figures import plain
+from triage_runtime.command_line.json_output import plain
 from triage_runtime.command_line.progress import followed
 
 if TYPE_CHECKING:  # an extra

@@ -24,7 +24,7 @@ from trainer.training import operating_point_options
 from trainer.training.job import TrainedNetwork, load_network
 from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.vignettes.textbook_case import CATEGORIES, TextbookCase, read_cases
-from triage_runtime.command_line import figures
+from triage_runtime.command_line import json_output
 from triage_runtime.command_line.progress import print_table
 from triage_runtime.storage import locations
 
@@ -65,7 +65,7 @@ def run(given: CaseOptions, point: OperatingPointOptions) -> None:
         "safety_rules": rules.described() if len(rules) else None,
         **played.described(),
     }
-    figures.write(report, given.json)
+    json_output.write(report, given.json)
 
 
 def case_figures(

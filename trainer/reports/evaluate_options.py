@@ -7,7 +7,7 @@ import pathlib
 from trainer.evaluation import question_options
 from trainer.evaluation.measurement import ORDERS
 from trainer.training import operating_point_options
-from triage_runtime.command_line import figures, options
+from triage_runtime.command_line import json_output, options
 from triage_runtime.storage import locations
 
 
@@ -90,4 +90,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="play the agent with these safety rules too, and print the difference: a file (docs/rules.md), or default",
     )
     operating_point_options.add_arguments(parser)
-    figures.add_argument(parser)
+    json_output.add_argument(parser)

@@ -17,7 +17,7 @@ from typing import Any
 from schemas.errors import InputError
 from trainer.study.study import Task
 from trainer.training.lock import lock
-from triage_runtime.command_line.figures import plain
+from triage_runtime.command_line.json_output import plain
 from triage_runtime.storage import whole_file
 
 STUDY, TASKS, RESULTS, LOCK = "study.json", "tasks", "results.json", "lock"

@@ -217,7 +217,7 @@ def test_danger_signs_are_denied_beside_one_finding_alone(patients):
 
 
 def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
-    from triage_runtime.command_line.figures import plain
+    from triage_runtime.command_line.json_output import plain
 
     of_first = {name: value for name, value in plain(found).items() if not name.endswith("_difference")}
     report = {

@@ -7,7 +7,7 @@ from trainer.study.claims import above, claims, every, ordered_share, within
 from trainer.study.folds import fold_rows
 from trainer.study.measured import Measured
 from trainer.study.study import ALL_DECISIONS, StudySettings, ablation_task
-from triage_runtime.command_line.figures import plain
+from triage_runtime.command_line.json_output import plain
 
 V = 200
 SETTINGS = StudySettings(

@@ -1,4 +1,4 @@
-"""The figures that a command reports: `--json FILE`, or `-` for standard output."""
+"""The JSON output of the figures that a command reports: `--json FILE`, or `-` for standard output."""
 
 import argparse
 import json
