@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 import time
 
 import pyarrow.parquet
@@ -66,21 +67,6 @@ def test_tfrecord(tmp_path, ending):
     ] == ROWS
 
 
-def test_a_file_that_is_not_finished_is_not_there(tmp_path):
-    path = tmp_path / "answers.jsonl"
-    path.write_text("earlier")
-
-    def fail():
-        with writing(path) as write:
-            write(BATCHES[0])
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fail()
-    assert path.read_text() == "earlier"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 @pytest.mark.parametrize("ending", ["jsonl.gz", "csv.gz"])
 def test_compressed_bytes_depend_on_neither_name_nor_time(tmp_path, monkeypatch, ending):
     now = _written(tmp_path / f"answers.{ending}")
@@ -99,7 +85,7 @@ def test_the_features_of_an_example_stand_in_the_order_of_their_names(tmp_path):
 def test_what_a_spreadsheet_would_run_is_not_written_as_csv(tmp_path, vignette_id):
     batch = {"vignette_id": ["a", vignette_id]}
     with (
-        pytest.raises(InputError, match="a spreadsheet would run this as a formula"),
+        pytest.raises(InputError, match=re.escape(repr(vignette_id))),
         writing(tmp_path / "a.csv") as write,
     ):
         write(batch)

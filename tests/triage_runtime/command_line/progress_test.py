@@ -1,27 +1,25 @@
 import io
 
+import pytest
 from rich.console import Console
 from rich.table import Table
 
-from triage_runtime.command_line.progress import followed, print_table, progress_bar, say, say_result, tracked
+from triage_runtime.command_line.progress import followed, print_table, progress_bar, say, tracked
 
 
 def _console(terminal):
     return Console(file=io.StringIO(), force_terminal=terminal, width=100)
 
 
-def test_items_pass_through_in_order_and_are_counted():
+@pytest.mark.parametrize(("items", "total"), [("abc", 3), (range(1200), None)])
+def test_items_pass_through_in_order_and_are_counted_over_the_width_of_the_terminal(items, total):
     console = _console(terminal=True)
     with progress_bar(console) as bar:
-        assert list(tracked(iter("abc"), bar, "read", total=3, unit="rows")) == ["a", "b", "c"]
-        assert bar.tasks[0].completed == bar.tasks[0].total == 3
-    assert "3 rows" in console.file.getvalue()
-
-
-def test_an_unknown_total_is_known_at_the_end():
-    with progress_bar(_console(terminal=True)) as bar:
-        list(tracked(range(1200), bar, "read"))
-        assert (bar.tasks[0].completed, bar.tasks[0].total) == (1200, 1200)
+        assert list(tracked(iter(items), bar, "read", total=total, unit="rows")) == list(items)
+        assert bar.tasks[0].completed == bar.tasks[0].total == len(items)
+    shown = console.file.getvalue()
+    assert f"{len(items):,} rows" in shown
+    assert max(map(len, shown.splitlines())) >= 100
 
 
 def test_nothing_is_drawn_where_there_is_no_terminal():
@@ -63,16 +61,3 @@ def test_what_takes_long_each_is_counted_to_the_end(monkeypatch, capsys):
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     assert list(followed([3, 1, 2], "play", "orders")) == [3, 1, 2]
     assert "3 orders" in capsys.readouterr().err
-
-
-def test_a_command_ends_with_its_result_and_what_follows():
-    console = _console(terminal=False)
-    say_result(console, "data", "triage train --data data --job-dir DIR")
-    assert console.file.getvalue() == "result in data; next: triage train --data data --job-dir DIR\n"
-
-
-def test_the_bar_takes_the_width_of_the_terminal():
-    console = _console(terminal=True)
-    with progress_bar(console) as bar:
-        list(tracked(iter("abc"), bar, "read", total=3))
-    assert max(len(line) for line in console.file.getvalue().splitlines()) >= 100

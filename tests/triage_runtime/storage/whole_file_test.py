@@ -9,20 +9,15 @@ from schemas.errors import InputError
 from triage_runtime.storage import whole_file
 
 
-def test_the_new_content_takes_the_place_of_the_old_one_and_nothing_lies_beside_it(tmp_path):
+@pytest.mark.parametrize(("binary", "content"), [(False, "n\u00e9w"), (True, b"\xff\n")])
+def test_the_new_content_takes_the_place_of_the_old_one_and_nothing_lies_beside_it(tmp_path, binary, content):
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with whole_file.replacing(path) as file:
-        file.write("n\u00e9w")
+    with whole_file.replacing(path, binary) as file:
+        file.write(content)
         assert path.read_text() == "old"
-    assert path.read_bytes() == "n\u00e9w".encode()
+    assert path.read_bytes() == (content if binary else content.encode())
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
-
-
-def test_bytes_are_written_as_they_are(tmp_path):
-    with whole_file.replacing(tmp_path / "a", binary=True) as file:
-        file.write(b"\xff\n")
-    assert (tmp_path / "a").read_bytes() == b"\xff\n"
 
 
 def test_a_failure_leaves_the_old_content(tmp_path):
