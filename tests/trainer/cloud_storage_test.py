@@ -1,16 +1,24 @@
-"""A Cloud Storage of this machine, for TensorFlow's own client of it."""
+"""Commands on `gs://` through TensorFlow's own client, which a Cloud Storage of this machine answers."""
 
 import http.server
 import json
+import os
+import pathlib
 import re
 import shutil
 import ssl
 import subprocess
+import sys
 import threading
 import urllib.parse
 
 import pytest
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2",
+         "--hidden-sizes", "8", "--batch-size", "8", "--memory-capacity", "100", "--burn-in-steps", "20",
+         "--steps", "60", "--checkpoint-interval", "30", "--steps-per-call", "30",
+         "--evaluation-interval", "30"]  # fmt: skip
 HOSTS = ("www.googleapis.com", "storage.googleapis.com")
 
 
@@ -143,3 +151,34 @@ def cloud_storage(tmp_path):
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@pytest.mark.slow  # which it does for only 90 steps, but in the time of those that do
+def test_the_client_that_tensorflow_brings_for_cloud_storage_does_what_is_asked_of_it(cloud_storage, data_directory):
+    """The client is TensorFlow's, and so are its calls; only who answers them is not Google."""
+    for path in data_directory.iterdir():
+        cloud_storage.objects[f"bucket/data/{path.name}"] = path.read_bytes()
+    commands = [
+        ["train", "--data", "gs://bucket/data", "--job-dir", "gs://bucket/runs/job", *SMALL],
+        ["train", "--data", "gs://bucket/data", "--job-dir", "gs://bucket/runs/job", *SMALL, "--steps", "90",
+         "--checkpoints-kept", "1", "--model-dir", "gs://bucket/model"],
+        ["export", "--job-dir", "gs://bucket/runs/job", "--model-base-path", "gs://bucket/models"],
+        ["export", "--job-dir", "gs://bucket/runs/job", "--model-base-path", "gs://bucket/models"],
+    ]  # fmt: skip
+    code = "import json, sys, triage_cli\nfor each in json.loads(sys.argv[1]): assert triage_cli.main(each) == 0, each"
+    paths = [str(ROOT), str(ROOT / "proto")]
+    environment = {**os.environ, **cloud_storage.environment, "PYTHONPATH": os.pathsep.join(paths)}
+    finished = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(commands)],
+        env=environment, cwd=ROOT, capture_output=True, text=True, timeout=500,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+    assert "resumed at step 60 from gs://bucket/runs/job/checkpoints/ckpt-60" in finished.stderr
+    assert "wrote version 2 to gs://bucket/models/2" in finished.stdout
+    there = cloud_storage.objects
+    assert [name for name in there if name.startswith("bucket/runs/job/checkpoints/") and name.endswith("index")] == [
+        "bucket/runs/job/checkpoints/ckpt-90.index"
+    ]
+    assert json.loads(there["bucket/model/manifest.json"])["training"]["steps"] == 90
+    assert there["bucket/models/1/saved_model.pb"]
+    assert any(name.startswith("bucket/runs/job/logs/events") for name in there)
