@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         0 on success, 2 on bad input or a full disk (with one line on standard error), 130 after Ctrl-C, 143 after
-        SIGTERM with a runner of Apache Beam, or the exit code of the subcommand.
+        SIGTERM with a runner of Apache Beam or in a study, or the exit code of the subcommand.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments[:1] == ["serve"]:
@@ -105,8 +105,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             extras.need("tensorflow", "this command", "tensorflow")
             with silent_unless_failing() if _is_quiet(parsed) else contextlib.nullcontext():
                 importlib.import_module("tensorflow").config.list_physical_devices()
-        # A job on a cluster has to be cancelled, and vignettes may not stay behind.
-        cancellable = _interrupted_by(signal.SIGTERM, received) if getattr(parsed, "runner", None) else None
+        # A job on a cluster has to be cancelled, vignettes may not stay behind, and a study's processes have to end.
+        stopped = getattr(parsed, "runner", None) or command == "reproduce"
+        cancellable = _interrupted_by(signal.SIGTERM, received) if stopped else None
         with cancellable or contextlib.nullcontext(), staged(parsed) as given:
             return module.run(given)
     except InputError as error:

@@ -25,7 +25,7 @@ import traceback
 # No module that tests run with `-m`: it would be there before it is run.
 LOADED = (
     "trainer.training.session",
-    "trainer.study.run",
+    "trainer.study.study",
     "trainer.cloud.final_model",
     "triage_runtime.storage.locations",
     "serving.commands.serve",

@@ -116,3 +116,47 @@ def version_base(data_directory, made_once):
 @pytest.fixture(scope="session")
 def version(version_base):
     return load_version(version_base / "1")
+
+
+@pytest.fixture
+def study_files(data_directory, tmp_path):
+    """Makes (study, splits, files by training) of a study in which each agent has a value a seed, .5 where not given.
+
+    Two trainings of each learning agent, and two repetitions of two folds; no agent was trained.
+    """
+    from trainer.config import TrainConfig
+    from trainer.study.agents import METRICS, read_splits
+    from trainer.study.study import SUPERVISED, Study, StudySettings
+    from trainer.vignettes.tfrecord import DataDirectory
+
+    splits = read_splits(DataDirectory.open(data_directory))
+    settings = StudySettings(seeds=2, folds=2, fold_seeds=2, powerset_rows=100, config=TrainConfig())
+
+    def file_of(training, value):
+        sizes = {"test": 10 if training.fold is None else 25, "train": 40, "leave_one_out": 10}
+        values = {split: {name: [value] * size for name in METRICS} for split, size in sizes.items()}
+        curve = {"steps": [10, 20], **{split: {name: [0.0, value] for name in METRICS} for split in ("test", "train")}}
+        return values | {"curve": curve}
+
+    def make(values):
+        study, files = Study(data_directory, settings, tmp_path), {}
+        for training in study.trainings():
+            value = values.get(training.agent, (0.5, 0.5))[training.seed]
+            files[training] = file_of(training, value if training.fold is None else training.fold / 2)
+            if training.agent in SUPERVISED[1:]:
+                better = training.agent == "calibrated"
+                files[training] = {
+                    "pieces": [0, 1, 1, 3, 4], "vignettes": [0, 0, 1, 0, 1],
+                    "appropriateness": [0.0, 0.0, 1.0, float(better), 1.0], "safety": [1.0] * 5,
+                }  # fmt: skip
+        return study, splits, files
+
+    return make
+
+
+@pytest.fixture
+def study_results(study_files):
+    """The results of the study of `study_files`."""
+    from trainer.study.results import collect
+
+    return lambda values: collect(*study_files(values))

@@ -1,93 +1,179 @@
-"""The report of a study: one page that a clinician reads, with its figures as PNG files and its tables as Markdown.
-
-The page stands alone: it loads nothing, runs no script, and shows all data as text.
-"""
+"""The report of the paper's study: a page with the table of agents and three figures, and the tables as Markdown."""
 
 import pathlib
-from collections.abc import Callable, Mapping
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
 
 from schemas.errors import InputError
-from trainer.reports import headline, numbers, sentences, tables
-from trainer.reports.drawing import Drawing, save_png
-from trainer.reports.interval_figures import agents_figure, slices_figure
-from trainer.reports.learning_figures import k_fold_figure, learning_figure, questions_figure
-from trainer.reports.markdown import RESULTS, results_markdown
+from trainer.reports.drawing import DASHES, SERIES, Drawing, Key, Panel, colour
 from trainer.reports.page import clean, page
-from trainer.reports.quality_figures import confusion_figure, evidence_figure, reliability_figure
 
-REPORT = "report.html"
-FIGURES = "figures"
+REPORT, MARKDOWN = "report.html", "results.md"
+NONE = "\N{EN DASH}"
+_CURVES = {"appropriateness": "Appropriateness", "safety": "Safety", "questions": "Questions"}
+_QUALITY = ("appropriateness", "safety")
+_MODELS = ("calibrated", "uncalibrated")
+# What Markdown reads as more than a letter.
+_SPECIAL = re.compile(r"([\\`*_\[\]<>#|])")
 
-_FIGURES: dict[str, Callable[[Mapping[str, Any]], Drawing | None]] = {
-    "agents": agents_figure,
-    "learning_curves": learning_figure,
-    "questions": questions_figure,
-    "by_evidence": evidence_figure,
-    "k_fold": k_fold_figure,
-    "reliability": reliability_figure,
-    "confusion": confusion_figure,
-    "slices": slices_figure,
-}
+
+class Table(NamedTuple):
+    """A table of texts; the first cell of a row is its heading."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
 
 
 def write_report(results: dict[str, Any], out: pathlib.Path) -> None:
-    """Writes `out`/report.html, `out`/results.md and `out`/figures/*.png; makes `out` where it is missing.
-
-    Sections that the study did not run say so. The page is written last: where it stands, its figures are whole.
+    """Writes report.html, which stands alone, and results.md.
 
     Args:
         results: results.json of `triage reproduce`.
-        out: directory; figures of an earlier report in it are replaced.
+        out: an existing directory.
 
     Raises:
         InputError: `out` cannot be written.
     """
     cleaned = clean(results)
-    drawings = {name: draw(cleaned) for name, draw in _FIGURES.items()}
-    text = _page(cleaned, drawings)
+    folds = [_folds_figure(cleaned["folds"])] if cleaned["folds"] else []
+    drawings = [_learning_figure(cleaned), _calibration_figure(cleaned["calibration"]), *folds]
+    simulated = "The vignettes are simulated." if cleaned["data"]["simulated"] else ""
+    tables = [agents_table(cleaned), *([_folds_table(cleaned["folds"])] if folds else [])]
+    text = page(
+        "report.html.jinja", {drawing.name: drawing for drawing in drawings}, simulated=simulated,
+        tables=tables, data=cleaned["data"], command=cleaned["provenance"]["command"],
+    )  # fmt: skip
     try:
-        (out / FIGURES).mkdir(parents=True, exist_ok=True)
-        (out / REPORT).unlink(missing_ok=True)
-        for name, drawing in drawings.items():
-            path = out / FIGURES / f"{name}.png"
-            path.unlink(missing_ok=True)
-            if drawing:
-                save_png(drawing, path)
-        (out / RESULTS).write_text(results_markdown(cleaned), encoding="utf-8")
+        (out / MARKDOWN).write_text(f"{simulated}\n\n".lstrip() + "\n".join(map(_markdown, tables)), encoding="utf-8")
         (out / REPORT).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--out {out}: cannot write the report: {error.strerror or error}") from error
 
 
-def _page(results: Mapping[str, Any], drawings: Mapping[str, Drawing | None]) -> str:
-    return page(
-        "report.html.jinja",
-        drawings,
-        at=lambda *keys: numbers.value_at(results, *keys),
-        headline=headline.headline(results),
-        terms=headline.TERMS,
-        beside=headline.beside_table(results),
-        verdict=sentences.verdict(results),
-        answer=sentences.answer(results),
-        simulated=sentences.simulated(results),
-        limits=sentences.limits(results),
-        measures=numbers.MEASURES,
-        targets=numbers.TARGETS,
-        agents=tables.results_rows(results),
-        seeds=_most_seeds(results),
-        alike=tables.alike_table(results),
-        claims=tables.claims_table(results),
-        ablations=tables.ablations_table(results),
-        unseen=tables.unseen_table(results),
-        coverage=tables.coverage_tables(results),
-        agreement=tables.agreement_sentences(results),
-        cards=tables.cards(results.get("errors") or []),
-        settings=tables.flat(results.get("settings")) if results.get("settings") else [],
-        duration=numbers.duration(numbers.number_at(results, "provenance", "seconds")),
+def agents_table(results: Mapping[str, Any]) -> Table:
+    """Returns the paper's table of agents, with this study's numbers beside the paper's."""
+    rows = []
+    for agent in results["agents"].values():
+        cells = []
+        for name in _CURVES:
+            paper = agent["paper"][name]
+            shown = _estimate(agent["test"].get(name)) if paper is not None or name in _QUALITY else "all evidence"
+            cells.append(shown if paper is None else f"{shown} [{paper:.2f}]")
+        train = agent["train"].get("questions")
+        differences = agent["dyqn_or_minus"] or {}
+        cells.append(NONE if train is None or agent["paper"]["questions"] is None else f"{train:.2f}")
+        cells += [_estimate(differences.get(name), "+") for name in _QUALITY]
+        rows.append((agent["label"], *cells))
+    columns = (
+        "Agent", *_CURVES.values(), "Questions, training", "DyQN-OR minus it: appropriateness", "safety"
+    )  # fmt: skip
+    return Table(
+        "Test vignettes: mean (95% interval over vignettes; SD over trainings) [the paper's own]. Differences are "
+        "paired, on vignettes with three or more decisions, both judged by all clinicians but one",
+        columns,
+        tuple(rows),
     )
 
 
-def _most_seeds(results: Mapping[str, Any]) -> int:
-    agents = numbers.agents_of(results).values()
-    return max((len(numbers.value_at(agent, "metrics", "safety", "per_seed") or []) for agent in agents), default=0)
+def _folds_table(folds: Mapping[str, Any]) -> Table:
+    rows = []
+    for name, label in _CURVES.items():
+        values = [run[name] for run in folds["runs"]]
+        mean, low, high = folds["paper"][name]
+        paper = f"{mean:.2f}" if low is None else f"{mean:.2f}, {low:.2f} to {high:.2f}"
+        rows.append((label, _estimate(folds["mean"][name]), f"{min(values):.3f} to {max(values):.3f}", paper))
+    return Table(
+        "Cross-validation of DyQN, OR query", ("Metric", "Mean", "Lowest and highest fold", "The paper's"), tuple(rows)
+    )
+
+
+def _estimate(figure: Mapping[str, Any] | None, sign: str = "") -> str:
+    if figure is None:
+        return NONE
+    text = f"{figure['mean']:{sign}.3f}"
+    spread = figure.get("sd_over_seeds")
+    notes = [] if figure["low"] is None else [f"{figure['low']:{sign}.3f} to {figure['high']:{sign}.3f}"]
+    notes += [] if spread is None else [f"SD {spread:.3f}"]
+    return f"{text} ({'; '.join(notes)})" if notes else text
+
+
+def _markdown(table: Table) -> str:
+    lines = [table.columns, ("---",) * len(table.columns), *table.rows]
+    escaped = ["| " + " | ".join(_SPECIAL.sub(r"\\\1", cell) for cell in line) + " |" for line in lines]
+    return f"{table.caption}:\n\n" + "\n".join(escaped) + "\n"
+
+
+def _learning_figure(results: Mapping[str, Any]) -> Drawing:
+    """Returns the three metrics over training, on both splits (paper, fig:learning_rate); means over trainings."""
+    curves = results["curves"]
+    looks = dict(zip(curves, zip(SERIES, DASHES, strict=True), strict=True))
+
+    def draw(split: str, metric: str) -> Callable[[Axes], None]:
+        lines = {
+            looks[agent]: (runs[0]["steps"], np.mean([run[split][metric] for run in runs], axis=0))
+            for agent, runs in curves.items()
+        }
+        return lambda axes: _lines(axes, lines, "Steps")
+
+    panels = [
+        Panel(f"{label}, {words} vignettes", draw(split, metric))
+        for split, words in (("train", "training"), ("test", "test"))
+        for metric, label in _CURVES.items()
+    ]
+    keys = tuple(Key(results["agents"][agent]["label"], *looks[agent]) for agent in curves)
+    caption = "Learning on training vignettes and on test vignettes, means over trainings."
+    return Drawing("learning_curves", caption, caption, tuple(panels), keys)
+
+
+def _calibration_figure(calibration: Mapping[str, Any]) -> Drawing:
+    """Returns both ensembles by pieces of evidence (paper, fig:annex_calibrated_vs_non_calibrated)."""
+    points = calibration["by_pieces"]
+    pieces = [point["pieces"] for point in points]
+    looks = dict(zip(_MODELS, zip(SERIES, DASHES, strict=False), strict=False))
+
+    def draw(metric: str) -> Callable[[Axes], None]:
+        lines = {looks[model]: (pieces, [point[model][metric] for point in points]) for model in _MODELS}
+        return lambda axes: _lines(axes, lines, "Pieces of evidence")
+
+    def rows(axes: Axes) -> None:
+        axes.bar(pieces, [point["rows"] for point in points], color=colour("muted"))
+        axes.set_xlabel("Pieces of evidence")
+
+    differences = [f"{name} {_estimate(each, '+')}" for name, each in calibration["small_sets"].items()]
+    caption = (
+        f"The ensembles of D_pow by pieces of evidence, on {calibration['rows']:,} rows of its test part. Calibrated "
+        f"minus uncalibrated on one to three pieces: {', '.join(differences) or 'not measured'}."
+    )
+    panels = (*(Panel(_CURVES[metric], draw(metric)) for metric in _QUALITY), Panel("Rows", rows))
+    return Drawing(
+        "calibration", caption, caption, panels, tuple(Key(model.capitalize(), *looks[model]) for model in _MODELS)
+    )
+
+
+def _folds_figure(folds: Mapping[str, Any]) -> Drawing:
+    """Returns each fold of the cross-validation, a column of dots for each repetition."""
+    seeds = sorted({run["seed"] for run in folds["runs"]})
+
+    def draw(metric: str) -> Callable[[Axes], None]:
+        def dots(axes: Axes) -> None:
+            places = [seeds.index(run["seed"]) + 1 for run in folds["runs"]]
+            axes.plot(places, [run[metric] for run in folds["runs"]], "o", color=colour(SERIES[0]), alpha=0.6)
+            axes.axhline(folds["paper"][metric][0], color=colour(SERIES[1]), linestyle="--")
+            axes.set(xlabel="Repetition", xticks=range(1, len(seeds) + 1), xlim=(0.5, len(seeds) + 0.5))
+
+        return dots
+
+    caption = "Cross-validation of DyQN, OR query: each fold, and the paper's mean."
+    keys = (Key("A fold", SERIES[0], marker="o"), Key("The paper's mean", SERIES[1], "--"))
+    return Drawing("folds", caption, caption, tuple(Panel(_CURVES[name], draw(name)) for name in _CURVES), keys)
+
+
+def _lines(axes: Axes, lines: Mapping[tuple[str, str], tuple[Sequence[float], Any]], label: str) -> None:
+    for (tone, dash), (x, y) in lines.items():
+        axes.plot(x, y, color=colour(tone), linestyle=dash)
+    axes.set_xlabel(label)

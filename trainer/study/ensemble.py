@@ -7,7 +7,7 @@ on one row per decision: a state that three clinicians judged makes three rows. 
 
 import dataclasses
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import joblib
@@ -26,14 +26,14 @@ from sklearn.tree import DecisionTreeClassifier
 
 from schemas.errors import InputError
 from schemas.triage import NUM_DECISIONS
-from trainer.study.study import MEMBERS
 
+MEMBERS = ("sgd", "logistic", "mlp", "tree", "forest", "svc")
+"""The classifiers of the paper's table. The MLP and the SVC are by far the slowest."""
 STATES_AT_ONCE = 2_048
 """States that a member judges at a time: the layers of the MLP are dense."""
 MANY_STATES = 50_000
 """Of more states than these the MLP makes a single pass: more passes take hours."""
 
-_SLOWEST_FIRST = ("svc", "mlp")  # so that no core is left with them at the end
 _ROW_BY_ROW = ("sgd", "mlp", "forest")
 """Members that take a step for each row or draw rows: for them, a row of weight 3 is not equivalent to three rows."""
 
@@ -60,35 +60,13 @@ class EnsembleConfig:
     jobs: int = -1
     """Processes; -1 means one per core. Does not affect the result."""
 
-    def __post_init__(self) -> None:
-        unknown = sorted(set(self.members) - set(MEMBERS))
-        rules = [
-            (not unknown, f"no such member {unknown}: known are {', '.join(MEMBERS)}"),
-            (len(set(self.members)) == len(self.members) > 0, "members must be one or more, without repetition"),
-            (self.folds >= 2, "folds must be at least 2"),
-            (self.svc_states >= 1, "svc_states must be at least 1"),
-            (0 <= self.seed < 2**32, "seed must be 0 or more, and below 2^32"),
-            (self.jobs != 0, "jobs must be a number of processes, or -1 for one per core"),
-        ]
-        for holds, message in rules:
-            if not holds:
-                raise InputError(f"ensemble configuration: {message}")
-
 
 class TriageEnsemble:
     """A trained ensemble. Made by `train_ensemble`."""
 
-    def __init__(self, voters: Mapping[str, Sequence[Any]], config: EnsembleConfig, evidence_count: int):
-        """Assembles an ensemble.
-
-        Args:
-            voters: by member, its fitted classifiers; their classes are columns of triage decisions.
-            config: how they were trained.
-            evidence_count: E, the width of the states.
-        """
-        self.voters = voters
-        self.config = config
-        self.evidence_count = evidence_count
+    def __init__(self, voters: Mapping[str, Any], jobs: int = -1):
+        """Assembles the fitted classifier of each member; its classes are columns of triage decisions."""
+        self.voters, self._jobs = voters, jobs
 
     def triage_values(self, states: States) -> np.ndarray:
         """Returns the probability of each triage decision, float64 `[B, 4]`, rows sum to 1.
@@ -96,34 +74,24 @@ class TriageEnsemble:
         The mean over the members. Columns are in urgency order, 0 for colours that are not in the training data.
         Without calibration, a member without probabilities (SGD with its hinge loss, SVC) votes with the softmax of its
         one-against-the-rest decision values, which are probabilities only in range and order.
-
-        Args:
-            states: B of them, 0 or more.
-
-        Raises:
-            ValueError: states of another width.
         """
-        if states.ndim != 2 or states.shape[1] != self.evidence_count:
-            raise ValueError(f"expected states [B, {self.evidence_count}], found {list(states.shape)}")
         parts = [states[start : start + STATES_AT_ONCE] for start in range(0, states.shape[0], STATES_AT_ONCE)]
-        if not parts:
-            return np.zeros([0, NUM_DECISIONS])
-        jobs = self.config.jobs if len(parts) > 1 else 1
+        jobs = self._jobs if len(parts) > 1 else 1
         # Threads suffice, as the work releases the interpreter's lock.
-        return np.concatenate(joblib.Parallel(jobs, prefer="threads")(joblib.delayed(self._vote)(p) for p in parts))
+        votes = joblib.Parallel(jobs, prefer="threads")(joblib.delayed(self._vote)(part) for part in parts)
+        return np.concatenate([np.zeros([0, NUM_DECISIONS]), *votes])
 
     def _vote(self, states: States) -> np.ndarray:
         total = np.zeros([states.shape[0], NUM_DECISIONS])
-        voters = [voter for each in self.voters.values() for voter in each]
-        for voter in voters:
+        for voter in self.voters.values():
             total[:, voter.classes_] += _probabilities(voter, states)
-        return total / len(voters)  # each member has the same number of voters
+        return total / len(self.voters)
 
 
 def train_ensemble(
     states: States, decision_counts: np.ndarray, groups: np.ndarray, config: EnsembleConfig
 ) -> TriageEnsemble:
-    """Returns the ensemble of the paper's table "Structure of the supervised triage model".
+    """Returns the ensemble, the same for the same arguments on the same machine.
 
     Args:
         states: V of them.
@@ -131,39 +99,38 @@ def train_ensemble(
         groups: `[V]`, equal for states of one vignette.
         config: how to train.
 
-    Returns:
-        The ensemble; the same for the same arguments on the same machine.
-
     Raises:
         InputError: too few vignettes, or too few that differ in their decisions.
     """
     matrix = scipy.sparse.csr_matrix(states, dtype=np.float32)
     folds = _folds(decision_counts, groups, config)
-    tasks: list[tuple[str, _Training, np.ndarray | None]] = []
-    for name in sorted(config.members, key=lambda member: member not in _SLOWEST_FIRST):
+    voters = {}
+    for name in config.members:
         drawn = draw_states(groups, config.svc_states if name == "svc" else len(groups), config.seed)
         _require_colours(decision_counts[drawn], folds[drawn], config)
         rows, colours, weights = decision_rows(decision_counts[drawn], name in _ROW_BY_ROW)
         inputs = matrix[drawn][rows]
         if name == "mlp":
             inputs = inputs.astype(np.float64)  # in float32 its penalty makes most weights denormal, which are slow
-        training = _Training(_member(name, config.seed, len(drawn)), inputs, colours, weights)
-        row_folds = folds[drawn][rows]
-        for fold in range(config.folds) if config.calibrated else (None,):
-            tasks.append((name, training, None if fold is None else row_folds == fold))
-    fitted = joblib.Parallel(config.jobs)(joblib.delayed(_fit)(training, held_out) for _, training, held_out in tasks)
-    voters: dict[str, list[Any]] = {name: [] for name in config.members}
-    for (name, _, _), voter in zip(tasks, fitted, strict=True):
-        voters[name].append(voter)
-    return TriageEnsemble(voters, config, matrix.shape[1])
+        voter = _member(name, config.seed, len(drawn))
+        if config.calibrated:
+            held_out = [folds[drawn][rows] == fold for fold in range(config.folds)]
+            splits = [(np.flatnonzero(~here), np.flatnonzero(here)) for here in held_out]
+            voter = CalibratedClassifierCV(voter, method="isotonic", cv=splits, n_jobs=config.jobs)
+        # With more threads the MLP depends on the machine, and is seldom faster.
+        one_thread = joblib.parallel_config("loky", inner_max_num_threads=1)
+        with warnings.catch_warnings(), threadpoolctl.threadpool_limits(1), one_thread:
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the MLP may make a single pass
+            voters[name] = voter.fit(inputs, colours, sample_weight=weights)
+        if config.calibrated:
+            voters[name].set_params(cv=None)  # does not keep the places of all rows
+    return TriageEnsemble(voters, config.jobs)
 
 
 def decision_rows(decision_counts: np.ndarray, repeated: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns the training rows of states whose decisions are `[V, 4]`.
 
-    Args:
-        decision_counts: of each state.
-        repeated: whether each decision is a row; otherwise, a state's equal decisions are one row with a weight.
+    If `repeated`, each decision is a row; otherwise, a state's equal decisions are one row with a weight.
 
     Returns:
         The state int `[R]`, the colour int `[R]`, the weight float64 `[R]`.
@@ -179,32 +146,15 @@ def draw_states(groups: np.ndarray, limit: int, seed: int) -> np.ndarray:
     """Returns the places of `limit` of the states, int `[min(V, limit)]` ascending, drawn without replacement.
 
     Every group keeps its share: a group of n of the V states gets n * limit / V, rounded up or down.
-
-    Args:
-        groups: `[V]`.
-        limit: number of states.
-        seed: of the draw.
     """
     if limit >= len(groups):
         return np.arange(len(groups))
     generator = np.random.default_rng(seed)
     _, group_numbers = np.unique(groups, return_inverse=True)
-    group_order = generator.permutation(
-        group_numbers.max() + 1
-    )  # otherwise a pattern in the groups could match the stride
+    group_order = generator.permutation(group_numbers.max() + 1)  # or a pattern in the groups could match the stride
     by_group = np.lexsort((generator.random(len(groups)), group_order[group_numbers]))
     places = (np.arange(limit) + generator.random()) * (len(groups) / limit)
     return np.sort(by_group[places.astype(np.int64)])
-
-
-@dataclasses.dataclass(frozen=True)
-class _Training:
-    """The training data of a member, R rows."""
-
-    member: Any
-    states: scipy.sparse.csr_matrix
-    colours: np.ndarray
-    weights: np.ndarray
 
 
 class _Network(MLPClassifier):
@@ -227,33 +177,6 @@ def _member(name: str, seed: int, states: int) -> Any:
         "svc": lambda: SVC(gamma="auto"),
     }
     return members[name]()
-
-
-@threadpoolctl.threadpool_limits.wrap(
-    limits=1
-)  # with more threads the MLP depends on the machine, and is seldom faster
-def _fit(training: _Training, held_out: np.ndarray | None) -> Any:
-    """Returns a fitted classifier, calibrated on the rows `held_out` bool `[R]`; not calibrated if None."""
-    voter = training.member
-    if held_out is not None:
-        split = [(np.flatnonzero(~held_out), np.flatnonzero(held_out))]
-        voter = CalibratedClassifierCV(voter, method="isotonic", cv=split)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the MLP may make a single pass
-        voter.fit(training.states, training.colours, sample_weight=training.weights)
-    if held_out is None:
-        _forget_training(voter)
-        return voter
-    voter.set_params(cv=None)
-    for pair in voter.calibrated_classifiers_:
-        _forget_training(pair.estimator)
-    return voter
-
-
-def _forget_training(member: Any) -> None:
-    """Drops an MLP's state for further training, which is twice the size of its weights."""
-    for name in ("_optimizer", "_random_state"):
-        vars(member).pop(name, None)
 
 
 def _folds(decision_counts: np.ndarray, groups: np.ndarray, config: EnsembleConfig) -> np.ndarray:

@@ -10,69 +10,65 @@ follow the formula, with the growths {v_1}, {v_1, v_2}, .. {v_1 .. v_k}: leaving
 row of every vignette. The empty set is a row of vignettes of at most ten pieces.
 """
 
-import hashlib
-from collections.abc import Iterator
+from typing import NamedTuple
 
-from trainer.simulation.draws import Draws
-from trainer.vignettes.vignette import Vignette
+import numpy as np
+import scipy.sparse
+
+from trainer.vignettes.state import Vignettes, sparse_states
 
 POWERSET_PIECES = 10
 """Maximum number of pieces of evidence that the powerset is taken over."""
 
-_Pieces = tuple[tuple[str, ...], tuple[str, ...]]
-"""Codes that are present, codes that are absent."""
+
+class Powerset(NamedTuple):
+    """R rows of D_pow."""
+
+    states: scipy.sparse.csr_matrix  # float32 [R, E] in {-1, 0, 1}
+    decision_counts: np.ndarray  # [R, 4]
+    vignettes: np.ndarray  # int [R], place of the vignette that each row is a part of
 
 
-def row_count(evidence_count: int) -> int:
-    """Returns how many rows a vignette of `evidence_count` pieces of evidence gives."""
-    return max(1, evidence_count - POWERSET_PIECES) * 2 ** min(evidence_count, POWERSET_PIECES)
+class EvidenceSets(NamedTuple):
+    """Evidence sets as compressed sparse rows, see `trainer.vignettes.state.SignedRows`."""
+
+    offsets: np.ndarray
+    signed_codes: np.ndarray
 
 
-def expand(vignette: Vignette, seed: int, sample: float = 1.0) -> Iterator[Vignette]:
-    """Yields the rows of a vignette, no evidence set twice.
+def powerset(vignettes: Vignettes, evidence_count: int, seed: int) -> Powerset:
+    """Returns all rows of D_pow: of the paper's 1,248 vignettes some 730,000, which take about 50 MB.
 
     Args:
-        vignette: its id seeds the random draws, so that its place among others does not matter.
-        seed: 0 or more, below 2^64; of the further pieces and of the sample.
-        sample: in (0, 1]: the probability of drawing each row. A row is the same in every sample.
-
-    Returns:
-        `row_count` rows if `sample` is 1. Row n of vignette "v17" has the id "v17/n": its lowest ten bits are the
-        pieces of the powerset, the others the growth. The last row is the full evidence.
+        vignettes: V of them.
+        evidence_count: E, the width of the states.
+        seed: of the pieces that the growths of long vignettes consist of.
     """
-    pieces = _pieces(vignette)
-    draws = Draws(seed, id_number(vignette.vignette_id))
-    shuffled = draws.uniform(len(pieces)).argsort(kind="stable").tolist()
-    further = shuffled[: max(0, len(pieces) - POWERSET_PIECES)]
-    drawn = draws.uniform(row_count(len(pieces))) <= sample
-    for number, (present, absent) in enumerate(_evidence_sets(pieces, further)):
-        if drawn[number]:
-            row_id = f"{vignette.vignette_id}/{number}"
-            yield Vignette(row_id, present, absent, vignette.decisions, vignette.split, vignette.tags)
+    generator = np.random.default_rng(seed)
+    kept = [
+        _evidence_sets(length, generator.permutation(length)[: max(0, length - POWERSET_PIECES)])
+        for length in np.diff(vignettes.offsets).tolist()
+    ]
+    codes = np.split(vignettes.signed_codes, vignettes.offsets[1:-1])
+    pieces = [np.broadcast_to(own, sets.shape)[sets] for own, sets in zip(codes, kept, strict=True)]
+    lengths = np.concatenate([sets.sum(axis=1) for sets in kept])
+    sets = EvidenceSets(np.concatenate([[0], np.cumsum(lengths)]), np.concatenate(pieces))
+    places: np.ndarray = np.repeat(np.arange(len(kept)), [len(sets) for sets in kept])
+    return Powerset(sparse_states(sets, evidence_count), vignettes.decision_counts[places], places)
 
 
-def id_number(vignette_id: str) -> int:
-    """Returns a number in [0, 2^64) for an id, the same in every process (unlike Python's `hash`)."""
-    return int.from_bytes(hashlib.sha256(vignette_id.encode()).digest()[:8], "big")
+def _evidence_sets(length: int, further: np.ndarray) -> np.ndarray:
+    """Returns which pieces each evidence set of a vignette holds, bool `[R, length]`, growth by growth.
 
-
-def _pieces(vignette: Vignette) -> list[_Pieces]:
-    return [((code,), ()) for code in vignette.present] + [((), (code,)) for code in vignette.absent]
-
-
-def _evidence_sets(pieces: list[_Pieces], further: list[int]) -> Iterator[_Pieces]:
-    """Yields the sets, growth by growth; `further` are the places of v_1 .. v_k."""
-    subsets: list[_Pieces] = [((), ())]
-    for place, piece in enumerate(pieces):
-        if place not in further:
-            subsets += [_joined(subset, piece) for subset in subsets]
-    growths: list[_Pieces] = [((), ())]
+    Args:
+        length: pieces of evidence of the vignette.
+        further: places of v_1 .. v_k.
+    """
+    others = np.setdiff1d(np.arange(length), further)
+    subsets: np.ndarray = np.zeros([2 ** len(others), length], bool)
+    subsets[:, others] = np.arange(len(subsets))[:, np.newaxis] >> np.arange(len(others)) & 1
+    growths = []
     for place in further:
-        growths.append(_joined(growths[-1], pieces[place]))
-    for growth in growths[1:] or growths:
-        for subset in subsets:
-            yield _joined(subset, growth)
-
-
-def _joined(first: _Pieces, second: _Pieces) -> _Pieces:
-    return first[0] + second[0], first[1] + second[1]
+        growths.append(growths[-1].copy() if growths else np.zeros(length, bool))
+        growths[-1][place] = True
+    return np.concatenate([subsets | growth for growth in growths]) if growths else subsets

@@ -1,223 +1,147 @@
-"""Collects the outcomes of a study's tasks into the figures of results.json: pure functions, without TensorFlow."""
+"""What a study found, beside the paper's numbers: its table of agents, learning curves, calibration and folds."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from schemas.triage import Action
 from trainer.evaluation import metrics
-from trainer.study.comparison import QUALITY, paired
-from trainer.study.measured import Measured, Outcomes
-from trainer.study.study import (
-    ABLATIONS,
-    DEFAULT_PRESET,
-    StudySettings,
-    ablation_task,
-    agent_task,
-    fold_task,
-    seeds_of,
-)
+from trainer.study import agents
+from trainer.study.agents import CURVES, Evaluation, Splits
+from trainer.study.folds import fold_rows
+from trainer.study.study import CALIBRATED, FULLY_OBSERVED, LEARNING, UNCALIBRATED, Study, Training
 
-_TARGETS = ("appropriateness", "safety", "questions")
-METRICS = ("appropriateness", "safety", "over_triage", "under_triage", "questions", "evidence_seen", "forced")
-COMPARED = ("dyqn_or", DEFAULT_PRESET)
-"""The agents whose differences from clinicians and fully observed model are in the report's first sentences."""
-K_FOLD_PAPER = {"appropriateness": 0.81, "safety": 0.90, "questions": 13.14}
+SMALL = 3
+"""Maximum number of pieces in a small evidence set; the paper does not say what is small."""
+QUALITY = CURVES[:2]
 
 
-@dataclasses.dataclass(frozen=True)
-class AgentRow:
-    """A row of the paper's table (tab:performance_test), or of ours; None where the table has no number."""
+class PaperRow(NamedTuple):
+    """A row of the paper's table (tab:performance_test); None where it has no number."""
 
     label: str
-    learns: bool
-    appropriateness: float | None = None
-    safety: float | None = None
+    appropriateness: float
+    safety: float
     questions: float | None = None
-
-    @property
-    def paper(self) -> dict[str, float | None]:
-        """The paper's figures."""
-        return {"appropriateness": self.appropriateness, "safety": self.safety, "questions": self.questions}
 
 
 AGENTS = {
-    "dyqn_or": AgentRow("DyQN, OR query", True, 0.85, 0.93, 13.34),
-    DEFAULT_PRESET: AgentRow("Preset default", True),
-    "dyqn_and": AgentRow("DyQN, AND query", True, 0.76, 0.86, 1.40),
-    "partially_observed_or": AgentRow("Partially observed, OR query", True, 0.79, 0.88, 23.0),
-    "partially_observed_and": AgentRow("Partially observed, AND query", True, 0.79, 0.86, 10.35),
-    "random": AgentRow("Random", False, 0.39, 0.74, 0.25),
-    "always_green": AgentRow("Always Green", False, 0.71, 0.75, 0.0),
-    "human": AgentRow("Human", False, 0.84, 0.93, None),
-    "fully_observed": AgentRow("Fully observed", False, 0.86, 0.94, None),
+    "dyqn_or": PaperRow("DyQN, OR query", 0.85, 0.93, 13.34),
+    "dyqn_and": PaperRow("DyQN, AND query", 0.76, 0.86, 1.40),
+    "partially_observed_or": PaperRow("Partially observed, OR query", 0.79, 0.88, 23.0),
+    "partially_observed_and": PaperRow("Partially observed, AND query", 0.79, 0.86, 10.35),
+    "random": PaperRow("Random", 0.39, 0.74, 0.25),
+    "always_green": PaperRow("Always Green", 0.71, 0.75, 0.0),
+    "clinicians": PaperRow("Clinicians", 0.84, 0.93),
+    "fully_observed": PaperRow("Fully observed", 0.86, 0.94),
 }
+PAPER_FOLDS = {"appropriateness": (0.81, 0.68, 0.92), "safety": (0.90, 0.80, 0.97), "questions": (13.14, None, None)}
+"""Mean, lowest and highest of the paper's cross-validation; it gives no range of the questions."""
 
 
-def collect(measured: Measured) -> dict[str, Any]:
-    """Returns the sections of results.json that come from tasks; those not measured are None or empty."""
-    outcomes = measured.outcomes
-    detail, calibration = outcomes.get("detail", {}), outcomes.get("calibration", {})
-    by_evidence = {**calibration.get("by_evidence", {}), "dyqn_or": detail.get("by_evidence")}
-    return {
-        "agents": _agents(measured),
-        "comparisons": _comparisons(measured),
-        "beside_clinicians": _beside_clinicians(measured),
-        "curves": {
-            name: [_curve(seed, outcome["curve"]) for seed, outcome in measured.trained(name)]
-            for name, row in AGENTS.items()
-            if row.learns and name != DEFAULT_PRESET  # which is evaluated at its end only
-        },
-        "by_evidence": {name: by_evidence.get(name) or [] for name in ("calibrated", "uncalibrated", "dyqn_or")},
-        "k_fold": _k_fold(measured),
-        "agreement": detail.get("agreement"),
-        "reliability": detail.get("reliability"),
-        "slices": detail.get("slices", []),
-        "unseen": detail.get("unseen"),
-        "coverage": detail.get("coverage"),
-        "errors": detail.get("errors", []),
-        "ablations": _ablations(measured.settings, outcomes),
-    }
+def collect(study: Study, splits: Splits, trained: Mapping[Training, Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns the results, for JSON.
 
-
-def _agents(measured: Measured) -> dict[str, Any]:
-    agents = {}
-    for name, row in AGENTS.items():
-        figures = _learned(measured, name) if row.learns else _fixed(measured, name)
-        if figures is None:
-            continue
-        alike = measured.as_clinicians(name) or {}
-        agents[name] = {
-            "label": row.label, "learns": row.learns, "split": "test", **figures,
-            "as_clinicians": {
-                metric: metrics.estimate(alike[metric], measured.seed)
-                for metric in METRICS
-                if metric in alike
-            },
-            "paper": row.paper,
-        }  # fmt: skip
-    return agents
-
-
-def _learned(measured: Measured, name: str) -> dict[str, Any] | None:
-    """Returns the figures of a learning agent over its seeds.
-
-    The mean is over seeds and last evaluations; the interval resamples the vignettes of that mean.
+    Args:
+        study: whose trainings are done.
+        splits: the common split.
+        trained: the content of the file of each training.
     """
-    trained = [outcome for _, outcome in measured.trained(name)]
-    values = measured.by_all(name, "test")
-    if values is None:
-        return None
-    return {
-        "metrics": {
-            metric: {
-                **over_seeds([outcome["converged"]["test"][metric] for outcome in trained]),
-                **_interval(values[metric], measured.seed),
-            }
-            for metric in METRICS
-        },
-        "train": {
-            metric: float(np.mean([outcome["converged"]["train"][metric] for outcome in trained])) for metric in METRICS
-        },
-    }
-
-
-def _comparisons(measured: Measured) -> dict[str, Any]:
-    """Returns the paired differences of the agents to others, and the margin within which they are negligible.
-
-    All are judged by leave-one-out, on the same vignettes.
-    """
-    compared: dict[str, Any] = {"margin": measured.settings.margin}
-    for name in COMPARED:
-        ours = measured.as_clinicians(name)
-        compared[name] = {
-            other: {metric: paired(ours[metric], theirs[metric], measured.seed) for metric in QUALITY}
-            for other in ("human", "fully_observed")
-            if ours and (theirs := measured.as_clinicians(other))
-        }
-    return compared
-
-
-def _beside_clinicians(measured: Measured) -> list[dict[str, Any]]:
-    """Returns the agents alone and with safety rules, and the clinicians, on the same vignettes and judged alike.
-
-    One training of each agent, that of the first seed.
-    """
-    outcomes = measured.outcomes
-    trained = measured.trained(DEFAULT_PRESET)
-    agents = {"DyQN, OR query": outcomes.get("detail", {}), "Preset default": trained[0][1] if trained else {}}
-    rows = [
-        {"label": f"{label}{rules}", "metrics": figures}
-        for label, outcome in agents.items()
-        for key, rules in (("alone", ""), ("with_rules", ", with safety rules"))
-        if (figures := outcome.get("beside_clinicians", {}).get(key))
-    ]
-    clinicians = (outcomes.get("fixed", {}).get("human") or {}).get("beside_agents")
-    return [*rows, {"label": "Clinicians", "metrics": clinicians}] if clinicians else rows
-
-
-def _fixed(measured: Measured, name: str) -> dict[str, Any] | None:
-    """Returns the figures of an agent that does not learn to stop, from its task."""
-    outcomes = measured.outcomes
-    outcome = outcomes.get("fully_observed") if name == "fully_observed" else outcomes.get("fixed", {}).get(name)
-    if outcome is None:
-        return None
-    figures = {
-        metric: {**figure, "sd_over_seeds": None, "per_seed": [figure["mean"]]} if figure else None
-        for metric, figure in ((metric, outcome["metrics"].get(metric)) for metric in METRICS)
-    }
-    return {"metrics": figures, "train": outcome["train"]}
-
-
-def over_seeds(values: Sequence[float]) -> dict[str, Any]:
-    """Returns `mean`, `sd_over_seeds` (sample standard deviation, None for one seed) and `per_seed`."""
-    spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return {"mean": float(np.mean(values)), "sd_over_seeds": spread, "per_seed": list(values)}
-
-
-def _interval(values: np.ndarray, seed: int) -> dict[str, float | None]:
-    interval = metrics.estimate(values, seed)
-    return {"low": interval.low, "high": interval.high}
-
-
-def _curve(seed: int, curve: Mapping[str, Any]) -> dict[str, Any]:
-    splits = {split: {metric: curve[split][metric] for metric in _TARGETS} for split in ("test", "train")}
-    return {"seed": seed, "steps": curve["steps"], **splits}
-
-
-def _k_fold(measured: Measured) -> dict[str, Any] | None:
-    """Returns each fold, and over all repetitions that are complete the mean of each metric with its interval."""
-    settings, runs = measured.settings, []
-    for seed in seeds_of(settings, settings.fold_seeds):
-        for fold in range(settings.folds):
-            outcome = measured.outcomes.get(fold_task(seed, fold))
-            if outcome is not None:
-                means = outcome["converged"]["test"]
-                runs.append({"seed": seed, "fold": fold, **{metric: means[metric] for metric in _TARGETS}})
-    if not runs:
-        return None
-    folds = measured.folds()
-    return {
-        "runs": runs,
-        "repetitions": folds.repetitions if folds else 0,
-        "mean": {
-            metric: metrics.estimate(folds.values[metric], measured.seed) for metric in _TARGETS
-        } if folds else None,
-        "paper": K_FOLD_PAPER,
+    first, limit = study.settings.config.loop.seed, study.settings.config.environment.max_questions
+    of_agent = {
+        agent: {training.seed: file for training, file in trained.items()
+                if training.agent == agent and training.fold is None}
+        for agent in (*LEARNING, FULLY_OBSERVED)
     }  # fmt: skip
+    evaluations = {
+        **{agent: list(files.values()) for agent, files in of_agent.items()},
+        "random": [agents.random(splits, first, limit)],
+        "always_green": [agents.always(Action.GREEN, splits)],
+        "clinicians": [agents.clinicians(splits)],
+    }
+    return {
+        "agents": _table(evaluations, first),
+        "curves": {
+            agent: [{"seed": seed, **file["curve"]} for seed, file in of_agent[agent].items()] for agent in LEARNING
+        },
+        "calibration": _calibration(*(trained[Training(name, first)] for name in (CALIBRATED, UNCALIBRATED)), first),
+        "folds": _folds(study, {training: file for training, file in trained.items() if training.fold is not None}),
+    }
 
 
-def _ablations(settings: StudySettings, outcomes: Outcomes) -> list[dict[str, Any]]:
-    if not settings.ablations:
-        return []
-    seeds = seeds_of(settings, settings.seeds)
-    names = {"default": [agent_task("dyqn_or", seed) for seed in seeds]}
-    names.update({name: [ablation_task(name, seed) for seed in seeds] for name in ABLATIONS})
-    rows = []
-    for name, tasks in names.items():
-        means = [outcomes[task]["converged"]["test"] for task in tasks if task in outcomes]
-        if means:
-            measured = {metric: over_seeds([each[metric] for each in means]) for metric in METRICS}
-            rows.append({"name": name, "metrics": measured})
+def _table(evaluations: Mapping[str, Sequence[Evaluation]], seed: int) -> dict[str, Any]:
+    """Returns the rows of the paper's table.
+
+    `test` has the mean over seeds and last evaluations, its interval over vignettes, and the standard deviation over
+    seeds; `train` the same mean on training vignettes; `dyqn_or_minus` the paired differences of DyQN-OR to the agent,
+    on the test vignettes with enough decisions, both judged by all clinicians but one.
+    """
+    means = {agent: agents.mean_of(each) for agent, each in evaluations.items()}
+    ours, rows = means["dyqn_or"]["leave_one_out"], {}
+    for agent, paper in AGENTS.items():
+        mean, seeds = means[agent], evaluations[agent]
+        if not len(mean["test"]["safety"]):  # no vignette has enough decisions for the clinicians' row
+            continue
+        differences = {name: ours[name] - mean["leave_one_out"][name] for name in QUALITY}
+        rows[agent] = {
+            "label": paper.label,
+            "paper": {name: value for name, value in paper._asdict().items() if name in CURVES},
+            "seeds": len(seeds),
+            "test": {
+                name: {
+                    **metrics.estimate(values, seed)._asdict(),
+                    "sd_over_seeds": _spread([np.mean(each["test"][name]) for each in seeds]),
+                }
+                for name, values in mean["test"].items()
+            },
+            "train": {name: float(values.mean()) for name, values in mean["train"].items() if len(values)},
+            "dyqn_or_minus": metrics.summary(differences, seed) if agent != "dyqn_or" and len(ours["safety"]) else None,
+        }
     return rows
+
+
+def _spread(values: Sequence[np.floating]) -> float | None:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else None
+
+
+def _calibration(calibrated: Mapping[str, Any], uncalibrated: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Returns both ensembles' quality by number of pieces on rows of D_pow's test part (paper, appendix).
+
+    `small_sets` is the difference, calibrated minus uncalibrated, on rows of 1 to `SMALL` pieces: the mean over
+    vignettes, as the rows of one are not independent.
+    """
+    pieces, vignettes = np.array(calibrated["pieces"]), np.array(calibrated["vignettes"])
+    models = {CALIBRATED: calibrated, UNCALIBRATED: uncalibrated}
+    points = []
+    for count in np.unique(pieces).tolist():
+        here = pieces == count
+        means = {
+            model: {name: float(np.mean(np.array(file[name])[here])) for name in QUALITY}
+            for model, file in models.items()
+        }
+        points.append({"pieces": count, "rows": int(here.sum()), **means})
+    small = (pieces >= 1) & (pieces <= SMALL)
+    _, groups = np.unique(vignettes[small], return_inverse=True)
+    differences = {}
+    for name in QUALITY if small.any() else ():
+        difference = (np.array(calibrated[name]) - np.array(uncalibrated[name]))[small]
+        differences[name] = metrics.estimate(np.bincount(groups, difference) / np.bincount(groups), seed)
+    return {"rows": len(pieces), "by_pieces": points, "small_sets": differences}
+
+
+def _folds(study: Study, trained: Mapping[Training, Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Returns each fold's means, and the mean over all vignettes, each tested once in every repetition."""
+    if not trained:
+        return None
+    folds, repetitions = study.settings.folds, study.settings.fold_seeds
+    total = sum(len(file["test"]["safety"]) for file in trained.values()) // repetitions
+    values = {name: np.zeros(total) for name in CURVES}
+    runs = []
+    for training, file in trained.items():
+        _, rows = fold_rows(total, folds, training.fold or 0, training.seed)
+        for name in CURVES:
+            values[name][rows] += np.array(file["test"][name]) / repetitions
+        means = {name: float(np.mean(file["test"][name])) for name in CURVES}
+        runs.append({"seed": training.seed, "fold": training.fold, **means})
+    return {"runs": runs, "mean": metrics.summary(values, study.settings.config.loop.seed), "paper": PAPER_FOLDS}

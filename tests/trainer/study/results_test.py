@@ -1,142 +1,80 @@
-import dataclasses
-
+import numpy as np
 import pytest
 
-from trainer.config import TrainConfig
-from trainer.study.comparison import QUALITY
-from trainer.study.measured import Measured
-from trainer.study.results import METRICS, collect, over_seeds
-from trainer.study.study import StudySettings
+from trainer.study.folds import fold_rows
+from trainer.study.results import collect
+from trainer.study.study import Training
 
-SETTINGS = StudySettings(
-    mode="full", seeds=2, partially_observed_seeds=1, folds=2, fold_seeds=1, powerset_rows=500, members=("tree",),
-    ablations=True, config=TrainConfig(),
-)  # fmt: skip
+METRICS = ("appropriateness", "safety", "questions")
 
 
-def _trained(test, train=0.5, vignettes=(1.0, 0.0)):
-    """The outcome of a training whose every metric converged to `test`."""
-    curve = {"steps": [10, 20], **{split: {name: [0.0, test] for name in METRICS} for split in ("test", "train")}}
-    values = {name: list(vignettes) for name in METRICS}
-    return {
-        "curve": curve,
-        "converged": {"test": dict.fromkeys(METRICS, test), "train": dict.fromkeys(METRICS, train)},
-        "vignettes": {"test": values, "train": values},
-        "as_clinicians": {name: list(vignettes[:1]) * 2 for name in METRICS},
-        "judged": [0, 1],
-    }
+def test_the_table_has_means_and_deviations_over_seeds_beside_the_paper(study_results):
+    # Two seeds with .8 and .6 on every vignette: deviations of .1, squared and summed .02, over n - 1 = 1.
+    row = study_results({"dyqn_or": (0.8, 0.6)})["agents"]["dyqn_or"]
+    figure = row["test"]["appropriateness"]
+    assert (figure.pop("sd_over_seeds"), figure["mean"]) == (pytest.approx(0.02**0.5), pytest.approx(0.7))
+    assert (figure["low"], figure["high"], figure["vignettes"]) == (pytest.approx(0.7), pytest.approx(0.7), 10)
+    assert row["paper"] == {"appropriateness": 0.85, "safety": 0.93, "questions": 13.34}
+    assert row["dyqn_or_minus"] is None
 
 
-def _collect(settings, outcomes):
-    return collect(Measured(settings, outcomes))
-
-
-def test_means_and_standard_deviations_are_over_seeds():
-    results = _collect(SETTINGS, {"dyqn_or-seed-0": _trained(0.8, 0.9), "dyqn_or-seed-1": _trained(0.6, 0.6)})
-    agent = results["agents"]["dyqn_or"]
-    figure = agent["metrics"]["appropriateness"]
-    # (.8 + .6) / 2 = .7; deviations of .1, squared and summed .02, over n - 1 = 1: SD sqrt(.02) = .1414.
-    assert figure["mean"] == pytest.approx(0.7)
-    assert figure["sd_over_seeds"] == pytest.approx(0.02**0.5)
-    assert figure["per_seed"] == [0.8, 0.6]
-    assert agent["train"]["safety"] == pytest.approx(0.75)
-    assert agent["paper"] == {"appropriateness": 0.85, "safety": 0.93, "questions": 13.34}
-    assert [curve["seed"] for curve in results["curves"]["dyqn_or"]] == [0, 1]
-    assert results["curves"]["dyqn_or"][1]["test"] == {
-        "appropriateness": [0.0, 0.6], "safety": [0.0, 0.6], "questions": [0.0, 0.6],
-    }  # fmt: skip
-
-
-def test_the_interval_is_of_each_vignettes_mean_over_seeds():
-    # Seed 0 is right on the first vignette alone, seed 1 on the second alone: each vignette's mean is .5.
-    outcomes = {
-        "dyqn_or-seed-0": _trained(0.5, vignettes=(1.0, 0.0)),
-        "dyqn_or-seed-1": _trained(0.5, vignettes=(0.0, 1.0)),
-    }
-    figure = _collect(SETTINGS, outcomes)["agents"]["dyqn_or"]["metrics"]["safety"]
-    assert (figure["low"], figure["high"]) == (0.5, 0.5)
-
-
-def test_all_are_compared_as_clinicians_are_judged():
-    # The two seeds' values are 1 and 0 on both vignettes where clinicians are judged, .5 on average; the clinicians
-    # have .7 and .5, the fully observed model 1 and .6.
-    def judged(*values):
-        return {"metrics": {}, "train": {}, "as_clinicians": {name: list(values) for name in QUALITY}}
-
-    outcomes = {
-        "dyqn_or-seed-0": _trained(0.5, vignettes=(1.0, 1.0)),
-        "dyqn_or-seed-1": _trained(0.5, vignettes=(0.0, 1.0)),
-        "fixed": {"human": judged(0.7, 0.5)},
-        "fully_observed": judged(1.0, 0.6),
-    }
-    results = _collect(dataclasses.replace(SETTINGS, margin=0.02), outcomes)
-    compared = results["comparisons"]
-    assert compared["margin"] == 0.02
-    assert compared["dyqn_or"]["fully_observed"]["safety"].mean == pytest.approx(-0.3)
-    assert compared["dyqn_or"]["human"]["safety"].mean == pytest.approx(-0.1)
-    assert compared["default_preset"] == {}
-    assert results["agents"]["dyqn_or"]["as_clinicians"]["safety"].mean == 0.5
-    assert results["agents"]["fully_observed"]["as_clinicians"]["safety"].mean == 0.8
-
-
-def test_agents_with_and_without_rules_are_beside_the_clinicians():
-    figures = {name: {"red_sensitivity": {"mean": value}} for name, value in (("alone", 0.2), ("with_rules", 0.7))}
-    human = {
-        "metrics": {},
-        "train": {},
-        "as_clinicians": {"safety": []},
-        "beside_agents": {"red_sensitivity": {"mean": 0.6}},
-    }
-    outcomes = {
-        "detail": {"beside_clinicians": figures},
-        "default_preset-seed-0": {**_trained(0.9), "beside_clinicians": {**figures, "with_rules": None}},
-        "fixed": {"human": human},
-    }
-    rows = _collect(dataclasses.replace(SETTINGS, default_preset_seeds=1), outcomes)["beside_clinicians"]
-    assert [(row["label"], row["metrics"]["red_sensitivity"]["mean"]) for row in rows] == [
-        ("DyQN, OR query", 0.2), ("DyQN, OR query, with safety rules", 0.7), ("Preset default", 0.2),
-        ("Clinicians", 0.6),
+def test_the_papers_agents_have_a_row_each(study_results):
+    rows = study_results({})["agents"]
+    assert list(rows) == [
+        "dyqn_or", "dyqn_and", "partially_observed_or", "partially_observed_and", "random", "always_green",
+        "clinicians", "fully_observed",
     ]  # fmt: skip
+    assert rows["always_green"]["test"]["questions"]["mean"] == 0.0
+    assert set(rows["clinicians"]["test"]) == {"appropriateness", "safety"}
 
 
-def test_one_seed_has_no_standard_deviation():
-    assert over_seeds([0.25]) == {"mean": 0.25, "sd_over_seeds": None, "per_seed": [0.25]}
+def test_differences_are_paired_and_by_all_clinicians_but_one(study_results):
+    # Vignette by vignette .7 - .4, whatever the vignette: the interval has no width.
+    row = study_results({"dyqn_or": (0.8, 0.6), "dyqn_and": (0.3, 0.5)})["agents"]["dyqn_and"]
+    difference = row["dyqn_or_minus"]["safety"]
+    assert [difference.mean, difference.low, difference.high] == pytest.approx([0.3] * 3)
 
 
-def test_agents_that_learn_nothing_and_what_they_have_no_figure_of():
-    figure = {"mean": 0.7, "low": 0.6, "high": 0.8, "vignettes": 9}
-    fixed = {"human": {"metrics": {"appropriateness": figure, "safety": figure}, "train": {"safety": 0.5},
-                       "as_clinicians": {"safety": [0.7]}}}  # fmt: skip
-    agents = _collect(SETTINGS, {"fixed": {**fixed, "random": None}})["agents"]
-    assert list(agents) == ["human"]
-    assert agents["human"]["metrics"]["safety"] == {**figure, "sd_over_seeds": None, "per_seed": [0.7]}
-    assert agents["human"]["metrics"]["questions"] is None
-    assert agents["human"]["train"] == {"safety": 0.5}
+def test_learning_curves_are_by_seed(study_results):
+    curves = study_results({"dyqn_or": (0.8, 0.6)})["curves"]["dyqn_or"]
+    assert [(curve["seed"], curve["test"]["safety"]) for curve in curves] == [(0, [0.0, 0.8]), (1, [0.0, 0.6])]
 
 
-def test_folds_are_listed_and_their_complete_repetitions_summarised():
-    found = {f"k_fold-seed-{seed}-fold-{fold}": _trained(0.5) for seed in (0, 1) for fold in (0, 1)}
-    del found["k_fold-seed-1-fold-0"]
-    settings = dataclasses.replace(SETTINGS, fold_seeds=2)
-    folds = _collect(settings, found)["k_fold"]
-    assert [(run["seed"], run["fold"]) for run in folds["runs"]] == [(0, 0), (0, 1), (1, 1)]
-    assert folds["runs"][0]["safety"] == 0.5
-    assert folds["repetitions"] == 1
-    assert folds["mean"]["safety"].vignettes == 4
-    assert folds["paper"]["questions"] == 13.14
+def test_calibration_is_by_pieces_and_paired_on_small_sets(study_results):
+    calibration = study_results({})["calibration"]
+    # See the fixture: rows of 0, 1, 1, 3 and 4 pieces.
+    assert [(point["pieces"], point["rows"]) for point in calibration["by_pieces"]] == [(0, 1), (1, 2), (3, 1), (4, 1)]
+    assert calibration["by_pieces"][1]["calibrated"] == {"appropriateness": 0.5, "safety": 1.0}
+    # Of the first vignette (0 - 0 + 1 - 0) / 2 = .5, of the second 1 - 1 = 0: mean .25.
+    assert calibration["small_sets"]["appropriateness"].mean == pytest.approx(0.25)
+    assert calibration["small_sets"]["safety"].mean == 0.0
 
 
-def test_the_first_ablation_is_the_default():
-    outcomes = {"dyqn_or-seed-0": _trained(0.8), "ablation-uniform_replay-seed-0": _trained(0.6)}
-    rows = _collect(SETTINGS, outcomes)["ablations"]
-    assert [(row["name"], row["metrics"]["questions"]["mean"]) for row in rows] == [
-        ("default", 0.8), ("uniform replay", 0.6),
+def test_folds_are_each_measured_and_averaged_over_all_vignettes(study_results):
+    folds = study_results({})["folds"]
+    # See the fixture: fold k of each repetition has k / 2, and half of the vignettes.
+    assert [(run["seed"], run["fold"], run["safety"]) for run in folds["runs"]] == [
+        (0, 0, 0.0), (0, 1, 0.5), (1, 0, 0.0), (1, 1, 0.5),
     ]  # fmt: skip
+    estimate = folds["mean"]["safety"]
+    assert (estimate.mean, estimate.vignettes) == (pytest.approx(0.25), 50)
+    assert folds["paper"]["safety"] == (0.90, 0.80, 0.97)
 
 
-def test_a_study_without_outcomes_has_empty_sections():
-    results = _collect(dataclasses.replace(SETTINGS, ablations=False), {})
-    assert results["agents"] == {}
-    assert results["by_evidence"] == {"calibrated": [], "uncalibrated": [], "dyqn_or": []}
-    assert (results["k_fold"], results["agreement"], results["unseen"]) == (None, None, None)
-    assert (results["slices"], results["errors"], results["ablations"]) == ([], [], [])
+def test_a_vignette_is_one_unit_however_often_it_was_tested(study_results, study_files):
+    study, splits, files = study_files({})
+    for seed in range(2):  # each vignette counts by its place: the same in both repetitions
+        for fold in range(2):
+            _, rows = fold_rows(50, 2, fold, seed)
+            files[Training("dyqn_or", seed, fold)]["test"] = {name: (rows / 100).tolist() for name in METRICS}
+    estimate = collect(study, splits, files)["folds"]["mean"]["safety"]
+    expected = np.arange(50) / 100
+    assert estimate.mean == pytest.approx(expected.mean())
+    # The interval of a mean of 50, not of 100: 1.96 standard errors, within the noise of the bootstrap.
+    assert estimate.high - estimate.mean == pytest.approx(1.96 * expected.std() / 50**0.5, rel=0.1)
+
+
+def test_without_folds_there_are_none(study_files):
+    study, splits, files = study_files({})
+    files = {training: file for training, file in files.items() if training.fold is None}
+    assert collect(study, splits, files)["folds"] is None
