@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
     from trainer.vignettes.tfrecord import DataDirectory
 
     workers = join()
-    data = DataDirectory.open(given.data).whole()
+    data = DataDirectory.open(given.data)
     _require_shared(given.job_dir, workers.count)
     rules = NO_RULES if given.model_dir is None else rule_options.read_rules(given.rules, data.vocabulary)
     with JobDirectory(given.job_dir).locked(workers.index), StopRequest() as stop:
@@ -226,7 +226,7 @@ def _hooks(given: TrainOptions, upload: Callable[[], None]) -> "RunHooks":
     from trainer.vignettes.tfrecord import DataDirectory
 
     return RunHooks(
-        validation=None if given.validation_data is None else DataDirectory.open(given.validation_data).whole(),
+        validation=None if given.validation_data is None else DataDirectory.open(given.validation_data),
         logs=given.log_dir,
         evaluated=_tuning_report() if _in_trial() else None,
         saved=upload,

@@ -121,7 +121,7 @@ def _load(
     from trainer.training.job import load_network
     from trainer.vignettes.tfrecord import DataDirectory
 
-    data = DataDirectory.open(given.data).whole()
+    data = DataDirectory.open(given.data)
     trained = operating_point_options.apply(point, load_network(given.job_dir, given.step), given.job_dir)
     if data.vocabulary.fingerprint != trained.vocabulary.fingerprint:
         raise InputError(

@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     from trainer.vignettes.tfrecord import DataDirectory
 
     given = options.read(FoldOptions, arguments)
-    data = DataDirectory.open(given.data).whole()
+    data = DataDirectory.open(given.data)
     available = data.stats["splits"]["train"]["vignettes"]
     if available < given.folds:
         raise InputError(f"--folds {given.folds}: {given.data} has only {available} vignettes to train on")

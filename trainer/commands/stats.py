@@ -165,7 +165,7 @@ def _shards(data: "DataDirectory", splits: tuple[str, ...]) -> Iterator["Vignett
     from trainer.vignettes.arrays import ShardReader
     from triage_runtime.command_line.progress import progress_bar
 
-    reader = ShardReader(data.vocabulary, data.partial)
+    reader = ShardReader(data.vocabulary)
     with progress_bar(_console(stderr=True)) as bar:
         for split in splits:
             stated, counted = data.stats["splits"][split]["vignettes"], 0

@@ -94,7 +94,7 @@ def calibration_states(path: pathlib.Path, version: LoadedVersion, seed: int) ->
     Raises:
         InputError: it is not a data directory, has another vocabulary, or has no training vignettes.
     """
-    data = DataDirectory.open(path).whole()
+    data = DataDirectory.open(path)
     if data.vocabulary.fingerprint != version.vocabulary.fingerprint:
         known = version.folder / directories.ASSETS / directories.VOCABULARY
         raise InputError(

@@ -85,7 +85,7 @@ class Evaluation:
     """
 
     def __init__(self, path: pathlib.Path, orders: int, seed: int, cases: Sequence[TextbookCase] = ()):
-        self.data = DataDirectory.open(path).whole()
+        self.data = DataDirectory.open(path)
         self.seed = seed
         self._seeds = order_seeds(seed, orders)
         self.cases = tuple(cases)

@@ -69,7 +69,7 @@ def _check_sizes(path: pathlib.Path, vignettes: dict[str, int], findings: Findin
     if not vignettes["test"]:
         findings.add(Kind.NO_TEST, Place("test"))
     try:
-        stated = DataDirectory.open(path).whole().stats["splits"]
+        stated = DataDirectory.open(path).stats["splits"]
     except InputError as error:
         findings.add(Kind.NOT_OPENED, Place(path.name), str(error))
         return

@@ -57,12 +57,10 @@ class ShardReader:
 
     Args:
         vocabulary: the vocabulary of the data directory.
-        partial: whether a vignette may be without evidence, see `trainer.vignettes.tfrecord.DataDirectory.partial`.
         names: whether to read ids and tags, which take most of the memory; otherwise all are "" and ().
     """
 
-    def __init__(self, vocabulary: Vocabulary, partial: bool = False, names: bool = True):
-        self._partial = partial
+    def __init__(self, vocabulary: Vocabulary, names: bool = True):
         self._names = names
         self._dtype = np.int16 if len(vocabulary) < np.iinfo(np.int16).max else np.int32
         self._codes = vocabulary_table(vocabulary)
@@ -109,7 +107,7 @@ class ShardReader:
             except tf.errors.OpError as error:
                 detail = damage(shard, self._first_faulty(records, read), error)
                 raise InputError(f"{shard}: {detail}") from error
-            _check(shard, read, batch, self._partial)
+            _check(shard, read, batch)
             read += len(batch.vignette_ids)
             yield self._part(batch)
 
@@ -183,7 +181,7 @@ def _find(table: tf.Tensor, texts: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     return tf.ensure_shape(values, texts.shape)
 
 
-def _check(shard: pathlib.Path, read: int, batch: _Batch, partial: bool) -> None:
+def _check(shard: pathlib.Path, read: int, batch: _Batch) -> None:
     """Refuses what `triage prepare` would have refused, as another program may have written the shard.
 
     `read` records come before the batch.
@@ -200,7 +198,7 @@ def _check(shard: pathlib.Path, read: int, batch: _Batch, partial: bool) -> None
     order = np.lexsort(cells[::-1])
     twice = rows[order[1:]][(np.diff(cells[:, order]) == 0).all(axis=0)]
     faults = {
-        "no evidence": np.flatnonzero((batch.row_lengths == 0) & (not partial)),
+        "no evidence": np.flatnonzero(batch.row_lengths == 0),
         "no decision": np.flatnonzero(batch.decision_counts.sum(axis=1) == 0),
         f"more than {MAX_SAME_DECISIONS} decisions of a kind": np.flatnonzero(
             batch.decision_counts.max(axis=1) > MAX_SAME_DECISIONS

@@ -18,8 +18,6 @@ from schemas.triage import parse_decision
 from trainer.vignettes.arrays import BATCH_SIZE, ShardReader, VignetteArrays
 from trainer.vignettes.vignette import Vignette
 
-POWERSET_FORMAT = "powerset"
-"""`format` in the stats.json of what `triage powerset` writes."""
 DDXPLUS = "ddxplus"
 """`format` of imported DDXPlus patients."""
 
@@ -164,27 +162,10 @@ class DataDirectory:
         return self.stats["data_fingerprint"]
 
     @property
-    def partial(self) -> bool:
-        """Whether its vignettes are parts of others (`triage powerset`), which may have no evidence."""
-        return self.stats.get("format") == POWERSET_FORMAT
-
-    @property
     def whole_patients(self) -> bool:
         """Whether a patient lacks what a vignette does not list (`--whole-patient`, DDXPlus)."""
         marked = self.stats.get("options", {}).get(directories.WHOLE_PATIENT) is True
         return marked or self.stats.get("format") == DDXPLUS
-
-    def whole(self) -> "DataDirectory":
-        """Returns this data directory if its vignettes are whole.
-
-        Raises:
-            InputError: its vignettes are parts of others.
-        """
-        if self.partial:
-            raise InputError(
-                f"{self.path}: made by triage powerset, for classifiers: give the data directory that it was made from"
-            )
-        return self
 
     def shards(self, split: str) -> list[pathlib.Path]:
         """Returns the shard files of a split in order.
@@ -215,7 +196,7 @@ class DataDirectory:
         Raises:
             InputError: a shard is damaged or holds anything but vignettes, or records are missing.
         """
-        arrays = ShardReader(self.vocabulary, self.partial, names).read(self.shards(split))
+        arrays = ShardReader(self.vocabulary, names).read(self.shards(split))
         if len(arrays.vignette_ids) != self._vignettes(split):
             raise InputError(
                 f"{self.path}: the {split} split has {len(arrays.vignette_ids)} vignettes, {directories.STATS} says "

@@ -171,16 +171,6 @@ def test_an_example_that_prepare_would_not_write_is_named(tmp_path, vignette, me
     assert message in error_of_reading(write_shards(tmp_path, [VIGNETTES[0], vignette]))
 
 
-def test_where_vignettes_are_parts_of_others_one_may_be_without_evidence(tmp_path):
-    vignettes = [VIGNETTES[0], Vignette("v/0", (), (), (Action.RED,)), VIGNETTES[1]]
-
-    arrays = ShardReader(VOCABULARY, partial=True).read(write_shards(tmp_path, vignettes))
-
-    assert arrays.vignette_ids.tolist() == ["v1", "v/0", "v2"]
-    assert arrays.offsets.tolist() == [0, 3, 3, 4]
-    assert arrays.decision_counts.tolist() == [[2, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 1]]
-
-
 def test_the_same_code_in_two_vignettes_is_no_code_twice(tmp_path):
     vignettes = [Vignette("v", ("a",), (), (Action.RED,)), Vignette("w", ("a",), (), (Action.RED,))]
 

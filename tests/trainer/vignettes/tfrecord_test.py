@@ -1,4 +1,3 @@
-import json
 import struct
 
 import numpy as np
@@ -94,28 +93,6 @@ def test_an_empty_split_has_no_shard_and_reads_as_empty_arrays(tmp_path):
     assert arrays.signed_codes.shape == (0,)
     assert arrays.decision_counts.shape == (0, 4)
     assert arrays.tags == ()
-
-
-@pytest.mark.parametrize("format_name", ["jsonl", "powerset"])
-def test_only_what_triage_powerset_made_may_hold_a_vignette_without_evidence(tmp_path, format_name):
-    path = data_directory_of(tmp_path / "data", VOCABULARY, [Vignette("v/0", (), (), (Action.RED,))], [])
-    stats = json.loads((path / "stats.json").read_text())
-    (path / "stats.json").write_text(json.dumps({**stats, "format": format_name}))
-
-    assert DataDirectory.open(path).partial == (format_name == "powerset")
-    if format_name == "powerset":
-        assert DataDirectory.open(path).read("train").offsets.tolist() == [0, 0]
-    else:
-        assert "vignette 'v/0' has no evidence" in error_of_reading(path)
-
-
-def test_parts_of_vignettes_are_refused_where_whole_ones_are_needed(tmp_path):
-    path = data_directory_of(tmp_path / "data", VOCABULARY, [Vignette("v/0", ("fever",), (), (Action.RED,))], [])
-    assert DataDirectory.open(path).whole().path == path
-    stats = json.loads((path / "stats.json").read_text())
-    (path / "stats.json").write_text(json.dumps({**stats, "format": "powerset"}))
-    with pytest.raises(InputError, match="made by triage powerset, for classifiers: give the data directory"):
-        DataDirectory.open(path).whole()
 
 
 def test_a_path_that_is_not_a_directory_says_what_to_run(tmp_path):
