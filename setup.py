@@ -163,7 +163,7 @@ setuptools.setup(
             "knowledge/conditions/*.toml",
         ],
         "serving.console": ["*.css", "*.jinja", "*.js"],
-        "trainer.reports": ["*.jinja", "*.toml", "report.css"],
+        "trainer.reports": ["*.jinja", "report.css"],
         "triage.open_inference": ["*.proto", "*.pyi"],
         "triage.v1": ["*.proto", "*.pyi"],
         "triage_client": ["v1/*.pyi"],

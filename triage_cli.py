@@ -47,7 +47,6 @@ COMMANDS = {
     "health": ("serving.commands.health", "check whether a server is serving"),
     "score": ("serving.commands.score", "answer files of stored cases with a model, without a server"),
     "monitor": ("serving.commands.monitor", "compare an audit log with the cases a version was made for"),
-    "dossier": ("trainer.commands.dossier", "fill the tables that an assessor asks for from the files of a version"),
 }
 BENCH = "bench"
 BENCHES = {

@@ -14,7 +14,7 @@ from triage_client import TriageClient, evidence_state
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
-RUN = {"ask", "bench", "dossier", "evaluate", "export", "health", "knowledge", "monitor", "prepare", "score",
+RUN = {"ask", "bench", "evaluate", "export", "health", "knowledge", "monitor", "prepare", "score",
        "simulate", "stats", "tflite"}  # fmt: skip
 """Commands that end by themselves, in seconds."""
 FEWER = {"bench": ["--rounds", "1", "--seconds", "0.2"], "simulate": ["--vignettes", "400"]}
