@@ -19,7 +19,7 @@ RUN = {"ask", "bench", "evaluate", "export", "health", "knowledge", "monitor", "
 """Commands that end by themselves, in seconds."""
 FEWER = {"bench": ["--rounds", "1", "--seconds", "0.2"], "simulate": ["--vignettes", "400"]}
 """What makes them so short, after the words of the page."""
-NOT_HERE = ("$", "gs://", "/nfs", "--beam-options", "advice.csv", "release_", "wide.csv", "my-knowledge", "own-job",
+NOT_HERE = ("$", "gs://", "/nfs", "--beam-options", "release_", "wide.csv", "my-knowledge", "own-job",
             "--promise", "feedback", "--sb3-python", "--interactive", "children", "secrets/", "ca.pem", "ddxplus",
             "tokens")  # fmt: skip
 """What needs a cloud, a file that a reader brings, or somebody who answers."""

@@ -34,10 +34,9 @@ def check(arguments: argparse.Namespace) -> None:
     """
     if arguments.data is None and arguments.cases is None:
         raise InputError("expected --data with vignettes, --cases with textbook cases, or both")
-    for flag, path in (("--html", arguments.html), ("--symptomcheckr", arguments.symptomcheckr)):
-        if path is not None and (arguments.data is None or arguments.questions):
-            raise InputError(f"{flag}: it is about vignettes: give --data, without --questions")
-        json_output.check(path, flag)
+    if arguments.html is not None and (arguments.data is None or arguments.questions):
+        raise InputError("--html: it is about vignettes: give --data, without --questions")
+    json_output.check(arguments.html, "--html")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -62,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         json_output.write(report, given.json)
     else:
         _evaluate(given, point)
-    _say_end(given.job_dir, given.data, [given.html, given.symptomcheckr, given.json])
+    _say_end(given.job_dir, given.data, [given.html, given.json])
     return 0
 
 
@@ -96,15 +95,13 @@ def measured(given: EvaluateOptions, point: OperatingPointOptions) -> "AgentRepo
     Raises:
         InputError: the agent, the data and the options do not fit each other, or a file cannot be written.
     """
-    from trainer.reports import agent_report, symptom_checker_csv
+    from trainer.reports import agent_report
     from trainer.reports.agent_page import write_page
     from trainer.reports.provenance import provenance
 
     data, trained, vignettes = _load(given, point)
-    report, decisions = agent_report.agent_report(given, point, data, trained, vignettes)
+    report = agent_report.agent_report(given, point, data, trained, vignettes)
     json_output.write(report.described(), given.json)
-    if given.symptomcheckr is not None:
-        symptom_checker_csv.write(given.symptomcheckr, decisions, vignettes, given.minimum_decisions, given.seed)
     if given.html is not None:
         write_page(report, provenance(), given.html)
     return report

@@ -52,8 +52,6 @@ def agent_page(report: AgentReport, provenance: Mapping[str, Any]) -> str:
         gaps=agent_tables.gaps_table(report),
         gaps_sentence=agent_tables.gaps_sentence(report),
         slices_notes=agent_tables.slices_notes(report),
-        checkers=agent_tables.checkers_table(report),
-        checkers_sentence=agent_tables.checkers_sentence(report),
         cards=tables.cards(report.errors),
         by_utility=report.operating_point is not None,
         textbook=agent_tables.textbook_table(report),

@@ -17,7 +17,6 @@ from trainer.evaluation import (
     measurement,
     metrics,
     slices,
-    symptom_checkers,
     walk,
 )
 from trainer.evaluation.cases import TextbookFigures
@@ -38,7 +37,6 @@ from trainer.evaluation.prefixes import EvidencePoint
 from trainer.reports import case_report
 from trainer.reports.evaluate_options import EvaluateOptions
 from trainer.reports.model_card import is_simulated
-from trainer.reports.symptom_checker_csv import AGENT, RULED
 from trainer.training import operating_point_options, promises
 from trainer.training.job import JobDirectory, TrainedNetwork
 from trainer.training.operating_point_options import OperatingPointOptions
@@ -47,7 +45,6 @@ from trainer.vignettes.textbook_case import DEFAULT, fitting_cases, read_cases
 from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.storage import locations
 
-CLINICIANS = "clinicians"
 _LEARNED = ("appropriateness", "safety", "over_triage", "questions")
 _NOT_COMPARED = ("majority", "evidence")
 """Slices that differ for reasons other than the patients' group."""
@@ -129,7 +126,6 @@ class AgentReport(NamedTuple):
     no_safety_rules: str  # why there are none, "" otherwise
     textbook_cases: TextbookFigures | None
     gaps: Gaps
-    symptom_checkers: Mapping[str, Any]  # see `symptom_checkers.figures`
     errors: Sequence[Mapping[str, Any]]  # see `walk.worst_cases`
     cautions: Sequence[str] = ()
 
@@ -148,8 +144,8 @@ def agent_report(
     data: DataDirectory,
     trained: TrainedNetwork,
     vignettes: VignetteArrays,
-) -> tuple[AgentReport, dict[str, np.ndarray]]:
-    """Returns all figures, and the decisions `[K, V]` of the agent and of the agent with rules.
+) -> AgentReport:
+    """Returns all figures.
 
     Raises:
         InputError: rules, cases or codes of slices do not fit the vocabulary.
@@ -167,16 +163,13 @@ def agent_report(
     if outputs is not None:
         weights = operating_point_options.points_by_weight(point, trained)
         points = frontier.frontier(outputs, vignettes, weights, trained.max_questions, trained.operating_point, seed)
-    decisions = {AGENT: outcomes.decisions}
     effect = None
     if len(rules):
         graph = RuleGraph(rules.rules, trained.vocabulary)
         obedient = measurement.play(
             trained.model, vignettes, seeds, trained.max_questions, graph, trained.operating_point
         )
-        decisions[RULED] = obedient.decisions
         effect = measurement.rule_effect(rules, outcomes, obedient, counts, minimum, seed)
-    those = symptom_checkers.compared(decisions, counts, minimum, CLINICIANS)
     agent = walk.Agent(trained.model, trained.vocabulary, trained.max_questions, trained.operating_point, rules)
     report = AgentReport(
         job_dir=locations.shown(given.job_dir),
@@ -208,10 +201,9 @@ def agent_report(
         no_safety_rules=no_rules,
         textbook_cases=_textbook(given, trained, rules),
         gaps=_gaps(values, vignettes, by_evidence, seed),
-        symptom_checkers=symptom_checkers.figures(those, seed),
         errors=walk.worst_cases(agent, outcomes, vignettes, seeds),
     )
-    return report._replace(cautions=cautions.cautions(report.split, report.vignettes, report.agent)), decisions
+    return report._replace(cautions=cautions.cautions(report.split, report.vignettes, report.agent))
 
 
 def _point(trained: TrainedNetwork) -> ChosenPoint | None:

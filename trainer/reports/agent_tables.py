@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas.promise import NOT_COVERED
-from schemas.triage import DECISION_LABELS
 from trainer.evaluation.cases import TOO_LATE
 from trainer.evaluation.slices import FALSE_DISCOVERIES
 from trainer.reports.agent_figures import MOST_SLICES, shown_slices, slice_name
@@ -21,7 +20,6 @@ from trainer.reports.numbers import (
     QUESTIONS,
     RED_SENSITIVITY,
     SAFETY,
-    Measure,
     Table,
     count,
     difference,
@@ -29,20 +27,12 @@ from trainer.reports.numbers import (
     several,
     shown,
     with_interval,
-    with_interval_if_enough,
 )
 from trainer.reports.sentences import FEW_VIGNETTES
 from trainer.training import promises
 from trainer.vignettes.textbook_case import EMERGENCY
 
 _MOST_GAPS = 20
-_CHECKED = (
-    Measure("accuracy", "Accuracy", True),
-    Measure("within_one_level", "Within one level", True),
-    Measure("safety_of_advice", "Safety of advice", True),
-    Measure("inclination_to_overtriage", "Inclination to over-triage (of the wrong ones)", True),
-    Measure("capability_comparison_score", "Capability comparison score", False),
-)
 _CHOSEN = {
     "default": "chosen in training",
     "neutral": "not chosen, as training had not ended at this step or held nothing out",
@@ -193,41 +183,6 @@ def slices_notes(report: AgentReport) -> list[str]:
             f"Of each tag, the {MOST_SLICES} largest slices are shown; {left_out} more are in the figures as JSON."
         )
     return notes
-
-
-def checkers_table(report: AgentReport) -> Table:
-    """Returns the agent, with rules, and clinicians in the terms of symptom checkers."""
-    compared = report.symptom_checkers
-    checkers = compared["checkers"]
-    rows = [(measure.label, [each.get(measure.key) for each in checkers.values()], measure) for measure in _CHECKED]
-    rows[1:1] = [
-        (f"Accuracy, {level}", [each["accuracy_by_level"][level] for each in checkers.values()], _CHECKED[0])
-        for level in DECISION_LABELS
-    ]
-    names = [name.replace("agent", "the agent").capitalize() for name in checkers]
-    caption = (
-        f"Mean (95% interval) on {count(compared['vignettes'])} vignettes. The right level is what most clinicians but "
-        "one decided, the most urgent of equally frequent decisions"
-    )
-    cells = tuple(
-        (label, *(NONE if each is None else with_interval_if_enough(measure, each) for each in estimates))
-        for label, estimates, measure in rows
-    )
-    return Table(caption, ("Measure", *names), cells)
-
-
-def checkers_sentence(report: AgentReport) -> str:
-    """Returns the item difficulty and what the score compares."""
-    compared = report.symptom_checkers
-    difficulty = with_interval(SAFETY, compared["item_difficulty"])
-    text = f"Item difficulty, the mean share of those in the table that are right about a case, is {difficulty}."
-    if len(compared["checkers"]) < 2:
-        return f"{text} The capability comparison score needs at least two symptom checkers."
-    return (
-        f"{text} The capability comparison score weighs right answers by it: 50 is as good as the mean of the table. "
-        "With fewer than four symptom checkers it says little. Every case was given advice, so comprehensiveness is "
-        "100%."
-    )
 
 
 def textbook_table(report: AgentReport) -> Table | None:

@@ -27,7 +27,6 @@ class EvaluateOptions:
     rules: pathlib.Path | None
     cases: pathlib.Path | None
     html: pathlib.Path | None
-    symptomcheckr: pathlib.Path | None
     json: str | pathlib.Path | None
 
     def __post_init__(self) -> None:
@@ -52,12 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write a report on the agent as one page that loads nothing; if they fit the vocabulary and no others are "
         "named, the default safety rules and textbook cases are played too",
-    )
-    parser.add_argument(
-        "--symptomcheckr",
-        type=locations.fresh_result,
-        metavar="FILE",
-        help="write the decisions as a CSV table for the R package symptomcheckR, to compare them with other checkers",
     )
     parser.add_argument("--split", choices=("train", "test"), default="test", help="vignettes to use (default test)")
     parser.add_argument("--step", type=int, help="step of the checkpoint (default: the newest)")

@@ -95,7 +95,7 @@ def test_reports_agent_human_and_constant_policies_as_json(evaluated):
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("option", ["--html", "--json", "--symptomcheckr"])
+@pytest.mark.parametrize("option", ["--html", "--json"])
 def test_a_full_disk_leaves_no_half_file(job, data_directory, tmp_path, option, full_disk, capsys):
     arguments = ["evaluate", "--job-dir", str(job), "--data", str(data_directory), "--orders", "1"]
     with full_disk(100):

@@ -17,7 +17,6 @@ SECTIONS = [
     "operating-point",
     "confusion",
     "confidence",
-    "checkers",
     "slices",
     "errors",
     "textbook",
@@ -77,7 +76,7 @@ def test_the_answer_comes_first_and_each_section_has_its_figures(agent_report):
         "with safety rules, none of 3 textbook emergencies come too late. This is research"
     ) in head
     numbers = [re.findall(r"Figure (\d)\.", text) for text in page.sections.values()]
-    assert numbers == [["1"], ["2"], ["3"], ["4", "5"], [], ["6"], [], [], ["7"], [], []]
+    assert numbers == [["1"], ["2"], ["3"], ["4", "5"], ["6"], [], [], ["7"], [], []]
     assert "age: 75 years old or over 30 Safety 80.0% 92.0%" in page.sections["slices"]
     assert "Stroke at noon" in page.sections["textbook"]
     assert ("open", None) in page.attributes, "emergencies that come too late are not folded away"

@@ -1,7 +1,6 @@
 """The figures of one agent beyond `triage evaluate` without further options, and its page."""
 
 import contextlib
-import csv
 import functools
 import io
 import json
@@ -140,18 +139,6 @@ def test_rules_and_textbook_cases_join_the_report(evaluate, tmp_path):
     assert judged["red_sensitivity"]["vignettes"] == report["as_clinicians"]["by_all_but_one"]["red_sensitivity"][
         "vignettes"
     ]  # fmt: skip
-
-
-def test_the_table_for_symptomcheckr_has_the_decisions_of_the_report(evaluate, tmp_path):
-    code, report = evaluate("--symptomcheckr", tmp_path / "advice.csv", "--orders", 1)
-    assert code == 0
-    with (tmp_path / "advice.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["App_name"] == "agent"]
-    assert len(rows) == report["symptom_checkers"]["vignettes"] == 30
-    # All clinicians but one are a draw of what the report averages over: where they agree, the figures do, too.
-    red = [row for row in rows if row["Goldstandard_solution"] == "Red"]
-    right = sum(row["Correct_Triage_Advice_provided_from_app"] == "TRUE" for row in red) / len(red)
-    assert right == pytest.approx(report["symptom_checkers"]["checkers"]["agent"]["accuracy_by_level"]["Red"]["mean"])
 
 
 @pytest.mark.parametrize(

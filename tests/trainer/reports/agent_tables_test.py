@@ -94,21 +94,6 @@ def test_notes_say_what_cannot_be_sliced(agent_report, poor_agent_report):
     assert note.startswith("Not measured by age and sex: no vignette names it by a code that begins with")
 
 
-def test_symptom_checkers_are_compared_in_their_own_terms(agent_report):
-    table = agent_tables.checkers_table(agent_report)
-    assert table.columns == ("Measure", "The agent", "The agent with safety rules", "Clinicians")
-    rows = {row[0]: row[1:] for row in table.rows}
-    assert list(rows)[:5] == ["Accuracy", "Accuracy, Red", "Accuracy, Yellow", "Accuracy, Green", "Accuracy, Blue"]
-    assert rows["Accuracy"][::2] == ("75.0% (70.0\u201380.0%)", "66.0% (61.0\u201371.0%)")
-    assert rows["Accuracy, Blue"] == ("\u2013",) * 3
-    assert rows["Inclination to over-triage (of the wrong ones)"][0] == "too few (9)"  # nine are wrong
-    assert rows["Capability comparison score"][0] == "51.50 (50.50\u201352.50)"
-    assert "is 70.0% (65.0\u201375.0%)." in agent_tables.checkers_sentence(agent_report)
-    agent_report.symptom_checkers["checkers"].pop("clinicians")
-    agent_report.symptom_checkers["checkers"].pop("agent with safety rules")
-    assert "needs at least two" in agent_tables.checkers_sentence(agent_report)
-
-
 def test_textbook_cases_are_counted_and_late_emergencies_named_with_the_reading(agent_report):
     table = agent_tables.textbook_table(agent_report)
     assert table.columns[2:] == (

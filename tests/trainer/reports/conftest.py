@@ -102,13 +102,6 @@ AGENT_REPORT = AgentReport(
                              for name, each in (quality(0.91, 0.8) | agreed(0.6)).items()}, 0.02,
                             AsClinicians(150, quality(0.9, 0.78) | agreed(0.75), {}, {})),
     no_safety_rules="",
-    symptom_checkers={"vignettes": 150, "item_difficulty": estimate(0.7), "checkers": {
-        name: {**{measure: estimate(share) for measure in ("accuracy", "within_one_level", "safety_of_advice")},
-               "inclination_to_overtriage": estimate(0.4, 0.1, 9), "capability_comparison_score": estimate(51.5, 1.0),
-               "comprehensiveness": 1.0,
-               "accuracy_by_level": {"Red": estimate(0.5), "Yellow": estimate(0.6), "Green": estimate(0.8),
-                                     "Blue": None}}
-        for name, share in (("agent", 0.75), ("agent with safety rules", 0.74), ("clinicians", 0.66))}},
     errors=[{"vignette_id": "v1", "text": "Patient: Man.\nChest pain.", "pieces": {"known": 1, "all": 6},
                 "rules": [{"rule_id": "hot", "urgency": "Red"}], "decisions": ["Red", "Red"], "decision": "Green",
                 "steps": [_STEP],
