@@ -42,7 +42,7 @@ from trainer.decision import rewards
 from trainer.decision.decision import OperatingPoint, appropriate, safe
 from trainer.decision.question_graph import SHORTLIST, QuestionGraph
 from trainer.dyqn.network import PresentAndAbsent
-from trainer.evaluation.figures import Estimate
+from trainer.evaluation.estimates import Estimate
 from trainer.evaluation.interviews import Interviews, MayAsk, Opening, play
 from trainer.evaluation.metrics import estimate
 from trainer.evaluation.patients import Patients, whole_patients

@@ -33,7 +33,7 @@ from schemas.triage import Action
 from trainer.decision.decision import PRICES, OperatingPoint, ask_value, utilities
 from trainer.decision.question_graph import QuestionGraph
 from trainer.evaluation.agreement import majority_decisions
-from trainer.evaluation.figures import Estimate
+from trainer.evaluation.estimates import Estimate
 from trainer.evaluation.interviews import Interviews, lead
 from trainer.evaluation.metrics import estimate
 from trainer.evaluation.patients import whole_patients

@@ -50,8 +50,9 @@ from trainer import presets
 from trainer.bench.classifiers import CLASSIFIERS, classifier
 from trainer.commands.simulate import simulate_splits
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics
+from trainer.evaluation.estimates import bracketed
 from trainer.evaluation.measurement import order_seeds, play
-from trainer.reports.numbers import bracketed, estimate_at
+from trainer.reports.numbers import estimate_at
 from trainer.study.ensemble import EnsembleConfig, train_ensemble
 from trainer.training.job import load_network
 from trainer.vignettes.arrays import VignetteArrays

@@ -7,7 +7,7 @@ pairs of an order and a clinician have equal shares of it. Columns are Red, Yell
 import numpy as np
 
 from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS, Action
-from trainer.evaluation.figures import Estimate
+from trainer.evaluation.estimates import Estimate
 from trainer.evaluation.metrics import by_all_but_one, estimates_of_sums
 
 _DISTANCE = np.subtract.outer(np.arange(NUM_DECISIONS), np.arange(NUM_DECISIONS)).astype(np.float64)

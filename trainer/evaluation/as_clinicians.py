@@ -8,7 +8,7 @@ import numpy as np
 
 from schemas.triage import Action
 from trainer.evaluation import agreement, metrics
-from trainer.evaluation.figures import AsClinicians
+from trainer.evaluation.estimates import AsClinicians
 
 
 def figures(

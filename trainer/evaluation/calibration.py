@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schemas.triage import DECISION_LABELS, NUM_DECISIONS, TRIAGE_DECISIONS
-from trainer.evaluation.figures import Calibration, Estimate, ReliabilityBin
+from trainer.evaluation.estimates import Calibration, Estimate, ReliabilityBin
 from trainer.evaluation.metrics import estimates_of_sums, urgency_range
 
 BINS = 10

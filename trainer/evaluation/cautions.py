@@ -5,7 +5,7 @@ from typing import Any
 
 from trainer.config import OptimiserConfig
 from trainer.decision import mixture, novelty
-from trainer.evaluation.figures import Estimate
+from trainer.evaluation.estimates import Estimate
 from trainer.vignettes.split_warnings import FEW_TEST_VIGNETTES, facts_of, split_warnings
 
 HIGH_LEARNING_RATES = {"adam": 0.05, "sgd": 1.0}

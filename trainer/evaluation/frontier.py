@@ -15,7 +15,7 @@ from trainer.decision.decision import OperatingPoint, decide, utilities
 from trainer.decision.operating_point import HeldOutOutputs, decisions_at, stops
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import agreement
-from trainer.evaluation.figures import Estimate
+from trainer.evaluation.estimates import Estimate
 from trainer.evaluation.metrics import agent_metrics, estimates_of_sums
 from trainer.vignettes.state import Vignettes
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from schemas.triage import DECISION_LABELS, MAX_QUESTIONS
-from trainer.evaluation.figures import AgentFigures, Baselines, Compared, Confusion, RuleEffect
+from trainer.evaluation.estimates import AgentFigures, Baselines, Compared, Confusion, RuleEffect
 from triage_runtime.command_line.progress import followed
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to load, and the commands need `ORDERS` for their --help

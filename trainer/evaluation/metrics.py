@@ -10,7 +10,7 @@ import numpy as np
 
 from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS, Action
 from trainer.dyqn.rollout import Outcomes
-from trainer.evaluation.figures import Estimate
+from trainer.evaluation.estimates import Estimate
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.triage import NUM_DECISIONS
-from trainer.evaluation.figures import Estimate
+from trainer.evaluation.estimates import Estimate
 from trainer.evaluation.metrics import estimate, urgency_range
 from trainer.vignettes import state
 from trainer.vignettes.state import Vignettes

@@ -10,7 +10,7 @@ import scipy.stats
 from schemas.evidence import Vocabulary
 from schemas.triage import TRIAGE_DECISIONS
 from trainer.evaluation.agreement import majority_decisions
-from trainer.evaluation.figures import Contrast, Estimate, Gap, SliceFigures
+from trainer.evaluation.estimates import Contrast, Estimate, Gap, SliceFigures
 from trainer.evaluation.metrics import estimates_of_sums, resampled_interval, resampled_sums
 from trainer.simulation.simulator import UNSEEN
 

@@ -18,19 +18,18 @@ from schemas.model_directory import read_manifest
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.case_play import play_cases
 from trainer.evaluation.cases import CaseDecisions
-from trainer.evaluation.figures import VersionFigures
 from trainer.evaluation.measurement import agent_figures, baseline_figures, order_seeds
-from trainer.evaluation.verdict import Verdict
-from trainer.export import gate, signing
+from trainer.export import card_markdown, gate, model_card, signing
 from trainer.export.case_reference import case_reference
+from trainer.export.gate import Verdict
+from trainer.export.model_card import VersionFigures
 from trainer.export.policy import LoadedVersion, ServablePolicy, in_codes_of, load_version, play
 from trainer.export.saved_model import StagedVersion, newest_version, next_version, staged
-from trainer.reports import card_markdown, model_card
 from trainer.training import promises
 from trainer.training.job import TrainedNetwork
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.textbook_case import TextbookCase
-from trainer.vignettes.tfrecord import DataDirectory
+from trainer.vignettes.tfrecord import DataDirectory, is_simulated
 from triage_runtime.command_line.json_output import plain
 from triage_runtime.command_line.progress import followed
 
@@ -135,7 +134,7 @@ class Evaluation:
         counts = self.vignettes.decision_counts
         return VersionFigures(
             data_fingerprint=self.data.data_fingerprint,
-            simulated=model_card.is_simulated(self.data.stats),
+            simulated=is_simulated(self.data.stats),
             split=SPLIT,
             seed=self.seed,
             vignettes=len(counts),

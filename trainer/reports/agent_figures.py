@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from trainer.evaluation.figures import Calibration, Estimate, SliceFigures
+from trainer.evaluation.estimates import Calibration, Estimate, SliceFigures
 from trainer.evaluation.frontier import Point
 from trainer.reports.agent_report import AgentReport, Evaluated, ValidationLoss
 from trainer.reports.drawing import Drawing, Key, Panel, colour, share_limits

@@ -20,7 +20,7 @@ from trainer.evaluation import (
     walk,
 )
 from trainer.evaluation.cases import TextbookFigures
-from trainer.evaluation.figures import (
+from trainer.evaluation.estimates import (
     AsClinicians,
     Calibration,
     Confusion,
@@ -36,13 +36,12 @@ from trainer.evaluation.handing_over import HandedOver
 from trainer.evaluation.prefixes import EvidencePoint
 from trainer.reports import case_report
 from trainer.reports.evaluate_options import EvaluateOptions
-from trainer.reports.model_card import is_simulated
 from trainer.training import operating_point_options, promises
 from trainer.training.job import JobDirectory, TrainedNetwork
 from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.textbook_case import DEFAULT, fitting_cases, read_cases
-from trainer.vignettes.tfrecord import DataDirectory
+from trainer.vignettes.tfrecord import DataDirectory, is_simulated
 from triage_runtime.storage import locations
 
 _LEARNED = ("appropriateness", "safety", "over_triage", "questions")

@@ -5,6 +5,7 @@ from typing import Any
 
 from schemas.promise import NOT_COVERED
 from trainer.evaluation.cases import TOO_LATE
+from trainer.evaluation.estimates import MARGIN
 from trainer.evaluation.slices import FALSE_DISCOVERIES
 from trainer.reports.agent_figures import MOST_SLICES, shown_slices, slice_name
 from trainer.reports.agent_report import AgentReport
@@ -14,7 +15,6 @@ from trainer.reports.numbers import (
     EVIDENCE_SEEN,
     FORCED,
     KAPPA,
-    MARGIN,
     NONE,
     OVER_TRIAGE,
     QUESTIONS,

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trainer.evaluation.figures import (
+from trainer.evaluation.estimates import (
     AsClinicians,
     Calibration,
     Contrast,
@@ -15,12 +15,12 @@ from trainer.evaluation.figures import (
     Estimates,
     RuleEffect,
     SliceFigures,
+    bracketed,
 )
 from trainer.evaluation.frontier import Point
 from trainer.evaluation.handing_over import HandedOver
 from trainer.reports.agent_report import AgentReport
 from trainer.reports.headline import agent_headline
-from trainer.reports.numbers import bracketed
 from triage_runtime.command_line.progress import print_table
 
 _QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")

@@ -4,13 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trainer.evaluation.figures import Estimate, Estimates
+from trainer.evaluation.estimates import MARGIN, Estimate, Estimates
 from trainer.reports.numbers import (
     APPROPRIATENESS,
     FEWEST,
     FORCED,
     KAPPA,
-    MARGIN,
     RED_SENSITIVITY,
     SAFETY,
     UNDER_TRIAGE,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from trainer.evaluation.figures import Estimate, Estimates
+from trainer.evaluation.estimates import Estimate, Estimates
 from trainer.reports.drawing import Drawing, Key, Panel, colour, label_rows, row_panel_height, share_limits
 from trainer.reports.numbers import (
     APPROPRIATENESS,

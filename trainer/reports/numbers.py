@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trainer.evaluation.figures import Estimate
+from trainer.evaluation.estimates import Estimate
 
 NONE = "\N{EN DASH}"
 """What stands for a number that was not measured."""
@@ -35,12 +35,6 @@ TARGETS = (APPROPRIATENESS, SAFETY, QUESTIONS)
 """The three that the paper reports (section "Metrics")."""
 
 
-MARGIN = 0.05
-"""Difference of two shares up to which agents are on a par, unless a study says otherwise.
-
-The smallest difference on which the paper rests a claim (.93 against .88 safe) is that; of smaller ones (.84, .85 and
-.86 appropriate) it says "on a par".
-"""
 FEWEST = 10
 """Vignettes behind a figure, at least: a mean over fewer says nothing."""
 
@@ -122,14 +116,6 @@ def with_interval_if_enough(measure: Measure, estimate: Estimate | None) -> str:
     if estimate is not None and estimate.vignettes is not None and estimate.vignettes < FEWEST:
         return f"too few ({estimate.vignettes})"
     return with_interval(measure, estimate)
-
-
-def bracketed(estimate: Estimate | None, form: str = ".3f") -> str:
-    """Returns mean and interval as text without a measure, such as "0.919 [0.890, 0.944]"; "-" for None."""
-    if estimate is None:
-        return "-"
-    mean = format(estimate.mean, form)
-    return mean if estimate.low is None else f"{mean} [{estimate.low:{form}}, {estimate.high:{form}}]"
 
 
 def difference(measure: Measure, estimate: Estimate | None) -> str:

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from trainer.evaluation.figures import Estimate, ReliabilityBin
+from trainer.evaluation.estimates import Estimate, ReliabilityBin
 from trainer.reports.drawing import FILLS, STRONGEST, Drawing, Key, Panel, colour, share_limits
 from trainer.reports.numbers import (
     APPROPRIATENESS,

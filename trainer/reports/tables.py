@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from schemas.triage import ACTION_LABELS, DECISION_LABELS
-from trainer.evaluation.figures import Estimate
+from trainer.evaluation.estimates import Estimate
 from trainer.reports.numbers import (
     APPROPRIATENESS,
     EVIDENCE_SEEN,

@@ -4,7 +4,7 @@ import json
 import os
 import pathlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -20,8 +20,17 @@ from trainer.vignettes.vignette import Vignette
 
 DDXPLUS = "ddxplus"
 """`format` of imported DDXPlus patients."""
+_SIMULATED = ("simulate", DDXPLUS)
 
 _PREPARE = "run triage prepare to make one"
+
+
+def is_simulated(stats: Mapping[str, Any]) -> bool | None:
+    """Returns True if the stats.json of a data directory states that its vignettes were made by a program.
+
+    None otherwise: a file of vignettes does not state whether it comes from clinicians or from a program.
+    """
+    return True if stats.get("format") in _SIMULATED else None
 
 
 def encode_example(vignette: Vignette) -> bytes:

@@ -2,7 +2,7 @@ import pytest
 
 from trainer.config import OptimiserConfig
 from trainer.evaluation.cautions import about_asking, before_training, cautions
-from trainer.evaluation.figures import Estimate
+from trainer.evaluation.estimates import Estimate
 
 
 def cautions_of(vignettes=50, forced=0.3, questions=8.0):

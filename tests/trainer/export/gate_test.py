@@ -10,10 +10,11 @@ from schemas.triage import Action
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.cases import CaseDecisions
-from trainer.evaluation.verdict import Loss, Verdict
 from trainer.export import gate
 from trainer.export.gate import (
+    Loss,
     Played,
+    Verdict,
     compare,
     compare_cases,
     lower_bound,

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from schemas.errors import InputError
-from trainer.evaluation.figures import Estimate
+from trainer.evaluation.estimates import Estimate
 from trainer.reports.agent_page import agent_page, write_page
 
 PROVENANCE = {"command": "triage evaluate --html report.html", "python": "3.11", "finished": None}

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.promise import NOT_COVERED
 from trainer.decision.decision import NEUTRAL
-from trainer.evaluation.figures import Estimate
+from trainer.evaluation.estimates import Estimate
 from trainer.reports import agent_tables
 from trainer.training.promises import Asked, Promise
 from triage_runtime.promise import Count

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from trainer.evaluation.cases import CaseFigures, Counted, Miss, Reading, TextbookFigures
-from trainer.evaluation.figures import (
+from trainer.evaluation.estimates import (
     AsClinicians,
     Calibration,
     Compared,

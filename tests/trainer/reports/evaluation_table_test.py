@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from trainer.evaluation.figures import AsClinicians, Calibration, Contrast, Estimate, SliceFigures
+from trainer.evaluation.estimates import AsClinicians, Calibration, Contrast, Estimate, SliceFigures
 from trainer.evaluation.frontier import Point
 from trainer.evaluation.handing_over import HandedOver
 from trainer.reports.evaluation_table import print_report

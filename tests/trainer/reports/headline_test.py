@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.evaluation.figures import Estimate
+from trainer.evaluation.estimates import Estimate
 from trainer.reports import headline
 
 

@@ -9,8 +9,9 @@ import pytest
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from schemas.knowledge_base import KnowledgeBase
-from trainer.evaluation.figures import AgentFigures, Baselines, Confusion, Estimate, VersionFigures
-from trainer.reports.model_card import is_simulated, model_card, training_facts
+from trainer.evaluation.estimates import AgentFigures, Baselines, Confusion, Estimate
+from trainer.export.model_card import VersionFigures, model_card, training_facts
+from trainer.vignettes.tfrecord import is_simulated
 
 VOCABULARY = Vocabulary(
     [

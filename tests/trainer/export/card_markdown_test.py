@@ -11,18 +11,17 @@ from markdown_it import MarkdownIt
 from schemas.directories import CARD_FOR_MAKERS
 from schemas.evidence import Evidence, Vocabulary
 from schemas.promise import NOT_COVERED
-from trainer.evaluation.figures import (
+from trainer.evaluation.estimates import (
     AgentFigures,
     Baselines,
     Calibration,
     Confusion,
     Estimate,
     SliceFigures,
-    VersionFigures,
 )
-from trainer.evaluation.verdict import Comparison, Means, Verdict
-from trainer.reports.card_markdown import escape, page
-from trainer.reports.model_card import model_card, training_facts
+from trainer.export.card_markdown import escape, page
+from trainer.export.gate import Comparison, Means, Verdict
+from trainer.export.model_card import VersionFigures, model_card, training_facts
 
 PARSER = MarkdownIt("commonmark", {"html": True, "linkify": True}).enable("table")
 EVIL = "a|b `c` *d* _e_ <script>x</script> [f](http://g) ![h](i) www.j.k l@m.n\n# o &amp; \\ \u202e"

@@ -1,9 +1,14 @@
-"""The figures of an evaluation, as types; `triage_runtime.command_line.json_output.plain` makes JSON of them."""
+"""The figures of an evaluation as types; `triage_runtime.command_line.json_output.plain` makes JSON of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from triage_runtime.command_line.json_output import plain
+MARGIN = 0.05
+"""Difference of two shares up to which agents are on a par, unless a study says otherwise.
+
+The smallest difference on which the paper rests a claim (.93 against .88 safe) is that; of smaller ones (.84, .85 and
+.86 appropriate) it says "on a par".
+"""
 
 
 class Estimate(NamedTuple):
@@ -22,6 +27,14 @@ class Estimate(NamedTuple):
 
 Estimates = Mapping[str, Estimate | None]
 """By the name of the figure; None where it is not defined, such as the sensitivity to Red without a Red case."""
+
+
+def bracketed(estimate: Estimate | None, form: str = ".3f") -> str:
+    """Returns mean and interval as text without a measure, such as "0.919 [0.890, 0.944]"; "-" for None."""
+    if estimate is None:
+        return "-"
+    mean = format(estimate.mean, form)
+    return mean if estimate.low is None else f"{mean} [{estimate.low:{form}}, {estimate.high:{form}}]"
 
 
 class ReliabilityBin(NamedTuple):
@@ -107,24 +120,6 @@ class Baselines(NamedTuple):
     human_agreement: Estimates | None
     human_minimum_decisions: int
     constants: dict[str, dict[str, Estimate]]
-
-
-class VersionFigures(NamedTuple):
-    """The figures of a version on a split, for its model card."""
-
-    data_fingerprint: str
-    simulated: bool | None  # None where it is not recorded
-    split: str
-    seed: int  # of the evidence orders and of the bootstrap
-    vignettes: int
-    orders: int  # random evidence orders of each vignette
-    baselines: Baselines
-    played: AgentFigures
-
-    def described(self) -> dict[str, Any]:
-        """Returns the figures as JSON holds them, side by side."""
-        own = {name: getattr(self, name) for name in self._fields[:-2]}
-        return plain(own | self.baselines._asdict() | self.played._asdict())
 
 
 class AsClinicians(NamedTuple):

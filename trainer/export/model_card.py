@@ -1,6 +1,6 @@
 """The model card of an exported version, after Mitchell et al., "Model Cards for Model Reporting" (2019).
 
-This module collects its content; `trainer.reports.card_markdown` turns that into a page. Every figure was computed or
+This module collects its content; `trainer.export.card_markdown` turns that into a page. Every figure was computed or
 is read from a file; a figure that is not known is left out.
 """
 
@@ -8,19 +8,20 @@ import importlib.metadata
 import math
 import platform
 import shlex
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemas import VERSION, directories
 from schemas.evidence import KINDS, Vocabulary
 from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import DECISION_LABELS
-from trainer.evaluation.figures import VersionFigures
-from trainer.evaluation.verdict import Verdict
+from trainer.evaluation.estimates import AgentFigures, Baselines
+from trainer.export.gate import Verdict
+from trainer.vignettes.tfrecord import is_simulated
+from triage_runtime.command_line.figures import plain
 
 FORMAT = 1
 """`format_version` of model_card.json, raised when older readers would misread it."""
 
-_SIMULATED = ("simulate", "ddxplus")  # the `format` in stats.json of vignettes made by a program
 _PACKAGES = ("tensorflow", "keras", "tf-agents", "numpy", "scipy")
 _LICENCE = (
     "The software that made and runs this model is under the Apache License 2.0. Passing the model on is also subject "
@@ -72,6 +73,24 @@ _LIMITS = [
 ]
 
 
+class VersionFigures(NamedTuple):
+    """The figures of a version on a split, for its model card."""
+
+    data_fingerprint: str
+    simulated: bool | None  # None where it is not recorded
+    split: str
+    seed: int  # of the evidence orders and of the bootstrap
+    vignettes: int
+    orders: int  # random evidence orders of each vignette
+    baselines: Baselines
+    played: AgentFigures
+
+    def described(self) -> dict[str, Any]:
+        """Returns the figures as JSON holds them, side by side."""
+        own = {name: getattr(self, name) for name in self._fields[:-2]}
+        return plain(own | self.baselines._asdict() | self.played._asdict())
+
+
 def training_facts(data_fingerprint: str, stats: dict[str, Any] | None) -> dict[str, Any]:
     """Returns what is known of the vignettes that an agent learned from.
 
@@ -104,14 +123,6 @@ def training_facts(data_fingerprint: str, stats: dict[str, Any] | None) -> dict[
             for name in directories.SPLITS
         },
     }
-
-
-def is_simulated(stats: dict[str, Any]) -> bool | None:
-    """Returns True if the stats.json of a data directory states that its vignettes were made by a program.
-
-    None otherwise: a file of vignettes does not state whether it comes from clinicians or from a program.
-    """
-    return True if stats.get("format") in _SIMULATED else None
 
 
 def model_card(

@@ -1,4 +1,4 @@
-"""Renders a model card of `trainer.reports.model_card` as Markdown; data in it is escaped."""
+"""Renders a model card of `trainer.export.model_card` as Markdown; data in it is escaped."""
 
 import re
 import unicodedata
@@ -7,9 +7,9 @@ from typing import Any
 
 from schemas.promise import RISKS, percent, statements
 from schemas.triage import DECISION_LABELS
-from trainer.evaluation.figures import Calibration, SliceFigures, VersionFigures
-from trainer.evaluation.verdict import Verdict
-from trainer.reports.numbers import bracketed
+from trainer.evaluation.estimates import Calibration, SliceFigures, bracketed
+from trainer.export.gate import Verdict
+from trainer.export.model_card import VersionFigures
 
 _QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
 _EFFORT = ("questions", "evidence_seen", "forced")
@@ -27,7 +27,7 @@ def escape(text: Any) -> str:
 
 
 def page(card: dict[str, Any], evaluation: VersionFigures | None, gate: Verdict | None) -> str:
-    """Returns the card as Markdown; it was made of `evaluation` and `gate`, see `trainer.reports.model_card`."""
+    """Returns the card as Markdown; it was made of `evaluation` and `gate`, see `trainer.export.model_card`."""
     details = card["model_details"]
     sections = [
         f"# Model card: triage agent, version {escape(details['model_version'])}",
