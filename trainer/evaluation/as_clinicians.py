@@ -27,20 +27,21 @@ def figures(
         return None
     decisions, counts = decisions[:, enough], decision_counts[enough].astype(np.int64)
     by_all = metrics.triage_quality(decisions, counts)
-    ours, theirs = quality(decisions, counts, minimum_decisions), metrics.human_metrics(counts, minimum_decisions)
+    ours, theirs = quality(decisions, counts, minimum_decisions), metrics.human_quality(counts, minimum_decisions)
+    # A kappa compares one clinician at a time, so no decision has to be left out.
+    agent = red_detection_parts(decisions, counts, minimum_decisions), agreement.confusion_shares(decisions, counts)
+    clinicians = (
+        agreement.clinician_detection_parts(counts, Action.RED, minimum_decisions),
+        agreement.clinician_confusion_shares(counts, minimum_decisions),
+    )
     return AsClinicians(
         vignettes=int(enough.sum()),
-        by_all_but_one={
-            **metrics.summary(ours, seed),
-            # A kappa compares one clinician at a time, so no decision has to be left out.
-            **agreement.agreement(
-                red_detection_parts(decisions, counts, minimum_decisions),
-                agreement.confusion_shares(decisions, counts),
-                seed,
-            ),
-        },
+        by_all_but_one={**metrics.summary(ours, seed), **agreement.agreement(*agent, seed)},
         by_all={**metrics.summary(by_all, seed), **agreement.agent_agreement(decisions, counts, seed)},
-        less_clinicians=metrics.summary({name: ours[name] - theirs[name] for name in theirs}, seed),
+        less_clinicians={
+            **metrics.summary({name: ours[name] - theirs[name] for name in theirs}, seed),
+            **agreement.agreement_difference(agent, clinicians, seed),
+        },
     )
 
 

@@ -1,22 +1,18 @@
 """Q-values of triage decisions, read as probabilities: how often is a decision right if the agent is sure of it?
 
-The paper takes Q(s, a) as the probability that `a` is an appropriate triage (section "The OR query"), and the agent
-stops asking because of it. Training fits another quantity: the target of Q(s, a) is the reward P(a) / max P, so that a
-perfect Q(s, a) is the expected reward of `a` in s. That is at least the share of the clinicians who give `a`, and at
-most the probability that `a` is appropriate: a decision has a reward only if a clinician gave it, but is appropriate
-also if it lies between two given ones. So Q can be calibrated to the reward, but not to appropriateness if clinicians
-disagree: well-trained Q-values are then too low, and Q-values that are too high are overconfident by either measure.
+A perfect Q(s, a) is the expected reward P(a) / max P, which is at most the probability that `a` is appropriate: a
+decision has a reward only if a clinician gave it, but is appropriate also between two given ones. So Q-values are too
+low where clinicians disagree, and those that are too high are overconfident.
 
 Pure NumPy functions. All vignettes have the same weight; the unit of the bootstrap is the vignette, as its states are
 not independent.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from schemas.triage import DECISION_LABELS, NUM_DECISIONS, TRIAGE_DECISIONS
+from schemas.triage import NUM_DECISIONS
 from trainer.evaluation.estimates import Calibration, Estimate, ReliabilityBin
 from trainer.evaluation.metrics import estimates_of_sums, urgency_range
 
@@ -43,29 +39,6 @@ def best_decision_pairs(q_values: np.ndarray, decision_counts: np.ndarray) -> Pa
     decisions = triage.argmax(axis=-1)  # [K, V], ties: the most urgent one, as in the agent
     appropriate = (most <= decisions) & (decisions <= least)
     return Pairs(triage.max(axis=-1).astype(np.float64), appropriate.astype(np.float64))
-
-
-def appropriateness_pairs(q_values: np.ndarray, decision_counts: np.ndarray) -> list[Pairs]:
-    """Returns, for each triage decision a, Q(s, a) and whether a is appropriate: the paper's reading of Q.
-
-    Args:
-        q_values: float `[K, V, 4]` or `[K, V, A]`.
-        decision_counts: `[V, 4]`.
-    """
-    most, least = urgency_range(decision_counts)
-    columns = np.arange(NUM_DECISIONS)
-    appropriate = (most[:, np.newaxis] <= columns) & (columns <= least[:, np.newaxis])  # [V, 4]
-    return _pairs(q_values, appropriate.astype(np.float64))
-
-
-def reward_pairs(q_values: np.ndarray, decision_counts: np.ndarray) -> list[Pairs]:
-    """Returns, for each triage decision a, Q(s, a) and its reward P(a) / max P, the target of Q in training.
-
-    Args:
-        q_values: float `[K, V, 4]` or `[K, V, A]`.
-        decision_counts: `[V, 4]`.
-    """
-    return _pairs(q_values, decision_counts / decision_counts.max(axis=1, keepdims=True))
 
 
 def probability_pairs(
@@ -139,18 +112,8 @@ def calibration(pairs: Pairs, seed: int) -> Calibration:
 
 
 def q_value_figures(q_values: np.ndarray, decision_counts: np.ndarray, seed: int) -> dict[str, Any]:
-    """Returns the calibration of Q-values, see `best_decision_pairs`, `appropriateness_pairs` and `reward_pairs`."""
-
-    def of_each_decision(pairs: Callable[[np.ndarray, np.ndarray], list[Pairs]]) -> dict[str, Any]:
-        calibrations = (calibration(each, seed) for each in pairs(q_values, decision_counts))
-        return dict(zip(DECISION_LABELS, calibrations, strict=True))
-
-    best = best_decision_pairs(q_values, decision_counts)
-    return {
-        "best_decision": calibration(best, seed),
-        "decisions": of_each_decision(appropriateness_pairs),
-        "decisions_against_reward": of_each_decision(reward_pairs),
-    }
+    """Returns the calibration of the Q-values of the best decisions, see `best_decision_pairs`."""
+    return {"best_decision": calibration(best_decision_pairs(q_values, decision_counts), seed)}
 
 
 def probability_figures(
@@ -204,16 +167,6 @@ def _widened(error: Estimate) -> Estimate:
         return error
     width = max(error.high - error.mean, error.mean - error.low)
     return error._replace(low=max(0.0, error.mean - width), high=min(1.0, error.mean + width))
-
-
-def _pairs(q_values: np.ndarray, observed: np.ndarray) -> list[Pairs]:
-    return [
-        Pairs(
-            q_values[..., decision].astype(np.float64),
-            np.broadcast_to(observed[:, decision], q_values.shape[:2]),
-        )
-        for decision in TRIAGE_DECISIONS
-    ]
 
 
 def _figures(parts: np.ndarray) -> np.ndarray:

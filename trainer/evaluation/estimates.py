@@ -109,8 +109,6 @@ class AgentFigures(NamedTuple):
     probabilities: Mapping[str, Mapping[str, Calibration]] | None
     """See `calibration.probability_figures`; None for an agent without probabilities."""
     slices: list[SliceFigures]
-    unseen: Mapping[str, Contrast] | None
-    """Vignettes with that tag, against the others; None unless there are both."""
 
 
 class Baselines(NamedTuple):
@@ -128,7 +126,7 @@ class AsClinicians(NamedTuple):
     vignettes: int
     by_all_but_one: Estimates  # comparable with the clinicians' own
     by_all: Estimates  # comparable with the agent's on all vignettes
-    less_clinicians: dict[str, Estimate]  # `by_all_but_one` minus the clinicians' own, vignette by vignette
+    less_clinicians: Estimates  # `by_all_but_one` minus the clinicians' own, vignette by vignette
 
 
 class Compared(NamedTuple):

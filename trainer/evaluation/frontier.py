@@ -1,30 +1,28 @@
-"""The trade-off of safety weights: the frontier on which an agent's operating point selects a point.
+"""Trade-offs: of safety weights, on which an agent's operating point selects a point, and of handing over to a person.
 
-Whatever its weight, an agent meets the same states: the first one, two, ... pieces of evidence of a vignette. So the
-network's outputs are computed once for each state, and all weights are played on them.
+Whatever its safety weight, an agent meets the same states: the first one, two, ... pieces of evidence of a vignette. So
+the network's outputs are computed once for each state, and all weights are played on them.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from schemas.triage import NUM_ACTIONS, Action
-from trainer.decision.decision import OperatingPoint, decide, utilities
-from trainer.decision.operating_point import HeldOutOutputs, decisions_at, stops
+from schemas.triage import Action, may_be_red
+from trainer.decision.decision import OperatingPoint, decide
+from trainer.decision.operating_point import HAND_OVER_FROM, HeldOutOutputs, decisions_at, stops
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import agreement
 from trainer.evaluation.estimates import Estimate
-from trainer.evaluation.metrics import agent_metrics, estimates_of_sums
+from trainer.evaluation.metrics import agent_metrics, estimates_of_sums, urgency_range
 from trainer.vignettes.state import Vignettes
-
-if TYPE_CHECKING:
-    import keras
-
 
 _QUALITY = ("appropriateness", "safety", "over_triage")
 _ESTIMATED = (*_QUALITY, "red_sensitivity")
+DEFER_BELOW = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""P(safe) of the decision below which a case is handed over."""
 
 
 class Point(NamedTuple):
@@ -44,25 +42,14 @@ class Point(NamedTuple):
     intervals: dict[str, tuple[float | None, float | None]]  # ends, of the first four figures
 
 
-class RecordedTriage:
-    """The triage of a network, as `trainer.evaluation.prefixes.Triage`, which keeps every output."""
+class HandedOver(NamedTuple):
+    """A threshold of `DEFER_BELOW` or of `HAND_OVER_FROM`, with shares in [0, 1]; None without such cases."""
 
-    def __init__(self, network: "keras.Model", point: OperatingPoint):
-        self._network, self._point = network, point
-        self._parts: list[np.ndarray] = []
-
-    def __call__(self, states: np.ndarray) -> np.ndarray:
-        """Returns the utilities of the triage decisions, float `[B, 4]`, in states `[B, E]`."""
-        outputs = self._network(states)
-        self._parts.append(np.asarray(outputs))
-        return np.asarray(utilities(outputs, self._point))
-
-    def outputs(self, orders: int) -> np.ndarray | None:
-        """Returns the outputs float32 `[K, R, O]` in K evidence orders; None if the network has only Q-values."""
-        if self._parts[0].shape[1] == NUM_ACTIONS:
-            return None
-        outputs = np.concatenate(self._parts)
-        return outputs.reshape(orders, -1, outputs.shape[1])
+    defer_below: float | None
+    hand_over_from: float | None  # P(Red is appropriate) from which a decision below Red is handed over
+    handed_over: float  # of all episodes
+    under_triage: float | None  # of the episodes that are left: less urgent than any clinician decided
+    red_missed: float | None  # of those whom clinicians call Red: they leave below Red, and no person looks
 
 
 def frontier(
@@ -148,3 +135,35 @@ def _play(known_outputs: HeldOutOutputs, point: OperatingPoint, max_questions: i
     goes_on = decide(here, ~anything, anything, point).numpy() == Action.ASK
     questions = np.where(goes_on, max_questions, seen - 1)
     return decisions_at(known_outputs, seen, point), questions, seen, questions == max_questions
+
+
+def handing_over(outcomes: Outcomes, decision_counts: np.ndarray) -> list[HandedOver]:
+    """Returns the figures of each threshold, those of P(safe) first.
+
+    Args:
+        outcomes: K orders of V vignettes, of an agent with probabilities.
+        decision_counts: `[V, 4]`.
+    """
+    decisions, probabilities = outcomes.decisions, outcomes.probabilities
+    if probabilities is None:
+        return []
+    safe = np.take_along_axis(probabilities[:, :, 1], decisions[..., np.newaxis], axis=2)[..., 0]  # [K, V]
+    _, least = urgency_range(decision_counts)
+    red = agreement.majority_decisions(decision_counts) == Action.RED
+
+    def row(defer_below: float | None, hand_over_from: float | None, handed_over: np.ndarray) -> HandedOver:
+        left = ~handed_over
+        late, below = (decisions > least) & left, (decisions > Action.RED) & left
+        return HandedOver(
+            defer_below,
+            hand_over_from,
+            float(handed_over.mean()),
+            float(late.sum() / left.sum()) if left.any() else None,
+            float(below[:, red].mean()) if red.any() else None,
+        )
+
+    p_red = probabilities[:, :, 0, Action.RED]  # [K, V]
+    return [
+        *(row(threshold, None, safe < threshold) for threshold in DEFER_BELOW),
+        *(row(None, likely, may_be_red(decisions, p_red, likely)) for likely in sorted(HAND_OVER_FROM, reverse=True)),
+    ]

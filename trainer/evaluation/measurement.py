@@ -14,7 +14,6 @@ if TYPE_CHECKING:  # TensorFlow takes seconds to load, and the commands need `OR
     from trainer.decision.decision import OperatingPoint
     from trainer.decision.rules import RuleGraph
     from trainer.dyqn.rollout import Outcomes
-    from trainer.evaluation.prefixes import EvidencePoint, Triage
     from trainer.vignettes.arrays import VignetteArrays
     from trainer.vignettes.state import Vignettes
 
@@ -69,7 +68,6 @@ def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) 
         if outcomes.probabilities is None
         else calibration.probability_figures(outcomes.probabilities, outcomes.decisions, counts, seed),
         slices=slices.slice_figures(values, groups, seed),
-        unseen=slices.unseen_contrast(values, vignettes.tags, seed),
     )
 
 
@@ -106,16 +104,6 @@ def rule_effect(
     )
 
 
-def evidence_figures(
-    triage: "Triage", vignettes: "Vignettes", evidence_count: int, seeds: list[int], seed: int
-) -> "list[EvidencePoint]":
-    """Returns `trainer.evaluation.prefixes.metrics_by_evidence`; shows the progress on a terminal."""
-    from trainer.evaluation.prefixes import metrics_by_evidence
-
-    orders = followed(seeds, "by evidence seen", "orders")
-    return metrics_by_evidence(vignettes, evidence_count, triage, orders, seed)
-
-
 def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed: int) -> Baselines:
     """Returns the figures of the clinicians and of the constant policies on the same vignettes.
 
@@ -126,9 +114,7 @@ def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed
     """
     from trainer.evaluation import agreement, metrics
 
-    human = metrics.human_metrics(decision_counts, minimum_decisions)
-    human["over_triage"] = human["safety"] - human["appropriateness"]
-    human["under_triage"] = 1 - human["safety"]
+    human = metrics.human_quality(decision_counts, minimum_decisions)
     constants = metrics.constant_metrics(decision_counts)
     return Baselines(
         human=metrics.summary(human, seed) if len(human["appropriateness"]) else None,

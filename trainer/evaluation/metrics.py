@@ -94,6 +94,12 @@ def human_metrics(decision_counts: np.ndarray, minimum_decisions: int) -> dict[s
     return dict(zip(names, by_all_but_one(counts, judged).T, strict=True))
 
 
+def human_quality(decision_counts: np.ndarray, minimum_decisions: int) -> dict[str, np.ndarray]:
+    """Returns `human_metrics` with `over_triage` and `under_triage`, which follow from them."""
+    human = human_metrics(decision_counts, minimum_decisions)
+    return human | {"over_triage": human["safety"] - human["appropriateness"], "under_triage": 1 - human["safety"]}
+
+
 def by_all_but_one(decision_counts: np.ndarray, judged: Callable[[np.ndarray, Action], np.ndarray]) -> np.ndarray:
     """Returns the mean of `judged` over the clinicians of each vignette, each left out in turn, float `[V, M]`.
 

@@ -10,16 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.triage import NUM_DECISIONS
 from trainer.evaluation.estimates import Estimate
 from trainer.evaluation.metrics import estimate, urgency_range
 from trainer.vignettes import state
 from trainer.vignettes.state import Vignettes
 
 STATES_AT_ONCE = 4096
-
-Triage = Callable[[np.ndarray], np.ndarray]
-"""From states float32 `[B, E]` in {-1, 0, 1} to a value of each triage decision float `[B, 4]`; the highest wins."""
 
 
 class EvidencePoint(NamedTuple):
@@ -32,58 +28,49 @@ class EvidencePoint(NamedTuple):
     best_value: Estimate  # the highest of the four values
 
 
-class _Judged(NamedTuple):
-    """Means over the evidence orders, one for each prefix: row v, k pieces at `offsets[v] + k - 1`; float64 each."""
+def prefix_outputs(
+    network: Callable[[np.ndarray], np.ndarray], vignettes: Vignettes, evidence_count: int, orders: Iterable[int]
+) -> np.ndarray:
+    """Returns the outputs of a network after 1, 2, ... all pieces of evidence of each vignette, float `[K, R, O]`.
 
-    appropriateness: np.ndarray
-    safety: np.ndarray
-    best_value: np.ndarray
+    The R states of a vignette with n pieces are n rows; row v, k pieces, is `offsets[v] + k - 1`.
+
+    Args:
+        network: from states float32 `[B, E]` to outputs `[B, O]`, of `STATES_AT_ONCE` states at a time.
+        vignettes: at least one, each with evidence.
+        evidence_count: E, the width of the state.
+        orders: seeds of K random evidence orders.
+    """
+    rows: np.ndarray = np.repeat(np.arange(len(vignettes.decision_counts)), np.diff(vignettes.offsets))
+    outputs = []
+    for order in orders:
+        codes = _shuffled(vignettes.signed_codes, rows, order)
+        parts = (slice(start, start + STATES_AT_ONCE) for start in range(0, len(rows), STATES_AT_ONCE))
+        states = (_prefix_states(codes, vignettes.offsets, rows, part, evidence_count) for part in parts)
+        outputs.append(np.concatenate([np.asarray(network(each)) for each in states]))
+    return np.stack(outputs)
 
 
-def metrics_by_evidence(
-    vignettes: Vignettes, evidence_count: int, triage: Triage, orders: Iterable[int], seed: int
-) -> list[EvidencePoint]:
+def metrics_by_evidence(values: np.ndarray, vignettes: Vignettes, seed: int) -> list[EvidencePoint]:
     """Returns the metrics after k = 1, 2, ... pieces of evidence, up to the most that a vignette has.
 
     Args:
-        vignettes: at least one, each with evidence; `STATES_AT_ONCE` dense states are in memory at a time.
-        evidence_count: E, the width of the state.
-        triage: gives the decisions their values. Equal values go to the more urgent decision.
-        orders: seeds of random evidence orders, one or more; the metrics of a vignette are means over them.
+        values: float `[K, R, 4]` of each triage decision, in the states of `prefix_outputs`. Equal values go to the
+            more urgent decision.
+        vignettes: of these states; the metrics of each are means over the K orders.
         seed: of the bootstrap over vignettes.
-
-    Raises:
-        ValueError: `triage` returns values of another shape.
     """
-    judged = _judge(vignettes, evidence_count, triage, orders)
     counts = np.diff(vignettes.offsets)
+    most, least = (np.repeat(ends, counts) for ends in urgency_range(vignettes.decision_counts))  # [R]
+    decisions = values.argmax(axis=2)
+    safe = decisions <= least
+    judged = (safe & (decisions >= most), safe, values.max(axis=2))
     points = []
     for evidence in range(1, int(counts.max()) + 1):
         places = vignettes.offsets[:-1][counts >= evidence] + evidence - 1
-        estimates = (estimate(values[places], seed) for values in judged)
+        estimates = (estimate(each[:, places].mean(axis=0, dtype=np.float64), seed) for each in judged)
         points.append(EvidencePoint(evidence, len(places), *estimates))
     return points
-
-
-def _judge(vignettes: Vignettes, evidence_count: int, triage: Triage, orders: Iterable[int]) -> _Judged:
-    rows: np.ndarray = np.repeat(np.arange(len(vignettes.decision_counts)), np.diff(vignettes.offsets))
-    most, least = urgency_range(vignettes.decision_counts)
-    sums = _Judged(*np.zeros([3, len(rows)]))
-    played = 0
-    for order in orders:
-        played += 1
-        codes = _shuffled(vignettes.signed_codes, rows, order)
-        for start in range(0, len(rows), STATES_AT_ONCE):
-            here = slice(start, start + STATES_AT_ONCE)
-            values = triage(_prefix_states(codes, vignettes.offsets, rows, here, evidence_count))
-            if values.shape != (len(rows[here]), NUM_DECISIONS):
-                raise ValueError(f"expected values [{len(rows[here])}, {NUM_DECISIONS}], found {list(values.shape)}")
-            decisions = values.argmax(axis=1)  # ties: the first, which is the more urgent one
-            safe = decisions <= least[rows[here]]
-            sums.appropriateness[here] += safe & (decisions >= most[rows[here]])
-            sums.safety[here] += safe
-            sums.best_value[here] += values.max(axis=1)
-    return _Judged(*(column / played for column in sums))
 
 
 def _shuffled(signed_codes: np.ndarray, rows: np.ndarray, order: int) -> np.ndarray:

@@ -1,35 +1,52 @@
 """The report on one agent, as `triage evaluate --html` writes it: one page that a clinician reads."""
 
 import pathlib
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from schemas.errors import InputError
-from trainer.reports import agent_tables, sentences, tables
-from trainer.reports.agent_figures import (
-    appropriate_figure,
-    beside_figure,
-    frontier_figure,
-    own_confusion_figure,
-    own_slices_figure,
-    safe_figure,
-    training_figure,
-)
+from schemas.promise import NOT_COVERED
+from schemas.triage import ACTION_LABELS, DECISION_LABELS
+from trainer.evaluation.cases import TOO_LATE
+from trainer.evaluation.slices import FALSE_DISCOVERIES, MINIMUM_VIGNETTES
 from trainer.reports.agent_report import AgentReport
-from trainer.reports.drawing import Drawing
-from trainer.reports.headline import agent_headline
+from trainer.reports.charts import calibration_chart, learning_chart, questions_chart
+from trainer.reports.comparison import comparison_table
+from trainer.reports.numbers import (
+    APPROPRIATENESS,
+    NONE,
+    OVER_TRIAGE,
+    QUESTIONS,
+    RED_SENSITIVITY,
+    SAFETY,
+    Table,
+    count,
+    difference,
+    several,
+    shown,
+    with_interval_if_enough,
+)
 from trainer.reports.page import clean, page
+from trainer.training import promises
+from trainer.vignettes.textbook_case import EMERGENCY
 from triage_runtime.storage.whole_file import removed_unless_written
 
-_FIGURES: dict[str, Callable[[AgentReport], Drawing | None]] = {
-    "beside": beside_figure,
-    "frontier": frontier_figure,
-    "confusion": own_confusion_figure,
-    "reliability_appropriate": appropriate_figure,
-    "reliability_safe": safe_figure,
-    "slices": own_slices_figure,
-    "learning_curve": training_figure,
+_MOST_GAPS = 20
+_MOST_SLICES = 8
+"""Values of one tag that the page shows, the largest ones; `--json` has all of them."""
+_CHOSEN = {
+    "default": "chosen in training",
+    "neutral": "not chosen, as training had not ended at this step or held nothing out",
+    "given": "given as an option",
 }
+_SIMULATED = {
+    True: "Vignettes and clinicians' decisions are simulated by a program: the figures say nothing about patients.",
+    None: "It is not recorded whether the vignettes and decisions are simulated.",
+}
+_SLICES = {"majority": "clinicians' majority", "evidence": "pieces of evidence"}
+_READINGS = {"all_evidence": "all evidence", "interview": "interview"}
+_PLAYED = {"without_rules": "", "with_rules": ", with rules"}
+_ANSWERS = {"present": "yes", "absent": "no", None: "not known (no evidence left)"}
 
 
 def agent_page(report: AgentReport, provenance: Mapping[str, Any]) -> str:
@@ -40,24 +57,29 @@ def agent_page(report: AgentReport, provenance: Mapping[str, Any]) -> str:
         provenance: as `trainer.reports.provenance` makes it.
     """
     report, provenance = clean(report), clean(provenance)
+    charts = {
+        "calibration": calibration_chart(report),
+        "questions": questions_chart(report),
+        "learning": learning_chart(report),
+    }
     return page(
         "agent.html.jinja",
-        {name: draw(report) for name, draw in _FIGURES.items()},
+        charts,
         report=report,
+        simulated=_SIMULATED[report.simulated],
         command=provenance.get("command"),
-        simulated=sentences.simulated({"data": {"simulated": report.simulated}}),
-        headline=agent_headline(report),
-        beside=agent_tables.own_beside_table(report),
-        answers=agent_tables.answers(report),
-        gaps=agent_tables.gaps_table(report),
-        gaps_sentence=agent_tables.gaps_sentence(report),
-        slices_notes=agent_tables.slices_notes(report),
-        cards=tables.cards(report.errors),
-        by_utility=report.operating_point is not None,
-        textbook=agent_tables.textbook_table(report),
-        missed_emergencies=agent_tables.missed_emergencies(report),
-        limits=agent_tables.own_limits(report),
-        facts=agent_tables.facts(report, provenance),
+        verdict=report.comparison.verdict,
+        comparison=comparison_table(report.comparison, report.human_minimum_decisions),
+        decides=_decides(report),
+        operating_points=_operating_points(report),
+        confusion=_confusion(report),
+        corrected=FALSE_DISCOVERIES,
+        gaps=_gaps(report),
+        slices=_slices(report),
+        cards=[_card(error) for error in report.errors],
+        textbook=_textbook(report),
+        missed_emergencies=_missed_emergencies(report),
+        facts=_facts(report, provenance),
     )
 
 
@@ -73,3 +95,193 @@ def write_page(report: AgentReport, provenance: Mapping[str, Any], path: pathlib
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--html {path}: cannot write: {error.strerror or error}") from error
+
+
+def _decides(report: AgentReport) -> list[tuple[str, str]]:
+    """Returns how the agent decides and what was promised of it, as names and values."""
+    point, effect = report.operating_point, report.safety_rules
+    decides = "by its Q-values"
+    if point is not None:
+        threshold = "" if point.sure_enough is None else f", stopping threshold {point.sure_enough:g}"
+        decides = f"safety weight {point.safety_weight:g}, price {point.price:.2g}{threshold}; {_CHOSEN[point.chosen]}"
+    rules = report.no_safety_rules.removeprefix("no safety rules: ") or NONE
+    if effect is not None:
+        rules = (
+            f"{several(len(effect.rules['rules']), 'rule')} ({effect.rules['source']}) change "
+            f"{shown(SAFETY, effect.changed)} of the decisions"
+        )
+    constants = (
+        f"{name} {shown(APPROPRIATENESS, quality[APPROPRIATENESS.key].mean)}"
+        for name, quality in report.constants.items()
+    )
+    kept = any(promise.kept for promise in report.promises)
+    rows = (
+        ("Operating point", decides),
+        ("Safety rules", rules),
+        ("Promises", " ".join(map(promises.in_words, report.promises))),
+        ("No promise covers", "; ".join(NOT_COVERED) if kept else ""),
+        ("Always the same decision is appropriate in", ", ".join(constants)),
+    )
+    return [(name, value) for name, value in rows if value]
+
+
+def _operating_points(report: AgentReport) -> Table | None:
+    """Returns what each safety weight brings and costs; None for an agent without probabilities."""
+    measures = (SAFETY, APPROPRIATENESS, OVER_TRIAGE, RED_SENSITIVITY, QUESTIONS)
+    rows = tuple(
+        (
+            f"{point.safety_weight:g}{' (this agent)' if point.chosen else ''}",
+            f"price {point.price:g}" + ("" if point.sure_enough is None else f", threshold {point.sure_enough:g}"),
+            *(shown(measure, getattr(point, measure.key)) for measure in measures),
+        )
+        for point in report.frontier or []
+    )
+    columns = ("Safety weight", "Asks until", *(measure.label for measure in measures))
+    return Table("Operating points: means", columns, rows) if rows else None
+
+
+def _confusion(report: AgentReport) -> Table:
+    """Returns the confusion matrix in shares of each row; a row with too few vignettes has none."""
+    labels, rows = report.confusion.labels, []
+    for label, row in zip(labels, report.confusion.matrix, strict=True):
+        total = sum(row)
+        enough = total >= MINIMUM_VIGNETTES
+        rows.append((f"A clinician: {label}", *(shown(SAFETY, each / total if enough else None) for each in row)))
+    columns = ("", *(f"The agent: {label}" for label in labels))
+    return Table("Shares of the decisions of a clinician", columns, tuple(rows))
+
+
+def _gaps(report: AgentReport) -> Table | None:
+    """Returns the groups of patients for whom the agent is worse than for the others, the widest gap first."""
+    measures = {measure.key: measure for measure in (SAFETY, APPROPRIATENESS)}
+    rows = tuple(
+        (
+            _slice_name(gap.by, gap.value),
+            count(gap.vignettes),
+            measures[gap.metric].label,
+            shown(SAFETY, gap.mean),
+            shown(SAFETY, gap.others),
+            difference(SAFETY, gap.difference),
+        )
+        for gap in sorted(report.gaps.worse, key=lambda gap: gap.difference.mean)[:_MOST_GAPS]
+    )
+    columns = ("Group", "Vignettes", "Measure", "There", "Elsewhere", "Difference (95% interval)")
+    return Table("Where the agent is worse than elsewhere", columns, rows) if rows else None
+
+
+def _slices(report: AgentReport) -> Table | None:
+    """Returns the figures of each slice, of a tag's the largest; None without slices."""
+    measures, kinds = (APPROPRIATENESS, SAFETY, QUESTIONS), {entry.by: [] for entry in report.slices}
+    for entry in report.slices:
+        kinds[entry.by].append(entry)
+    rows = []
+    for by, entries in kinds.items():
+        largest = sorted(entries, key=lambda entry: -entry.vignettes)[: _MOST_SLICES if by.startswith("tag") else None]
+        rows += [
+            (
+                _slice_name(by, entry.value),
+                count(entry.vignettes),
+                *(with_interval_if_enough(measure, entry.metrics[measure.key]) for measure in measures),
+            )
+            for entry in entries
+            if entry in largest
+        ]
+    columns = ("Group", "Vignettes", *(measure.label for measure in measures))
+    return Table(f"Mean (95% interval), of each tag the {_MOST_SLICES} largest", columns, tuple(rows)) if rows else None
+
+
+def _slice_name(by: str, value: str) -> str:
+    """Returns the name of a slice, such as "age: 75 years old or over"."""
+    kind, _, rest = by.partition(":")
+    return f"{rest or _SLICES.get(kind, kind)}: {value}"
+
+
+def _textbook(report: AgentReport) -> Table | None:
+    """Returns the textbook cases that were right and too late, by category; None if none were played."""
+    textbook = report.textbook_cases
+    if textbook is None:
+        return None
+    played = [
+        (f"{_READINGS[name].capitalize()}{_PLAYED[rules]}", reading.categories)
+        for rules, figures in textbook.played.items()
+        for name, reading in figures.readings.items()
+    ]
+    columns = ("Category", "Cases", *(label for label, _ in played))
+    rows = tuple(
+        (
+            name.replace("self_care", "self-care"),
+            count(counted.cases),
+            *(f"{categories[name].right} ({categories[name].too_late} late)" for _, categories in played),
+        )
+        for name, counted in textbook.without_rules.interview.categories.items()
+    )
+    return Table("Textbook cases that are right, and that are triaged too late", columns, rows)
+
+
+def _missed_emergencies(report: AgentReport) -> list[str]:
+    """Returns the textbook emergencies that are triaged too late, with the decisions."""
+    missed: dict[str, list[str]] = {}
+    for rules, figures in (report.textbook_cases.played if report.textbook_cases else {}).items():
+        for name, reading in figures.readings.items():
+            for miss in reading.misses:
+                if miss.category == EMERGENCY and miss.verdict == TOO_LATE:
+                    missed.setdefault(miss.title, []).append(f"{miss.decision} ({_READINGS[name]}{_PLAYED[rules]})")
+    return [f"{title}: {', '.join(decisions)}" for title, decisions in missed.items()]
+
+
+def _facts(report: AgentReport, provenance: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+    """Returns what was measured on what, and with which versions."""
+    versions = {"dyqn_triage": "dyqn-triage", "python": "Python", "tensorflow": "TensorFlow"}
+    training = report.training
+    return [
+        ("Agent", f"{report.job_dir}, after {several(training['steps'], 'step')} and "
+         f"{several(training['episodes'], 'episode')}; {several(report.networks, 'network')}"),
+        ("Vignettes", f"{report.data}, {report.split} split, {count(report.vignettes)}, each in "
+         f"{several(report.orders, 'evidence order')} (seed {report.seed})"),
+        ("Pieces of evidence in a vignette", f"{report.mean_evidence:.1f} in the mean"),
+        ("Question limit", count(report.max_questions)),
+        ("Fingerprint of these data", report.data_fingerprint),
+        ("Fingerprint of the data learned from", report.trained_on),
+        ("Fingerprint of the vocabulary", report.vocabulary_fingerprint),
+        ("Versions", ", ".join(f"{label} {provenance.get(key) or NONE}" for key, label in versions.items())),
+        ("Finished", str(provenance.get("finished") or NONE)),
+    ]  # fmt: skip
+
+
+class Step(NamedTuple):
+    """One step of an episode: the question, its answer, and what the agent decides by."""
+
+    evidence: str
+    answer: str
+    values: Sequence[tuple[float, bool]]  # of each action, and whether it is the highest
+    action: str
+
+
+class Card(NamedTuple):
+    """One vignette that the agent triaged wrongly, see `walk.worst_cases`."""
+
+    error: Mapping[str, Any]
+    steps: Sequence[Step]
+    effects: Sequence[str]  # the largest first
+
+    @property
+    def levels_too_low(self) -> int:
+        """Number of levels by which the agent is less urgent than the least urgent clinician."""
+        decided, *given = map(DECISION_LABELS.index, (self.error["decision"], *self.error["decisions"]))
+        return decided - max(given)
+
+
+def _card(error: Mapping[str, Any]) -> Card:
+    effects = [f"{each['evidence']} ({_ANSWERS[each['presence']]}) {each['effect']:.3f}" for each in error["effects"]]
+    known = [step for step in error["steps"] if step["presence"] is not None]
+    in_vain = error["steps"][len(known) :]  # asked when nothing was left to know: one line
+    if in_vain:
+        times = f", {len(in_vain)} times" if len(in_vain) > 1 else ""
+        known.append({**in_vain[-1], "evidence": in_vain[-1]["evidence"] + times})
+    return Card(error, [_step(step) for step in known], effects)
+
+
+def _step(step: Mapping[str, Any]) -> Step:
+    highest = max(step["values"].values())
+    values = [(step["values"][action], step["values"][action] == highest) for action in ACTION_LABELS]
+    return Step(step["evidence"], _ANSWERS[step["presence"]], values, step["action"])

@@ -4,16 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.safety_rules import RuleSet
+from trainer.decision import decision
 from trainer.decision.rules import RuleGraph
 from trainer.evaluation import (
     as_clinicians,
     cautions,
     frontier,
-    handing_over,
     measurement,
     metrics,
     slices,
@@ -24,17 +25,16 @@ from trainer.evaluation.estimates import (
     AsClinicians,
     Calibration,
     Confusion,
-    Contrast,
     Estimate,
     Estimates,
     Gap,
     RuleEffect,
     SliceFigures,
 )
-from trainer.evaluation.frontier import Point
-from trainer.evaluation.handing_over import HandedOver
-from trainer.evaluation.prefixes import EvidencePoint
+from trainer.evaluation.frontier import HandedOver, Point
+from trainer.evaluation.prefixes import EvidencePoint, metrics_by_evidence, prefix_outputs
 from trainer.reports import case_report
+from trainer.reports.comparison import Comparison, compare
 from trainer.reports.evaluate_options import EvaluateOptions
 from trainer.training import operating_point_options, promises
 from trainer.training.job import JobDirectory, TrainedNetwork
@@ -42,6 +42,7 @@ from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.textbook_case import DEFAULT, fitting_cases, read_cases
 from trainer.vignettes.tfrecord import DataDirectory, is_simulated
+from triage_runtime.command_line.progress import followed
 from triage_runtime.storage import locations
 
 _LEARNED = ("appropriateness", "safety", "over_triage", "questions")
@@ -109,13 +110,13 @@ class AgentReport(NamedTuple):
     human_agreement: Estimates | None
     human_minimum_decisions: int
     constants: Mapping[str, Mapping[str, Estimate]]
-    agent: Mapping[str, Estimate]  # this and the next six as in `AgentFigures`
+    comparison: Comparison
+    agent: Mapping[str, Estimate]  # this and the next five as in `AgentFigures`
     agreement: Estimates
     confusion: Confusion
     calibration: Mapping[str, Any] | None
     probabilities: Mapping[str, Mapping[str, Calibration]] | None
     slices: Sequence[SliceFigures]
-    unseen: Mapping[str, Contrast] | None
     as_clinicians: AsClinicians | None
     by_evidence: Sequence[EvidencePoint]
     frontier: Sequence[Point] | None  # None for an agent without probabilities
@@ -154,12 +155,12 @@ def agent_report(
     by_evidence = _evidence_groups(given, trained, vignettes)
     seeds = measurement.order_seeds(seed, given.orders)
     outcomes = measurement.play(trained.model, vignettes, seeds, trained.max_questions, point=trained.operating_point)
-    triage = frontier.RecordedTriage(trained.model, trained.operating_point)
     measured = measurement.agent_figures(outcomes, vignettes, seed)
     values = metrics.agent_metrics(outcomes, counts)
-    evidence_points = measurement.evidence_figures(triage, vignettes, len(data.vocabulary), seeds, seed)
-    outputs, points = triage.outputs(given.orders), None
-    if outputs is not None:
+    orders = followed(seeds, "by evidence seen", "orders")
+    outputs, points = prefix_outputs(trained.model, vignettes, len(data.vocabulary), orders), None
+    utilities = decision.utilities(tf.constant(outputs.reshape(-1, outputs.shape[2])), trained.operating_point).numpy()
+    if trained.has_probabilities:
         weights = operating_point_options.points_by_weight(point, trained)
         points = frontier.frontier(outputs, vignettes, weights, trained.max_questions, trained.operating_point, seed)
     effect = None
@@ -169,6 +170,8 @@ def agent_report(
             trained.model, vignettes, seeds, trained.max_questions, graph, trained.operating_point
         )
         effect = measurement.rule_effect(rules, outcomes, obedient, counts, minimum, seed)
+    baselines = measurement.baseline_figures(counts, minimum, seed)
+    judged = as_clinicians.figures(outcomes.decisions, counts, minimum, seed)
     agent = walk.Agent(trained.model, trained.vocabulary, trained.max_questions, trained.operating_point, rules)
     report = AgentReport(
         job_dir=locations.shown(given.job_dir),
@@ -189,12 +192,13 @@ def agent_report(
         promises=[
             answer for answer in promises.answers(given.job_dir) if answer.asked.step == trained.training["steps"]
         ],
-        **measurement.baseline_figures(counts, minimum, seed)._asdict(),
+        **baselines._asdict(),
+        comparison=compare({**measured.agent, **measured.agreement}, baselines, judged, effect),
         **measured._replace(slices=[*slices.slice_figures(values, by_evidence, seed), *measured.slices])._asdict(),
-        as_clinicians=as_clinicians.figures(outcomes.decisions, counts, minimum, seed),
-        by_evidence=evidence_points,
+        as_clinicians=judged,
+        by_evidence=metrics_by_evidence(utilities.reshape(*outputs.shape[:2], -1), vignettes, seed),
         frontier=points,
-        handing_over=handing_over.frontier(outcomes, counts),
+        handing_over=frontier.handing_over(outcomes, counts),
         learning=_learning(given, trained),
         safety_rules=effect,
         no_safety_rules=no_rules,

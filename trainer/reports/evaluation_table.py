@@ -7,56 +7,46 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trainer.evaluation.estimates import (
-    AsClinicians,
-    Calibration,
-    Contrast,
-    Estimate,
-    Estimates,
-    RuleEffect,
-    SliceFigures,
-    bracketed,
-)
-from trainer.evaluation.frontier import Point
-from trainer.evaluation.handing_over import HandedOver
+from trainer.evaluation.estimates import Calibration, Estimate, RuleEffect, SliceFigures, bracketed
+from trainer.evaluation.frontier import HandedOver, Point
 from trainer.reports.agent_report import AgentReport
-from trainer.reports.headline import agent_headline
+from trainer.reports.comparison import comparison_table
 from triage_runtime.command_line.progress import print_table
 
 _QUALITY = ("appropriateness", "safety", "over_triage", "under_triage")
+_NARROW = (0, 1, 0, 0)
 
 
 def print_report(report: AgentReport, details: bool, with_slices: bool = False) -> None:
-    """Prints the report of `trainer.commands.evaluate`: the verdict, and the agent beside the clinicians.
+    """Prints the verdict, if there is one, and the agent beside the clinicians.
 
     Args:
         report: on the agent.
-        details: also calibration, the frontier, constant policies, slices, and vignettes with the tag `unseen`.
+        details: also calibration, the frontier, constant policies, and slices.
         with_slices: also the slices.
     """
     console = Console(highlight=False)
-    console.print(Text(f"{agent_headline(report)}\n", style="bold"))
+    if report.comparison.verdict:
+        console.print(Text(f"{report.comparison.verdict}\n", style="bold"))
+    compared = comparison_table(report.comparison, report.human_minimum_decisions, rules=False)
     console.print(
         f"{report.split} split: {report.vignettes:,} vignettes, each in {report.orders} evidence orders; "
-        f"agent after {report.training['steps']:,} steps.\n"
-        f"Mean [95% bootstrap interval over vignettes]. Clinicians: each judged by the others, on vignettes with "
-        f"{report.human_minimum_decisions} decisions or more."
+        f"agent after {report.training['steps']:,} steps.\n{compared.caption}."
     )
-    print_table(_beside_clinicians(report, {**report.agent, **report.agreement}))
-    if report.as_clinicians is not None:
-        _print_as_clinicians(console, report, report.as_clinicians)
+    table = Table(*compared.columns, box=box.SIMPLE, padding=0, show_edge=False)
+    for row in compared.rows:
+        table.add_row(*row)
+    print_table(table)
     if details:
         _print_details(console, report)
     if details or with_slices:
         print_table(_slices_table(report.slices))
-    if details and report.unseen is not None:
-        print_table(_unseen_table(report.unseen))
     if not details:
         console.print("All figures: --details, or as a page: --html FILE.")
 
 
 def print_rule_effect(effect: RuleEffect) -> None:
-    """Prints what safety rules change."""
+    """Prints what safety rules change, judged by all clinicians."""
     console = Console(highlight=False)
     console.print(
         f"Safety rules ({effect.rules['source']}, {len(effect.rules['rules'])} of them): they change the "
@@ -69,31 +59,23 @@ def print_rule_effect(effect: RuleEffect) -> None:
 
 
 def _print_details(console: Console, report: AgentReport) -> None:
+    table = Table("judged by all", *map(_words, _QUALITY), box=box.SIMPLE, padding=_NARROW)
+    for name, estimates in {"agent": report.agent, **report.constants}.items():
+        table.add_row(name, *(_mean(estimates[metric]) for metric in _QUALITY))
+    print_table(table)
     if report.calibration is not None:
-        console.print(_calibration_line(report.calibration["best_decision"]))
+        best = report.calibration["best_decision"]
+        console.print(
+            f"Calibration at the decision: mean Q of the triage {_mean(best.predicted)}, appropriate "
+            f"{_mean(best.observed)}, error {bracketed(best.expected_calibration_error)}, Brier score "
+            f"{bracketed(best.brier_score)}."
+        )
     if report.probabilities is not None:
         print_table(_probabilities_table(report.probabilities))
     if report.frontier is not None:
         print_table(_frontier_table(report, report.frontier))
     if report.handing_over:
         print_table(_handing_over_table(report.handing_over))
-    print_table(_constants_table(report.constants))
-
-
-def _beside_clinicians(report: AgentReport, agent: Estimates) -> Table:
-    table = Table("", "agent", "clinicians", box=box.SIMPLE)
-    clinicians = {**(report.human or {}), **(report.human_agreement or {})}
-    for metric, estimate in agent.items():
-        table.add_row(_words(metric), bracketed(estimate), bracketed(clinicians.get(metric)))
-    return table
-
-
-def _print_as_clinicians(console: Console, report: AgentReport, judged: AsClinicians) -> None:
-    """Prints the agent beside the clinicians, on the same vignettes and judged in the same way."""
-    console.print(f"The agent by leave-one-out, on the same {judged.vignettes:,} vignettes by all clinicians but one:")
-    print_table(_beside_clinicians(report, judged.by_all_but_one))
-    appropriateness, safety = (_mean(judged.by_all[name]) for name in ("appropriateness", "safety"))
-    console.print(f"Judged by all of them the agent has appropriateness {appropriateness}, safety {safety}.")
 
 
 def _frontier_table(report: AgentReport, points: Iterable[Point]) -> Table:
@@ -102,7 +84,7 @@ def _frontier_table(report: AgentReport, points: Iterable[Point]) -> Table:
     table = Table(
         "weight", "price or\nthreshold", "appro-\npriate", "safe", "over-\ntriage", "red", "ques-\ntions",
         "evi-\ndence", "forced",
-        title="Decisions by P(appropriate) + weight x P(safe); * is this agent", box=box.SIMPLE, padding=(0, 1, 0, 0),
+        title="Decisions by P(appropriate) + weight x P(safe); * is this agent", box=box.SIMPLE, padding=_NARROW,
     )  # fmt: skip
     for point in points:
         shares = (point.appropriateness, point.safety, point.over_triage, point.red_sensitivity)
@@ -138,21 +120,6 @@ def _probabilities_table(probabilities: Mapping[str, Mapping[str, Calibration]])
     return table
 
 
-def _calibration_line(best: Calibration) -> str:
-    return (
-        f"Calibration at the decision: mean Q of the triage {_mean(best.predicted)}, appropriate "
-        f"{_mean(best.observed)}, error {bracketed(best.expected_calibration_error)}, Brier score "
-        f"{bracketed(best.brier_score)}."
-    )
-
-
-def _constants_table(constants: Mapping[str, Estimates]) -> Table:
-    table = Table("constant policy", *map(_words, _QUALITY), box=box.SIMPLE)
-    for name, estimates in constants.items():
-        table.add_row(name, *(_mean(estimates[metric]) for metric in _QUALITY))
-    return table
-
-
 def _slices_table(slices: Iterable[SliceFigures]) -> Table:
     table = Table("slice", "n", "appropriateness", "safety", "questions", box=box.SIMPLE)
     before = None
@@ -163,13 +130,6 @@ def _slices_table(slices: Iterable[SliceFigures]) -> Table:
         cells = (bracketed(entry.metrics[metric], ".2f") for metric in ("appropriateness", "safety"))
         questions = f"{entry.metrics['questions'].mean:.1f}"
         table.add_row(Text(f"  {entry.value}"), f"{entry.vignettes:,}", *cells, questions)
-    return table
-
-
-def _unseen_table(contrasts: Mapping[str, Contrast]) -> Table:
-    table = Table("tag unseen", "with", "without", "difference", box=box.SIMPLE)
-    for metric, contrast in contrasts.items():
-        table.add_row(_words(metric), *(bracketed(side, ".1f") for side in contrast))
     return table
 
 

@@ -28,6 +28,7 @@ QUESTIONS = Measure("questions", "Questions asked", False)
 EVIDENCE_SEEN = Measure("evidence_seen", "Evidence seen", False)
 FORCED = Measure("forced", "Forced", True)
 RED_SENSITIVITY = Measure("red_sensitivity", "Red sensitivity", True)
+RED_SPECIFICITY = Measure("red_specificity", "Red specificity", True)
 KAPPA = Measure("weighted_kappa", "Weighted kappa", False)
 MEASURES = (APPROPRIATENESS, SAFETY, OVER_TRIAGE, UNDER_TRIAGE, QUESTIONS, EVIDENCE_SEEN, FORCED)
 """Of the results table. "Forced" is the share of episodes in which the question limit forced the decision."""

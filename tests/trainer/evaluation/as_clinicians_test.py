@@ -17,6 +17,9 @@ def test_the_agent_is_judged_by_all_clinicians_but_one():
     # A Red fits {Red, Green} twice of three; Green is less urgent than {Red, Red}. All of it as safe as the agent.
     assert figures.less_clinicians["appropriateness"].mean == pytest.approx(2 / 3 - 2 / 3)
     assert figures.less_clinicians["safety"].mean == pytest.approx(0.0)
+    # Red is the majority without one of the Reds too, as of a tie, and the agent never says it; of the clinicians, the
+    # other Red does, and Green is judged by {Red, Red}: 2 of 3.
+    assert figures.less_clinicians["red_sensitivity"].mean == pytest.approx(0 - 2 / 3)
 
 
 def test_the_figures_agree_with_a_naive_oracle():
@@ -46,3 +49,11 @@ def test_judging_by_all_but_one_is_stricter_than_by_all():
     figures = as_clinicians.figures(decisions, counts, 3, seed=0)
     assert figures.by_all_but_one["safety"].mean < figures.by_all["safety"].mean
     assert figures.by_all["safety"].mean == metrics.triage_quality(decisions, counts)["safety"].mean()
+
+
+def test_an_agent_that_decides_as_the_clinicians_do_differs_in_nothing():
+    counts = np.tile([[4, 0, 0, 0], [0, 0, 4, 0]], [20, 1])
+    figures = as_clinicians.figures(counts.argmax(axis=1)[np.newaxis], counts, 3, seed=0)
+    assert {name: each[:3] for name, each in figures.less_clinicians.items()} == dict.fromkeys(
+        figures.by_all_but_one, (0, 0, 0)
+    )

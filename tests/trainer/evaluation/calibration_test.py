@@ -3,7 +3,6 @@ import pytest
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss
 
-from schemas.triage import Action
 from trainer.evaluation import calibration
 from trainer.evaluation.calibration import Pairs
 
@@ -52,17 +51,6 @@ def test_best_decision_is_never_ask_and_a_tie_goes_to_the_more_urgent_one():
     pairs = calibration.best_decision_pairs(q_values, np.array([[1, 0, 0, 1], [0, 0, 2, 0]]))
     np.testing.assert_allclose(pairs.predicted, [[0.6, 0.5]], rtol=1e-6)
     assert pairs.observed.tolist() == [[1.0, 0.0]]
-
-
-def test_outcome_of_each_decision_is_its_appropriateness_or_its_reward():
-    q_values = np.array([[[0.1, 0.2, 0.6, 0.3, 0.9]]], np.float32)
-    counts = np.array([[1, 0, 2, 0]])
-    appropriate = calibration.appropriateness_pairs(q_values, counts)
-    reward = calibration.reward_pairs(q_values, counts)
-    # Yellow lies between Red and Green; nobody gave it. The reward of Red is half that of Green.
-    assert [float(pairs.observed[0, 0]) for pairs in appropriate] == [1.0, 1.0, 1.0, 0.0]
-    assert [float(pairs.observed[0, 0]) for pairs in reward] == [0.5, 0.0, 1.0, 0.0]
-    assert float(appropriate[Action.BLUE].predicted[0, 0]) == pytest.approx(0.3)
 
 
 def test_a_gap_above_zero_is_overconfidence():

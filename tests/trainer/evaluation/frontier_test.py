@@ -1,15 +1,19 @@
-"""The frontier of the safety weights, by outputs made by hand."""
+"""The frontiers of safety weights and of handing over, by outputs made by hand."""
 
 import numpy as np
 import pytest
 
 from trainer.decision.decision import ASK_POINTS, OperatingPoint
-from trainer.evaluation.frontier import Point, RecordedTriage, frontier, play_outputs, rising
+from trainer.decision.operating_point import HAND_OVER_FROM
+from trainer.dyqn.rollout import Outcomes
+from trainer.evaluation.frontier import DEFER_BELOW, Point, frontier, handing_over, play_outputs, rising
 
 YELLOW = [0.0] * 5 + [0.2, 0.7, 0.0, 0.0, 1.0, 0.7, 0.0, 0.0]
 """Q-values, P(appropriate), P(safe): the decision is Yellow for weights below 1.67, then Red."""
 ASKS, STOPS = [0.9] * len(ASK_POINTS) + [0.0], [0.0] * len(ASK_POINTS) + [0.0]
 """Q(ask), which is compared with a utility of at most .74: (.2 + 2) / 3 of Red with the weight 2."""
+
+RED, GREEN = [3, 0, 0, 0], [0, 0, 3, 0]
 
 
 @pytest.fixture
@@ -83,11 +87,37 @@ def test_along_the_frontier_no_larger_weight_finds_fewer_red_cases(found, own, k
     assert points[own] in rising(points)
 
 
-def test_outputs_are_recorded_in_order_and_there_is_no_frontier_without_probabilities():
-    triage = RecordedTriage(lambda states: np.tile(states[:, :1], 31).astype(np.float32), OperatingPoint())
-    for first in ([1, 2], [3], [4, 5], [6]):  # two evidence orders of three states, in batches of two
-        assert triage(np.array(first)[:, np.newaxis]).shape == (len(first), 4)
-    assert triage.outputs(orders=2)[..., 0].tolist() == [[1, 2, 3], [4, 5, 6]]
-    plain = RecordedTriage(lambda states: np.zeros([len(states), 5], np.float32), OperatingPoint())
-    plain(np.zeros([2, 1]))
-    assert plain.outputs(orders=1) is None
+def decided(decisions, safe, red=0.0):
+    """One order of vignettes, each with the P(safe) of its own decision, and the P(appropriate) of Red."""
+    outputs = np.zeros([1, len(decisions), 13], np.float32)
+    outputs[0, :, 5] = red
+    outputs[0, np.arange(len(decisions)), 9 + np.array(decisions)] = safe
+    nothing = np.zeros([1, len(decisions)])
+    return Outcomes(np.array([decisions]), nothing, nothing, nothing, outputs)
+
+
+def test_what_is_unsafe_and_unsure_is_handed_over_first():
+    played = decided([2, 2, 0, 3], [0.55, 0.85, 1.0, 0.97])
+    found = handing_over(played, np.array([RED, RED, RED, GREEN]))
+    rows = {row.defer_below: row[2:] for row in found if row.hand_over_from is None}
+    # Two of three Red ones leave as Green, the Green one as Blue: three of four are under-triaged.
+    assert rows[0.0] == (0.0, 0.75, pytest.approx(2 / 3))
+    assert rows[0.6] == (0.25, pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert rows[0.9] == (0.5, 0.5, 0.0)
+    assert list(rows) == list(DEFER_BELOW)
+
+
+def test_what_a_promise_would_hand_over_is_what_it_decides_below_red_though_red_is_probable():
+    played = decided([2, 2, 0, 3], [1.0, 1.0, 1.0, 0.1], red=[0.25, 0.12, 0.5, 0.0])
+    found = handing_over(played, np.array([RED, RED, RED, GREEN]))
+    rows = {row.hand_over_from: row[2:] for row in found if row.defer_below is None}
+    assert rows[0.3] == (0.0, 0.75, pytest.approx(2 / 3))  # the one with .5 is decided Red
+    assert rows[0.15] == (0.25, pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert rows[0.05] == (0.5, 0.5, 0.0)
+    assert sorted(rows) == list(HAND_OVER_FROM)
+
+
+def test_without_red_patients_or_probabilities_nothing_is_said():
+    rows = handing_over(decided([2], [0.2]), np.array([GREEN]))
+    assert (0.95, None, 1.0, None, None) in rows
+    assert handing_over(decided([2], [0.2])._replace(outputs=np.zeros([1, 1, 5])), np.array([GREEN])) == []

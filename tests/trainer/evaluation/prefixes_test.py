@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from trainer.evaluation import prefixes
-from trainer.evaluation.prefixes import metrics_by_evidence
+from trainer.evaluation.prefixes import metrics_by_evidence, prefix_outputs
 
 E = 6
 
@@ -17,9 +17,13 @@ def _red_once_the_first_cell_is_known(states):
     return values
 
 
+def _measured(vignettes, triage, orders):
+    return metrics_by_evidence(prefix_outputs(triage, vignettes, E, orders), vignettes, seed=0)
+
+
 def test_the_decisive_piece_has_been_seen_in_k_of_n_orders(vignettes_of):
     vignettes = vignettes_of([([1, 2, -3], [1, 0, 0, 0])])
-    points = metrics_by_evidence(vignettes, E, _red_once_the_first_cell_is_known, range(600), seed=0)
+    points = _measured(vignettes, _red_once_the_first_cell_is_known, range(600))
     assert [point.evidence for point in points] == [1, 2, 3]
     # 1/3, 2/3, 1: standard deviation at most .02 over 600 orders.
     for place, point in enumerate(points, start=1):
@@ -31,7 +35,7 @@ def test_the_decisive_piece_has_been_seen_in_k_of_n_orders(vignettes_of):
 
 def test_each_point_is_over_the_vignettes_with_so_many_pieces(vignettes_of):
     vignettes = vignettes_of([([2], [1, 0, 0, 0]), ([1, 2, 3], [1, 0, 0, 0]), ([3, 4], [0, 0, 0, 1])])
-    points = metrics_by_evidence(vignettes, E, _red_once_the_first_cell_is_known, [0, 1], seed=0)
+    points = _measured(vignettes, _red_once_the_first_cell_is_known, [0, 1])
     assert [point.vignettes for point in points] == [3, 2, 1]
     # Two pieces: always Blue for vignette 2, appropriate. Three: Red for vignette 1. The first vignette never counts.
     assert points[2].appropriateness.mean == 1.0
@@ -39,15 +43,14 @@ def test_each_point_is_over_the_vignettes_with_so_many_pieces(vignettes_of):
     assert points[0].safety.mean <= 2 / 3  # Blue for vignette 0
 
 
+def test_equal_values_go_to_the_more_urgent_decision(vignettes_of):
+    vignettes = vignettes_of([([1], [1, 0, 0, 0]), ([2], [0, 0, 0, 1])])
+    [point] = _measured(vignettes, lambda states: np.full([len(states), 4], 0.5), [0])
+    assert (point.appropriateness.mean, point.safety.mean, point.best_value.mean) == (0.5, 1.0, 0.5)
+
+
 def test_states_grow_by_one_piece_of_the_vignette_at_a_time(vignettes_of):
-    shown = []
-
-    def triage(states):
-        shown.append(states)
-        return np.zeros([len(states), 4])
-
-    metrics_by_evidence(vignettes_of([([1, -2, 3, -6], [1, 0, 0, 0])]), E, triage, [7], seed=0)
-    [states] = shown
+    [states] = prefix_outputs(lambda each: each, vignettes_of([([1, -2, 3, -6], [1, 0, 0, 0])]), E, [7])
     assert states.dtype == np.float32
     assert np.abs(states).sum(axis=1).tolist() == [1, 2, 3, 4]
     assert (np.diff(np.abs(states), axis=0) >= 0).all()
@@ -56,51 +59,18 @@ def test_states_grow_by_one_piece_of_the_vignette_at_a_time(vignettes_of):
 
 def test_orders_are_random_and_those_of_the_seed(vignettes_of):
     vignettes = vignettes_of([([1, 2, 3, 4, 5], [1, 0, 0, 0])])
-
-    def first_cells(seeds):
-        seen = []
-
-        def triage(states):
-            seen.append(int(np.flatnonzero(states[0])[0]))
-            return np.zeros([len(states), 4])
-
-        metrics_by_evidence(vignettes, E, triage, seeds, seed=0)
-        return seen
-
-    cells = first_cells(range(200))
-    assert cells == first_cells(range(200))
-    assert np.bincount(cells, minlength=5).min() > 20  # 40 each are expected, standard deviation 6
+    first, again = (prefix_outputs(lambda each: each, vignettes, E, range(200))[:, 0] for _ in range(2))
+    assert (first == again).all()
+    assert np.abs(first).sum(axis=0)[:5].min() > 20  # 40 each are expected, standard deviation 6
 
 
-def test_equal_values_go_to_the_more_urgent_decision(vignettes_of):
-    vignettes = vignettes_of([([1], [1, 0, 0, 0]), ([2], [0, 0, 0, 1])])
-    [point] = metrics_by_evidence(vignettes, E, lambda states: np.full([len(states), 4], 0.5), [0], seed=0)
-    assert (point.appropriateness.mean, point.safety.mean, point.best_value.mean) == (0.5, 1.0, 0.5)
-
-
-def test_few_states_are_in_memory_at_a_time_and_the_points_are_the_same(random_vignettes, monkeypatch):
-    weights = np.random.default_rng(1).normal(size=[30, 4])
-
-    def triage(states):
-        return states @ weights
-
-    whole = metrics_by_evidence(random_vignettes, 30, triage, [0, 1], seed=0)
-    sizes = []
+def test_few_states_are_in_memory_at_a_time_and_the_outputs_are_the_same(random_vignettes, monkeypatch):
+    whole, sizes = prefix_outputs(lambda each: each, random_vignettes, 30, [0, 1]), []
 
     def watched(states):
         sizes.append(states.shape)
-        return triage(states)
+        return states
 
     monkeypatch.setattr(prefixes, "STATES_AT_ONCE", 64)
-    parts = metrics_by_evidence(random_vignettes, 30, watched, [0, 1], seed=0)
+    assert (prefix_outputs(watched, random_vignettes, 30, [0, 1]) == whole).all()
     assert max(sizes) == (64, 30)
-    for one, other in zip(whole, parts, strict=True):
-        assert one.vignettes == other.vignettes
-        assert one.appropriateness == other.appropriateness
-        assert one.best_value.mean == pytest.approx(other.best_value.mean, rel=1e-5)
-
-
-def test_values_of_all_five_actions_are_refused(vignettes_of):
-    vignettes = vignettes_of([([1], [0, 0, 1, 0])])
-    with pytest.raises(ValueError, match=r"expected values \[1, 4\], found \[1, 5\]"):
-        metrics_by_evidence(vignettes, E, lambda states: np.zeros([len(states), 5]), [0], seed=0)

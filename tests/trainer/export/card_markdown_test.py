@@ -56,7 +56,7 @@ def evaluation_with(tag, probabilities=None):
     return VersionFigures(
         "sha256:data", simulated=True, split="test", seed=7, vignettes=1234, orders=6,
         baselines=Baselines(human, None, 3, constants),
-        played=AgentFigures(estimates(), {}, Confusion("", "", [], []), None, probabilities, slices, None),
+        played=AgentFigures(estimates(), {}, Confusion("", "", [], []), None, probabilities, slices),
     )  # fmt: skip
 
 

@@ -48,7 +48,7 @@ STATS = {
 
 
 def played(safety):
-    return AgentFigures({"safety": safety}, {}, Confusion("", "", [], []), None, None, [], None)
+    return AgentFigures({"safety": safety}, {}, Confusion("", "", [], []), None, None, [])
 
 
 EVALUATION = VersionFigures(

@@ -1,22 +1,31 @@
 """The page about one agent, read as a browser reads it."""
 
+import dataclasses
 import html.parser
 import re
 
 import pytest
 
 from schemas.errors import InputError
+from schemas.promise import NOT_COVERED
+from trainer.decision.decision import NEUTRAL
 from trainer.evaluation.estimates import Estimate
 from trainer.reports.agent_page import agent_page, write_page
+from trainer.reports.comparison import MEASURES
+from trainer.training.promises import Asked, Promise
 
 PROVENANCE = {"command": "triage evaluate --html report.html", "python": "3.11", "finished": None}
 HOSTILE = '<script>alert(1)</script> "><img src=x onerror=alert(1)> $\\frac{ {{ 7*7 }} \u202eevil\x00'
-KEPT = ("Red", "Yellow", "Green", "Blue", "ask", "present", "absent", "emergency", "too_late", "safety", "default")
+KEPT = (
+    "Red", "Yellow", "Green", "Blue", "ask", "present", "absent", "emergency", "too_late", "safety", "default",
+    "appropriate", "safe", *(measure.key for measure in MEASURES),
+)  # fmt: skip
 SECTIONS = [
     "answer",
     "operating-point",
     "confusion",
     "confidence",
+    "questions",
     "slices",
     "errors",
     "textbook",
@@ -66,42 +75,61 @@ def test_a_clinician_reads_no_names_of_options(agent_report):
         assert {name: options for name, options in named.items() if options and name != "head"} == {}
 
 
-def test_the_answer_comes_first_and_each_section_has_its_figures(agent_report):
+def test_each_section_has_its_figures(agent_report):
     page = Reader(agent_page(agent_report, PROVENANCE))
-    head = page.sections.pop("head")
+    assert "Not as good as the clinicians: lower in safety." in page.sections.pop("head")
     assert list(page.sections) == [*SECTIONS, "reproduce"]
-    assert (
-        "Is this agent as good as the clinicians? No: it is less safe than the clinicians; it found about one in five "
-        "emergencies (with safety rules about three in four; the clinicians about two in three). In its interviews "
-        "with safety rules, none of 3 textbook emergencies come too late. This is research"
-    ) in head
     numbers = [re.findall(r"Figure (\d)\.", text) for text in page.sections.values()]
-    assert numbers == [["1"], ["2"], ["3"], ["4", "5"], ["6"], [], [], ["7"], [], []]
-    assert "age: 75 years old or over 30 Safety 80.0% 92.0%" in page.sections["slices"]
-    assert "Stroke at noon" in page.sections["textbook"]
+    assert numbers == [[], [], [], ["1"], ["2"], [], [], [], ["3"], [], []]
+    shown = {
+        "answer": "95.0% (93.0\u201397.0%) \u22126.0 (\u22129.0 to \u22123.0)",
+        "operating-point": "1.5 (this agent) price 0.004, threshold 0.9 90.0%",
+        "confusion": "A clinician: Red 50.0% 25.0% 25.0% 0.0%",
+        "slices": "age: 75 years old or over 30 Safety 80.0% 92.0% \u221212.0 (\u221218.0 to \u22126.0)",
+        "errors": "hot would make it Red",
+        "textbook": "emergency 3 2 (1 late) 2 (1 late) 3 (0 late) 3 (0 late)",
+        "limits": "The agent is never forced to decide.",
+        "reproduce": "triage evaluate --html report.html",
+    }
+    assert {name: words in page.sections[name] for name, words in shown.items()} == dict.fromkeys(shown, True)
+    assert "Stroke at noon: Green (all evidence), Green (interview)" in page.sections["textbook"]
     assert ("open", None) in page.attributes, "emergencies that come too late are not folded away"
-    assert "hot would make it Red" in page.sections["errors"]
-    assert "triage evaluate --html report.html" in page.sections["reproduce"]
+
+
+def test_figures_on_few_vignettes_are_left_out(agent_report):
+    agent_report.confusion.matrix[0] = [6.0, 2.0, 1.0, 0.5]
+    [old, *_] = agent_report.slices
+    agent_report.slices.extend(old._replace(by="tag:ward", value=f"w{size}", vignettes=size) for size in range(30))
+    sections = Reader(agent_page(agent_report, PROVENANCE)).sections
+    assert "A clinician: Red \u2013 \u2013 \u2013 \u2013" in sections["confusion"]
+    assert "sex: Female 9 too few (9) too few (9) too few (9)" in sections["slices"]
+    assert re.findall(r"ward: w(\d+)", sections["slices"]) == [str(size) for size in range(22, 30)]
 
 
 def test_what_is_missing_is_said_where_it_would_stand(poor_agent_report):
     page = agent_page(poor_agent_report, {})
     sections = Reader(page).sections
     said = {
-        "head": "Not known: no vignette has the decisions of 3 clinicians",
         "operating-point": "no probabilities to weigh",
-        "confidence": "Not measured: how often its decisions are safe",
-        "slices": "No group of patients is large enough",
+        "questions": "Not measured",
+        "slices": "No group is shown to be worse",
         "errors": "no case shows the under-triage that the figures above count",
         "textbook": "Not played",
-        "learning": "No validation loss is recorded",
+        "learning": "Not measured",
         "reproduce": "The command is not recorded",
     }
     assert {name: words in sections[name] for name, words in said.items()} == dict.fromkeys(said, True)
-    assert "with 7 emergencies nobody can say how many it finds" in sections["head"]
     assert "the default ones do not fit" in sections["answer"]
-    assert "Not measured by age and sex" in sections["slices"]
     assert "None" not in re.sub(r"<[^>]*>", "", page)
+
+
+def test_beside_what_was_promised_stands_what_is_not_covered(agent_report):
+    refused = Promise(Asked({"red": 0.1}, 0.9, 12, 2000, "", None), False, {"red": 0.4}, NEUTRAL, {}, True, 0.1)
+    kept = dataclasses.replace(refused, kept=True, levels={"red": 0.1})
+    for promises, covered in (([], False), ([refused], False), ([refused, kept], True)):
+        answer = Reader(agent_page(agent_report._replace(promises=promises), {})).sections["answer"]
+        assert [each in answer for each in NOT_COVERED] == [covered] * len(NOT_COVERED)
+        assert ("Refused: At most 10% of patients whom clinicians call Red" in answer) == bool(promises)
 
 
 def test_that_no_case_was_less_urgent_is_said_only_where_nothing_was_under_triaged(poor_agent_report):

@@ -7,6 +7,7 @@ import pytest
 from trainer.evaluation.cases import CaseFigures, Counted, Miss, Reading, TextbookFigures
 from trainer.evaluation.estimates import (
     AsClinicians,
+    Baselines,
     Calibration,
     Compared,
     Confusion,
@@ -17,7 +18,9 @@ from trainer.evaluation.estimates import (
     SliceFigures,
 )
 from trainer.evaluation.frontier import Point
+from trainer.evaluation.prefixes import EvidencePoint
 from trainer.reports.agent_report import AgentReport, ChosenPoint, Evaluated, Gaps, Learning, ValidationLoss
+from trainer.reports.comparison import compare
 
 
 def estimate(mean, half=0.05, vignettes=200):
@@ -73,17 +76,26 @@ def _cases(right):
 
 _STEP = {"evidence": "Chest pain", "presence": "present", "action": "Green",
          "values": {"Red": 0.3, "Yellow": 0.5, "Green": 0.9, "Blue": 0.1, "ask": 0.85}}  # fmt: skip
-_DIFFERENCE = {"safety": estimate(-0.06, 0.03, 150), "appropriateness": estimate(-0.01, 0.03)}
-AGENT_REPORT = AgentReport(
+DIFFERENCE = {"safety": estimate(-0.06, 0.03, 150), "appropriateness": estimate(-0.01, 0.03)}
+
+
+def compared(report):
+    """Returns the report with the rows and the verdict of its figures."""
+    baselines = Baselines(report.human, report.human_agreement, 3, report.constants)
+    comparison = compare({**report.agent, **report.agreement}, baselines, report.as_clinicians, report.safety_rules)
+    return report._replace(comparison=comparison)
+
+
+_AGENT_REPORT = AgentReport(
     job_dir="job", data="data", data_fingerprint="sha256:1", vocabulary_fingerprint="sha256:2",
     trained_on="sha256:3", simulated=None, split="test", vignettes=200, mean_evidence=7.25,
     orders=10, seed=0, training={"steps": 2000, "episodes": 9000}, networks=5, max_questions=23,
     operating_point=ChosenPoint(1.5, 0.9, 0.004, "default"), promises=[],
-    agent={**quality(0.9, 0.8), "questions": estimate(7.0, 0.5), "evidence_seen": estimate(4.0, 0.2),
+    comparison=None, agent={**quality(0.9, 0.8), "questions": estimate(7.0, 0.5), "evidence_seen": estimate(4.0, 0.2),
               "forced": estimate(0.1)},
     agreement=agreed(0.25), human=quality(0.95, 0.82), human_agreement=agreed(0.65),
     human_minimum_decisions=3,
-    as_clinicians=AsClinicians(150, quality(0.89, 0.79) | agreed(0.21), {}, _DIFFERENCE),
+    as_clinicians=AsClinicians(150, quality(0.89, 0.79) | agreed(0.21), {}, DIFFERENCE),
     constants={"always red": quality(1.0, 0.1), "always green": quality(0.75, 0.7)},
     confusion=Confusion("clinicians", "agent", ["Red", "Yellow", "Green", "Blue"],
                         [[10, 5, 5, 0], [5, 40, 15, 0], [0, 10, 80, 5], [0, 0, 20, 5]]),
@@ -93,7 +105,9 @@ AGENT_REPORT = AgentReport(
     slices=[_slice("age", "75 years old or over", 30, 0.8), _slice("sex", "Female", 9, 0.7),
                _slice("code:smoker", "present", 25, 0.9), _slice("majority", "Red", 40, 0.6)],
     gaps=Gaps([Gap("age", "75 years old or over", 30, "safety", 0.8, 0.92, estimate(-0.12, 0.06))], 80),
-    unseen=None, by_evidence=[], handing_over=[],
+    by_evidence=[EvidencePoint(pieces, vignettes, estimate(0.5), estimate(0.4 + pieces / 10), estimate(0.5))
+                 for pieces, vignettes in ((1, 200), (2, 150), (3, 9))],
+    handing_over=[],
     learning=Learning([Evaluated(step, {**quality(safety, 0.7), "questions": estimate(8.0)})
                        for step, safety in ((1000, 0.8), (2000, 0.9))],
                       [ValidationLoss(100, 0.75), ValidationLoss(200, 0.5)]),
@@ -114,14 +128,15 @@ AGENT_REPORT = AgentReport(
 @pytest.fixture
 def agent_report():
     """To be read and to be broken."""
-    return copy.deepcopy(AGENT_REPORT)
+    return compared(copy.deepcopy(_AGENT_REPORT))
 
 
 @pytest.fixture
 def poor_agent_report(agent_report):
     """An agent of the preset paper on foreign data: one clinician each, no rules, no probabilities, nothing else."""
-    return agent_report._replace(
+    return compared(agent_report._replace(
         operating_point=None, human=None, human_agreement=None, as_clinicians=None, probabilities=None, frontier=None,
         slices=[], gaps=Gaps([], 0), safety_rules=None, no_safety_rules="no safety rules: the default ones do not fit",
         errors=[], textbook_cases=None, learning=Learning([], []), agreement=agreed(0.5, 7), cautions=[],
-    )  # fmt: skip
+        by_evidence=[],
+    ))  # fmt: skip

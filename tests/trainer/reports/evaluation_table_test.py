@@ -2,9 +2,8 @@ import re
 
 import pytest
 
-from trainer.evaluation.estimates import AsClinicians, Calibration, Contrast, Estimate, SliceFigures
-from trainer.evaluation.frontier import Point
-from trainer.evaluation.handing_over import HandedOver
+from trainer.evaluation.estimates import Calibration, Estimate, SliceFigures
+from trainer.evaluation.frontier import HandedOver, Point
 from trainer.reports.evaluation_table import print_report
 
 QUALITY = {name: Estimate(0.5, 0.25, 0.75, 12) for name in ("appropriateness", "safety", "over_triage", "under_triage")}
@@ -19,16 +18,11 @@ def report(agent_report):
     return agent_report._replace(
         vignettes=1260,
         training={"steps": 150_000},
-        agent={**QUALITY, "questions": Estimate(7.0, 6.0, 8.0)},
-        human={"safety": Estimate(0.9, 0.8, 1.0)},
-        agreement={"red_sensitivity": None, "weighted_kappa": Estimate(0.625, -0.125, 0.75)},
-        human_agreement={"red_sensitivity": Estimate(1.0), "weighted_kappa": None},
         calibration={
             "best_decision": Calibration(
                 [], Estimate(0.9), Estimate(0.7), Estimate(0.2), Estimate(0.2, 0.1, 0.3), Estimate(0.25, 0.2, 0.3)
             )
         },
-        as_clinicians=AsClinicians(900, QUALITY, QUALITY, agent_report.as_clinicians.less_clinicians),
         probabilities={part: {"safe": _PROBABILITY} for part in ("own_decision", "every_decision")},
         handing_over=[HandedOver(0.9, None, 0.125, 0.02, None), HandedOver(None, 0.15, 0.25, None, 0.1)],
         frontier=[_POINT, _POINT._replace(safety_weight=1.5, sure_enough=0.92, chosen=True, red_sensitivity=0.7)],
@@ -37,10 +31,6 @@ def report(agent_report):
             SliceFigures("tag:system", value, 1234, {**QUALITY, "questions": Estimate(4.5)})
             for value in ("[bold]heart", "skin")
         ],
-        unseen={
-            name: Contrast(Estimate(14.2, 12.0, 16.0), Estimate(9.5), Estimate(4.8, 2.0, 7.5))
-            for name in ("questions", "evidence_seen")
-        },
     )
 
 
@@ -49,35 +39,27 @@ def _rows(capsys, report, details=True):
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_agent_and_clinicians_are_side_by_side_and_undefined_is_a_dash(report, capsys):
+def test_agent_and_clinicians_are_side_by_side_and_more_is_shown_on_demand(report, capsys):
     rows = _rows(capsys, report, details=False)
-    assert "safety 0.500 [0.250, 0.750] 0.900 [0.800, 1.000]" in rows
-    assert "red sensitivity - 1.000" in rows
-    assert "weighted kappa 0.625 [-0.125, 0.750] -" in rows
-    assert rows[0].startswith("No: it is less safe than the clinicians")
-    assert not any("always red" in row or "skin" in row or "unseen" in row for row in rows)
-
-
-def test_details_are_shown_on_demand(report, capsys):
-    assert "always red 0.500 0.500 0.500 0.500" in _rows(capsys, report)
+    assert rows[0] == "Not as good as the clinicians: lower in safety."
+    assert "Safety 89.0% (87.0\u201391.0%) 95.0% (93.0\u201397.0%) \u22126.0 (\u22129.0 to \u22123.0)" in rows
+    assert "Questions asked 7.00 (6.50\u20137.50) \u2013 \u2013" in rows
+    for words in ("always red 0.500 0.500 0.500 0.500", "skin 1,234"):
+        assert not any(words in row for row in rows)
+        assert any(words in row for row in _rows(capsys, report))
 
 
 def test_the_frontier_marks_the_agent_and_ends_with_the_clinicians(report, capsys):
     rows = _rows(capsys, report)
     assert "0.25 0.008 0.850 0.950 0.100 - 9.2 4.5 0.30" in rows
     place = rows.index("1.5 * 0.008 or 0.92 0.850 0.950 0.100 0.700 9.2 4.5 0.30")
-    assert rows[place + 1] == "clinicians - 0.900 - 1.000 - all -"
+    assert rows[place + 1] == "clinicians 0.820 0.950 0.130 0.650 - all -"
 
 
-def test_the_agent_is_shown_by_leave_one_out_and_with_its_calibration(report, capsys):
+def test_its_probabilities_stand_beside_what_came_true(report, capsys):
     text = " ".join(_rows(capsys, report))
-    assert "on the same 900 vignettes by all clinicians but one" in text
     for which in ("of its decision", "of all four"):
         assert re.search(rf"P\(safe\) {which} +0\.920 +0\.940 +0\.020 \[0\.010, 0\.030\]", text)
-
-
-def test_calibration_is_one_sentence(report, capsys):
-    text = " ".join(_rows(capsys, report))
     assert "mean Q of the triage 0.900, appropriate 0.700, error 0.200 [0.100, 0.300], Brier score 0.250" in text
 
 
@@ -89,7 +71,6 @@ def test_slices_are_listed_under_their_kind(report, capsys):
         "[bold]heart 1,234 0.50 [0.25, 0.75] 0.50 [0.25, 0.75] 4.5",
         "skin 1,234 0.50 [0.25, 0.75] 0.50 [0.25, 0.75] 4.5",
     ]
-    assert "evidence seen 14.2 [12.0, 16.0] 9.5 4.8 [2.0, 7.5]" in rows
 
 
 def test_what_is_handed_over_stands_beside_the_risk_that_is_left(report, capsys):
@@ -99,11 +80,10 @@ def test_what_is_handed_over_stands_beside_the_risk_that_is_left(report, capsys)
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["human", "human_agreement", "as_clinicians", "calibration", "probabilities", "frontier", "handing_over", "unseen"],
+    "name", ["human", "human_agreement", "calibration", "probabilities", "frontier", "handing_over"]
 )
 def test_missing_parts_of_the_report_are_left_out(name, report, capsys):
-    assert "safety 0.500 [0.250, 0.750]" in " ".join(_rows(capsys, report._replace(**{name: None})))
+    assert "Safety 89.0%" in " ".join(_rows(capsys, report._replace(**{name: None})))
 
 
 def test_no_line_is_wider_than_80_columns(report, capsys):

@@ -52,14 +52,6 @@ def test_a_missing_or_null_branch_ends_the_look_up():
     assert numbers.value_at({"a": {"b": False}}, "a", "b") is False
 
 
-def test_an_interval_stands_in_brackets_where_there_is_one():
-    estimate = Estimate(0.0, -0.0125, 0.5)
-    assert numbers.bracketed(estimate) == "0.000 [-0.013, 0.500]"
-    assert numbers.bracketed(estimate, "+.1f") == "+0.0 [-0.0, +0.5]"
-    assert numbers.bracketed(Estimate(0.5)) == "0.500"
-    assert numbers.bracketed(None) == "-"
-
-
 def test_agents_that_were_not_run_are_left_out():
     assert list(numbers.agents_of({"agents": {"b": {"label": "B"}, "a": None}})) == ["b"]
     assert numbers.agents_of({"agents": None}) == {}
