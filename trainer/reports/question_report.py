@@ -4,7 +4,7 @@ It compares what the agent would decide after each answer, and when the red flag
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from schemas.triage import Action
 from trainer.decision import mixture, rewards
 from trainer.decision.decision import PRICES, OperatingPoint, appropriate, best_triage, has_probabilities, safe
 from trainer.decision.operating_point import THRESHOLDS
-from trainer.decision.question_graph import QuestionGraph, Questions
+from trainer.decision.question_graph import QuestionGraph
 from trainer.evaluation import as_clinicians
 from trainer.evaluation.agreement import majority_decisions
 from trainer.evaluation.interviews import Interviews, play
@@ -54,7 +54,6 @@ from triage_runtime.storage import locations
 QUALITY = ("appropriateness", "safety")
 _SHOWN = (0, 1, 2, 3, 5, 8, 10, 15, 20)
 _ROWS = 4_096  # states that a network judges at once
-_COHERENT, _COHERENT_PATIENTS = 8, 250  # `coherence` is about the states after so many questions to so many patients
 
 
 def report(
@@ -78,9 +77,8 @@ def report(
         "training": trained.training,
         "clinicians": _clinicians(given, patients),
         "policies": _figures(given, trained, patients, interviews, graph),
-        "coherence": _coherence_of_learned(given, trained, patients, interviews, graph),
         "denied_alone": denied_alone(trained.model, trained.operating_point, patients, graph, trained.vocabulary)
-        if _judges_interviews(given, trained, interviews)
+        if LEARNED in interviews and trained.has_probabilities and given.track != OWN_CARD
         else None,
     }
 
@@ -167,62 +165,6 @@ def _figures(
             given.seed,
         )
         for name, each in interviews.items()
-    }
-
-
-def _judges_interviews(given: QuestionOptions, trained: TrainedNetwork, interviews: Mapping[str, Interviews]) -> bool:
-    """Returns whether the network's probabilities chose questions in interviews, which figures on them are about."""
-    return LEARNED in interviews and trained.has_probabilities and given.track != OWN_CARD
-
-
-def _coherence_of_learned(
-    given: QuestionOptions,
-    trained: TrainedNetwork,
-    patients: Patients,
-    interviews: Mapping[str, Interviews],
-    graph: QuestionGraph,
-) -> dict[str, float] | None:
-    if not _judges_interviews(given, trained, interviews):
-        return None
-    # After the opening, of whose question a no says nothing.
-    known = interviews[LEARNED].states(patients)[1 : 1 + _COHERENT, :_COHERENT_PATIENTS]
-    states: np.ndarray = known.reshape(-1, known.shape[2]).astype(np.float32)
-    unanswerable = np.tile(patients.answers[:_COHERENT_PATIENTS] == 0, [len(known), 1])
-    return coherence(
-        lambda each: graph(each, tf.constant(unanswerable)), trained.model, trained.operating_point, states
-    )
-
-
-def coherence(
-    ask: Callable[[tf.Tensor], Questions], network: Network, point: OperatingPoint, states: np.ndarray
-) -> dict[str, float] | None:
-    """Returns how well an agent's probabilities in `states` `[R, E]` agree with those after the next answer.
-
-    Args:
-        ask: suggests questions in states `[R, E]`.
-        network: that decides, with probabilities.
-        point: of the agent.
-        states: float32; those in which nothing is asked do not count.
-
-    Returns:
-        `states` that count, None if there are none; `gap`, the mean absolute difference of the probabilities and of
-        their mean over both answers, by how likely each is; and `alike`, the share of states in which a yes and a no
-        would change the decision to one and the same other.
-    """
-    questions = ask(tf.constant(states))
-    codes, likely = (each[:, 0].numpy() for each in (questions.codes, questions.likely))
-    asked = codes >= 0
-    if not asked.any():
-        return None
-    change = np.eye(states.shape[1], dtype=np.float32)[codes[asked]]
-    outputs = [tf.convert_to_tensor(network(tf.constant(states[asked] + step * change))) for step in (0, 1, -1)]
-    now, yes, no = (np.concatenate([appropriate(each), safe(each)], axis=1) for each in outputs)
-    share = likely[asked, np.newaxis]
-    decided, after_yes, after_no = (best_triage(each, point).numpy() for each in outputs)
-    return {
-        "states": int(asked.sum()),
-        "gap": float(np.abs(share * yes + (1 - share) * no - now).mean()),
-        "alike": float(((after_yes == after_no) & (after_yes != decided)).mean()),
     }
 
 
@@ -332,11 +274,7 @@ def _first_red_flag(
         return None
     known = ((interviews.revealed > 0) & flag[np.maximum(interviews.revealed - 1, 0)]).any(axis=2)  # [Q, V]
     first = np.where(known.any(axis=0), known.argmax(axis=0) + 1, len(known) + 1)[chosen]
-    return {
-        "questions": estimate(first.astype(float), seed),
-        "median": float(np.median(first)),
-        "known": estimate((first <= len(known)).astype(float), seed),
-    }
+    return {"questions": estimate(first.astype(float), seed)}
 
 
 def _denials(
@@ -470,12 +408,6 @@ def print_report(report: Mapping[str, Any], details: bool = False) -> None:
     if report["clinicians"]:
         console.print(f"clinicians, by all but one: {_both(report['clinicians'])}")
     _print_differences(console, policies, limit)
-    if report["coherence"]:
-        console.print(
-            "The agent's probabilities differ from what they are expected to be after the next answer by "
-            f"{report['coherence']['gap']:.3f} in the mean. A yes and a no would change the decision alike in "
-            f"{report['coherence']['alike']:.1%} of the states."
-        )
     if details and report["denied_alone"]:
         console.print(
             f"Of {report['denied_alone']['pairs']:,} pairs of a finding and a danger sign, with nothing else known, "

@@ -11,12 +11,9 @@ import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from trainer.config import TrainConfig, ValidationConfig
 from trainer.decision.decision import ASK_POINTS, PRICES, OperatingPoint
-from trainer.decision.question_graph import Questions
 from trainer.evaluation.interviews import Interviews
 from trainer.evaluation.patients import Patients
 from trainer.reports.question_report import (
-    _coherence_of_learned,
-    coherence,
     denied_alone,
     policy_figures,
     print_report,
@@ -75,7 +72,6 @@ def test_quality_is_that_of_the_decision_after_each_number_of_questions(intervie
 def test_a_red_flag_of_an_emergency_is_known_after_so_many_questions(found):
     assert found["first_red_flag"]["questions"].mean == pytest.approx((1 + 2) / 2)
     assert found["first_red_flag"]["questions"].vignettes == 2
-    assert found["first_red_flag"]["known"].mean == 1
 
 
 def test_without_emergencies_there_are_no_figures_of_red_flags(interviews, patients):
@@ -146,41 +142,6 @@ def test_interviews_that_stop_otherwise_are_judged_where_they_do(interviews, pat
     ]
 
 
-def test_probabilities_are_compared_with_those_expected_after_the_next_answer():
-    """A cough, 1, makes Red certain and its absence Blue in the first state; in the second one both make it Red."""
-
-    def network(states):
-        rows = {(1, 0): BLUE, (1, 1): RED, (1, -1): BLUE, (-1, 0): BLUE, (-1, 1): RED, (-1, -1): RED}
-        return np.array([_outputs(DECIDES, rows[tuple(row)]) for row in states.numpy()[:, :2].astype(int)], np.float32)
-
-    def ask(states):
-        codes = np.where(states[:, :1].numpy() == 0, -1, 1)  # of whom nothing is known, nothing is asked
-        nothing = tf.zeros(codes.shape)
-        return Questions(tf.constant(codes), nothing, tf.fill(codes.shape, 0.25), nothing > 0, nothing > 0, codes)
-
-    states = np.array([[1, 0, 0], [-1, 0, 0], [0, 0, 0]], np.float32)
-    found = coherence(ask, network, OperatingPoint(), states)
-    # RED and BLUE differ by .8 and .7 in two of eight probabilities. In the first state the mean after an answer is a
-    # quarter of the way from BLUE to RED, in the second one all of it.
-    assert found == {"states": 2, "gap": pytest.approx((0.25 + 1) / 2 * (0.8 + 0.7) / 8), "alike": 0.5}
-    assert coherence(ask, network, OperatingPoint(), states[2:]) is None
-
-
-def test_coherence_is_about_questions_that_the_patients_can_answer(interviews, patients):
-    """The second patient has no thermometer for 1. Of two questions asked, the states after each count."""
-    unable = patients._replace(answers=patients.answers * np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]], np.int8))
-    withheld = []
-
-    def graph(states, not_to_ask):
-        withheld.append(not_to_ask.numpy())
-        return Questions(*[tf.fill([len(states), 1], -1)] * 6)
-
-    trained = types.SimpleNamespace(has_probabilities=True, model=None, operating_point=OperatingPoint())
-    given = types.SimpleNamespace(track="whole-patient")
-    assert _coherence_of_learned(given, trained, unable, {"learned": interviews}, graph) is None
-    assert np.argwhere(withheld[0]).tolist() == [[1, 1], [4, 1]]
-
-
 def test_danger_signs_are_denied_beside_one_finding_alone(patients):
     """All patients come with 0, and are of the age 5. Of the danger signs 1 to 4, 4 follows from 0, 3 takes a tool.
 
@@ -226,13 +187,11 @@ def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
         "patients": 3,
         "clinicians": None,
         "policies": {"learned": of_first, "random": plain(found)},
-        "coherence": {"states": 2, "gap": 0.0123, "alike": 0.5},
         "denied_alone": {"pairs": 1200, "raised": 0.025},
     }
     print_report(report, details=True)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     text = " ".join(word for line in lines for word in line)
-    assert "next answer by 0.012 in the mean. A yes and a no would change the decision alike in 50.0%" in text
     assert "Of 1,200 pairs of a finding and a danger sign" in text
     assert "more urgent in 2.5%." in text
     assert ["--question-price", "0.001", "1.7", "1.000", "/", "1.000", "1.000"] in lines
