@@ -11,8 +11,8 @@ from rich.table import Table
 
 from schemas.errors import InputError
 from trainer import config, presets
-from trainer.vignettes.tfrecord import is_simulated
 from trainer.reports.provenance import provenance
+from trainer.vignettes.tfrecord import is_simulated
 from triage_runtime.command_line import json_output
 from triage_runtime.command_line.progress import print_table, progress_bar, say_result
 from triage_runtime.storage import locations

@@ -84,7 +84,7 @@ def _details(card: dict[str, Any]) -> list[str]:
     return [
         "## Model details",
         f"{details['algorithm']}.",
-        table(("", ""), ((escape(name), escape(value)) for name, value in rows)),
+        _facts((name, escape(value)) for name, value in rows),
     ]
 
 
@@ -160,28 +160,30 @@ def _slices(slices: Sequence[SliceFigures]) -> list[str]:
 def _gate(gate: Verdict | None) -> list[str]:
     if gate is None:
         return []
-    title, not_blessed = "## Comparison with the serving version", ""
+    title, compared, textbook = "## Comparison with the serving version", gate.compared, gate.textbook_cases
+    facts = [("passed the gate", "yes" if gate.passed else "**no**")]
     if (few := gate.too_few) is not None:
-        not_blessed = f" It was not blessed: {few.vignettes:,} test vignettes are fewer than {few.minimum_vignettes:,}."
+        facts.append(("not blessed", f"{few.vignettes:,} test vignettes are fewer than {few.minimum_vignettes:,}"))
     if gate.promise_broken is not None:
-        not_blessed += " It was not blessed: its promise does not hold on them."
-    compared, textbook = gate.compared, gate.textbook_cases
+        facts.append(("not blessed", "its promise does not hold on the test vignettes"))
+    if textbook is not None:
+        facts.append(("textbook emergencies sent later", f"{textbook.sent_later:,} of {textbook.emergencies:,}"))
     if compared is None:
-        return [title, f"There was no version to compare with: this is the first one.{not_blessed}"]
-    serving = f"version {escape(compared.serving_version)}"
-    late = "" if textbook is None else (
-        f" It sends {textbook.sent_later:,} of {textbook.emergencies:,} textbook emergencies later than that version."
-    )  # fmt: skip
+        return [title, "There was no version to compare with: this is the first one.", _facts(facts)]
+    facts += [
+        ("vignettes", f"{compared.vignettes:,}"),
+        ("lower bound of the difference in safety", f"{compared.lower_bound:+.4f}"),
+        ("lowest that passes", f"{-gate.margin:g}"),
+    ]
     rows = (
         (_words(metric), f"{row.new:.3f}", f"{row.serving:.3f}", bracketed(row.difference))
         for metric, row in compared.metrics.items()
     )
     return [
         title,
-        f"It {'passed' if gate.passed else '**did not pass**'} the gate: the lower bound of the difference in safety "
-        f"to {serving} is {compared.lower_bound:+.4f} (5th percentile, one-sided 95%, paired bootstrap over "
-        f"{compared.vignettes:,} vignettes), and must not be below {-gate.margin:g}.{late}{not_blessed}",
-        table(("", "this version", serving, "difference [95% interval]"), rows),
+        _facts(facts),
+        "The bound is the 5th percentile of a paired bootstrap over vignettes (one-sided 95%).",
+        table(("", "this version", f"version {escape(compared.serving_version)}", "difference [95% interval]"), rows),
     ]
 
 
@@ -193,43 +195,40 @@ def _decision(decision: dict[str, Any], evaluation: VersionFigures | None) -> li
             title,
             "By its Q-values: the triage decision with the highest one, and asking where that is higher still.",
         ]
-    weight, sure_enough = decision["safety_weight"], decision["sure_enough"]
-    utility = f"(P(appropriate) + {weight:g} P(safe)) / {1 + weight:g}"
-    stops = f"It asks while Q(ask), at {decision['price']:g} a question, is more than {utility} of its decision"
-    if sure_enough is not None:
-        stops += f", or that is below {sure_enough:g}"
+    threshold, held_out = decision["sure_enough"], decision["held_out"]
+    facts = [
+        ("safety weight w", f"{decision['safety_weight']:g}"),
+        ("price of a question", f"{decision['price']:g}"),
+        ("stopping threshold", "none" if threshold is None else f"{threshold:g}"),
+        ("chosen", _chosen(decision)),
+        ("probabilities", "calibrated on held-out vignettes" if held_out else "not calibrated"),
+    ]
+    if held_out:
+        of_red = held_out["under_triage_of_red"]
+        facts += [
+            ("held-out vignettes", f"{held_out['vignettes']:,}"),
+            ("under-triage on them, without safety rules", f"{held_out['under_triage']:.3f}"),
+            ("over-triage on them", f"{held_out['over_triage']:.3f}"),
+            ("decided below Red, of those whom clinicians call Red", "-" if of_red is None else f"{of_red:.3f}"),
+        ]
     return [
         title,
         "For each triage decision the network gives P(appropriate), the probability that it lies between the most and "
         "the least urgent one that clinicians give, and P(safe), the probability that it is at least as urgent as the "
-        "least urgent one. Both are estimates, "
-        + ("calibrated on vignettes from which no network learned." if decision["held_out"] else "not calibrated."),
-        f"It chooses the decision with the highest P(appropriate) + {weight:g} P(safe). {stops}. {_chosen(decision)}"
-        f"{_held_out(decision['held_out'])}",
+        "least urgent one. It takes the decision with the highest utility, (P(appropriate) + w P(safe)) / (1 + w), and "
+        "asks while Q(ask) at the price of a question is more than that, or the utility is below the threshold.",
+        _facts(facts),
         *_calibration(evaluation and evaluation.played.probabilities),
     ]
 
 
 def _chosen(decision: dict[str, Any]) -> str:
-    return {
-        "default": "Training chose these numbers by the held-out vignettes."
-        if decision["held_out"]
-        else "Training did not choose these numbers, since it had not ended at this step or held nothing out.",
-        "given": "These numbers were given at the export.",
-        "promise": "These numbers keep the promise below.",
-    }[decision["chosen"]]
-
-
-def _held_out(held_out: dict[str, Any] | None) -> str:
-    if held_out is None:
-        return ""
-    of_red = held_out["under_triage_of_red"]
-    return (
-        f" On {held_out['vignettes']:,} vignettes, from which no network learned but by which it was calibrated, and "
-        f"without safety rules, under-triage is {held_out['under_triage']:.3f} and over-triage "
-        f"{held_out['over_triage']:.3f}"
-        + ("." if of_red is None else f"; of those whom clinicians call Red, {of_red:.3f} are decided below Red.")
-    )
+    if decision["chosen"] == "default":
+        by_training = "in training, by the held-out vignettes"
+        return (
+            by_training if decision["held_out"] else "not, as training had not ended at this step or held nothing out"
+        )
+    return {"given": "as options of the export", "promise": "by the promise below"}[decision["chosen"]]
 
 
 _SETTINGS = {"interview": "interviews that it leads", "all_evidence": "all evidence at once"}
@@ -357,6 +356,10 @@ def _reproduce(reproduce: dict[str, Any], start_from: str | None) -> list[str]:
         _code(reproduce["commands"]),
         table(("package", "version"), versions),
     ]
+
+
+def _facts(rows: Iterable[tuple[str, str]]) -> str:
+    return table(("", ""), rows)
 
 
 def _words(metric: str) -> str:

@@ -99,7 +99,7 @@ def test_bare_links_are_escaped():
 def test_every_row_has_as_many_cells_as_its_header():
     text = page_of(evaluation_with("system=x|y"), GATE)
     tables = re.findall(r"<table>.*?</table>", PARSER.render(text), re.DOTALL)
-    assert len(tables) == 8
+    assert len(tables) == 9
     for table in tables:
         assert (
             len({row.count("</td>") + row.count("</th>") for row in re.findall("<tr>.*?</tr>", table, re.DOTALL)}) == 1
@@ -119,11 +119,13 @@ def test_the_figures_are_in_the_tables():
 
 
 def test_the_comparison_names_both_versions_and_the_bound():
-    text = page_of(evaluation_with("x"), GATE)
-    assert (
-        "passed the gate: the lower bound of the difference in safety to version 2 is -0.0123 (5th percentile" in text
+    rows = cells(page_of(evaluation_with("x"), GATE))
+    for row in (["passed the gate", "yes"], ["lower bound of the difference in safety", "-0.0123"]):
+        assert row in rows
+    assert ["", "this version", "version 2", "difference [95% interval]"] in rows
+    assert ["passed the gate", "<strong>no</strong>"] in cells(
+        page_of(evaluation_with("x"), GATE._replace(passed=False))
     )
-    assert "**did not pass**" in page_of(evaluation_with("x"), GATE._replace(passed=False))
     assert "no version to compare with" in page_of(evaluation_with("x"), GATE._replace(compared=None))
     assert "Comparison with the serving version" not in page_of(evaluation_with("x"))
 
@@ -265,23 +267,19 @@ def test_how_a_version_with_probabilities_decides():
         "probabilities": True, "safety_weight": 1.5, "sure_enough": 0.92, "price": 0.008, "chosen": "given",
         "held_out": {"vignettes": 2000, "under_triage": 0.041, "under_triage_of_red": 0.203, "over_triage": 0.1},
     }  # fmt: skip
-    text = page_of(evaluation, decision=decision)
-    assert "the highest P(appropriate) + 1.5 P(safe)" in text
-    worth = "(P(appropriate) + 1.5 P(safe)) / 2.5"
-    assert (
-        f"asks while Q(ask), at 0.008 a question, is more than {worth} of its decision, or that is below 0.92." in text
-    )
-    assert "On 2,000 vignettes, from which no network learned but by which it was calibrated" in text
-    # A small share of all may be a large one of the emergencies.
-    assert "under-triage is 0.041 and over-triage 0.100; of those whom clinicians call Red, 0.203 are decided" in text
-    assert ["P(safe) of its decision", *["0.110 [0.100, 0.300]"] * 3] in cells(text)
-    chosen = page_of(decision=decision | {"chosen": "default", "sure_enough": None})
-    assert "Training chose these numbers" in chosen
-    assert "Both are estimates, calibrated on vignettes" in chosen
-    assert f"asks while Q(ask), at 0.008 a question, is more than {worth} of its decision. " in chosen
-    neutral = page_of(decision=decision | {"chosen": "default", "held_out": None})
-    assert "Both are estimates, not calibrated." in neutral
-    said = re.findall(r"(\w+) calibrated", neutral)
-    assert set(said) == {"not"}  # wherever the page of an agent without held-out vignettes speaks of it
-    assert "Training did not choose these numbers, since it had not ended at this step or held nothing out." in neutral
+    rows = dict(row for row in cells(page_of(evaluation, decision=decision)) if len(row) == 2)
+    expected = {
+        "safety weight w": "1.5", "price of a question": "0.008", "stopping threshold": "0.92",
+        "chosen": "as options of the export", "probabilities": "calibrated on held-out vignettes",
+        "held-out vignettes": "2,000", "under-triage on them, without safety rules": "0.041",
+        "over-triage on them": "0.100",
+        # A small share of all may be a large one of the emergencies.
+        "decided below Red, of those whom clinicians call Red": "0.203",
+    }  # fmt: skip
+    assert rows | expected == rows
+    assert ["P(safe) of its decision", *["0.110 [0.100, 0.300]"] * 3] in cells(page_of(evaluation, decision=decision))
+    for more, chosen in (({}, "in training, by the held-out vignettes"), ({"held_out": None}, "not, as training had")):
+        rows = dict(row for row in cells(page_of(decision=decision | {"chosen": "default", **more})) if len(row) == 2)
+        assert rows["chosen"].startswith(chosen)
+    assert rows["probabilities"] == "not calibrated"
     assert "By its Q-values: the triage decision with the highest one" in page_of()

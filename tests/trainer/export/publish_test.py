@@ -122,7 +122,7 @@ def test_nothing_is_published_on_too_few_vignettes_not_even_a_first_version(eval
         assert not exported.published
         assert exported.gate.too_few == (6, 7)
     card = (exported.folder / "model_card.md").read_text(encoding="utf-8")
-    assert "It was not blessed: 6 test vignettes are fewer than 7." in card
+    assert "| not blessed | 6 test vignettes are fewer than 7 |" in card
     assert push(red_base, always(Action.RED), evaluation, minimum_vignettes=6).published
 
 
@@ -134,7 +134,7 @@ def test_an_equal_version_passes_without_margin_and_decides_no_textbook_emergenc
     assert (red_base / "2" / "BLESSED").exists()
     manifest = json.loads((exported.folder / "manifest.json").read_text())
     assert manifest["gate"]["textbook_cases"] == {"passed": True, "cases": 1, "emergencies": 1, "sent_later": 0}
-    assert "It sends 0 of 1 textbook emergencies later" in (exported.folder / "model_card.md").read_text()
+    assert "| textbook emergencies sent later | 0 of 1 |" in (exported.folder / "model_card.md").read_text()
 
 
 def test_a_safer_version_is_compared_with_the_newest_one_and_passes(evaluation, red_base):
@@ -168,7 +168,7 @@ def test_a_rejected_version_is_kept_unsigned_where_the_user_wants_it(evaluation,
     assert names(red_base) == ["1"]
     assert (rejected / "2" / "NOT_BLESSED").read_bytes() == b""
     assert not (rejected / "2" / "SHA256SUMS.sig").exists()
-    assert "**did not pass**" in (rejected / "2" / "model_card.md").read_text()
+    assert "| passed the gate | **no** |" in (rejected / "2" / "model_card.md").read_text()
     load_version(rejected / "2")
 
 
