@@ -6,17 +6,13 @@ TensorFlow itself is not imported here: pytest-xdist's controller, which runs no
 import contextlib
 import fcntl
 import gc
-import json
 import os
 import pathlib
 import resource
-import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import urllib.parse
 
 import hypothesis
@@ -335,60 +331,14 @@ def without_litert():
     return context
 
 
-class _PreparedProcess(subprocess.Popen):
-    """A command that `prepared_python.py` runs: a process like any other, except for who started it.
-
-    How a process is started and waited for is what `subprocess` keeps private, the same from Python 3.10 to 3.14.
-    """
-
-    def __init__(self, address, arguments, **options):
-        self._connection = socket.socket(socket.AF_UNIX)
-        self._connection.connect(address)
-        self._answers = self._connection.makefile("r")
-        super().__init__(arguments, **options)
-
-    def _execute_child(self, arguments, executable, preexec_fn, close_fds, pass_fds, cwd, env, *options):
-        pipes = options[3:9]  # of standard input, output and error: the end to read from and the end to write to
-        own = zip((pipes[0], pipes[3], pipes[5]), range(3), strict=True)
-        request = {
-            "arguments": [os.fspath(argument) for argument in arguments],
-            "directory": os.fspath(cwd or pathlib.Path.cwd()),
-            "variables": dict(os.environ if env is None else env),
-        }
-        streams = [stream if pipe == -1 else pipe for pipe, stream in own]
-        socket.send_fds(self._connection, [json.dumps(request).encode()], streams)
-        self.pid = int(self._answers.readline())
-        self._child_created = True
-        self._close_pipe_fds(*pipes)
-
-    def _try_wait(self, wait_flags):
-        if self._connection.fileno() < 0:  # nobody waits for it any more: `subprocess` looks after what was left behind
-            return self.pid, 0
-        if wait_flags & os.WNOHANG and not select.select([self._connection], [], [], 0)[0]:
-            return 0, 0
-        return self.pid, int(self._answers.readline())
-
-    def _internal_poll(self, _deadstate=None):
-        if self.returncode is None and (status := self._try_wait(os.WNOHANG)) != (0, 0):
-            self._handle_exitstatus(status[1])
-        return self.returncode
-
-
-class PreparedPython:
-    """Starts Python as `subprocess` does, except that TensorFlow and our packages are loaded already.
-
-    For tests that need a process of its own: one that is killed, that is interrupted, or that serves. At least one test
-    of each command starts Python itself.
-    """
-
-    def __init__(self, address):
-        self._address = address
+class Python:
+    """Starts Python in a process of its own, with the packages of this checkout."""
 
     def start(self, *arguments, **options):
         """Does what `subprocess.Popen` does with `sys.executable` before the arguments."""
-        if sys.platform != "linux":  # elsewhere a copy of a process is not always as good as it
-            return subprocess.Popen([sys.executable, *arguments], **options)
-        return _PreparedProcess(self._address, arguments, **options)
+        variables = {"TF_CPP_MIN_LOG_LEVEL": "3", **(options.pop("env", None) or os.environ)}
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+        return subprocess.Popen([sys.executable, *arguments], env=variables, **options)
 
     def run(self, *arguments, timeout, **options):
         """Returns what `subprocess.run` does of a command whose output it captures as text."""
@@ -402,43 +352,7 @@ class PreparedPython:
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
-class PreparedServer:
-    """The process behind `PreparedPython`, which loads TensorFlow when it is first needed."""
-
-    def __init__(self):
-        self._folder = tempfile.TemporaryDirectory()  # pytest's own may be too long for the address of a socket
-        self.address = str(pathlib.Path(self._folder.name) / "socket")
-        variables = {"TF_CPP_MIN_LOG_LEVEL": "3", "OPENBLAS_NUM_THREADS": "1"}
-        variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-        self._process = subprocess.Popen(
-            [sys.executable, pathlib.Path(__file__).with_name("prepared_python.py"), self.address],
-            env=os.environ | variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert self._process.stdout.readline() == "listening\n"
-
-    def close(self):
-        self._process.kill()
-        self._process.communicate()
-        self._folder.cleanup()
-
-
-SERVER = pytest.StashKey[PreparedServer]()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node):
-    """Has pytest-xdist's workers share one process, as each of them would load TensorFlow in its own."""
-    if SERVER not in node.config.stash:
-        node.config.stash[SERVER] = PreparedServer()
-        node.config.add_cleanup(node.config.stash[SERVER].close)
-    node.workerinput["prepared_python"] = node.config.stash[SERVER].address
-
-
 @pytest.fixture(scope="session")
-def prepared_python(request):
-    if hasattr(request.config, "workerinput"):
-        yield PreparedPython(request.config.workerinput["prepared_python"])
-        return
-    server = PreparedServer()
-    yield PreparedPython(server.address)
-    server.close()
+def python():
+    """For tests that need a process: one that is killed, that is interrupted, or that serves. They are slow ones."""
+    return Python()

@@ -39,14 +39,14 @@ STATE = state_message(["chest_pain"])
 
 
 @pytest.fixture
-def server_process(prepared_python):
+def server_process(python):
     """Runs `triage serve` for the length of a `with` block, which gets the process and its port once it answers."""
 
     @contextlib.contextmanager
     def run(base, port=0, *options):
         command = ["-m", "triage_cli", "serve", "--model-base-path", str(base), "--port", str(port), *options]
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-        process = prepared_python.start(*command, **streams)
+        process = python.start(*command, **streams)
         try:
             yield process, int(process.stdout.readline().split(":")[1].split(",")[0])
         finally:
@@ -180,6 +180,7 @@ def without_retries(port):
     return Load(lambda: stub_client(f"127.0.0.1:{port}"), STATE, grpc.RpcError)
 
 
+@pytest.mark.slow
 def test_no_request_fails_and_each_answer_is_its_versions_while_versions_are_swapped(server_process, shelf):
     with server_process(shelf.base, 0, "--poll-seconds", "0.05") as (_, port):
         with without_retries(port) as load:
@@ -239,6 +240,7 @@ def with_retries(*ports):
     )
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_fails_no_call_where_there_is_another(server_process, shelf, serving):
     with serving() as other, server_process(shelf.base) as (process, port):
         with with_retries(port, other.port) as load:
@@ -253,6 +255,7 @@ def test_a_server_that_is_killed_fails_no_call_where_there_is_another(server_pro
         assert answers == {(2, RED), (3, RED)}  # the other's version 3 is the one of `model_base_path`
 
 
+@pytest.mark.slow
 def test_clients_find_a_server_again_that_was_killed_and_started_again(server_process, shelf):
     with contextlib.ExitStack() as stack:
         process, port = stack.enter_context(server_process(shelf.base))

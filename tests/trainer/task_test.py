@@ -31,7 +31,7 @@ none.present = ["e4"]
 
 
 @pytest.fixture(scope="module")
-def run_directory(prepared_python, data_directory, made_once):
+def run_directory(data_directory, made_once):
     """An uninterrupted run of 600 steps, which leaves a model with rules in `model` beside the job directory.
 
     What it printed is in `stdout` and `stderr` there.
@@ -40,10 +40,14 @@ def run_directory(prepared_python, data_directory, made_once):
     def make(folder):
         (folder / "rules.toml").write_text(RULES)
         given = ("--model-dir", str(folder / "model"), "--rules", str(folder / "rules.toml"), "--json", "-")
-        finished = _train(prepared_python, data_directory, folder / "whole", *given)
-        assert finished.returncode == 0, finished.stderr
-        (folder / "stdout").write_text(finished.stdout)
-        (folder / "stderr").write_text(finished.stderr)
+        _, _, *arguments = _command(data_directory, folder / "whole", *given)
+        with (
+            (folder / "stdout").open("w") as output,
+            (folder / "stderr").open("w") as errors,
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(errors),
+        ):
+            assert triage_cli.main(["train", *arguments]) == 0
 
     return made_once("trained", make) / "whole"
 
@@ -99,16 +103,16 @@ def test_a_run_reports_its_figures_and_leaves_what_later_commands_read(run_direc
 
 
 @pytest.mark.slow  # one restored in this process is tested in loop_test.py
-def test_a_run_killed_twenty_times_ends_with_the_weights_of_one_that_was_not(prepared_python, data_directory, tmp_path):
+def test_a_run_killed_twenty_times_ends_with_the_weights_of_one_that_was_not(python, data_directory, tmp_path):
     # Long enough that none of the twenty gets to its end.
     longer = ("--checkpoint-interval", "1000", "--evaluation-interval", "20000")
     job, moments = tmp_path / "killed", np.random.default_rng(0)
     begin = time.monotonic()
-    assert _train(prepared_python, data_directory, tmp_path / "short", *longer, steps=1000).returncode == 0
+    assert _train(python, data_directory, tmp_path / "short", *longer, steps=1000).returncode == 0
     first_checkpoint = time.monotonic() - begin  # which takes as long as the machine is busy
     for _ in range(20):
         command = _command(data_directory, job, *longer, steps=120_000)
-        process = prepared_python.start(*command, stderr=subprocess.DEVNULL)
+        process = python.start(*command, stderr=subprocess.DEVNULL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             # While it loads, trains, evaluates or saves.
             process.wait(timeout=moments.uniform(0.5, 1.5 * first_checkpoint))
@@ -116,7 +120,7 @@ def test_a_run_killed_twenty_times_ends_with_the_weights_of_one_that_was_not(pre
         assert process.wait() == -signal.SIGKILL, "the run ended before it was killed"
     assert load_network(job).training["steps"] >= 1000, "no run came as far as a checkpoint"
     for each in (job, tmp_path / "whole"):
-        finished = _train(prepared_python, data_directory, each, *longer, steps=120_000)
+        finished = _train(python, data_directory, each, *longer, steps=120_000)
         assert finished.returncode == 0, finished.stderr
     assert _weights(job) == _weights(tmp_path / "whole")
     evaluations = [json.loads(line)["step"] for line in (job / "evaluations.jsonl").read_text().splitlines()]
@@ -124,10 +128,10 @@ def test_a_run_killed_twenty_times_ends_with_the_weights_of_one_that_was_not(pre
 
 
 @pytest.mark.slow  # a request to stop is tested in session_test.py
-def test_an_interrupted_run_stops_with_a_checkpoint(prepared_python, data_directory, tmp_path):
+def test_an_interrupted_run_stops_with_a_checkpoint(python, data_directory, tmp_path):
     job = tmp_path / "interrupted"
     with (tmp_path / "said").open("w") as stderr:
-        assert _start_and_signal(prepared_python, data_directory, job, signal.SIGINT, 2_000_000, stderr) == 130
+        assert _start_and_signal(python, data_directory, job, signal.SIGINT, 2_000_000, stderr) == 130
     steps = load_network(job).training["steps"]
     assert steps % 50 == 0  # where the compiled loop next came back
     said = (tmp_path / "said").read_text().splitlines()[-1]
@@ -158,9 +162,9 @@ def test_the_first_signal_asks_to_stop_and_the_second_stops_at_once(number):
 
 
 @pytest.mark.slow  # a loop that does is tested in loop_test.py
-def test_a_run_that_diverges_says_where_and_keeps_the_last_good_checkpoint(prepared_python, data_directory, tmp_path):
+def test_a_run_that_diverges_says_where_and_keeps_the_last_good_checkpoint(python, data_directory, tmp_path):
     given = ("--preset", "paper", "--networks", "1", "--learning-rate", "1e39")  # which is compiled sooner
-    failed = _train(prepared_python, data_directory, tmp_path / "job", *given)
+    failed = _train(python, data_directory, tmp_path / "job", *given)
     assert failed.returncode == 1
     assert "not finite" in failed.stderr
     assert "step " in failed.stderr

@@ -21,7 +21,7 @@ from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.split_warnings import FEW_TEST_VIGNETTES
 from trainer.vignettes.textbook_case import EMERGENCY, TextbookCase
 from trainer.vignettes.vignette import shown
-from triage_runtime.command_line.figures import plain
+from triage_runtime.command_line.json_output import plain
 
 DECIDING = "safety"
 REPORTED = (DECIDING, "appropriateness", "under_triage", "questions")

@@ -17,7 +17,7 @@ from schemas.triage import DECISION_LABELS
 from trainer.evaluation.estimates import AgentFigures, Baselines
 from trainer.export.gate import Verdict
 from trainer.vignettes.tfrecord import is_simulated
-from triage_runtime.command_line.figures import plain
+from triage_runtime.command_line.json_output import plain
 
 FORMAT = 1
 """`format_version` of model_card.json, raised when older readers would misread it."""

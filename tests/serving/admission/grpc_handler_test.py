@@ -499,9 +499,10 @@ def test_calls_take_places_when_their_headers_arrive(handled):
         call.cancel()
 
 
-def test_the_command_logs_each_call_as_json_without_evidence(prepared_python, model_base_path):
+@pytest.mark.slow
+def test_the_command_logs_each_call_as_json_without_evidence(python, model_base_path):
     options = ["--model-base-path", str(model_base_path), "--port", "0", "--metrics-port", "0"]
-    process = prepared_python.start(
+    process = python.start(
         "-m", "triage_cli", "serve", *options, "--log-format", "json", "--log-calls",
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip

@@ -15,12 +15,12 @@ from triage.v1 import triage_pb2, triage_service_pb2
 
 
 @pytest.fixture(autouse=True)
-def prepared(prepared_python, monkeypatch):
+def prepared(python, monkeypatch):
     """Starts the servers and the client as copies of a process in which TensorFlow is loaded already."""
 
     @contextlib.contextmanager
     def process(arguments, stdout, stdin=None):
-        with prepared_python.start(*arguments, stdin=stdin, stdout=stdout, text=True) as started:
+        with python.start(*arguments, stdin=stdin, stdout=stdout, text=True) as started:
             try:
                 yield started
             finally:

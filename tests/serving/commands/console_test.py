@@ -55,10 +55,11 @@ def test_a_taken_port_is_named_at_once(capsys):
     assert f"--port {port}: cannot listen on 127.0.0.1" in capsys.readouterr().err
 
 
-def test_the_command_serves_on_loopback_until_ctrl_c_and_logs_no_evidence(prepared_python, server):
+@pytest.mark.slow
+def test_the_command_serves_on_loopback_until_ctrl_c_and_logs_no_evidence(python, server):
     arguments = ("-m", "triage_cli", "console", "--server", server.address, "--port", "0", "--no-open")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with prepared_python.start(*arguments, **pipes) as process:
+    with python.start(*arguments, **pipes) as process:
         try:
             assert process.stdout.readline() == "model version 3\n"
             url = re.fullmatch(r"console at (http://127\.0\.0\.1:\d+/) .*\n", process.stdout.readline())[1]
@@ -72,16 +73,17 @@ def test_the_command_serves_on_loopback_until_ctrl_c_and_logs_no_evidence(prepar
     assert (output, errors) == ("", "triage console: interrupted\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_shared_console_interviews_whoever_has_its_link_and_nobody_else(
-    prepared_python, asking_base_path, certificates, scheme
+    python, asking_base_path, certificates, scheme
 ):
     address = "127.0.0.2" if scheme == "http" else "localhost"
     options = ["--model-base-path", str(asking_base_path), "--port", "0", "--host", address]
     if scheme == "https":
         options += ["--tls-certificate", certificates.server, "--tls-key", certificates.key(certificates.server)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with prepared_python.start("-m", "triage_cli", "console", *options, **pipes) as process:
+    with python.start("-m", "triage_cli", "console", *options, **pipes) as process:
         try:
             assert process.stdout.readline() == "model version 1\n"
             pattern = rf"console at (({scheme}://[a-z0-9.]+:\d+/)\?token=[\w-]{{43}}) .*\n"

@@ -35,11 +35,11 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 @pytest.fixture
-def start_server(prepared_python):
+def start_server(python):
     """Starts `triage serve`."""
 
     def start(*options):
-        return prepared_python.start(
+        return python.start(
             "-m", "triage_cli", "serve", *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
@@ -100,6 +100,7 @@ def test_the_command_serves_until_a_signal_and_ends_in_order(
     assert os.listdir(tmp_path) == []  # the port file is gone
 
 
+@pytest.mark.slow
 def test_the_command_keeps_answering_while_it_drains_so_that_load_balancers_can_notice(start_server, model_base_path):
     options = ["--model-base-path", str(model_base_path), "--port", "0", "--drain-seconds", "600"]
     process = start_server(*options)
@@ -120,6 +121,7 @@ def test_the_command_keeps_answering_while_it_drains_so_that_load_balancers_can_
         process.communicate()
 
 
+@pytest.mark.slow
 def test_the_command_swaps_a_new_version_in_without_failing_a_call(start_server, model_base_path, tmp_path):
     base = tmp_path / "models"
     shutil.copytree(model_base_path / "3", base / "3")
@@ -178,6 +180,7 @@ class Load(threading.Thread):
         self.join(60)
 
 
+@pytest.mark.slow
 def test_servers_share_a_port_and_go_on_without_one_that_is_killed(start_server, model_base_path):
     options = ["--model-base-path", str(model_base_path), "--reuse-port", "--http-port", "0", "--port"]
     first = start_server(*options, "0")
@@ -229,7 +232,8 @@ sys.exit(triage_cli.main(["serve", *sys.argv[1:]]))
 """
 
 
-def test_a_server_whose_event_loop_hangs_says_so_to_probes_and_to_systemd(prepared_python, model_base_path, tmp_path):
+@pytest.mark.slow
+def test_a_server_whose_event_loop_hangs_says_so_to_probes_and_to_systemd(python, model_base_path, tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd, socket.socket() as free:
         systemd.bind(str(tmp_path / "notify"))
         systemd.settimeout(120)
@@ -237,7 +241,7 @@ def test_a_server_whose_event_loop_hangs_says_so_to_probes_and_to_systemd(prepar
         probes = f"127.0.0.1:{free.getsockname()[1]}"
         free.close()
         options = ["--model-base-path", str(model_base_path), "--port", "0", "--probe-port", probes.rpartition(":")[2]]
-        process = prepared_python.start(
+        process = python.start(
             "-c", BLOCKED, *options, env=os.environ | {"NOTIFY_SOCKET": str(tmp_path / "notify")},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -289,6 +293,7 @@ def named(client, model):
     return None
 
 
+@pytest.mark.slow
 def test_the_command_serves_several_models_each_with_its_own_versions_and_rules_and_follows_their_file(
     start_server, model_base_path, contrary_version, tmp_path
 ):
@@ -370,6 +375,7 @@ def test_a_fault_in_the_options_of_several_models_is_one_line(model_base_path, t
     assert complaint in line
 
 
+@pytest.mark.slow
 def test_a_remote_engine_may_come_later_than_the_server(start_server, model_base_path, config, watcher):
     with socket.socket() as taken:  # bound but not listening, so no other process answers on this port
         taken.bind(("127.0.0.1", 0))

@@ -47,13 +47,14 @@ def test_a_port_that_is_not_a_number_is_refused(monkeypatch):
         vertex.defaults()
 
 
-def test_the_command_without_options_answers_the_service(prepared_python, model_base_path):
+@pytest.mark.slow
+def test_the_command_without_options_answers_the_service(python, model_base_path):
     """As Vertex AI starts a container: with its variables, and 0 for a port that is free."""
     variables = {
         vertex.PORT: "0", vertex.PREDICT: "/v1/endpoints/7:predict", vertex.HEALTH: "/ready",
         vertex.STORAGE: str(model_base_path),
     }  # fmt: skip
-    process = prepared_python.start(
+    process = python.start(
         ROOT / "triage_cli.py", "serve", env=os.environ | variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True,
     )  # fmt: skip

@@ -100,9 +100,9 @@ def threads_of_tensorflow(python, argument, **environment):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="counts threads as Linux tells them")
-def test_an_operation_runs_in_one_thread_unless_the_environment_wants_more(prepared_python):
-    one = threads_of_tensorflow(prepared_python, "one")
-    assert threads_of_tensorflow(prepared_python, "one", **{THREADS: "7"}) == one + 6
+def test_an_operation_runs_in_one_thread_unless_the_environment_wants_more(python):
+    one = threads_of_tensorflow(python, "one")
+    assert threads_of_tensorflow(python, "one", **{THREADS: "7"}) == one + 6
 
 
 def test_one_thread_is_asked_of_tensorflow_by_its_own_variable(monkeypatch):

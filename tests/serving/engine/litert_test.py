@@ -116,7 +116,7 @@ def test_an_interpreter_that_failed_is_not_used_again(content, hand_set):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the line stays there")
-def test_the_banner_of_litert_is_removed_and_other_output_is_kept(prepared_python, content, tmp_path):
+def test_the_banner_of_litert_is_removed_and_other_output_is_kept(python, content, tmp_path):
     path = tmp_path / "state.tflite"
     path.write_bytes(content)
     script = (
@@ -129,7 +129,7 @@ def test_the_banner_of_litert_is_removed_and_other_output_is_kept(prepared_pytho
         "InterpreterPool(pathlib.Path(sys.argv[1]).read_bytes())\n"
         "print('at the end', file=sys.stderr)\n"
     )
-    finished = prepared_python.run("-c", script, str(path), timeout=120)
+    finished = python.run("-c", script, str(path), timeout=120)
     assert finished.returncode == 0
     assert finished.stderr.splitlines()[-3:] == ["before", "after", "at the end"]
 

@@ -99,10 +99,11 @@ def test_a_service_with_rules_answers_and_describes_itself(guarded_base_path, ru
     server.stop()
 
 
-def test_the_command_serves_with_the_rules_of_a_file(prepared_python, guarded_base_path, rules):
+@pytest.mark.slow
+def test_the_command_serves_with_the_rules_of_a_file(python, guarded_base_path, rules):
     command = ["serve", "--model-base-path", str(guarded_base_path), "--port", "0", "--rules", rules]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = prepared_python.start("-m", "triage_cli", *command, **streams)
+    process = python.start("-m", "triage_cli", *command, **streams)
     try:
         address = process.stdout.readline().split()[2].rstrip(",")
         with TriageClient(address, timeout_seconds=60.0) as client:

@@ -113,9 +113,10 @@ def test_an_exporter_that_is_missing_is_reported():
         exporter_of("nowhere")
 
 
-def test_the_command_prints_spans_of_a_call_without_evidence(prepared_python, model_base_path):
+@pytest.mark.slow
+def test_the_command_prints_spans_of_a_call_without_evidence(python, model_base_path):
     options = ["--model-base-path", str(model_base_path), "--port", "0", "--traces", "console"]
-    process = prepared_python.start(
+    process = python.start(
         "-m", "triage_cli", "serve", *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:

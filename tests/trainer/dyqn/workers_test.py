@@ -106,12 +106,11 @@ if workers.chief:
 """
 
 
-def test_workers_exchange_take_means_learn_from_both_batches_and_notice_a_loss(prepared_python):
+@pytest.mark.slow
+def test_workers_exchange_take_means_learn_from_both_batches_and_notice_a_loss(python):
     addresses = _addresses(2)
     command = ["-c", _TOGETHER, str(pathlib.Path(__file__).parent)]
-    started = [
-        _start(prepared_python, command, _tf_config(addresses, index), stdout=subprocess.PIPE) for index in range(2)
-    ]
+    started = [_start(python, command, _tf_config(addresses, index), stdout=subprocess.PIPE) for index in range(2)]
     said = [process.communicate(timeout=200)[0].splitlines() for process in started]
     first, second = (json.loads(lines[0]) for lines in said)
     assert (first.pop("chief"), second.pop("chief")) == (True, False)
@@ -177,10 +176,10 @@ def test_a_cluster_of_one_is_the_process_alone():
 
 
 @pytest.fixture(scope="module")
-def together(prepared_python, data_directory, tmp_path_factory):
+def together(python, data_directory, tmp_path_factory):
     """The job directory of an undisturbed run of two workers, 1,500 steps."""
     job = tmp_path_factory.mktemp("jobs") / "together"
-    for said, code in _train_together(prepared_python, data_directory, job):
+    for said, code in _train_together(python, data_directory, job):
         assert code == 0, said
     return job
 
@@ -200,12 +199,9 @@ def test_two_workers_leave_one_run_that_differs_from_that_of_one(together, data_
 
 
 @pytest.mark.slow
-def test_a_cluster_of_one_trains_to_the_same_weights_as_no_cluster(prepared_python, data_directory, tmp_path):
+def test_a_cluster_of_one_trains_to_the_same_weights_as_no_cluster(python, data_directory, tmp_path):
     configs = {"one": _tf_config(_addresses(1), 0), "none": None}
-    started = [
-        _start(prepared_python, _command(data_directory, tmp_path / name, 300), given)
-        for name, given in configs.items()
-    ]
+    started = [_start(python, _command(data_directory, tmp_path / name, 300), given) for name, given in configs.items()]
     assert [process.wait(timeout=300) for process in started] == [0, 0]
     assert _weights(tmp_path / "one") == _weights(tmp_path / "none")
 
@@ -244,11 +240,11 @@ class _JobController:
 @pytest.mark.timeout(1800)  # with the undisturbed run that it is compared with
 @pytest.mark.parametrize(("lost", "number"), [(1, signal.SIGKILL), (0, signal.SIGKILL), (1, signal.SIGTERM)])
 def test_workers_started_again_end_with_the_weights_of_a_run_without_a_loss(
-    prepared_python, together, data_directory, tmp_path, lost, number
+    python, together, data_directory, tmp_path, lost, number
 ):
     job, addresses = tmp_path / "job", _addresses(2)
     commands = [(_command(data_directory, job), _tf_config(addresses, index)) for index in range(2)]
-    controller = _JobController(prepared_python, commands)
+    controller = _JobController(python, commands)
     try:
         deadline = time.monotonic() + 300
         while not (job / "checkpoints" / "checkpoint").exists():

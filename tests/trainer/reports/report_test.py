@@ -5,7 +5,7 @@ import pytest
 
 from schemas.errors import InputError
 from trainer.reports.report import agents_table, write_report
-from triage_runtime.command_line.figures import plain
+from triage_runtime.command_line.json_output import plain
 
 
 @pytest.fixture
