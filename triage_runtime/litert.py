@@ -62,11 +62,8 @@ class LiteRtModel:
             InputError: LiteRT failed; the model must not be used again.
         """
         few = self._for_few is not None and np.count_nonzero(states) <= MOST_KNOWN
-        run = self._for_few if few else self._runner
-        try:
-            return run(**{features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
-        except (ValueError, RuntimeError) as error:
-            raise InputError(f"LiteRT cannot run the file: {first_line(error)}") from error
+        runner = self._for_few if few else self._runner
+        return _run(runner, {features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
 
     @property
     def asks(self) -> bool:
@@ -82,10 +79,15 @@ class LiteRtModel:
         """
         if self._asker is None:
             raise ValueError(f"the file has no signature {features.QUESTIONS!r}")
-        try:
-            return self._asker(**{features.STATES: states, features.NOT_TO_ASK: not_to_ask})
-        except (ValueError, RuntimeError) as error:
-            raise InputError(f"LiteRT cannot run the file: {first_line(error)}") from error
+        return _run(self._asker, {features.STATES: states, features.NOT_TO_ASK: not_to_ask})
+
+
+def _run(runner: Any, inputs: dict[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    try:
+        outputs: Mapping[str, np.ndarray] = runner(**inputs)
+    except (ValueError, RuntimeError) as error:
+        raise InputError(f"LiteRT cannot run the file: {first_line(error)}") from error
+    return outputs
 
 
 def _tensors(runner: Any) -> dict[str, dict[str, dict[str, Any]]]:

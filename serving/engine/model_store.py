@@ -57,9 +57,7 @@ class ModelStore:
         shutil.rmtree(partial, ignore_errors=True)
         try:
             for name in names:
-                target = partial / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                locations.copy(f"{self.uri}/{name}", str(target))
+                locations.fetch(self.uri, name, partial)
             (partial / version).rename(self.folder / version)
         finally:  # also after an error, such as a full disk
             shutil.rmtree(partial, ignore_errors=True)

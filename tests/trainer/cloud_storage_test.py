@@ -158,12 +158,15 @@ def test_the_client_that_tensorflow_brings_for_cloud_storage_does_what_is_asked_
     """The client is TensorFlow's, and so are its calls; only who answers them is not Google."""
     for path in data_directory.iterdir():
         cloud_storage.objects[f"bucket/data/{path.name}"] = path.read_bytes()
+    cloud_storage.objects["bucket/cases/a.jsonl"] = b'{"vignette_id": "a", "present": []}\n'
     commands = [
         ["train", "--data", "gs://bucket/data", "--job-dir", "gs://bucket/runs/job", *SMALL],
         ["train", "--data", "gs://bucket/data", "--job-dir", "gs://bucket/runs/job", *SMALL, "--steps", "90",
          "--checkpoints-kept", "1", "--model-dir", "gs://bucket/model"],
         ["export", "--job-dir", "gs://bucket/runs/job", "--model-base-path", "gs://bucket/models"],
         ["export", "--job-dir", "gs://bucket/runs/job", "--model-base-path", "gs://bucket/models"],
+        ["score", "--model", "gs://bucket/models", "--input", "gs://bucket/cases", "--output", "gs://bucket/answers",
+         "--runner", "DirectRunner"],
     ]  # fmt: skip
     code = "import json, sys, triage_cli\nfor each in json.loads(sys.argv[1]): assert triage_cli.main(each) == 0, each"
     paths = [str(ROOT), str(ROOT / "proto")]
@@ -181,4 +184,5 @@ def test_the_client_that_tensorflow_brings_for_cloud_storage_does_what_is_asked_
     ]
     assert json.loads(there["bucket/model/manifest.json"])["training"]["steps"] == 90
     assert there["bucket/models/1/saved_model.pb"]
+    assert json.loads(there["bucket/answers/a.jsonl"])["vignette_id"] == "a"
     assert any(name.startswith("bucket/runs/job/logs/events") for name in there)

@@ -166,9 +166,12 @@ def names(uri: str) -> list[str]:
     return sorted(below)
 
 
-def copy(source: str, target: str) -> None:
-    """Copies a file or an object, overwriting the target."""
-    _gfile().copy(source, target, overwrite=True)
+def fetch(uri: str, name: str, folder: pathlib.Path) -> pathlib.Path:
+    """Copies the object `name` below `uri` to the same name below a folder, and returns its path there."""
+    target = folder / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _gfile().copy(f"{uri}/{name}", str(target), overwrite=True)
+    return target
 
 
 @contextlib.contextmanager
@@ -192,8 +195,12 @@ def files_at(location: Location) -> list[Location]:
     if isinstance(location, pathlib.Path):
         below = sorted(location.iterdir()) if location.is_dir() else [location]
         return [path for path in below if path.exists() and not path.is_dir()]
+    store = _gfile()
     with store_errors(f"{location}: cannot read"):
-        return [location / name if name else location for name in names(location.uri) if "/" not in name]
+        if not store.isdir(location.uri):
+            return [location] if store.exists(location.uri) else []
+        _, _, objects = next(iter(store.walk(location.uri)))
+        return [location / name for name in sorted(objects) if name and not name.endswith("/")]
 
 
 @contextlib.contextmanager
@@ -286,10 +293,7 @@ class _Mirror:
             there = names(f"{self.uri}/{name}")
             for each in _needed(there, fetched):
                 path = "/".join(filter(None, (name, each)))
-                target = self.local / path
-                target.parent.mkdir(parents=True, exist_ok=True)
-                copy(f"{self.uri}/{path}", str(target))
-                self._known[path] = _state(target)
+                self._known[path] = _state(fetch(self.uri, path, self.local))
             if fetched is Fetched.NEWEST_VERSION:
                 for version in versions(there).values():
                     (self.local / name / version).mkdir(parents=True, exist_ok=True)
@@ -311,7 +315,7 @@ class _Mirror:
                 if name in self._known and name.endswith(directories.STATS):
                     _gfile().remove(f"{self.uri}/{name}")
             for name in sorted(changed, key=_goes_last):
-                copy(str(files[name]), f"{self.uri}/{name}")
+                _gfile().copy(str(files[name]), f"{self.uri}/{name}", overwrite=True)
                 self._known[name] = states[name]
             for name in [name for name in self._known if name not in states]:
                 _gfile().remove(f"{self.uri}/{name}")
