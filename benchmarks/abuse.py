@@ -454,9 +454,6 @@ ATTACKS: dict[str, Callable[[list[str]], Attack]] = {
     "8 callers of 2 million numbers (HTTP)": posts(
         "/v1/models/triage:predict", lambda codes: many("0", '{"inputs": {"states": [', "]}}"), 8
     ),
-    "8 callers of 2 million numbers (HTTP, Open Inference)": posts(
-        "/v2/models/triage/infer", lambda codes: many("0", '{"inputs": [{"name": "states", "data": [', "]}]}"), 8
-    ),
     "64 callers of 4 MiB of legal states (HTTP)": posts("/v1/triage", legal, 64),
     "8 connections of HTTP headers without end": streams(HEAD, HEADER, 8, "http"),
     "8 connections of one HTTP header without end": streams(HEAD, b"a" * 65536, 8, "http"),

@@ -31,7 +31,6 @@ from trainer.dyqn.policy import QPolicy
 from trainer.export.conversion import convert
 from trainer.export.policy import load_version
 from trainer.export.tflite_parity import run_each
-from triage.open_inference import inference_pb2, inference_pb2_grpc
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state
 from triage_runtime.litert import LiteRtModel
@@ -322,34 +321,6 @@ def tensorflow_servings_rest(agent):
     return answer.raise_for_status().json()["outputs"]
 
 
-KINDS = {"BYTES": "bytes_contents", "INT32": "int_contents", "FP32": "fp32_contents", "BOOL": "bool_contents"}
-
-
-def model_infer(agent):
-    request = inference_pb2.ModelInferRequest(model_name="triage")
-    for name, rows in columns(agent).items():
-        datatype = "INT32" if name == "questions_asked" else "BYTES"
-        given = [code.encode() for row in rows for code in row] if datatype == "BYTES" else rows
-        request.inputs.add(name=name, datatype=datatype, shape=np.shape(rows), contents={KINDS[datatype]: given})
-    with channel_to(agent.server.address) as channel:
-        response = inference_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer(request, timeout=120)
-    return {
-        output.name: np.reshape(getattr(output.contents, KINDS[output.datatype]), output.shape)
-        for output in response.outputs
-    }
-
-
-def open_inference_over_http(agent):
-    inputs = [
-        {"name": name, "datatype": "INT32" if name == "questions_asked" else "BYTES",
-         "shape": np.shape(rows), "data": rows}
-        for name, rows in columns(agent).items()
-    ]  # fmt: skip
-    with http_to(agent.server) as client:
-        answer = client.post("/v2/models/triage/infer", json={"inputs": inputs}).raise_for_status().json()
-    return {output["name"]: np.reshape(output["data"], output["shape"]) for output in answer["outputs"]}
-
-
 @pytest.fixture(scope="module")
 def server(agent):
     with served(agent.base, http_port=0) as server:
@@ -359,8 +330,7 @@ def server(agent):
 GRAPH = {"state vectors": state_vectors, "codes": codes, "messages": messages, "LiteRT": litert, "a phone": phone}
 WIRE = {
     "BatchTriage": grpc_batch, "Triage": grpc_one_by_one, "/v1/triage": http, "Predict": predict,
-    "TensorFlow Serving's REST API": tensorflow_servings_rest, "ModelInfer": model_infer,
-    "/v2": open_inference_over_http,
+    "TensorFlow Serving's REST API": tensorflow_servings_rest,
 }  # fmt: skip
 ASKS = {"state vectors", "LiteRT", "a phone", "BatchTriage", "Triage", "/v1/triage"}
 """The routes that also choose questions."""

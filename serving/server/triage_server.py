@@ -89,8 +89,7 @@ class TriageServer:
 
         Until a version of a model is loaded, calls of it end with UNAVAILABLE.
 
-        The server also offers TensorFlow Serving's services and the Open Inference Protocol, unless a TensorFlow
-        Serving is the engine.
+        The server also offers TensorFlow Serving's services, unless a TensorFlow Serving is the engine.
         """
         from serving.engine.served_models import ServedModels, open_model
         from serving.service import TriageService
@@ -176,22 +175,16 @@ class TriageServer:
 def _add_signatures(
     handler: GrpcHandler, models: "ServedModels", config: ServeConfig, telemetry: Telemetry
 ) -> list[str]:
-    """Offers the services that run signatures, TensorFlow Serving's and Open Inference's, and returns their names."""
+    """Offers TensorFlow Serving's services, which run signatures, and returns their names."""
     from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # load TensorFlow
 
     from serving.wires.model_service import SERVICE as MODEL_SERVICE
     from serving.wires.model_service import ModelService
-    from serving.wires.open_inference_models import OpenModels
-    from serving.wires.open_inference_service import SERVICE as INFERENCE_SERVICE
-    from serving.wires.open_inference_service import InferenceService
     from serving.wires.prediction_service import SERVICE as PREDICTION_SERVICE
     from serving.wires.prediction_service import PredictionService
     from serving.wires.signatures import Signatures
-    from triage.open_inference import inference_pb2_grpc
 
     signatures = Signatures(models, config, telemetry)
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(PredictionService(signatures), handler)
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(models), handler)
-    service = InferenceService(OpenModels(signatures))
-    inference_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(service, handler)
-    return [PREDICTION_SERVICE, MODEL_SERVICE, INFERENCE_SERVICE]
+    return [PREDICTION_SERVICE, MODEL_SERVICE]

@@ -1,1 +1,1 @@
-"""The same models over other wires: JSON over HTTP, TensorFlow Serving's services, the Open Inference Protocol."""
+"""The same models over other wires: JSON over HTTP, TensorFlow Serving's services."""

@@ -23,11 +23,9 @@ from serving.wires.openapi import POLICY, Api, document, page
 from serving.wires.triage_routes import TriageRoutes
 
 if TYPE_CHECKING:  # load TensorFlow
-    from serving.wires.open_inference_routes import OpenInferenceRoutes
     from serving.wires.tf_serving_routes import TfServingRoutes
 
 _MODEL = "/v1/models/{model}"
-_OPEN_MODEL = "/v2/models/{model}"
 _POST = ["POST"]
 
 
@@ -52,15 +50,12 @@ def application_of(
     signatures = []
     if config.engine == "saved-model":
         from serving.wires.model_service import ModelService
-        from serving.wires.open_inference_models import OpenModels
-        from serving.wires.open_inference_routes import OpenInferenceRoutes  # load TensorFlow
-        from serving.wires.prediction_service import PredictionService
+        from serving.wires.prediction_service import PredictionService  # load TensorFlow
         from serving.wires.signatures import Signatures
         from serving.wires.tf_serving_routes import TfServingRoutes
 
         runs = Signatures(models, config, telemetry)
         signatures += _tf_serving(endpoints, TfServingRoutes(runs, PredictionService(runs), ModelService(models)))
-        signatures += _open_inference(endpoints, OpenInferenceRoutes(OpenModels(runs)))
     return application(endpoints, TriageRoutes(service), signatures, lambda: models.ready, config, others)
 
 
@@ -105,8 +100,6 @@ def application(
         Route("/v1/model", endpoints.route("v1/model", triage.model), name="model"),
         Route("/healthz", is_live, name="live"),
         Route("/readyz", is_ready, name="ready"),
-        Route("/v2/health/live", is_live, name="live"),
-        Route("/v2/health/ready", is_ready, name="ready"),
         Route("/openapi.json", described, name="openapi"),
         Route("/", shown, name="page"),
     ]  # fmt: skip
@@ -143,21 +136,6 @@ def _tf_serving(endpoints: Endpoints, routes: "TfServingRoutes") -> list[Route]:
     return paths
 
 
-def _open_inference(endpoints: Endpoints, routes: "OpenInferenceRoutes") -> list[Route]:
-    paths = [Route("/v2", endpoints.route("v2", routes.server), name="v2-server")]
-    for place in ("", "/versions/{version}"):
-        infer = endpoints.route("v2/models/infer", routes.infer, routes.cost_of)
-        paths += [
-            Route(f"{_OPEN_MODEL}{place}", endpoints.route("v2/models", routes.metadata), name="v2-model"),
-            Route(f"{_OPEN_MODEL}{place}/ready", endpoints.route("v2/models/ready", routes.is_ready), name="v2-ready"),
-            Route(f"{_OPEN_MODEL}{place}/infer", infer, methods=_POST, name="v2-infer"),
-        ]
-    return paths
-
-
 async def _missing(request: Request, error: Any) -> Response:
-    status = error.status_code
-    if status == 404 and request.url.path.startswith("/v2/"):
-        status = 501  # such as Triton's extensions of the protocol, whose clients shall not look for another model
     detail = f"there is no {request.method} of this path: see /openapi.json"
-    return problem(status, {"detail": detail, "reason": TITLES[status]}, error.headers)
+    return problem(error.status_code, {"detail": detail, "reason": TITLES[error.status_code]}, error.headers)

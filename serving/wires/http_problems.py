@@ -97,5 +97,5 @@ def problem(number: int, body: dict[str, Any], headers: dict[str, str] | None = 
     content = {"type": "about:blank", "title": TITLES[number], "status": number, **body}
     if request_id:
         content["request_id"] = request_id
-    content["error"] = detail  # where clients of TensorFlow Serving and of the Open Inference Protocol look
+    content["error"] = detail  # where clients of TensorFlow Serving look
     return Response(json.dumps(content), number, headers, MEDIA_TYPE)

@@ -20,7 +20,7 @@ from triage.v1 import triage_pb2, triage_service_pb2
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The page's content security policy: it loads nothing, not even from here."""
 
-_JSON, _BINARY = "application/json", "application/octet-stream"
+_JSON = "application/json"
 _NUMBER = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
 _WHOLE = {"type": "integer"}
 FLAG = {"type": "boolean"}
@@ -28,7 +28,6 @@ _EXAMPLE = {"present": ["chest_pain"], "absent": ["fever"], "questions_asked": 3
 TEXT = {"type": "string"}
 ANY_OBJECT = {"type": "object"}
 _VALUE = {"type": "number"}
-_BYTES = {"type": "string", "contentMediaType": _BINARY}
 _MODEL_NAME = {"name": "model", "in": "query", "schema": TEXT, "description": "by default the server's first model"}
 
 
@@ -101,9 +100,6 @@ _MEANINGS = {
 _TENSOR_INPUTS = object_of(
     {"signature_name": TEXT, "instances": list_of({}), "inputs": {}}, ("signature_name", "instances", "inputs")
 )
-_TENSOR = {"name": TEXT, "datatype": {"enum": ["BOOL", "BYTES", "FP32", "INT32"]}, "shape": list_of(_WHOLE)}
-_DATA = {**list_of({}), "description": "the values, nested or not, unless they are bytes behind the JSON"}
-_BINARY_SIZE = object_of({"binary_data_size": _NUMBER})
 
 _SCHEMAS: dict[str, Any] = {
     **_requests(),
@@ -196,46 +192,6 @@ _SCHEMAS: dict[str, Any] = {
             "metadata": object_of({"signature_def": ANY_OBJECT}),
         }
     ),
-    "InferenceServer": object_of({"name": TEXT, "version": TEXT, "extensions": list_of(TEXT)}),
-    "InferenceModel": object_of(
-        {
-            "name": TEXT,
-            "versions": list_of(TEXT),
-            "platform": TEXT,
-            "inputs": list_of(object_of(_TENSOR)),
-            "outputs": list_of(object_of(_TENSOR)),
-        }
-    ),
-    "InferenceModelReady": object_of({"name": TEXT, "ready": FLAG}),
-    "InferenceRequest": object_of(
-        {
-            "id": {"type": ["string", "null"]},
-            "parameters": object_of(
-                {"signature_name": TEXT, "binary_data_output": FLAG}, ("signature_name", "binary_data_output")
-            ),
-            "inputs": list_of(
-                object_of({**_TENSOR, "data": _DATA, "parameters": _BINARY_SIZE}, ("data", "parameters"))
-            ),
-            "outputs": list_of(
-                object_of(
-                    {"name": TEXT, "parameters": object_of({"binary_data": FLAG}, ("binary_data",))},
-                    ("parameters",),
-                )
-            ),
-        },
-        ("id", "parameters", "outputs"),
-    ),
-    "InferenceResponse": object_of(
-        {
-            "model_name": TEXT,
-            "model_version": TEXT,
-            "id": TEXT,
-            "outputs": list_of(
-                object_of({**_TENSOR, "data": _DATA, "parameters": _BINARY_SIZE}, ("data", "parameters"))
-            ),
-        },
-        ("id",),
-    ),
 }
 _SCHEMAS["Answer"]["required"].remove("next_questions")  # an interview has them beside its answer
 
@@ -279,12 +235,6 @@ class Api(NamedTuple):
     schemas: Mapping[str, Any]
 
 
-_HEADER_LENGTH = {
-    "name": "inference-header-content-length",
-    "in": "header",
-    "schema": _WHOLE,
-    "description": "length of the JSON, where bytes of inputs follow it",
-}
 _OPERATIONS = {
     "triage": Operation(
         "Decide on one evidence state, or on several",
@@ -310,15 +260,6 @@ _OPERATIONS = {
     ),
     "tf-status": Operation("Tell the states of versions, as TensorFlow Serving", content_of("ModelStatus")),
     "tf-metadata": Operation("Describe signatures, as TensorFlow Serving", content_of("ModelSignatures")),
-    "v2-server": Operation("Describe the server (Open Inference Protocol)", content_of("InferenceServer")),
-    "v2-model": Operation("Describe a model (Open Inference Protocol)", content_of("InferenceModel")),
-    "v2-ready": Operation("Say that a model can answer (Open Inference Protocol)", content_of("InferenceModelReady")),
-    "v2-infer": Operation(
-        "Run a signature (Open Inference Protocol)",
-        {**content_of("InferenceResponse"), _BINARY: _BYTES},
-        {**content_of("InferenceRequest"), _BINARY: _BYTES},
-        (_HEADER_LENGTH,),
-    ),
 }
 """The operations by the names of their routes."""
 _FAILURES = (400, 401, 403, 404, 429, 500, 501, 503, 504)

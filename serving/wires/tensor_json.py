@@ -104,19 +104,6 @@ def to_array(alias: str, value: Any, dtype: tf.DType, rank: int) -> np.ndarray:
         return numbers.astype(kind)
 
 
-def to_flat_array(alias: str, value: Any, dtype: tf.DType) -> np.ndarray:
-    """Returns a list of JSON, nested or not, as an array of one dimension.
-
-    Raises:
-        InputError: it is no list, or holds something else.
-    """
-    while isinstance(value, list) and value and all(isinstance(row, list) for row in value):
-        value = [piece for row in value for piece in row]
-    if not isinstance(value, list):
-        raise InputError(f"{alias}: expected a list of {_name(dtype)}")
-    return to_array(alias, value, dtype, rank=1)
-
-
 def _strings(value: Any, rank: int) -> np.ndarray:
     """Returns strings, or objects with base64, as bytes of `rank` dimensions."""
     shape: list[int] = []

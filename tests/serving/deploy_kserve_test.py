@@ -13,6 +13,7 @@ from serving.commands.serve import END_SECONDS
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "kserve"
 RUNTIME = yaml.safe_load((FOLDER / "servingruntime.yaml").read_text())
 SERVICE = yaml.safe_load((FOLDER / "inferenceservice.yaml").read_text())
+SAVED_MODEL = yaml.safe_load((FOLDER / "savedmodel.yaml").read_text())
 MODEL = SERVICE["spec"]["predictor"]["model"]
 [CONTAINER] = RUNTIME["spec"]["containers"]
 # Objects with the modules of KServe's package that have their fields.
@@ -26,6 +27,8 @@ FIELDS = (
     (SERVICE["spec"]["predictor"], "v1beta1_predictor_spec"),
     (MODEL, "v1beta1_model_spec"),
     (MODEL["modelFormat"], "v1beta1_model_format"),
+    (SAVED_MODEL["spec"]["predictor"], "v1beta1_predictor_spec"),
+    (SAVED_MODEL["spec"]["predictor"]["model"], "v1beta1_model_spec"),
 )
 
 
@@ -39,7 +42,7 @@ def config(parsed):
 def test_the_declared_port_is_the_one_for_grpc(config):
     [port] = MODEL["ports"]
     assert (port["containerPort"], port["name"].split("-")[0]) == (config.port, "grpc")
-    assert MODEL["protocolVersion"] == "grpc-v2"
+    assert MODEL["protocolVersion"] == "grpc-v1"
     assert MODEL["protocolVersion"] in RUNTIME["spec"]["protocolVersions"]
     assert config.http_port == 8080  # KServe's, where no port is declared
     assert RUNTIME["spec"]["annotations"]["prometheus.kserve.io/port"] == str(config.metrics_port)

@@ -16,7 +16,6 @@ from tensorflow_serving.apis import get_model_status_pb2, predict_pb2
 
 from schemas import features
 from serving.messages import state_message
-from triage.open_inference import inference_pb2
 from triage.v1 import triage_pb2, triage_service_pb2
 from triage_client import evidence_state
 
@@ -26,7 +25,6 @@ TARGETS = {
     "/triage.v1.TriageService/Interview": triage_service_pb2.InterviewRequest,
     "/tensorflow.serving.PredictionService/Predict": predict_pb2.PredictRequest,
     "/tensorflow.serving.ModelService/GetModelStatus": get_model_status_pb2.GetModelStatusRequest,
-    "/inference.GRPCInferenceService/ModelInfer": inference_pb2.ModelInferRequest,
 }
 MESSAGES = int(os.environ.get("TRIAGE_FUZZED_MESSAGES", "300"))
 EACH = settings(
@@ -126,18 +124,6 @@ SEEDS = {
     ],
     "/tensorflow.serving.ModelService/GetModelStatus": [
         get_model_status_pb2.GetModelStatusRequest(model_spec={"name": "triage", "version": {"value": 3}})
-    ],
-    "/inference.GRPCInferenceService/ModelInfer": [
-        inference_pb2.ModelInferRequest(
-            model_name="triage",
-            parameters={"signature_name": {"string_param": features.TRIAGE}},
-            inputs=[
-                {
-                    "name": features.EVIDENCE_STATES, "datatype": "BYTES", "shape": [1],
-                    "contents": {"bytes_contents": [STATE]},
-                }
-            ],
-        )
     ],
 }  # fmt: skip
 

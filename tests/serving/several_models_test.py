@@ -20,7 +20,6 @@ from serving.engine.version_policy import Wanted
 from serving.messages import state_message
 from serving.monitor.audit_reader import Reading, read_cases
 from tests.builders import channel_to, http_to, served
-from triage.open_inference import inference_pb2, inference_pb2_grpc
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 from triage_client import NotFoundError, PermissionDeniedError, TriageAction, TriageClient, evidence_state
 
@@ -132,28 +131,11 @@ def test_labels_are_those_of_the_named_model(http):
     assert (missing.status_code, missing.json()["error"]) == (400, "Unrecognized servable version label: stable")
 
 
-@pytest.mark.parametrize(("name", "action", "version"), DECISIONS[1:])
-def test_clients_of_the_open_inference_protocol_get_the_model_that_they_name(channel, http, name, action, version):
-    assert http.get(f"/v2/models/{name}").json()["versions"] == [version]
-    tensors = (("present", "BYTES", ["chest_pain"]), ("absent", "BYTES", [""]))
-    inputs = [{"name": key, "datatype": kind, "shape": [1, 1], "data": data} for key, kind, data in tensors]
-    inputs.append({"name": "questions_asked", "datatype": "INT32", "shape": [1], "data": [0]})
-    body = {"inputs": inputs, "outputs": [{"name": "action_label"}]}
-    answer = http.post(f"/v2/models/{name}/infer", json=body).json()
-    assert (answer["model_name"], answer["model_version"], answer["outputs"][0]["data"]) == (name, version, [action])
-    stub = inference_pb2_grpc.GRPCInferenceServiceStub(channel)
-    assert stub.ModelReady(inference_pb2.ModelReadyRequest(name=name), timeout=30).ready
-    described = stub.ModelMetadata(inference_pb2.ModelMetadataRequest(name=name), timeout=30)
-    assert (described.name, list(described.versions)) == (name, [version])
-
-
-def test_the_other_protocols_do_not_find_an_unknown_name_and_list_the_names(channel, http):
-    for path in ("/v1/models/infants", "/v1/models/infants/metadata", "/v2/models/infants"):
+def test_the_other_protocols_do_not_find_an_unknown_name_and_list_the_names(http):
+    for path in ("/v1/models/infants", "/v1/models/infants/metadata"):
         answer = http.get(path)
         assert answer.status_code == 404
         assert MISSING in answer.text
-    stub = inference_pb2_grpc.GRPCInferenceServiceStub(channel)
-    assert not stub.ModelReady(inference_pb2.ModelReadyRequest(name="infants"), timeout=30).ready
 
 
 def test_metrics_and_audit_records_are_those_of_the_model_that_answered(server, client, audit_log):
@@ -193,7 +175,6 @@ def limited(server, tmp_path_factory):
 
 def asked_over_grpc(channel, metadata):
     """Calls that ask "adults", by its name and as the first model; each returns once it is answered."""
-    open_inference = inference_pb2_grpc.GRPCInferenceServiceStub(channel)
     prediction = prediction_service_pb2_grpc.PredictionServiceStub(channel)
     typed = triage_service_pb2_grpc.TriageServiceStub(channel)
     spec, settings = model_pb2.ModelSpec(name="adults", signature_name="triage"), {"timeout": 30, "metadata": metadata}
@@ -212,8 +193,6 @@ def asked_over_grpc(channel, metadata):
     yield prediction.GetModelMetadata, signatures, settings
     status = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus
     yield status, get_model_status_pb2.GetModelStatusRequest(model_spec=spec), settings
-    yield open_inference.ModelReady, inference_pb2.ModelReadyRequest(name="adults"), settings
-    yield open_inference.ModelMetadata, inference_pb2.ModelMetadataRequest(name="adults"), settings
 
 
 ASKED_OVER_HTTP = [
@@ -224,8 +203,6 @@ ASKED_OVER_HTTP = [
     ("GET", "/v1/vocabulary", None),
     ("GET", "/v1/models/adults", None),
     ("GET", "/v1/models/adults/metadata", None),
-    ("GET", "/v2/models/adults", None),
-    ("GET", "/v2/models/adults/ready", None),
     ("GET", "/fhir/metadata", None),
     ("GET", "/fhir/Questionnaire/triage", None),
     ("POST", "/fhir/Questionnaire/$next-question", {"resourceType": "Parameters"}),
@@ -233,7 +210,6 @@ ASKED_OVER_HTTP = [
     ("POST", "/cds-services/triage", {}),
     ("POST", "/cds-services/triage/feedback", {}),
     ("POST", "/v1/models/adults:predict", {"signature_name": "triage", "instances": []}),
-    ("POST", "/v2/models/adults/infer", {"inputs": []}),
 ]
 
 

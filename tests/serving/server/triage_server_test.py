@@ -30,7 +30,6 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 SERVICES = [
     "triage.v1.TriageService", "tensorflow.serving.PredictionService", "tensorflow.serving.ModelService",
-    "inference.GRPCInferenceService",
 ]  # fmt: skip
 
 

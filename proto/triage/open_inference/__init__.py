@@ -1,1 +1,0 @@
-"""Generated messages and stubs of the Open Inference Protocol."""
