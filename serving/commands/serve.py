@@ -39,7 +39,7 @@ _LOGGER = logging.getLogger(__name__)
 _JOIN_SECONDS = 1.0  # for a look that is in progress
 END_SECONDS = 6.0
 """For everything after the grace period, such as the last records of the audit log; then the process ends itself."""
-_OF_ONE_MODEL = ("model_base_path", "model_name", "version", "label", "shadow_version")
+_OF_ONE_MODEL = ("model_base_path", "model_name", "version", "label")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,12 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="name of a version by which requests can choose it; the version is loaded, too; may be repeated",
     )
     parser.add_argument(
-        "--shadow-version",
-        type=int,
-        metavar="N",
-        help="version that answers each call, too, to log where it decides differently; same as --label shadow=N",
-    )
-    parser.add_argument(
         "--port-file",
         type=pathlib.Path,
         help="file to write the port to once the server answers, for --port 0",
@@ -98,7 +92,7 @@ def check(arguments: argparse.Namespace) -> None:
     Raises:
         InputError: the file of options is faulty, no model is named, or an option needs TensorFlow, which is missing.
     """
-    defaults: dict[str, Any] = {"version": None, "label": [], "shadow_version": None}
+    defaults: dict[str, Any] = {"version": None, "label": []}
     defaults |= {"config": None, "port_file": None, "model_config_file": None}
     defaults |= {field.name: field.default for field in dataclasses.fields(ServeConfig)} | vertex.defaults()
     defaults["model_base_path"] = vertex.model_base_path()
@@ -144,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
     file = arguments.model_config_file
     if file is None:
         pinned = VersionPolicy(numbers=None if arguments.version is None else frozenset([arguments.version]))
-        labels = _labels(arguments.label, arguments.shadow_version)
+        labels = parse_labels(arguments.label)
         models = [ModelConfig(config.model_name, arguments.model_base_path, pinned, labels)]
         _check_models(models, config)
         listed = None
@@ -162,8 +156,6 @@ def _check_models(models: list[ModelConfig], config: ServeConfig) -> list[ModelC
         name, _, file = text.partition("=")
         if name not in names or not file:
             raise InputError(f"--rules {text}: expected MODEL=FILE with one of the models {', '.join(names)}")
-    if config.canary_percent and not any("canary" in model.labels for model in models):
-        raise InputError("--canary-percent: no version has the label canary: set it with --label canary=VERSION")
     return models
 
 
@@ -246,11 +238,6 @@ def _state(numbers: Mapping[str, int | None]) -> str:
         return "models " + ", ".join(f"{name} {text}" for name, text in texts.items())
     [text] = texts.values()
     return text.replace("version", "model version")
-
-
-def _labels(given: Sequence[str], shadow_version: int | None) -> dict[str, int]:
-    shadow = [] if shadow_version is None else [f"shadow={shadow_version}"]
-    return parse_labels([*given, *shadow])
 
 
 def _watch_until(

@@ -133,7 +133,6 @@ class ServeConfig:
         "file of safety rules, or default, that TriageService (alone) applies after those in the model; with "
         "--model-config-file one for all models, or MODEL=FILE,MODEL=FILE",
     )
-    canary_percent: float = _field(0.0, "percentage of TriageService's calls that the version labelled canary answers")
     drain_seconds: float = _field(
         0.0, "seconds after SIGTERM in which calls are still accepted, while health already reports NOT_SERVING"
     )
@@ -157,8 +156,6 @@ class ServeConfig:
         for name in ("poll_seconds", "drain_seconds", "grace_seconds"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise InputError(f"{flag(name)} {getattr(self, name)}: expected a number of seconds, 0 or more")
-        if not 0 <= self.canary_percent <= 100:
-            raise InputError(f"--canary-percent {self.canary_percent}: expected a number from 0 to 100")
         for option, given in (
             ("--cors-origins", self.cors_origins), ("--fhir", self.fhir), ("--cds-codes", self.cds_codes)
         ):  # fmt: skip

@@ -17,7 +17,7 @@ from schemas.text_file import read_text
 from serving.config.settings import ServeConfig
 
 OTHERS: Mapping[str, type] = {
-    "model_base_path": str, "model_config_file": str, "version": int, "label": list, "shadow_version": int,
+    "model_base_path": str, "model_config_file": str, "version": int, "label": list,
     "port_file": str,
 }  # fmt: skip
 """The options that are no fields of ServeConfig, by their names in the code."""

@@ -101,7 +101,7 @@ class CdsHooksRoutes:
             return {"cards": []}
         state = state_message(known.present, known.absent)
         request = triage_service_pb2.TriageRequest(state=state, questions=1, allow_unknown_codes=True, defer_below=0.0)
-        answer = await self._service.triage(request, questions_if_able=True, canary=False)
+        answer = await self._service.triage(request, questions_if_able=True)
         card = card_of(answer, request.state, known.left_out, vocabulary, self._link)
         present, absent = codes_of(request.state)
         await self._keep(

@@ -69,7 +69,7 @@ class FhirRoutes:
             state=state, questions=len(EXHAUSTIVE), not_to_ask=form.not_known, defer_below=0.0
         )
         try:
-            answer = await self._service.triage(request, questions_if_able=True, canary=False)
+            answer = await self._service.triage(request, questions_if_able=True)
         except FaultyRequestError as error:
             raise FaultyRequestError([form.place(fault) for fault in error.faults]) from None
         next_asked: list[str] = []

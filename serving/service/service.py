@@ -19,13 +19,11 @@ from serving.config.settings import ServeConfig
 from serving.engine.engine import Engine
 from serving.engine.safeguards import described_rules
 from serving.engine.served_models import ServedModels
-from serving.engine.versions import Versions
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
 from serving.messages import ANSWERS
 from serving.service.deferral import defer
 from serving.service.explanation import check_explainable, explain, give_rationales
 from serving.service.interview import InterviewState
-from serving.service.routing import Routing
 from serving.service.validation import (
     RequestLimits,
     are_clear,
@@ -53,16 +51,15 @@ class Asked(NamedTuple):
     defer_below: float | None = None  # hand over what is less safe, and what is novel or contradictory
     can_measure: bool = False  # whether questions may be about what takes an instrument
     questions_if_able: bool = False  # a model that cannot choose questions answers without, instead of refusing
-    canary: bool = True  # whether it may answer
 
 
 # The method names are those of the .proto file, not snake case (N802).
 class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
-    """Answers `triage.v1.TriageService` from the default version of each model, or from its canary.
+    """Answers `triage.v1.TriageService` from the default version of each model.
 
     Args:
         models: what to answer from.
-        config: limits, and the canary's share of the calls.
+        config: limits.
         workers: run whatever would block the event loop.
         admission: knows how many calls are in progress.
         telemetry: records what was answered.
@@ -81,7 +78,6 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self.workers = workers
         self._concurrency = admission.concurrency
         self._telemetry = telemetry or Telemetry()
-        self._routings: dict[Versions, Routing] = {}
         self._interviews = 0
 
     async def Triage(  # noqa: N802
@@ -91,20 +87,19 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         return await self.triage(request)
 
     async def triage(
-        self, request: triage_service_pb2.TriageRequest, questions_if_able: bool = False, canary: bool = True
+        self, request: triage_service_pb2.TriageRequest, questions_if_able: bool = False
     ) -> triage_pb2.TriageResponse:
         """Answers one evidence state.
 
         Args:
             request: the state, and what else is asked for.
             questions_if_able: a model that cannot choose questions answers without, instead of refusing.
-            canary: whether it may answer; False where the caller writes in the words of `vocabulary`.
         """
         if not request.HasField("state"):
             raise FaultyRequestError([Fault("state", "missing: set the evidence state to answer", "MISSING_STATE")])
         asked = Asked(
             request.allow_unknown_codes, request.questions, request.not_to_ask, request.explain,
-            request.model, _deferral(request), request.can_measure, questions_if_able, canary,
+            request.model, _deferral(request), request.can_measure, questions_if_able,
         )  # fmt: skip
         if request.explain:
             check_explainable(request.state)
@@ -143,8 +138,8 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                 interview: InterviewState | None = None
                 async for request in requests:
                     if interview is None:  # the first message names the model
-                        routing = self._routing(request.settings.model)
-                        engine = stack.enter_context(routing.borrow())
+                        versions = self._models.named(request.settings.model).versions
+                        engine = stack.enter_context(versions.borrow_default())
                         interview = InterviewState(self._limits(engine, Asked()))
                     state = await self.workers.run(_add_message, interview, request)
                     check_questions(interview.questions, "settings.questions", engine.info)
@@ -156,7 +151,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                         defer_below=interview.defer_below,
                     )
                     (response,) = await self._run(engine, [state], asked)
-                    self._record(routing, [state], [response])
+                    self._record([state], [response])
                     message = interview.respond(response)
                     yield message
                     if message.ended:
@@ -224,8 +219,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     async def _answer_with_one_version(
         self, states: Sequence[triage_pb2.EvidenceState], asked: Asked, batch: bool
     ) -> Sequence[triage_pb2.TriageResponse]:
-        routing = self._routing(asked.model)
-        with routing.borrow(asked.canary) as engine:
+        with self._models.named(asked.model).versions.borrow_default() as engine:
             if asked.questions_if_able and not engine.info.questions:
                 asked = asked._replace(questions=0)
             check_questions(asked.questions, "questions", engine.info)
@@ -239,20 +233,10 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             if asked.explain:
                 await self.workers.run(_add_explanation, engine, states[0], responses[0], _not_to_ask(engine, asked))
         if current().large:
-            await self.workers.run(self._record, routing, states, responses)
+            await self.workers.run(self._record, states, responses)
         else:
-            self._record(routing, states, responses)
+            self._record(states, responses)
         return responses
-
-    def _routing(self, model: str) -> Routing:
-        """Returns what chooses the version of a model, of the first one for ""; raises NotFoundError without it."""
-        versions = self._models.named(model).versions
-        routing = self._routings.get(versions)
-        if routing is None:
-            self._routings = {each: routing for each, routing in self._routings.items() if not each.closed}
-            routing = Routing(versions, self._config.canary_percent, telemetry=self._telemetry)
-            self._routings[versions] = routing
-        return routing
 
     def _limits(self, engine: Engine, asked: Asked) -> RequestLimits:
         config, may_defer = self._config, asked.defer_below is not None
@@ -301,10 +285,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         _translate(responses, engine.vocabulary)
 
     def _record(
-        self,
-        routing: Routing,
-        states: Sequence[triage_pb2.EvidenceState],
-        responses: Sequence[triage_pb2.TriageResponse],
+        self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]
     ) -> None:
         call = current()
         call.signature = features.SERVING_DEFAULT
@@ -312,7 +293,6 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         for run in runs:
             self._telemetry.record_run(responses[0].model_version, features.SERVING_DEFAULT, run)
         self._telemetry.record_answers(states, responses)
-        routing.show(states, responses)
 
 
 def _preferred_language(vocabulary: Vocabulary) -> str:

@@ -24,7 +24,6 @@ _CALL_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 _STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 _BATCH_SIZES = tuple(2**power for power in range(11))
 _VERSION = ("model_name", "model_version")
-_VERSION_LABELS = ("model_version", "other_version")
 _STATES = ("loading", "available", "unloading", "broken")
 
 
@@ -58,13 +57,6 @@ class Metrics:
         )
         self._conflicting = self._counter("triage_conflicting_codes", "Codes both present and absent", _VERSION)
         self._rules = self._counter("triage_rules_fired", "Safety rules that fired", (*_VERSION, "rule_id"))
-        pair = ("model_name", "role", "model_version", "other_version")
-        self._compared = self._counter("triage_compared_answers", "Answers that another version gave again", pair)
-        self._disagreed = self._counter(
-            "triage_disagreements",
-            "Answers in which another version took another action",
-            (*pair, "action", "other_action"),
-        )
         self._audit = self._counter("triage_audit_records", "Audit records by outcome", ("outcome",))
         self._refused = prometheus_client.Gauge(
             "triage_model_config_refused", "1 while the file of models is not what is served", registry=self.registry
@@ -120,23 +112,6 @@ class Metrics:
         """Counts unknown codes that a call was refused for."""
         self._unknown(model_name, "refused").inc(number)
 
-    def count_comparison(
-        self, model_name: str, role: str, versions: tuple[str, str], actions: Iterable[tuple[int, int]]
-    ) -> None:
-        """Counts the actions of two versions on the same states.
-
-        Args:
-            model_name: the model of both versions.
-            role: the reason for the comparison, `canary` or `shadow`.
-            versions: the version that answered, and the other one.
-            actions: pairs of their TriageActions.
-        """
-        named = (model_name, role, *versions)
-        for (action, other), count in collections.Counter(actions).items():
-            self._compared(*named).inc(count)
-            if action != other:
-                self._disagreed(*named, action_label(action), action_label(other)).inc(count)
-
     def count_audit_records(self, outcome: str, calls: int = 1) -> None:
         """Counts audit records by outcome: `written`, `dropped` or `failed`."""
         self._audit(outcome).inc(calls)
@@ -169,8 +144,7 @@ class _Series:
 
     def __init__(self, metric: Any, labels: Sequence[str]):
         self._metric = metric
-        self._models = [place for place, label in enumerate(labels) if label == "model_name"]
-        self._versions = [place for place, label in enumerate(labels) if label in _VERSION_LABELS]
+        self._labels = tuple(labels)
         self._children: dict[tuple[str, ...], Any] = {}
         self._lock = threading.Lock()
 
@@ -186,8 +160,8 @@ class _Series:
         """Drops the children of these versions of a model."""
         with self._lock:
             for values in [*self._children]:
-                of_model = all(values[place] == model_name for place in self._models)
-                if of_model and any(values[place] in versions for place in self._versions):
+                named = dict(zip(self._labels, values, strict=True))
+                if named.get("model_name") == model_name and named.get("model_version") in versions:
                     del self._children[values]
                     self._metric.remove(*values)
 

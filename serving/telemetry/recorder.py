@@ -4,7 +4,7 @@ import logging
 import pathlib
 import time
 import urllib.parse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from serving.call import Call, current
@@ -122,13 +122,6 @@ class Telemetry:
             self.metrics.count_answers(call.model_name, decisions)
         if self._audit is not None:
             self._audit.record_predict(call, inputs, outputs)
-
-    def record_comparison(
-        self, model_name: str, role: str, versions: tuple[str, str], actions: Iterable[tuple[int, int]]
-    ) -> None:
-        """Records the actions of two versions on the same states, see `Metrics.count_comparison`."""
-        if self.metrics is not None:
-            self.metrics.count_comparison(model_name, role, versions, actions)
 
     def record_stages(self, call: Call) -> None:
         """Records the stages of an answer that is to be sent, and clears them for the next answer of a stream."""

@@ -361,7 +361,6 @@ def test_the_command_serves_several_models_each_with_its_own_versions_and_rules_
             ["--rules", "infants=rules.toml"],
             "--rules infants=rules.toml: expected MODEL=FILE with one of the models adults",
         ),
-        (["--canary-percent", "5"], "no version has the label canary: set it with --label canary=VERSION"),
         ([], "no version 7: the versions here are 3"),
     ],
 )
@@ -413,8 +412,6 @@ def test_a_remote_engine_may_come_later_than_the_server(start_server, model_base
     [
         (["--version", "7"], "no version 7: the versions here are 3"),
         (["--label", "stable=7"], "no version 7: the versions here are 3"),
-        (["--shadow-version", "7"], "no version 7: the versions here are 3"),
-        (["--canary-percent", "5"], "no version has the label canary: set it with --label canary=VERSION"),
         (["--label", "stable"], "--label stable: expected NAME=VERSION, such as stable=3"),
     ],
 )

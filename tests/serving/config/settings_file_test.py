@@ -36,7 +36,6 @@ def test_every_option_of_the_command_line_can_stand_in_the_file(file):
         "model_config_file": "models.config",
         "version": 3,
         "label": ["a=3"],
-        "shadow_version": 4,
         "port_file": "port",
     }
     assert set(values) == set(OTHERS)

@@ -33,8 +33,6 @@ def test_by_default_open_calls_take_less_than_a_gigabyte():
         ({"max_batch": 0}, "--max-batch 0"),
         ({"max_evidence": 0}, "--max-evidence 0"),
         ({"max_message_bytes": 0}, "--max-message-bytes 0"),
-        ({"canary_percent": 101.0}, "--canary-percent 101.0"),
-        ({"canary_percent": float("nan")}, "--canary-percent nan"),
         ({"poll_seconds": -1.0}, "--poll-seconds -1.0"),
         ({"poll_seconds": float("inf")}, "--poll-seconds inf"),
         ({"metrics_port": -2}, "--metrics-port -2"),

@@ -100,12 +100,12 @@ def test_a_version_that_is_not_loaded_is_reported(versions):
 
 
 def test_new_labels_replace_the_old_ones(versions):
-    versions.set_labels({"stable": 3, "canary": 5})
+    versions.set_labels({"stable": 3, "candidate": 5})
     versions.set_labels({"stable": 5})
     assert versions.version_of("stable") == 5
     assert versions.labels == {"stable": 5}
-    with pytest.raises(InputError, match=r"^Unrecognized servable version label: canary$"):
-        versions.version_of("canary")
+    with pytest.raises(InputError, match=r"^Unrecognized servable version label: candidate$"):
+        versions.version_of("candidate")
 
 
 def test_the_last_ten_ended_versions_and_those_of_interest_are_remembered(versions):

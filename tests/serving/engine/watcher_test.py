@@ -91,7 +91,7 @@ def served(watcher):
         (VersionPolicy(count=None), {}, 5, {1, 3, 5}),
         (VersionPolicy(numbers=frozenset([3])), {}, 3, {3}),
         (VersionPolicy(), {"stable": 1}, 5, {1, 5}),
-        (VersionPolicy(numbers=frozenset([3])), {"canary": 5}, 3, {3, 5}),
+        (VersionPolicy(numbers=frozenset([3])), {"candidate": 5}, 3, {3, 5}),
     ],
     ids=["latest", "two", "all", "pinned", "label", "pinned with a label"],
 )
@@ -136,7 +136,7 @@ def test_a_pinned_version_stays_when_a_new_one_comes(watch, folders):
 
 def test_the_version_that_answers_is_loaded_before_a_labelled_one(watch, folders, caplog):
     folders.put(5)
-    watch(3, policy=VersionPolicy(numbers=frozenset([3])), labels={"canary": 5})
+    watch(3, policy=VersionPolicy(numbers=frozenset([3])), labels={"candidate": 5})
     assert folders.loads == [3, 5]
     assert caplog.text == ""
 

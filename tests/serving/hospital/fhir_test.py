@@ -1,17 +1,15 @@
 """The FHIR API, by foreign parsers of R4 and R5, over a whole interview of an SDC client that knows no codes."""
 
 import json
-import shutil
 
 import pytest
 from fhir.resources import R4B, construct_fhir_element
 
 from schemas.errors import InputError
 from serving.config.settings import ServeConfig
-from serving.engine.version_policy import VersionPolicy
 from serving.hospital.fhir_resources import read_form
 from serving.service import TriageService
-from tests.builders import http_to, served, watching
+from tests.builders import http_to, served
 from triage_client import TriageClient, evidence_state
 
 BASE = "https://triage.example.org/fhir"
@@ -394,15 +392,6 @@ def test_a_version_that_cannot_choose_questions_says_so(watcher):
         response = client.post(NEXT, json=form)
     assert (response.status_code, response.json()["issue"][0]["code"]) == (501, "not-supported")
     assert "cannot choose questions" in response.json()["issue"][0]["diagnostics"]
-
-
-def test_the_canary_answers_no_form_since_its_vocabulary_may_be_another(model_base_path, asking_base_path, tmp_path):
-    shutil.copytree(asking_base_path / "1", tmp_path / "1")
-    shutil.copytree(model_base_path / "3", tmp_path / "3")  # does not know a headache
-    watcher = watching(tmp_path, policy=VersionPolicy(numbers=frozenset([1])), labels={"canary": 3})
-    form = {**EMPTY, "item": [{"linkId": "headache", "answer": [{"valueBoolean": True}]}]}
-    with served(watcher, http_port=0, fhir=BASE, canary_percent=100.0) as server, http_to(server) as client:
-        assert client.post(NEXT, json=form).json()["status"] == "in-progress"
 
 
 @pytest.mark.parametrize(

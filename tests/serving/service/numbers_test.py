@@ -96,7 +96,7 @@ def test_commands_take_numbers(server, client, base, tmp_path, capsys):
 
 def test_the_console_takes_a_number_from_the_search_and_as_an_answer(server):
     with Agent(Connection(server.address, timeout=60.0)) as agent:
-        console = Console(agent, Pages(False))
+        console = Console(agent, Pages())
         found = console.search({"case": "", "search": "a temperature of 38,9"}).body.decode()
         assert 'value="add number temperature=38.9"' in found
         assert "add number" not in console.search({"case": "", "search": "pain for 39 days"}).body.decode()
@@ -128,7 +128,7 @@ def test_a_corrected_number_replaces_the_first_in_the_console(without_litert, tm
         return {code: status for code, status, *_ in case["said"]}, json.dumps(case)
 
     with served(tmp_path) as server, Agent(Connection(server.address, timeout=60.0)) as agent:
-        console = Console(agent, Pages(False))
+        console = Console(agent, Pages())
         first, case = known(console.go_on({"case": "", "do": "add number temperature=39.2"}))
         assert first == {"cold": "absent", "fever": "present", "fever_over_39": "present"}
         for form in ({"do": "add number temperature=37.0"}, {"do": "answer number fever", "number": "37,0"}):

@@ -80,15 +80,6 @@ def test_runs_of_the_model_are_counted_by_version_and_signature(metrics):
     assert value(metrics, "triage_batch_size_bucket", **named, le="4.0") == 2
 
 
-def test_two_versions_are_compared_action_by_action(metrics):
-    metrics.count_comparison("triage", "shadow", ("3", "6"), [(RED, RED), (RED, YELLOW), (ASK, YELLOW), (RED, YELLOW)])
-    named = {"model_name": "triage", "role": "shadow", "model_version": "3", "other_version": "6"}
-    assert value(metrics, "triage_compared_answers_total", **named) == 4
-    assert value(metrics, "triage_disagreements_total", **named, action="Red", other_action="Yellow") == 2
-    assert value(metrics, "triage_disagreements_total", **named, action="ask", other_action="Yellow") == 1
-    assert value(metrics, "triage_disagreements_total", **named, action="Red", other_action="Red") is None
-
-
 def test_versions_are_read_when_prometheus_asks(metrics, engine):
     versions = Versions("triage")
     metrics.watch(versions)
@@ -123,13 +114,11 @@ def test_nothing_is_kept_of_a_version_that_is_forgotten(metrics):
         metrics.count_answers("triage", [response])
         metrics.observe_stages(call)
         metrics.observe_run("triage", version, "serving_default", 1)
-        metrics.count_comparison("triage", "canary", ("12", version), [(RED, ASK)])
-        metrics.count_comparison("triage", "shadow", (version, "12"), [(RED, ASK)])
 
     def versions_shown():
         """Versions in the labels of the metrics."""
         labels = [sample.labels for metric in metrics.registry.collect() for sample in metric.samples]
-        return {each[name] for each in labels for name in ("model_version", "other_version") if name in each}
+        return {each["model_version"] for each in labels if "model_version" in each}
 
     for version in range(1, 13):
         use(str(version))

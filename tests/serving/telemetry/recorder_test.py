@@ -19,7 +19,6 @@ def test_without_arguments_nothing_is_kept(caplog):
     call = calls.Call("/s/m")
     with caplog.at_level(logging.DEBUG):
         telemetry.record_run("3", "serving_default", 1)
-        telemetry.record_comparison("triage", "shadow", ("3", "4"), [(1, 2)])
         telemetry.record_stages(call)
         telemetry.end(call, "unary", "OK")
     assert caplog.text == ""

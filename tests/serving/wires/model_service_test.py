@@ -82,7 +82,7 @@ def test_a_reload_loads_versions_and_labels_them_when_they_are_loaded(own):
     assert error.value.code() is grpc.StatusCode.FAILED_PRECONDITION
     assert error.value.details().startswith("Request to assign label to version 3 of model triage, which is not")
     stub.HandleReloadConfigRequest(reload_request(base, [3, 5], {}), timeout=60)
-    answer = stub.HandleReloadConfigRequest(reload_request(base, [3, 5], {"stable": 3, "canary": 5}), timeout=60)
+    answer = stub.HandleReloadConfigRequest(reload_request(base, [3, 5], {"stable": 3, "candidate": 5}), timeout=60)
     assert answer.status.error_code == 0
     (status,) = stub.GetModelStatus(request(label="stable"), timeout=30).model_version_status
     assert (status.version, status.state) == (3, AVAILABLE)

@@ -40,7 +40,7 @@ REFUSED = [
     (spec(name="other"), NOT_FOUND, f"Servable not found for request: Latest(other): {OTHER}"),
     (spec(name="other", version=3), NOT_FOUND, f"Servable not found for request: Specific(other, 3): {OTHER}"),
     (spec(version=7), NOT_FOUND, "Servable not found for request: Specific(triage, 7)"),
-    (spec(label="canary"), INVALID_ARGUMENT, "Unrecognized servable version label: canary"),
+    (spec(label="candidate"), INVALID_ARGUMENT, "Unrecognized servable version label: candidate"),
     (spec(name="other", label="stable"), NOT_FOUND, f"Servable not found for request: Latest(other): {OTHER}"),
 ]
 
