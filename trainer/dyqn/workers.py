@@ -84,6 +84,17 @@ class Workers:
             mine = [value if place == self.index else 0 for place in range(self.count)]
             return self._exchange(tf.constant(mine, tf.int64)).numpy().tolist()
 
+    def leave(self) -> None:
+        """Waits until every other worker has all sums, or has failed; no sum can be taken after it.
+
+        A worker hands its part of a sum to the others when they ask for it, which may be after it has the whole sum
+        itself: one that ended then would take their sum with it. But nobody gets a further sum before all have begun
+        it, which shows that they have those before. Whoever gets it first may end, so for the others it may fail.
+        """
+        if self.count > 1:
+            with contextlib.suppress(tf.errors.OpError):
+                self._exchange(tf.zeros([self.count], tf.int64))
+
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """Turns the errors that TensorFlow raises after the loss of a worker into a LostWorkerError."""

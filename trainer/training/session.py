@@ -258,7 +258,8 @@ class TrainingSession:
             self._save()
         self._hooks.saved()
         elapsed = time.monotonic() - began
-        evaluations = self._job.evaluations()
+        evaluations, episodes = self._job.evaluations(), sum(self._workers.exchange(loop.episode))
+        self._workers.leave()
         return {
             "job_dir": locations.shown(self._job.path),
             "finished": loop.finished,
@@ -266,7 +267,7 @@ class TrainingSession:
             **({"best_step": loop.selection.best_step} if loop.selection.validates else {}),
             "workers": self._workers.count,
             "steps": loop.step,
-            "episodes": sum(self._workers.exchange(loop.episode)),
+            "episodes": episodes,
             "steps_this_session": loop.step - first_step,
             "steps_per_second": (loop.step - first_step) / elapsed,
             "window": loop.window.means(),

@@ -79,9 +79,9 @@ def learn(numbers, workers):
     return [weight.tolist() for weight in network.get_weights()], float(info.loss)
 
 
-# What each of two processes does with the functions above; the second one leaves before the last exchange.
+# What each of two processes does with the functions above; the second one ends before the last exchange.
 _TOGETHER = """
-import json, sys
+import json, os, sys
 import trainer
 sys.path.insert(0, sys.argv[1])
 import workers_test as ours
@@ -98,21 +98,47 @@ means = [value.numpy().tolist() for value in looped()]
 weights, loss = ours.learn(slice(0, 3) if workers.chief else slice(3, 6), workers)
 values = workers.exchange(10 + workers.index)
 print(json.dumps(dict(chief=workers.chief, values=values, means=means, weights=weights, loss=loss)), flush=True)
-if workers.chief:
-    try:
-        workers.exchange(0)
-    except LostWorkerError:
-        print("lost", flush=True)
+if not workers.chief:
+    sys.stdin.read()
+    os._exit(1)
+try:
+    workers.exchange(0)
+except LostWorkerError:
+    print("lost", flush=True)
 """
+# The second of two processes leaves when the test says so.
+_LEAVING = """
+import sys
+import trainer
+from trainer.dyqn.workers import join
+workers = join()
+print(workers.exchange(10 + workers.index), flush=True)
+if not workers.chief:
+    sys.stdin.read()
+workers.leave()
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_that_has_its_last_sum_ends_only_when_the_others_have_theirs(python):
+    addresses, pipes = _addresses(2), {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    chief, other = (
+        _start(python, ["-c", _LEAVING], _tf_config(addresses, index), **pipes) for index in range(2)
+    )
+    assert chief.stdout.readline() == other.stdout.readline() == "[10, 11]\n"
+    with pytest.raises(subprocess.TimeoutExpired):
+        chief.wait(timeout=2)
+    other.communicate(timeout=200)
+    assert (chief.wait(timeout=200), other.returncode) == (0, 0)
 
 
 @pytest.mark.slow
 def test_workers_exchange_take_means_learn_from_both_batches_and_notice_a_loss(python):
     addresses = _addresses(2)
     command = ["-c", _TOGETHER, str(pathlib.Path(__file__).parent)]
-    started = [_start(python, command, _tf_config(addresses, index), stdout=subprocess.PIPE) for index in range(2)]
-    said = [process.communicate(timeout=200)[0].splitlines() for process in started]
-    first, second = (json.loads(lines[0]) for lines in said)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    started = [_start(python, command, _tf_config(addresses, index), **pipes) for index in range(2)]
+    first, second = (json.loads(process.stdout.readline()) for process in started)
     assert (first.pop("chief"), second.pop("chief")) == (True, False)
     assert first == second  # to the last bit: JSON keeps every digit
     assert first["values"] == [10, 11]
@@ -123,7 +149,8 @@ def test_workers_exchange_take_means_learn_from_both_batches_and_notice_a_loss(p
     assert first["loss"] == pytest.approx(loss, rel=1e-6)
     for mine, both in zip(first["weights"], weights, strict=True):
         np.testing.assert_allclose(mine, both, atol=1e-6)
-    assert said[0][1:] == ["lost"]
+    started[1].communicate(timeout=200)
+    assert started[0].communicate(timeout=200)[0] == "lost\n"
 
 
 @pytest.mark.parametrize(
