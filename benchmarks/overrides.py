@@ -30,8 +30,9 @@ from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from serving.hospital.cds_hooks import SERVICES
 from serving.server.triage_server import TriageServer
+from trainer.dyqn.rollout import order_seeds
 from trainer.evaluation import metrics
-from trainer.evaluation.measurement import order_seeds, play
+from trainer.evaluation.measurement import play
 from trainer.simulation.config import SimulationConfig
 from trainer.simulation.simulator import Simulator
 from trainer.training.job import load_network

@@ -19,14 +19,14 @@ import numpy as np
 
 from schemas import safety_rules
 from schemas.promise import RISKS
-from trainer.decision.decision import OperatingPoint
-from trainer.decision.operating_point import HeldOutOutputs, candidates, handing_over, worth
 from trainer.dyqn.rollout import Slice
-from trainer.evaluation.leaving import Leader, Leaving
-from trainer.evaluation.risk_control import control, in_order
+from trainer.graph.decide import OperatingPoint
+from trainer.graph.operating_point import HeldOutOutputs, candidates, handing_over, worth
+from trainer.interviews.leaving import Leader, Leaving
 from trainer.training.job import load_network
 from trainer.training.promise_options import levels_of
 from trainer.training.promises import NEWER_ERROR
+from trainer.training.risk_control import control, in_order
 from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime import promise
 from triage_runtime.command_line import json_output

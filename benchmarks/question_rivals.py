@@ -38,16 +38,16 @@ from rich.table import Table
 from schemas import safety_rules
 from schemas.evidence import Vocabulary
 from schemas.triage import NUM_DECISIONS
-from trainer.decision import rewards
-from trainer.decision.decision import OperatingPoint, appropriate, safe
-from trainer.decision.question_graph import SHORTLIST, QuestionGraph
 from trainer.dyqn.network import PresentAndAbsent
 from trainer.evaluation.estimates import Estimate
-from trainer.evaluation.interviews import Interviews, MayAsk, Opening, play
 from trainer.evaluation.metrics import estimate
-from trainer.evaluation.patients import Patients, whole_patients
 from trainer.evaluation.question_options import NAIVE_BAYES, STATIC
-from trainer.evaluation.question_policies import Network, Policy, frequencies, highest, learned_policy, simple_policies
+from trainer.evaluation.question_policies import frequencies, simple_policies
+from trainer.graph import rewards
+from trainer.graph.decide import OperatingPoint, appropriate, safe
+from trainer.graph.questions import SHORTLIST, QuestionGraph
+from trainer.interviews.patients import Patients, whole_patients
+from trainer.interviews.play import Interviews, MayAsk, Network, Opening, Policy, highest, learned_policy, play
 from trainer.reports.question_report import QUALITY, quality
 from trainer.training.job import load_network
 from trainer.vignettes.tfrecord import DataDirectory

@@ -30,13 +30,13 @@ from rich.table import Table
 
 from schemas import safety_rules
 from schemas.triage import Action
-from trainer.decision.decision import PRICES, OperatingPoint, ask_value, utilities
-from trainer.decision.question_graph import QuestionGraph
 from trainer.evaluation.agreement import majority_decisions
 from trainer.evaluation.estimates import Estimate
-from trainer.evaluation.interviews import Interviews, lead
 from trainer.evaluation.metrics import estimate
-from trainer.evaluation.patients import whole_patients
+from trainer.graph.decide import PRICES, OperatingPoint, ask_value, utilities
+from trainer.graph.questions import QuestionGraph
+from trainer.interviews.patients import whole_patients
+from trainer.interviews.play import Interviews, lead
 from trainer.reports.question_report import QUALITY, quality
 from trainer.training.job import load_network
 from trainer.vignettes.tfrecord import DataDirectory

@@ -49,9 +49,10 @@ from schemas.triage import Action
 from trainer import presets
 from trainer.bench.classifiers import CLASSIFIERS, classifier
 from trainer.commands.simulate import simulate_splits
+from trainer.dyqn.rollout import order_seeds
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics
 from trainer.evaluation.estimates import bracketed
-from trainer.evaluation.measurement import order_seeds, play
+from trainer.evaluation.measurement import play
 from trainer.reports.numbers import estimate_at
 from trainer.study.ensemble import EnsembleConfig, train_ensemble
 from trainer.training.job import load_network

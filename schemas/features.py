@@ -46,12 +46,12 @@ TRIAGE_RESPONSES = "triage_responses"  # string [B]
 QUESTION_CODES = "question_codes"  # int32 [B, Q], cells of the state, the best question first, -1 behind the last
 QUESTION_GAINS = "question_gains"  # float32 [B, Q], expected information in bits
 QUESTION_LIKELY = "question_likely"  # float32 [B, Q], probability of a yes
-QUESTION_RED_FLAGS = "question_red_flags"  # bool [B, Q], see trainer.decision.red_flags
+QUESTION_RED_FLAGS = "question_red_flags"  # bool [B, Q], see trainer.graph.red_flags
 QUESTION_WORTH_ASKING = "question_worth_asking"  # bool [B, Q], worth more than a question costs
 QUESTION_TOGETHER = "question_together"  # int32 [B, T], all codes of the first question if it asks several, else -1
 QUESTION = (
     QUESTION_CODES, QUESTION_GAINS, QUESTION_LIKELY, QUESTION_RED_FLAGS, QUESTION_WORTH_ASKING, QUESTION_TOGETHER,
 )  # fmt: skip
-"""The outputs of the signature `questions`, in the order of `trainer.decision.question_graph.Questions`."""
+"""The outputs of the signature `questions`, in the order of `trainer.graph.questions.Questions`."""
 MOST_QUESTIONS = 10
 """Q; fewer where the vocabulary is smaller."""

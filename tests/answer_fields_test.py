@@ -26,9 +26,9 @@ from serving.scoring.cases import Cases
 from serving.wires import openapi
 from serving.wires.message_json import message_figures
 from tests.builders import random_network, trained_agent, write_version
-from trainer.decision.novelty import Novelty
 from trainer.export.conversion import convert
 from trainer.export.policy import load_version
+from trainer.graph.novelty import Novelty
 from triage.v1 import triage_pb2
 from triage_client import TriageResponse
 from triage_client.v1 import triage_service_pb2

@@ -5,6 +5,8 @@ import functools
 import graphlib
 import pathlib
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGES = ("schemas", "triage_runtime", "trainer", "serving", "dyqn_triage")
 # A package, or a module at the root, imports only from itself and from the lines above its own.
@@ -17,10 +19,11 @@ LAYERS = {
     "trainer": (
         ("config",),
         ("presets", "vignettes"),
-        ("decision", "simulation"),
+        ("graph", "simulation"),
         ("dyqn",),
-        ("evaluation",),
-        ("importing", "training"),
+        ("interviews",),
+        ("evaluation", "training"),
+        ("importing",),
         ("export", "reports", "study"),
         ("bench", "cloud"),
         ("task",),
@@ -138,12 +141,24 @@ def test_imports_run_one_way_from_layer_to_layer():
         assert wrong == []
 
 
-def test_the_service_imports_no_wire():
+@pytest.mark.parametrize(
+    ("room", "others"),
+    [
+        ("trainer.training", ("trainer.evaluation",)),
+        ("trainer.interviews", ("trainer.evaluation", "trainer.training")),
+        ("trainer.graph", ("trainer.simulation", "schemas.knowledge_base", "schemas.catalogue")),
+        ("trainer.export", ("trainer.reports",)),
+        ("trainer.study", ("trainer.reports",)),
+        ("serving.service", ("serving.wires", "serving.hospital")),
+    ],
+)
+def test_a_room_imports_nothing_of_those_that_it_must_not_know(room, others):
     wrong = [
         f"{name} imports {imported}"
         for name, imports in import_graph().items()
+        if name.startswith(f"{room}.")
         for imported in imports
-        if name.startswith("serving.service") and imported.startswith(("serving.wires", "serving.hospital"))
+        if imported.startswith(others)
     ]
     assert wrong == []
 

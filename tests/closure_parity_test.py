@@ -19,18 +19,18 @@ from serving.engine.served_models import LocalModels
 from serving.wires.message_json import message_figures
 from tests.builders import http_to, served, trained_agent, watching, write_version
 from trainer.config import NetworkConfig
-from trainer.decision.closure import Closure
-from trainer.decision.decision import NEUTRAL
-from trainer.decision.mixture import Mixture
-from trainer.decision.novelty import Novelty
-from trainer.decision.question_graph import QuestionGraph
-from trainer.decision.rules import RuleGraph
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
 from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import QPolicy
 from trainer.export.conversion import QUANTIZATIONS, convert
 from trainer.export.policy import load_version
 from trainer.export.tflite_parity import run_each
+from trainer.graph.closure import Closure
+from trainer.graph.decide import NEUTRAL
+from trainer.graph.mixture import Mixture
+from trainer.graph.novelty import Novelty
+from trainer.graph.questions import QuestionGraph
+from trainer.graph.rules import RuleGraph
 from triage_client import TriageClient, evidence_state
 from triage_runtime.litert import LiteRtModel
 

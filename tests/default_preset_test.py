@@ -7,11 +7,11 @@ import tensorflow as tf
 import triage_cli
 from schemas.triage import Action
 from trainer import presets
-from trainer.decision.decision import appropriate, best_triage, safe
-from trainer.decision.question_graph import QuestionGraph
-from trainer.dyqn.rollout import Outcomes
+from trainer.dyqn.rollout import Outcomes, order_seeds
 from trainer.evaluation import metrics
-from trainer.evaluation.measurement import order_seeds, play
+from trainer.evaluation.measurement import play
+from trainer.graph.decide import appropriate, best_triage, safe
+from trainer.graph.questions import QuestionGraph
 from trainer.training.job import load_network
 from trainer.training.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory

@@ -10,7 +10,7 @@ import pytest
 from schemas import safety_rules
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS
-from trainer.decision.mixture import FEWEST_LEARNED
+from trainer.graph.mixture import FEWEST_LEARNED
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"

@@ -5,9 +5,8 @@ import pytest
 
 from trainer.config import TrainConfig
 from trainer.dyqn.assembly import build_loop
-from trainer.dyqn.rollout import Outcomes, Rollout, Slice
+from trainer.dyqn.rollout import Outcomes, Rollout, Slice, order_seeds
 from trainer.evaluation import metrics
-from trainer.evaluation.measurement import order_seeds
 
 EVIDENCE_COUNT = 24
 # Evidence 0 to 3 present means Red, Yellow, Green, Blue, and each vignette has exactly one of them.

@@ -19,10 +19,10 @@ from schemas.answer import ANSWER, Kind
 from schemas.evidence import Evidence, Vocabulary
 from serving.messages import action_label, goes_on
 from tests.builders import network_of, random_network, served, symptoms, trained_agent, write_version
-from trainer.decision.decision import OperatingPoint
-from trainer.decision.mixture import Mixture
-from trainer.decision.novelty import Novelty
 from trainer.export import tflite_file
+from trainer.graph.decide import OperatingPoint
+from trainer.graph.mixture import Mixture
+from trainer.graph.novelty import Novelty
 from triage_client import TriageAction, TriageClient
 
 MOBILE = pathlib.Path(__file__).resolve().parents[1] / "examples" / "mobile"

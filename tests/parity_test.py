@@ -18,19 +18,19 @@ from schemas.triage import ACTION_LABELS, DECISION_LABELS, Action
 from serving.engine.litert import LiteRtEngine
 from serving.wires.message_json import message_figures
 from tests.builders import channel_to, http_to, random_network, served, trained_agent, write_version
-from trainer.decision.closure import Closure
-from trainer.decision.decision import OperatingPoint, appropriate, best_triage, q_values, safe
-from trainer.decision.mixture import Mixture
-from trainer.decision.novelty import THRESHOLD, Novelty
-from trainer.decision.question_graph import QuestionGraph
-from trainer.decision.relations import with_relations
-from trainer.decision.rules import RuleGraph
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
 from trainer.dyqn.network import AVERAGE
 from trainer.dyqn.policy import QPolicy
 from trainer.export.conversion import convert
 from trainer.export.policy import load_version
 from trainer.export.tflite_parity import run_each
+from trainer.graph.closure import Closure
+from trainer.graph.decide import OperatingPoint, appropriate, best_triage, q_values, safe
+from trainer.graph.mixture import Mixture
+from trainer.graph.novelty import THRESHOLD, Novelty
+from trainer.graph.questions import QuestionGraph
+from trainer.graph.relations import with_relations
+from trainer.graph.rules import RuleGraph
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state
 from triage_runtime.litert import LiteRtModel

@@ -5,8 +5,8 @@ import pytest
 
 from benchmarks.promises import Panel, resampled, table
 from schemas.triage import Action
-from trainer.decision.decision import ASK_POINTS, OperatingPoint
-from trainer.decision.operating_point import HeldOutOutputs
+from trainer.graph.decide import ASK_POINTS, OperatingPoint
+from trainer.graph.operating_point import HeldOutOutputs
 
 HASTY, SAFE, SAFER = (OperatingPoint(weight) for weight in (0.0, 1.0, 2.0))
 

@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 
 from benchmarks.question_rivals import Judge, aaco, after, compare, learned_rival
-from trainer.decision.decision import ASK_POINTS, NEUTRAL
-from trainer.evaluation.interviews import Interviews
-from trainer.evaluation.patients import Patients
+from trainer.graph.decide import ASK_POINTS, NEUTRAL
+from trainer.interviews.patients import Patients
+from trainer.interviews.play import Interviews
 
 
 def network(states):

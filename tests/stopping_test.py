@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks import stopping
-from trainer.decision.decision import ASK_POINTS, FALL, NEUTRAL, PRICES
-from trainer.evaluation.interviews import Interviews
+from trainer.graph.decide import ASK_POINTS, FALL, NEUTRAL, PRICES
+from trainer.interviews.play import Interviews
 
 RED, YELLOW = np.array([3, 0, 0, 0]), np.array([0, 3, 0, 0])
 PATIENTS = 4

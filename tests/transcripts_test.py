@@ -13,7 +13,7 @@ import pytest
 from schemas.knowledge_base import KnowledgeBase
 from schemas.relations import EXHAUSTIVE
 from schemas.triage import DECISION_LABELS
-from trainer.decision.relations import settled_by
+from trainer.graph.relations import settled_by
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "tests" / "golden" / "transcripts.txt").read_text(encoding="utf-8")

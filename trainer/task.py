@@ -17,7 +17,7 @@ from schemas.safety_rules import NO_RULES, RuleSet
 from trainer import presets
 from trainer.cloud import service_environment
 from trainer.config import TrainConfig
-from trainer.decision import rule_options
+from trainer.training import rule_options
 from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import say, say_result
 from triage_runtime.storage import locations
@@ -222,10 +222,12 @@ def _tuning_report() -> Callable[[int, Mapping[str, float]], None]:
 
 
 def _hooks(given: TrainOptions, upload: Callable[[], None]) -> "RunHooks":
+    from trainer.evaluation.metrics import episode_metrics
     from trainer.training.session import RunHooks
     from trainer.vignettes.tfrecord import DataDirectory
 
     return RunHooks(
+        episode_metrics,
         validation=None if given.validation_data is None else DataDirectory.open(given.validation_data),
         logs=given.log_dir,
         evaluated=_tuning_report() if _in_trial() else None,

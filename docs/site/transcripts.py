@@ -16,7 +16,7 @@ from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import DECISION_LABELS
 from serving.console.local_server import serving
 from serving.messages import action_label, goes_on
-from trainer.decision.relations import settled_by
+from trainer.graph.relations import settled_by
 from triage_client import QuestionReason, TriageClient, TriageResponse, evidence_state
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

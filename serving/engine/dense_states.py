@@ -91,7 +91,7 @@ def _question(
 ) -> triage_pb2.NextQuestion:
     reason = triage_pb2.QUESTION_REASON_RED_FLAG if red_flag else triage_pb2.QUESTION_REASON_INFORMATION
     entry = vocabulary[cell]
-    # As in the opening of an interview, see `trainer.decision.question_graph`.
+    # As in the opening of an interview, see `trainer.graph.questions`.
     group = list(vocabulary.openings.get(entry.exclusive, ()))
     one_of = [vocabulary[member].code for member in group] if open_cells[group].all() else []
     return triage_pb2.NextQuestion(

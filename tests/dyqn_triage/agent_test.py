@@ -12,7 +12,7 @@ import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from serving.console.agent import AgentError
 from tests.builders import network_of, trained_agent, write_version
-from trainer.decision.mixture import Mixture
+from trainer.graph.mixture import Mixture
 
 CODES = [f"e{number}" for number in range(8)]
 SMALL = {

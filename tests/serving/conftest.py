@@ -39,8 +39,8 @@ from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from tests.builders import channel_to, http_to, network_of, served, trained_agent, watching, write_version
-from trainer.decision.mixture import Mixture
-from trainer.decision.novelty import Novelty
+from trainer.graph.mixture import Mixture
+from trainer.graph.novelty import Novelty
 from triage_client import TriageClient
 
 L = math.log(3)

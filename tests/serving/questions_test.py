@@ -12,7 +12,7 @@ from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from serving.wires.message_json import message_figures
 from tests.builders import http_to, network_of, served, trained_agent, write_version
-from trainer.decision.mixture import Mixture
+from trainer.graph.mixture import Mixture
 from triage_client import InvalidArgumentError, QuestionReason, TriageAction, TriageClient, evidence_state
 
 EVIDENCE_COUNT = 40

@@ -17,7 +17,7 @@ from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.relations import RELATIONS
-from trainer.decision.relations import with_relations
+from trainer.graph.relations import with_relations
 from trainer.importing import input_formats
 from trainer.importing.derived_vocabulary import kinds_of
 from trainer.importing.input_formats import Source

@@ -10,13 +10,13 @@ from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import NUM_ACTIONS
 from trainer.config import OptimiserConfig, TrainConfig
-from trainer.decision.question_graph import Imagined
 from trainer.dyqn.environment import Imagine, action_spec, time_step_spec
 from trainer.dyqn.losses import Logits, LossFn, coherence_loss, dyqn_loss
 from trainer.dyqn.network import OUTPUTS, WITH_PROBABILITIES, copy_weights, logits_of
 from trainer.dyqn.policy import AskNoise, QPolicy
 from trainer.dyqn.targets import Transition
 from trainer.dyqn.workers import ALONE, Workers
+from trainer.graph.questions import Imagined
 
 IMAGINED = 128
 """Number of states of a batch, at most, in which a question is imagined: it takes two more passes."""

@@ -10,8 +10,6 @@ import numpy as np
 import tensorflow as tf
 
 from trainer.config import TrainConfig
-from trainer.decision import rewards
-from trainer.decision.closure import Closure
 from trainer.dyqn import targets
 from trainer.dyqn.agent import build_agent
 from trainer.dyqn.environment import Interviewing, Mode, VignetteEnvironment
@@ -22,6 +20,8 @@ from trainer.dyqn.replay import BucketMemory
 from trainer.dyqn.selection import Selection
 from trainer.dyqn.validation import build_validator, divide
 from trainer.dyqn.workers import ALONE, Workers
+from trainer.graph import rewards
+from trainer.graph.closure import Closure
 from trainer.vignettes.state import Vignettes
 
 

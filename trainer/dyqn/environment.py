@@ -23,8 +23,8 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action, is_forced
-from trainer.decision.question_graph import Imagined
-from trainer.decision.rewards import counterfactual_reward
+from trainer.graph.questions import Imagined
+from trainer.graph.rewards import counterfactual_reward
 from trainer.vignettes import state
 from trainer.vignettes.state import Vignettes
 

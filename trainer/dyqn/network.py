@@ -2,7 +2,7 @@
 
 Columns of the outputs: the five Q-values in the order of the actions. If the network has probabilities, four columns
 follow for the probability that each triage decision is appropriate, then four that it is safe, in urgency order, then
-Q(ask) at each operating point of `trainer.decision.decision.ASK_POINTS`, then by how much what is known lowers the
+Q(ask) at each operating point of `trainer.graph.decide.ASK_POINTS`, then by how much what is known lowers the
 stopping threshold.
 """
 
@@ -16,9 +16,9 @@ from keras import ops
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.config import NetworkConfig
-from trainer.decision.closure import Closure
-from trainer.decision.decision import ASK_POINTS, FALL
-from trainer.decision.rows import sum_rows
+from trainer.graph.closure import Closure
+from trainer.graph.decide import ASK_POINTS, FALL
+from trainer.graph.rows import sum_rows
 
 NUM_PROBABILITIES = 2 * NUM_DECISIONS
 WITH_PROBABILITIES = NUM_ACTIONS + NUM_PROBABILITIES

@@ -12,15 +12,15 @@ from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import Action
 from trainer.config import ExplorationConfig
-from trainer.decision.decision import NEUTRAL, OperatingPoint, anything_known, best_triage, decide
-from trainer.decision.rules import RuleGraph
+from trainer.graph.decide import NEUTRAL, OperatingPoint, anything_known, best_triage, decide
+from trainer.graph.rules import RuleGraph
 
 AskNoise = Callable[[tf.Tensor], tf.Tensor]
 """Returns float32 noise of a shape, int32 `[1]`."""
 
 
 class QPolicy(tf_policy.TFPolicy):
-    """Takes the action that `trainer.decision.decision` chooses, or a triage decision if the observation forces one.
+    """Takes the action that `trainer.graph.decide` chooses, or a triage decision if the observation forces one.
 
     It obeys `rules`, if any. The policy's info is the network's outputs `[B, A]` or `[B, O]`, without noise.
     """

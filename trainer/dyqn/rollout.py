@@ -11,11 +11,11 @@ from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
-from trainer.decision import rewards
-from trainer.decision.decision import NEUTRAL, OperatingPoint
-from trainer.decision.rules import RuleGraph
 from trainer.dyqn.environment import Mode, VignetteEnvironment, action_spec, time_step_spec
 from trainer.dyqn.policy import QPolicy
+from trainer.graph import rewards
+from trainer.graph.decide import NEUTRAL, OperatingPoint
+from trainer.graph.rules import RuleGraph
 from trainer.vignettes.state import Vignettes
 
 ROWS_AT_ONCE = 16_384
@@ -166,6 +166,11 @@ def slices(vignettes: Vignettes) -> list[Slice]:
             )
         )
     return parts
+
+
+def order_seeds(seed: int, orders: int) -> list[int]:
+    """Returns the seed of each of `orders` random evidence orders."""
+    return [int(state) for state in np.random.SeedSequence(seed).generate_state(orders)]
 
 
 def greedy_policy(network: keras.Model, rules: RuleGraph | None = None, point: OperatingPoint = NEUTRAL) -> QPolicy:

@@ -5,9 +5,9 @@ import numpy as np
 import tensorflow as tf
 
 from trainer.config import TrainConfig
-from trainer.decision.operating_point import HeldOutOutputs
 from trainer.dyqn.agent import DyqnAgent
 from trainer.dyqn.validation import Validates
+from trainer.graph.operating_point import HeldOutOutputs
 
 
 class Selection:

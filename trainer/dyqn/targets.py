@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.config import TargetConfig
-from trainer.decision import decision
-from trainer.decision.decision import ASK_POINTS
-from trainer.decision.rewards import appropriate, safe
+from trainer.graph import decide
+from trainer.graph.decide import ASK_POINTS
+from trainer.graph.rewards import appropriate, safe
 
 
 class Transition(NamedTuple):
@@ -117,12 +117,12 @@ def probability_td_targets(outputs_t: tf.Tensor, r_t: tf.Tensor, bootstrap: floa
         r_t: counterfactual reward `[B, 4]`.
         bootstrap: share of the probability in s'; the truth has the rest.
     """
-    values_t = tf.concat([decision.appropriate(outputs_t), decision.safe(outputs_t)], axis=1)
+    values_t = tf.concat([decide.appropriate(outputs_t), decide.safe(outputs_t)], axis=1)
     return tf.stop_gradient(bootstrap * values_t + (1 - bootstrap) * probability_targets(r_t))
 
 
 def ask_point_targets(outputs_t: tf.Tensor) -> tf.Tensor:
-    """Returns the target of Q(ask) at each of the P operating points `trainer.decision.decision.ASK_POINTS`, `[B, P]`.
+    """Returns the target of Q(ask) at each of the P operating points `trainer.graph.decide.ASK_POINTS`, `[B, P]`.
 
     At each of them it is the value of going on: the utility of the best decision in s', or Q(s', ask) where that is
     more, less the price of the question. No gradient flows through it.
@@ -133,7 +133,7 @@ def ask_point_targets(outputs_t: tf.Tensor) -> tf.Tensor:
     columns = []
     learned = outputs_t[:, NUM_ACTIONS + 2 * NUM_DECISIONS :]
     for number, (share, price) in enumerate(ASK_POINTS):
-        best = tf.reduce_max((1 - share) * decision.appropriate(outputs_t) + share * decision.safe(outputs_t), axis=1)
+        best = tf.reduce_max((1 - share) * decide.appropriate(outputs_t) + share * decide.safe(outputs_t), axis=1)
         columns.append(tf.nn.relu(tf.maximum(best, learned[:, number]) - price))
     return tf.stop_gradient(tf.stack(columns, axis=1))
 

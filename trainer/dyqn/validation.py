@@ -14,12 +14,12 @@ from sklearn.linear_model import LogisticRegression
 from schemas.errors import InputError
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.config import ValidationConfig
-from trainer.decision import rewards
-from trainer.decision.operating_point import HeldOutOutputs, choose, stops
 from trainer.dyqn import targets
 from trainer.dyqn.environment import Interviewing
 from trainer.dyqn.network import AVERAGE, NUM_PROBABILITIES, OUTPUTS, WITH_PROBABILITIES, logits_of
 from trainer.dyqn.rollout import Slice
+from trainer.graph import rewards
+from trainer.graph.operating_point import HeldOutOutputs, choose, stops
 from trainer.vignettes import state
 from trainer.vignettes.state import Vignettes
 

@@ -9,16 +9,16 @@ from tf_agents.trajectories import time_step as ts
 
 from schemas.evidence import Vocabulary
 from schemas.triage import NUM_DECISIONS, Action
-from trainer.decision.closure import Closure
-from trainer.decision.decision import OperatingPoint
-from trainer.decision.question_graph import QuestionGraph
-from trainer.decision.relations import with_relations
-from trainer.decision.rules import RuleGraph
 from trainer.dyqn.environment import Observation
-from trainer.evaluation import interviews
 from trainer.evaluation.cases import CaseDecisions
-from trainer.evaluation.patients import Patients
-from trainer.evaluation.question_policies import Network
+from trainer.graph.closure import Closure
+from trainer.graph.decide import OperatingPoint
+from trainer.graph.questions import QuestionGraph
+from trainer.graph.relations import with_relations
+from trainer.graph.rules import RuleGraph
+from trainer.interviews import play as interviews
+from trainer.interviews.patients import Patients
+from trainer.interviews.play import Network
 from trainer.vignettes import state
 from trainer.vignettes.textbook_case import TextbookCase
 

@@ -11,12 +11,12 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.triage import Action, may_be_red
-from trainer.decision.decision import OperatingPoint, decide
-from trainer.decision.operating_point import HAND_OVER_FROM, HeldOutOutputs, decisions_at, stops
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import agreement
 from trainer.evaluation.estimates import Estimate
 from trainer.evaluation.metrics import agent_metrics, estimates_of_sums, urgency_range
+from trainer.graph.decide import OperatingPoint, decide
+from trainer.graph.operating_point import HAND_OVER_FROM, HeldOutOutputs, decisions_at, stops
 from trainer.vignettes.state import Vignettes
 
 _QUALITY = ("appropriateness", "safety", "over_triage")

@@ -11,9 +11,9 @@ if TYPE_CHECKING:  # TensorFlow takes seconds to load, and the commands need `OR
     import numpy as np
 
     from schemas.safety_rules import RuleSet
-    from trainer.decision.decision import OperatingPoint
-    from trainer.decision.rules import RuleGraph
     from trainer.dyqn.rollout import Outcomes
+    from trainer.graph.decide import OperatingPoint
+    from trainer.graph.rules import RuleGraph
     from trainer.vignettes.arrays import VignetteArrays
     from trainer.vignettes.state import Vignettes
 
@@ -35,8 +35,8 @@ def play(
 
     With `rules` the agent obeys them; `point` says how it weighs the probabilities of a network that has them.
     """
-    from trainer.decision.decision import NEUTRAL
     from trainer.dyqn.rollout import Rollout, greedy_policy
+    from trainer.graph.decide import NEUTRAL
 
     policy = greedy_policy(network, rules, point or NEUTRAL)
     rollout = Rollout(vignettes, network.input_shape[-1], max_questions, policy)
@@ -122,10 +122,3 @@ def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed
         human_minimum_decisions=minimum_decisions,
         constants={f"always {label.lower()}": metrics.summary(quality, seed) for label, quality in constants.items()},
     )
-
-
-def order_seeds(seed: int, orders: int) -> list[int]:
-    """Returns the seed of each of `orders` random evidence orders."""
-    import numpy as np
-
-    return [int(state) for state in np.random.SeedSequence(seed).generate_state(orders)]

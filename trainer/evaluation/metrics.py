@@ -131,6 +131,11 @@ def summary(metrics: dict[str, np.ndarray], seed: int) -> dict[str, Estimate]:
     return {name: estimate(values, seed) for name, values in metrics.items()}
 
 
+def episode_metrics(outcomes: Outcomes, decision_counts: np.ndarray, seed: int) -> dict[str, Estimate]:
+    """Returns the estimate of each metric of an agent's episodes."""
+    return summary(agent_metrics(outcomes, decision_counts), seed)
+
+
 def estimates_of_sums(
     parts: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], vignettes: Sequence[int], seed: int
 ) -> list[Estimate | None]:

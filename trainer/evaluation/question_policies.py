@@ -8,22 +8,16 @@ import scipy.special
 import tensorflow as tf
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
-from trainer.decision.decision import OperatingPoint
-from trainer.decision.question_graph import QuestionGraph
-from trainer.evaluation.patients import whole_patients
 from trainer.evaluation.question_options import NAIVE_BAYES, PREVALENCE, RANDOM, STATIC, UNCERTAINTY
+from trainer.graph.decide import OperatingPoint
+from trainer.graph.questions import QuestionGraph
+from trainer.interviews.patients import whole_patients
+from trainer.interviews.play import Network, Policy, highest
 from trainer.vignettes.state import Vignettes
 
-Policy = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""From states float32 `[B, E]` and codes that may be asked bool `[B, E]` to those that it asks in one question.
-
-They are cells `[B, T]`, -1 behind the last, and where nothing may be asked.
-"""
 Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """From the same to scores `[B, E]`, of which the highest is asked."""
 
-Network = Callable[[tf.Tensor], tf.Tensor]
-"""From states `[B, E]` to outputs `[B, O]`, see `trainer.dyqn.network`."""
 _LEAST = 1e-6
 _SMOOTHING = 2.0  # weight of the overall frequency for each decision, in patients
 
@@ -71,20 +65,8 @@ def simple_policies(known: Frequencies, point: OperatingPoint, seed: int) -> Map
     return {name: _of_highest(scores) for name, scores in policies.items()}
 
 
-def highest(scores: np.ndarray, open_codes: np.ndarray) -> np.ndarray:
-    """Returns the open code with the highest of `scores` `[B, E]`: int `[B, 1]`, -1 where no code is open."""
-    best = np.where(open_codes, scores, -np.inf).argmax(axis=1)
-    return np.where(open_codes.any(axis=1), best, -1)[:, np.newaxis]
-
-
 def _of_highest(scores: Scores) -> Policy:
     return lambda states, open_codes: highest(scores(states, open_codes), open_codes)
-
-
-def learned_policy(graph: QuestionGraph) -> Policy:
-    """Returns the policy of a model, which asks as `graph` does."""
-    asks = tf.function(graph.asks, autograph=False)
-    return lambda states, open_codes: asks(tf.constant(states), tf.constant(~open_codes)).numpy()
 
 
 def card_policy(graph: QuestionGraph, network: Network, point: OperatingPoint) -> Policy:

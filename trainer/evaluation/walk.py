@@ -9,12 +9,12 @@ import tensorflow as tf
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_ACTIONS, NUM_DECISIONS, TRIAGE_DECISIONS, Action
-from trainer.decision import decision
-from trainer.decision.decision import NEUTRAL, OperatingPoint
-from trainer.decision.relations import with_relations
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
-from trainer.evaluation.question_policies import Network
+from trainer.graph import decide
+from trainer.graph.decide import NEUTRAL, OperatingPoint
+from trainer.graph.relations import with_relations
+from trainer.interviews.play import Network
 from trainer.vignettes import state
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.vignette import Vignette
@@ -58,11 +58,11 @@ def walk(codes: list[int], outputs: np.ndarray, max_questions: int, point: Opera
     known = min(len(codes), max_questions + 1)
     here = tf.constant(outputs, tf.float32)
     anything: np.ndarray = np.ones(len(codes), bool)
-    actions = decision.decide(here, ~anything, anything, point).numpy()
+    actions = decide.decide(here, ~anything, anything, point).numpy()
     stops = np.flatnonzero(actions[:known] != Action.ASK)
     stopped = len(stops) > 0 and stops[0] < max_questions
     pieces = int(stops[0]) + 1 if stopped else known
-    best = decision.best_triage(here, point).numpy()
+    best = decide.best_triage(here, point).numpy()
     return Walk(
         codes, step_values(outputs, point), pieces, pieces - 1 if stopped else max_questions, int(best[pieces - 1])
     )
@@ -79,7 +79,7 @@ def step_values(outputs: np.ndarray, point: OperatingPoint) -> np.ndarray:
         point: how probabilities are weighed.
     """
     here = tf.constant(outputs, tf.float32)
-    return np.column_stack([decision.utilities(here, point), decision.worth_of_asking(here, point)])
+    return np.column_stack([decide.utilities(here, point), decide.worth_of_asking(here, point)])
 
 
 def worst_errors(outcomes: Outcomes, decision_counts: np.ndarray) -> list[int]:

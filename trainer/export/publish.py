@@ -15,10 +15,10 @@ from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.model_directory import read_manifest
-from trainer.dyqn.rollout import Outcomes
+from trainer.dyqn.rollout import Outcomes, order_seeds
 from trainer.evaluation.case_play import play_cases
 from trainer.evaluation.cases import CaseDecisions
-from trainer.evaluation.measurement import agent_figures, baseline_figures, order_seeds
+from trainer.evaluation.measurement import agent_figures, baseline_figures
 from trainer.export import card_markdown, gate, model_card, signing
 from trainer.export.case_reference import case_reference
 from trainer.export.gate import Verdict

@@ -23,11 +23,11 @@ import tensorflow as tf
 from schemas import VERSION, directories, features, parity
 from schemas.errors import InputError
 from schemas.model_directory import ModelInfo, list_versions, read_manifest
-from trainer.decision import novelty
-from trainer.decision.operating_point import quality
-from trainer.decision.relations import with_relations
 from trainer.export import conversion, signatures, warmup
 from trainer.export.policy import LoadedVersion
+from trainer.graph import novelty
+from trainer.graph.operating_point import quality
+from trainer.graph.relations import with_relations
 from trainer.training.job import TrainedNetwork
 from triage_runtime.litert import LiteRtModel
 
@@ -233,7 +233,7 @@ def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[st
 
 
 def decision(trained: TrainedNetwork) -> dict[str, Any]:
-    """Returns the manifest's entry on how the version decides: see `trainer.decision.decision.OperatingPoint`.
+    """Returns the manifest's entry on how the version decides: see `trainer.graph.decide.OperatingPoint`.
 
     If the network has probabilities, `chosen` is the `point_chosen` of `TrainedNetwork`, and `held_out` the quality at
     this operating point on the vignettes by which the agent was calibrated; None if there are none.

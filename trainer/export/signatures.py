@@ -17,8 +17,10 @@ from schemas.answer import NOVELTY, PROBABILITIES, RULES, Kind, of_model
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import ACTION_LABELS, Action, deferral_flags, is_forced
-from trainer.decision.closure import Closure
-from trainer.decision.decision import (
+from trainer.dyqn.network import with_sums
+from trainer.export import messages
+from trainer.graph.closure import Closure
+from trainer.graph.decide import (
     NEUTRAL,
     OperatingPoint,
     anything_known,
@@ -30,13 +32,11 @@ from trainer.decision.decision import (
     q_values,
     safe,
 )
-from trainer.decision.mixture import Mixture
-from trainer.decision.novelty import Multiply, Novelty, product
-from trainer.decision.question_graph import Network, QuestionGraph
-from trainer.decision.rows import sum_rows
-from trainer.decision.rules import RuleGraph
-from trainer.dyqn.network import with_sums
-from trainer.export import messages
+from trainer.graph.mixture import Mixture
+from trainer.graph.novelty import Multiply, Novelty, product
+from trainer.graph.questions import Network, QuestionGraph
+from trainer.graph.rows import sum_rows
+from trainer.graph.rules import RuleGraph
 from trainer.vignettes import state
 
 SIGNATURES = (features.SERVING_DEFAULT, features.TRIAGE, features.STATE)

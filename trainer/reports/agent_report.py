@@ -9,8 +9,7 @@ import tensorflow as tf
 from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.safety_rules import RuleSet
-from trainer.decision import decision
-from trainer.decision.rules import RuleGraph
+from trainer.dyqn.rollout import order_seeds
 from trainer.evaluation import (
     as_clinicians,
     cautions,
@@ -33,6 +32,8 @@ from trainer.evaluation.estimates import (
 )
 from trainer.evaluation.frontier import HandedOver, Point
 from trainer.evaluation.prefixes import EvidencePoint, metrics_by_evidence, prefix_outputs
+from trainer.graph import decide
+from trainer.graph.rules import RuleGraph
 from trainer.reports import case_report
 from trainer.reports.comparison import Comparison, compare
 from trainer.reports.evaluate_options import EvaluateOptions
@@ -153,13 +154,13 @@ def agent_report(
     counts, seed, minimum = vignettes.decision_counts, given.seed, given.minimum_decisions
     rules, no_rules = _rules(given, trained)
     by_evidence = _evidence_groups(given, trained, vignettes)
-    seeds = measurement.order_seeds(seed, given.orders)
+    seeds = order_seeds(seed, given.orders)
     outcomes = measurement.play(trained.model, vignettes, seeds, trained.max_questions, point=trained.operating_point)
     measured = measurement.agent_figures(outcomes, vignettes, seed)
     values = metrics.agent_metrics(outcomes, counts)
     orders = followed(seeds, "by evidence seen", "orders")
     outputs, points = prefix_outputs(trained.model, vignettes, len(data.vocabulary), orders), None
-    utilities = decision.utilities(tf.constant(outputs.reshape(-1, outputs.shape[2])), trained.operating_point).numpy()
+    utilities = decide.utilities(tf.constant(outputs.reshape(-1, outputs.shape[2])), trained.operating_point).numpy()
     if trained.has_probabilities:
         weights = operating_point_options.points_by_weight(point, trained)
         points = frontier.frontier(outputs, vignettes, weights, trained.max_questions, trained.operating_point, seed)

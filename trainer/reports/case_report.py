@@ -14,12 +14,12 @@ from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import DECISION_LABELS
-from trainer.decision.question_graph import QuestionGraph
-from trainer.decision.rules import RuleGraph
 from trainer.dyqn.rollout import greedy_policy
 from trainer.evaluation import cases
 from trainer.evaluation.case_play import lead_cases, play_cases
 from trainer.evaluation.cases import CaseFigures, Counted, Miss, TextbookFigures
+from trainer.graph.questions import QuestionGraph
+from trainer.graph.rules import RuleGraph
 from trainer.training import operating_point_options
 from trainer.training.job import TrainedNetwork, load_network
 from trainer.training.operating_point_options import OperatingPointOptions

@@ -17,13 +17,8 @@ from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.triage import Action
-from trainer.decision import mixture, rewards
-from trainer.decision.decision import PRICES, OperatingPoint, appropriate, best_triage, has_probabilities, safe
-from trainer.decision.operating_point import THRESHOLDS
-from trainer.decision.question_graph import QuestionGraph
 from trainer.evaluation import as_clinicians
 from trainer.evaluation.agreement import majority_decisions
-from trainer.evaluation.interviews import Interviews, play
 from trainer.evaluation.metrics import (
     Estimate,
     estimate,
@@ -34,17 +29,15 @@ from trainer.evaluation.metrics import (
     summary,
     triage_quality,
 )
-from trainer.evaluation.patients import Patients, own_cards, whole_patients
 from trainer.evaluation.question_options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT, QuestionOptions
-from trainer.evaluation.question_policies import (
-    Network,
-    Policy,
-    card_policy,
-    frequencies,
-    learned_policy,
-    simple_policies,
-)
+from trainer.evaluation.question_policies import card_policy, frequencies, simple_policies
+from trainer.graph import mixture, rewards
+from trainer.graph.decide import PRICES, OperatingPoint, appropriate, best_triage, has_probabilities, safe
+from trainer.graph.operating_point import THRESHOLDS
+from trainer.graph.questions import QuestionGraph
 from trainer.importing import ddxplus
+from trainer.interviews.patients import Patients, own_cards, whole_patients
+from trainer.interviews.play import Interviews, Network, Policy, learned_policy, play
 from trainer.training.job import TrainedNetwork
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DDXPLUS, DataDirectory

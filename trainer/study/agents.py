@@ -8,9 +8,8 @@ import numpy as np
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.config import TrainConfig
 from trainer.dyqn.assembly import build_loop
-from trainer.dyqn.rollout import Outcomes, Rollout
+from trainer.dyqn.rollout import Outcomes, Rollout, order_seeds
 from trainer.evaluation import as_clinicians, metrics
-from trainer.evaluation.measurement import order_seeds
 from trainer.importing.vignette_statistics import MINIMUM_DECISIONS
 from trainer.study.folds import concatenate, fold_rows, sample_rows, select
 from trainer.study.partially_observed import (

@@ -22,7 +22,6 @@ import tensorflow as tf
 
 from schemas.triage import Action, is_forced
 from trainer.config import TrainConfig
-from trainer.decision import rewards
 from trainer.dyqn import targets
 from trainer.dyqn.agent import build_optimizer
 from trainer.dyqn.environment import Mode, VignetteEnvironment
@@ -30,6 +29,7 @@ from trainer.dyqn.loop import TrainingDivergedError
 from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import noise_scale
 from trainer.dyqn.rollout import Outcomes
+from trainer.graph import rewards
 from trainer.study.powerset import EvidenceSets
 from trainer.vignettes import state
 from trainer.vignettes.state import Vignettes

@@ -8,8 +8,8 @@ import json
 import pathlib
 
 from schemas.errors import InputError
-from trainer.decision.decision import NEUTRAL, OperatingPoint
-from trainer.decision.operating_point import HeldOutOutputs
+from trainer.graph.decide import NEUTRAL, OperatingPoint
+from trainer.graph.operating_point import HeldOutOutputs
 from triage_runtime.storage import arrays_file, whole_file
 from triage_runtime.storage.whole_file import read_json
 

@@ -32,14 +32,14 @@ from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import NUM_ACTIONS
 from trainer.config import TrainConfig
-from trainer.decision import mixture, novelty
-from trainer.decision.closure import Closure
-from trainer.decision.decision import NEUTRAL, OperatingPoint
-from trainer.decision.mixture import Mixture
-from trainer.decision.novelty import Novelty, fit
-from trainer.decision.operating_point import HeldOutOutputs
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Slice
+from trainer.graph import mixture, novelty
+from trainer.graph.closure import Closure
+from trainer.graph.decide import NEUTRAL, OperatingPoint
+from trainer.graph.mixture import Mixture
+from trainer.graph.novelty import Novelty, fit
+from trainer.graph.operating_point import HeldOutOutputs
 from trainer.training import held_out, set_apart
 from trainer.training.checkpoint_files import CHECKPOINTS, checkpoint_path, existing_checkpoints, restore, unwritable
 from trainer.training.lock import lock

@@ -1,4 +1,4 @@
-"""The options that set how an agent with probabilities decides, see `trainer.decision.decision.OperatingPoint`."""
+"""The options that set how an agent with probabilities decides, see `trainer.graph.decide.OperatingPoint`."""
 
 import argparse
 import dataclasses
@@ -10,7 +10,7 @@ from schemas.errors import InputError
 from triage_runtime.command_line import options
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to load, and `--help` needs none
-    from trainer.decision.decision import OperatingPoint
+    from trainer.graph.decide import OperatingPoint
     from trainer.training.job import TrainedNetwork
 
 
@@ -75,15 +75,15 @@ def apply(given: OperatingPointOptions, trained: "TrainedNetwork", job_dir: path
 
 def points_by_weight(given: OperatingPointOptions, trained: "TrainedNetwork") -> "list[OperatingPoint]":
     """Returns the operating point at each weight that training chooses from, and at the agent's own, in order."""
-    from trainer.decision.operating_point import WEIGHTS
+    from trainer.graph.operating_point import WEIGHTS
 
     return [with_weight(given, trained, weight) for weight in sorted({*WEIGHTS, trained.operating_point.safety_weight})]
 
 
 def with_weight(given: OperatingPointOptions, trained: "TrainedNetwork", weight: float) -> "OperatingPoint":
     """Returns the operating point with `weight`, and what is given of where it stops, or else what suits the weight."""
-    from trainer.decision.decision import PRICES, OperatingPoint
-    from trainer.decision.operating_point import choose
+    from trainer.graph.decide import PRICES, OperatingPoint
+    from trainer.graph.operating_point import choose
 
     judged = trained.held_out
     if given.question_price is not None or given.sure_enough is not None:
@@ -95,7 +95,7 @@ def with_weight(given: OperatingPointOptions, trained: "TrainedNetwork", weight:
 
 
 def _check(given: OperatingPointOptions) -> None:
-    from trainer.decision.decision import PRICES
+    from trainer.graph.decide import PRICES
 
     price, sure_enough = given.question_price, given.sure_enough
     if price is not None and not PRICES[0] <= price <= PRICES[-1]:

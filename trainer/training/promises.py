@@ -14,14 +14,13 @@ from typing import Any
 
 from schemas.errors import InputError
 from schemas.promise import NOT_COVERED, percent, statements
-from trainer.decision.decision import OperatingPoint
-from trainer.decision.operating_point import candidates, handing_over, worth
-from trainer.evaluation import risk_control
-from trainer.evaluation.leaving import Leader, Leaving
-from trainer.evaluation.risk_control import Found
-from trainer.training import set_apart
+from trainer.graph.decide import OperatingPoint
+from trainer.graph.operating_point import candidates, handing_over, worth
+from trainer.interviews.leaving import Leader, Leaving
+from trainer.training import risk_control, set_apart
 from trainer.training.job import JobDirectory, TrainedNetwork
 from trainer.training.promise_options import PromiseOptions
+from trainer.training.risk_control import ErrorCounts
 from trainer.vignettes.state import Vignettes
 from triage_runtime import promise
 from triage_runtime.promise import Count
@@ -149,7 +148,7 @@ def on_newer(trained: TrainedNetwork, made: Mapping[str, Any], vignettes: Vignet
     }
 
 
-def _described(found: Found) -> dict[str, dict[str, Any]]:
+def _described(found: ErrorCounts) -> dict[str, dict[str, Any]]:
     return {setting: {name: count._asdict() for name, count in counts.items()} for setting, counts in found.items()}
 
 
@@ -165,7 +164,7 @@ def _leader(trained: TrainedNetwork, job_dir: pathlib.Path, question_limit: int 
     return Leader(trained.model, trained.vocabulary, trained.questions, trained.rules, question_limit or most)
 
 
-def _found(leaving: Leaving, point: OperatingPoint, vignettes: Vignettes) -> Found:
+def _found(leaving: Leaving, point: OperatingPoint, vignettes: Vignettes) -> ErrorCounts:
     return {
         setting: promise.count(decisions, vignettes.decision_counts)
         for setting, decisions in leaving.decisions(point).items()

@@ -4,7 +4,7 @@ import functools
 import pathlib
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import keras
 import numpy as np
@@ -14,21 +14,19 @@ from rich.console import Console
 
 from schemas.errors import InputError
 from trainer.config import TrainConfig
-from trainer.decision.closure import Closure
-from trainer.decision.decision import NEUTRAL
-from trainer.decision.operating_point import choose
 from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.loop import Progress, TrainingLoop
 from trainer.dyqn.network import start_from
-from trainer.dyqn.rollout import Rollout, greedy_policy
+from trainer.dyqn.rollout import Outcomes, Rollout, greedy_policy, order_seeds
 from trainer.dyqn.text_features import text_features
 from trainer.dyqn.validation import divide
 from trainer.dyqn.workers import ALONE, Workers
-from trainer.evaluation import metrics
-from trainer.evaluation.measurement import order_seeds
+from trainer.graph.closure import Closure
+from trainer.graph.decide import NEUTRAL
+from trainer.graph.operating_point import choose
+from trainer.interviews.interviewer import Interviewing
 from trainer.training import held_out, set_apart, start
 from trainer.training.checkpoints import Checkpoints
-from trainer.training.interviewer import Interviewing
 from trainer.training.job import JobDirectory
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DataDirectory
@@ -38,9 +36,21 @@ from triage_runtime.storage import locations
 EVALUATION_SEED = 2_020
 
 
+class Estimate(Protocol):
+    """A mean over vignettes, with its interval."""
+
+    @property
+    def mean(self) -> float:
+        """The mean."""
+
+    def _asdict(self) -> dict[str, float]: ...
+
+
 class RunHooks(NamedTuple):
     """What a run has beside its data and its job directory."""
 
+    measure: Callable[[Outcomes, np.ndarray, int], Mapping[str, Estimate]] | None = None
+    """From episodes, the clinicians' decisions `[V, 4]` and a seed to the metrics; None means that none are taken."""
     validation: DataDirectory | None = None  # with the test split to evaluate on; None means that of its own data
     logs: pathlib.Path | None = None  # directory of the summaries; None means in the job directory
     evaluated: Callable[[int, Mapping[str, float]], None] | None = None  # called with the step and the metrics' means
@@ -96,7 +106,7 @@ def open_run(
         learned_before,
     )
     rollout = None
-    if workers.chief and config.loop.evaluation_interval and len(test.decision_counts):
+    if hooks.measure and workers.chief and config.loop.evaluation_interval and len(test.decision_counts):
         # With validation, `_settle` evaluates the chosen weights; without, they are the average of the latest.
         played = loop.agent.policy if loop.selection.validates else greedy_policy(loop.selection.chosen)
         rollout = Rollout(test, evidence_count, config.environment.max_questions, played)
@@ -330,8 +340,10 @@ class TrainingSession:
             self._job.write_held_out(settled, point)
 
     def _evaluate(self, rollout: Rollout) -> None:
+        if self._hooks.measure is None:
+            return
         outcomes = rollout.run(order_seeds(EVALUATION_SEED, self._config.loop.evaluation_orders))
-        estimates = metrics.summary(metrics.agent_metrics(outcomes, self._test.decision_counts), EVALUATION_SEED)
+        estimates = self._hooks.measure(outcomes, self._test.decision_counts, EVALUATION_SEED)
         step, episode = self.loop.step, self.loop.episode
         values = {name: estimate._asdict() for name, estimate in estimates.items()}
         means = {name: estimate.mean for name, estimate in estimates.items()}

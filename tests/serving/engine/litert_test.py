@@ -34,9 +34,9 @@ from serving.errors import EngineError
 from serving.messages import state_message
 from tests.builders import symptoms, trained_agent, write_version
 from trainer.config import NetworkConfig
-from trainer.decision.mixture import Mixture
-from trainer.decision.novelty import Novelty
 from trainer.dyqn.network import build_network
+from trainer.graph.mixture import Mixture
+from trainer.graph.novelty import Novelty
 from triage_runtime.litert import LiteRtModel
 
 INFO = ModelInfo("1", "", "", 3, 5, "{}")  # of a model without probabilities

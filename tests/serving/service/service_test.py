@@ -15,8 +15,8 @@ from serving.engine.connection import Connection
 from serving.engine.remote import RemoteModels
 from serving.engine.version_policy import VersionPolicy, Wanted
 from tests.builders import channel_to, http_to, network_of, served, symptoms, trained_agent, watching, write_version
-from trainer.decision.decision import OperatingPoint
-from trainer.decision.mixture import Mixture
+from trainer.graph.decide import OperatingPoint
+from trainer.graph.mixture import Mixture
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient, TriageError, evidence_state
 

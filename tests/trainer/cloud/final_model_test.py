@@ -13,6 +13,7 @@ import pytest
 from serving.engine.saved_model import SavedModelEngine
 from trainer.cloud.final_model import write_final_model
 from trainer.config import TrainConfig
+from trainer.evaluation.metrics import episode_metrics
 from trainer.training.session import RunHooks, open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
@@ -36,7 +37,7 @@ def run(data_directory, tmp_path_factory):
     """A finished run: its job directory, where its summaries went, and the steps at which it was evaluated."""
     path = tmp_path_factory.mktemp("run")
     data, evaluated = DataDirectory.open(data_directory), []
-    hooks = RunHooks(data, path / "logs", lambda step, metrics: evaluated.append(step))
+    hooks = RunHooks(episode_metrics, data, path / "logs", lambda step, metrics: evaluated.append(step))
     session = open_run(path / "job", data, TrainConfig.from_dict(SETTINGS), hooks=hooks)
     session.train(lambda: False)
     return path / "job", path / "logs", evaluated

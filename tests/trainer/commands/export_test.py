@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import triage_cli
 from tests.builders import network_of, symptoms
 from trainer.config import TrainConfig
-from trainer.decision import mixture
-from trainer.decision.decision import OperatingPoint
-from trainer.decision.operating_point import HeldOutOutputs
 from trainer.dyqn.network import build_network
+from trainer.graph import mixture
+from trainer.graph.decide import OperatingPoint
+from trainer.graph.operating_point import HeldOutOutputs
 from trainer.training import held_out, promises, set_apart
 from trainer.training.job import QUESTIONS, JobDirectory
 

@@ -6,8 +6,6 @@ from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import Action
 from trainer.config import OptimiserConfig, TrainConfig
-from trainer.decision.decision import ASK_POINTS
-from trainer.decision.question_graph import Imagined
 from trainer.dyqn import targets
 from trainer.dyqn.agent import build_agent, build_optimizer
 from trainer.dyqn.environment import Observation
@@ -15,6 +13,8 @@ from trainer.dyqn.losses import WEIGHT_OF_ASK_POINTS
 from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import DecayingNoise
 from trainer.dyqn.targets import Transition
+from trainer.graph.decide import ASK_POINTS
+from trainer.graph.questions import Imagined
 
 LOGIT_HALF, LOGIT_THREE_QUARTERS = 0.0, float(np.log(3.0))
 

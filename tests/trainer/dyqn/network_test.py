@@ -9,7 +9,6 @@ from hypothesis.extra import numpy as arrays
 
 from schemas.evidence import Evidence, Vocabulary
 from trainer.config import NetworkConfig
-from trainer.decision.closure import Closure
 from trainer.dyqn.network import (
     AVERAGE,
     TEXT_FEATURES,
@@ -23,6 +22,7 @@ from trainer.dyqn.network import (
     set_output_bias,
     with_sums,
 )
+from trainer.graph.closure import Closure
 
 # Klambauer et al. (2017), "Self-Normalizing Neural Networks".
 SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772

@@ -6,10 +6,10 @@ from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
 from tests.builders import network_of, symptoms
 from trainer.config import ExplorationConfig, NetworkConfig
-from trainer.decision.rules import RuleGraph
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
 from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import QPolicy, add_ask_noise, noise_scale
+from trainer.graph.rules import RuleGraph
 
 
 def _time_step(states, forced):

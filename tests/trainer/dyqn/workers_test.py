@@ -122,9 +122,7 @@ workers.leave()
 @pytest.mark.slow
 def test_a_worker_that_has_its_last_sum_ends_only_when_the_others_have_theirs(python):
     addresses, pipes = _addresses(2), {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    chief, other = (
-        _start(python, ["-c", _LEAVING], _tf_config(addresses, index), **pipes) for index in range(2)
-    )
+    chief, other = (_start(python, ["-c", _LEAVING], _tf_config(addresses, index), **pipes) for index in range(2))
     assert chief.stdout.readline() == other.stdout.readline() == "[10, 11]\n"
     with pytest.raises(subprocess.TimeoutExpired):
         chief.wait(timeout=2)

@@ -10,12 +10,12 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
 from tests.builders import symptoms
-from trainer.decision.decision import ASK_POINTS, OperatingPoint
-from trainer.decision.mixture import Mixture
-from trainer.decision.question_graph import QuestionGraph
-from trainer.decision.rules import RuleGraph
 from trainer.dyqn.environment import action_spec, time_step_spec
 from trainer.evaluation.case_play import lead_cases, play_cases
+from trainer.graph.decide import ASK_POINTS, OperatingPoint
+from trainer.graph.mixture import Mixture
+from trainer.graph.questions import QuestionGraph
+from trainer.graph.rules import RuleGraph
 from trainer.vignettes.textbook_case import TextbookCase
 
 R, Y, G, B, ASK = Action

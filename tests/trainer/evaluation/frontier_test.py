@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from trainer.decision.decision import ASK_POINTS, OperatingPoint
-from trainer.decision.operating_point import HAND_OVER_FROM
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.frontier import DEFER_BELOW, Point, frontier, handing_over, play_outputs, rising
+from trainer.graph.decide import ASK_POINTS, OperatingPoint
+from trainer.graph.operating_point import HAND_OVER_FROM
 
 YELLOW = [0.0] * 5 + [0.2, 0.7, 0.0, 0.0, 1.0, 0.7, 0.0, 0.0]
 """Q-values, P(appropriate), P(safe): the decision is Yellow for weights below 1.67, then Red."""

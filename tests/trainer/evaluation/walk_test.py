@@ -6,8 +6,8 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from tests.builders import arrays_of, outcomes_of
-from trainer.decision.decision import ASK_POINTS, OperatingPoint
 from trainer.evaluation.walk import Agent, Walk, error_report, walk, worst_cases, worst_errors
+from trainer.graph.decide import ASK_POINTS, OperatingPoint
 
 VOCABULARY = Vocabulary(
     [

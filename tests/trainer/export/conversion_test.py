@@ -11,11 +11,11 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
 from tests.builders import network_of, random_network, symptoms, trained_agent, write_version
 from trainer.config import NetworkConfig
-from trainer.decision.decision import OperatingPoint
 from trainer.dyqn.network import build_network
 from trainer.export.conversion import QUANTIZATIONS, calibration_states, convert
 from trainer.export.policy import load_version
 from trainer.export.tflite_parity import run_each
+from trainer.graph.decide import OperatingPoint
 from triage.v1 import triage_pb2
 from triage_runtime.litert import LiteRtModel
 

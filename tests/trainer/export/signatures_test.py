@@ -11,9 +11,9 @@ import tensorflow as tf
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
 from tests.builders import network_of
-from trainer.decision.decision import OperatingPoint
-from trainer.decision.novelty import Novelty
 from trainer.export import signatures
+from trainer.graph.decide import OperatingPoint
+from trainer.graph.novelty import Novelty
 from triage.v1 import triage_pb2
 
 PRESENT, ABSENT = triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT

@@ -10,11 +10,11 @@ from schemas.parity import random_states
 from schemas.triage import Action
 from tests.builders import network_of, trained_agent, write_version
 from trainer.config import NetworkConfig
-from trainer.decision import novelty
 from trainer.dyqn.network import build_network
 from trainer.export.conversion import QUANTIZATIONS, convert
 from trainer.export.policy import load_version
 from trainer.export.tflite_parity import BOUNDS, compare, statement
+from trainer.graph import novelty
 from triage_runtime.litert import LiteRtModel
 
 Q_VALUES = np.array([0.2, 0.9, 0.5, 0.1, 0.6], np.float32)  # Yellow

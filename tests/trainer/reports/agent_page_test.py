@@ -8,8 +8,8 @@ import pytest
 
 from schemas.errors import InputError
 from schemas.promise import NOT_COVERED
-from trainer.decision.decision import NEUTRAL
 from trainer.evaluation.estimates import Estimate
+from trainer.graph.decide import NEUTRAL
 from trainer.reports.agent_page import agent_page, write_page
 from trainer.reports.comparison import MEASURES
 from trainer.training.promises import Asked, Promise

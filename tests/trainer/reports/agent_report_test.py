@@ -11,8 +11,9 @@ import pytest
 
 import triage_cli
 from trainer.config import TrainConfig
+from trainer.evaluation.metrics import episode_metrics
 from trainer.presets import preset
-from trainer.training.session import open_run
+from trainer.training.session import RunHooks, open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
 TINY = {
@@ -53,7 +54,8 @@ def job(patients, tmp_path_factory):
     """A finished run of the preset `default`, made tiny."""
     values = {name: {**section, **TINY.get(name, {})} for name, section in preset("default").to_dict().items()}
     path = tmp_path_factory.mktemp("job")
-    open_run(path, DataDirectory.open(patients), TrainConfig.from_dict(values)).train(lambda: False)
+    hooks = RunHooks(episode_metrics)
+    open_run(path, DataDirectory.open(patients), TrainConfig.from_dict(values), hooks=hooks).train(lambda: False)
     return path
 
 

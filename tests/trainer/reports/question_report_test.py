@@ -10,9 +10,9 @@ import tensorflow as tf
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from trainer.config import TrainConfig, ValidationConfig
-from trainer.decision.decision import ASK_POINTS, PRICES, OperatingPoint
-from trainer.evaluation.interviews import Interviews
-from trainer.evaluation.patients import Patients
+from trainer.graph.decide import ASK_POINTS, PRICES, OperatingPoint
+from trainer.interviews.patients import Patients
+from trainer.interviews.play import Interviews
 from trainer.reports.question_report import (
     denied_alone,
     policy_figures,

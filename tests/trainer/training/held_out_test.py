@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from schemas.errors import InputError
-from trainer.decision.decision import NEUTRAL, OperatingPoint
-from trainer.decision.operating_point import HeldOutOutputs
+from trainer.graph.decide import NEUTRAL, OperatingPoint
+from trainer.graph.operating_point import HeldOutOutputs
 from trainer.training import held_out
 
 OUTPUTS = HeldOutOutputs(

@@ -10,9 +10,9 @@ import triage_cli
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from trainer.config import TrainConfig
-from trainer.decision.decision import OperatingPoint
-from trainer.decision.operating_point import HeldOutOutputs
 from trainer.dyqn.assembly import build_loop
+from trainer.graph.decide import OperatingPoint
+from trainer.graph.operating_point import HeldOutOutputs
 from trainer.training.job import FORMAT, NOVELTY, QUESTIONS, RUN, JobDirectory, load_network
 
 CONFIG = TrainConfig.from_dict(

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from schemas.errors import InputError
 from tests.builders import symptoms, trained_agent, write_version
-from trainer.decision.decision import ASK_POINTS, OperatingPoint
-from trainer.decision.operating_point import HeldOutOutputs
+from trainer.graph.decide import ASK_POINTS, OperatingPoint
+from trainer.graph.operating_point import HeldOutOutputs
 from trainer.training import operating_point_options
 from trainer.training.operating_point_options import OperatingPointOptions
 from triage_runtime.command_line import options

@@ -11,9 +11,9 @@ from schemas.promise import NOT_COVERED
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from tests.builders import symptoms, trained_agent
-from trainer.decision.decision import ASK_POINTS, OperatingPoint
-from trainer.decision.mixture import Mixture
-from trainer.decision.operating_point import HeldOutOutputs
+from trainer.graph.decide import ASK_POINTS, OperatingPoint
+from trainer.graph.mixture import Mixture
+from trainer.graph.operating_point import HeldOutOutputs
 from trainer.training import promises, set_apart
 from trainer.training.promise_options import PromiseOptions
 

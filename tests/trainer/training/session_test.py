@@ -9,15 +9,15 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from schemas.errors import InputError
 from trainer.config import TrainConfig
-from trainer.decision.decision import NEUTRAL
 from trainer.dyqn.network import build_network, copy_weights, logits_of
-from trainer.dyqn.rollout import Rollout, greedy_policy
+from trainer.dyqn.rollout import Rollout, greedy_policy, order_seeds
 from trainer.evaluation import metrics
-from trainer.evaluation.measurement import order_seeds
+from trainer.graph.decide import NEUTRAL
 from trainer.presets import preset
 from trainer.training import held_out, set_apart
 from trainer.training.job import JobDirectory, load_network
-from trainer.training.session import EVALUATION_SEED, RunHooks, open_run
+from trainer.training.session import EVALUATION_SEED, RunHooks
+from trainer.training.session import open_run as opened
 from trainer.vignettes.tfrecord import DataDirectory
 
 SMALL = {
@@ -27,6 +27,10 @@ SMALL = {
              "steps_per_call": 25, "checkpoints_kept": 2},
 }  # fmt: skip
 NEVER = lambda: False  # noqa: E731
+
+
+def open_run(job, data, config, **hooks):
+    return opened(job, data, config, hooks=RunHooks(metrics.episode_metrics, **hooks))
 
 
 def _config(**loop):
@@ -69,8 +73,8 @@ def test_a_finished_run_is_left_as_it_is(finished, data, tmp_path):
 
 
 def test_a_training_starts_from_another_agent_and_continues_with_the_same_one_only(settled, data, tmp_path, capsys):
-    begun = RunHooks(start_from=settled[0])
-    session = open_run(tmp_path, data, _default(steps=20), hooks=begun)
+    begun = settled[0]
+    session = open_run(tmp_path, data, _default(steps=20), start_from=begun)
     assert f"starts from {settled[0]}: 12 of 12 codes match\n" in capsys.readouterr().err
     theirs, ours = load_network(settled[0]).model, build_network(12, _default().network.served, seed=0)
     copy_weights(session.loop.network, ours)
@@ -236,21 +240,20 @@ def test_nothing_is_learned_of_questions_and_novelty_from_what_is_set_apart(data
 
 def test_an_agent_that_has_seen_what_is_set_apart_is_no_start(settled, data, tmp_path):
     job, _ = settled
-    hooks = RunHooks(start_from=job)
-    open_run(tmp_path / "same", data, _default(), hooks=hooks)  # the seed sets the same vignettes apart
+    open_run(tmp_path / "same", data, _default(), start_from=job)  # the seed sets the same vignettes apart
     with pytest.raises(InputError, match=r"has seen \d+ of the 12 vignettes set apart"):
-        open_run(tmp_path / "other", data, _default(seed=5), hooks=hooks)
+        open_run(tmp_path / "other", data, _default(seed=5), start_from=job)
     assert not (tmp_path / "other").exists()
     twins = shutil.copytree(job, tmp_path / "twins")  # it has seen others just like those set apart for it
     apart, seen = set_apart.read(twins), set_apart.read_seen(twins)
     (twins / set_apart.FILE).unlink()
     seen = seen._replace(all=np.union1d(seen.all, set_apart.keys(apart.vignettes, data.vocabulary)))
     set_apart.prepare(twins, apart.vignettes, apart.whole, seen)
-    open_run(tmp_path / "like", data, _default(), hooks=RunHooks(start_from=twins))
+    open_run(tmp_path / "like", data, _default(), start_from=twins)
     silent = shutil.copytree(job, tmp_path / "silent")
     (silent / set_apart.FILE).unlink()
     with pytest.raises(InputError, match="does not say which vignettes its agent has seen"):
-        open_run(tmp_path / "other", data, _default(), hooks=RunHooks(start_from=silent))
+        open_run(tmp_path / "other", data, _default(), start_from=silent)
 
 
 def test_what_the_agent_to_start_from_has_learned_from_is_not_held_out(settled, data, tmp_path, monkeypatch):
@@ -259,7 +262,7 @@ def test_what_the_agent_to_start_from_has_learned_from_is_not_held_out(settled, 
     monkeypatch.setattr(JobDirectory, "prepare_statistics", lambda _, vignettes, vocabulary: fitted.append(vignettes))
     config = _default(seed=5)
     config = dataclasses.replace(config, validation=dataclasses.replace(config.validation, set_apart=0.0))
-    session = open_run(tmp_path / "new", data, config, hooks=RunHooks(start_from=job))
+    session = open_run(tmp_path / "new", data, config, start_from=job)
     everything, learned = (
         collections.Counter(set_apart.keys(part, data.vocabulary).tolist())
         for part in (data.read("train", names=False), fitted[0])
@@ -274,7 +277,7 @@ def test_what_the_agent_to_start_from_has_learned_from_is_not_held_out(settled, 
     (silent / set_apart.FILE).unlink()
     set_apart.prepare(silent, None, False, set_apart.Seen(seen, seen))  # as if it had learned from all
     with pytest.raises(InputError, match=r"--start-from: only \d of the 28 training vignettes are new to that agent"):
-        open_run(tmp_path / "none", data, _default(), hooks=RunHooks(start_from=silent))
+        open_run(tmp_path / "none", data, _default(), start_from=silent)
     assert not (tmp_path / "none").exists()
 
 

@@ -9,9 +9,9 @@ import tensorflow as tf
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
-from trainer.decision.closure import Closure
-from trainer.decision.relations import literals, padded, with_relations
-from trainer.decision.rules import truths
+from trainer.graph.closure import Closure
+from trainer.graph.relations import literals, padded, with_relations
+from trainer.graph.rules import truths
 
 
 class _Pair(NamedTuple):

@@ -16,9 +16,9 @@ import scipy.special
 from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.triage import NUM_DECISIONS
-from trainer.decision import rewards
-from trainer.decision.closure import Closure
-from trainer.decision.relations import with_relations
+from trainer.graph import rewards
+from trainer.graph.closure import Closure
+from trainer.graph.relations import with_relations
 from trainer.vignettes.state import Vignettes, sparse_states
 from triage_runtime.storage import arrays_file
 

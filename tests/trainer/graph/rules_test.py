@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from schemas.safety_rules import Decision, SafetyRule, chain
 from schemas.triage import TRIAGE_DECISIONS, Action
 from tests.builders import symptoms
-from trainer.decision.rules import RuleGraph
+from trainer.graph.rules import RuleGraph
 
 CODES = ("a", "b", "c", "d")
 VOCABULARY = symptoms(*CODES)

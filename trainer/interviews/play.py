@@ -7,22 +7,40 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.triage import Action
-from trainer.decision import rewards
-from trainer.decision.decision import OperatingPoint, best_triage, decide, handed_over, utilities
-from trainer.decision.question_graph import QuestionGraph
-from trainer.decision.rules import RuleGraph
-from trainer.evaluation.patients import Patients
-from trainer.evaluation.question_policies import Network, Policy, highest, learned_policy
+from trainer.graph import rewards
+from trainer.graph.decide import OperatingPoint, best_triage, decide, handed_over, utilities
+from trainer.graph.questions import QuestionGraph
+from trainer.graph.rules import RuleGraph
+from trainer.interviews.patients import Patients
 from triage_runtime.promise import HANDED_OVER
 
+Policy = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From states float32 `[B, E]` and codes that may be asked bool `[B, E]` to those that it asks in one question.
+
+They are cells `[B, T]`, -1 behind the last, and where nothing may be asked.
+"""
+Network = Callable[[tf.Tensor], tf.Tensor]
+"""From states `[B, E]` to outputs `[B, O]`, see `trainer.dyqn.network`."""
 MayAsk = Callable[[tf.Tensor], tf.Tensor]
-"""From states `[B, E]` to codes that are open, bool `[B, E]`, see `trainer.decision.question_graph`."""
+"""From states `[B, E]` to codes that are open, bool `[B, E]`, see `trainer.graph.questions`."""
 Flags = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 """From states `[B, E]` and codes not to ask, bool `[B, E]`, to `QuestionGraph.open_red_flags`, bool `[B, E]`."""
 Opening = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 """From states and answers `[B, E]` to `QuestionGraph.opening`, signed codes int32 `[B, G]`."""
 _ROWS = 512
 _CANDIDATES = 24
+
+
+def learned_policy(graph: QuestionGraph) -> Policy:
+    """Returns the policy of a model, which asks as `graph` does."""
+    asks = tf.function(graph.asks, autograph=False)
+    return lambda states, open_codes: asks(tf.constant(states), tf.constant(~open_codes)).numpy()
+
+
+def highest(scores: np.ndarray, open_codes: np.ndarray) -> np.ndarray:
+    """Returns the open code with the highest of `scores` `[B, E]`: int `[B, 1]`, -1 where no code is open."""
+    best = np.where(open_codes, scores, -np.inf).argmax(axis=1)
+    return np.where(open_codes.any(axis=1), best, -1)[:, np.newaxis]
 
 
 class Left(NamedTuple):

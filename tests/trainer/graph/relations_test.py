@@ -1,7 +1,7 @@
 import pytest
 
 from schemas.evidence import Evidence, Vocabulary
-from trainer.decision.relations import more_general, settled_by
+from trainer.graph.relations import more_general, settled_by
 
 
 @pytest.fixture

@@ -20,11 +20,11 @@ from schemas.evidence import Vocabulary
 from schemas.features import MOST_QUESTIONS
 from schemas.safety_rules import SafetyRule
 from schemas.triage import NUM_DECISIONS, Action
-from trainer.decision.closure import Closure
-from trainer.decision.decision import OperatingPoint, anything_known, appropriate, decide, safe
-from trainer.decision.mixture import Mixture
-from trainer.decision.red_flags import OpenRedFlags, RedFlags
-from trainer.decision.relations import more_general, padded, settled_by, with_relations
+from trainer.graph.closure import Closure
+from trainer.graph.decide import OperatingPoint, anything_known, appropriate, decide, safe
+from trainer.graph.mixture import Mixture
+from trainer.graph.red_flags import OpenRedFlags, RedFlags
+from trainer.graph.relations import more_general, padded, settled_by, with_relations
 
 RED_FLAG_LIKELY, RED_FLAG_RELATED = 0.001, 4.0
 """Minimum probability with which a red flag by itself is asked about before anything else: absolute, and as a factor.

@@ -3,9 +3,9 @@ import pytest
 import tensorflow as tf
 
 from schemas.triage import Action
-from trainer.decision.decision import ASK_POINTS, OperatingPoint
-from trainer.evaluation.interviews import Interviews, play
-from trainer.evaluation.patients import Patients
+from trainer.graph.decide import ASK_POINTS, OperatingPoint
+from trainer.interviews.patients import Patients
+from trainer.interviews.play import Interviews, play
 from triage_runtime.promise import HANDED_OVER
 
 SURE = OperatingPoint(0.0, sure_enough=0.5)

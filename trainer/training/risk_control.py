@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.decision.decision import OperatingPoint
-from trainer.decision.operating_point import HeldOutOutputs, leaving
+from trainer.graph.decide import OperatingPoint
+from trainer.graph.operating_point import HeldOutOutputs, leaving
 from triage_runtime import promise
 from triage_runtime.promise import Count
 
-Found = Mapping[str, Mapping[str, Count]]
+ErrorCounts = Mapping[str, Mapping[str, Count]]
 """The errors in each setting, such as an interview, of each of `schemas.promise.RISKS`."""
 TEST_SHARE = 0.75
 """Share of the permitted error that goes to the test; the rest goes to the bounds that a refusal states."""
@@ -25,7 +25,7 @@ class Control(NamedTuple):
     """What patients who were set apart say of operating points."""
 
     kept: list[OperatingPoint]  # those that keep all risks at their levels
-    found: list[Found]  # of each of them
+    found: list[ErrorCounts]  # of each of them
     likeliest: OperatingPoint  # the first one tested
     bounds: dict[str, float]  # what its risks are at most, all at once, if none is kept
 
@@ -47,14 +47,14 @@ def in_order(
     return sorted(points, key=doubt)
 
 
-def largest_p(counted: Found, levels: Mapping[str, float]) -> float:
+def largest_p(counted: ErrorCounts, levels: Mapping[str, float]) -> float:
     """Returns the p-value of the hypothesis that a risk is above its level in one of the settings."""
     return max(promise.p_value(counts[name], level) for counts in counted.values() for name, level in levels.items())
 
 
 def control(
     order: Sequence[OperatingPoint],
-    judge: Callable[[OperatingPoint], Found],
+    judge: Callable[[OperatingPoint], ErrorCounts],
     levels: Mapping[str, float],
     error: float,
 ) -> Control:

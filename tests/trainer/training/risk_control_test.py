@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from trainer.decision.decision import ASK_POINTS, OperatingPoint
-from trainer.decision.operating_point import HeldOutOutputs
-from trainer.evaluation.risk_control import control, in_order
+from trainer.graph.decide import ASK_POINTS, OperatingPoint
+from trainer.graph.operating_point import HeldOutOutputs
+from trainer.training.risk_control import control, in_order
 from triage_runtime.promise import Count, upper_bound
 
 FIRST, SECOND, THIRD = (OperatingPoint(weight) for weight in (1.0, 2.0, 3.0))

@@ -13,8 +13,8 @@ import tensorflow as tf
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import NUM_DECISIONS, Action
-from trainer.decision.closure import Closure
-from trainer.decision.relations import literals, padded
+from trainer.graph.closure import Closure
+from trainer.graph.relations import literals, padded
 
 
 class Raised(NamedTuple):

@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from schemas.evidence import Evidence, Vocabulary
-from trainer.decision import rule_options as options
+from trainer.training import rule_options as options
 
 VOCABULARY = Vocabulary([Evidence("fever", "symptom", "Fever", "Fever?")])
 

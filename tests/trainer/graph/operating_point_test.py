@@ -9,8 +9,8 @@ from hypothesis import strategies
 from hypothesis.extra import numpy as arrays
 
 from schemas.triage import Action
-from trainer.decision.decision import ASK_POINTS, PRICES, OperatingPoint, best_triage
-from trainer.decision.operating_point import (
+from trainer.graph.decide import ASK_POINTS, PRICES, OperatingPoint, best_triage
+from trainer.graph.operating_point import (
     BUDGET,
     CHOICES,
     PROMISE_WEIGHTS,

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
-from trainer.decision.closure import Closure
+from trainer.graph.closure import Closure
 from trainer.vignettes.state import SignedRows
 from triage_runtime.storage import arrays_file
 
@@ -76,7 +76,7 @@ class Novelty(NamedTuple):
     def scores(self, states: tf.Tensor, multiply: Multiply = product) -> tf.Tensor:
         """Returns the scores of states `[B, E]` float32 in {-1, 0, 1}, float32 `[B]`; higher is further away.
 
-        They are to be without what follows from the rest, see `trainer.decision.closure.Closure.reduced`.
+        They are to be without what follows from the rest, see `trainer.graph.closure.Closure.reduced`.
         """
         literals = tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1)  # [B, 2 E]
         logs = multiply(literals, self.log_literals)  # [B, K + 1]

@@ -2,7 +2,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.evaluation.patients import own_cards, whole_patients
+from trainer.interviews.patients import own_cards, whole_patients
 
 
 class Vignettes(NamedTuple):

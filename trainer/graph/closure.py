@@ -5,7 +5,7 @@ import scipy.sparse
 import tensorflow as tf
 
 from schemas.evidence import Vocabulary
-from trainer.decision.relations import with_relations
+from trainer.graph.relations import with_relations
 
 _AT_ONCE = 4_096  # rows of a sparse matrix that are closed together
 

@@ -8,14 +8,13 @@ import tensorflow as tf
 
 from schemas.evidence import Vocabulary
 from schemas.triage import NUM_DECISIONS
-from trainer.decision.decision import NEUTRAL, has_probabilities
-from trainer.decision.mixture import Mixture
-from trainer.decision.question_graph import TOGETHER, QuestionGraph
 from trainer.dyqn.environment import Imagine
 from trainer.dyqn.network import members_of
-from trainer.evaluation.interviews import play
-from trainer.evaluation.patients import interviewed
-from trainer.evaluation.question_policies import learned_policy
+from trainer.graph.decide import NEUTRAL, has_probabilities
+from trainer.graph.mixture import Mixture
+from trainer.graph.questions import TOGETHER, QuestionGraph
+from trainer.interviews.patients import interviewed
+from trainer.interviews.play import learned_policy, play
 from trainer.vignettes import state
 from trainer.vignettes.state import Vignettes
 

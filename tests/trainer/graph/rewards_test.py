@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from trainer.decision import rewards
+from trainer.graph import rewards
 
 # Columns: Red, Yellow, Green, Blue.
 CASES = [

@@ -11,10 +11,10 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
 from trainer.config import NetworkConfig
-from trainer.decision.closure import Closure
-from trainer.decision.red_flags import OpenRedFlags
-from trainer.decision.rules import RuleGraph
 from trainer.dyqn.network import build_network
+from trainer.graph.closure import Closure
+from trainer.graph.red_flags import OpenRedFlags
+from trainer.graph.rules import RuleGraph
 
 RELATED = {"chest": ("pain", ""), "crushing": ("chest", ""), "woman": ("", "sex"), "man": ("", "sex"),
            "pregnant": ("woman", ""), "mild": ("pain", "severity"), "severe": ("pain", "severity")}  # fmt: skip

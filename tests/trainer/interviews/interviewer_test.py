@@ -8,11 +8,11 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
 from tests.builders import symptoms
 from trainer.config import NetworkConfig
-from trainer.decision.mixture import Mixture
 from trainer.dyqn.environment import Mode, VignetteEnvironment
 from trainer.dyqn.network import OUTPUTS, build_network
 from trainer.dyqn.validation import InterviewValidator
-from trainer.training.interviewer import Interviewing
+from trainer.graph.mixture import Mixture
+from trainer.interviews.interviewer import Interviewing
 
 CODES = ("cough", "rash", "pain", "collapse")
 CARDS = [([1, -3], [0, 0, 3, 0]), ([2], [3, 0, 0, 0])]  # a cough without pain; a rash

@@ -6,9 +6,9 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
 from tests.builders import symptoms
-from trainer.decision.decision import ASK_POINTS, OperatingPoint
-from trainer.decision.mixture import Mixture
-from trainer.decision.question_graph import QuestionGraph
+from trainer.graph.decide import ASK_POINTS, OperatingPoint
+from trainer.graph.mixture import Mixture
+from trainer.graph.questions import QuestionGraph
 
 CODES = ("cough", "rash", "pain", "collapse")
 ALWAYS, NEVER = 0.999, 0.001

@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.triage import Action
-from trainer.decision import rewards
-from trainer.decision.decision import (
+from trainer.graph import rewards
+from trainer.graph.decide import (
     NEUTRAL,
     PRICES,
     OperatingPoint,

@@ -5,7 +5,7 @@ import pytest
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from trainer.decision import mixture
+from trainer.graph import mixture
 
 
 class Vignettes(NamedTuple):

@@ -9,12 +9,12 @@ import tensorflow as tf
 
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import RuleSet
-from trainer.decision.decision import OperatingPoint, best_triage, handed_over
-from trainer.decision.mixture import Mixture
-from trainer.decision.question_graph import QuestionGraph
-from trainer.decision.rules import RuleGraph
-from trainer.evaluation.interviews import Interviews, lead
-from trainer.evaluation.patients import interviewed
+from trainer.graph.decide import OperatingPoint, best_triage, handed_over
+from trainer.graph.mixture import Mixture
+from trainer.graph.questions import QuestionGraph
+from trainer.graph.rules import RuleGraph
+from trainer.interviews.patients import interviewed
+from trainer.interviews.play import Interviews, lead
 from trainer.vignettes.state import Vignettes, sparse_states
 from triage_runtime.promise import HANDED_OVER
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.decision.decision import (
+from trainer.graph.decide import (
     ASK_POINTS,
     NEUTRAL,
     PRICES,
