@@ -13,7 +13,6 @@ sets and the paired differences from the first row, both with 95% t intervals. A
     ensemble                            the same for the paper's ensemble, which the study calls fully observed
     clinicians                          each judged by the others
     ladder                              from paper to default, one change at a time, each compared with the one before
-    absences                            default, and default without each of these changes
 
 Choose by seeds below 1,000. Those from 1,000 on are kept for the figures that are reported (`--report`): a setting that
 was chosen by them has not been measured. `--data DIR` gives a second opinion on data of your own: its sets are the
@@ -67,7 +66,7 @@ plt.rcParams["svg.fonttype"] = "none"  # text as text, not as outlines
 REPORTING = 1000
 """The first of the seeds that are kept for reporting."""
 SETS = 5
-LADDER, ABSENCES = "ladder", "absences"
+LADDER = "ladder"
 CHANGES: dict[str, tuple[str, ...]] = {
     "environments, starts and replay": (
         "environments", "start", "draw", "masking", "window_episodes", "steps", "burn_in_steps", "steps_per_call",
@@ -176,31 +175,19 @@ def read_rows(text: str) -> list[Row]:
     Raises:
         InputError: it describes none.
     """
-    return {LADDER: ladder, ABSENCES: absences}.get(text, lambda: [read_row(text)])()
+    return ladder() if text == LADDER else [read_row(text)]
 
 
 def ladder() -> list[Row]:
     """Returns the preset paper, and after each of `CHANGES` what it has become; the last row is the preset default."""
-    rows = [read_row("paper")]
-    for change in CHANGES:
-        rows.append(Row(f"+ {change}", _changed(rows[-1].settings["config"], change, "default"), rows[-1].name))
+    rows, default = [read_row("paper")], presets.preset("default").to_dict()
+    for change, names in CHANGES.items():
+        config = {
+            section: {**fields, **{name: default[section][name] for name in names if name in fields}}
+            for section, fields in rows[-1].settings["config"].items()
+        }
+        rows.append(Row(f"+ {change}", {"config": config}, rows[-1].name))
     return rows
-
-
-def absences() -> list[Row]:
-    """Returns the preset default, and what it is with each of `CHANGES` taken back."""
-    default = read_row("default")._replace(reference="default")  # also behind the rows of the ladder
-    config = default.settings["config"]
-    return [default, *(Row(f"without {each}", _changed(config, each, "paper"), "default") for each in CHANGES)]
-
-
-def _changed(config: Mapping[str, Any], change: str, preset: str) -> dict[str, Any]:
-    """Returns settings with those of a change as a preset has them."""
-    others = presets.preset(preset).to_dict()
-    return {"config": {
-        section: {**fields, **{name: others[section][name] for name in CHANGES[change] if name in fields}}
-        for section, fields in config.items()
-    }}  # fmt: skip
 
 
 def _with_steps(row: Row, steps: int | None) -> Row:
@@ -471,28 +458,18 @@ def plot(tables: Sequence[Mapping[str, Any]], path: pathlib.Path) -> None:
 
 
 def plot_changes(tables: Sequence[Mapping[str, Any]], path: pathlib.Path) -> None:
-    """Draws the differences of the rows from their references with intervals, for the largest training sets.
-
-    What a change brings, and what its absence costs, are panels of their own.
-    """
-    changes = [row for row in tables[-1]["rows"] if row["row"] != row["reference"]][::-1]
-    titles = (": with it", ": without it")
-    parts = [[row for row in changes if (row["reference"] == "default") == absent] for absent in (False, True)]
-    shown = [(title, rows) for title, rows in zip(titles, parts, strict=True) if rows]
-    figure, axes = plt.subplots(
-        len(shown), len(DRAWN), figsize=(13, len(shown) + 0.3 * len(changes)), sharex="col", sharey="row",
-        squeeze=False, layout="constrained",
-    )  # fmt: skip
-    for (title, rows), line in zip(shown, axes, strict=True):
-        for axis, measure in zip(line, DRAWN, strict=True):
-            for place, estimate in enumerate(row["differences"][measure] for row in rows):
-                if estimate:
-                    half = 0.0 if estimate["low"] is None else estimate["mean"] - estimate["low"]
-                    axis.errorbar(estimate["mean"], place, xerr=half, marker="o", capsize=3, color="C0")
-            axis.axvline(0, color="black", linewidth=0.8)
-            axis.set(title=f"{SHOWN[measure]}{title}")
-            axis.grid(alpha=0.3)
-        line[0].set_yticks(range(len(rows)), [row["row"] for row in rows])
+    """Draws the differences of the rows from their references with intervals, for the largest training sets."""
+    rows = [row for row in tables[-1]["rows"] if row["row"] != row["reference"]][::-1]
+    figure, axes = plt.subplots(1, len(DRAWN), figsize=(13, 1 + 0.3 * len(rows)), sharey=True, layout="constrained")
+    for axis, measure in zip(axes, DRAWN, strict=True):
+        for place, estimate in enumerate(row["differences"][measure] for row in rows):
+            if estimate:
+                half = 0.0 if estimate["low"] is None else estimate["mean"] - estimate["low"]
+                axis.errorbar(estimate["mean"], place, xerr=half, marker="o", capsize=3, color="C0")
+        axis.axvline(0, color="black", linewidth=0.8)
+        axis.set(title=SHOWN[measure])
+        axis.grid(alpha=0.3)
+    axes[0].set_yticks(range(len(rows)), [row["row"] for row in rows])
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
