@@ -64,9 +64,9 @@ class EnsembleConfig:
 class TriageEnsemble:
     """A trained ensemble. Made by `train_ensemble`."""
 
-    def __init__(self, voters: Mapping[str, Any], jobs: int = -1):
+    def __init__(self, voters: Mapping[str, Any]):
         """Assembles the fitted classifier of each member; its classes are columns of triage decisions."""
-        self.voters, self._jobs = voters, jobs
+        self.voters = voters
 
     def triage_values(self, states: States) -> np.ndarray:
         """Returns the probability of each triage decision, float64 `[B, 4]`, rows sum to 1.
@@ -76,10 +76,7 @@ class TriageEnsemble:
         one-against-the-rest decision values, which are probabilities only in range and order.
         """
         parts = [states[start : start + STATES_AT_ONCE] for start in range(0, states.shape[0], STATES_AT_ONCE)]
-        jobs = self._jobs if len(parts) > 1 else 1
-        # Threads suffice, as the work releases the interpreter's lock.
-        votes = joblib.Parallel(jobs, prefer="threads")(joblib.delayed(self._vote)(part) for part in parts)
-        return np.concatenate([np.zeros([0, NUM_DECISIONS]), *votes])
+        return np.concatenate([np.zeros([0, NUM_DECISIONS]), *map(self._vote, parts)])
 
     def _vote(self, states: States) -> np.ndarray:
         total = np.zeros([states.shape[0], NUM_DECISIONS])
@@ -124,7 +121,7 @@ def train_ensemble(
             voters[name] = voter.fit(inputs, colours, sample_weight=weights)
         if config.calibrated:
             voters[name].set_params(cv=None)  # does not keep the places of all rows
-    return TriageEnsemble(voters, config.jobs)
+    return TriageEnsemble(voters)
 
 
 def decision_rows(decision_counts: np.ndarray, repeated: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

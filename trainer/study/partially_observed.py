@@ -108,7 +108,8 @@ def greedy_outcomes(orders: Iterable[JudgedOrders], ask_values: AskValues, max_q
     """
     ends = []
     for order in orders:
-        first, last = order.offsets[:-1], order.offsets[1:] - 1
+        first: np.ndarray = order.offsets[:-1]
+        last: np.ndarray = order.offsets[1:] - 1
         stops = order.values.max(axis=1) >= ask_values(order.codes)
         stop = np.where(stops, np.arange(len(stops)), len(stops))  # the place of each state in which the agent stops
         place = np.minimum.reduceat(stop, first)

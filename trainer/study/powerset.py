@@ -67,7 +67,7 @@ def _evidence_sets(length: int, further: np.ndarray) -> np.ndarray:
     others = np.setdiff1d(np.arange(length), further)
     subsets: np.ndarray = np.zeros([2 ** len(others), length], bool)
     subsets[:, others] = np.arange(len(subsets))[:, np.newaxis] >> np.arange(len(others)) & 1
-    growths = []
+    growths: list[np.ndarray] = []
     for place in further:
         growths.append(growths[-1].copy() if growths else np.zeros(length, bool))
         growths[-1][place] = True

@@ -54,7 +54,7 @@ def collect(study: Study, splits: Splits, trained: Mapping[Training, Mapping[str
                 if training.agent == agent and training.fold is None}
         for agent in (*LEARNING, FULLY_OBSERVED)
     }  # fmt: skip
-    evaluations = {
+    evaluations: dict[str, list[Any]] = {
         **{agent: list(files.values()) for agent, files in of_agent.items()},
         "random": [agents.random(splits, first, limit)],
         "always_green": [agents.always(Action.GREEN, splits)],
@@ -65,7 +65,9 @@ def collect(study: Study, splits: Splits, trained: Mapping[Training, Mapping[str
         "curves": {
             agent: [{"seed": seed, **file["curve"]} for seed, file in of_agent[agent].items()] for agent in LEARNING
         },
-        "calibration": _calibration(*(trained[Training(name, first)] for name in (CALIBRATED, UNCALIBRATED)), first),
+        "calibration": _calibration(
+            trained[Training(CALIBRATED, first)], trained[Training(UNCALIBRATED, first)], first
+        ),
         "folds": _folds(study, {training: file for training, file in trained.items() if training.fold is not None}),
     }
 

@@ -140,7 +140,8 @@ class Study:
         """
         for training in waiting:
             if training.agent in SUPERVISED:
-                yield self.train(training, processes)
+                self.train(training, processes)
+                yield
         jobs = [joblib.delayed(self.train)(training) for training in waiting if training.agent not in SUPERVISED]
         threads = max(1, joblib.cpu_count() // processes)
         parallel = joblib.Parallel(
@@ -158,7 +159,7 @@ class Study:
         except TrainingDivergedError as error:
             raise InputError(f"{training.name}: {error}: choose a lower --learning-rate") from error
         except OSError as error:
-            raise InputError(f"--out {self.out}: cannot write: {error.strerror or error}") from error
+            raise InputError(f"--out {self.out}: {error}") from error
 
     def path(self, training: Training, ending: str = "json") -> pathlib.Path:
         """Returns the file of a trained agent."""

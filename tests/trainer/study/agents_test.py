@@ -116,3 +116,12 @@ def test_the_common_split_is_that_of_the_directory_and_folds_are_of_all(data_dir
     folds = [read_splits(data, fold, folds=2, seed=3) for fold in range(2)]
     tested = np.concatenate([fold.test.vignette_ids for fold in folds])
     assert sorted(tested) == sorted([*common.train.vignette_ids, *common.test.vignette_ids])
+
+
+def test_where_too_few_decided_nobody_is_judged_by_leave_one_out(vignettes_of):
+    splits = _splits(vignettes_of([([1], [0, 1, 1, 0]), ([2], [0, 0, 1, 0])]))
+    for evaluation in (agents.always(Action.GREEN, splits), agents.clinicians(splits)):
+        assert {name: len(values) for name, values in evaluation["leave_one_out"].items()} == {
+            "appropriateness": 0,
+            "safety": 0,
+        }

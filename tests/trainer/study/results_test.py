@@ -78,3 +78,14 @@ def test_without_folds_there_are_none(study_files):
     study, splits, files = study_files({})
     files = {training: file for training, file in files.items() if training.fold is None}
     assert collect(study, splits, files)["folds"] is None
+
+
+def test_without_enough_decisions_there_are_neither_differences_nor_a_row_of_clinicians(study_files):
+    study, splits, files = study_files({})
+    few = splits._replace(test=splits.test._replace(decision_counts=np.tile([0, 0, 1, 0], [10, 1])))
+    for file in files.values():
+        if "leave_one_out" in file:
+            file["leave_one_out"] = {name: [] for name in METRICS}
+    rows = collect(study, few, files)["agents"]
+    assert "clinicians" not in rows
+    assert rows["dyqn_and"]["dyqn_or_minus"] is None
