@@ -50,9 +50,8 @@ from trainer.bench.classifiers import CLASSIFIERS, classifier
 from trainer.commands.simulate import simulate_splits
 from trainer.dyqn.rollout import order_seeds
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics
-from trainer.evaluation.estimates import bracketed
+from trainer.evaluation.estimates import Estimate, bracketed
 from trainer.evaluation.measurement import play
-from trainer.reports.numbers import estimate_at
 from trainer.study.ensemble import EnsembleConfig, train_ensemble
 from trainer.training.job import load_network
 from trainer.vignettes.arrays import VignetteArrays
@@ -422,6 +421,10 @@ def _difference(value: float | None, reference: float | None) -> float | None:
     return None if value is None or reference is None else value - reference
 
 
+def _cell(figure: Mapping[str, Any] | None, form: str = ".3f") -> str:
+    return bracketed(None if figure is None else Estimate(**figure), form)
+
+
 def markdown(table: Mapping[str, Any]) -> str:
     """Returns a table of `compare` as Markdown: a line of means for each row, and below it one of differences."""
     lines = [
@@ -430,10 +433,10 @@ def markdown(table: Mapping[str, Any]) -> str:
         "| --- " * (len(SHOWN) + 2) + "|",
     ]
     for row in table["rows"]:
-        cells = (bracketed(estimate_at(row["figures"], name)) for name in SHOWN)
+        cells = (_cell(row["figures"].get(name)) for name in SHOWN)
         lines.append(f"| {row['row']} | {row['sets']} | {' | '.join(cells)} |")
         if row["row"] != row["reference"]:
-            cells = (bracketed(estimate_at(row["differences"], name), "+.3f") for name in SHOWN)
+            cells = (_cell(row["differences"].get(name), "+.3f") for name in SHOWN)
             lines.append(f"| - {row['reference']} | | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -67,14 +67,6 @@ class SliceFigures(NamedTuple):
     metrics: dict[str, Estimate]
 
 
-class Contrast(NamedTuple):
-    """A metric on the vignettes with a tag, on the others, and the difference of the means (with minus without)."""
-
-    with_tag: Estimate
-    without_tag: Estimate
-    difference: Estimate
-
-
 class Gap(NamedTuple):
     """A metric that is lower in a slice than on all other vignettes, by more than chance explains."""
 

@@ -10,9 +10,8 @@ import scipy.stats
 from schemas.evidence import Vocabulary
 from schemas.triage import TRIAGE_DECISIONS
 from trainer.evaluation.agreement import majority_decisions
-from trainer.evaluation.estimates import Contrast, Estimate, Gap, SliceFigures
-from trainer.evaluation.metrics import estimates_of_sums, resampled_interval, resampled_sums
-from trainer.simulation.simulator import UNSEEN
+from trainer.evaluation.estimates import Estimate, Gap, SliceFigures
+from trainer.evaluation.metrics import estimates_of_sums
 
 MINIMUM_VIGNETTES = 10
 """Smaller slices of a tag are merged; others have no interval: that of a bootstrap of few vignettes is too narrow."""
@@ -34,9 +33,6 @@ _COMPARED_AT_ONCE = 32
 FALSE_DISCOVERIES = 0.05
 """Expected share of the gaps that are named and due to chance. A share, not the chance of a single one (as with Holm's
 correction): the gaps are where to look, and missing one costs more than looking in vain."""
-
-BEHAVIOUR = ("questions", "evidence_seen")
-"""Metrics that show whether the agent asks more."""
 
 
 class Group(NamedTuple):
@@ -183,39 +179,6 @@ def slice_figures(metrics: Mapping[str, np.ndarray], chosen: Sequence[Group], se
         )
         for group in chosen
     ]
-
-
-def unseen_contrast(
-    metrics: Mapping[str, np.ndarray], tags: Sequence[Sequence[str]], seed: int
-) -> dict[str, Contrast] | None:
-    """Returns how the agent behaves on vignettes with the tag `unseen`, against the others.
-
-    Paper, section "The agents adapt to unseen cases": does it ask more? The two groups are resampled apart.
-
-    Args:
-        metrics: float `[V]` each, of which `BEHAVIOUR` are compared.
-        tags: of each vignette.
-        seed: of the bootstrap.
-
-    Returns:
-        One contrast for each metric of `BEHAVIOUR`; None where all vignettes or none have the tag.
-    """
-    tagged = np.array([UNSEEN in names for names in tags], bool)
-    if tagged.all() or not tagged.any():
-        return None
-    values = np.stack([metrics[name] for name in BEHAVIOUR], axis=1)
-    sides = (values[tagged], values[~tagged])
-    # With one seed, the draws of the two sides would be correlated.
-    seeds = [int(drawn) for drawn in np.random.SeedSequence(seed).generate_state(2)]
-    estimates = [_means(side, drawn) for side, drawn in zip(sides, seeds, strict=True)]
-    resampled = [resampled_sums(side, drawn) / len(side) for side, drawn in zip(sides, seeds, strict=True)]
-    enough = min(map(len, sides)) >= MINIMUM_VIGNETTES
-    contrasts = {}
-    for column, (name, with_tag, without) in enumerate(zip(BEHAVIOUR, *estimates, strict=True)):
-        differences = resampled[0][:, column] - resampled[1][:, column]
-        low, high = resampled_interval(differences) if enough else (None, None)
-        contrasts[name] = Contrast(with_tag, without, Estimate(with_tag.mean - without.mean, low, high, len(tagged)))
-    return contrasts
 
 
 def _means(values: np.ndarray, seed: int) -> list[Estimate]:

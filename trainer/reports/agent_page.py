@@ -131,7 +131,7 @@ def _operating_points(report: AgentReport) -> Table | None:
     rows = tuple(
         (
             f"{point.safety_weight:g}{' (this agent)' if point.chosen else ''}",
-            f"price {point.price:g}" + ("" if point.sure_enough is None else f", threshold {point.sure_enough:g}"),
+            f"price {point.price:.2g}" + ("" if point.sure_enough is None else f", threshold {point.sure_enough:g}"),
             *(shown(measure, getattr(point, measure.key)) for measure in measures),
         )
         for point in report.frontier or []

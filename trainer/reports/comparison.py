@@ -125,7 +125,7 @@ def comparison_table(comparison: Comparison, minimum_decisions: int, rules: bool
         rules: with a column for the agent with safety rules, if it was played with them.
     """
     rules = rules and any(row.with_rules for row in comparison.rows)
-    columns = ("Measure", "Agent", *(("With safety rules",) if rules else ()), "Clinicians", "Difference")
+    columns = ("Measure", "Agent", *(("With safety rules",) if rules else ()), "Clinicians", "Agent less clinicians")
     measures = {measure.key: measure for measure in MEASURES}
     rows = []
     for row in comparison.rows:

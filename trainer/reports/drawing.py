@@ -1,11 +1,7 @@
-"""Figures that are drawn once and appear twice: as inline SVG, which takes the page's colours, and as a PNG file.
-
-A figure is a row of small panels. The page lays them out anew for its width; the PNG file has up to three in a row.
-"""
+"""Figures as inline SVG, which takes the colours of the page: rows of small panels, which it lays out for its width."""
 
 import io
 import math
-import pathlib
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +11,8 @@ from typing import NamedTuple
 import matplotlib
 import matplotlib.style
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.lines import Line2D
 
 from trainer.reports.numbers import Table
 
@@ -52,18 +45,12 @@ FILLS = {
 """The colours of the triage decisions, for areas; the decision's name always stands beside them."""
 
 COLOURS = PALETTE | FILLS
-STRONGEST = 0.6
-"""Opacity of an area, at most, so that ink stays readable on it."""
 
 SERIES = ("blue", "orange", "green", "purple")
 DASHES = {"-": "", "--": "7 3", "-.": "7 3 1.5 3", ":": "1.5 3"}
 """Line styles, and the same as SVG dash patterns."""
 
 WIDTH = 5.0  # inches; 360 units of the SVG, which a phone shows one to one
-DPI = 150
-_COLUMNS = 3
-_PADDING = 0.1  # inches around a panel
-_LONGEST_LABEL = 36
 _STYLE = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "triage",  # the same study gives the same page
@@ -122,27 +109,6 @@ class Drawing(NamedTuple):
     numbers: Table | None = None
 
 
-def label_rows(axes: Axes, rows: Sequence[tuple[str, str]]) -> None:
-    """Turns the y axis into rows from the top, 0, 1, ...: each with a label above its marks, and a figure at the right.
-
-    Labels above leave the whole width of a small panel to the marks.
-    """
-    across = axes.get_yaxis_transform()  # x in parts of the axes, y in rows
-    for place, (label, value) in enumerate(rows):
-        short = label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1] + "…"
-        axes.text(0, place - 0.22, short, transform=across, ha="left", va="bottom", color=colour("ink"))
-        axes.text(1, place - 0.22, value, transform=across, ha="right", va="bottom", color=colour("muted"))
-    axes.set_yticks([])
-    axes.set_ylim(len(rows) - 0.6, -0.85)
-    axes.grid(visible=False, axis="y")
-    axes.spines["left"].set_visible(False)
-
-
-def row_panel_height(rows: int) -> float:
-    """Returns the height of a panel with `label_rows`, in inches."""
-    return 0.9 + 0.5 * rows
-
-
 def share_limits(values: Sequence[float]) -> tuple[float, float]:
     """Returns limits for shares: from the multiple of 10% below the least of `values` to just above 100%."""
     return max(0.0, math.floor(min(values, default=0.0) * 10 - 1e-9) / 10), 1.02
@@ -170,29 +136,6 @@ def svgs(drawing: Drawing) -> list[str]:
     return pages
 
 
-def save_png(drawing: Drawing, path: pathlib.Path) -> None:
-    """Writes all panels, with the legend, as one PNG file on white.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    columns = min(_COLUMNS, len(drawing.panels))
-    rows = -(-len(drawing.panels) // columns)
-    height = rows * max(panel.height for panel in drawing.panels) + (0.4 if drawing.keys else 0)
-    with _style():
-        layout = ConstrainedLayoutEngine(w_pad=_PADDING, h_pad=_PADDING)
-        figure = Figure(figsize=(columns * WIDTH, height), layout=layout, facecolor=colour("page"))
-        FigureCanvasAgg(figure)
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for place, panel in zip(axes, drawing.panels, strict=False):
-            _draw(place, panel)
-        for place in axes[len(drawing.panels) :]:
-            place.set_axis_off()
-        if drawing.keys:
-            figure.legend(handles=[_handle(key) for key in drawing.keys], loc="outside upper left", ncols=2 * columns)
-        figure.savefig(path, format="png", dpi=DPI)
-
-
 @contextmanager
 def _style() -> Iterator[None]:
     """Our style on top of Matplotlib's own, whatever the user's settings file says."""
@@ -204,13 +147,6 @@ def _style() -> Iterator[None]:
 def _draw(axes: Axes, panel: Panel) -> None:
     axes.set_title(panel.title)
     panel.draw(axes)
-
-
-def _handle(key: Key) -> Line2D:
-    face = colour("page") if key.marker == "D" else colour(key.colour)
-    handle = Line2D([], [], color=colour(key.colour), markerfacecolor=face, markersize=7, label=key.label)
-    handle.set(linestyle=key.line or "none", marker=key.marker or "none")
-    return handle
 
 
 def _for_page(text: str, prefix: str) -> str:

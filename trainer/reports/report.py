@@ -3,30 +3,22 @@
 import pathlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from schemas.errors import InputError
 from trainer.reports.drawing import DASHES, SERIES, Drawing, Key, Panel, colour
+from trainer.reports.numbers import NONE, Table
 from trainer.reports.page import clean, page
 
 REPORT, MARKDOWN = "report.html", "results.md"
-NONE = "\N{EN DASH}"
 _CURVES = {"appropriateness": "Appropriateness", "safety": "Safety", "questions": "Questions"}
 _QUALITY = ("appropriateness", "safety")
 _MODELS = ("calibrated", "uncalibrated")
 # What Markdown reads as more than a letter.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|])")
-
-
-class Table(NamedTuple):
-    """A table of texts; the first cell of a row is its heading."""
-
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 def write_report(results: dict[str, Any], out: pathlib.Path) -> None:

@@ -81,37 +81,6 @@ def test_figures_are_the_means_of_the_slice_and_few_vignettes_have_no_interval()
     assert green.metrics["safety"] == (1.0, None, None, 4)
 
 
-def test_unseen_contrast_is_the_difference_of_the_means():
-    generator = np.random.default_rng(0)
-    questions = np.concatenate([generator.normal(9, 2, 50), generator.normal(6, 2, 100)])
-    tags = [("unseen",)] * 50 + [("system=skin",)] * 100
-    contrasts = slices.unseen_contrast({"questions": questions, "evidence_seen": np.ones(150)}, tags, seed=0)
-    asked = contrasts["questions"]
-    assert asked.with_tag.vignettes == 50
-    assert asked.difference.mean == pytest.approx(questions[:50].mean() - questions[50:].mean())
-    # 1.96 * 2 * sqrt(1/50 + 1/100) = .68
-    assert asked.difference.high - asked.difference.mean == pytest.approx(0.68, abs=0.15)
-    assert asked.difference.mean - asked.difference.low == pytest.approx(0.68, abs=0.15)
-    assert contrasts["evidence_seen"].difference[:3] == (0.0, 0.0, 0.0)
-
-
-def test_the_two_sides_are_resampled_apart():
-    # The same values on both sides: a shared draw would make every difference zero.
-    values = np.tile(np.arange(30.0), 2)
-    tags = [("unseen",)] * 30 + [()] * 30
-    contrasts = slices.unseen_contrast({"questions": values, "evidence_seen": values}, tags, seed=0)
-    assert contrasts["questions"].difference.low < -2
-    assert contrasts["questions"].difference.high > 2
-
-
-def test_few_unseen_vignettes_give_no_interval_and_none_give_no_contrast():
-    metrics = {"questions": np.ones(30), "evidence_seen": np.ones(30)}
-    few = slices.unseen_contrast(metrics, [("unseen",)] * 3 + [()] * 27, seed=0)["questions"]
-    assert (few.with_tag.low, few.difference.low, few.without_tag.low) == (None, None, 1.0)
-    assert slices.unseen_contrast(metrics, [("unseenly", "seen=unseen")] * 30, seed=0) is None
-    assert slices.unseen_contrast(metrics, [("unseen",)] * 30, seed=0) is None
-
-
 VOCABULARY = Vocabulary(
     Evidence(code, "risk_factor", name, "?")
     for code, name in (("cough", "Cough"), ("age_0_17", "Child"), ("age_18_plus", "Adult"), ("sex_male", "Male"))

@@ -2,15 +2,13 @@
 
 import html.parser
 import re
-import struct
 import xml.etree.ElementTree
 
 import matplotlib
 import pytest
-from matplotlib.figure import Figure
 
 from trainer.reports import drawing
-from trainer.reports.drawing import COLOURS, FILLS, PALETTE, STRONGEST, Drawing, Key, Panel
+from trainer.reports.drawing import PALETTE, Drawing, Panel
 
 EVIL = '<script>alert(1)</script> $\\frac{ $ "onload=x #0067a5 & \N{CJK UNIFIED IDEOGRAPH-6F22}'
 
@@ -45,19 +43,6 @@ def test_every_colour_reads_on_its_page(name, mode):
     assert (over + 0.05) / (under + 0.05) >= 4.5
 
 
-@pytest.mark.parametrize("mode", ["light", "dark"])
-@pytest.mark.parametrize("name", FILLS)
-def test_ink_reads_on_the_strongest_area_of_every_decision(name, mode):
-    def channels(key):
-        return [int(getattr(COLOURS[key], mode)[place : place + 2], 16) for place in (1, 3, 5)]
-
-    mixed = (
-        STRONGEST * area + (1 - STRONGEST) * page for area, page in zip(channels(name), channels("page"), strict=True)
-    )
-    tones = (luminance("#" + "".join(f"{round(c):02x}" for c in mixed)), luminance(getattr(COLOURS["ink"], mode)))
-    assert (max(tones) + 0.05) / (min(tones) + 0.05) >= 4.5
-
-
 def test_svg_colours_are_the_pages_own():
     (svg,) = drawing.svgs(figure(panel()))
     assert "stroke: var(--blue)" in svg
@@ -89,30 +74,11 @@ def test_the_same_figure_gives_the_same_svg():
     assert drawing.svgs(figure(panel())) == drawing.svgs(figure(panel()))
 
 
-@pytest.mark.parametrize(("panels", "columns", "rows"), [(1, 1, 1), (2, 2, 1), (4, 3, 2), (6, 3, 2)])
-def test_png_has_up_to_three_panels_in_a_row(tmp_path, panels, columns, rows):
-    path = tmp_path / "figure.png"
-    drawing.save_png(figure(*(panel(EVIL) for _ in range(panels)), keys=(Key(EVIL, "blue", "-", "D"),)), path)
-    content = path.read_bytes()
-    assert content.startswith(b"\x89PNG\r\n\x1a\n")
-    width, height = struct.unpack(">II", content[16:24])
-    assert width == columns * drawing.WIDTH * drawing.DPI
-    assert height == round((rows * 3.5 + 0.4) * drawing.DPI)  # panels of 3.5 inches, and a legend
-
-
 def test_the_users_settings_of_matplotlib_neither_count_nor_change():
     before = drawing.svgs(figure(panel()))
     with matplotlib.rc_context({"font.size": 40, "svg.fonttype": "path"}):
         assert drawing.svgs(figure(panel())) == before
         assert matplotlib.rcParams["font.size"] == 40
-
-
-def test_rows_are_labelled_from_the_top_and_long_labels_are_cut():
-    axes = Figure().subplots()
-    drawing.label_rows(axes, [("first", "1%"), ("x" * 100, "2%")])
-    bottom, top = axes.get_ylim()
-    assert bottom > 1 > 0 > top
-    assert [text.get_text() for text in axes.texts] == ["first", "1%", "x" * 35 + "\u2026", "2%"]
 
 
 @pytest.mark.parametrize(("values", "low"), [([0.42, 0.9], 0.4), ([0.4], 0.3), ([0.05], 0.0), ([0.0], 0.0), ([], 0.0)])
