@@ -47,7 +47,7 @@ _ETHICS = [
     "No figure here measures fairness between groups of people, such as by age, sex, ethnicity or income.",
     "The model repeats the habits of the clinicians whose decisions it learned from, mistakes included.",
 ]
-_Q_VALUES_ALONE = "Q-values are not calibrated probabilities: do not read 0.9 as nine in ten."
+_Q_VALUES_ALONE = "Q-values are not calibrated probabilities: do not read 0.9 as 90%."
 _PROBABILITIES = (
     "Q-values are not probabilities. P(appropriate) and P(safe) are, for patients like those of the training "
     "vignettes; for others they may be wrong."

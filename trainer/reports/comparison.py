@@ -93,9 +93,10 @@ def _verdict(differences: Estimates, red_cases: int, beats_constants: bool) -> s
     """Returns whether an agent is as good as the clinicians, None where these vignettes do not show it.
 
     "As good as" is non-inferiority: the 95% intervals of both differences, in safety and in appropriateness, lie above
-    -`MARGIN`. It takes `LEAST_VIGNETTES`, enough emergencies, and more than a constant answer.
+    -`MARGIN`. It takes `LEAST_VIGNETTES`, enough emergencies, and more than a constant answer. "Not as good" is an
+    interval that lies below 0 and reaches below -`MARGIN`, of these or of Red sensitivity.
     """
-    safety, appropriateness = (differences.get(measure.key) for measure in (SAFETY, APPROPRIATENESS))
+    safety, appropriateness, red = (differences.get(each.key) for each in (SAFETY, APPROPRIATENESS, RED_SENSITIVITY))
     if safety is None or appropriateness is None or safety.ends is None or appropriateness.ends is None:
         return None
     if (safety.vignettes or 0) < LEAST_VIGNETTES:
@@ -105,14 +106,16 @@ def _verdict(differences: Estimates, red_cases: int, beats_constants: bool) -> s
         for measure, (low, high) in ((SAFETY, safety.ends), (APPROPRIATENESS, appropriateness.ends))
         if low < -MARGIN
     }
-    if any(below.values()):
-        worse = " and ".join(name for name, surely in below.items() if surely)
-        return f"Not as good as the clinicians: lower in {worse}."
-    if below or red_cases < MINIMUM_VIGNETTES or not beats_constants:
+    lower = [name for name, surely in below.items() if surely]
+    enough_red = red_cases >= MINIMUM_VIGNETTES
+    if enough_red and red and red.ends and red.ends[0] < -MARGIN and red.ends[1] < 0:
+        lower.append(RED_SENSITIVITY.label)
+    if lower:
+        return f"Not as good as the clinicians: lower in {', '.join(lower)}."
+    if below or not enough_red or not beats_constants:
         return None
     points = f"{100 * MARGIN:g} percentage points"
-    red = differences.get(RED_SENSITIVITY.key)
-    but = f", but its Red sensitivity is lower by more than {points}" if red and red.mean < -MARGIN else ""
+    but = f", but its Red sensitivity may be lower by more than {points}" if red and red.mean < -MARGIN else ""
     return f"As good as the clinicians in safety and appropriateness, within {points}{but}."
 
 

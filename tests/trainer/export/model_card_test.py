@@ -215,7 +215,7 @@ def test_the_export_is_repeated_with_its_promise():
     export, evaluate = card["reproduce"]["commands"][-2:]
     assert export.endswith(" --promise red=0.05,over=0.4 --confidence 0.9 --question-limit 20")
     assert evaluate.endswith(" --safety-weight 2 --question-price 0.008")
-    assert "do not read 0.9 as nine in ten" in limits(card_of())
+    assert "do not read 0.9 as 90%" in limits(card_of())
 
 
 def limits(card):

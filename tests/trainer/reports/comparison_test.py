@@ -7,12 +7,12 @@ from trainer.evaluation.estimates import Estimate
 from trainer.reports.comparison import comparison_table
 
 
-def _judged(report, safety, appropriateness, red=0.65, red_cases=40, vignettes=150):
+def _judged(report, safety, appropriateness, red=0.65, half=0.05, red_cases=40, vignettes=150):
     """The report with the ends of both differences from the clinicians."""
     judged = report.as_clinicians
     ends = {"safety": safety, "appropriateness": appropriateness}
     differences = {name: Estimate(sum(pair) / 2, *pair, vignettes) for name, pair in ends.items()}
-    differences["red_sensitivity"] = estimate(red - 0.65)
+    differences["red_sensitivity"] = estimate(red - 0.65, half)
     ours = judged.by_all_but_one | {"red_sensitivity": estimate(red, 0.1, red_cases)}
     return compared(report._replace(as_clinicians=judged._replace(by_all_but_one=ours, less_clinicians=differences)))
 
@@ -25,9 +25,11 @@ GOOD = (-0.01, 0.01)
     [
         (GOOD, GOOD, {}, "As good as the clinicians in safety and appropriateness, within 5 percentage points."),
         ((0.01, 0.03), (-0.04, -0.02), {}, "As good"),  # worse, but by less than the margin
-        (GOOD, GOOD, {"red": 0.5}, "but its Red sensitivity is lower"),
+        (GOOD, GOOD, {"red": 0.5, "half": 0.2}, "but its Red sensitivity may be lower"),
+        (GOOD, GOOD, {"red": 0.5}, "Not as good as the clinicians: lower in Red sensitivity."),
+        (GOOD, GOOD, {"red": 0.5, "red_cases": 9}, None),
         ((-0.09, -0.03), GOOD, {}, "Not as good as the clinicians: lower in safety."),
-        ((-0.09, -0.03), (-0.07, -0.01), {}, "Not as good as the clinicians: lower in safety and appropriateness."),
+        ((-0.09, -0.03), (-0.07, -0.01), {}, "Not as good as the clinicians: lower in safety, appropriateness."),
         ((-0.06, 0.01), GOOD, {}, None),  # either is possible
         (GOOD, GOOD, {"red_cases": 9}, None),
         (GOOD, GOOD, {"vignettes": 59}, None),
