@@ -62,6 +62,11 @@ class IdleTimeout:
         self._seen: set[tuple[Any, int]] = set()
         self._ending: set[asyncio.Task[None]] = set()
 
+    @property
+    def waiting(self) -> int:
+        """The number of calls whose next message is waited for."""
+        return len(self._waiting)
+
     async def read(self, context: "grpc.aio.ServicerContext[Any, Any]") -> Any:
         """Returns the next message of a call, as the context's own `read`, which raises if the call was ended."""
         self._reads += 1

@@ -7,7 +7,6 @@ import logging
 import queue
 import subprocess
 import threading
-import time
 import types
 import urllib.request
 from typing import NamedTuple
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from google.protobuf import message
+from grpc_health.v1 import health, health_pb2_grpc
 from grpc_status import rpc_status
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
@@ -25,12 +25,14 @@ from serving.admission.admission import Admission, Limits
 from serving.admission.budget import LARGE_BYTES
 from serving.admission.event_loop import EventLoop, Workers
 from serving.admission.grpc_handler import GrpcHandler
+from serving.admission.health_service import HealthService
 from serving.admission.listener import Listener
 from serving.errors import NotFoundError
 from serving.messages import state_message
 from serving.security import LocalReloads
 from serving.telemetry.recorder import Telemetry
 from tests.builders import channel_to, served
+from tests.waiting import until
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient
 
@@ -62,12 +64,9 @@ def read(server, name, **labels):
     return None
 
 
-def read_until(server, wanted, name, **labels):
-    """Returns the value once it is `wanted`, or after half a minute: calls are counted after their end."""
-    end = time.monotonic() + 30
-    while (value := read(server, name, **labels)) != wanted and time.monotonic() < end:
-        pass
-    return value
+def handled_calls(server, code):
+    """Returns how many calls of Triage ended with a status."""
+    return read(server, "grpc_server_handled_total", **TRIAGE, grpc_code=code)
 
 
 def triage(channel, code, **options):
@@ -138,24 +137,22 @@ def test_calls_whose_callers_leave_are_counted_whether_they_run_or_wait(gated):
     ended = queue.SimpleQueue()
     settings = {"max_workers": 1, "max_interviews": 1, "max_waiting": 1}  # one thread, and two places more
     request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))
-    with served(gated.watcher(), grace_seconds=1, metrics_port=0, **settings) as server:
+    with served(gated.watcher(), grace_seconds=60, metrics_port=0, **settings) as server:
         with channel_to(server.address) as channel:
             stub = triage_service_pb2_grpc.TriageServiceStub(channel)
-            held = [stub.Triage.future(request, timeout=60) for _ in range(4)]
+            held = [stub.Triage.future(request, timeout=600) for _ in range(4)]
             for call in held:
                 call.add_done_callback(ended.put)
-            assert ended.get(timeout=30).code() is grpc.StatusCode.RESOURCE_EXHAUSTED  # so the others are there
+            assert ended.get(timeout=60).code() is grpc.StatusCode.RESOURCE_EXHAUSTED  # so the others are there
             for call in held:
                 call.cancel()
-            assert read_until(server, 3, "grpc_server_handled_total", **TRIAGE, grpc_code="CANCELLED") == 3
+            until(lambda: handled_calls(server, "CANCELLED") == 3)  # calls are counted after their end
             with pytest.raises(grpc.RpcError):
                 stub.Triage(request, timeout=0.2)  # there is no answer
-            late = read_until(server, 1, "grpc_server_handled_total", **TRIAGE, grpc_code="DEADLINE_EXCEEDED")
+            until(lambda: handled_calls(server, "DEADLINE_EXCEEDED") == 1)
             gated.gate.set()
             triage(channel, "fever")
-        refused = read(server, "grpc_server_handled_total", **TRIAGE, grpc_code="RESOURCE_EXHAUSTED")
-        assert (late, refused) == (1, 1)
-        assert read(server, "grpc_server_handled_total", **TRIAGE, grpc_code="OK") == 1
+        assert [handled_calls(server, code) for code in ("RESOURCE_EXHAUSTED", "OK")] == [1, 1]
         assert read(server, "grpc_server_handling_seconds_count", **TRIAGE) == 6
 
 
@@ -280,41 +277,53 @@ class Handled(NamedTuple):
     telemetry: Recorded
     channel: grpc.Channel
     handler: GrpcHandler
+    loop: EventLoop
+
+    def begin(self, method):
+        """Sends only the headers of a call."""
+        return self.channel.stream_unary(method).future(never())
+
+    def end_silent(self, number):
+        """Ends the calls that wait for a request, which takes two looks; there are this many."""
+        until(lambda: self.handler.idle_timeout.waiting == number)
+        for _ in range(2):
+            self.loop.run(self._look())
+
+    async def _look(self):
+        self.handler.idle_timeout.look()
+
+
+def never():
+    """Returns an iterator of requests that never yields."""
+    return iter(queue.SimpleQueue().get, None)
 
 
 @pytest.fixture
-def handled():
-    """Any service behind a handler, with three places and one worker."""
+def handled(loop):
+    """Any service behind a handler, with three places and one worker; Echo may idle."""
     service, telemetry = Service(), Recorded()
-    handler = GrpcHandler(Admission(Limits(calls=3), LocalReloads()), Workers(1), telemetry)
+    may_idle = frozenset(["/test.Service/Echo"])
+    handler = GrpcHandler(Admission(Limits(calls=3), LocalReloads()), Workers(1), telemetry, 6000.0, may_idle)
     handler.add_generic_rpc_handlers((service.handlers(),))
-    loop = EventLoop("calls")
-    listener = Listener(loop, handler, ("127.0.0.1", 0), 20.0)
+    health_pb2_grpc.add_HealthServicer_to_server(HealthService(health.HealthServicer()), handler)
+    listener = Listener(loop, handler, ("127.0.0.1", 0), 6000.0, [("grpc.max_concurrent_streams", 16)])
     listener.start()
     with channel_to(listener.address) as channel:
-        yield Handled(service, telemetry, channel, handler)
+        yield Handled(service, telemetry, channel, handler, loop)
     service.gate.set()
     listener.stop(0)
-    loop.close()
-
-
-def wait_until(condition):
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def test_coroutines_run_on_the_loop_and_functions_in_a_worker_meanwhile(handled):
     slow = handled.channel.unary_unary("/test.Service/Slow").future(b"7", timeout=60)
-    assert handled.channel.unary_unary("/test.Service/Double")(b"4", timeout=60) == b"8 parsed by calls"
+    assert handled.channel.unary_unary("/test.Service/Double")(b"4", timeout=60) == b"8 parsed by under test"
     handled.service.gate.set()
     assert slow.result().startswith(b"7 in worker")
 
 
 def test_a_large_request_is_parsed_in_a_worker(handled):
     double = handled.channel.unary_unary("/test.Service/Double")
-    assert double(b"4".rjust(LARGE_BYTES), timeout=60) == b"8 parsed by calls"
+    assert double(b"4".rjust(LARGE_BYTES), timeout=60) == b"8 parsed by under test"
     assert double(b"4".rjust(LARGE_BYTES + 1), timeout=60).startswith(b"8 parsed by worker")
 
 
@@ -347,7 +356,7 @@ def test_a_failure_ends_a_call_with_its_status_and_gives_its_place_back(handled,
             handled.channel.unary_unary(f"/test.Service/{method}")(data, timeout=60)
         assert error.value.code() is code
         assert handled.telemetry.next() == (f"/test.Service/{method}", "unary", code.name)
-    wait_until(lambda: handled.handler.admission.concurrency.taken == 0)
+    until(lambda: handled.handler.admission.concurrency.taken == 0)
 
 
 class GoneContext:
@@ -423,12 +432,8 @@ def interview(channel, *evidence):
     list(triage_service_pb2_grpc.TriageServiceStub(channel).Interview(iter(requests), timeout=30))
 
 
-def silent(channel):
-    channel.stream_unary("/triage.v1.TriageService/Triage")(iter(queue.SimpleQueue().get, None), timeout=30)
-
-
 def left(channel):
-    answers = channel.stream_stream("/triage.v1.TriageService/Interview")(iter(queue.SimpleQueue().get, None), 30)
+    answers = channel.stream_stream("/triage.v1.TriageService/Interview")(never(), 30)
     answers.cancel()
     answers.result()
 
@@ -446,7 +451,6 @@ def left(channel):
             lambda channel: channel.unary_unary("/tensorflow.serving.PredictionService/Predict")(b""),
             {"INVALID_ARGUMENT"},
         ),
-        (silent, {"CANCELLED"}),
         (left, {"CANCELLED"}),
     ],
     ids=[
@@ -457,7 +461,6 @@ def left(channel):
         "interview",
         "refused there",
         "in a worker",
-        "silent",
         "left",
     ],
 )
@@ -466,7 +469,7 @@ def test_a_call_that_has_ended_is_released_at_once_and_not_at_the_next_garbage_c
 ):
     """gRPC refuses calls with UNAVAILABLE on a connection that has too many of them in memory."""
     with (
-        serving(max_streams=16, silence_seconds=0.05) as server,
+        serving(max_streams=16) as server,
         channel_to(server.address) as channel,
     ):
         ended_with = set()
@@ -481,6 +484,34 @@ def test_a_call_that_has_ended_is_released_at_once_and_not_at_the_next_garbage_c
     assert ended_with == codes
 
 
+def test_a_silent_call_that_has_ended_is_released_at_once_too(handled, no_collection):
+    for _ in range(20):
+        call = handled.begin("/test.Service/Double")
+        handled.end_silent(1)
+        assert call.code() is grpc.StatusCode.CANCELLED
+
+
+@pytest.mark.parametrize("method", ["test.Service/Double", "test.Service/Slow", "grpc.health.v1.Health/Check"])
+def test_callers_who_send_no_request_are_cut_off_and_give_their_places_back(handled, method):
+    silent = [handled.begin(f"/{method}") for _ in range(3)]
+    handled.end_silent(3)
+    assert {call.code() for call in silent} == {grpc.StatusCode.CANCELLED}
+    until(lambda: handled.handler.admission.concurrency.taken == 0)
+    assert handled.channel.unary_unary("/test.Service/Double")(b"4", timeout=60) == b"8 parsed by under test"
+
+
+def test_a_stream_in_which_nothing_is_said_is_cut_off_unless_it_may_idle(handled):
+    said = queue.SimpleQueue()
+    echo = handled.channel.stream_stream("/test.Service/Echo")(iter(said.get, None), timeout=600)
+    other = handled.begin("/test.Service/Double")
+    until(lambda: handled.handler.admission.concurrency.taken == 2)
+    handled.end_silent(1)
+    assert other.code() is grpc.StatusCode.CANCELLED
+    said.put(b"7")
+    assert next(echo) == b"7"
+    echo.cancel()
+
+
 def test_a_unary_call_without_a_request_is_reported_so(handled):
     with pytest.raises(grpc.RpcError) as error:
         handled.channel.stream_unary("/test.Service/Double")(iter([]), timeout=60)
@@ -491,7 +522,7 @@ def test_a_unary_call_without_a_request_is_reported_so(handled):
 def test_calls_take_places_when_their_headers_arrive(handled):
     said = queue.SimpleQueue()
     silent = [handled.channel.stream_unary("/test.Service/Double").future(iter(said.get, None)) for _ in range(3)]
-    wait_until(lambda: handled.handler.admission.concurrency.taken == 3)
+    until(lambda: handled.handler.admission.concurrency.taken == 3)
     with pytest.raises(grpc.RpcError) as error:
         handled.channel.unary_unary("/test.Service/Double")(b"4", timeout=60)
     assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -561,7 +592,7 @@ def test_malformed_bytes_end_an_interview_wherever_they_arrive(channel, before):
     assert error.value.details().startswith("the request cannot be parsed")
 
 
-@pytest.mark.parametrize("repeated", range(5))  # gRPC alone does not always hang
+@pytest.mark.parametrize("repeated", range(3))  # gRPC alone does not always hang
 def test_a_server_can_stop_after_malformed_bytes(serving, repeated):
     with (
         serving() as server,

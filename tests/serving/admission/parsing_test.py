@@ -1,7 +1,5 @@
 """How many messages may be nested in a request, which is counted before they are made."""
 
-import time
-
 import pytest
 from tensorflow_serving.apis import predict_pb2
 
@@ -52,10 +50,3 @@ def test_a_batch_in_which_each_length_looks_like_a_tag_passes():
 @pytest.mark.parametrize("data", [b"\xff" * 4_000_000, field(1, b"\x0a\xff" * 600_000)], ids=["numbers", "lengths"])
 def test_what_cannot_be_parsed_is_left_to_the_parser(data):
     check_nesting(BATCH, data)
-
-
-def test_counting_ends_at_the_limit():
-    begin = time.thread_time()
-    with pytest.raises(InputError, match="holds more than"):
-        check_nesting(BATCH, EMPTY * 50_000_000)
-    assert time.thread_time() - begin < 10  # counting all takes a minute

@@ -2,7 +2,6 @@
 
 import socket
 import struct
-import time
 import urllib.request
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from serving.admission.unread import Unread
 from serving.errors import ExhaustedError
 from serving.messages import state_message
+from tests.waiting import until
 from triage.v1 import triage_service_pb2
 from triage_client import TriageClient, evidence_state
 
@@ -86,9 +86,7 @@ def test_a_connection_that_reads_nothing_is_refused_more_answers_and_others_are_
             for number, part in enumerate(sent, start=1):
                 connection.sendall(part)
                 ended = len(streams) if at_once else number
-                end = time.monotonic() + 60
-                while handled(server, "OK") + handled(server, "RESOURCE_EXHAUSTED") < ended:
-                    assert time.monotonic() < end
+                until(lambda: handled(server, "OK") + handled(server, "RESOURCE_EXHAUSTED") >= ended)  # noqa: B023
             assert handled(server, "OK") == min(25_000 // size + 1, 10)
             with TriageClient(server.address, timeout_seconds=60.0) as client:
                 assert len(client.batch_triage([evidence_state(["fever"])] * 60)) == 60

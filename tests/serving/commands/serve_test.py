@@ -26,6 +26,7 @@ from serving.commands import serve as command
 from serving.messages import state_message
 from serving.server.triage_server import TriageServer
 from tests.builders import channel_to
+from tests.waiting import until
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient, TriageError, evidence_state
 from triage_runtime.command_line import extras
@@ -133,9 +134,7 @@ def test_the_command_swaps_a_new_version_in_without_failing_a_call(start_server,
         (tmp_path / "whole").rename(base / "5")
         seen = []
         with TriageClient(f"127.0.0.1:{port}", timeout_seconds=30.0) as client:
-            end = time.monotonic() + 120
-            while "5" not in seen and time.monotonic() < end:
-                seen.append(client.triage(evidence_state(["fever"])).model_version)
+            until(lambda: seen.append(client.triage(evidence_state(["fever"])).model_version) or "5" in seen)
         assert sorted(set(seen)) == ["3", "5"]
         assert seen == sorted(seen)
         with channel_to(f"127.0.0.1:{port}") as channel:
@@ -194,12 +193,12 @@ def test_servers_share_a_port_and_go_on_without_one_that_is_killed(start_server,
         loads = [Load(address) for _ in range(16)]
         for load in loads:
             load.start()
-        wait_for(lambda: all(len(load.answers) > 20 for load in loads))
+        until(lambda: all(len(load.answers) > 20 for load in loads))
         killed = time.monotonic()
         first.kill()
         first.wait(60)
         died = time.monotonic()
-        wait_for(lambda: all(load.answers[-1][0] > died + 1 for load in loads))
+        until(lambda: all(load.answers[-1][0] > died + 1 for load in loads))
         for load in loads:
             load.end()
         failures = [call for load in loads for call in load.failures]
@@ -259,7 +258,7 @@ def test_a_server_whose_event_loop_hangs_says_so_to_probes_and_to_systemd(python
                 assert status() == SERVING
                 with pytest.raises(TriageError):
                     client.triage(evidence_state(["fever"]))
-                wait_for(lambda: status() == NOT_SERVING)
+                until(lambda: status() == NOT_SERVING)
             systemd.settimeout(2)
             with contextlib.suppress(TimeoutError):
                 while systemd.recv(64):  # until nothing more comes
@@ -270,13 +269,6 @@ def test_a_server_whose_event_loop_hangs_says_so_to_probes_and_to_systemd(python
             process.kill()
             errors = process.communicate()[1]
         assert "in block" in errors  # where it hung
-
-
-def wait_for(condition):
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.05)
 
 
 RULES = """
@@ -317,9 +309,7 @@ def test_the_command_serves_several_models_each_with_its_own_versions_and_rules_
             assert {name: len(rules) for name, rules in fired.items()} == {"adults": 0, "contrary": 1}
             shutil.copytree(model_base_path / "3", tmp_path / "whole")
             (tmp_path / "whole").rename(base / "5")
-            end = time.monotonic() + 120
-            while client.model_info(model="adults").model_version != "5" and time.monotonic() < end:
-                time.sleep(0.05)
+            until(lambda: client.model_info(model="adults").model_version == "5")
             versions = [client.triage(smoker, model=name).model_version for name in ("adults", "contrary")]
             assert versions == ["5", "6"]
             refused, listed = process.stdout.readline().split()[-1], pathlib.Path(file)
@@ -331,15 +321,15 @@ def test_the_command_serves_several_models_each_with_its_own_versions_and_rules_
                 assert refusals() == ["0.0"]
                 before = listed.read_text()
                 listed.write_text(damaged)
-                wait_for(lambda: refusals() == ["1.0"])
+                until(lambda: refusals() == ["1.0"])
                 assert client.triage(smoker, model="adults").model_version == "5"  # nothing changes
                 listed.write_text(before)
-                wait_for(lambda: refusals() == ["0.0"])
+                until(lambda: refusals() == ["0.0"])
             with client.interview(model="adults") as interview:
                 assert interview.present("fever").response.model_version == "5"
                 infants = f'base_path: "{base}" model_version_policy {{ specific {{ versions: 3 }} }}'
                 models_file(listed, contrary=f'base_path: "{contrary_version.parent}"', infants=infants)
-                wait_for(lambda: named(client, "infants"))
+                until(lambda: named(client, "infants"))
                 assert client.triage(smoker, model="infants").model_version == "3"
                 assert not named(client, "adults")
                 assert interview.present("smoker").response.model_version == "5"  # it had begun

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import threading
-import time
 import types
 import weakref
 
@@ -23,6 +22,7 @@ from serving.engine.watcher import Watcher
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
 from serving.messages import state_message
 from serving.server.triage_server import TriageServer
+from tests.waiting import until
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, TriageError, evidence_state
 
@@ -111,13 +111,6 @@ def batched(engine, **settings):
     return Batched(engine, BatchingParameters(**{"batch_timeout_micros": 0, **settings}))
 
 
-def wait_until(condition):
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
-
-
 def gathered(engine, front, *calls):
     """Starts one call that runs, and then the others behind it in their order; returns all of them."""
     first = Call(front, 0)
@@ -126,7 +119,7 @@ def gathered(engine, front, *calls):
     for numbers in calls:
         before = front.waiting
         started.append(Call(front, *numbers))
-        wait_until(lambda before=before, numbers=numbers: front.waiting == before + len(numbers))
+        until(lambda before=before, numbers=numbers: front.waiting == before + len(numbers))
     return started
 
 
@@ -152,9 +145,9 @@ def test_a_call_above_the_largest_batch_runs_in_parts_that_leave_room_for_others
     first = Call(front, 0)
     engine.entered()
     large = Call(front, 1, 2, 3, 4, 5)
-    wait_until(lambda: front.waiting == 2)  # the first half of a batch
+    until(lambda: front.waiting == 2)  # the first half of a batch
     small = Call(front, 9)
-    wait_until(lambda: front.waiting == 3)
+    until(lambda: front.waiting == 3)
     engine.let(4)
     assert [call.result() for call in (first, large, small)] == [["0"], ["1", "2", "3", "4", "5"], ["9"]]
     assert engine.runs == [[0], [1, 2, 9], [3, 4], [5]]
@@ -226,9 +219,9 @@ def test_a_request_whose_deadline_passed_while_it_waited_is_left_out():
     first = Call(front, 0)
     engine.entered()
     late = Call(front, 1, timeout=0.0)
-    wait_until(lambda: front.waiting == 1)
+    until(lambda: front.waiting == 1)
     in_time = Call(front, 2, timeout=1000.0)
-    wait_until(lambda: front.waiting == 2)
+    until(lambda: front.waiting == 2)
     engine.let(2)
     assert first.result() == ["0"]
     assert isinstance(late.result(), DeadlineError)
@@ -245,7 +238,7 @@ def test_a_batch_gets_the_longest_of_its_deadlines():
     engine.entered()
     for waiting, timeout in enumerate((100.0, 1000.0), 1):
         calls.append(Call(front, 1, timeout=timeout))
-        wait_until(lambda waiting=waiting: front.waiting == waiting)
+        until(lambda waiting=waiting: front.waiting == waiting)
     engine.let(2)
     assert [call.result() for call in calls] == [["0"], ["1"], ["1"]]
     assert 900 < engine.timeouts[1] <= 1000
@@ -256,7 +249,7 @@ def test_a_batch_waits_for_as_many_callers_as_there_were_before():
     front = batched(engine, batch_timeout_micros=30_000_000)
     calls = gathered(engine, front, [1], [2])
     engine.let()  # three were in progress, so the next batch waits for a third
-    wait_until(lambda: front.gathering)
+    until(lambda: front.gathering)
     assert engine.runs == [[0]]
     calls.append(Call(front, 3))
     engine.let()
@@ -339,7 +332,7 @@ def test_a_server_that_ends_answers_the_calls_that_wait(model_base_path):
     for number in (2, 3):
         threads.append(threading.Thread(target=ask, args=(number,)))
         threads[-1].start()
-    wait_until(lambda: engine.waiting == 2)
+    until(lambda: engine.waiting == 2)
     stop = threading.Thread(target=server.stop)
     stop.start()
     gate.let(2)
@@ -407,7 +400,7 @@ def test_only_the_caller_refers_to_an_error(loop, alone):
     gc.disable()  # or a cycle would not show
     try:
         gone = loop.run(ask())
-        wait_until(lambda: gone() is None)
+        until(lambda: gone() is None)
     finally:
         gc.enable()
     engine.away = False
@@ -422,9 +415,9 @@ def test_a_request_that_is_given_up_is_left_out_of_the_run(loop):
     given_up = asyncio.run_coroutine_threadsafe(
         front.front.answer([state_message(["fever"], questions_asked=1)]), loop.loop
     )
-    wait_until(lambda: front.waiting == 1)
+    until(lambda: front.waiting == 1)
     second = Call(front, 2)
-    wait_until(lambda: front.waiting == 2)
+    until(lambda: front.waiting == 2)
     given_up.cancel()
     loop.run(asyncio.sleep(0))
     engine.let(2)
@@ -464,7 +457,7 @@ def test_calls_that_wait_when_a_version_is_replaced_are_answered_by_the_one_they
     old.gate.entered()
     for number in (1, 2):
         threads[number].start()
-        wait_until(lambda number=number: fronts[1].waiting == number)
+        until(lambda number=number: fronts[1].waiting == number)
     versions.publish(fronts[2])
     versions.set_default(2)
     versions.retire(1)

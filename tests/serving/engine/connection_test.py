@@ -3,14 +3,14 @@
 import concurrent.futures
 import logging
 import socket
-import time
 
 import grpc
 import pytest
 from tensorflow_serving.apis import get_model_status_pb2, predict_pb2, prediction_service_pb2_grpc
 
-from serving.engine.connection import CONNECT_SECONDS, Connection
+from serving.engine.connection import Connection
 from serving.errors import DeadlineError, EngineError, ExhaustedError, GoneError, UnavailableError
+from tests.waiting import until
 
 EVIDENCE = "chest_pain of patient 17"
 
@@ -91,41 +91,38 @@ def test_each_status_has_its_error_without_what_the_server_said_and_nothing_is_s
     assert len(troubled.remaining) == 1
 
 
-@pytest.mark.parametrize(("callers", "longest", "expected"), [(5.0, 30.0, 5.0), (None, 7.0, 7.0), (60.0, 7.0, 7.0)])
+@pytest.mark.parametrize(
+    ("callers", "longest", "expected"), [(500.0, 3000.0, 500.0), (None, 700.0, 700.0), (6000.0, 700.0, 700.0)]
+)
 def test_the_callers_deadline_is_passed_on_up_to_the_longest(start, connect, callers, longest, expected):
     troubled = Troubled()
     _, port = start(troubled)
     connect(port, longest).predict(predict_pb2.PredictRequest(), callers)
-    assert expected - 3.0 < troubled.remaining[0] < expected + 1.0
+    assert expected - 100.0 < troubled.remaining[0] < expected + 1.0
 
 
 def test_a_server_that_is_away_is_reported_soon_and_found_again_without_a_new_connection(start, connect):
     port = free_port()
     connection = connect(port)
-    begin = time.monotonic()
     with pytest.raises(UnavailableError, match="cannot be reached: try again later"):
         connection.predict(predict_pb2.PredictRequest())
-    assert time.monotonic() - begin < CONNECT_SECONDS + 5.0
     troubled = Troubled()
     server, _ = start(troubled, port)
-    assert answered(connection)
+    until(lambda: answered(connection))
     server.stop(None).wait()
     with pytest.raises(UnavailableError):
         connection.predict(predict_pb2.PredictRequest())
     start(troubled, port)
-    assert answered(connection)
+    until(lambda: answered(connection))
 
 
 def answered(connection):
-    """Returns whether the connection comes up within half a minute; gRPC waits up to a second between attempts."""
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
-        try:
-            connection.predict(predict_pb2.PredictRequest())
-        except UnavailableError:
-            continue
-        return True
-    return False
+    """Returns whether the connection is up."""
+    try:
+        connection.predict(predict_pb2.PredictRequest())
+    except UnavailableError:
+        return False
+    return True
 
 
 def test_a_server_that_takes_the_connection_and_says_nothing_is_unavailable(connect):

@@ -4,7 +4,6 @@ import logging
 import pathlib
 import queue
 import threading
-import time
 
 import grpc
 import pytest
@@ -21,6 +20,7 @@ from serving.engine.watcher import Watcher
 from serving.messages import state_message
 from serving.server.triage_server import TriageServer
 from tests.builders import channel_to, http_to, served, watching
+from tests.waiting import until
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageAction, TriageClient, TriageError, UnavailableError, evidence_state
 
@@ -53,20 +53,6 @@ def test_reflection_lists_the_services(channel):
         "grpc.health.v1.Health",
         "grpc.reflection.v1alpha.ServerReflection",
     }
-
-
-class SlowEngine(Engine):
-    """An engine that is slow, and signals when it was called."""
-
-    def __init__(self, engine, seconds):
-        self._engine, self._seconds = engine, seconds
-        self.asked = threading.Event()
-        self.info, self.vocabulary = engine.info, engine.vocabulary
-
-    def triage(self, states, timeout_seconds=None):
-        self.asked.set()
-        time.sleep(self._seconds)
-        return self._engine.triage(states)
 
 
 class Shelf:
@@ -109,21 +95,21 @@ def test_a_server_without_a_version_is_not_serving_until_one_is_warm(engine):
         assert client.triage(evidence_state(["fever"])).model_version == "3"
 
 
-def test_a_stop_turns_health_off_and_lets_a_running_call_end(engine):
-    slow = SlowEngine(engine, 1.0)
-    server = TriageServer(ServeConfig(port=0, grace_seconds=20))
-    server.start(answering(slow))
+def test_a_stop_turns_health_off_and_lets_a_running_call_end(gated):
+    server = TriageServer(ServeConfig(port=0, grace_seconds=120))
+    server.start(gated.watcher())
     answers = []
     with TriageClient(server.address, timeout_seconds=30.0) as client, channel_to(server.address) as channel:
         changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=30)
         statuses = [next(changes).status]
         call = threading.Thread(target=lambda: answers.append(client.triage(evidence_state(["fever"]))))
         call.start()
-        assert slow.asked.wait(30)
+        gated.asked.get(timeout=60)
         stop = threading.Thread(target=server.stop)
         stop.start()
         statuses.append(next(changes).status)
         changes.cancel()
+        gated.gate.set()
         call.join()
         stop.join()
         with pytest.raises(TriageError) as error:
@@ -131,19 +117,6 @@ def test_a_stop_turns_health_off_and_lets_a_running_call_end(engine):
     assert statuses == [SERVING, NOT_SERVING]
     assert [answer.model_version for answer in answers] == ["3"]
     assert error.value.status is grpc.StatusCode.UNAVAILABLE
-
-
-class GatedEngine(Engine):
-    """An engine that answers nothing until its gate is opened."""
-
-    def __init__(self, engine):
-        self._engine = engine
-        self.gate = threading.Event()
-        self.info, self.vocabulary = engine.info, engine.vocabulary
-
-    def triage(self, states, timeout_seconds=None):
-        assert self.gate.wait(60)
-        return self._engine.triage(states)
 
 
 def ask_at_once(channel, number, ended):
@@ -154,9 +127,17 @@ def ask_at_once(channel, number, ended):
         stub.Triage.future(request, timeout=60).add_done_callback(ended.put)
 
 
+def refused(client):
+    try:
+        client.model_info()
+    except UnavailableError:
+        return True
+    return False
+
+
 def test_the_grace_period_of_both_protocols_is_the_same_one(gated):
     with (
-        served(gated.watcher(), http_port=0, grace_seconds=30.0) as server,
+        served(gated.watcher(), http_port=0, grace_seconds=600.0) as server,
         http_to(server) as http,
         TriageClient(server.address, timeout_seconds=30.0) as client,
     ):
@@ -166,10 +147,8 @@ def test_the_grace_period_of_both_protocols_is_the_same_one(gated):
         gated.asked.get(timeout=30)
         stopping = threading.Thread(target=server.stop)
         stopping.start()
-        end = time.monotonic() + 15  # half of what the call over HTTP may take
         try:
-            with pytest.raises(UnavailableError):
-                list(iter(lambda: client.model_info() and time.monotonic() > end, True))
+            until(lambda: refused(client))  # long before the grace period of the call over HTTP has passed
             assert held.is_alive()
         finally:
             gated.gate.set()
@@ -177,10 +156,10 @@ def test_the_grace_period_of_both_protocols_is_the_same_one(gated):
                 thread.join(30)
 
 
-def test_calls_beyond_the_threads_and_the_queue_are_refused_while_the_others_wait(engine):
-    gated, ended = GatedEngine(engine), queue.SimpleQueue()
+def test_calls_beyond_the_threads_and_the_queue_are_refused_while_the_others_wait(gated):
+    ended = queue.SimpleQueue()
     with (
-        served(answering(gated), max_workers=1, max_interviews=2, max_waiting=4) as server,
+        served(gated.watcher(), max_workers=1, max_interviews=2, max_waiting=4) as server,
         channel_to(server.address) as channel,
     ):
         ask_at_once(channel, 50, ended)
@@ -193,8 +172,8 @@ def test_calls_beyond_the_threads_and_the_queue_are_refused_while_the_others_wai
         assert ended.get(timeout=30).result().model_version == "3"  # the places are free again
 
 
-def test_one_connection_cannot_fill_the_server(engine):
-    gated, ended, other_ended = GatedEngine(engine), queue.SimpleQueue(), queue.SimpleQueue()
+def test_one_connection_cannot_fill_the_server(gated):
+    ended, other_ended = queue.SimpleQueue(), queue.SimpleQueue()
     # 2 calls of the one connection, 2 whose threads have answered and not yet ended, and the other's are 5 of 2 + 4.
     settings = {"max_workers": 1, "max_interviews": 1, "max_waiting": 4, "max_streams": 2}
     apart = [
@@ -202,7 +181,7 @@ def test_one_connection_cannot_fill_the_server(engine):
         ("grpc.use_local_subchannel_pool", 1),
     ]  # otherwise both would share a connection
     with (
-        served(answering(gated), **settings) as server,
+        served(gated.watcher(), **settings) as server,
         channel_to(server.address) as channel,
         grpc.insecure_channel(server.address, options=apart) as other,
     ):

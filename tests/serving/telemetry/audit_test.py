@@ -6,7 +6,6 @@ import pathlib
 import shutil
 import stat
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from serving.call import Call
 from serving.messages import state_message
 from serving.telemetry import audit
 from serving.telemetry.audit import AuditLog
+from tests.waiting import until
 from triage.v1 import triage_pb2
 
 RESPONSE = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_RED, model_version="3")
@@ -138,11 +138,7 @@ def test_a_disk_that_is_full_for_a_while_is_reported_once_and_then_written_again
 
     def answer_and_wait(outcome, total):
         log.record_answers(Call(), [state_message(["chest_pain"])], [RESPONSE])
-        for _ in range(1000):
-            if counts.get(outcome, 0) >= total:
-                return
-            time.sleep(0.03)
-        pytest.fail(f"not {outcome}: {counts}")
+        until(lambda: counts.get(outcome, 0) >= total)
 
     answer_and_wait("failed", 1)
     answer_and_wait("failed", 2)
