@@ -6,7 +6,7 @@ Messages are parsed here and not in the graph, where one malformed message would
 import dataclasses
 import operator
 from collections.abc import Mapping, Sequence
-from itertools import chain, compress, repeat
+from itertools import compress, repeat
 from typing import Any
 
 import numpy as np
@@ -72,26 +72,14 @@ class Responses:
         self._fields = [
             (_FILLING.get(tensor.kind, _set), tensor.name) for tensor in of_model(info.has) if tensor.is_field
         ]
-        # Concatenated serialized messages are the message with all of their fields. So a response is the bytes of this
-        # one with other numbers at some places: making the messages within it, row by row, would take most of the time.
-        template = triage_pb2.TriageResponse(
-            model_version=info.model_version, vocabulary_fingerprint=info.vocabulary_fingerprint
-        ).SerializeToString()
-        places: dict[str, list[int]] = {features.Q_VALUES: []}
-        for action in WIRE_NUMBERS.values():
-            value = triage_pb2.QValue(action=action, value=1.0)
-            template += triage_pb2.TriageResponse(q_values=[value]).SerializeToString()
-            places[features.Q_VALUES].append(len(template) - 4)
+        self._template = triage_pb2.TriageResponse(
+            model_version=info.model_version,
+            vocabulary_fingerprint=info.vocabulary_fingerprint,
+            q_values=[triage_pb2.QValue(action=action) for action in WIRE_NUMBERS.values()],
+        )
         if info.probabilities:
-            places |= {features.P_APPROPRIATE: [], features.P_SAFE: []}  # the last fields: 4 bytes, a tag, 4 bytes
-            for decision in TRIAGE_DECISIONS:
-                both = triage_pb2.DecisionProbability(decision=WIRE_NUMBERS[decision], appropriate=1.0, safe=1.0)
-                template += triage_pb2.TriageResponse(probabilities=[both]).SerializeToString()
-                places[features.P_APPROPRIATE].append(len(template) - 9)
-                places[features.P_SAFE].append(len(template) - 4)
-        self._values = tuple(places)
-        self._template = np.frombuffer(template, np.uint8)
-        self._places = (np.array([*chain.from_iterable(places.values())])[:, np.newaxis] + np.arange(4)).ravel()
+            decisions = [WIRE_NUMBERS[decision] for decision in TRIAGE_DECISIONS]
+            self._template.probabilities.extend(triage_pb2.DecisionProbability(decision=each) for each in decisions)
 
     def of(self, outputs: Mapping[str, np.ndarray]) -> list[triage_pb2.TriageResponse]:
         """Returns the response of each row of the model's outputs.
@@ -99,15 +87,25 @@ class Responses:
         `q_values` are float32 [B, A], probabilities [B, 4], codes bytes [B, U], `rules_fired` bool [B, R], and the
         others [B].
         """
-        values = np.concatenate([outputs[name] for name in self._values], axis=1).astype("<f4", copy=False)
-        rows = np.tile(self._template, (len(values), 1))
-        rows[:, self._places] = values.view(np.uint8)
-        messages = list(map(triage_pb2.TriageResponse.FromString, map(bytes, rows)))
+        messages = [self._with_q_values(row) for row in outputs[features.Q_VALUES].tolist()]
+        if self._template.probabilities:
+            for message, appropriate, safe in zip(
+                messages, outputs[features.P_APPROPRIATE].tolist(), outputs[features.P_SAFE].tolist(), strict=True
+            ):
+                for place, both in enumerate(message.probabilities):
+                    both.appropriate, both.safe = appropriate[place], safe[place]
         for fill, name in self._fields:
             fill(messages, name, outputs[name].tolist())
         if self._rules:
             self._add_rules(messages, outputs)
         return messages
+
+    def _with_q_values(self, values: Sequence[float]) -> triage_pb2.TriageResponse:
+        message = triage_pb2.TriageResponse()
+        message.CopyFrom(self._template)
+        for q_value, value in zip(message.q_values, values, strict=True):
+            q_value.value = value
+        return message
 
     def _add_rules(self, messages: Sequence[triage_pb2.TriageResponse], outputs: Mapping[str, np.ndarray]) -> None:
         fired: dict[int, list[SafetyRule]] = {}
