@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="OPTION",
-        help="an option for the measured triage serve, such as --serve-option=--no-enable-batching",
+        help="an option for the measured triage serve, such as --serve-option=--no-litert",
     )
     parser.add_argument("--http", action="store_true", help="measure the same server over HTTP (/v1/triage) too")
     parser.add_argument("--questions", type=int, default=0, help="questions to suggest in each answer; default: 0")

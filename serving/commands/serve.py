@@ -17,7 +17,7 @@ from schemas.errors import InputError
 from serving import process
 from serving.admission import step_back, take_short_turns
 from serving.config import vertex
-from serving.config.settings import ServeConfig
+from serving.config.settings import OPTIONS, ServeConfig
 from serving.config.settings_file import read_settings
 from serving.engine.model_config import ModelConfig, read_file
 from serving.engine.version_policy import VersionPolicy, parse_labels
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=pathlib.Path,
         help="file to write the port to once the server answers, for --port 0",
     )
-    for field in dataclasses.fields(ServeConfig):
+    for field in OPTIONS:
         option = options.flag(field.name)
         if isinstance(field.default, bool):
             action: Any = argparse.BooleanOptionalAction if field.default else "store_true"

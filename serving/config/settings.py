@@ -16,12 +16,8 @@ from triage_runtime.command_line.options import check_bounds, flag
 ENGINES = ("saved-model", "litert", "tensorflow-serving")
 DEFAULT_ENGINE = "saved-model" if is_installed("tensorflow") else "litert"
 LOG_FORMATS = ("text", "json")
-_LARGEST = 2**31 - 1  # gRPC takes no larger number
 _BOUNDS: dict[str, tuple[int, int | None]] = {
-    "port": (0, 65535), "max_workers": (1, None), "max_interviews": (1, None), "max_waiting": (0, None),
-    "max_pending_bytes": (1, None), "max_pending_states": (1, None), "max_streams": (1, _LARGEST),
-    "max_connections": (1, _LARGEST), "max_batch": (1, None), "max_evidence": (1, None),
-    "max_message_bytes": (1, _LARGEST), "audit_files": (0, None),
+    "port": (0, 65535), "audit_files": (0, None),
 }  # fmt: skip
 """The least and the largest value of settings that are whole numbers."""
 
@@ -33,6 +29,8 @@ def _field(default: Any, text: str, **options: Any) -> Any:
 @dataclasses.dataclass(frozen=True)
 class ServeConfig:
     """Settings of `triage serve`: a field's name is its option, and its metadata are arguments of the parser.
+
+    The limits, which have no metadata, are no options, as nobody has to turn them; docs/errors.md says what they do.
 
     Raises:
         InputError: a setting is out of its range.
@@ -60,7 +58,6 @@ class ServeConfig:
         choices=ENGINES,
     )
     tf_serving: str = _field("", "HOST:PORT of the TensorFlow Serving for --engine tensorflow-serving")
-    engine_timeout_seconds: float = _field(10.0, "longest time to wait for the TensorFlow Serving, in seconds")
     litert: bool = _field(
         True,
         "run up to 64 evidence states at once with LiteRT; the SavedModel runs more, or all with --no-litert",
@@ -69,37 +66,9 @@ class ServeConfig:
         "",
         "file of a public Ed25519 key, in PEM format; only versions that were signed with its private key are loaded",
     )
-    enable_batching: bool = _field(True, "answer calls that arrive at about the same time with one run of the model")
     batching_parameters_file: str = _field(
         "", "file of BatchingParameters in text format, as for TensorFlow Serving; default: see the documentation"
     )
-    max_workers: int = _field(64, "number of threads for calls that are not batched, and for large requests")
-    max_interviews: int = _field(32, "largest number of interviews in progress")
-    max_waiting: int = _field(
-        256,
-        "number of calls that may wait beyond --max-workers and --max-interviews; more are refused at once",
-    )
-    max_pending_bytes: int = _field(
-        32 * 1024 * 1024,
-        "bytes of large requests (above 16 KiB or 64 states) that may be in progress or wait; more are refused at once",
-    )
-    max_pending_states: int = _field(
-        16 * 1024, "evidence states of such requests that may wait; the states of more than 16 KiB are not counted"
-    )
-    max_streams: int = _field(
-        128, "largest number of calls in progress on one connection; further calls wait or are refused"
-    )
-    max_connections: int = _field(
-        256, "largest number of connections to each port except for probes; more are closed at once"
-    )
-    silence_seconds: float = _field(
-        20.0, "seconds without a sign of life, or of the rest of its request, after which a client is disconnected"
-    )
-    max_batch: int = _field(1024, "largest number of evidence states in one call")
-    max_evidence: int = _field(
-        1024, "largest number of pieces of evidence in one state, or the vocabulary's size if larger"
-    )
-    max_message_bytes: int = _field(4 * 1024 * 1024, "largest request in bytes")
     http_port: int = _field(-1, "port for the HTTP API; 0 takes any free port, -1 opens none")
     http_host: str = _field("", "address to listen on for --http-port; default: that of --host")
     cors_origins: str = _field(
@@ -138,6 +107,29 @@ class ServeConfig:
     )
     grace_seconds: float = _field(10.0, "seconds for calls to finish after SIGTERM, or after --drain-seconds")
 
+    max_workers: int = 64
+    """Threads for large requests, Predict and other work that blocks: more would only wait for the cores."""
+    max_interviews: int = 32
+    """Interviews in progress: each lasts for minutes, and keeps its version loaded."""
+    max_waiting: int = 256
+    """Calls that may wait beyond the workers and the interviews: some 4,000 are answered in a second."""
+    max_pending_bytes: int = 32 * 1024 * 1024
+    """Bytes of large requests and of unread answers: parsed, they take ten times as much memory."""
+    max_pending_states: int = 16 * 1024
+    """States of large requests that may wait: 16 batches of the largest size."""
+    max_streams: int = 128
+    """Calls in progress on a connection: below `max_waiting`, so that one connection cannot fill the server."""
+    max_connections: int = 256
+    """Connections to each port: with `max_streams` open calls of 27 KB on each they hold 0.9 GB."""
+    silence_seconds: float = 20.0
+    """Seconds without a sign of life, or of the rest of its request, after which a client is disconnected."""
+    max_batch: int = 1024
+    """States in one call: more than a caller has at a time; `triage score` is for files of cases."""
+    max_evidence: int = 1024
+    """Pieces of evidence in a state, or the vocabulary's size if larger: many times what is known of a patient."""
+    max_message_bytes: int = 4 * 1024 * 1024
+    """Bytes of a request: gRPC's own default, which clients and proxies share."""
+
     def __post_init__(self) -> None:
         if not self.host:
             raise InputError("--host: expected a host name or an address")
@@ -150,9 +142,6 @@ class ServeConfig:
                 raise InputError(
                     f"{flag(name)} {getattr(self, name)}: expected a number from 0 to 65535, or -1 for none"
                 )
-        for name in ("engine_timeout_seconds", "silence_seconds"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise InputError(f"{flag(name)} {getattr(self, name)}: expected a number of seconds above 0")
         for name in ("poll_seconds", "drain_seconds", "grace_seconds"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise InputError(f"{flag(name)} {getattr(self, name)}: expected a number of seconds, 0 or more")
@@ -173,15 +162,13 @@ class ServeConfig:
             raise InputError("--metrics-tokens needs --tokens and --metrics-port: also give those options")
         self._check_tls()
         self._check_engine()
-        if self.batching_parameters_file and not self.enable_batching:
-            raise InputError("--batching-parameters-file needs batching: leave out this option or --no-enable-batching")
         _ = self.batching, self.version_key  # report a faulty file before the port is taken
         if self.reuse_port and sys.platform != "linux":
             raise InputError("--reuse-port: only Linux shares a port among servers: leave out this option")
 
     @functools.cached_property
     def batching(self) -> BatchingParameters:
-        """How calls are batched if `enable_batching` is set."""
+        """How calls are batched."""
         path = self.batching_parameters_file
         return read_parameters(pathlib.Path(path)) if path else BatchingParameters()
 
@@ -237,3 +224,7 @@ class ServeConfig:
             raise InputError("--tf-serving needs --engine tensorflow-serving: also give that option")
         if remote and self.poll_seconds == 0:
             raise InputError("--poll-seconds 0: --engine tensorflow-serving needs a number of seconds above 0")
+
+
+OPTIONS = tuple(field for field in dataclasses.fields(ServeConfig) if field.metadata)
+"""The settings that are options."""

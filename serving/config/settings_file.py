@@ -1,6 +1,5 @@
 """Options of `triage serve` in a TOML file, such as `http-port = 8501`."""
 
-import dataclasses
 import difflib
 import pathlib
 import sys
@@ -14,13 +13,13 @@ else:
 
 from schemas.errors import InputError
 from schemas.text_file import read_text
-from serving.config.settings import ServeConfig
+from serving.config.settings import OPTIONS
 
 OTHERS: Mapping[str, type] = {
     "model_base_path": str, "model_config_file": str, "version": int, "label": list,
     "port_file": str,
 }  # fmt: skip
-"""The options that are no fields of ServeConfig, by their names in the code."""
+"""The options that are no settings of ServeConfig, by their names in the code."""
 _EXPECTED = {
     bool: "true or false",
     int: "a whole number",
@@ -40,7 +39,7 @@ def read_settings(path: pathlib.Path) -> dict[str, Any]:
         table = tomllib.loads(read_text(path, "--config"))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"--config {path}: not TOML: {error}") from None
-    types = {**OTHERS, **{field.name: type(field.default) for field in dataclasses.fields(ServeConfig)}}
+    types = {**OTHERS, **{field.name: type(field.default) for field in OPTIONS}}
     options = {name.replace("_", "-"): (name, kind) for name, kind in types.items()}
     settings: dict[str, Any] = {}
     for option, value in table.items():

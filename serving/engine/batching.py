@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from serving import call as calls
 from serving.config.batching_parameters import BatchingParameters
-from serving.engine.engine import Engine, RunInThread, WrappedEngine
+from serving.engine.engine import Engine, WrappedEngine
 from serving.engine.watcher import VersionSource
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
 from serving.fair_queue import FairQueue
@@ -99,7 +99,6 @@ class BatchedEngine(WrappedEngine):
         self,
         states: Sequence[triage_pb2.EvidenceState],
         timeout_seconds: float | None = None,
-        run_in_thread: RunInThread | None = None,
         alone: bool = False,
     ) -> _Responses:
         """Returns one response for each state, in the same order, possibly from a run shared with other calls.
@@ -107,7 +106,6 @@ class BatchedEngine(WrappedEngine):
         Args:
             states: the states of one call, at least one.
             timeout_seconds: what is left of the caller's deadline, None if there is none.
-            run_in_thread: not used; batches have threads of their own.
             alone: whether the server holds no other call, which work on the event loop would delay.
 
         Raises:

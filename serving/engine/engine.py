@@ -1,11 +1,12 @@
 """The interface of an engine, which runs one version of a model, and what engines in this process have in common."""
 
 import abc
+import asyncio
 import os
 import pathlib
 import types
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,10 +22,6 @@ if TYPE_CHECKING:  # loads TensorFlow
     from tensorflow.core.protobuf import meta_graph_pb2
 THREADS = "TF_NUM_INTRAOP_THREADS"
 """TensorFlow's variable for the number of threads that share one operation."""
-
-
-RunInThread = Callable[..., Awaitable[Any]]
-"""Runs a function with its arguments in a worker thread, and returns or raises what it does."""
 
 
 class Engine(abc.ABC):
@@ -75,20 +72,17 @@ class Engine(abc.ABC):
     async def answer(
         self,
         states: Sequence[triage_pb2.EvidenceState],
-        timeout_seconds: float | None,
-        run_in_thread: RunInThread,
+        timeout_seconds: float | None = None,
         alone: bool = False,
     ) -> list[triage_pb2.TriageResponse]:
-        """Returns what `triage` does, without blocking the event loop.
+        """Returns what `triage` does, without blocking the event loop; a server's engines answer in batches.
 
         Args:
             states: the states of one call, at least one.
             timeout_seconds: what is left of the caller's deadline, None if there is none.
-            run_in_thread: runs `triage` for an engine that has no threads of its own.
             alone: whether the server holds no other call, which work on the event loop would delay.
         """
-        responses: list[triage_pb2.TriageResponse] = await run_in_thread(self.triage, states, timeout_seconds)
-        return responses
+        return await asyncio.to_thread(self.triage, states, timeout_seconds)
 
     def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Returns the outputs of one signature for inputs of the types and shapes that it declares.

@@ -28,6 +28,8 @@ from serving.security import VersionKey, verified
 from triage_runtime.storage import locations
 
 _LOGGER = logging.getLogger(__name__)
+ENGINE_SECONDS = 10.0
+"""The longest time for a TensorFlow Serving, which answers in milliseconds: longer than callers usually wait."""
 
 
 class LocalModels:
@@ -99,7 +101,7 @@ def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = N
         from serving.engine.connection import Connection  # loads TensorFlow
         from serving.engine.remote import RemoteModels
 
-        connection = Connection(config.tf_serving, config.engine_timeout_seconds)
+        connection = Connection(config.tf_serving, ENGINE_SECONDS)
         source = RemoteModels(connection, config.model_name)
     elif config.engine == "litert":
         source = LiteRtModels(key=config.version_key)
@@ -109,8 +111,7 @@ def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = N
     if store:
         source = StoredModels(source, store)
     source = SafeguardedModels(source, config.rules)
-    if config.enable_batching:
-        source = BatchedModels(source, config.batching)  # outermost, so that batches pass the rest in their own threads
+    source = BatchedModels(source, config.batching)  # outermost, so that batches pass the rest in their own threads
     return Watcher(Versions(config.model_name), source, wanted)
 
 

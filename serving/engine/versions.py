@@ -77,36 +77,38 @@ class Versions:
         """The version that each label points at."""
         return self._labels
 
-    @contextlib.contextmanager
-    def borrow(self, version: int | None = None) -> Iterator[Engine]:
+    def borrow(self, version: int | None = None) -> contextlib.AbstractContextManager[Engine]:
         """Lends the engine of `version`, by default of the default version, for the length of a `with` block.
 
         Raises:
             NotFoundError: the version is not loaded; the message is TensorFlow Serving's.
         """
-        loaded = self._take(version)
-        if loaded is None:
-            wanted = f"Latest({self.model_name})" if version is None else f"Specific({self.model_name}, {version})"
-            raise NotFoundError(f"Servable not found for request: {wanted}")
-        try:
-            yield loaded.engine
-        finally:
-            self._give_back(loaded)
+        wanted = f"Latest({self.model_name})" if version is None else f"Specific({self.model_name}, {version})"
+        return self._lent(version, NotFoundError(f"Servable not found for request: {wanted}"))
 
-    @contextlib.contextmanager
-    def borrow_default(self) -> Iterator[Engine]:
+    def borrow_default(self) -> contextlib.AbstractContextManager[Engine]:
         """Lends the engine of the default version, for a service whose clients cannot choose a version.
 
         Raises:
             UnavailableError: no version is loaded.
         """
-        loaded = self._take(None)
-        if loaded is None:
-            raise UnavailableError("no model version is ready: try again later")
+        return self._lent(None, UnavailableError("no model version is ready: try again later"))
+
+    @contextlib.contextmanager
+    def _lent(self, version: int | None, missing: Exception) -> Iterator[Engine]:
+        """Lends a version, the default one for None; raises `missing` if it is not loaded."""
+        with self._lock:
+            number = self._default if version is None else version
+            loaded = None if number is None else self._loaded.get(number)
+            if loaded is None:
+                raise missing
+            loaded.borrowed += 1
         try:
             yield loaded.engine
         finally:
-            self._give_back(loaded)
+            with self._lock:
+                loaded.borrowed -= 1
+                self._release_if_idle(loaded)
 
     def version_of(self, label: str) -> int:
         """Returns the version that `label` points at.
@@ -210,19 +212,6 @@ class Versions:
         """Replaces all labels."""
         with self._lock:
             self._labels = dict(labels)
-
-    def _take(self, version: int | None) -> _Loaded | None:
-        with self._lock:
-            number = self._default if version is None else version
-            loaded = None if number is None else self._loaded.get(number)
-            if loaded is not None:
-                loaded.borrowed += 1
-            return loaded
-
-    def _give_back(self, loaded: _Loaded) -> None:
-        with self._lock:
-            loaded.borrowed -= 1
-            self._release_if_idle(loaded)
 
     def _release_if_idle(self, loaded: _Loaded) -> None:
         if loaded.retired and loaded.borrowed == 0:

@@ -258,7 +258,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, engine: Engine, states: Sequence[triage_pb2.EvidenceState], asked: Asked
     ) -> list[triage_pb2.TriageResponse]:
         """Returns the answers with their next questions; what a person must look at is handed over."""
-        responses = await engine.answer(states, _remaining(), self.workers.run, alone=self._concurrency.taken == 1)
+        responses = await engine.answer(states, _remaining(), alone=self._concurrency.taken == 1)
         put = asked.questions > 0
         if put:
             await self._add_questions(engine, states, responses, asked)

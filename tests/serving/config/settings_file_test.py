@@ -1,14 +1,13 @@
 """Options from a file: every option, and what is refused."""
 
 import argparse
-import dataclasses
 
 import pytest
 
 from schemas.errors import InputError
 from serving.commands import serve as command
 from serving.config import vertex
-from serving.config.settings import ServeConfig
+from serving.config.settings import OPTIONS, ServeConfig
 from serving.config.settings_file import OTHERS, read_settings
 
 
@@ -39,7 +38,7 @@ def test_every_option_of_the_command_line_can_stand_in_the_file(file):
         "port_file": "port",
     }
     assert set(values) == set(OTHERS)
-    values |= {field.name: field.default for field in dataclasses.fields(ServeConfig)}
+    values |= {field.name: field.default for field in OPTIONS}
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     assert {action.dest for action in parser._actions} - {"help", "config"} == set(values)

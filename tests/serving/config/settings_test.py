@@ -22,17 +22,6 @@ def test_by_default_open_calls_take_less_than_a_gigabyte():
         ({"model_name": ""}, "--model-name"),
         ({"port": -1}, "--port -1"),
         ({"port": 65536}, "--port 65536"),
-        ({"max_workers": 0}, "--max-workers 0"),
-        ({"max_interviews": 0}, "--max-interviews 0"),
-        ({"silence_seconds": 0.0}, "--silence-seconds 0.0"),
-        ({"max_waiting": -1}, "--max-waiting -1"),
-        ({"max_streams": 0}, "--max-streams 0"),
-        ({"max_connections": 0}, "--max-connections 0"),
-        ({"max_streams": 2**31}, "--max-streams 2147483648"),
-        ({"max_message_bytes": 2**31}, "--max-message-bytes 2147483648"),
-        ({"max_batch": 0}, "--max-batch 0"),
-        ({"max_evidence": 0}, "--max-evidence 0"),
-        ({"max_message_bytes": 0}, "--max-message-bytes 0"),
         ({"poll_seconds": -1.0}, "--poll-seconds -1.0"),
         ({"poll_seconds": float("inf")}, "--poll-seconds inf"),
         ({"metrics_port": -2}, "--metrics-port -2"),
@@ -68,7 +57,6 @@ def test_a_setting_out_of_range_is_reported_with_its_option(setting, complaint):
             {"engine": "tensorflow-serving", "tf_serving": "host:8500", "poll_seconds": 0.0},
             "--poll-seconds 0: --engine tensorflow-serving needs",
         ),
-        ({"engine_timeout_seconds": 0.0}, "--engine-timeout-seconds 0.0: expected"),
     ],
 )
 def test_the_settings_of_the_engine_fit_together(setting, complaint):
@@ -109,10 +97,9 @@ def test_metrics_stay_on_this_machine_unless_encrypted_or_insecure():
     assert not ServeConfig(metrics_port=0, metrics_host="::", insecure=True).encrypted
 
 
-def test_batching_is_on_and_takes_its_numbers_from_the_file(tmp_path):
+def test_batching_takes_its_numbers_from_the_file(tmp_path):
     path = tmp_path / "batching.txt"
     path.write_text("max_batch_size { value: 8 }")
-    assert ServeConfig().enable_batching
     assert ServeConfig(batching_parameters_file=str(path)).batching.max_batch_size == 8
 
 
@@ -121,8 +108,3 @@ def test_a_faulty_batching_file_is_reported_at_the_start(tmp_path):
     path.write_text("max_batch_size { value: 0 }")
     with pytest.raises(InputError, match="max_batch_size 0: expected a whole number from 1"):
         ServeConfig(batching_parameters_file=str(path))
-
-
-def test_a_batching_file_without_batching_is_refused():
-    with pytest.raises(InputError, match="--batching-parameters-file needs batching"):
-        ServeConfig(batching_parameters_file="batching.txt", enable_batching=False)

@@ -95,12 +95,12 @@ def test_runs_are_batched_around_the_rules_and_those_around_the_model(served, tm
 
 
 @pytest.mark.parametrize(("litert", "kind"), [(True, SavedModelWithLiteRt), (False, SavedModelEngine)])
-def test_without_batching_and_rules_the_engine_is_not_wrapped(served, litert, kind):
-    assert type(served(enable_batching=False, litert=litert)) is kind
+def test_without_rules_only_batching_is_around_the_model(served, litert, kind):
+    assert type(served(litert=litert).engine) is kind
 
 
 def test_a_remote_engine_is_asked_for_its_versions(model_base_path):
-    settings = {"engine": "tensorflow-serving", "tf_serving": "127.0.0.1:1", "engine_timeout_seconds": 0.5}
+    settings = {"engine": "tensorflow-serving", "tf_serving": "127.0.0.1:1"}
     watcher = watcher_of(ServeConfig(**settings), Wanted(model_base_path))
     watcher.look()
     with pytest.raises(UnavailableError):
