@@ -4,12 +4,13 @@ Each protocol sets it when a call arrives, and code that runs for the call reads
 a call of its own, and then adds its stages to those of every call in the batch.
 """
 
+import contextlib
 import contextvars
+import dataclasses
 import random
 import re
 import time
-from collections.abc import Iterable
-from types import TracebackType
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 QUEUE = "queue"
@@ -34,63 +35,61 @@ _MOST_CHARACTERS = 200
 _RANGE = re.compile(r"\s*([A-Za-z0-9-]+)\s*(?:;\s*q=([01](?:\.\d{0,3})?)\s*)?")
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class Call:
     """One call in progress; one thread at a time fills in its fields.
 
     Attributes:
         method: `/package.Service/Method`.
         request_id: the caller's, or a generated one.
-        large: whether work for it would block the event loop for too long.
-        had_turn: whether it had a turn as a large request, see `serving.admission.budget`.
+        metadata: gRPC's, or the headers of an HTTP request: (key, value) pairs with keys in lower case.
+        peer: address of the other end of the connection, "" if unknown.
         arrived: time of arrival, by `time.perf_counter`.
-        stages: (stage, begin, end) by `time.perf_counter`; a stage may occur several times.
+        deadline: when its caller stops waiting, by `time.monotonic`; None if it waits for ever.
+        caller: who shares the server fairly with others, see `serving.security.access`; "" if unknown.
+        models: the names of the models that it may ask, None for all.
+        admitted: whether the call counts among those in progress.
+        large: whether it has its turn as a large request, whose work would block the event loop for too long.
+        had_turn: whether it had such a turn, see `serving.admission.budget`.
         model_name: the model that was asked, "" until that is known.
         model_version: the version that answered, "" until then.
         signature: the signature that answered, "" until then.
         states: number of answered evidence states.
         runs: number of states in each run of the model that this call counts, as others may share a run; None if the
             call was not batched.
+        stages: (stage, begin, end) by `time.perf_counter`; a stage may occur several times.
         reason: why the call failed, as in google.rpc.ErrorInfo; "" if it did not.
         unknown_codes: number of unknown codes that the call was refused for.
         trace_id: OpenTelemetry's, "" without traces.
         span: OpenTelemetry's, None without traces.
         outgoing: metadata for calls to other servers on behalf of this one, (key, value) pairs.
-        metadata: gRPC's, or the headers of an HTTP request: (key, value) pairs with keys in lower case.
-        peer: address of the other end of the connection, "" if unknown.
-        admitted: whether the call counts among those in progress.
-        deadline: when its caller stops waiting, by `time.monotonic`; None if it waits for ever.
-        caller: who shares the server fairly with others, see `serving.security.access`; "" if unknown.
-        models: the names of the models that it may ask, None for all.
     """
 
-    __slots__ = (
-        "admitted", "arrived", "caller", "deadline", "had_turn", "large", "metadata", "method", "model_name",
-        "model_version", "models", "outgoing", "peer", "reason", "request_id", "runs", "signature", "span", "stages",
-        "states", "trace_id", "unknown_codes",
-    )  # fmt: skip
+    method: str = ""
+    request_id: str = ""
+    metadata: Any = ()
+    peer: str = ""
+    arrived: float = dataclasses.field(default_factory=time.perf_counter)
+    deadline: float | None = None
+    caller: str = ""
+    models: frozenset[str] | None = None
+    admitted: bool = False
+    large: bool = False
+    had_turn: bool = False
+    model_name: str = ""
+    model_version: str = ""
+    signature: str = ""
+    states: int = 0
+    runs: list[int] | None = None
+    stages: list[tuple[str, float, float]] = dataclasses.field(default_factory=list)
+    reason: str = ""
+    unknown_codes: int = 0
+    trace_id: str = ""
+    span: Any = None
+    outgoing: tuple[tuple[str, str], ...] = ()
 
-    def __init__(self, method: str = "", request_id: str = ""):
-        self.arrived = time.perf_counter()
-        self.method = method
-        self.request_id = request_id
-        self.large = self.had_turn = False
-        self.admitted = False
-        self.deadline: float | None = None
-        self.stages: list[tuple[str, float, float]] = []
-        self.model_name = ""
-        self.model_version = ""
-        self.signature = ""
-        self.states = 0
-        self.runs: list[int] | None = None
-        self.reason = ""
-        self.unknown_codes = 0
-        self.trace_id = ""
-        self.span: Any = None
-        self.outgoing: tuple[tuple[str, str], ...] = self.id_metadata
-        self.metadata: Any = ()
-        self.peer = ""
-        self.caller = ""
-        self.models: frozenset[str] | None = None
+    def __post_init__(self) -> None:
+        self.outgoing = self.id_metadata
 
     @property
     def id_metadata(self) -> tuple[tuple[str, str], ...]:
@@ -105,25 +104,14 @@ class Call:
         """Adds the begin and end, by `time.perf_counter`, of one of `STAGES`."""
         self.stages.append((stage, begin, end))
 
-    def timed(self, stage: str) -> "_Timed":
-        """Returns a context manager that adds the time of its block to a stage."""
-        return _Timed(self, stage)
-
-
-class _Timed:
-    __slots__ = ("_begin", "_call", "_stage")
-
-    def __init__(self, call: Call, stage: str):
-        self._call = call
-        self._stage = stage
-
-    def __enter__(self) -> None:
-        self._begin = time.perf_counter()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, stack: TracebackType | None
-    ) -> None:
-        self._call.stages.append((self._stage, self._begin, time.perf_counter()))
+    @contextlib.contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Adds the time of a `with` block to a stage."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.add(stage, begin, time.perf_counter())
 
 
 _CURRENT: contextvars.ContextVar[Call | None] = contextvars.ContextVar("call", default=None)
