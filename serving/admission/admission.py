@@ -6,10 +6,9 @@ import dataclasses
 from typing import Any
 
 from schemas.errors import InputError
-from serving.admission.budget import DEFAULT_PENDING, Budget, Cost, Pace
+from serving.admission.budget import DEFAULT_PENDING, NOTHING, Budget, Cost, Pace, Shares
 from serving.admission.concurrency import ConcurrencyLimit
 from serving.admission.drain import Drain
-from serving.admission.unread import Unread
 from serving.call import Call
 from serving.errors import ExhaustedError
 from serving.security import Access
@@ -41,7 +40,7 @@ class Admission:
     Attributes:
         pace: of refusals.
         concurrency: the calls in progress.
-        unread: answers that their callers have not read.
+        unread: answers that their callers have not read, by their bytes.
         drain: the end of the server, from which on calls are refused.
     """
 
@@ -50,7 +49,7 @@ class Admission:
         self.pace = Pace()
         self._budget = Budget(limits.pending, _TURNS, self.pace)
         self.concurrency = ConcurrencyLimit(limits.calls)
-        self.unread = Unread(limits.pending.size)
+        self.unread = Shares(limits.pending)
         self.drain = Drain()
 
     async def enter(self, call: Call) -> None:
@@ -64,9 +63,19 @@ class Admission:
         if self.drain.begun:
             await self.drain.hold_back()
         call.caller, call.models = self._access.check(call.method, call.peer, call.metadata)
-        self.unread.check(call.caller)
+        self.check_unread(call.caller)
         self.concurrency.take(call.caller)
         call.admitted = True
+
+    def check_unread(self, caller: str) -> None:
+        """Refuses a call.
+
+        Raises:
+            ExhaustedError: the caller has left too much unread.
+        """
+        own = self.unread.held_by(caller).size
+        if own and not self.unread.has_room(caller, NOTHING):
+            raise ExhaustedError(f"{own} bytes of answers to earlier calls have not been read: read them first")
 
     def leave(self, call: Call) -> None:
         """Ends a call; does nothing for one that was not admitted."""

@@ -55,27 +55,78 @@ def costs(measure: Callable[[Any], Cost]) -> Callable[[_Method], _Method]:
     return mark
 
 
+NOTHING = Cost(states=0, size=0)
 DEFAULT_PENDING = Cost(states=16 * 1024, size=32 * 1024 * 1024)
 
 
 class Pace:
-    """How often refusals of large requests end: a few at once, and then so many a second."""
+    """How often refusals of large requests end: a few at once, and then so many a second.
 
-    def __init__(self) -> None:
+    Args:
+        clock: tells the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic):
+        self._clock = clock
         self._next = 0.0
 
     def hold_seconds(self) -> float:
         """Returns how long the next refusal is to be held back."""
-        now = time.monotonic()
+        now = self._clock()
         self._next = max(self._next, now - _REFUSALS_AT_ONCE / _REFUSALS_PER_SECOND) + 1 / _REFUSALS_PER_SECOND
         return min(max(self._next - now, 0.0), _LONGEST_HOLD_SECONDS)
+
+
+class Shares:
+    """What callers hold, of large requests or of answers that they have not read; for use in one thread.
+
+    A caller may hold as much as is left, so that there is always room for another: one caller alone gets half, and each
+    of n callers 1/(n + 1).
+
+    Args:
+        limit: the largest sum.
+    """
+
+    def __init__(self, limit: Cost):
+        self._limit = limit
+        self._held: dict[str, Cost] = {}
+        self.total = NOTHING
+        """The sum of what is held now."""
+
+    def held_by(self, caller: str) -> Cost:
+        """Returns what a caller holds."""
+        return self._held.get(caller, NOTHING)
+
+    def has_room(self, caller: str, more: Cost) -> bool:
+        """Whether a caller may hold that much more."""
+        return all(
+            own + added <= limit - total
+            for own, added, limit, total in zip(self.held_by(caller), more, self._limit, self.total, strict=True)
+        )
+
+    def add(self, caller: str, cost: Cost) -> None:
+        """Counts what a caller holds until it is removed."""
+        self._change(caller, cost)
+
+    def remove(self, caller: str, cost: Cost) -> None:
+        """Counts no more what was added."""
+        self._change(caller, Cost(-cost.states, -cost.size))
+
+    def _change(self, caller: str, by: Cost) -> None:
+        self.total = _sum(self.total, by)
+        own = _sum(self._held.pop(caller, NOTHING), by)
+        if any(own):
+            self._held[caller] = own
+
+
+def _sum(first: Cost, second: Cost) -> Cost:
+    return Cost(first.states + second.states, first.size + second.size)
 
 
 class Budget:
     """What all large requests together may hold; for use on one event loop.
 
-    A caller may hold as much as is left, so that there is always room for another: one caller alone gets half, and each
-    of n callers 1/(n + 1). A request is accepted, too, if it is the only one.
+    Of the callers each may hold its share, see `Shares`. A request is accepted, too, if it is the only one.
 
     Args:
         limit: the largest sum.
@@ -84,19 +135,13 @@ class Budget:
     """
 
     def __init__(self, limit: Cost, turns: int, pace: Pace):
-        self._limit = limit
+        self.shares = Shares(limit)
         self._turns = turns
         self._busy = 0
         self._waiting: FairQueue[asyncio.Future[None]] = FairQueue()
-        self._held: dict[str, Cost] = {}
         self._seconds = _FIRST_GUESS_SECONDS
         self._refused: collections.deque[float] = collections.deque()  # when those callers are to come back
         self._pace = pace
-
-    @property
-    def held(self) -> Cost:
-        """The sum of what is held now."""
-        return Cost(sum(cost.states for cost in self._held.values()), sum(cost.size for cost in self._held.values()))
 
     @contextlib.asynccontextmanager
     async def turn(self, call: calls.Call, cost: Cost) -> AsyncIterator[None]:
@@ -119,21 +164,18 @@ class Budget:
                 self._seconds += _NEWEST * (time.perf_counter() - begin - self._seconds)
                 self._next()
         finally:
-            self._change(call.caller, Cost(-cost.states, -cost.size))
+            self.shares.remove(call.caller, cost)
 
     def _accept(self, caller: str, cost: Cost) -> None:
-        total, own = self.held, self._held.get(caller, Cost(0, 0))
-        fits = all(
-            mine + more <= limit - held for mine, more, limit, held in zip(own, cost, self._limit, total, strict=True)
-        )
-        if not fits and self._held:
+        total = self.shares.total
+        if any(total) and not self.shares.has_room(caller, cost):
             raise ExhaustedError(
                 f"large requests of {total.size} bytes and {total.states} states are in progress, and no more are "
                 "accepted: try again later, or send fewer states per call",
                 self._retry_seconds(),
                 self._pace.hold_seconds(),
             )
-        self._change(caller, cost)
+        self.shares.add(caller, cost)
 
     def _retry_seconds(self) -> float:
         """Returns in how many seconds a refused caller is to try again."""
@@ -145,12 +187,6 @@ class Budget:
         seconds = min(max(math.ceil(ahead * self._seconds / self._turns), 1.0), _LONGEST_RETRY_SECONDS)
         self._refused.append(now + seconds)
         return seconds
-
-    def _change(self, caller: str, by: Cost) -> None:
-        own = self._held.pop(caller, Cost(0, 0))
-        left = Cost(own.states + by.states, own.size + by.size)
-        if any(left):
-            self._held[caller] = left
 
     async def _wait(self, caller: str, cost: Cost) -> None:
         if self._busy < self._turns:

@@ -25,13 +25,13 @@ from serving.admission.event_loop import Workers
 from serving.admission.idle_timeout import IdleTimeout, drop_traceback
 from serving.admission.parsing import parse, parse_large
 from serving.admission.status import end_of
-from serving.admission.unread import SMALL_BYTES
 from serving.errors import UnsupportedError
 from serving.telemetry import Telemetry
 
 _HEALTH = f"/{health.SERVICE_NAME}/"
 _UNKNOWN = "/unknown/unknown"
 _CANCEL_SECONDS = 0.005
+_SMALL_BYTES = 1024  # answers up to this length are not counted as unread, as counting takes longer than sending
 
 
 class GrpcHandler(grpc.GenericRpcHandler):
@@ -227,11 +227,11 @@ class _Unary(_Route):
         else:
             data = self._serialize_message(call, response)
         context.set_trailing_metadata(call.id_metadata)
-        if len(data) > SMALL_BYTES:
-            unread = self._admission.unread
-            unread.check(call.caller)  # again: many calls may enter before the first is answered
-            unread.add(call.caller, len(data))
-            context.add_done_callback(lambda _: unread.remove(call.caller, len(data)))
+        if len(data) > _SMALL_BYTES:
+            unread, cost = self._admission.unread, Cost(0, len(data))
+            self._admission.check_unread(call.caller)  # again: many calls may enter before the first is answered
+            unread.add(call.caller, cost)
+            context.add_done_callback(lambda _: unread.remove(call.caller, cost))
         self._telemetry.record_stages(call)
         self._telemetry.end(call, self.kind, grpc.StatusCode.OK.name)
         return data

@@ -10,7 +10,6 @@ from serving import call as calls
 from serving.admission import arrivals
 from serving.admission.arrivals import (
     LARGE_ARRIVAL_BYTES,
-    MOMENT_SECONDS,
     MOST_AMONG_LARGE,
     MOST_NEW,
     MOST_SLOW,
@@ -54,9 +53,18 @@ async def begun(reader, streams):
     return tasks
 
 
-async def settle():
-    """Waits for two looks: the first notes what is there, the second ends what is still there."""
-    await asyncio.sleep(3 * MOMENT_SECONDS)
+async def settle(reader):
+    """Looks twice: the first look notes what is there, the second ends what is still there."""
+    for _ in range(2):
+        reader.look()
+        for _ in range(10):  # those that are let in begin to be read, and those that are refused end
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+def looks_by_hand(monkeypatch):
+    monkeypatch.setattr(arrivals, "MOMENT_SECONDS", 6000.0)
+    monkeypatch.setattr(arrivals, "_WAIT_SECONDS", 6000.0)
 
 
 def run(scenario):
@@ -106,19 +114,19 @@ def test_while_large_ones_arrive_fewer_are_read_and_callers_of_small_ones_come_f
     run(scenario)
 
 
-def test_slow_ones_make_room_for_others_and_the_greediest_callers_are_refused_if_there_are_many():
+def test_slow_ones_make_room_for_others_and_the_greediest_callers_are_refused_if_there_are_many(looks_by_hand):
     async def scenario():
         reader = Arrivals(IdleTimeout(20.0))
         greedy = [Stream("greedy") for _ in range(MOST_NEW)]
         tasks = await begun(reader, greedy)
-        await settle()
+        await settle(reader)
         others = [Stream(f"caller {number}") for number in range(MOST_NEW)]
         tasks += await begun(reader, others)
-        await settle()
+        await settle(reader)
         assert [stream.status for stream in (*greedy, *others)] == [None] * MOST_SLOW
         more = [Stream(f"another {number}") for number in range(4)]
         tasks += await begun(reader, more)
-        await settle()
+        await settle(reader)
         assert [stream.status for stream in greedy] == [None] * 4 + [grpc.StatusCode.RESOURCE_EXHAUSTED] * 4
         assert {stream.status for stream in (*others, *more)} == {None}
         assert {stream.call.reason for stream in greedy[4:]} == {"OVERLOADED"}

@@ -6,9 +6,10 @@ import urllib.request
 
 import pytest
 
-from serving.admission.unread import Unread
+from serving.admission import Admission, Cost, Limits
 from serving.errors import ExhaustedError
 from serving.messages import state_message
+from serving.security import LocalReloads
 from tests.waiting import until
 from triage.v1 import triage_service_pb2
 from triage_client import TriageClient, evidence_state
@@ -17,19 +18,20 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
 def test_one_caller_may_leave_half_unread_and_one_with_nothing_unread_always_gets_in():
-    unread = Unread(100)
-    unread.add("a", 50)
-    unread.check("a")  # 50 of its own, 100 - 50 left to others
-    unread.add("a", 1)
-    with pytest.raises(ExhaustedError, match="51 bytes of answers to earlier calls have not been read"):
-        unread.check("a")
-    unread.check("b")
-    unread.add("b", 60)  # 111 in all: answers that were computed meanwhile
-    unread.check("c")
-    unread.remove("b", 60)
-    unread.remove("a", 1)
-    unread.check("a")
-    assert unread.total == 50
+    admission = Admission(Limits(100, Cost(states=100, size=100)), LocalReloads())
+    unread = admission.unread
+    unread.add("a", Cost(0, 50))
+    admission.check_unread("a")  # 50 of its own, 100 - 50 left to others
+    unread.add("a", Cost(0, 1))
+    with pytest.raises(ExhaustedError, match=r"^51 bytes"):
+        admission.check_unread("a")
+    admission.check_unread("b")
+    unread.add("b", Cost(0, 60))  # 111 in all: answers that were computed meanwhile
+    admission.check_unread("c")
+    unread.remove("b", Cost(0, 60))
+    unread.remove("a", Cost(0, 1))
+    admission.check_unread("a")
+    assert unread.total == Cost(0, 50)
 
 
 def frame(kind, payload, stream=0, flags=0):
