@@ -136,6 +136,7 @@ def arenas(limit, **environment):
     return len(re.findall("<heap nr=", trace))
 
 
+@pytest.mark.slow
 def test_threads_share_as_many_arenas_as_there_are_cores():
     most = max(2, os.cpu_count())
     assert arenas("") > 2  # otherwise the limit would prove nothing
@@ -144,6 +145,7 @@ def test_threads_share_as_many_arenas_as_there_are_cores():
     assert arenas(f"import os; os.cpu_count = lambda: 3; {LIMIT}") == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
@@ -177,6 +179,7 @@ threading.Thread(target=threading.Event().wait, name="stuck").start()
 """
 
 
+@pytest.mark.slow
 def test_a_process_in_which_a_thread_hangs_ends_in_time_and_names_it():
     ended = subprocess.run([sys.executable, "-c", HANGS], capture_output=True, text=True, timeout=60, cwd=ROOT)
     assert ended.returncode == 7

@@ -11,7 +11,6 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from schemas.errors import InputError
 from serving.admission import probes
 from serving.admission.probes import LIVENESS, ProbePort
-from serving.config.settings import ServeConfig
 from serving.messages import state_message
 from serving.server.triage_server import SERVICE
 from tests.builders import channel_to
@@ -102,20 +101,9 @@ def test_a_process_that_cannot_serve_is_alive(check, loop):
         port.stop()
 
 
-def test_without_the_setting_there_is_no_probe_port(serving):
-    with serving() as server:
-        assert server.probes is None
-
-
 def test_a_port_that_is_taken_is_refused_with_the_option(serving, loop):
     with serving() as server, pytest.raises(InputError, match=r"--probe-port: cannot listen on 127\.0\.0\.1:\d+"):
         ProbePort(loop, "127.0.0.1", server.port, health.HealthServicer(), 20.0)
-
-
-@pytest.mark.parametrize("port", [-2, 65536])
-def test_a_number_that_is_not_a_port_is_refused(port):
-    with pytest.raises(InputError, match=rf"--probe-port {port}: expected a number from 0 to 65535, or -1 for none"):
-        ServeConfig(probe_port=port)
 
 
 def test_while_the_event_loop_is_blocked_nothing_is_serving(check, loop, monkeypatch):

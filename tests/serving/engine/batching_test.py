@@ -14,7 +14,6 @@ from serving.config.batching_parameters import BatchingParameters
 from serving.config.settings import ServeConfig
 from serving.engine.batching import BatchedEngine, BatchedModels
 from serving.engine.engine import Engine
-from serving.engine.saved_model import SavedModelEngine
 from serving.engine.served_models import LocalModels
 from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
@@ -294,18 +293,6 @@ def test_many_callers_all_get_their_own_answers(engine, hand_set):
         thread.join()
     assert wrong == []
     assert front.waiting == 0
-
-
-def test_versions_from_another_source_are_batched_and_released(model_base_path):
-    source = BatchedModels(LocalModels(), BatchingParameters())
-    versions = source.versions(model_base_path)
-    engine = source.load(versions[3])
-    assert engine.info.model_version == "3"
-    assert "serving_default" in engine.signatures
-    gone = weakref.ref(engine.engine)
-    assert isinstance(engine.engine, SavedModelEngine)
-    del engine
-    assert gone() is None
 
 
 def test_a_server_that_ends_answers_the_calls_that_wait(model_base_path):

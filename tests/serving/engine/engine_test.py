@@ -1,15 +1,13 @@
 """The in-process engine: batches of states against answers worked out by hand."""
 
-import asyncio
 import os
 import shutil
 import threading
 
-import numpy as np
 import pytest
 
 from schemas.errors import InputError
-from serving.engine.engine import THREADS, Engine, WrappedEngine, run_in_one_thread
+from serving.engine.engine import THREADS, Engine, run_in_one_thread
 from serving.engine.saved_model import SavedModelEngine
 from serving.messages import state_message
 from triage.v1 import triage_pb2
@@ -38,10 +36,6 @@ def test_each_state_of_a_batch_gets_its_own_response(engine, hand_set):
         triage_pb2.TRIAGE_ACTION_BLUE,
     ]
     assert [response.forced for response in responses] == [False, False, True]
-
-
-def test_no_states_get_no_responses(engine):
-    assert engine.triage([]) == []
 
 
 def test_codes_without_a_place_are_listed(engine, hand_set):
@@ -109,16 +103,6 @@ def test_one_thread_is_asked_of_tensorflow_by_its_own_variable(monkeypatch):
     monkeypatch.delenv(THREADS, raising=False)
     run_in_one_thread()
     assert os.environ[THREADS] == "1"
-
-
-def test_a_wrapped_engine_offers_all_that_an_engine_does(litert_engine):
-    wrapped = WrappedEngine(litert_engine)
-    assert (wrapped.info, wrapped.vocabulary) == (litert_engine.info, litert_engine.vocabulary)
-    assert wrapped.signatures.keys() >= {"serving_default", "state", "triage"}
-    assert wrapped.brief_states == 1
-    inputs = {"states": np.array([[0, 1, 0]], np.float32), "questions_asked": np.array([0], np.int32)}
-    assert wrapped.predict("state", inputs)["action"].tolist() == [4]  # fever: ask
-    assert asyncio.run(wrapped.answer([state_message(["fever"])], None, asyncio.to_thread))[0].best_triage == 2
 
 
 def test_an_engine_without_signatures_refuses_to_predict():

@@ -134,40 +134,6 @@ def test_the_banner_of_litert_is_removed_and_other_output_is_kept(python, conten
     assert finished.stderr.splitlines()[-3:] == ["before", "after", "at the end"]
 
 
-def test_litert_runs_without_in_memory_files(content, monkeypatch):
-    def refuse(name):
-        raise PermissionError(name)
-
-    monkeypatch.setattr(os, "memfd_create", refuse, raising=False)
-    assert InterpreterPool(content).run(STATES, np.zeros(4, np.int32)) is not None
-
-
-def test_a_file_that_is_not_the_exported_one_is_not_run(version, content):
-    path = version / "assets.extra" / "state.tflite"
-    for damaged in (b"", content[:-1], content[:500] + b"\xff" + content[501:]):
-        path.write_bytes(damaged)
-        with pytest.raises(
-            InputError, match=r"state\.tflite: damaged: its SHA-256 differs from the one in manifest\.json"
-        ):
-            read(version)
-
-
-def test_a_file_that_is_gone_is_reported(version):
-    (version / "assets.extra" / "state.tflite").unlink()
-    with pytest.raises(InputError, match=r"state\.tflite: cannot read: No such file"):
-        read(version)
-
-
-def test_a_file_that_litert_does_not_take_is_reported(version):
-    (version / "assets.extra" / "state.tflite").write_bytes(b"something else")
-    path = version / "manifest.json"
-    manifest = json.loads(path.read_text())
-    manifest["litert"]["sha256"] = hashlib.sha256(b"something else").hexdigest()
-    path.write_text(json.dumps(manifest))
-    with pytest.raises(InputError, match=r"state\.tflite: LiteRT cannot run the file"):
-        read(version)
-
-
 FILE = "assets.extra/state.tflite"
 TOLERANCE = 1e-5
 
@@ -350,12 +316,6 @@ def test_where_litert_fails_to_choose_questions_the_saved_model_does_from_then_o
     assert caplog.messages == ["version 1: LiteRT failed and is no longer used: no memory"]
 
 
-def test_predict_is_the_saved_models(watched):
-    engine, sizes = watched
-    engine.predict("state", {"states": np.zeros([1, 12], np.float32), "questions_asked": np.zeros(1, np.int32)})
-    assert sizes == []
-
-
 def replace_file(version, content):
     """Puts another file there, as if it had been exported so."""
     (version / FILE).write_bytes(content)
@@ -365,43 +325,34 @@ def replace_file(version, content):
     path.write_text(json.dumps(manifest))
 
 
-def assert_answered_by_the_saved_model(version, hand_set, caplog, level, complaint):
-    with caplog.at_level(logging.INFO):
-        engine = SavedModelWithLiteRt(version)
+@pytest.mark.parametrize(
+    ("file", "complaint"),
+    [
+        # Chest pain in a smoker: Blue has 0.1 in the one and, as Red has in the other, 0.75.
+        ("contrary", "q_values by up to 0.65"),
+        ("wide", "LiteRT cannot run the file"),
+        ("damaged", "SHA-256"),
+        ("gone", "cannot read"),
+    ],
+)
+def test_a_file_that_is_not_the_saved_models_is_not_used(
+    version, contrary_version, base, engines, hand_set, caplog, file, complaint
+):
+    if file == "contrary":
+        replace_file(version, (contrary_version / FILE).read_bytes())
+    elif file == "wide":
+        replace_file(version, (base / engines["whole"].info.model_version / FILE).read_bytes())
+    elif file == "damaged":
+        (version / FILE).write_bytes((version / FILE).read_bytes()[:-100])
+    else:
+        (version / FILE).unlink()
+    engine = SavedModelWithLiteRt(version)
     assert engine.litert is None
     (record,) = caplog.records
-    assert record.levelno == level
+    assert record.levelno == logging.WARNING
     assert complaint in record.getMessage()
     (response,) = engine.triage([state_message(["chest_pain"])])
     assert [q.value for q in response.q_values] == pytest.approx(hand_set.chest_pain_q, abs=1e-6)
-
-
-def test_a_file_that_decides_otherwise_is_not_used(version, contrary_version, hand_set, caplog):
-    replace_file(version, (contrary_version / FILE).read_bytes())
-    # Chest pain in a smoker: Blue has 0.1 in the one and, as Red has in the other, 0.75.
-    complaint = "LiteRT and the SavedModel differ: q_values by up to 0.65, more than 0.0001"
-    assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, complaint)
-
-
-def test_a_damaged_file_is_not_used(version, hand_set, caplog):
-    (version / FILE).write_bytes((version / FILE).read_bytes()[:-100])
-    assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, "damaged: its SHA-256")
-
-
-def test_a_file_for_states_of_another_width_is_not_used(version, base, engines, hand_set, caplog):
-    replace_file(version, (base / engines["whole"].info.model_version / FILE).read_bytes())
-    assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, "LiteRT cannot run the file")
-
-
-def test_a_version_without_the_file_is_answered_by_the_saved_model(version, hand_set, caplog):
-    (version / FILE).unlink()
-    assert_answered_by_the_saved_model(version, hand_set, caplog, logging.WARNING, "state.tflite: cannot read")
-
-
-def test_the_log_says_that_litert_runs_small_batches(version, caplog):
-    with caplog.at_level(logging.INFO):
-        SavedModelWithLiteRt(version)
-    assert [record.getMessage() for record in caplog.records] == ["version 3: LiteRT runs up to 64 states at once"]
 
 
 def test_a_damaged_saved_model_is_reported(version):

@@ -38,11 +38,6 @@ def test_each_request_of_the_export_is_run(version):
     ]
 
 
-def test_a_version_without_requests_is_fine(version):
-    shutil.rmtree(version / "assets.extra")
-    assert run_requests(SavedModelEngine(version), version) == 0
-
-
 def write(version, *logs):
     with tf.io.TFRecordWriter(str(version / "assets.extra" / "tf_serving_warmup_requests")) as writer:
         for log in logs:

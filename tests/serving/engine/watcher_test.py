@@ -134,13 +134,6 @@ def test_a_pinned_version_stays_when_a_new_one_comes(watch, folders):
     assert served(watcher) == (3, {3})
 
 
-def test_the_version_that_answers_is_loaded_before_a_labelled_one(watch, folders, caplog):
-    folders.put(5)
-    watch(3, policy=VersionPolicy(numbers=frozenset([3])), labels={"candidate": 5})
-    assert folders.loads == [3, 5]
-    assert caplog.text == ""
-
-
 def test_a_broken_version_is_reported_once_and_tried_again_when_its_files_change(watch, folders, caplog):
     watcher = watch(3)
     folders.put(5, "half")
@@ -410,11 +403,11 @@ def test_a_version_that_blocks_is_given_up_and_the_others_are_served(folders):
     folders.before_load = lambda folder: folder.name == "5" and gate.wait(60)
     folders.put(3)
     folders.put(5)
-    watcher = Watcher(Versions("triage"), folders, Wanted(folders.base), limit_seconds=0.2)
+    watcher = Watcher(Versions("triage"), folders, Wanted(folders.base), limit_seconds=2.0)
     watcher.look()
     assert served(watcher) == (3, {3})
     (error,) = [status.error for status in watcher.versions.statuses() if status.version == 5]
-    assert error == f"{folders.base / '5'}: loading it takes longer than 0.2 s: does the file system answer?"
+    assert error == f"{folders.base / '5'}: loading it takes longer than 2 s: does the file system answer?"
     folders.put(4)
     watcher.look()
     assert served(watcher) == (4, {4})
@@ -424,33 +417,15 @@ def test_a_version_that_blocks_is_given_up_and_the_others_are_served(folders):
 def test_a_base_path_that_blocks_leaves_what_is_served_until_it_answers_again(folders, caplog):
     gate, seen = threading.Event(), folders.versions
     folders.put(3)
-    watcher = Watcher(Versions("triage"), folders, Wanted(folders.base), limit_seconds=0.2)
+    watcher = Watcher(Versions("triage"), folders, Wanted(folders.base), limit_seconds=2.0)
     watcher.look()
     folders.versions = lambda base: gate.wait(60) and seen(base)
     watcher.look()
     watcher.look()
-    assert caplog.text.count("looking for versions takes longer than 0.2 s") == 1
+    assert caplog.text.count("looking for versions takes longer than 2 s") == 1
     assert watcher.ready
     folders.versions = seen
     gate.set()
     folders.put(5)
     watcher.look()
     assert served(watcher) == (5, {5})
-
-
-def test_a_broken_version_is_prepared_again_only_when_its_files_change(watch, folders, caplog):
-    watcher = watch(3)
-    folders.put(5, "half")
-    wanted = watcher.wanted
-    for _ in range(3):
-        watcher.prepare(wanted)
-    assert folders.loads == [3, 5]
-    assert caplog.text.count("version 5 cannot be loaded") == 1
-    folders.put(5)
-    watcher.prepare(wanted)
-    watcher.prepare(wanted)
-    assert folders.loads == [3, 5, 5]
-    assert watcher.versions.statuses()[1:] == [VersionStatus(5, State.LOADING)]
-    watcher.drop_prepared()
-    assert watcher.versions.statuses()[1:] == [VersionStatus(5, State.END)]
-    assert served(watcher) == (3, {3})

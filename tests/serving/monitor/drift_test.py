@@ -6,7 +6,7 @@ import pytest
 
 from schemas.reference import Reference
 from serving.monitor.audit_reader import ServedCase
-from serving.monitor.drift import Observed, Thresholds, compare, stability_index, wilson
+from serving.monitor.drift import Observed, Thresholds, compare, stability_index
 
 RATES = {f"code{number}": 0.05 + 0.01 * number for number in range(40)}
 
@@ -99,9 +99,3 @@ def test_the_stability_index_is_the_textbook_one():
     # Half a case more each: shares 0.25, 0.75 and 0.75, 0.25: 0.5 ln 3 twice.
     assert stability_index([2.0, 7.0], [7.0, 2.0]) == pytest.approx(1.0986, abs=1e-4)
     assert stability_index([5.0, 5.0], [50.0, 50.0]) == 0.0
-
-
-def test_the_interval_is_wilsons():
-    # z = 1.96, p = 0.1, n = 100: (0.1 + 0.0192 ± 1.96 sqrt(0.0009 + 0.000096)) / 1.0384
-    assert wilson(10, 100, 0.05) == pytest.approx((0.0552, 0.1744), abs=1e-4)
-    assert wilson(0, 0, 0.05) == (0.0, 1.0)
