@@ -111,12 +111,12 @@ class TriageServer:
             self.probes.start()
         if self.http is not None:
             from serving.hospital.paths import hospital_paths  # loads starlette
-            from serving.wires.http_application import application_of  # loads starlette
+            from serving.wires.http_application import application  # loads starlette
             from serving.wires.http_endpoints import Endpoints  # loads starlette
 
             endpoints = Endpoints(self.admission, self._workers, self.telemetry, self._config)
             others = [*hospital_paths(endpoints, service, self._config)]
-            self.http.start(application_of(endpoints, self.models, self._config, service, self.telemetry, others))
+            self.http.start(application(endpoints, self.models, self._config, service, self.telemetry, others))
 
     def update_health(self) -> None:
         """Reports SERVING for the server ("") and each service if each model can answer, NOT_SERVING otherwise."""

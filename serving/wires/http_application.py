@@ -1,7 +1,7 @@
 """All paths of the HTTP port."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -22,14 +22,11 @@ from serving.wires.http_problems import TITLES, problem
 from serving.wires.openapi import POLICY, Api, document, page
 from serving.wires.triage_routes import TriageRoutes
 
-if TYPE_CHECKING:  # load TensorFlow
-    from serving.wires.tf_serving_routes import TfServingRoutes
-
 _MODEL = "/v1/models/{model}"
 _POST = ["POST"]
 
 
-def application_of(
+def application(
     endpoints: Endpoints,
     models: ServedModels,
     config: ServeConfig,
@@ -37,7 +34,7 @@ def application_of(
     telemetry: Telemetry,
     others: Sequence[Api] = (),
 ) -> Starlette:
-    """Returns the application of a server.
+    """Returns the ASGI application of a server.
 
     Args:
         endpoints: answer requests.
@@ -47,39 +44,10 @@ def application_of(
         telemetry: records predictions.
         others: what the server offers beside, such as FHIR.
     """
-    signatures = []
-    if config.engine == "saved-model":
-        from serving.wires.model_service import ModelService
-        from serving.wires.prediction_service import PredictionService  # load TensorFlow
-        from serving.wires.signatures import Signatures
-        from serving.wires.tf_serving_routes import TfServingRoutes
-
-        runs = Signatures(models, config, telemetry)
-        signatures += _tf_serving(endpoints, TfServingRoutes(runs, PredictionService(runs), ModelService(models)))
-    return application(endpoints, TriageRoutes(service), signatures, lambda: models.ready, config, others)
-
-
-def application(
-    endpoints: Endpoints,
-    triage: TriageRoutes,
-    signatures: Sequence[Route],
-    ready: Callable[[], bool],
-    config: ServeConfig,
-    others: Sequence[Api] = (),
-) -> Starlette:
-    """Returns the ASGI application.
-
-    Args:
-        endpoints: answer requests.
-        triage: our own API.
-        signatures: the paths that run signatures, none if the engine has no signatures.
-        ready: whether each model can answer.
-        config: for which other sites pages may call (`cors_origins`).
-        others: what the server offers beside, such as FHIR.
-    """
+    triage = TriageRoutes(service)
 
     async def is_ready(request: Request) -> Response:
-        return json_response({"ready": True}) if ready() else problem(503, {"detail": "no model version is ready"})
+        return json_response({"ready": True}) if models.ready else problem(503, {"detail": "no model version is ready"})
 
     async def is_live(request: Request) -> Response:
         return json_response({"live": True})
@@ -109,7 +77,8 @@ def application(
     if predict_path:
         endpoint = endpoints.route("vertex/predict", triage.predictions, triage.cost_of)
         routes.append(Route(predict_path, endpoint, methods=_POST, name="vertex-predict"))
-    routes += signatures
+    if config.engine == "saved-model":
+        routes += _tf_serving(endpoints, models, config, telemetry)
     api = document(routes, config, others)
     routes += [route for other in others for route in other.routes]
     origins = config.cors_origins.split(",") if config.cors_origins else []
@@ -122,7 +91,14 @@ def application(
     return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
 
 
-def _tf_serving(endpoints: Endpoints, routes: "TfServingRoutes") -> list[Route]:
+def _tf_serving(endpoints: Endpoints, models: ServedModels, config: ServeConfig, telemetry: Telemetry) -> list[Route]:
+    from serving.wires.model_service import ModelService  # load TensorFlow
+    from serving.wires.prediction_service import PredictionService
+    from serving.wires.signatures import Signatures
+    from serving.wires.tf_serving_routes import TfServingRoutes
+
+    runs = Signatures(models, config, telemetry)
+    routes = TfServingRoutes(runs, PredictionService(runs), ModelService(models))
     paths = []
     for place in ("", "/versions/{version}", "/labels/{label}"):
         predict = endpoints.route("v1/models:predict", routes.predict, TriageRoutes.cost_of)
