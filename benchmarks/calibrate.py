@@ -22,7 +22,7 @@ from rich.table import Table
 
 from schemas.knowledge_base import KnowledgeBase
 from trainer.commands.simulate import PAPER_VIGNETTES
-from trainer.importing.vignette_statistics import PAPER, Moments, Sums
+from trainer.evaluation.vignette_statistics import PAPER, Moments, Sums
 from trainer.simulation.config import SimulationConfig
 from trainer.simulation.simulator import BLOCK, Simulator
 from triage_runtime.command_line import json_output

@@ -8,7 +8,7 @@ import pytest
 from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import Action
 from trainer.commands.simulate import PAPER_VIGNETTES
-from trainer.importing.vignette_statistics import PAPER, PAPER_DECISIONS, Sums
+from trainer.evaluation.vignette_statistics import PAPER, PAPER_DECISIONS, Sums
 from trainer.simulation.card import Cards, read_cards
 from trainer.simulation.config import SimulationConfig
 from trainer.simulation.draws import Draws

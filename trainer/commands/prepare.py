@@ -22,8 +22,8 @@ from trainer.importing import input_formats
 from trainer.importing.derived_vocabulary import kinds_of
 from trainer.importing.input_formats import Source
 from trainer.vignettes.output import OutputDirectory, writing
-from trainer.vignettes.rejects import RejectLog
-from trainer.vignettes.split_warnings import facts_of, split_warnings
+from trainer.vignettes.source import RejectLog
+from trainer.vignettes.split import split_warnings
 from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import progress_bar, say, say_result, tracked
 from triage_runtime.storage import locations
@@ -167,8 +167,8 @@ def _report(source: Source, vocabulary: Vocabulary, stats: dict[str, Any], given
         if source.evidence_columns:
             say(console, _taken_as_evidence(source.evidence_columns))
         say(console, _review(vocabulary, out))
-    for warning in split_warnings({split: facts_of(part) for split, part in stats["splits"].items()}):
-        say(console, f"warning: {warning.text}")
+    for warning in split_warnings(stats["splits"]):
+        say(console, f"warning: {warning}")
     if not stats["splits"]["test"]["vignettes"]:
         say(console, "warning: the test split is empty: triage evaluate will have nothing to measure")
     if stats["contradictory"]["vignettes"]:

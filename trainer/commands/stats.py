@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     instead.add_argument(
         "--validate",
         action="store_true",
-        help="check the directory for anomalies instead; exit code 1 if there are errors",
+        help="check schema, counts and duplicates across the splits instead; exit code 1 if there are errors",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the draw of --show (default 0)")
     json_output.add_argument(parser)
@@ -82,8 +82,7 @@ def _statistics(data: "DataDirectory", given: StatsOptions) -> None:
     import numpy as np
     from rich.console import Console
 
-    from trainer.importing.stats_table import statistics_table, to_json
-    from trainer.importing.vignette_statistics import PAPER, PAPER_DECISIONS, Sums
+    from trainer.evaluation.vignette_statistics import PAPER, PAPER_DECISIONS, Sums, statistics_table, to_json
     from triage_runtime.command_line.progress import print_table
 
     sums = Sums()
@@ -127,7 +126,7 @@ def evidence_counts(arrays: "VignetteArrays", risk_factor: "np.ndarray") -> "np.
 def _show(data: "DataDirectory", given: StatsOptions, count: int) -> None:
     import random
 
-    from trainer.vignettes.vignette_text import vignette_text
+    from trainer.vignettes.vignette import vignette_text
     from triage_runtime.command_line.progress import say
 
     total = sum(data.stats["splits"][split]["vignettes"] for split in given.splits)
@@ -183,8 +182,7 @@ def _shards(data: "DataDirectory", splits: tuple[str, ...]) -> Iterator["Vignett
 
 
 def _validate(given: StatsOptions) -> int:
-    from trainer.importing.anomalies import Severity
-    from trainer.importing.validation import validate
+    from trainer.importing.validation import ERROR, SEVERITIES, validate
     from triage_runtime.command_line.progress import progress_bar, say, tracked
 
     with progress_bar(_console(stderr=True)) as bar:
@@ -193,8 +191,8 @@ def _validate(given: StatsOptions) -> int:
         console = _console()
         for anomaly in report.anomalies:
             say(console, f"{anomaly}\n")
-        counts = [(report.count(severity), severity.label) for severity in Severity]
-        numbers = [f"{count} {label}{'' if count == 1 else 's'}" for count, label in counts]
+        counts = [(report.count(severity), severity) for severity in SEVERITIES]
+        numbers = [f"{count} {severity}{'' if count == 1 else 's'}" for count, severity in counts]
         checked = ", ".join(f"{split} {count:,}" for split, count in report.vignettes.items())
         say(console, f"{checked} vignettes: {', '.join(numbers) if report.anomalies else 'no anomalies'}")
     content = {
@@ -203,7 +201,7 @@ def _validate(given: StatsOptions) -> int:
         "anomalies": [anomaly.to_dict() for anomaly in report.anomalies],
     }
     json_output.write(content, given.json)
-    return ANOMALOUS if report.count(Severity.ERROR) else 0
+    return ANOMALOUS if report.count(ERROR) else 0
 
 
 def _console(stderr: bool = False) -> "Console":

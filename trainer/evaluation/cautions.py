@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.config import OptimiserConfig
-from trainer.evaluation.estimates import Estimate
 from trainer.graph import mixture, novelty
-from trainer.vignettes.split_warnings import FEW_TEST_VIGNETTES, facts_of, split_warnings
+from trainer.evaluation.estimates import Estimate
+from trainer.vignettes.split import FEW_TEST_VIGNETTES, split_warnings
 
 HIGH_LEARNING_RATES = {"adam": 0.05, "sgd": 1.0}
 """By algorithm, 50 times the learning rate of the preset that uses it. Nothing has been seen to learn with more."""
@@ -20,7 +20,7 @@ def before_training(splits: Mapping[str, Any], learned: int, optimiser: Optimise
         learned: number of training vignettes that are neither held out nor set apart.
         optimiser: its settings.
     """
-    sentences = [warning.text for warning in split_warnings({name: facts_of(part) for name, part in splits.items()})]
+    sentences = list(split_warnings(splits))
     lacks = {
         mixture.FEWEST_LEARNED: "choose questions, so nobody can be interviewed",
         novelty.FEWEST_LEARNED: "tell what is unlike anything that it saw",

@@ -18,7 +18,7 @@ from trainer.evaluation import metrics
 from trainer.evaluation.cases import CaseDecisions, Later, later_emergencies
 from trainer.evaluation.estimates import Estimate, bracketed
 from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.split_warnings import FEW_TEST_VIGNETTES
+from trainer.vignettes.split import FEW_TEST_VIGNETTES
 from trainer.vignettes.textbook_case import EMERGENCY, TextbookCase
 from trainer.vignettes.vignette import shown
 from triage_runtime.command_line.json_output import plain

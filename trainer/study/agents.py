@@ -10,7 +10,7 @@ from trainer.config import TrainConfig
 from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.rollout import Outcomes, Rollout, order_seeds
 from trainer.evaluation import as_clinicians, metrics
-from trainer.importing.vignette_statistics import MINIMUM_DECISIONS
+from trainer.evaluation.vignette_statistics import MINIMUM_DECISIONS
 from trainer.study.folds import concatenate, fold_rows, sample_rows, select
 from trainer.study.partially_observed import (
     PartiallyObservedLoop,

@@ -1,15 +1,20 @@
-"""Draws the test split: stratified by majority decision, with exact counts, in one pass over the vignettes.
+"""Draws the test split, and warns of splits from which an agent learns little or whose figures mean little.
 
-Selection sampling (Knuth, The Art of Computer Programming, vol. 2, section 3.4.2, Algorithm S), which needs the sizes
-of the strata beforehand but never holds a list of vignettes.
+The draw is stratified by majority decision, with exact counts, in one pass over the vignettes: selection sampling
+(Knuth, The Art of Computer Programming, vol. 2, section 3.4.2, Algorithm S), which needs the sizes of the strata
+beforehand but never holds a list of vignettes.
 """
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
-from schemas.triage import TRIAGE_DECISIONS, Action
+from schemas.triage import DECISION_LABELS, TRIAGE_DECISIONS, Action
+
+FEW_TEST_VIGNETTES = 50
+"""With fewer, the 95% interval of a share is wider than about 25 percentage points."""
 
 
 def majority(decision_counts: Sequence[int]) -> Action:
@@ -72,3 +77,19 @@ class SelectionSampler:
         self._left[stratum] -= 1
         self._wanted[stratum] -= drawn
         return drawn
+
+
+def split_warnings(splits: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yields the warnings about the splits "train" and "test", whose statistics are as stats.json holds them."""
+    test = splits["test"]["vignettes"]
+    if 0 < test < FEW_TEST_VIGNETTES:
+        yield f"only {test} test vignettes: expected {FEW_TEST_VIGNETTES} or more, as figures on few vary by chance"
+    for split, stats in splits.items():
+        given = [label for label in DECISION_LABELS if stats["decisions"][label]]
+        if len(given) == 1:
+            yield f"all decisions in the {split} split are {given[0]}: there is nothing to distinguish"
+        elif given:
+            for label in (label for label in DECISION_LABELS if label not in given):
+                yield f"no decision in the {split} split is {label}"
+        if stats["vignettes"] and sum(stats["decisions"].values()) <= stats["vignettes"]:
+            yield f"each vignette in the {split} split has one decision: agreement of clinicians cannot be measured"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.triage import Action
-from trainer.vignettes.split import SelectionSampler, apportion, majority, stratum_quotas
+from trainer.vignettes.split import SelectionSampler, apportion, majority, split_warnings, stratum_quotas
 
 
 @pytest.mark.parametrize(
@@ -100,3 +100,27 @@ def test_the_draw_is_the_same_on_every_machine():
     # Mersenne Twister, seed 7: 0.324, 0.151, 0.651, 0.072, 0.536, 0.366, 0.058, ... drawn where it times left < wanted:
     # 3.89 < 4, 1.66 < 3, 6.51 > 2, 0.65 < 2, 4.29 > 1, 2.56 > 1, 0.35 < 1, and the quota is full
     assert [sampler.draw(0) for _ in range(12)] == [True, True, False, True, False, False, True] + [False] * 5
+
+
+COUNTS = {"Red": 50, "Yellow": 200, "Green": 200, "Blue": 50}
+MANY = {"vignettes": 300, "decisions": COUNTS}
+
+
+@pytest.mark.parametrize(
+    ("split", "change", "warnings"),
+    [
+        ("test", {}, 0),
+        ("test", {"vignettes": 0, "decisions": dict.fromkeys(COUNTS, 0)}, 0),
+        ("test", {"vignettes": 1}, 1),
+        ("test", {"vignettes": 49}, 1),
+        ("test", {"vignettes": 50}, 0),
+        ("train", {"vignettes": 49}, 0),
+        ("test", {"decisions": COUNTS | {"Red": 0, "Blue": 0}}, 2),  # one for each colour
+        ("train", {"decisions": dict.fromkeys(COUNTS, 0) | {"Green": 500}}, 1),
+        ("train", {"vignettes": 500}, 1),  # one decision each
+    ],
+)
+def test_small_and_degenerate_splits_do_not_pass_in_silence(split, change, warnings):
+    found = list(split_warnings({"train": MANY, "test": MANY} | {split: MANY | change}))
+    assert len(found) == warnings
+    assert all(split in warning for warning in found)

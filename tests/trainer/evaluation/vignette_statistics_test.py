@@ -1,10 +1,13 @@
+import io
 import itertools
+import json
 import math
 
 import numpy as np
 import pytest
+from rich.console import Console
 
-from trainer.importing.vignette_statistics import PAPER, Moments, Sums, values
+from trainer.evaluation.vignette_statistics import PAPER, Moments, Sums, statistics_table, to_json, values
 
 # Symptoms present, absent, risk factors present, absent; decisions Red, Yellow, Green, Blue.
 EVIDENCE = np.array([[4, 1, 1, 0], [2, 2, 0, 0], [3, 0, 2, 1]])
@@ -72,3 +75,21 @@ def test_one_vignette_has_no_standard_deviation_and_none_has_no_mean():
     assert moments["symptoms"] == Moments(4.0, pytest.approx(math.nan, nan_ok=True), 1)
     assert moments["inter_expert_safety"].vignettes == 0
     assert math.isnan(moments["inter_expert_safety"].mean)
+
+
+def test_each_figure_stands_beside_that_of_the_paper_in_80_columns():
+    marked = {name: Moments(1000.0 + number, 0.5, 1_000_000) for number, name in enumerate(PAPER)}
+    console = Console(file=io.StringIO(), width=80)
+    console.print(statistics_table(marked, (2, 255)))
+    printed = console.file.getvalue()
+    assert "…" not in printed
+    assert [name for name, moments in marked.items() if f"{moments.mean:.2f} (0.50)" not in printed] == []
+    [row] = [line.split() for line in printed.splitlines() if line.strip().startswith("symptoms")]
+    assert row == ["symptoms", "1000.00", "(0.50)", "1,000,000", "6.15", "(2.60)", "1,374"]
+
+
+def test_json_has_null_for_what_there_is_not():
+    nothing = {name: Moments(math.nan, math.nan, 0) for name in PAPER}
+    values = json.loads(json.dumps(to_json(nothing, None), allow_nan=False))
+    assert values["figures"]["symptoms"] == {"mean": None, "sd": None, "vignettes": 0}
+    assert (values["fewest_decisions"], values["most_decisions"]) == (None, None)
