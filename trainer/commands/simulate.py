@@ -16,8 +16,7 @@ from schemas import directories
 from schemas.errors import InputError
 from schemas.knowledge_base import KnowledgeBase
 from trainer.simulation.config import PanelConfig, SimulationConfig
-from trainer.simulation.processes import simulated
-from trainer.simulation.simulator import Simulator
+from trainer.simulation.simulator import Simulator, simulated
 from trainer.vignettes.output import OutputDirectory, writing
 from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import progress_bar, say, say_result, tracked

@@ -17,8 +17,7 @@ from trainer.graph.relations import with_relations
 from trainer.interviews.play import Network
 from trainer.vignettes import state
 from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.vignette import Vignette
-from trainer.vignettes.vignette_text import evidence_text
+from trainer.vignettes.vignette import Vignette, evidence_text
 
 WORST = 8
 """Number of errors that are reported in full."""

@@ -6,8 +6,15 @@ from typing import Any
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.triage import parse_decision
-from trainer.importing.csv_cells import OPTIONAL_COLUMNS, decision_label, optional_fields, parse_presence, stated_id
-from trainer.importing.csv_table import CsvTable, Row
+from trainer.importing.csv_table import (
+    OPTIONAL_COLUMNS,
+    CsvTable,
+    Row,
+    decision_label,
+    optional_fields,
+    parse_presence,
+    stated_id,
+)
 from trainer.importing.derived_vocabulary import CodeCollector
 from trainer.importing.row_groups import GroupedLine, RowGroups
 from trainer.vignettes.source import Accepted, Line, LineReader, Outcome, Rejected

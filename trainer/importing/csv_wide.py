@@ -5,15 +5,16 @@ from typing import Any
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from trainer.importing.csv_cells import (
+from trainer.importing.csv_table import (
     OPTIONAL_COLUMNS,
+    CsvTable,
+    Row,
     decision_label,
     optional_fields,
     parse_list,
     parse_presence,
     stated_id,
 )
-from trainer.importing.csv_table import CsvTable, Row
 from trainer.importing.derived_vocabulary import CodeCollector, malformed_code
 from trainer.vignettes.source import Accepted, LineReader, Outcome, Rejected
 from trainer.vignettes.vignette import VignetteError, from_fields, shown

@@ -1,7 +1,9 @@
 """Simulates vignettes block by block; a block depends only on the seed and its number."""
 
+import concurrent.futures
 import dataclasses
-from collections.abc import Iterable
+import multiprocessing
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -9,13 +11,12 @@ import threadpoolctl
 
 from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import TRIAGE_DECISIONS, Action
-from trainer.simulation.card import NOTHING, Cards, card_sizes, read_cards, write_cards
+from trainer.simulation.card import NOTHING, STREAM, Cards, card_sizes, everything, read_cards, whole_case, write_cards
 from trainer.simulation.config import SimulationConfig
 from trainer.simulation.draws import Draws, evenly_spread
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.panel import Panel
 from trainer.simulation.patients import Patients, draw_patients
-from trainer.simulation.whole_patient import STREAM, everything, whole_case
 from trainer.vignettes.vignette import Vignette
 
 BLOCK = 500
@@ -34,7 +35,7 @@ class Simulator:
         config: the constants.
         seed: 0 or more, below 2^64.
         unseen: codes of the conditions held out of the training split.
-        whole_test: for complete patients in place of cards, see `trainer.simulation.whole_patient`: the share of the
+        whole_test: for complete patients in place of cards, see `trainer.simulation.card`: the share of the
             test split. The vignettes then say which split they belong to.
 
     Raises:
@@ -113,3 +114,31 @@ class Simulator:
 
 def _decisions(counts: np.ndarray) -> tuple[Action, ...]:
     return tuple(decision for decision in TRIAGE_DECISIONS for _ in range(counts[decision]))
+
+
+_BLOCKS_WORTH_A_PROCESS = 8
+_WORKER: list[Simulator] = []
+
+
+def simulated(simulator: Simulator, count: int, processes: int) -> Iterator[Vignette]:
+    """Yields `count` vignettes in order, whatever the number of processes."""
+    blocks = -(-count // BLOCK)
+    processes = min(processes, blocks // _BLOCKS_WORTH_A_PROCESS)
+    made = _in_processes(simulator, blocks, processes) if processes > 1 else map(simulator.block, range(blocks))
+    for number, block in enumerate(made):
+        yield from block[: count - number * BLOCK]
+
+
+def _in_processes(simulator: Simulator, blocks: int, processes: int) -> Iterator[list[Vignette]]:
+    # Spawned, not forked: TensorFlow's threads do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(processes, context, _start_worker, (simulator,)) as pool:
+        yield from pool.map(_block, range(blocks))
+
+
+def _start_worker(simulator: Simulator) -> None:
+    _WORKER.append(simulator)
+
+
+def _block(number: int) -> list[Vignette]:
+    return _WORKER[0].block(number)

@@ -12,8 +12,7 @@ import numpy as np
 from schemas.directories import SPLITS
 from schemas.errors import InputError
 from schemas.triage import DECISION_LABELS, NUM_DECISIONS
-from trainer.vignettes.rejects import RejectLog
-from trainer.vignettes.source import Accepted, Outcome, Rejected
+from trainer.vignettes.source import Accepted, Outcome, Rejected, RejectLog
 from trainer.vignettes.split import SelectionSampler, majority, stratum_quotas
 from trainer.vignettes.tfrecord import ShardWriter, encode_example
 from trainer.vignettes.vignette import Vignette

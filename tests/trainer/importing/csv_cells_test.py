@@ -1,7 +1,6 @@
 import pytest
 
-from trainer.importing.csv_cells import decision_label, optional_fields, parse_list, parse_presence, stated_id
-from trainer.importing.csv_table import Row
+from trainer.importing.csv_table import Row, decision_label, optional_fields, parse_list, parse_presence, stated_id
 from trainer.vignettes.source import Line
 from trainer.vignettes.vignette import VignetteError
 

@@ -3,8 +3,7 @@
 import pytest
 
 from trainer.simulation.config import SimulationConfig
-from trainer.simulation.processes import simulated
-from trainer.simulation.simulator import BLOCK, Simulator
+from trainer.simulation.simulator import BLOCK, Simulator, simulated
 
 
 @pytest.mark.slow  # each process loads all modules

@@ -3,13 +3,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from trainer.simulation.card import NOTHING, Cards
+from trainer.simulation.card import NOTHING, Cards, everything, whole_case
 from trainer.simulation.config import SimulationConfig
 from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.patients import Patients
 from trainer.simulation.simulator import Simulator
-from trainer.simulation.whole_patient import everything, whole_case
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import pytest
 from schemas.errors import InputError
 from schemas.triage import Action
 from trainer.vignettes.data_writer import MAX_SHARDS, WriteOptions, accept, write_splits
-from trainer.vignettes.rejects import RejectLog
-from trainer.vignettes.source import Accepted, Line, Rejected
+from trainer.vignettes.source import Accepted, Line, Rejected, RejectLog
 from trainer.vignettes.tfrecord import decode_example, encode_example, read_records
 from trainer.vignettes.vignette import Vignette
 

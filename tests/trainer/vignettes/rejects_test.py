@@ -1,7 +1,6 @@
 import json
 
-from trainer.vignettes.rejects import SHOWN, RejectLog
-from trainer.vignettes.source import Line, Rejected
+from trainer.vignettes.source import SHOWN, Line, Rejected, RejectLog
 
 
 def rejected(number=3, vignette_id="v1", reason="a reason", content=b'{"x": 1}'):

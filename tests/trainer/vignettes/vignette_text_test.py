@@ -3,8 +3,7 @@ import pytest
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
-from trainer.vignettes.vignette import Vignette
-from trainer.vignettes.vignette_text import evidence_text, vignette_text
+from trainer.vignettes.vignette import Vignette, evidence_text, vignette_text
 
 VOCABULARY = Vocabulary(
     [
