@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.config import OptimiserConfig
-from trainer.graph import mixture, novelty
 from trainer.evaluation.estimates import Estimate
+from trainer.graph import mixture, novelty
 from trainer.vignettes.split import FEW_TEST_VIGNETTES, split_warnings
 
 HIGH_LEARNING_RATES = {"adam": 0.05, "sgd": 1.0}

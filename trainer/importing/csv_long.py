@@ -1,7 +1,11 @@
 """Long CSV files of vignettes: a row per piece of evidence in one file, a row per decision in another."""
 
+import array
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
@@ -16,7 +20,6 @@ from trainer.importing.csv_table import (
     stated_id,
 )
 from trainer.importing.derived_vocabulary import CodeCollector
-from trainer.importing.row_groups import GroupedLine, RowGroups
 from trainer.vignettes.source import Accepted, Line, LineReader, Outcome, Rejected
 from trainer.vignettes.vignette import VignetteError, from_fields, name_fault, shown
 
@@ -47,7 +50,7 @@ class LongTables:
         self.collected = CodeCollector()
         """The codes in the evidence file, after `load` with `collect`."""
 
-    def load(self, groups: RowGroups, collect: bool) -> Iterator[None]:
+    def load(self, groups: "RowGroups", collect: bool) -> Iterator[None]:
         """Puts all rows into `groups`, yielding after each; collects the codes if `collect` is true."""
         for source, table in enumerate(self.tables):
             id_place = table.columns.index("vignette_id")
@@ -62,7 +65,7 @@ class LongTables:
                     self.collected.add(row.cells[code_place], f"{row.line.file}: line {row.line.number}")
 
     def read(
-        self, groups: Iterable[Iterable[GroupedLine]], vocabulary: Vocabulary, explain: Callable[[str], str]
+        self, groups: "Iterable[Iterable[GroupedLine]]", vocabulary: Vocabulary, explain: Callable[[str], str]
     ) -> Iterator[Outcome]:
         """Yields the outcome of the rows of each vignette.
 
@@ -189,3 +192,48 @@ class _VignetteRows:
             if not rows:
                 return f"no {what}: no row of {self._tables[source].reader.path} has this vignette_id"
         return ""
+
+
+class GroupedLine(NamedTuple):
+    """A line, and the number of the file that it is from."""
+
+    source: int
+    line: Line
+
+
+class RowGroups:
+    """Takes lines with the id they belong to, and returns them group by group.
+
+    Groups come in the order of their first lines, and the lines of a group in the order in which they were added. A
+    line takes its bytes and 48 more, as Python's objects would take some 300.
+
+    Args:
+        files: the name of each source.
+    """
+
+    def __init__(self, files: tuple[str, ...]):
+        self._files = files
+        self._ids: dict[str, int] = {}  # their groups
+        self._count = 0  # of groups
+        self._groups = array.array("q")  # of each line
+        self._lines = array.array("q")  # five numbers for each line: source, number, offset, length, end of its content
+        self._content = bytearray()
+
+    def add(self, name: str | None, source: int, line: Line) -> None:
+        """Adds a line to the group with the id `name`; with None, to a new group."""
+        group = self._count if name is None else self._ids.setdefault(name, self._count)
+        self._count = max(self._count, group + 1)
+        self._groups.append(group)
+        self._content += line.content
+        self._lines.extend((source, line.number, line.offset, line.length, len(self._content)))
+
+    def __iter__(self) -> Iterator[Iterable[GroupedLine]]:
+        """Yields the lines of each group."""
+        order = np.argsort(np.asarray(self._groups), kind="stable")
+        for _, rows in itertools.groupby(order, self._groups.__getitem__):
+            yield map(self._line, rows)
+
+    def _line(self, row: int) -> GroupedLine:
+        source, number, offset, length, end = self._lines[5 * row : 5 * row + 5]
+        start = self._lines[5 * row - 1] if row else 0
+        return GroupedLine(source, Line(self._files[source], number, offset, length, bytes(self._content[start:end])))

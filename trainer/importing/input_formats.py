@@ -10,13 +10,11 @@ from typing import Any, NamedTuple, Protocol
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from trainer.importing.csv_long import LongTables
+from trainer.importing.csv_long import LongTables, RowGroups
 from trainer.importing.csv_wide import WideTable, wide_vocabulary
-from trainer.importing.ddxplus import LANGUAGES, read_release
-from trainer.importing.ddxplus_patients import ABSENT_FROM, PatientOptions, read_patients
+from trainer.importing.ddxplus import ABSENT_FROM, LANGUAGES, PatientOptions, read_patients, read_release
 from trainer.importing.derived_vocabulary import malformed_code
 from trainer.importing.feedback import read_feedback
-from trainer.importing.row_groups import RowGroups
 from trainer.vignettes.source import Accepted, Line, LineReader, Outcome, check_kind, read_each
 from trainer.vignettes.vignette import MAX_SAME_DECISIONS, from_fields, parse_object
 from triage_runtime.command_line import options

@@ -1,15 +1,14 @@
-"""The knowledge base as arrays: E pieces of evidence in vocabulary order, C conditions."""
+"""The knowledge base as arrays, E pieces of evidence in vocabulary order and C conditions, and draws of evidence."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from schemas.catalogue import Catalogue, CatalogueEntry
+from schemas.catalogue import AGE, SEX, Catalogue, CatalogueEntry
+from schemas.errors import InputError
 from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import NUM_DECISIONS
 from trainer.simulation.config import SimulationConfig
-from trainer.simulation.evidence_tree import EvidenceSampler, EvidenceTree
-from trainer.simulation.risk_tables import RiskTables
 
 IMPOSSIBLE = 1e-6
 """Probability in place of 0, so that logarithms are finite."""
@@ -159,3 +158,196 @@ class KnowledgeTables:
             for entry in catalogue
             if entry.only_if
         ]
+
+
+_MOST = 0.95  # upper bound on a risk factor's probability, however large its demographic multipliers
+
+
+class RiskTables:
+    """Tables over C conditions, G strata and the K risk factors other than age bands and sexes.
+
+    Args:
+        knowledge: the knowledge base.
+
+    Raises:
+        InputError: no patient can have one of the conditions.
+    """
+
+    def __init__(self, knowledge: KnowledgeBase):
+        self._knowledge = knowledge
+        self.entries = [e for e in knowledge.catalogue.of_kind("risk_factor") if e.exclusive not in (AGE, SEX)]
+        self._place = {entry.code: number for number, entry in enumerate(self.entries)}
+        self._tree = EvidenceTree(self.entries)
+        self.strata = [(a, s) for a in knowledge.catalogue.group(AGE) for s in knowledge.catalogue.group(SEX)]
+        self.stratum_shares = np.array([age.background * sex.background for age, sex in self.strata])  # [G]
+        given_anybody = self._tree.given_parent(self._in_anybody())  # [G, K]
+        multipliers, required = self._condition_tables()
+        self._given_parent, chances = self._tilt(given_anybody, multipliers, required)
+        weights = self.stratum_shares * self._stratum_multipliers() * chances  # [C, G]
+        for condition, total in zip(knowledge.conditions, weights.sum(axis=1), strict=True):
+            if not total > 0:
+                raise InputError(
+                    f"condition {condition.code!r}: no patient can have it: its risk factors exclude each other"
+                )
+        self.strata_given_condition = weights / weights.sum(axis=1, keepdims=True)  # [C, G]
+        self._sampler = EvidenceSampler(self._tree, self._given_parent.reshape(-1, len(self.entries)))
+
+    def draw(self, conditions: np.ndarray, strata: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+        """Returns the risk factors of patients with a condition, bool `[B, K]`; `uniform` is `[B, K]` in (0, 1)."""
+        return self._sampler.draw(conditions * len(self.strata) + strata, uniform)
+
+    def given_stratum(self) -> np.ndarray:
+        """Returns P(risk factor | condition, stratum), float `[C, G, K]`."""
+        rows = self._given_parent.reshape(-1, len(self.entries))
+        return self._tree.marginal(rows).reshape(self._given_parent.shape)
+
+    def _in_anybody(self) -> np.ndarray:
+        """Returns P(risk factor | stratum), `[G, K]`; over all strata it is the catalogue's background."""
+        table = np.empty((len(self.strata), len(self.entries)))
+        for number, entry in enumerate(self.entries):
+            bands = self._knowledge.demographics.get(entry.code, {})
+            relative = np.array([bands.get(age.code, 1.0) * bands.get(sex.code, 1.0) for age, sex in self.strata])
+            parent = self._tree.parents[number]
+            most = np.full(len(self.strata), _MOST)
+            if parent != NO_PARENT:  # the child follows the parent's frequency
+                most = table[:, parent]
+                relative = relative * most
+            mean = max(float(self.stratum_shares @ relative), np.finfo(np.float64).tiny)
+            table[:, number] = np.minimum(entry.background * relative / mean, most)
+        return table
+
+    def _stratum_multipliers(self) -> np.ndarray:
+        return np.array(
+            [
+                [c.risk_factors.get(age.code, 1.0) * c.risk_factors.get(sex.code, 1.0)
+                 * all(code in self._place or code in (age.code, sex.code) for code in c.requires)
+                 for age, sex in self.strata]
+                for c in self._knowledge.conditions
+            ]
+        )  # fmt: skip
+
+    def _condition_tables(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns each risk factor's multiplier `[C, K]`, and whether the condition requires it `[C, K]`."""
+        shape = (len(self._knowledge.conditions), len(self.entries))
+        multipliers: np.ndarray = np.ones(shape)
+        required: np.ndarray = np.zeros(shape, bool)
+        for row, condition in enumerate(self._knowledge.conditions):
+            for code, value in condition.risk_factors.items():
+                if code in self._place:
+                    multipliers[row, self._place[code]] = value
+            for code in condition.requires:
+                number = self._place.get(code, NO_PARENT)
+                while number != NO_PARENT:  # requiring a child means requiring its parent
+                    required[row, number] = True
+                    number = self._tree.parents[number]
+        return multipliers, required
+
+    def _tilt(
+        self, given_anybody: np.ndarray, multipliers: np.ndarray, required: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Applies Bayes' rule bottom up.
+
+        Returns:
+            P(risk factor | its parent present, stratum, condition), `[C, G, K]`, and how many times
+            more likely the condition is in the average patient of each stratum than without risk factors, `[C, G]`.
+        """
+        conditions, pieces = multipliers.shape
+        tilted = np.zeros((conditions, len(self.strata), pieces))
+        gains = np.ones((conditions, len(self.strata), pieces + 1))  # the last column is for pieces without a parent
+        groups = {members[0]: members for members in self._tree.groups}
+        grouped = {number for members in self._tree.groups for number in members}
+        for number in reversed(range(pieces)):  # children before parents; groups at their first member
+            members = groups.get(number, [number])
+            if number in grouped and number not in groups:
+                continue
+            share = given_anybody[:, members]  # [G, M]
+            none = np.maximum(1.0 - share.sum(axis=1), 0.0)  # [G]
+            needed = required[:, members]  # [C, M]
+            free = ~needed.any(axis=1, keepdims=True)  # [C, 1]
+            possible = free | needed  # a required member excludes the others
+            weight = share * (multipliers[:, members] * possible)[:, None, :] * gains[:, :, members]  # [C, G, M]
+            total = weight.sum(axis=2) + none * free  # [C, G]
+            tilted[:, :, members] = weight / np.maximum(total, np.finfo(np.float64).tiny)[..., None]
+            gains[:, :, self._tree.parents[number]] *= total  # NO_PARENT is the last column
+        return tilted, gains[:, :, NO_PARENT]
+
+
+NO_PARENT = -1
+
+
+class EvidenceTree:
+    """The relations among N pieces of evidence that are drawn together.
+
+    Args:
+        entries: the pieces, parents before their children; parents that are not among them are ignored.
+    """
+
+    def __init__(self, entries: Sequence[CatalogueEntry]):
+        place = {entry.code: number for number, entry in enumerate(entries)}
+        self.parents = tuple(place.get(entry.parent or "", NO_PARENT) for entry in entries)
+        groups: dict[str, list[int]] = {}
+        for number, entry in enumerate(entries):
+            if entry.exclusive is not None:
+                groups.setdefault(entry.exclusive, []).append(number)
+        self.groups = tuple(groups.values())
+
+    def given_parent(self, marginal: np.ndarray) -> np.ndarray:
+        """Returns the probability of each piece given that its parent is present, `[rows, N]`, at most 1.
+
+        Args:
+            marginal: probability of each piece, `[rows, N]`, at most that of its parent.
+        """
+        given = marginal.copy()
+        for child, parent in enumerate(self.parents):
+            if parent != NO_PARENT:
+                above = np.maximum(marginal[:, parent], np.finfo(np.float64).tiny)
+                given[:, child] = np.minimum(marginal[:, child] / above, 1.0)
+        return given
+
+    def marginal(self, given_parent: np.ndarray) -> np.ndarray:
+        """Returns the probability of each piece, `[rows, N]`: the inverse of `given_parent`."""
+        marginal = given_parent.copy()
+        for child, parent in enumerate(self.parents):
+            if parent != NO_PARENT:
+                marginal[:, child] *= marginal[:, parent]
+        return marginal
+
+
+class EvidenceSampler:
+    """Draws the pieces of a tree.
+
+    Args:
+        tree: the relations.
+        given_parent: float `[rows, N]`, probability of each piece given that its parent is present. A group whose sum
+            is above 1 is divided by its sum.
+    """
+
+    def __init__(self, tree: EvidenceTree, given_parent: np.ndarray):
+        self._tree = tree
+        self._lower = np.zeros_like(given_parent)
+        self._upper = given_parent.copy()
+        self._uniform = np.arange(given_parent.shape[1])
+        for members in tree.groups:
+            # The intervals of a group are stacked, so that one number decides between its members.
+            shares = given_parent[:, members]
+            tops = np.cumsum(shares / np.maximum(shares.sum(axis=1, keepdims=True), 1.0), axis=1)
+            self._lower[:, members] = np.concatenate([np.zeros((len(tops), 1)), tops[:, :-1]], axis=1)
+            self._upper[:, members] = tops
+            self._uniform[members] = members[0]
+
+    def draw(self, rows: np.ndarray, uniform: np.ndarray, possible: np.ndarray | None = None) -> np.ndarray:
+        """Returns which pieces are present, bool `[B, N]`.
+
+        Args:
+            rows: int `[B]`.
+            uniform: float `[B, N]` in (0, 1).
+            possible: bool `[B, N]`, False if a piece cannot be present; None if all can.
+        """
+        value = uniform[:, self._uniform]
+        drawn = (value >= self._lower[rows]) & (value < self._upper[rows])
+        if possible is not None:
+            drawn &= possible
+        for child, parent in enumerate(self._tree.parents):
+            if parent != NO_PARENT:
+                drawn[:, child] &= drawn[:, parent]
+        return drawn

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 from schemas.errors import InputError
 from schemas.triage import Action
 from tests.builders import symptoms
-from trainer.importing.csv_long import LongTables
-from trainer.importing.row_groups import RowGroups
+from trainer.importing.csv_long import LongTables, RowGroups
 from trainer.vignettes.source import Accepted, LineReader, Rejected
 from trainer.vignettes.vignette import Vignette
 

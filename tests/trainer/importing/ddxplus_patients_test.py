@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
-from trainer.importing.ddxplus import Condition, Release, demographics
-from trainer.importing.ddxplus_patients import PatientOptions, read_patients
+from trainer.importing.ddxplus import Condition, PatientOptions, Release, demographics, read_patients
 from trainer.vignettes.source import Accepted, LineReader, Rejected
 
 CODES = ("hot", "cough", "smokes", "weak_face", "ache_@_1")

@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.importing.row_groups import RowGroups
+from trainer.importing.csv_long import RowGroups
 from trainer.vignettes.source import Line
 
 

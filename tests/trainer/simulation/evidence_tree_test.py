@@ -3,7 +3,7 @@ import pytest
 
 from schemas.catalogue import CatalogueEntry
 from schemas.evidence import Evidence
-from trainer.simulation.evidence_tree import NO_PARENT, EvidenceSampler, EvidenceTree
+from trainer.simulation.knowledge_tables import NO_PARENT, EvidenceSampler, EvidenceTree
 
 
 def _entry(code, parent="", exclusive=""):

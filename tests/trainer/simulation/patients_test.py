@@ -4,8 +4,7 @@ import scipy.stats
 
 from trainer.simulation.config import SimulationConfig
 from trainer.simulation.draws import Draws
-from trainer.simulation.evidence_tree import EvidenceSampler, EvidenceTree
-from trainer.simulation.knowledge_tables import KnowledgeTables
+from trainer.simulation.knowledge_tables import EvidenceSampler, EvidenceTree, KnowledgeTables
 from trainer.simulation.patients import choose, draw_patients
 
 COUNT = 20_000

@@ -3,7 +3,7 @@ import pytest
 
 from schemas.errors import InputError
 from schemas.knowledge_base import KnowledgeBase
-from trainer.simulation.risk_tables import RiskTables
+from trainer.simulation.knowledge_tables import RiskTables
 
 COLD, HEART_ATTACK, MISCARRIAGE = range(3)
 CHILD_WOMAN, CHILD_MAN, ADULT_WOMAN, ADULT_MAN = range(4)
