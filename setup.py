@@ -44,10 +44,6 @@ REQUIREMENTS = [
     "tomli>=2.0.0,<3; python_version < '3.11'",
 ]
 
-# Stable-Baselines3 beside the pinned stack: later PyTorch needs a newer typing-extensions, and this one NumPy 1.
-# `triage bench learn --sb3-python` measures any version in an environment of its own.
-SB3 = ["stable-baselines3>=2.3.0,<2.4", "torch>=2.1.0,<2.2", "numpy>=1.26.0,<2"]
-
 BEAM = ["apache-beam>=2.77.0,<2.78"]
 
 # Rich draws its bars in a notebook with ipywidgets.
@@ -176,7 +172,6 @@ setuptools.setup(
         "hypertune": HYPERTUNE,
         "vertex": VERTEX,
         "kubeflow": KUBEFLOW,
-        "sb3": SB3,
         "signing": SIGNING,
         "tracing": TRACING,
         "docs": DOCUMENTATION,

@@ -48,15 +48,6 @@ COMMANDS = {
     "score": ("serving.commands.score", "answer files of stored cases with a model, without a server"),
     "monitor": ("serving.commands.monitor", "compare an audit log with the cases a version was made for"),
 }
-BENCH = "bench"
-BENCHES = {
-    "learn": ("trainer.commands.bench_learn", "time how long it takes to train a good agent, beside other libraries"),
-    "serve": ("serving.commands.bench_serve", "measure the server beside an empty gRPC handler and a simple server"),
-}
-"""The subcommands of `triage bench`."""
-_MODULES = {name: module for name, (module, _) in COMMANDS.items()} | {
-    f"{BENCH} {name}": module for name, (module, _) in BENCHES.items()
-}
 NEED_TENSORFLOW = (
     "simulate",
     "prepare",
@@ -68,7 +59,6 @@ NEED_TENSORFLOW = (
     "export",
     "push",
     "tflite",
-    "bench learn",
     "monitor",
     "score",
 )
@@ -90,13 +80,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments[:1] == ["serve"]:
         os.environ.setdefault(GRPC_LOG, "NONE")  # before gRPC is imported: a line for each stranger at the TLS port
-    command = " ".join(arguments[: 2 if arguments[:1] == [BENCH] else 1])
+    command = " ".join(arguments[:1])
     received: list[int] = []
     try:
         _check_installed(command)
         parsed = parser(arguments).parse_args(arguments)
         json_output.check(getattr(parsed, "json", None))
-        module = importlib.import_module(_MODULES[command])
+        module = importlib.import_module(COMMANDS[command][0])
         if hasattr(module, "check") and not locations.any_remote(parsed):
             module.check(parsed)
         staged = _staging(module, parsed)
@@ -159,10 +149,6 @@ def parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"triage {VERSION}")
     subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Subcommand)
     _add_commands(subparsers, COMMANDS, arguments)
-    benches = "measure how fast training or serving is"
-    bench = subparsers.add_parser(BENCH, help=benches, description=benches[0].upper() + benches[1:] + ".")
-    bench_parsers = bench.add_subparsers(dest=BENCH, required=True, metavar="PART")
-    _add_commands(bench_parsers, BENCHES, arguments[1:] if arguments[:1] == [BENCH] else [])
     return top
 
 
@@ -173,7 +159,7 @@ def _check_installed(command: str) -> None:
         InputError: the subcommand trains and nothing here does, or both distributions are there in different versions:
             they ship the same packages of the server.
     """
-    if command in _MODULES and not extras.is_installed(_MODULES[command]):
+    if command in COMMANDS and not extras.is_installed(COMMANDS[command][0]):
         raise InputError(f"{SERVING} does not train: pip uninstall {SERVING}, then install {WHOLE}")
     there = {}
     for name in (WHOLE, SERVING):

@@ -42,17 +42,18 @@ import matplotlib.pyplot as plt
 import numpy as np
 import scipy.stats
 from rich.console import Console
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 
 from schemas.errors import InputError
 from schemas.triage import Action
 from trainer import presets
-from trainer.bench.classifiers import CLASSIFIERS, classifier
 from trainer.commands.simulate import simulate_splits
 from trainer.dyqn.rollout import order_seeds
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics
 from trainer.evaluation.estimates import Estimate, bracketed
 from trainer.evaluation.measurement import play
-from trainer.study.ensemble import EnsembleConfig, train_ensemble
+from trainer.study.ensemble import EnsembleConfig, decision_rows, train_ensemble
 from trainer.training.job import load_network
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.state import sparse_states
@@ -85,6 +86,11 @@ CHANGES: dict[str, tuple[str, ...]] = {
 """What leads from the preset paper to default, by the names of the settings; one change is as small as makes sense."""
 ORDERS = 3
 MINIMUM_DECISIONS = 3
+CLASSIFIERS: dict[str, Callable[[int], Any]] = {
+    "forest": lambda seed: RandomForestClassifier(300, min_samples_leaf=2, n_jobs=-1, random_state=seed),
+    "logistic": lambda seed: LogisticRegression(max_iter=1000),
+}
+"""By name, what makes an untrained classifier from a seed."""
 ENSEMBLE, CLINICIANS = "ensemble", "clinicians"
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SHOWN = {
@@ -332,9 +338,11 @@ def classifier_figures(name: str, train: VignetteArrays, test: VignetteArrays, c
     if name == ENSEMBLE:
         groups, config = np.arange(len(train.decision_counts)), EnsembleConfig(seed=seed)
         values = train_ensemble(states, train.decision_counts, groups, config).triage_values
+        decisions = values(sparse_states(test, codes)).argmax(axis=1)[np.newaxis]
     else:
-        values = classifier(name, states, train.decision_counts, seed)
-    decisions = values(sparse_states(test, codes)).argmax(axis=1)[np.newaxis]
+        rows, made, weights = decision_rows(train.decision_counts, repeated=False)
+        trained = CLASSIFIERS[name](seed).fit(states[rows], made, sample_weight=weights)
+        decisions = trained.predict(sparse_states(test, codes))[np.newaxis]
     figures = decision_figures(decisions, test.decision_counts)
     return {**figures, "evidence_share": 1.0} | {f"{name}{WITH_ALL}": figures[name] for name in DRAWN}
 

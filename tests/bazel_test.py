@@ -71,13 +71,11 @@ def test_the_files_are_in_the_format_of_buildifier():
 
 
 def test_the_locked_packages_are_those_that_the_project_asks_for():
-    # All lists but that of SB3, which wants an environment of its own, and that of packages.
-    names_of_others = {"SB3", "PACKAGES_OF_TRAINER"}
     asked = [
         Requirement(node.value)
         for statement in ast.parse((ROOT / "setup.py").read_text()).body
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.List)
-        if statement.targets[0].id not in names_of_others
+        if statement.targets[0].id != "PACKAGES_OF_TRAINER"
         for node in ast.walk(statement.value)
         if isinstance(node, ast.Constant)
     ]

@@ -14,13 +14,13 @@ from triage_client import TriageClient, evidence_state
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
-RUN = {"ask", "bench", "evaluate", "export", "health", "knowledge", "monitor", "prepare", "score",
+RUN = {"ask", "evaluate", "export", "health", "knowledge", "monitor", "prepare", "score",
        "simulate", "stats", "tflite"}  # fmt: skip
 """Commands that end by themselves, in seconds."""
-FEWER = {"bench": ["--rounds", "1", "--seconds", "0.2"], "simulate": ["--vignettes", "400"]}
+FEWER = {"simulate": ["--vignettes", "400"]}
 """What makes them so short, after the words of the page."""
 NOT_HERE = ("$", "gs://", "/nfs", "--beam-options", "release_", "wide.csv", "my-knowledge", "own-job",
-            "--promise", "feedback", "--sb3-python", "--interactive", "children", "secrets/", "ca.pem", "ddxplus",
+            "--promise", "feedback", "--interactive", "children", "secrets/", "ca.pem", "ddxplus",
             "tokens")  # fmt: skip
 """What needs a cloud, a file that a reader brings, or somebody who answers."""
 SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2", "--hidden-sizes", "8", "--batch-size", "8",

@@ -49,7 +49,7 @@ print(json.dumps(explained))
 
 
 def test_each_command_explains_its_options_without_loading_tensorflow():
-    commands = [*triage_cli.COMMANDS, *(f"bench {part}" for part in triage_cli.BENCHES)]
+    commands = [*triage_cli.COMMANDS]
     finished = _run(*commands, code=EXPLAIN_ALL)
     assert finished.returncode == 0, finished.stderr
     explained = json.loads(finished.stdout)
@@ -58,11 +58,6 @@ def test_each_command_explains_its_options_without_loading_tensorflow():
     )
     silent = {name for name, (_, _, shown) in explained.items() if "--json" not in shown}
     assert silent == {"serve", "console", "vertex", "push", "kubeflow"}
-
-
-def test_bad_input_to_a_bench_names_both_words(capsys):
-    assert triage_cli.main(["bench", "learn", "--vignettes", "9"]) == 2
-    assert capsys.readouterr().err == "triage bench learn: error: --vignettes 9: expected 10 or more\n"
 
 
 def test_version_is_that_of_the_release(capsys):
@@ -122,15 +117,14 @@ def test_without_training_the_help_lists_what_serves(serving_alone, capsys):
     with pytest.raises(SystemExit):
         triage_cli.main(["--help"])
     shown = capsys.readouterr().out
-    assert all(re.search(rf"^    {name} ", shown, re.MULTILINE) for name in ("serve", "ask", "console", "bench"))
+    assert all(re.search(rf"^    {name} ", shown, re.MULTILINE) for name in ("serve", "ask", "console"))
     assert not re.search(r"^    (train|export|simulate) ", shown, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", ["train", "bench learn"])
-def test_without_training_its_commands_say_what_to_install(serving_alone, command, capsys):
-    assert triage_cli.main([*command.split(), "--json", "-"]) == 2
+def test_without_training_its_commands_say_what_to_install(serving_alone, capsys):
+    assert triage_cli.main(["train", "--json", "-"]) == 2
     complaint = "dyqn-triage-serving does not train: pip uninstall dyqn-triage-serving, then install dyqn-triage"
-    assert capsys.readouterr().err == f"triage {command}: error: {complaint}\n"
+    assert capsys.readouterr().err == f"triage train: error: {complaint}\n"
 
 
 def test_without_tensorflow_a_command_that_needs_it_names_the_extra(serving_alone, tmp_path, capsys):
@@ -171,7 +165,7 @@ def test_both_distributions_in_different_versions_are_refused(versions, monkeypa
         return there[name]
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    code = triage_cli.main(["bench", "learn", "--vignettes", "9"])
+    code = triage_cli.main(["simulate", "--vignettes", "0", "--out", "nowhere"])
     assert code == 2  # either way
     mixed = "dyqn-triage 0.2.0 and dyqn-triage-serving 0.1.0 have overwritten each other: pip uninstall"
     assert (mixed in capsys.readouterr().err) == (there["dyqn-triage"] == "0.2.0")

@@ -55,9 +55,8 @@ def on_post_build(config: Any) -> None:
 
 def commands_page() -> str:
     """Returns the page of all commands, with their `--help`."""
-    names = [[name] for name in triage_cli.COMMANDS] + [[triage_cli.BENCH, name] for name in triage_cli.BENCHES]
     sections = ["# Commands\n\nThe output of `--help`, taken from the code.\n", f"```text\n{help_text([])}```\n"]
-    sections += [f"## triage {' '.join(words)}\n\n```text\n{help_text(words)}```\n" for words in names]
+    sections += [f"## triage {name}\n\n```text\n{help_text([name])}```\n" for name in triage_cli.COMMANDS]
     return "\n".join(sections)
 
 

@@ -1,1 +1,0 @@
-"""`triage bench serve`."""

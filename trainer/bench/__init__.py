@@ -1,1 +1,0 @@
-"""`triage bench learn`: our training beside that of other libraries."""
