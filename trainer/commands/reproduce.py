@@ -12,7 +12,6 @@ from rich.table import Table
 from schemas.errors import InputError
 from trainer import config, presets
 from trainer.reports.provenance import provenance
-from trainer.vignettes.tfrecord import is_simulated
 from triage_runtime.command_line import json_output
 from triage_runtime.command_line.progress import print_table, progress_bar, say_result
 from triage_runtime.storage import locations
@@ -61,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     from trainer.study.agents import read_splits
     from trainer.study.results import collect
     from trainer.study.study import Study
-    from trainer.vignettes.tfrecord import DataDirectory
+    from trainer.vignettes.tfrecord import DataDirectory, is_simulated
 
     settings, out = settings_of(arguments), arguments.out
     data = DataDirectory.open(arguments.data)

@@ -61,7 +61,7 @@ def metrics_by_evidence(values: np.ndarray, vignettes: Vignettes, seed: int) -> 
         seed: of the bootstrap over vignettes.
     """
     counts = np.diff(vignettes.offsets)
-    most, least = (np.repeat(ends, counts) for ends in urgency_range(vignettes.decision_counts))  # [R]
+    most, least = np.repeat(urgency_range(vignettes.decision_counts), counts, axis=1)  # [R]
     decisions = values.argmax(axis=2)
     safe = decisions <= least
     judged = (safe & (decisions >= most), safe, values.max(axis=2))

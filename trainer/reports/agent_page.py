@@ -8,6 +8,7 @@ from schemas.errors import InputError
 from schemas.promise import NOT_COVERED
 from schemas.triage import ACTION_LABELS, DECISION_LABELS
 from trainer.evaluation.cases import TOO_LATE
+from trainer.evaluation.estimates import SliceFigures
 from trainer.evaluation.slices import FALSE_DISCOVERIES, MINIMUM_VIGNETTES
 from trainer.reports.agent_report import AgentReport
 from trainer.reports.charts import calibration_chart, learning_chart, questions_chart
@@ -171,9 +172,10 @@ def _gaps(report: AgentReport) -> Table | None:
 
 def _slices(report: AgentReport) -> Table | None:
     """Returns the figures of each slice, of a tag's the largest; None without slices."""
-    measures, kinds = (APPROPRIATENESS, SAFETY, QUESTIONS), {entry.by: [] for entry in report.slices}
+    measures = (APPROPRIATENESS, SAFETY, QUESTIONS)
+    kinds: dict[str, list[SliceFigures]] = {}
     for entry in report.slices:
-        kinds[entry.by].append(entry)
+        kinds.setdefault(entry.by, []).append(entry)
     rows = []
     for by, entries in kinds.items():
         largest = sorted(entries, key=lambda entry: -entry.vignettes)[: _MOST_SLICES if by.startswith("tag") else None]
