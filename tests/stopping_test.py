@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import stopping
-from trainer.graph.decide import ASK_POINTS, FALL, NEUTRAL, PRICES
+from trainer.graph.decide import ASK_POINTS, DECLINE, NEUTRAL, PRICES
 from trainer.interviews.play import Interviews
 
 RED, YELLOW = np.array([3, 0, 0, 0]), np.array([0, 3, 0, 0])
@@ -24,7 +24,7 @@ def interviews(monkeypatch):
             outputs[number, patient, [5 + decided, 9 + decided]] = utility
             worth = 0.8 if patient < 2 and number < QUESTIONS else 0.0
             outputs[number, patient, 13:-1] = [worth - price for _, price in ASK_POINTS]
-            outputs[number, patient, -1] = FALL * (number + 1)
+            outputs[number, patient, -1] = DECLINE * (number + 1)
     revealed = np.ones([QUESTIONS, PATIENTS, 1], np.int32)
     return Interviews(outputs, revealed, np.zeros([QUESTIONS + 1, PATIENTS], bool))
 

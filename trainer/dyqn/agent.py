@@ -12,7 +12,7 @@ from schemas.triage import NUM_ACTIONS
 from trainer.config import OptimiserConfig, TrainConfig
 from trainer.dyqn.environment import Imagine, action_spec, time_step_spec
 from trainer.dyqn.losses import Logits, LossFn, coherence_loss, dyqn_loss
-from trainer.dyqn.network import OUTPUTS, WITH_PROBABILITIES, copy_weights, logits_of
+from trainer.dyqn.network import LEARNED_OUTPUTS, WITH_PROBABILITIES, copy_weights, logits_of
 from trainer.dyqn.policy import AskNoise, QPolicy
 from trainer.dyqn.targets import Transition
 from trainer.dyqn.workers import ALONE, Workers
@@ -86,7 +86,7 @@ class DyqnAgent(tf_agent.TFAgent):
     @property
     def losses(self) -> int:
         """Number of losses that a train step reports: of what is learned, then that of single decisions, if any."""
-        return NUM_ACTIONS if self.network.output_shape[-1] == NUM_ACTIONS else OUTPUTS + 1
+        return NUM_ACTIONS if self.network.output_shape[-1] == NUM_ACTIONS else LEARNED_OUTPUTS + 1
 
     def _train(self, experience: Transition, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
         """One optimisation, which changes nothing if it is not finite."""

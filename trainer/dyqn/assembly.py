@@ -12,13 +12,12 @@ import tensorflow as tf
 from trainer.config import TrainConfig
 from trainer.dyqn import targets
 from trainer.dyqn.agent import build_agent
-from trainer.dyqn.environment import Interviewing, Mode, VignetteEnvironment
+from trainer.dyqn.environment import Interviews, Mode, VignetteEnvironment
 from trainer.dyqn.loop import TrainingLoop
 from trainer.dyqn.network import TEXT_FEATURES, build_network, set_output_bias
 from trainer.dyqn.policy import DecayingNoise
 from trainer.dyqn.replay import BucketMemory
-from trainer.dyqn.selection import Selection
-from trainer.dyqn.validation import build_validator, divide
+from trainer.dyqn.validation import Selection, build_validator, divide
 from trainer.dyqn.workers import ALONE, Workers
 from trainer.graph import rewards
 from trainer.graph.closure import Closure
@@ -32,7 +31,7 @@ def build_loop(
     workers: Workers = ALONE,
     text_features: np.ndarray | None = None,
     start: Callable[[keras.Model], None] | None = None,
-    interviewing: Interviewing | None = None,
+    interviewing: Interviews | None = None,
     closure: Closure | None = None,
     learned_before: np.ndarray | None = None,
 ) -> TrainingLoop:
@@ -96,7 +95,7 @@ def _training_environment(
     network: keras.Model,
     config: TrainConfig,
     generator: tf.random.Generator,
-    interviewing: Interviewing | None,
+    interviewing: Interviews | None,
 ) -> VignetteEnvironment:
     settings = config.environment
     interviewer = None if interviewing is None else interviewing.begin(vignettes, network, generator)
@@ -108,7 +107,7 @@ def _training_environment(
         masking=settings.masking,
         epochs=settings.draw == "epochs",
         card_starts=1.0 if interviewing is None else interviewing.card_starts,
-        reading=0.0 if interviewing is None else interviewing.reading,
+        card_reading=0.0 if interviewing is None else interviewing.card_reading,
     )
     evidence_count = network.input_shape[-1]
     return VignetteEnvironment(vignettes, evidence_count, mode, generator, settings.environments, interviewer)

@@ -56,7 +56,7 @@ class Interviewer(Protocol):
         """What imagines questions that an agent learns from beside those it asks; None for none."""
 
 
-class Interviewing(Protocol):
+class Interviews(Protocol):
     """Interviews that an agent leads, while it learns and with held-out patients."""
 
     @property
@@ -68,13 +68,13 @@ class Interviewing(Protocol):
         """The share of training's interviews that start from a part of the card, not from its first piece alone."""
 
     @property
-    def reading(self) -> float:
+    def card_reading(self) -> float:
         """The share of training's interviews in which ask reveals the next piece of the card, in a random order."""
 
     def begin(self, vignettes: Vignettes, network: keras.Model, generator: tf.random.Generator) -> Interviewer:
         """Returns the interviewer of a training run, whose questions follow `network` as it learns."""
 
-    def led_by(self, network: keras.Model | None, vignettes: Vignettes) -> np.ndarray:
+    def interview_states(self, network: keras.Model | None, vignettes: Vignettes) -> np.ndarray:
         """Returns the states of interviews, int8 `[M, Q + 1, E]`, that `network` leads with M held-out patients.
 
         Without a network, the mixture of patients leads them.
@@ -104,7 +104,7 @@ class Mode:
     masking: float = 0.0  # probability with which each of those pieces stays unknown after all, except for one
     epochs: bool = False  # whether every vignette is drawn once before any is drawn again; each epoch is shuffled
     card_starts: float = 1.0  # share of interviews that start from a part of the card, not from its first piece alone
-    reading: float = 0.0  # share of interviews in which ask reveals the next piece of the card; part of card_starts
+    card_reading: float = 0.0  # share of interviews in which ask reveals the card's next piece; part of card_starts
 
     @property
     def explored(self) -> tuple[float, ...]:
@@ -306,7 +306,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
         alone = tf.concat([first[:, tf.newaxis], tf.zeros_like(order[:, 1:])], axis=1)
         known = tf.where(from_card[:, tf.newaxis], order, alone)
         revealed = tf.where(from_card, revealed, 1)
-        reads = uniform[0] < self._mode.reading
+        reads = uniform[0] < self._mode.card_reading
         revealed = tf.where(reads, self._pieces(uniform[3]), revealed)
         known = tf.where(reads[:, tf.newaxis] | tf.sequence_mask(revealed, self._card_width), known, 0)
         shares = tf.constant(self._mode.explored)

@@ -21,8 +21,8 @@ from trainer.dyqn.network import dropout_states
 from trainer.dyqn.policy import DecayingNoise
 from trainer.dyqn.replay import BucketMemory
 from trainer.dyqn.rollout import EpisodeWindow
-from trainer.dyqn.selection import Selection
 from trainer.dyqn.targets import Transition
+from trainer.dyqn.validation import Selection
 from trainer.dyqn.workers import ALONE, Workers
 from trainer.vignettes import state
 

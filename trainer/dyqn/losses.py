@@ -11,7 +11,7 @@ import tensorflow as tf
 from schemas.triage import NUM_ACTIONS
 from trainer.config import TargetConfig
 from trainer.dyqn import targets
-from trainer.dyqn.network import OUTPUTS
+from trainer.dyqn.network import LEARNED_OUTPUTS
 from trainer.dyqn.targets import Transition
 
 OutputLoss = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
@@ -57,14 +57,14 @@ def dyqn_loss(config: TargetConfig) -> LossFn:
         target, mask = targets.td_targets(q_tm1, q_t, r_t, config), targets.loss_weights(a_tm1, config)
         if width == NUM_ACTIONS:
             return output_loss(learned, target, mask * rows) * members
-        together = tf.repeat(tf.sigmoid(tf.reduce_mean(logits.t[:, :, :OUTPUTS], axis=1)), members, axis=0)
+        together = tf.repeat(tf.sigmoid(tf.reduce_mean(logits.t[:, :, :LEARNED_OUTPUTS], axis=1)), members, axis=0)
         probabilities = targets.probability_td_targets(together, r_t, config.bootstrap)
-        asking = targets.ask_point_targets(tf.sigmoid(t[:, :OUTPUTS]))
+        asking = targets.ask_point_targets(tf.sigmoid(t[:, :LEARNED_OUTPUTS]))
         target = tf.concat([target, probabilities, asking], axis=1)  # [B N, O]
         asking_mask = tf.fill(tf.shape(asking), WEIGHT_OF_ASK_POINTS)
         mask = tf.concat([mask, tf.ones_like(probabilities), asking_mask], axis=1)
-        losses = output_loss(learned[:, :OUTPUTS], target, mask * rows)
-        single = single_decision_loss(learned[:, OUTPUTS:], r_t, rows)
+        losses = output_loss(learned[:, :LEARNED_OUTPUTS], target, mask * rows)
+        single = single_decision_loss(learned[:, LEARNED_OUTPUTS:], r_t, rows)
         return tf.concat([losses, [single]], axis=0) * members
 
     return loss

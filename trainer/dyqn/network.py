@@ -17,15 +17,14 @@ from keras import ops
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.config import NetworkConfig
 from trainer.graph.closure import Closure
-from trainer.graph.decide import ASK_POINTS, FALL
-from trainer.graph.rows import sum_rows
+from trainer.graph.decide import ASK_POINTS, DECLINE
 
 NUM_PROBABILITIES = 2 * NUM_DECISIONS
 WITH_PROBABILITIES = NUM_ACTIONS + NUM_PROBABILITIES
 """Number of outputs up to the probabilities."""
-OUTPUTS = WITH_PROBABILITIES + len(ASK_POINTS)
+LEARNED_OUTPUTS = WITH_PROBABILITIES + len(ASK_POINTS)
 """Number of outputs that are learned: O - 1 of a network that has probabilities; one without has A, all of them."""
-WITH_SINGLE_DECISIONS = OUTPUTS + NUM_DECISIONS
+WITH_SINGLE_DECISIONS = LEARNED_OUTPUTS + NUM_DECISIONS
 """Number of logits of such a network: after those of the outputs come the logits of each decision for a single
 clinician. They are not among the outputs; learning them improves the others."""
 LOGITS, AVERAGE, OUTPUT_LAYER, TEXT_FEATURES = "logits", "outputs", "q_values", "text_features"
@@ -63,7 +62,7 @@ def build_network(evidence_count: int, config: NetworkConfig, seed: int, closure
     members = [_member(inputs, config, number, seed, seeds) for number in range(1, config.networks + 1)]
     outputs = Average(name=AVERAGE)(Stack(name=LOGITS)(members))
     if config.outputs == "probabilities":
-        outputs = keras.layers.Concatenate(name="with_fall")([outputs, Fall(name="fall")(known)])
+        outputs = keras.layers.Concatenate(name="with_fall")([outputs, ThresholdDecline(name="fall")(known)])
     return keras.Model(states, outputs, name="q_network")
 
 
@@ -109,12 +108,12 @@ class Shortest(keras.layers.Layer):
         return self._closure.reduced(states)
 
 
-class Fall(keras.layers.Layer):
+class ThresholdDecline(keras.layers.Layer):
     """From a state `[B, E]` to by how much its known pieces of evidence lower the stopping threshold, `[B, 1]`."""
 
     def call(self, states: keras.KerasTensor) -> keras.KerasTensor:
-        """Returns the fall, at most 1."""
-        return ops.minimum(FALL * ops.sum(ops.abs(states), axis=-1, keepdims=True), 1.0)
+        """Returns the decline, at most 1."""
+        return ops.minimum(DECLINE * ops.sum(ops.abs(states), axis=-1, keepdims=True), 1.0)
 
 
 class PresentAndAbsent(keras.layers.Layer):
@@ -166,13 +165,13 @@ class Average(keras.layers.Layer):
     def build(self, shape: tuple[int | None, ...]) -> None:
         """Makes the calibration, one scale and one shift for each output that follows the Q-values."""
         if shape[-1] != NUM_ACTIONS:
-            size = (OUTPUTS - NUM_ACTIONS,)
+            size = (LEARNED_OUTPUTS - NUM_ACTIONS,)
             self.scale = self.add_weight(size, "ones", trainable=False, name="calibration_scale")
             self.shift = self.add_weight(size, "zeros", trainable=False, name="calibration_shift")
 
     def call(self, logits: keras.KerasTensor) -> keras.KerasTensor:
         """Returns the outputs."""
-        mean = ops.mean(logits[:, :, :OUTPUTS], axis=1)
+        mean = ops.mean(logits[:, :, :LEARNED_OUTPUTS], axis=1)
         q_values = ops.sigmoid(mean[:, :NUM_ACTIONS])
         if logits.shape[-1] == NUM_ACTIONS:
             return q_values
@@ -184,6 +183,12 @@ class Average(keras.layers.Layer):
         safe[0] = ops.ones_like(safe[0])  # nothing is more urgent than Red
         appropriate = [ops.minimum(*pair) for pair in zip(columns[:NUM_DECISIONS], safe, strict=True)]
         return ops.concatenate([q_values, *appropriate, *safe, calibrated[:, NUM_PROBABILITIES:]], axis=1)
+
+
+def sum_rows(known: tf.Tensor, matrix: np.ndarray) -> tf.Tensor:
+    """Returns the product of `known` `[B, N]`, of 0 and 1, with a matrix `[N, M]`, by adding up rows: `[B, M]`."""
+    places = tf.cast(tf.where(known > 0.5), tf.int32)  # not unstacked, as LiteRT refuses that for none
+    return tf.math.unsorted_segment_sum(tf.gather(matrix, places[:, 1]), places[:, 0], tf.shape(known)[0])
 
 
 def logits_of(network: keras.Model) -> keras.Model:
@@ -210,14 +215,16 @@ def with_sums(network: keras.Model) -> Callable[[tf.Tensor], tf.Tensor] | None:
         return None
     inputs = keras.Model(network.input, first[0].input)
     others = keras.Model([layer.output for layer in first], network.get_layer(AVERAGE).output)
-    falls = [keras.Model(network.input, layer.output) for layer in network.layers if isinstance(layer, Fall)]
+    declines = [
+        keras.Model(network.input, layer.output) for layer in network.layers if isinstance(layer, ThresholdDecline)
+    ]
     kernel = np.concatenate([layer.kernel.numpy() for layer in first], axis=1)  # [2 E, H of all networks]
     bias = np.concatenate([layer.bias.numpy() for layer in first])
 
     def outputs(states: tf.Tensor) -> tf.Tensor:
         sums = sum_rows(inputs(states), kernel)
         learned = others(tf.split(first[0].activation(sums + bias), len(first), axis=1))
-        return tf.concat([learned, *(fall(states) for fall in falls)], axis=1)
+        return tf.concat([learned, *(decline(states) for decline in declines)], axis=1)
 
     return outputs
 

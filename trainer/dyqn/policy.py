@@ -45,7 +45,6 @@ class QPolicy(tf_policy.TFPolicy):
         return [variable.value for variable in self._network.variables]
 
     def _action(self, time_step: ts.TimeStep, policy_state: Any, seed: Any = None) -> policy_step.PolicyStep:
-        del seed  # randomness comes from the generator behind the noise
         states, forced = time_step.observation.state, time_step.observation.forced
         outputs = self._network(states)
         return policy_step.PolicyStep(self.choose(outputs, forced, states), policy_state, outputs)

@@ -13,10 +13,11 @@ from sklearn.linear_model import LogisticRegression
 
 from schemas.errors import InputError
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
-from trainer.config import ValidationConfig
+from trainer.config import TrainConfig, ValidationConfig
 from trainer.dyqn import targets
-from trainer.dyqn.environment import Interviewing
-from trainer.dyqn.network import AVERAGE, NUM_PROBABILITIES, OUTPUTS, WITH_PROBABILITIES, logits_of
+from trainer.dyqn.agent import DyqnAgent
+from trainer.dyqn.environment import Interviews
+from trainer.dyqn.network import AVERAGE, LEARNED_OUTPUTS, NUM_PROBABILITIES, WITH_PROBABILITIES, logits_of
 from trainer.dyqn.rollout import Slice
 from trainer.graph import rewards
 from trainer.graph.operating_point import HeldOutOutputs, choose, stops
@@ -108,7 +109,7 @@ class Validates(Protocol):
 
 
 def build_validator(
-    division: Division, evidence_count: int, max_questions: int, seed: int, interviewing: Interviewing | None = None
+    division: Division, evidence_count: int, max_questions: int, seed: int, interviewing: Interviews | None = None
 ) -> Validates | None:
     """Returns the validator of a run, for early stopping, calibration and the operating point; None without vignettes.
 
@@ -194,13 +195,13 @@ class InterviewValidator:
         card: of the same vignettes, if what is not on them may be asked as well; None for complete patients.
     """
 
-    def __init__(self, interviewing: Interviewing, vignettes: Vignettes, card: Validator | None = None):
+    def __init__(self, interviewing: Interviews, vignettes: Vignettes, card: Validator | None = None):
         self.led: np.ndarray | None = None
         self._card = card
         self._interviewing = interviewing
         self._vignettes = vignettes
         # The loss compares networks, so all of them are judged by the same states.
-        states = interviewing.led_by(None, vignettes)
+        states = interviewing.interview_states(None, vignettes)
         chosen = np.linspace(0, states.shape[1] - 1, STATES_PER_VIGNETTE).astype(int)
         self._states = states[:, chosen].reshape(-1, states.shape[2])
         self._counts = np.repeat(vignettes.decision_counts, STATES_PER_VIGNETTE, axis=0)
@@ -213,7 +214,7 @@ class InterviewValidator:
         """Calibrates `network`, if it has probabilities, by interviews that it leads; returns its outputs there."""
         if network.output_shape[-1] > NUM_ACTIONS:  # calibrated already, it would lead other interviews
             _set_calibration(network, slice(None), Calibration(np.ones(1), np.zeros(1)))
-        states = self.led = self._interviewing.led_by(network, self._vignettes)
+        states = self.led = self._interviewing.interview_states(network, self._vignettes)
         if network.output_shape[-1] == NUM_ACTIONS:
             patients, length, width = states.shape
             outputs = _applied(network, states.reshape(-1, width))
@@ -256,7 +257,7 @@ def calibrate_asking(network: keras.Model, logits: np.ndarray) -> None:
     On average over the states, Q(ask) then is the value of the next state less the price, see
     `trainer.dyqn.targets.ask_point_targets`. As that value depends on Q(ask) in turn, it is done several times.
     """
-    before, after = (each.reshape(-1, OUTPUTS) for each in (logits[:, :-1], logits[:, 1:]))
+    before, after = (each.reshape(-1, LEARNED_OUTPUTS) for each in (logits[:, :-1], logits[:, 1:]))
     few = np.random.default_rng(0).permutation(len(before))[:_STATES_OF_ASKING]
     asking, after = before[few, WITH_PROBABILITIES:], after[few, np.newaxis]
     for _ in range(_ROUNDS_OF_ASKING):
@@ -316,7 +317,7 @@ def _applied(model: keras.Model, states: np.ndarray) -> np.ndarray:
 
 def _means(logits: np.ndarray) -> np.ndarray:
     """Returns the means over all networks of their logits `[R, N, L]`, without those of single decisions."""
-    return logits[:, :, :OUTPUTS].mean(axis=1)
+    return logits[:, :, :LEARNED_OUTPUTS].mean(axis=1)
 
 
 def _set_calibration(network: keras.Model, columns: slice, fitted: "Calibration") -> None:
@@ -390,3 +391,92 @@ def _orders(vignettes: Vignettes, generator: np.random.Generator) -> np.ndarray:
     orders[within] = vignettes.signed_codes
     keys = np.where(within, generator.random(within.shape), 1.0)
     return np.take_along_axis(orders, keys.argsort(axis=1, kind="stable"), axis=1)
+
+
+class Selection:
+    """Chooses weights of an agent while it trains, and calibrates them when it is done.
+
+    Weights may be chosen after three quarters of the steps. The loss may be lower earlier, but a network that has not
+    learned a rare decision such as Red can have a low loss too, and the average of several networks keeps improving
+    while the loss of each one rises.
+    """
+
+    def __init__(self, agent: DyqnAgent, chosen: keras.Model, validator: Validates | None, config: TrainConfig):
+        """Makes the selection.
+
+        Args:
+            agent: whose weights are chosen.
+            chosen: gets them; the agent's own network if its latest weights are always the ones to keep.
+            validator: of vignettes that networks do not learn from; None if there are none.
+            config: of the run.
+        """
+        self.chosen = chosen
+        self._agent = agent
+        self._validator = validator
+        self._interval = config.validation.validation_interval
+        self._patience = config.validation.patience
+        burn_in, steps = config.loop.burn_in_steps, config.loop.steps
+        self._first_step = burn_in + max(steps - burn_in, 0) * 3 // 4
+        self._best_loss = tf.Variable(np.inf, dtype=tf.float32, name="best_loss")
+        self._best_step = tf.Variable(0, dtype=tf.int64, name="best_step")
+
+    @property
+    def validates(self) -> bool:
+        """Whether there are vignettes for validation, which may end the training."""
+        return self._validator is not None
+
+    @property
+    def best_step(self) -> int:
+        """The step whose weights had the lowest validation loss, 0 before any are chosen."""
+        return int(self._best_step)
+
+    @property
+    def led(self) -> np.ndarray | None:
+        """See `trainer.dyqn.validation.Validates`."""
+        return None if self._validator is None else self._validator.led
+
+    def variables(self) -> dict[str, tf.Variable | keras.Model]:
+        """Returns everything that changes, for checkpoints."""
+        return {"best_loss": self._best_loss, "best_step": self._best_step, "chosen": self.chosen}
+
+    def forget_early(self) -> None:
+        """Forgets weights that were chosen, in a run of fewer steps, before this run may choose any."""
+        if self.best_step < self._first_step:
+            self._best_loss.assign(np.inf)
+            self._best_step.assign(0)
+
+    def exhausted(self, step: int) -> bool:
+        """Returns whether the validation loss has not fallen for `patience` validations."""
+        waited = step - max(self.best_step, self._first_step)
+        return self.validates and waited >= self._patience * self._interval
+
+    def due(self, step: int) -> bool:
+        """Returns whether weights of `step` are to be validated, as every `validation_interval` steps."""
+        return self.validates and step % self._interval == 0
+
+    def validate(self, step: int) -> float | None:
+        """Returns the validation loss after `step` steps, and chooses the weights if it is the lowest one.
+
+        None without vignettes for validation.
+        """
+        if self._validator is None:
+            return None
+        best = self.chosen.get_weights()
+        self._agent.copy_weights_to(self.chosen)
+        loss = self._validator.loss(self.chosen)
+        if step >= self._first_step and loss < float(self._best_loss):
+            self._best_loss.assign(loss)
+            self._best_step.assign(step)
+        else:
+            self.chosen.set_weights(best)
+        return loss
+
+    def choose_latest(self) -> None:
+        """Chooses the latest weights if none are chosen yet, as a run may end before that."""
+        if self.chosen is not self._agent.network and not self.best_step:
+            self._agent.copy_weights_to(self.chosen)
+
+    def settle(self) -> HeldOutOutputs | None:
+        """Calibrates the chosen weights, and returns their outputs for vignettes that networks do not learn from."""
+        self.choose_latest()
+        return None if self._validator is None else self._validator.settle(self.chosen)

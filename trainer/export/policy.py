@@ -67,7 +67,6 @@ class ServablePolicy(tf_policy.TFPolicy):
         return self._version.signature.variables
 
     def _action(self, time_step: ts.TimeStep, policy_state: Any, seed: Any = None) -> policy_step.PolicyStep:
-        del seed  # nothing is drawn
         observation = time_step.observation
         questions_asked = tf.where(observation.forced, NO_QUESTIONS_LEFT, 0)
         answer = self._version.signature(

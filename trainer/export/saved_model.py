@@ -19,16 +19,19 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from schemas import VERSION, directories, features, parity
 from schemas.errors import InputError
+from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo, list_versions, read_manifest
-from trainer.export import conversion, signatures, warmup
+from trainer.export import conversion, signatures
 from trainer.export.policy import LoadedVersion
 from trainer.graph import novelty
 from trainer.graph.operating_point import quality
 from trainer.graph.relations import with_relations
 from trainer.training.job import TrainedNetwork
+from triage.v1 import triage_pb2
 from triage_runtime.litert import LiteRtModel
 
 MODEL_NAME = "triage"
@@ -159,7 +162,7 @@ def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_nam
         asset = pathlib.Path(scratch) / directories.VOCABULARY
         vocabulary.save(asset)
         signatures.write(folder, trained.model, asset, identity, _safeguards(trained))
-    warmup.write_requests(folder / directories.WARMUP_REQUESTS, vocabulary, model_name)
+    write_warmup_requests(folder / directories.WARMUP_REQUESTS, vocabulary, model_name)
     if len(trained.rules):
         (folder / directories.RULES).write_text(trained.rules.text, encoding="utf-8", newline="\n")
     _write_manifest(folder, _manifest(trained, identity) | {"litert": _write_litert(folder, trained)})
@@ -269,3 +272,53 @@ def _novelty(trained: TrainedNetwork) -> dict[str, Any] | None:
     if trained.novelty is None:
         return None
     return {"threshold": novelty.THRESHOLD, "reference_moments": trained.novelty.moments}
+
+
+WARMUP_BATCH_SIZES = (1, 8)
+
+
+def write_warmup_requests(path: pathlib.Path, vocabulary: Vocabulary, model_name: str) -> None:
+    """Writes a TFRecord of PredictionLog: one request for each signature and size in `WARMUP_BATCH_SIZES`.
+
+    Args:
+        path: the file, `assets.extra/tf_serving_warmup_requests` of a version; its folder is created.
+        vocabulary: of the model; requests use its first code.
+        model_name: the name under which a server offers the model.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for request in warmup_requests(vocabulary, model_name):
+            log = prediction_log_pb2.PredictionLog(predict_log=prediction_log_pb2.PredictLog(request=request))
+            writer.write(log.SerializeToString())
+
+
+def warmup_requests(vocabulary: Vocabulary, model_name: str) -> Iterator[predict_pb2.PredictRequest]:
+    """Yields one request for each signature and size in `WARMUP_BATCH_SIZES`."""
+    for batch in WARMUP_BATCH_SIZES:
+        for signature, inputs in _warmup_inputs(vocabulary, batch).items():
+            request = predict_pb2.PredictRequest()
+            request.model_spec.name = model_name
+            request.model_spec.signature_name = signature
+            for name, tensor in inputs.items():
+                request.inputs[name].CopyFrom(tf.make_tensor_proto(tensor))
+            yield request
+
+
+def _warmup_inputs(vocabulary: Vocabulary, batch: int) -> dict[str, dict[str, tf.Tensor]]:
+    """Returns the input tensors of each signature: the start of an interview, one piece of evidence present."""
+    code = vocabulary.codes[0]
+    evidence = triage_pb2.Evidence(code=code, status=triage_pb2.EVIDENCE_STATUS_PRESENT)
+    message = triage_pb2.EvidenceState(evidence=[evidence]).SerializeToString()
+    questions_asked = tf.zeros([batch], tf.int32)
+    return {
+        features.SERVING_DEFAULT: {
+            features.PRESENT: tf.fill([batch, 1], code),
+            features.ABSENT: tf.fill([batch, 1], ""),
+            features.QUESTIONS_ASKED: questions_asked,
+        },
+        features.TRIAGE: {features.EVIDENCE_STATES: tf.fill([batch], message)},
+        features.STATE: {
+            features.STATES: tf.repeat(tf.one_hot([0], len(vocabulary)), batch, axis=0),
+            features.QUESTIONS_ASKED: questions_asked,
+        },
+    }

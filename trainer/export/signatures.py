@@ -17,7 +17,7 @@ from schemas.answer import NOVELTY, PROBABILITIES, RULES, Kind, of_model
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import ACTION_LABELS, Action, deferral_flags, is_forced
-from trainer.dyqn.network import with_sums
+from trainer.dyqn.network import sum_rows, with_sums
 from trainer.export import messages
 from trainer.graph.closure import Closure
 from trainer.graph.decide import (
@@ -35,7 +35,6 @@ from trainer.graph.decide import (
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Multiply, Novelty, product
 from trainer.graph.questions import Network, QuestionGraph
-from trainer.graph.rows import sum_rows
 from trainer.graph.rules import RuleGraph
 from trainer.vignettes import state
 

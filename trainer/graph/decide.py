@@ -25,14 +25,14 @@ PRICES = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
 """Prices of a question, in utility, for which Q(ask) is learned."""
 ASK_POINTS = tuple((share, price) for share in SAFETY_SHARES for price in PRICES)
 """The operating points for which Q(ask) is learned, in the order of the outputs."""
-FALL = 0.0015
+DECLINE = 0.0015
 """By how much each known piece of evidence lowers a stopping threshold.
 
 With the same threshold throughout, almost half of the interviews of an agent of cards go to the limit, and decide no
 better.
 """
 _ASKING = NUM_ACTIONS + 2 * NUM_DECISIONS
-_FALL = _ASKING + len(ASK_POINTS)
+_DECLINE = _ASKING + len(ASK_POINTS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,8 +41,8 @@ class OperatingPoint:
 
     The triage decision is the one with the highest utility, (P(appropriate) + w P(safe)) / (1 + w), where w is the
     `safety_weight`. The agent asks while Q(ask) at the `price` of a question is worth more than that utility, and
-    while that utility is below `sure_enough`, if given, less `FALL` for each known piece of evidence. For a caller who
-    wants cases handed over to a person, it hands over what it decides below Red where Red is appropriate with a
+    while that utility is below `sure_enough`, if given, less `DECLINE` for each known piece of evidence. For a caller
+    who wants cases handed over to a person, it hands over what it decides below Red where Red is appropriate with a
     probability of `hand_over_from` or more, if given.
     """
 
@@ -124,7 +124,7 @@ def ask_value(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
     by_price = _interpolation(math.log(price), tuple(map(math.log, PRICES)))  # [P]
     by_share = _interpolation(share, (*SAFETY_SHARES, 1.0))  # [S + 1]
     weights: np.ndarray = np.outer(by_share[:-1], by_price).ravel().astype(np.float32)  # [S P]
-    learned = outputs[:, _ASKING:_FALL]
+    learned = outputs[:, _ASKING:_DECLINE]
     return tf.linalg.matvec(learned, weights) + float(by_share[-1]) * (1 - price)
 
 
@@ -133,7 +133,7 @@ def worth_of_asking(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.T
     if not has_probabilities(outputs):
         return outputs[:, Action.ASK]
     asking = ask_value(outputs, point)
-    return asking if point.sure_enough is None else tf.maximum(asking, point.sure_enough - outputs[:, _FALL])
+    return asking if point.sure_enough is None else tf.maximum(asking, point.sure_enough - outputs[:, _DECLINE])
 
 
 def q_values(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:

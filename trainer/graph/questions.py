@@ -46,14 +46,14 @@ OPENING = 1_000.0
 RED_FLAG = 100.0
 """What a question that may fire a rule for Red is worth at least, by its rank."""
 FLAGGED = 20.0
-"""What a telling red flag of the vocabulary is worth at least, by its rank: more than any information."""
+"""What a distinctive red flag of the vocabulary is worth at least, by its rank: more than any information."""
 GENERAL, GENERAL_AFTER = 15.0, 3
 """What a general danger sign is worth at least, and the number of denied red flags after which they are asked about.
 
 They are the red flags that set urgent patients apart whatever they come with, such as confusion or fast breathing.
 Those of the complaint come first.
 """
-TELLING = 0.02
+DISTINCTIVE = 0.02
 """By how much, in nats, a red flag must set urgent patients apart to be asked about before anything else.
 
 With red flags that everybody may have, interviews name a third more findings and decide no better.
@@ -176,13 +176,13 @@ class QuestionGraph:
         usual = prior @ mixture.present / prior.sum()
         self._likely_enough = np.clip(RED_FLAG_RELATED * usual, RED_FLAG_LIKELY, 0.5).astype(np.float32)  # [E]
         urgent = prior * (1 - mixture.truths[:, NUM_DECISIONS + Action.GREEN])
-        telling = np.asarray(self._tells(urgent @ self._mentioned / urgent.sum()))
+        distinctive = np.asarray(self._divergence(urgent @ self._mentioned / urgent.sum()))
         at_home = [not entry.instrument for entry in vocabulary]
         widest = (self._above == len(vocabulary)).all(axis=1)
-        telling = np.where(self._flagged & at_home & widest & (telling >= TELLING), telling, 0)
-        general = np.argsort(-telling, kind="stable")[:TOGETHER]
+        distinctive = np.where(self._flagged & at_home & widest & (distinctive >= DISTINCTIVE), distinctive, 0)
+        general = np.argsort(-distinctive, kind="stable")[:TOGETHER]
         self._general: np.ndarray = np.zeros(len(vocabulary), np.float32)  # [E], what asking about each is worth
-        self._general[general] = np.where(telling[general] > 0, GENERAL + telling[general], 0)
+        self._general[general] = np.where(distinctive[general] > 0, GENERAL + distinctive[general], 0)
         weights: np.ndarray = np.repeat([1.0, point.safety_weight], NUM_DECISIONS)
         # A mean over truths, so that values with different operating points are comparable.
         self._weights = (weights / weights.sum() / np.log(2)).astype(np.float32)  # [8]
@@ -236,18 +236,18 @@ class QuestionGraph:
         likely = self._likely(classes)
         red_flags = self.red_flags.open(states)
         opened = self._first_asked(states, likely, red_flags, not_to_ask)
-        telling_flags = self._telling_flags(states, self._telling(classes))
-        flags = self._asked_first(red_flags, likely) | self._first_flags(states, telling_flags) | opened.flags
+        distinctive_flags = self._distinctive_flags(states, self._distinctiveness(classes))
+        flags = self._asked_first(red_flags, likely) | self._first_flags(states, distinctive_flags) | opened.flags
         return flags & self.may_ask(states) & ~not_to_ask & ~opened.others
 
     def _asked_first(self, red_flags: RedFlags, likely: tf.Tensor) -> tf.Tensor:
         """Returns which open red flags of rules are asked about before anything else, bool `[B, E]`."""
         return red_flags.near & (likely >= self._likely_enough) | red_flags.begun
 
-    def _first_flags(self, states: tf.Tensor, telling_flags: tf.Tensor) -> tf.Tensor:
-        """Returns which of the telling flags `[B, E]` an interview does not end without, bool `[B, E]`."""
+    def _first_flags(self, states: tf.Tensor, distinctive_flags: tf.Tensor) -> tf.Tensor:
+        """Returns which of the distinctive flags `[B, E]` an interview does not end without, bool `[B, E]`."""
         known = tf.math.count_nonzero((states != 0) & self._flagged, axis=1, keepdims=True, dtype=tf.int32)
-        return telling_flags & (known < TOGETHER)
+        return distinctive_flags & (known < TOGETHER)
 
     def _valued(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> "_Valued":
         valued = self._by_mixture(states, not_to_ask)
@@ -260,16 +260,16 @@ class QuestionGraph:
         red_flags = self.red_flags.open(states)
         opened = self._first_asked(states, likely, red_flags, not_to_ask)
         flags = self._asked_first(red_flags, likely) | opened.flags
-        telling = self._telling(classes)
-        telling_flags = self._telling_flags(states, telling)
-        first = tf.where(telling_flags, FLAGGED + telling, tf.zeros_like(gains))
+        distinctive = self._distinctiveness(classes)
+        distinctive_flags = self._distinctive_flags(states, distinctive)
+        first = tf.where(distinctive_flags, FLAGGED + distinctive, tf.zeros_like(gains))
         first = tf.maximum(first, tf.where(self._denied_flags(states) >= GENERAL_AFTER, self._general, 0.0))
         first = tf.where(flags, RED_FLAG + likely, first)
         first = tf.where(opened.chosen, OPENING + first, first)  # a red flag among them is the first
         unknown = self.may_ask(states)
         open_codes = unknown & ~not_to_ask & ~opened.others
         may_ask = open_codes & (self._related(classes, likely) | (first > 0))
-        flags |= self._first_flags(states, telling_flags)
+        flags |= self._first_flags(states, distinctive_flags)
         # In place of a special kind, what it is a kind of: whether the chest hurts, and only then how.
         flags |= self._most_of_kinds(tf.cast(may_ask & flags, tf.float32)) > 0
         of_kinds = self._most_of_kinds(tf.where(may_ask, first, tf.zeros_like(first)))
@@ -319,7 +319,7 @@ class QuestionGraph:
         mentioned = likely + self._denied(classes)
         return (mentioned >= RELATED) & (likely >= RELATED * mentioned)
 
-    def _telling(self, classes: tf.Tensor) -> tf.Tensor:
+    def _distinctiveness(self, classes: tf.Tensor) -> tf.Tensor:
         """Returns by how much mentions of each code set urgent patients of these classes apart, in nats, `[B, E]`.
 
         It is the code's part of the Kullback-Leibler divergence between what their vignettes mention and what all do.
@@ -327,15 +327,15 @@ class QuestionGraph:
         """
         urgent = classes * (1 - self._mixture.truths[:, NUM_DECISIONS + Action.GREEN])  # [B, K]
         urgent /= tf.reduce_sum(urgent, axis=1, keepdims=True)
-        return self._tells(_product(urgent, self._mentioned))
+        return self._divergence(_product(urgent, self._mentioned))
 
-    def _tells(self, mentioned: tf.Tensor) -> tf.Tensor:
+    def _divergence(self, mentioned: tf.Tensor) -> tf.Tensor:
         """Returns the part of each code, in nats, by the shares of urgent patients who mention it, `[..., E]` both."""
         return mentioned * tf.math.log(mentioned / self._usual)
 
-    def _telling_flags(self, states: tf.Tensor, telling: tf.Tensor) -> tf.Tensor:
+    def _distinctive_flags(self, states: tf.Tensor, distinctive: tf.Tensor) -> tf.Tensor:
         """Returns which red flags of the vocabulary come before other questions, bool `[B, E]`."""
-        return self._flagged & (telling >= TELLING) & (self._denied_flags(states) < self._most_denied)
+        return self._flagged & (distinctive >= DISTINCTIVE) & (self._denied_flags(states) < self._most_denied)
 
     def _denied_flags(self, states: tf.Tensor) -> tf.Tensor:
         """Returns the number of red flags that are denied, int32 `[B, 1]`."""

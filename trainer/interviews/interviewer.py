@@ -23,7 +23,7 @@ SHORTLIST = 8
 _SEED = 2_023  # of what held-out patients answer; unlike the seeds of training
 
 
-class Interviewing:
+class PatientInterviews:
     """Interviews that an agent leads while it is trained, and with held-out patients.
 
     Args:
@@ -59,16 +59,16 @@ class Interviewing:
 
     @property
     def card_starts(self) -> float:
-        """See `trainer.dyqn.environment.Interviewing`; that of a whole patient just lists what is present."""
+        """See `trainer.dyqn.environment.Interviews`; that of a whole patient just lists what is present."""
         return 0.1 if self.whole else 0.5
 
     @property
-    def reading(self) -> float:
-        """See `trainer.dyqn.environment.Interviewing`; that of a whole patient is no card."""
+    def card_reading(self) -> float:
+        """See `trainer.dyqn.environment.Interviews`; that of a whole patient is no card."""
         return 0.0 if self.whole else 0.25
 
-    def led_by(self, network: keras.Model | None, vignettes: Vignettes) -> np.ndarray:
-        """See `trainer.dyqn.environment.Interviewing`."""
+    def interview_states(self, network: keras.Model | None, vignettes: Vignettes) -> np.ndarray:
+        """See `trainer.dyqn.environment.Interviews`."""
         graph = QuestionGraph(self._mixture, self._vocabulary, (), NEUTRAL, network if _judges(network) else None)
         generator = tf.random.Generator.from_seed(_SEED, alg="philox")
         like = None if self.whole else functools.partial(graph.patients_like, generator=generator)

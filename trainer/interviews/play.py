@@ -43,7 +43,7 @@ def highest(scores: np.ndarray, open_codes: np.ndarray) -> np.ndarray:
     return np.where(open_codes.any(axis=1), best, -1)[:, np.newaxis]
 
 
-class Left(NamedTuple):
+class InterviewEndings(NamedTuple):
     """How V patients leave their interviews, int `[V]` each."""
 
     decisions: np.ndarray  # or `HANDED_OVER` where a person decides
@@ -77,7 +77,7 @@ class Interviews(NamedTuple):
         """
         return self.ends_by(self._actions(point), self.decisions(point))
 
-    def leave(self, patients: Patients, point: OperatingPoint, rules: RuleGraph | None) -> Left:
+    def leave(self, patients: Patients, point: OperatingPoint, rules: RuleGraph | None) -> InterviewEndings:
         """Returns how V `patients` leave interviews that obey `rules`.
 
         They are handed over where the interview ends, also where the agent would ask on and nothing is left, as
@@ -91,7 +91,7 @@ class Interviews(NamedTuple):
         ends, everybody = self.ends_by(actions, decisions), np.arange(decisions.shape[1])
         decided = decisions[ends, everybody]
         handed = handed_over(tf.constant(self.outputs[ends, everybody]), decided, point)
-        return Left(np.where(handed, HANDED_OVER, decided), ends)
+        return InterviewEndings(np.where(handed, HANDED_OVER, decided), ends)
 
     def _actions(self, point: OperatingPoint) -> np.ndarray:
         """Returns the action after each number of questions, int32 `[Q + 1, V]`."""

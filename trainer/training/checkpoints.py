@@ -9,8 +9,7 @@ import tensorflow as tf
 
 from schemas.errors import InputError
 from trainer.dyqn.workers import Workers
-from trainer.training.checkpoint_files import checkpoint_step, existing_checkpoints, restore
-from trainer.training.job import JobDirectory
+from trainer.training.job import JobDirectory, checkpoint_step, existing_checkpoints, restore
 
 _NONE = -1
 

@@ -13,7 +13,7 @@ from trainer.graph.operating_point import HeldOutOutputs
 from triage_runtime.storage import arrays_file, whole_file
 from triage_runtime.storage.whole_file import read_json
 
-OUTPUTS = "held_out.npz"
+FILE = "held_out.npz"
 OPERATING_POINT = "operating_point.json"
 
 
@@ -25,12 +25,12 @@ def write(folder: pathlib.Path, held_out: HeldOutOutputs, point: OperatingPoint)
     """
     with whole_file.replacing(folder / OPERATING_POINT) as file:
         file.write(json.dumps(dataclasses.asdict(point), indent=2) + "\n")
-    arrays_file.write(folder / OUTPUTS, held_out._asdict())
+    arrays_file.write(folder / FILE, held_out._asdict())
 
 
 def remove(folder: pathlib.Path) -> None:
     """Removes both files if they exist."""
-    for name in (OUTPUTS, OPERATING_POINT):
+    for name in (FILE, OPERATING_POINT):
         (folder / name).unlink(missing_ok=True)
 
 
@@ -40,7 +40,7 @@ def read(folder: pathlib.Path) -> HeldOutOutputs | None:
     Raises:
         InputError: the file is damaged.
     """
-    path = folder / OUTPUTS
+    path = folder / FILE
     if not path.exists():
         return None
     try:

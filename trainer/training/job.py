@@ -17,17 +17,18 @@ lock               held by the run that works in the directory; lock-worker-1 an
 
 import contextlib
 import dataclasses
+import fcntl
 import json
 import pathlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import IO, Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from schemas import directories
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import NUM_ACTIONS
@@ -41,8 +42,6 @@ from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty, fit
 from trainer.graph.operating_point import HeldOutOutputs
 from trainer.training import held_out, set_apart
-from trainer.training.checkpoint_files import CHECKPOINTS, checkpoint_path, existing_checkpoints, restore, unwritable
-from trainer.training.lock import lock
 from trainer.training.set_apart import Seen
 from trainer.vignettes.state import Vignettes
 from triage_runtime.storage import whole_file
@@ -54,6 +53,8 @@ QUESTIONS = "questions.npz"
 EVALUATIONS = "evaluations.jsonl"
 VALIDATION = "validation.jsonl"
 LOCK = "lock"
+CHECKPOINTS = "checkpoints"
+"""Folder of the checkpoints in a job directory."""
 FORMAT = 4
 """In run.json. It rises whenever the code would read a job differently, or give other answers with its network."""
 _NOVELTY_SEED, _QUESTIONS_SEED = 2_021, 2_022  # unlike the seeds of training
@@ -399,4 +400,70 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
         operating_point=job.operating_point() if newest else NEUTRAL,
         held_out=job.held_out() if newest else None,
         questions=job.questions(len(vocabulary)),
+    )
+
+
+def lock(file: IO[Any], taken: str) -> None:
+    """Locks an open file until it is closed or its process ends, however that ends.
+
+    On a file system without locks, nothing is locked.
+
+    Raises:
+        InputError: another process holds the lock; its message is `taken`.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(taken) from None
+    except OSError:  # a file system without locks
+        pass
+
+
+def existing_checkpoints(manager: tf.train.CheckpointManager) -> list[str]:
+    """Returns the checkpoints whose files exist, oldest first; the manager itself trusts its list."""
+    return [path for path in manager.checkpoints if pathlib.Path(f"{path}.index").exists()]
+
+
+def checkpoint_step(path: str) -> int:
+    """Returns the step at which a checkpoint was written."""
+    return int(path.rsplit("-", 1)[1])
+
+
+def restore(checkpoint: tf.train.Checkpoint, path: str) -> Any:
+    """Restores `checkpoint` from `path`; returns TensorFlow's status, to assert what must have matched.
+
+    Raises:
+        InputError: the files are damaged or missing.
+    """
+    try:
+        return checkpoint.restore(path)
+    # Depending on the damage, TensorFlow's readers raise different errors.
+    except (tf.errors.OpError, IndexError, ValueError, RuntimeError) as error:
+        advice = "put its files back, or delete them to use an older one"
+        raise InputError(f"{path}: a damaged checkpoint ({first_line(error)}): {advice}") from error
+
+
+def checkpoint_path(paths: list[str], step: int | None, job_dir: pathlib.Path) -> str:
+    """Returns the checkpoint of a step, the newest one without a step.
+
+    Raises:
+        InputError: there is none.
+    """
+    steps = {checkpoint_step(path): path for path in paths}
+    if not steps:
+        raise InputError(f"{job_dir}: no checkpoint yet: train for longer, or lower --checkpoint-interval")
+    if step is not None and step not in steps:
+        raise InputError(f"{job_dir}: no checkpoint of step {step}; there are {', '.join(map(str, sorted(steps)))}")
+    return steps[max(steps) if step is None else step]
+
+
+def unwritable(job_dir: pathlib.Path, error: OSError | tf.errors.OpError) -> InputError:
+    """Returns the error to raise where writing in a job directory failed."""
+    if job_dir.is_file():
+        return InputError(f"--job-dir {job_dir}: this is a file: name a directory, which is made if it is missing")
+    way_on = ", or choose another --job-dir"
+    if any((job_dir / CHECKPOINTS).glob("*.index")):
+        way_on = "; its checkpoints are whole, and the same command resumes from the newest"
+    return InputError(
+        f"{job_dir}: cannot write the job directory: {first_line(error)}: make room, or allow writing there{way_on}"
     )

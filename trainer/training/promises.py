@@ -33,7 +33,7 @@ _HANDED_OVER = "handed_over"  # the risk, which permits to hand over
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class PromiseRequest:
     """A question about one agent."""
 
     levels: dict[str, float]
@@ -43,7 +43,7 @@ class Asked:
     rules: str  # fingerprint of its safety rules, "" without rules
     given: OperatingPoint | None  # the point that must keep the promise; None if it may be chosen
 
-    def about_the_same(self, other: "Asked") -> bool:
+    def about_the_same(self, other: "PromiseRequest") -> bool:
         """Returns whether an answer to `other` says something here."""
         mine, theirs = ((each.question_limit, each.step, each.rules) for each in (self, other))
         return mine == theirs and self.confidence <= other.confidence
@@ -53,7 +53,7 @@ class Asked:
 class Promise:
     """An answer. Its fields are those of `promise` in the manifest."""
 
-    asked: Asked
+    asked: PromiseRequest
     kept: bool
     levels: dict[str, float]  # what is promised; if nothing is, what the risks are at most, all at once
     operating_point: OperatingPoint
@@ -85,7 +85,7 @@ def make(trained: TrainedNetwork, job_dir: pathlib.Path, given: PromiseOptions, 
             f"--promise: {job_dir} has no vignettes from whom nothing was learned: train with --set-apart 0.1"
         )
     leader = _leader(trained, job_dir, given.question_limit)
-    asked = Asked(
+    asked = PromiseRequest(
         dict(given.promise), given.confidence, leader.question_limit, trained.training["steps"],
         trained.rules.fingerprint, trained.operating_point if point_given else None,
     )  # fmt: skip
@@ -171,7 +171,9 @@ def _found(leaving: Leaving, point: OperatingPoint, vignettes: Vignettes) -> Err
     }
 
 
-def _tested(asked: Asked, trained: TrainedNetwork, leader: Leader, apart: set_apart.SetApart, error: float) -> Promise:
+def _tested(
+    asked: PromiseRequest, trained: TrainedNetwork, leader: Leader, apart: set_apart.SetApart, error: float
+) -> Promise:
     held_out = trained.held_out
     if held_out is None:
         raise InputError("--promise: it is about the last checkpoint of a finished training: leave --step out")
@@ -197,7 +199,7 @@ def _tested(asked: Asked, trained: TrainedNetwork, leader: Leader, apart: set_ap
     )
 
 
-def _implied(asked: Asked, before: Sequence[Promise]) -> Promise | None:
+def _implied(asked: PromiseRequest, before: Sequence[Promise]) -> Promise | None:
     """Returns the answer that earlier ones hold already; None if they say nothing."""
     for earlier in before:
         if earlier.asked == asked:
@@ -215,7 +217,7 @@ def _implied(asked: Asked, before: Sequence[Promise]) -> Promise | None:
     return None
 
 
-def _exhausted(asked: Asked, before: Sequence[Promise]) -> str:
+def _exhausted(asked: PromiseRequest, before: Sequence[Promise]) -> str:
     known = [text(earlier) for earlier in before if asked.about_the_same(earlier.asked)]
     return (
         "--promise: the vignettes set apart have answered before, and can answer no more questions at a confidence of "
@@ -277,7 +279,7 @@ def _parsed(fields: dict[str, Any]) -> Promise:
     return Promise(
         **fields
         | {
-            "asked": Asked(**asked | {"given": None if given is None else OperatingPoint(**given)}),
+            "asked": PromiseRequest(**asked | {"given": None if given is None else OperatingPoint(**given)}),
             "operating_point": OperatingPoint(**point),
             "found": {
                 setting: {name: Count(**count) for name, count in counts.items()}

@@ -24,7 +24,7 @@ from trainer.dyqn.workers import ALONE, Workers
 from trainer.graph.closure import Closure
 from trainer.graph.decide import NEUTRAL
 from trainer.graph.operating_point import choose
-from trainer.interviews.interviewer import Interviewing
+from trainer.interviews.interviewer import PatientInterviews
 from trainer.training import held_out, set_apart, start
 from trainer.training.checkpoints import Checkpoints
 from trainer.training.job import JobDirectory
@@ -59,6 +59,22 @@ class RunHooks(NamedTuple):
 
 
 NO_HOOKS = RunHooks()
+
+
+class RunFiles(NamedTuple):
+    """Where a run is kept."""
+
+    job: JobDirectory
+    checkpoints: Checkpoints
+    writer: tf.summary.SummaryWriter
+    saved_step: int | None  # of the checkpoint with the current state of the loop; None if there is none
+
+
+class EvaluatedSplit(NamedTuple):
+    """What a run is evaluated on."""
+
+    vignettes: VignetteArrays
+    rollout: Rollout | None  # plays the agent on it; None where nothing is evaluated
 
 
 def open_run(
@@ -115,10 +131,11 @@ def open_run(
     logs = str(hooks.logs or job.logs)
     writer = tf.summary.create_file_writer(logs) if workers.chief else tf.summary.create_noop_writer()
     learned = len(division.learned.decision_counts)
-    return TrainingSession(loop, job, checkpoints, resumed, learned, test, rollout, writer, console, workers, hooks)
+    files = RunFiles(job, checkpoints, writer, resumed)
+    return TrainingSession(loop, files, EvaluatedSplit(test, rollout), learned, console, workers, hooks)
 
 
-def _interviewing(job: JobDirectory, data: DataDirectory, config: TrainConfig) -> Interviewing | None:
+def _interviewing(job: JobDirectory, data: DataDirectory, config: TrainConfig) -> PatientInterviews | None:
     """Returns the interviews in which the agent learns; None where the order of the evidence is random.
 
     It is so, too, where there are too few vignettes to choose questions by.
@@ -126,7 +143,7 @@ def _interviewing(job: JobDirectory, data: DataDirectory, config: TrainConfig) -
     mixture = job.questions(len(data.vocabulary))
     if config.environment.asks != "interview" or mixture is None:
         return None
-    return Interviewing(mixture, data.vocabulary, data.whole_patients, config.environment.max_questions)
+    return PatientInterviews(mixture, data.vocabulary, data.whole_patients, config.environment.max_questions)
 
 
 def _read_splits(data: DataDirectory, watched: DataDirectory) -> tuple[VignetteArrays, VignetteArrays]:
@@ -195,13 +212,9 @@ class TrainingSession:
     def __init__(
         self,
         loop: TrainingLoop,
-        job: JobDirectory,
-        checkpoints: Checkpoints,
-        saved_step: int | None,
+        files: RunFiles,
+        test: EvaluatedSplit,
         learned: int,
-        test: VignetteArrays,
-        rollout: Rollout | None,
-        writer: tf.summary.SummaryWriter,
         console: Console,
         workers: Workers,
         hooks: RunHooks,
@@ -210,13 +223,9 @@ class TrainingSession:
 
         Args:
             loop: at the step of the newest checkpoint.
-            job: directory of the run.
-            checkpoints: of the loop.
-            saved_step: the step of the checkpoint with the current state of the loop, None if there is none.
-            learned: number of the vignettes that it learns from, without those held out or set apart.
+            files: of the run.
             test: the test split.
-            rollout: plays the agent on that split; None where nothing is evaluated.
-            writer: of the summaries.
+            learned: number of the vignettes that it learns from, without those held out or set apart.
             console: for progress and messages.
             workers: that train together.
             hooks: what is called when the run has been evaluated or saved.
@@ -224,12 +233,8 @@ class TrainingSession:
         self.loop = loop
         self.learned = learned
         self._config = loop.config
-        self._job = job
-        self._checkpoints = checkpoints
-        self._saved_step = saved_step
-        self._test = test
-        self._rollout = rollout
-        self._writer = writer
+        self._job, self._checkpoints, self._writer, self._saved_step = files
+        self._test, self._rollout = test
         self._console = console
         self._workers = workers
         self._hooks = hooks

@@ -7,7 +7,7 @@ import tensorflow as tf
 from schemas.triage import NUM_ACTIONS, Action
 from trainer.config import ASK_QUERIES, TargetConfig
 from trainer.dyqn import targets
-from trainer.dyqn.network import OUTPUTS, WITH_PROBABILITIES
+from trainer.dyqn.network import LEARNED_OUTPUTS, WITH_PROBABILITIES
 
 # Different Q-values in s and s', so that mistaking one for the other shows. Columns: Red, Yellow, Green, Blue, ask.
 Q_TM1 = [[0.2, 0.6, 0.9, 0.1, 0.5]]
@@ -95,7 +95,7 @@ def test_probability_targets_say_what_is_appropriate_and_what_is_safe():
 
 
 def test_a_probability_is_learned_in_part_from_what_it_is_in_the_next_state():
-    outputs_t = np.full([1, OUTPUTS], 0.5, np.float32)
+    outputs_t = np.full([1, LEARNED_OUTPUTS], 0.5, np.float32)
     outputs_t[0, NUM_ACTIONS:WITH_PROBABILITIES] = [0.2, 0.8, 0.6, 0.0, 0.4, 1.0, 0.6, 0.2]
     reward = tf.constant([[0.0, 1.0, 0.0, 0.0]])  # {Yellow}: appropriate 0 1 0 0, safe 1 1 0 0
     result = targets.probability_td_targets(tf.constant(outputs_t), reward, 0.25)

@@ -224,7 +224,7 @@ class _Led:
     def __init__(self):
         self.outputs = []
 
-    def led_by(self, network, vignettes):
+    def interview_states(self, network, vignettes):
         self.outputs.append(None if network is None else network(np.eye(2, dtype=np.float32)).numpy())
         return np.repeat(np.eye(2, dtype=np.int8)[vignettes.signed_codes - 1, np.newaxis], 2, axis=1)
 

@@ -10,9 +10,8 @@ from schemas import directories
 from schemas.evidence import Vocabulary
 from schemas.reference import Reference
 from tests.builders import network_of, symptoms, trained_agent
-from trainer.export.case_reference import case_reference
 from trainer.export.policy import load_version
-from trainer.export.publish import Evaluation, Target, export
+from trainer.export.publish import Evaluation, Target, case_reference, export
 from trainer.vignettes.tfrecord import DataDirectory
 
 pytestmark = pytest.mark.usefixtures("light_exports")

@@ -17,7 +17,7 @@ from schemas.evidence import Vocabulary
 from tests.builders import symptoms, trained_agent, write_version
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
-from trainer.export import saved_model, warmup
+from trainer.export import saved_model
 
 VOCABULARY = symptoms("cough", "fever")
 
@@ -45,7 +45,7 @@ def stubborn(trained, monkeypatch):
         seen.extend(entry.name for entry in path.parents[2].iterdir())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(warmup, "write_requests", fail)
+    monkeypatch.setattr(saved_model, "write_warmup_requests", fail)
     return seen
 
 
@@ -161,14 +161,14 @@ def test_an_export_that_fails_shows_no_version_and_leaves_nothing(trained, stubb
 
 @pytest.mark.usefixtures("light_exports")
 def test_of_two_exports_to_one_version_the_second_is_refused(trained, tmp_path, monkeypatch):
-    write = warmup.write_requests
+    write = saved_model.write_warmup_requests
 
     def write_while_another_export_finishes(path: pathlib.Path, *arguments):
         (tmp_path / "1").mkdir()
         (tmp_path / "1" / "saved_model.pb").write_bytes(b"the other one")
         write(path, *arguments)
 
-    monkeypatch.setattr(warmup, "write_requests", write_while_another_export_finishes)
+    monkeypatch.setattr(saved_model, "write_warmup_requests", write_while_another_export_finishes)
     with pytest.raises(InputError, match="exists already"):
         write_version(tmp_path, trained)
     assert [path.name for path in tmp_path.iterdir()] == ["1"]

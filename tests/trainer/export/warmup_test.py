@@ -6,7 +6,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from tests.builders import network_of, symptoms
-from trainer.export import signatures, warmup
+from trainer.export import saved_model, signatures
 
 VOCABULARY = symptoms("cough", "fever")
 
@@ -23,7 +23,7 @@ def model(tmp_path_factory):
 @pytest.fixture(scope="module")
 def requests(tmp_path_factory):
     path = tmp_path_factory.mktemp("version") / "assets.extra" / "tf_serving_warmup_requests"
-    warmup.write_requests(path, VOCABULARY, "nurse")
+    saved_model.write_warmup_requests(path, VOCABULARY, "nurse")
     records = [record.numpy() for record in tf.data.TFRecordDataset(str(path))]
     return [prediction_log_pb2.PredictionLog.FromString(record).predict_log.request for record in records]
 
@@ -33,7 +33,7 @@ def test_there_is_one_request_for_each_signature_and_size(requests):
     assert sorted(
         (request.model_spec.signature_name, next(iter(request.inputs.values())).tensor_shape.dim[0].size)
         for request in requests
-    ) == [(signature, size) for signature in sorted(signatures.SIGNATURES) for size in warmup.BATCH_SIZES]
+    ) == [(signature, size) for signature in sorted(signatures.SIGNATURES) for size in saved_model.WARMUP_BATCH_SIZES]
 
 
 def test_every_request_runs_on_a_model_of_the_vocabulary(requests, model):

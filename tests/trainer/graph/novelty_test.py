@@ -8,9 +8,9 @@ import tensorflow as tf
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
+from trainer.dyqn.network import sum_rows
 from trainer.graph import novelty
 from trainer.graph.novelty import Novelty
-from trainer.graph.rows import sum_rows
 
 EVIDENCE, GROUP = 40, 10
 

@@ -9,10 +9,10 @@ from schemas.triage import Action
 from tests.builders import symptoms
 from trainer.config import NetworkConfig
 from trainer.dyqn.environment import Mode, VignetteEnvironment
-from trainer.dyqn.network import OUTPUTS, build_network
+from trainer.dyqn.network import LEARNED_OUTPUTS, build_network
 from trainer.dyqn.validation import InterviewValidator
 from trainer.graph.mixture import Mixture
-from trainer.interviews.interviewer import Interviewing
+from trainer.interviews.interviewer import PatientInterviews
 
 CODES = ("cough", "rash", "pain", "collapse")
 CARDS = [([1, -3], [0, 0, 3, 0]), ([2], [3, 0, 0, 0])]  # a cough without pain; a rash
@@ -43,7 +43,7 @@ def _generator():
 
 
 def _interviewer(mixture, vocabulary, network, vignettes, whole):
-    return Interviewing(mixture, vocabulary, whole, 3).begin(vignettes, network, _generator())
+    return PatientInterviews(mixture, vocabulary, whole, 3).begin(vignettes, network, _generator())
 
 
 def test_whole_patients_lack_what_their_vignettes_do_not_list(mixture, vocabulary, network, vignettes_of):
@@ -118,9 +118,9 @@ def test_an_interview_opens_with_age_and_sex_in_one_question(mixture, with_sex, 
     assert asked([1.0, 0, 1, 0]) == [4]
     assert asked([1.0, -1, 0, 0]) == [4]
     # The first question of an interview, of which the memory keeps the answer.
-    interviews = Interviewing(_of_a_woman(mixture), with_sex, True, 2)
+    interviews = PatientInterviews(_of_a_woman(mixture), with_sex, True, 2)
     for leader in (network, None):
-        assert interviews.led_by(leader, vignettes)[0].tolist() == [[1, 0, 0, 0], [1, 0, 1, 0], [1, 0, 1, 1]]
+        assert interviews.interview_states(leader, vignettes)[0].tolist() == [[1, 0, 0, 0], [1, 0, 1, 0], [1, 0, 1, 1]]
 
 
 def test_a_patient_behind_a_card_has_one_sex(mixture, with_sex, network, vignettes_of):
@@ -197,7 +197,7 @@ def test_no_question_is_chosen_where_its_answer_is_not_used(mixture, vocabulary,
     """A question drawn at random takes no network; the share of those is 1 where an episode starts or reads a card."""
     vignettes = vignettes_of(CARDS)
     interviewer = _interviewer(mixture, vocabulary, network, vignettes, whole=False)
-    environment = _environment(vignettes, interviewer, rows=64, card_starts=0.5, reading=0.25)
+    environment = _environment(vignettes, interviewer, rows=64, card_starts=0.5, card_reading=0.25)
     shares, judged = [], interviewer.answers
     monkeypatch.setattr(
         interviewer,
@@ -225,7 +225,7 @@ def test_some_interviews_start_from_a_part_of_the_card(mixture, vocabulary, netw
 def test_of_some_cards_the_next_piece_is_read_until_they_end(mixture, vocabulary, network, vignettes_of):
     vignettes = vignettes_of(CARDS[:1])  # a cough, and no rash
     interviewer = _interviewer(mixture, vocabulary, network, vignettes, whole=False)
-    environment = _environment(vignettes, interviewer, rows=64, card_starts=1.0, reading=1.0, masking=0.9)
+    environment = _environment(vignettes, interviewer, rows=64, card_starts=1.0, card_reading=1.0, masking=0.9)
     before = environment.reset().observation
     known = np.count_nonzero(before.state, axis=1)
     assert 16 < (known == 2).sum() < 48  # one or two pieces, equally likely: nothing is masked
@@ -238,13 +238,13 @@ def test_of_some_cards_the_next_piece_is_read_until_they_end(mixture, vocabulary
 
 @pytest.mark.parametrize(("whole", "share"), [(False, 0.25), (True, 0.0)])
 def test_only_cards_are_read(mixture, vocabulary, whole, share):
-    assert Interviewing(mixture, vocabulary, whole, 3).reading == share
+    assert PatientInterviews(mixture, vocabulary, whole, 3).card_reading == share
 
 
 def test_held_out_patients_are_interviewed_from_what_they_come_with(mixture, vocabulary, network, vignettes_of):
-    interviewing = Interviewing(mixture, vocabulary, True, 3)
+    interviewing = PatientInterviews(mixture, vocabulary, True, 3)
     for leader in (network, None):
-        states = interviewing.led_by(leader, vignettes_of(CARDS))
+        states = interviewing.interview_states(leader, vignettes_of(CARDS))
         assert states.shape == (2, 4, 4)
         assert states[:, 0].tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]
         assert np.count_nonzero(states, axis=2).tolist() == [[1, 2, 3, 4]] * 2
@@ -256,7 +256,7 @@ def test_a_network_without_probabilities_leaves_the_questions_to_the_mixture(
     mixture, vocabulary, vignettes_of, outputs
 ):
     network = build_network(4, NetworkConfig(hidden_sizes=(4,), networks=2, outputs=outputs), seed=0)
-    interviewing = Interviewing(mixture, vocabulary, False, 3)
+    interviewing = PatientInterviews(mixture, vocabulary, False, 3)
     interviewer = interviewing.begin(vignettes_of(CARDS), network, _generator())
     # The probabilities after an imagined answer would be learned from.
     assert (interviewer.imagine is None) == (outputs == "q_values")
@@ -265,4 +265,4 @@ def test_a_network_without_probabilities_leaves_the_questions_to_the_mixture(
     assert (np.abs(answers.numpy()) > 1).sum() == 1  # one question, and not about the cough
     # Two patients and four states each: before the first question and after each of three.
     held_out = InterviewValidator(interviewing, vignettes_of(CARDS)).settle(network)
-    assert held_out.outputs.shape == (8, 5 if outputs == "q_values" else OUTPUTS + 1)
+    assert held_out.outputs.shape == (8, 5 if outputs == "q_values" else LEARNED_OUTPUTS + 1)

@@ -12,7 +12,7 @@ from trainer.evaluation.estimates import Estimate
 from trainer.graph.decide import NEUTRAL
 from trainer.reports.agent_page import agent_page, write_page
 from trainer.reports.comparison import MEASURES
-from trainer.training.promises import Asked, Promise
+from trainer.training.promises import PromiseRequest, Promise
 
 PROVENANCE = {"command": "triage evaluate --html report.html", "python": "3.11", "finished": None}
 HOSTILE = '<script>alert(1)</script> "><img src=x onerror=alert(1)> $\\frac{ {{ 7*7 }} \u202eevil\x00'
@@ -124,7 +124,9 @@ def test_what_is_missing_is_said_where_it_would_stand(poor_agent_report):
 
 
 def test_beside_what_was_promised_stands_what_is_not_covered(agent_report):
-    refused = Promise(Asked({"red": 0.1}, 0.9, 12, 2000, "", None), False, {"red": 0.4}, NEUTRAL, {}, True, 0.1)
+    refused = Promise(
+        PromiseRequest({"red": 0.1}, 0.9, 12, 2000, "", None), False, {"red": 0.4}, NEUTRAL, {}, True, 0.1
+    )
     kept = dataclasses.replace(refused, kept=True, levels={"red": 0.1})
     for promises, covered in (([], False), ([refused], False), ([refused, kept], True)):
         answer = Reader(agent_page(agent_report._replace(promises=promises), {})).sections["answer"]

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
-from trainer.training.checkpoint_files import checkpoint_step, existing_checkpoints, restore
+from trainer.training.job import checkpoint_step, existing_checkpoints, restore
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ def test_without_files_there_are_no_outputs_and_the_operating_point_is_neutral(t
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"nothing"])
 def test_damaged_outputs_are_named(tmp_path, content):
-    (tmp_path / held_out.OUTPUTS).write_bytes(content)
+    (tmp_path / held_out.FILE).write_bytes(content)
     with pytest.raises(InputError, match=r"held_out\.npz: damaged: train again"):
         held_out.read(tmp_path)
 
