@@ -1,8 +1,6 @@
 """benchmarks/learn.py and benchmarks/serve.py: how contestants are judged, and what is sent to the servers."""
 
 import asyncio
-import json
-import subprocess
 import sys
 
 import numpy as np
@@ -120,13 +118,3 @@ def test_calls_are_counted_and_compared_within_a_round():
     rates = [{serve.SERVER: 3000.0, serve.EMPTY: 4000.0}, {serve.SERVER: 1500.0, serve.EMPTY: 2000.0}]
     rounds = [{(name, 1): measured | {"calls_per_second": rate} for name, rate in each.items()} for each in rates]
     assert "| 1 | server | 2,250 | 0.75 |" in serve.table(rounds)
-
-
-@pytest.mark.slow
-def test_the_server_is_measured_beside_the_empty_handler(model_base_path, tmp_path):
-    options = ["--model-base-path", model_base_path, "--rounds", "1", "--seconds", "0.1"]
-    command = [sys.executable, "benchmarks/serve.py", *map(str, options), "--json", str(tmp_path / "serve.json")]
-    subprocess.run(command, check=True)
-    rows = json.loads((tmp_path / "serve.json").read_text())
-    assert len(rows) == 3 * len(serve.LEVELS)
-    assert {row["failed"] for row in rows} == {0}

@@ -12,7 +12,7 @@ from trainer.evaluation.estimates import Estimate
 from trainer.graph.decide import NEUTRAL
 from trainer.reports.agent_page import agent_page, write_page
 from trainer.reports.comparison import MEASURES
-from trainer.training.promises import PromiseRequest, Promise
+from trainer.training.promises import Promise, PromiseRequest
 
 PROVENANCE = {"command": "triage evaluate --html report.html", "python": "3.11", "finished": None}
 HOSTILE = '<script>alert(1)</script> "><img src=x onerror=alert(1)> $\\frac{ {{ 7*7 }} \u202eevil\x00'
