@@ -288,6 +288,7 @@ class Handled(NamedTuple):
         until(lambda: self.handler.idle_timeout.waiting == number)
         for _ in range(2):
             self.loop.run(self._look())
+        until(lambda: not self.handler.idle_timeout.waiting)  # so that the next call is not taken for one of these
 
     async def _look(self):
         self.handler.idle_timeout.look()
