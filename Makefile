@@ -6,7 +6,7 @@ CODE := schemas triage_runtime trainer serving dyqn_triage clients deploy distri
         triage_cli.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick-tests test-all check format proto docs screenshots transcripts sbom dist clean
+.PHONY: help demo test test-all check format proto docs screenshots transcripts sbom dist clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -18,15 +18,11 @@ QUICK_XLA := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_pas
              --xla_cpu_use_fusion_emitters=false
 # Tests compile many graphs and run each for a few steps: here without the expensive optimisations of XLA and of
 # TensorFlow's graphs (QUICK_GRAPHS), and an operation in one thread (threads of OpenBLAS and OpenMP spin while they wait
-# for a core); in test-all as for users. Bytecode is kept, as some thirty processes would compile all modules again. The
-# third worker has work while others wait for processes.
+# for a core); in test-all as for users. Bytecode is kept, as both workers would compile all modules again.
 QUICK := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1 QUICK_GRAPHS=1 \
          PYTHONDONTWRITEBYTECODE= XLA_FLAGS="$(QUICK_XLA)"
-test: $(VENV)/development ## format, lint, types, and all tests except the slow ones
-	$(MAKE) --no-print-directory --jobs 2 check quick-tests
-
-quick-tests: $(VENV)/development
-	$(QUICK) $(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow"
+test: check ## format, lint, types, and all tests except the slow ones
+	$(QUICK) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: check ## all tests, including the slow ones
 	$(BIN)/python -m pytest -n 2 --dist worksteal
