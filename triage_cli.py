@@ -1,9 +1,11 @@
 """The console script `triage`: one subcommand per job, each loaded only when it is called.
 
-It sits above `trainer` and `serving`, which never import each other. The module of a subcommand offers
-`add_arguments(parser)` and `run(arguments) -> exit code`. It may offer `check(arguments)`, which refuses bad input
-before TensorFlow loads, `needs_tensorflow(arguments)`, for a subcommand that does not always load it, and
-`reads_addresses(arguments)`, for one whose workers read and write addresses themselves.
+It sits above `trainer` and `serving`, which never import each other. `COMMANDS` names two modules of a subcommand:
+one with its options, which is quick to load, and one with its work, which may load anything at its top. The first
+offers `add_arguments(parser)`, the second `run(arguments) -> exit code`; they may be the same. The first may offer
+`check(arguments)`, which refuses bad input before TensorFlow loads, `needs_tensorflow(arguments)`, for a subcommand
+that does not always load it, and `reads_addresses(arguments)`, for one whose workers read and write addresses
+themselves.
 """
 
 import argparse
@@ -15,7 +17,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemas import VERSION
 from schemas.errors import InputError, first_line
@@ -24,44 +26,66 @@ from triage_runtime.command_line.extras import SERVING, WHOLE
 from triage_runtime.command_line.standard_error import silent_unless_failing
 from triage_runtime.storage import locations
 
+
+class Command(NamedTuple):
+    """A subcommand of `triage`."""
+
+    options: str
+    """The module with its options."""
+    summary: str
+    tensorflow: bool = False
+    """Whether it always loads TensorFlow."""
+    work: str = ""
+    """The module with its work, by default `options`."""
+
+
 COMMANDS = {
-    "simulate": ("trainer.commands.simulate", "make a data directory of simulated vignettes"),
-    "knowledge": ("trainer.commands.knowledge", "check and print the clinical knowledge base"),
-    "prepare": ("trainer.commands.prepare", "check vignettes and write them as a data directory of TFRecords"),
-    "stats": ("trainer.commands.stats", "print statistics of a data directory, show vignettes, or check for anomalies"),
-    "fold": ("trainer.commands.fold", "write one fold of a cross-validation as a data directory"),
-    "train": ("trainer.task", "train a DyQN agent on a data directory"),
-    "evaluate": ("trainer.commands.evaluate", "evaluate a trained agent on the vignettes of a data directory"),
-    "reproduce": ("trainer.commands.reproduce", "repeat the paper's study on a data directory and write a report"),
-    "export": (
+    "simulate": Command("trainer.commands.simulate", "make a data directory of simulated vignettes", tensorflow=True),
+    "knowledge": Command("trainer.commands.knowledge", "check and print the clinical knowledge base"),
+    "prepare": Command(
+        "trainer.commands.prepare", "check vignettes and write them as a data directory of TFRecords", tensorflow=True
+    ),
+    "stats": Command(
+        "trainer.commands.stats",
+        "print statistics of a data directory, show vignettes, or check for anomalies",
+        tensorflow=True,
+    ),
+    "fold": Command(
+        "trainer.commands.fold", "write one fold of a cross-validation as a data directory", tensorflow=True
+    ),
+    "train": Command(
+        "trainer.task", "train a DyQN agent on a data directory", tensorflow=True, work="trainer.commands.train"
+    ),
+    "evaluate": Command(
+        "trainer.commands.evaluate", "evaluate a trained agent on the vignettes of a data directory", tensorflow=True
+    ),
+    "reproduce": Command(
+        "trainer.commands.reproduce", "repeat the paper's study on a data directory and write a report", tensorflow=True
+    ),
+    "export": Command(
         "trainer.commands.export",
         "write a trained agent as a SavedModel version, with a safety gate if asked for",
+        tensorflow=True,
     ),
-    "push": ("trainer.commands.push", "copy a blessed version to the folder it is served from"),
-    "kubeflow": ("trainer.commands.kubeflow", "compile the training pipeline for Kubeflow, or run it on this machine"),
-    "tflite": ("trainer.commands.tflite", "convert an exported version to a TFLite file for phones"),
-    "vertex": ("trainer.commands.vertex", "submit training jobs and models to Vertex AI"),
-    "serve": ("serving.commands.serve", "serve a model over gRPC as triage.v1.TriageService"),
-    "ask": ("serving.commands.ask", "ask a server about one patient"),
-    "console": ("serving.commands.console", "try a model on a page in the browser"),
-    "health": ("serving.commands.health", "check whether a server is serving"),
-    "score": ("serving.commands.score", "answer files of stored cases with a model, without a server"),
-    "monitor": ("serving.commands.monitor", "compare an audit log with the cases a version was made for"),
+    "push": Command("trainer.commands.push", "copy a blessed version to the folder it is served from", tensorflow=True),
+    "kubeflow": Command(
+        "trainer.commands.kubeflow", "compile the training pipeline for Kubeflow, or run it on this machine"
+    ),
+    "tflite": Command(
+        "trainer.commands.tflite", "convert an exported version to a TFLite file for phones", tensorflow=True
+    ),
+    "vertex": Command("trainer.commands.vertex", "submit training jobs and models to Vertex AI"),
+    "serve": Command("serving.commands.serve", "serve a model over gRPC as triage.v1.TriageService"),
+    "ask": Command("serving.commands.ask", "ask a server about one patient"),
+    "console": Command("serving.commands.console", "try a model on a page in the browser"),
+    "health": Command("serving.commands.health", "check whether a server is serving"),
+    "score": Command(
+        "serving.commands.score", "answer files of stored cases with a model, without a server", tensorflow=True
+    ),
+    "monitor": Command(
+        "serving.commands.monitor", "compare an audit log with the cases a version was made for", tensorflow=True
+    ),
 }
-NEED_TENSORFLOW = (
-    "simulate",
-    "prepare",
-    "stats",
-    "fold",
-    "train",
-    "evaluate",
-    "reproduce",
-    "export",
-    "push",
-    "tflite",
-    "monitor",
-    "score",
-)
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 GRPC_LOG = "GRPC_VERBOSITY"
 BAD_INPUT = 2
@@ -86,11 +110,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _check_installed(command)
         parsed = parser(arguments).parse_args(arguments)
         json_output.check(getattr(parsed, "json", None))
-        module = importlib.import_module(COMMANDS[command][0])
+        module = importlib.import_module(COMMANDS[command].options)
         if hasattr(module, "check") and not locations.any_remote(parsed):
             module.check(parsed)
         staged = _staging(module, parsed)
-        if module.needs_tensorflow(parsed) if hasattr(module, "needs_tensorflow") else command in NEED_TENSORFLOW:
+        loads = module.needs_tensorflow(parsed) if hasattr(module, "needs_tensorflow") else COMMANDS[command].tensorflow
+        if loads:
             extras.need("tensorflow", "this command", "tensorflow")
             with silent_unless_failing() if _is_quiet(parsed) else contextlib.nullcontext():
                 importlib.import_module("tensorflow").config.list_physical_devices()
@@ -98,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stopped = getattr(parsed, "runner", None) or command == "reproduce"
         cancellable = _interrupted_by(signal.SIGTERM, received) if stopped else None
         with cancellable or contextlib.nullcontext(), staged(parsed) as given:
-            return module.run(given)
+            return importlib.import_module(COMMANDS[command].work or module.__name__).run(given)
     except InputError as error:
         sys.stderr.write(f"triage {command}: error: {error}\n")
         return BAD_INPUT
@@ -159,7 +184,7 @@ def _check_installed(command: str) -> None:
         InputError: the subcommand trains and nothing here does, or both distributions are there in different versions:
             they ship the same packages of the server.
     """
-    if command in COMMANDS and not extras.is_installed(COMMANDS[command][0]):
+    if command in COMMANDS and not extras.is_installed(COMMANDS[command].options):
         raise InputError(f"{SERVING} does not train: pip uninstall {SERVING}, then install {WHOLE}")
     there = {}
     for name in (WHOLE, SERVING):
@@ -197,13 +222,14 @@ def _staging(
     return locations.staged
 
 
-def _add_commands(subparsers: Any, commands: Mapping[str, tuple[str, str]], arguments: Sequence[str]) -> None:
+def _add_commands(subparsers: Any, commands: Mapping[str, Command], arguments: Sequence[str]) -> None:
     """Adds a parser for each command, with options only for the one that `arguments` begins with."""
-    offered = {name: entry for name, entry in commands.items() if extras.is_installed(entry[0])}
-    for name, (module_name, summary) in offered.items():
-        subparser = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
-        if arguments[:1] == [name]:
-            importlib.import_module(module_name).add_arguments(subparser)
+    for name, command in commands.items():
+        if extras.is_installed(command.options):
+            description = command.summary[0].upper() + command.summary[1:] + "."
+            subparser = subparsers.add_parser(name, help=command.summary, description=description)
+            if arguments[:1] == [name]:
+                importlib.import_module(command.options).add_arguments(subparser)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from dyqn_triage.keywords import parsed
 from dyqn_triage.model import Model
 from schemas.errors import InputError
 from trainer import task
-from trainer.commands import evaluate, export
+from trainer.commands import evaluate, export, train
 from trainer.reports.agent_report import AgentReport
 from trainer.reports.evaluate_options import EvaluateOptions
 from trainer.training.job import JobDirectory
@@ -123,8 +123,8 @@ def fit(data: DataDirectory | str | os.PathLike[str], job_dir: str | os.PathLike
         KeyboardInterrupt: it was interrupted; the same call goes on.
         RuntimeError: it diverged; the last good checkpoint is kept.
     """
-    code = task.run(parsed(task.add_arguments, {"data": data, "job_dir": job_dir, **options}))
-    if code == task.DIVERGED:
+    code = train.run(parsed(task.add_arguments, {"data": data, "job_dir": job_dir, **options}))
+    if code == train.DIVERGED:
         raise RuntimeError("the training diverged: try a lower learning_rate in a new job_dir")
     if code:
         raise KeyboardInterrupt

@@ -30,7 +30,7 @@ def test_help_lists_every_command_with_what_it_does(capsys):
         triage_cli.main(["--help"])
     assert ended.value.code == 0
     shown = " ".join(capsys.readouterr().out.split())
-    for name, (_, summary) in triage_cli.COMMANDS.items():
+    for name, (_, summary, *_) in triage_cli.COMMANDS.items():
         assert f"{name} {summary}" in shown
 
 

@@ -12,8 +12,9 @@ import kubernetes.client as kubernetes
 import pytest
 import yaml
 
+from trainer.commands.train import DIVERGED
 from trainer.dyqn.workers import LOST_WORKER, TF_CONFIG, place_of
-from trainer.task import BAD_INPUT, DIVERGED
+from trainer.task import BAD_INPUT
 from trainer.training.job import load_network
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

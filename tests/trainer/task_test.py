@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 import triage_cli
-from trainer.task import StopRequest
+from trainer.commands.train import StopRequest
 from trainer.training.job import load_network
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

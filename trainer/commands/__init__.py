@@ -1,1 +1,1 @@
-"""The commands of `triage` that train, measure and export: one module each, save `train`, which is `trainer.task`."""
+"""The commands of `triage` that train, measure and export, a module each; `train` has its options in `trainer.task`."""
