@@ -25,7 +25,7 @@ import numpy as np
 from schemas import relations, synonyms
 from schemas.bands import BAND, Bands
 from schemas.errors import InputError
-from schemas.relations import EXHAUSTIVE, RELATIONS, Relations
+from schemas.relations import EXHAUSTIVE, ONLY_IF, RELATIONS, Relations
 from schemas.synonyms import CRISIS, SYNONYMS
 from schemas.text_file import read_text
 
@@ -33,7 +33,7 @@ KINDS = ("symptom", "risk_factor")
 COLUMNS = ("code", "kind", "name", "question")
 INSTRUMENT = "instrument"
 RED_FLAG, FLAGGED = "red_flag", "yes"
-OPTIONAL = (SYNONYMS, *RELATIONS, BAND, INSTRUMENT, RED_FLAG)
+OPTIONAL = (SYNONYMS, *RELATIONS, ONLY_IF, BAND, INSTRUMENT, RED_FLAG)
 """Columns that a vocabulary file may have beside `COLUMNS`, and beside those of `TEXT`."""
 TEXT = re.compile(r"(?:name|question)\.([a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)")
 """Columns with the name or the question in another language, such as `question.de`."""
@@ -70,6 +70,8 @@ class Evidence:
     """`FLAGGED` if it can be a sign of danger, so that an interview asks about it early, or ""."""
     texts: tuple[tuple[str, str], ...] = ()
     """Columns of `TEXT` that are not empty, with what they hold, such as ("question.de", "Haben Sie Fieber?")."""
+    only_if: str = ""
+    """Who can have it, see `schemas.relations.terms`; "" if anybody can."""
 
     def in_language(self, language: str) -> "Evidence":
         """Returns it with its name and question in a language, as far as it has them."""

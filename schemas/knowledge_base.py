@@ -18,6 +18,7 @@ from schemas.catalogue import AGE, SEX, Catalogue
 from schemas.conditions import MAX_MULTIPLIER, Condition, load_conditions, load_tables
 from schemas.errors import InputError
 from schemas.evidence import FLAGGED, RED_FLAG
+from schemas.relations import ONLY_IF
 from schemas.text_file import read_text
 
 EVIDENCE = "evidence.csv"
@@ -90,6 +91,12 @@ class KnowledgeBase:
         faults = faults or [f"{directory}: {fault}" for fault in cross_faults(conditions, catalogue)]
         if faults:
             raise InputError("\n".join(faults))
+        never = {
+            code: [f"!{band}" for band, times in bands_of.items() if times == 0]
+            for code, bands_of in demographics.items()
+        }
+        who = {entry.code: " ".join([*map("|".join, entry.only_if), *never.get(entry.code, [])]) for entry in catalogue}
+        catalogue = catalogue.with_column(ONLY_IF, who, str(directory / RISK_FACTORS))
         flagged = {code: FLAGGED for condition in conditions for code in condition.red_flags}
         catalogue = catalogue.with_column(RED_FLAG, flagged, str(directory / CONDITIONS))
         files = (directory / EVIDENCE, directory / RISK_FACTORS, *paths)

@@ -6,6 +6,8 @@ from typing import NamedTuple, Protocol
 RELATIONS = ("parent", "exclusive")
 """Optional columns of a vocabulary: a code that is present whenever this one is, and a group of which a patient has at
 most one member, such as the age bands."""
+ONLY_IF = "only_if"
+"""Optional column: who can have it, such as `woman !child`, so that nobody else is asked about it."""
 
 
 EXHAUSTIVE = ("age", "sex")
@@ -23,6 +25,8 @@ class _Related(Protocol):
     def parent(self) -> str: ...
     @property
     def exclusive(self) -> str: ...
+    @property
+    def only_if(self) -> str: ...
 
 
 class Contradiction(NamedTuple):
@@ -120,6 +124,17 @@ class Relations:
         ]
 
 
+def terms(only_if: str) -> tuple[tuple[Status, ...], ...]:
+    """Returns what a cell of `ONLY_IF` asks for: every term must hold, and holds if one of its statuses does.
+
+    In the cell terms are separated by spaces and the codes of a term by `|`; `!` before a code means that it is absent.
+    """
+    return tuple(
+        tuple((part.removeprefix("!"), not part.startswith("!")) for part in term.split("|"))
+        for term in only_if.split()
+    )
+
+
 def _statuses(present: Iterable[str], absent: Iterable[str]) -> list[Status]:
     return [*((code, True) for code in present), *((code, False) for code in absent)]
 
@@ -143,6 +158,9 @@ def fault_of(entries: Collection[_Related]) -> str | None:
     for entry in entries:
         if entry.parent and entry.parent not in by_code:
             return f"evidence {entry.code!r}: unknown parent {entry.parent!r}"
+        for code in (code for term in terms(entry.only_if) for code, _ in term):
+            if code not in by_code:
+                return f"evidence {entry.code!r}: unknown code {code!r} in {ONLY_IF}"
     for entry in entries:
         line = [entry]
         while line[-1].parent:

@@ -29,7 +29,6 @@ from trainer.graph.decide import OperatingPoint, appropriate, best_triage, q_val
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import THRESHOLD, Novelty
 from trainer.graph.questions import QuestionGraph
-from trainer.graph.relations import with_relations
 from trainer.graph.rules import RuleGraph
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state
@@ -139,7 +138,7 @@ def by_the_trainer(agent, probable):
     specs = time_step_spec(COUNT), action_spec()
     decided = QPolicy(*specs, trained.model, point=point).action(time_step)
     obedient = QPolicy(*specs, trained.model, rules=RuleGraph(rules, vocabulary), point=point).action(time_step)
-    closed = [with_relations(vocabulary).relations.closed(*known) for known in agent.codes]
+    closed = [vocabulary.relations.closed(*known) for known in agent.codes]
     fired = [[rule.fires(*known) for rule in rules] for known in closed]
     raised, best = [], []
     for row, triage in enumerate(best_triage(decided.info, point).numpy()):

@@ -17,9 +17,8 @@ from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.relations import RELATIONS
-from trainer.graph.relations import with_relations
 from trainer.importing import input_formats
-from trainer.importing.derived_vocabulary import kinds_of
+from trainer.importing.derived_vocabulary import kinds_of, with_known_relations
 from trainer.importing.input_formats import Source
 from trainer.vignettes.output import OutputDirectory, writing
 from trainer.vignettes.source import RejectLog
@@ -114,15 +113,18 @@ def _prepare(
         written = write_splits(vignettes, _how(given), output.staging, shown)
     except InputError as error:
         raise _with_rejects(error, log.count, output, given) from None
+    vocabulary = with_known_relations(content.vocabulary)
+    if changed := sum(one != other for one, other in zip(vocabulary, content.vocabulary, strict=True)):
+        say(bar.console, f"the vocabulary got the knowledge base's relations of {changed:,} codes; correct them there")
     read = [reader.sha256 for reader in source.readers]
-    stats = _header(source, read, content.vocabulary, given) | written
+    stats = _header(source, read, vocabulary, given) | written
     stats |= {"rejected": log.count, "blank_lines": blank_lines}
-    return content.vocabulary, stats | {"contradictory": _contradictory(vignettes, content.vocabulary)}
+    return vocabulary, stats | {"contradictory": _contradictory(vignettes, vocabulary)}
 
 
 def _contradictory(vignettes: Sequence["Vignette"], vocabulary: Vocabulary) -> dict[str, Any]:
     """Returns the number of vignettes whose evidence cannot be so together, and the first one in words."""
-    relations = with_relations(vocabulary).relations
+    relations = vocabulary.relations
     first_faults = (
         (vignette, next(relations.contradictions(vignette.present, frozenset(vignette.absent)), None))
         for vignette in vignettes

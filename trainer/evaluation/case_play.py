@@ -14,7 +14,6 @@ from trainer.evaluation.cases import CaseDecisions
 from trainer.graph.closure import Closure
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.questions import QuestionGraph
-from trainer.graph.relations import with_relations
 from trainer.graph.rules import RuleGraph
 from trainer.interviews import play as interviews
 from trainer.interviews.patients import Patients
@@ -83,7 +82,7 @@ def lead_cases(
     listed = np.maximum(state.from_signed_codes(tf.constant(codes), len(vocabulary)).numpy(), 0)
     has = Closure(vocabulary)(tf.constant(listed)).numpy() > 0
     answers = np.where(has, 1, -1).astype(np.int8)
-    for cells in with_relations(vocabulary).openings.values():
+    for cells in vocabulary.openings.values():
         answers[np.ix_(~has[:, cells].any(axis=1), cells)] = 0
     known = np.arange(len(vocabulary)) == codes[:, :1] - 1
     patients = Patients(known, answers, np.ones((len(cases), NUM_DECISIONS), np.int32)).at_home(vocabulary)

@@ -13,7 +13,6 @@ from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.graph import decide
 from trainer.graph.decide import NEUTRAL, OperatingPoint
-from trainer.graph.relations import with_relations
 from trainer.interviews.play import Network
 from trainer.vignettes import state
 from trainer.vignettes.arrays import VignetteArrays
@@ -148,7 +147,7 @@ def error_report(
     decisions = [each for each in TRIAGE_DECISIONS for _ in range(counts[each])]
     vignette = Vignette(str(vignettes.vignette_ids[row]), *state.evidence_codes(codes, vocabulary), tuple(decisions))
     stated = state.evidence_codes(codes[: episode.decided_after], vocabulary)
-    known = with_relations(vocabulary).relations.closed(*stated)
+    known = vocabulary.relations.closed(*stated)
     return {
         "vignette_id": vignette.vignette_id,
         "text": evidence_text(vignette, vocabulary),

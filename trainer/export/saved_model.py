@@ -29,7 +29,6 @@ from trainer.export import conversion, signatures
 from trainer.export.policy import LoadedVersion
 from trainer.graph import novelty
 from trainer.graph.operating_point import quality
-from trainer.graph.relations import with_relations
 from trainer.training.job import TrainedNetwork
 from triage.v1 import triage_pb2
 from triage_runtime.litert import LiteRtModel
@@ -156,7 +155,7 @@ def _age_seconds(path: pathlib.Path) -> float:
 
 def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_name: str) -> None:
     """Writes all files of a version to the empty `folder`."""
-    vocabulary = with_relations(trained.vocabulary)  # a server refuses what they contradict
+    vocabulary = trained.vocabulary  # a server refuses what they contradict
     identity = signatures.Identity(str(number), vocabulary.fingerprint, len(vocabulary), trained.max_questions)
     with tempfile.TemporaryDirectory() as scratch:
         asset = pathlib.Path(scratch) / directories.VOCABULARY
@@ -183,7 +182,7 @@ def _write_litert(folder: pathlib.Path, trained: TrainedNetwork) -> dict[str, st
     """
     model = tf.saved_model.load(os.fspath(folder))
     version = LoadedVersion(folder, trained.vocabulary, trained.max_questions, model)
-    vocabulary = with_relations(trained.vocabulary)
+    vocabulary = trained.vocabulary
     few = signatures.for_few_states(trained.model, vocabulary, trained.max_questions, _safeguards(trained))
     content = conversion.convert(version, conversion.NONE, batch=None, few=few)
     fault = parity.compare(LiteRtModel(content).run, version.decide, _how_it_decides(trained))

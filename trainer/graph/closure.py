@@ -5,7 +5,6 @@ import scipy.sparse
 import tensorflow as tf
 
 from schemas.evidence import Vocabulary
-from trainer.graph.relations import with_relations
 
 _AT_ONCE = 4_096  # rows of a sparse matrix that are closed together
 
@@ -21,7 +20,7 @@ class Closure:
     """
 
     def __init__(self, vocabulary: Vocabulary):
-        implied = with_relations(vocabulary).relations.implied
+        implied = vocabulary.relations.implied
         count, index = len(vocabulary), vocabulary.index
         cells = sorted({index(code) for statuses in implied.values() for code, _ in statuses})  # C of them
         column = {cell: place for place, cell in enumerate(cells)}

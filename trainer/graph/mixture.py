@@ -18,7 +18,6 @@ from schemas.evidence import Vocabulary
 from schemas.triage import NUM_DECISIONS
 from trainer.graph import rewards
 from trainer.graph.closure import Closure
-from trainer.graph.relations import with_relations
 from trainer.vignettes.state import Vignettes, sparse_states
 from triage_runtime.storage import arrays_file
 
@@ -92,7 +91,7 @@ def fit(vignettes: Vignettes, vocabulary: Vocabulary, seed: int) -> Mixture | No
     sizes = shares.sum(axis=0)[:, np.newaxis]
     listed_absent = (np.asarray(absent.sum(axis=0)).ravel() + 0.5) / (len(chosen) + 1)
     denied = np.clip(((absent.T @ shares).T + _SMOOTHING * listed_absent) / (sizes + _SMOOTHING), _LEAST, _MOST)
-    for cells in map(list, with_relations(vocabulary).openings.values()):
+    for cells in map(list, vocabulary.openings.values()):
         usual = overall[cells] / overall[cells].sum()
         said = (present[:, cells].T @ shares).T  # [K, W]
         table[:, cells] = said + _GROUP_SMOOTHING * usual

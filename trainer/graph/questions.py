@@ -24,7 +24,7 @@ from trainer.graph.closure import Closure
 from trainer.graph.decide import OperatingPoint, anything_known, appropriate, decide, safe
 from trainer.graph.mixture import Mixture
 from trainer.graph.red_flags import OpenRedFlags, RedFlags
-from trainer.graph.relations import more_general, padded, settled_by, with_relations
+from trainer.graph.relations import more_general, padded, settled_by
 
 RED_FLAG_LIKELY, RED_FLAG_RELATED = 0.001, 4.0
 """Minimum probability with which a red flag by itself is asked about before anything else: absolute, and as a factor.
@@ -158,7 +158,7 @@ class QuestionGraph:
         settles[self._settled_by.T, np.arange(len(vocabulary))] = 1
         self._settling = np.flatnonzero(settles[:-1].sum(axis=1) > 1)  # [S], literals that settle more than their code
         self._settles = settles[self._settling]  # [S, E]
-        groups = [list(cells) for cells in with_relations(vocabulary).openings.values()]
+        groups = [list(cells) for cells in vocabulary.openings.values()]
         self._groups = padded(groups, len(vocabulary))  # [G, W], padded with E
         self._above = more_general(vocabulary)  # [E, W]
         parents = sorted({*self._above.ravel()} - {len(vocabulary)})

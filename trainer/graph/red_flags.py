@@ -10,7 +10,7 @@ from schemas.evidence import Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
 from trainer.graph.closure import Closure
-from trainer.graph.relations import literals, padded, with_relations
+from trainer.graph.relations import literals, padded
 from trainer.graph.rules import truths
 
 
@@ -53,7 +53,7 @@ class OpenRedFlags:
         self._opposite = np.where(self._every < true, (self._every + self._count) % true, false).astype(np.int32)
         self._asks_some = np.array([bool(pair.some) for pair in pairs])
         self._lengths = np.array([len(pair.every) for pair in pairs], np.int32)
-        parents = [entry.parent for entry in with_relations(vocabulary)]
+        parents = [entry.parent for entry in vocabulary]
         above = np.array([vocabulary.index(parent) if parent else false for parent in parents], np.int32)
         self._parents = above[[pair.cell for pair in pairs]] if pairs else above[:0]
         self._cells: np.ndarray = np.zeros((len(pairs), self._count), np.float32)  # [N, E]

@@ -1,8 +1,9 @@
-"""Derives a vocabulary from the codes in the data, for teams that have none yet.
+"""Derives a vocabulary from the codes in the data, for teams that have none yet, and completes one with relations.
 
 Kinds, names and questions are a first draft for a reviewer, as a table contains nothing but codes.
 """
 
+import dataclasses
 import re
 import unicodedata
 from collections import Counter
@@ -10,6 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from schemas.errors import InputError
 from schemas.evidence import COLUMNS, MAX_CODE_LENGTH, Evidence, Vocabulary, code_fault
+from schemas.knowledge_base import KnowledgeBase
+from schemas.relations import ONLY_IF, RELATIONS, terms
 
 MAX_DERIVED_CODES = 10_000
 """A column with more values than this does not hold evidence."""
@@ -68,6 +71,38 @@ def derive(codes: Iterable[str], risk_factors: Sequence[str]) -> Vocabulary:
         if code not in vocabulary:
             raise InputError(f"--risk-factors: {vocabulary.unknown_message(code)}")
     return vocabulary
+
+
+def with_known_relations(vocabulary: Vocabulary) -> Vocabulary:
+    """Returns the vocabulary with the relations of the knowledge base for the codes that both have.
+
+    A vocabulary that states relations keeps them; so too for who can have a code, of which only terms count whose codes
+    it has.
+    """
+    catalogue = KnowledgeBase.load(None).catalogue
+    related = any(getattr(entry, column) for entry in vocabulary for column in RELATIONS)
+    limited = any(entry.only_if for entry in vocabulary)
+
+    def known(entry: Evidence) -> Evidence:
+        if entry.code not in catalogue:
+            return entry
+        told = catalogue[entry.code].evidence
+        changes = {}
+        if not related:
+            parent = told.parent
+            while parent and parent not in vocabulary:
+                parent = catalogue[parent].evidence.parent
+            changes = {"parent": parent, "exclusive": told.exclusive}
+        if not limited:
+            there = [
+                term
+                for term, parts in zip(told.only_if.split(), terms(told.only_if), strict=True)
+                if all(code in vocabulary for code, _ in parts)
+            ]
+            changes[ONLY_IF] = " ".join(there)
+        return dataclasses.replace(entry, **changes)
+
+    return Vocabulary(map(known, vocabulary))
 
 
 def malformed_code(code: str) -> str | None:
