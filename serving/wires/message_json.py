@@ -1,8 +1,8 @@
 """Messages of `triage.v1` as JSON, and the schema of that JSON, both by the fields of the .proto file.
 
-JSON has the fields of a message by their names, null for one that is not set. Values of enums have the names that
-vocabularies and `schemas.triage` have for them. Messages about actions, such as Q-values, are one object by action,
-and the piece of evidence of another message is two fields of it.
+JSON has the fields of a message by their names but for a few, null for one that is not set. Values of enums have the
+names that vocabularies and `schemas.triage` have for them. Messages about actions, such as Q-values, are one object by
+action, and the piece of evidence of another message is two fields of it.
 """
 
 import functools
@@ -19,6 +19,9 @@ from triage.v1 import triage_pb2, triage_service_pb2
 _ACTION = triage_pb2.TriageAction.DESCRIPTOR.name
 _BY_ACTION = (triage_pb2.QValue.DESCRIPTOR.name, triage_pb2.DecisionProbability.DESCRIPTOR.name)
 _INLINE = triage_pb2.Evidence.DESCRIPTOR.name
+_LEFT_OUT = {
+    "GetModelInfoResponse.manifest_json", "SafetyRule.urgency", "SafetyRule.stops_asking", "SafetyRule.source"
+}  # fmt: skip
 
 Read = Callable[[Any], Any]
 """From a message to what JSON has of one of its fields."""
@@ -49,7 +52,11 @@ def message_figures(message: Any) -> dict[str, Any]:
 @functools.cache
 def _readers(message: Descriptor) -> tuple[tuple[str | None, Read], ...]:
     """Returns the name in JSON of each field of a message, None for one that is several there, and what reads it."""
-    return tuple((None if _is_inline(field) else field.name, _reader(field)) for field in message.fields)
+    return tuple((None if _is_inline(field) else field.name, _reader(field)) for field in _fields(message))
+
+
+def _fields(message: Descriptor) -> list[FieldDescriptor]:
+    return [field for field in message.fields if f"{message.name}.{field.name}" not in _LEFT_OUT]
 
 
 def _reader(field: FieldDescriptor) -> Read:
@@ -90,7 +97,7 @@ def schema(message: Descriptor, meanings: Mapping[str, str], references: Mapping
         references: schemas to refer to, by the name of the message.
     """
     properties: dict[str, Any] = {}
-    for field in message.fields:
+    for field in _fields(message):
         kind = _kind(field, meanings, references)
         if _is_inline(field):
             properties |= kind["properties"]

@@ -3,6 +3,7 @@
 import collections
 import copy
 import html
+import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,13 +22,10 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The page's content security policy: it loads nothing, not even from here."""
 
 _JSON = "application/json"
-_NUMBER = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
-_WHOLE = {"type": "integer"}
-FLAG = {"type": "boolean"}
 _EXAMPLE = {"present": ["chest_pain"], "absent": ["fever"], "questions_asked": 3}
+FLAG = {"type": "boolean"}
 TEXT = {"type": "string"}
 ANY_OBJECT = {"type": "object"}
-_VALUE = {"type": "number"}
 _MODEL_NAME = {"name": "model", "in": "query", "schema": TEXT, "description": "by default the server's first model"}
 
 
@@ -67,7 +65,6 @@ def _requests() -> dict[str, Any]:
     return schemas
 
 
-_REFERENCES = {"NextQuestion": "#/components/schemas/Question", "Explanation": "#/components/schemas/Explanation"}
 _MEANINGS = {
     "TriageResponse.action": "ask for more evidence, or triage; after the safety rules",
     "TriageResponse.best_triage": "the best triage decision on what is known",
@@ -97,21 +94,18 @@ _MEANINGS = {
 }
 """What fields mean; a field that is not here is described by its name and type alone."""
 
-_TENSOR_INPUTS = object_of(
-    {"signature_name": TEXT, "instances": list_of({}), "inputs": {}}, ("signature_name", "instances", "inputs")
-)
+_MESSAGES = {
+    "Answer": triage_pb2.TriageResponse,
+    "Question": triage_pb2.NextQuestion,
+    "Explanation": triage_pb2.Explanation,
+    "Vocabulary": triage_service_pb2.GetVocabularyResponse,
+    "Model": triage_service_pb2.GetModelInfoResponse,
+}
+_REFERENCES = {message.DESCRIPTOR.name: f"#/components/schemas/{name}" for name, message in _MESSAGES.items()}
 
 _SCHEMAS: dict[str, Any] = {
     **_requests(),
-    **{
-        name: message_json.schema(message, _MEANINGS, _REFERENCES)
-        for name, message in (
-            ("Answer", triage_pb2.TriageResponse.DESCRIPTOR),
-            ("Question", triage_pb2.NextQuestion.DESCRIPTOR),
-            ("Explanation", triage_pb2.Explanation.DESCRIPTOR),
-            ("Vocabulary", triage_service_pb2.GetVocabularyResponse.DESCRIPTOR),
-        )
-    },
+    **{name: message_json.schema(each.DESCRIPTOR, _MEANINGS, _REFERENCES) for name, each in _MESSAGES.items()},
     "Answers": object_of({"answers": list_of(reference("Answer"))}),
     "Predictions": object_of({"predictions": list_of(reference("Answer"))}),
     "Interview": object_of(
@@ -129,36 +123,18 @@ _SCHEMAS: dict[str, Any] = {
             "answer": reference("Answer"),
         }
     ),
-    "Model": object_of(
-        {
-            "model_version": TEXT,
-            "vocabulary_fingerprint": TEXT,
-            "data_fingerprint": TEXT,
-            "evidence_count": _NUMBER,
-            "max_questions": _NUMBER,
-            "rules": list_of(object_of({"rule_id": TEXT, "reason": TEXT})),
-            "novelty_threshold": {"type": ["number", "null"]},
-        }
-    ),
     "Problem": object_of(
         {
-            "type": TEXT,
-            "title": TEXT,
-            "status": _WHOLE,
+            **dict.fromkeys(("type", "title"), TEXT),
+            "status": {"type": "integer"},
             "detail": {**TEXT, "description": "what is wrong, and what to do"},
             "error": {**TEXT, "description": "the same, where clients of other servers look"},
             "reason": {**TEXT, "description": "for programs: the same as over gRPC"},
             "request_id": TEXT,
-            "retry_after_seconds": _VALUE,
+            "retry_after_seconds": {"type": "number"},
             "errors": list_of(
                 object_of(
-                    {
-                        "field": TEXT,
-                        "description": TEXT,
-                        "reason": TEXT,
-                        "code": TEXT,
-                        "nearest_codes": {**list_of(TEXT), "description": "codes of the vocabulary"},
-                    },
+                    {**dict.fromkeys(("field", "description", "reason", "code"), TEXT), "nearest_codes": list_of(TEXT)},
                     ("code", "nearest_codes"),
                 )
             ),
@@ -167,31 +143,6 @@ _SCHEMAS: dict[str, Any] = {
     ),
     "Live": object_of({"live": FLAG}),
     "Ready": object_of({"ready": FLAG}),
-    "TensorInputs": {
-        **_TENSOR_INPUTS,
-        "oneOf": [{"required": ["instances"]}, {"required": ["inputs"]}],
-        "description": "the inputs of a signature, as rows or as columns",
-    },
-    "TensorOutputs": {"oneOf": [object_of({"predictions": list_of({})}), object_of({"outputs": {}})]},
-    "ModelStatus": object_of(
-        {
-            "model_version_status": list_of(
-                object_of(
-                    {
-                        "version": TEXT,
-                        "state": TEXT,
-                        "status": object_of({"error_code": TEXT, "error_message": TEXT}),
-                    }
-                )
-            )
-        }
-    ),
-    "ModelSignatures": object_of(
-        {
-            "model_spec": object_of({"name": TEXT, "signature_name": TEXT, "version": TEXT}),
-            "metadata": object_of({"signature_def": ANY_OBJECT}),
-        }
-    ),
 }
 _SCHEMAS["Answer"]["required"].remove("next_questions")  # an interview has them beside its answer
 
@@ -237,14 +188,10 @@ class Api(NamedTuple):
 
 _OPERATIONS = {
     "triage": Operation(
-        "Decide on one evidence state, or on several",
-        content_of("Answer", "Answers"),
-        content_of("Patient", "Batch"),
+        "Decide on one evidence state, or on several", content_of("Answer", "Answers"), content_of("Patient", "Batch")
     ),
     "interview": Operation(
-        "Decide on all that is known so far, or say what to ask next",
-        content_of("Interview"),
-        content_of("Patient"),
+        "Decide on all that is known so far, or say what to ask next", content_of("Interview"), content_of("Patient")
     ),
     "vocabulary": Operation(
         "List the evidence that the model knows", content_of("Vocabulary"), parameters=(_MODEL_NAME,)
@@ -255,11 +202,6 @@ _OPERATIONS = {
     "openapi": Operation("Describe the API, as here", {_JSON: ANY_OBJECT}, open=True),
     "page": Operation("Show this description", {"text/html": TEXT}, open=True),
     "vertex-predict": Operation("Answer Vertex AI", content_of("Predictions"), content_of("Instances")),
-    "tf-predict": Operation(
-        "Run a signature, as TensorFlow Serving", content_of("TensorOutputs"), content_of("TensorInputs")
-    ),
-    "tf-status": Operation("Tell the states of versions, as TensorFlow Serving", content_of("ModelStatus")),
-    "tf-metadata": Operation("Describe signatures, as TensorFlow Serving", content_of("ModelSignatures")),
 }
 """The operations by the names of their routes."""
 _FAILURES = (400, 401, 403, 404, 429, 500, 501, 503, 504)
@@ -275,19 +217,18 @@ def document(routes: Iterable[Route], config: ServeConfig, others: Sequence[Api]
         config: its limits, and whether it takes tokens.
         others: what it offers beside.
     """
-    operations = collections.ChainMap(_OPERATIONS, *(dict(other.operations) for other in others))
-    routes = [*routes, *(route for other in others for route in other.routes)]
+    operations, schemas = dict(_OPERATIONS), copy.deepcopy(_SCHEMAS)
+    for other in others:
+        operations |= other.operations
+        schemas |= other.schemas
     paths: dict[str, Any] = {}
     names: collections.Counter[str] = collections.Counter()
-    for route in routes:
+    for route in itertools.chain(routes, *(other.routes for other in others)):
         names[route.name] += 1
         number = f"-{names[route.name]}" if names[route.name] > 1 else ""
         [method] = (route.methods or set()) - {"HEAD"}
         described = {"operationId": f"{route.name}{number}", **_described(route, operations[route.name])}
         paths.setdefault(route.path, {}).setdefault(method.lower(), described)  # the first one answers
-    schemas = copy.deepcopy(_SCHEMAS)
-    for other in others:
-        schemas |= other.schemas
     for name, field in (("Batch", "states"), ("Instances", "instances")):
         schemas[name]["properties"][field]["maxItems"] = config.max_batch
     return {
@@ -366,8 +307,5 @@ def _schemas_of(described: Mapping[str, Any]) -> list[Any]:
 
 def _shown(described: Mapping[str, Any]) -> str:
     names = [schema["$ref"].rpartition("/")[2] for schema in _schemas_of(described) if "$ref" in schema]
-    return (
-        "<p>"
-        + (" or ".join(f'<a href="#{name}">{name}</a>' for name in names) or ", ".join(described["content"]))
-        + "</p>"
-    )
+    links = " or ".join(f'<a href="#{name}">{name}</a>' for name in names)
+    return f"<p>{links or ', '.join(described['content'])}</p>"

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from serving.admission import Cost, costs
 from serving.engine.engine import Engine
 from serving.errors import UnsupportedError
 from serving.tensor_messages import VALUE_FIELDS, to_message
-from serving.wires.signatures import Declared, Signatures
+from serving.wires.signatures import Signatures, TensorSpec
 
 SERVICE = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name
 _SIGNATURE_DEF = "signature_def"
@@ -32,16 +33,16 @@ _MOST_DIMENSIONS = 8
 
 def _cost_of(request: predict_pb2.PredictRequest) -> Cost:
     """Returns what the tensors of a request hold, as they are declared: a few bytes can declare a large one."""
-    tensors = _declared(request).values()
+    tensors = _specs_of(request).values()
     states = max((tensor.shape[0] for tensor in tensors if tensor.shape), default=0)
     size = request.ByteSize() + sum(tensor.size for tensor in tensors)
     return Cost(min(max(states, 0), _MANY), min(size, _MANY))
 
 
-def _declared(request: predict_pb2.PredictRequest) -> dict[str, Declared]:
+def _specs_of(request: predict_pb2.PredictRequest) -> dict[str, TensorSpec]:
     """Returns the inputs as they are declared; of more dimensions than any input has, no more than show that."""
     return {
-        alias: Declared(
+        alias: TensorSpec(
             tensor.dtype,
             None
             if tensor.tensor_shape.unknown_rank
@@ -67,9 +68,23 @@ def _read(alias: str, tensor: tensor_pb2.TensorProto) -> np.ndarray:
         raise InputError(f"tensor parsing error: {alias}") from error
 
 
+def _unsupported(method: str) -> Callable[..., Any]:
+    """Returns a method that refuses its calls, which bring tf.Examples."""
+
+    def refuse(self: Any, request: Any, context: Any) -> Any:
+        raise UnsupportedError(
+            f"{method} takes tf.Examples, for which this model has no signature: use Predict with the signature "
+            "serving_default, or triage.v1.TriageService"
+        )
+
+    return refuse
+
+
 # The method names are those of the .proto file, not snake case (N802).
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     """Answers Predict and GetModelMetadata; no signature takes the tf.Examples of the other methods."""
+
+    Classify, Regress, MultiInference = map(_unsupported, ("Classify", "Regress", "MultiInference"))
 
     def __init__(self, signatures: Signatures):
         self._signatures = signatures
@@ -82,7 +97,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         response = predict_pb2.PredictResponse()
         name = request.model_spec.signature_name or features.SERVING_DEFAULT
         with self._borrow(request) as engine:
-            self._signatures.check(_declared(request), self._signatures.declared(engine, name))
+            self._signatures.check(_specs_of(request), self._signatures.declared(engine, name))
             inputs = {alias: _read(alias, tensor) for alias, tensor in request.inputs.items()}
             outputs = self._signatures.predict(engine, name, inputs, request.output_filter)
             response.model_spec.version.value = int(engine.info.model_version)
@@ -112,18 +127,6 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         response.metadata[_SIGNATURE_DEF].CopyFrom(packed)
         return response
 
-    def Classify(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Raises UnsupportedError: it takes tf.Examples, for which the model has no signature."""
-        raise _without_signature("Classify")
-
-    def Regress(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Raises UnsupportedError: it takes tf.Examples, for which the model has no signature."""
-        raise _without_signature("Regress")
-
-    def MultiInference(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Raises UnsupportedError: it takes tf.Examples, for which the model has no signature."""
-        raise _without_signature("MultiInference")
-
     def _borrow(self, request: Any) -> contextlib.AbstractContextManager[Engine]:
         """Lends the engine of the version that the request's ModelSpec asks for.
 
@@ -140,10 +143,3 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             spec.version.value if choice == "version" else None,
             spec.version_label if choice == "version_label" else None,
         )
-
-
-def _without_signature(call: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{call} takes tf.Examples, for which this model has no signature: use Predict with the signature "
-        "serving_default, or triage.v1.TriageService"
-    )

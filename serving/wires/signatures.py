@@ -31,7 +31,7 @@ _INITIALIZER = "__saved_model_init_op"
 _STRING = tf.string.as_datatype_enum
 
 
-class Declared(NamedTuple):
+class TensorSpec(NamedTuple):
     """A tensor as it is declared, before there is an array of it.
 
     Attributes:
@@ -90,7 +90,7 @@ class Signatures:
             raise PreconditionError(f'Serving signature key "{signature[:80]}" not found.')
         return engine.signatures[signature]
 
-    def check(self, tensors: Mapping[str, Declared], signature: meta_graph_pb2.SignatureDef) -> None:
+    def check(self, tensors: Mapping[str, TensorSpec], signature: meta_graph_pb2.SignatureDef) -> None:
         """Checks the inputs for a signature before there are arrays of them: a few bytes can declare a large one.
 
         Raises:
@@ -127,7 +127,7 @@ class Signatures:
             tf.errors.OpError: the graph failed.
         """
         known = self.declared(engine, signature)
-        self.check({alias: _declared(value) for alias, value in inputs.items()}, known)
+        self.check({alias: _spec_of(value) for alias, value in inputs.items()}, known)
         _check_values(inputs)
         if features.EVIDENCE_STATES in inputs:
             most = max(self._config.max_evidence, len(engine.vocabulary))
@@ -155,8 +155,8 @@ def version_number(model: str, version: str) -> int:
     return int(version)
 
 
-def _declared(values: np.ndarray) -> Declared:
-    return Declared(tf.as_dtype(values.dtype).as_datatype_enum, values.shape)
+def _spec_of(values: np.ndarray) -> TensorSpec:
+    return TensorSpec(tf.as_dtype(values.dtype).as_datatype_enum, values.shape)
 
 
 def _check_names(sent: Mapping[str, object], known: Mapping[str, object]) -> None:
@@ -168,7 +168,7 @@ def _check_names(sent: Mapping[str, object], known: Mapping[str, object]) -> Non
         )
 
 
-def _check_kind(alias: str, tensor: Declared, info: meta_graph_pb2.TensorInfo) -> None:
+def _check_kind(alias: str, tensor: TensorSpec, info: meta_graph_pb2.TensorInfo) -> None:
     if tensor.dtype != info.dtype:
         raise InputError(f"Expects {alias} to be {_type_name(info.dtype)} but {_type_name(tensor.dtype)} is provided")
     limits = [dimension.size for dimension in info.tensor_shape.dim]

@@ -24,7 +24,7 @@ def read_columns(body: Any, signature: meta_graph_pb2.SignatureDef) -> dict[str,
     if not isinstance(body, dict) or set(body) == {_BASE64}:
         body = {_only_input(signature): body}
     _check_names(body, signature)
-    return {alias: _tensor(alias, body[alias], info) for alias, info in signature.inputs.items()}
+    return {alias: _to_array(alias, body[alias], info) for alias, info in signature.inputs.items()}
 
 
 def read_rows(body: Any, signature: meta_graph_pb2.SignatureDef) -> dict[str, np.ndarray]:
@@ -42,7 +42,7 @@ def read_rows(body: Any, signature: meta_graph_pb2.SignatureDef) -> dict[str, np
         _check_names(row, signature)
         for alias, values in columns.items():
             values.append(row[alias])
-    return {alias: _tensor(alias, columns[alias], info) for alias, info in signature.inputs.items()}
+    return {alias: _to_array(alias, columns[alias], info) for alias, info in signature.inputs.items()}
 
 
 def write_columns(outputs: Mapping[str, np.ndarray]) -> Any:
@@ -71,26 +71,17 @@ def _check_names(given: Mapping[str, Any], signature: meta_graph_pb2.SignatureDe
         raise InputError(f"expected the inputs {', '.join(sorted(signature.inputs))}, got {named or 'none'}")
 
 
-def _tensor(alias: str, value: Any, info: meta_graph_pb2.TensorInfo) -> np.ndarray:
-    return to_array(alias, value, tf.as_dtype(info.dtype), len(info.tensor_shape.dim))
-
-
-def to_array(alias: str, value: Any, dtype: tf.DType, rank: int) -> np.ndarray:
-    """Returns nested lists of JSON as an array.
-
-    Args:
-        alias: the input, for messages.
-        value: the lists.
-        dtype: float32, int32, bool, or string for strings and objects with base64.
-        rank: depth of the lists; checked for strings only.
+def _to_array(alias: str, value: Any, info: meta_graph_pb2.TensorInfo) -> np.ndarray:
+    """Returns an input of nested lists as an array.
 
     Raises:
         InputError: the lists have different lengths, or hold something else.
     """
+    dtype = tf.as_dtype(info.dtype)
     kind = np.dtype(dtype.as_numpy_dtype)
     try:
         if kind.kind == "O":
-            return _strings(value, rank)
+            return _strings(value, len(info.tensor_shape.dim))
         numbers = np.array(value)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise InputError(f"{alias}: expected lists of the same length, all of them {_name(dtype)}") from error
@@ -137,13 +128,13 @@ def _bytes(value: Any) -> bytes:
 def _values(alias: str, value: np.ndarray) -> Any:
     if value.dtype != object:
         return value.tolist()
-    if alias == features.TRIAGE_RESPONSES:  # serialized messages
-        return _mapped(value.tolist(), lambda piece: {_BASE64: base64.b64encode(piece).decode()})
-    return _mapped(value.tolist(), lambda piece: piece.decode(errors="replace"))
 
+    def text(piece: bytes) -> Any:
+        if alias == features.TRIAGE_RESPONSES:  # serialized messages
+            return {_BASE64: base64.b64encode(piece).decode()}
+        return piece.decode(errors="replace")
 
-def _mapped(value: Any, function: Any) -> Any:
-    return [_mapped(piece, function) for piece in value] if isinstance(value, list) else function(value)
+    return np.vectorize(text, otypes=[object])(value).tolist()
 
 
 def _name(dtype: tf.DType) -> str:

@@ -4,18 +4,61 @@ from typing import Any
 
 from google.protobuf import json_format
 from starlette.requests import Request
+from starlette.routing import Route
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, model_pb2
 
 from schemas import features
 from schemas.errors import InputError
-from serving.wires.http_endpoints import Exchange
+from serving.config.settings import ServeConfig
+from serving.engine.served_models import ServedModels
+from serving.telemetry import Telemetry
+from serving.wires.http_endpoints import Endpoints, Exchange
 from serving.wires.json_body import read_json
 from serving.wires.model_service import ModelService
+from serving.wires.openapi import ANY_OBJECT, TEXT, Api, Operation, content_of, list_of, object_of
 from serving.wires.prediction_service import PredictionService
 from serving.wires.signatures import Signatures, version_number
 from serving.wires.tensor_json import read_columns, read_rows, write_columns, write_rows
+from serving.wires.triage_routes import cost_of
 
-_BODY = ("signature_name", "instances", "inputs")
+_BODY: dict[str, Any] = {"signature_name": TEXT, "instances": list_of({}), "inputs": {}}
+_SCHEMAS = {
+    "TensorInputs": {
+        **object_of(_BODY, tuple(_BODY)),
+        "oneOf": [{"required": ["instances"]}, {"required": ["inputs"]}],
+        "description": "the inputs of a signature, as rows or as columns",
+    },
+    "TensorOutputs": {"oneOf": [object_of({"predictions": list_of({})}), object_of({"outputs": {}})]},
+    "ModelStatus": object_of({"model_version_status": list_of(ANY_OBJECT)}),
+    "ModelSignatures": object_of({"model_spec": ANY_OBJECT, "metadata": ANY_OBJECT}),
+}
+_OPERATIONS = {
+    "tf-predict": Operation(
+        "Run a signature, as TensorFlow Serving", content_of("TensorOutputs"), content_of("TensorInputs")
+    ),
+    "tf-status": Operation("Tell the states of versions, as TensorFlow Serving", content_of("ModelStatus")),
+    "tf-metadata": Operation("Describe signatures, as TensorFlow Serving", content_of("ModelSignatures")),
+}
+
+
+def tf_serving_paths(endpoints: Endpoints, models: ServedModels, config: ServeConfig, telemetry: Telemetry) -> Api:
+    """Returns the paths of a model, and of its versions and labels."""
+    signatures = Signatures(models, config, telemetry)
+    answers = TfServingRoutes(signatures, PredictionService(signatures), ModelService(models))
+    predict = endpoints.route("v1/models:predict", answers.predict, cost_of)
+    metadata, status = (
+        endpoints.route("v1/models/metadata", answers.metadata),
+        endpoints.route("v1/models", answers.status),
+    )
+    routes = []
+    for version in ("", "/versions/{version}", "/labels/{label}"):
+        path = f"/v1/models/{{model}}{version}"
+        routes += [
+            Route(f"{path}:predict", predict, methods=["POST"], name="tf-predict"),
+            Route(f"{path}/metadata", metadata, name="tf-metadata"),
+            Route(path, status, name="tf-status"),
+        ]
+    return Api(routes, _OPERATIONS, _SCHEMAS)
 
 
 class TfServingRoutes:
@@ -35,7 +78,7 @@ class TfServingRoutes:
     def predict(self, exchange: Exchange) -> Any:
         """Runs a signature on `instances` (rows) or `inputs` (columns)."""
         body, place = read_json(exchange.raw), exchange.request.path_params
-        if not isinstance(body, dict) or not set(body) <= set(_BODY) or ("instances" in body) == ("inputs" in body):
+        if not isinstance(body, dict) or not body.keys() <= _BODY.keys() or ("instances" in body) == ("inputs" in body):
             raise InputError("expected an object with instances or inputs, and perhaps signature_name")
         name = body.get("signature_name") or features.SERVING_DEFAULT
         if not isinstance(name, str):

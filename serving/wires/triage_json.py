@@ -20,66 +20,57 @@ from triage.v1 import triage_pb2
 
 _PATH = re.compile(r"state(s\[(?P<number>\d+)\])?\.(evidence\[(?P<piece>\d+)\](\.\w+)?|(?P<field>\w+))")
 _INT32 = Meta(ge=-(2**31), le=2**31 - 1)  # what a message holds; the service refuses negative numbers, and says why
-_Code = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": MAX_CODE_LENGTH})]
-
-_Codes = Annotated[list[_Code], Meta(description="codes of the vocabulary")] | UnsetType
-_NotToAsk = (
-    Annotated[list[str], Meta(description="codes not to ask about, such as what the patient could not tell")]
-    | UnsetType
-)
-_Asked = (
-    Annotated[int, _INT32, Meta(description="questions so far, from 0; at the limit the agent must triage")] | UnsetType
-)
-_Limit = Annotated[int, _INT32, Meta(description="limit on questions, from 0, which means the model's own")] | UnsetType
-_Nobody = Annotated[bool, Meta(description="nobody can answer another question: the agent must triage")] | UnsetType
-_Ignored = Annotated[bool, Meta(description="ignore codes that the model does not know")] | UnsetType
+_SHARE = Meta(extra_json_schema={"minimum": 0, "maximum": 1})
 _SUGGESTED = f"questions to suggest, 0 to {MOST_QUESTIONS}: by default 0, in an interview 1 if the model can choose any"
-_Suggested = Annotated[int, _INT32, Meta(description=_SUGGESTED)] | UnsetType
-_Model = Annotated[str, Meta(description="name of the model; by default the first one of the server")] | UnsetType
-_Defer = (
-    Annotated[
-        float,
-        Meta(
-            description="hand over to a person what is novel, contradictory or has a lower P(safe)",
-            extra_json_schema={"minimum": 0, "maximum": 1},
-        ),
-    ]
-    | UnsetType
-)
-_Measure = Annotated[bool, Meta(description="whether questions may be about what takes an instrument")] | UnsetType
-_Explain = Annotated[bool, Meta(description="say why: takes some further runs of the model")] | UnsetType
+
+_Code = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": MAX_CODE_LENGTH})]
+_Codes = Annotated[list[_Code], Meta(description="codes of the vocabulary")]
+_NotToAsk = Annotated[list[str], Meta(description="codes not to ask about, such as what the patient could not tell")]
+_QuestionsAsked = Annotated[
+    int, _INT32, Meta(description="questions so far, from 0; at the limit the agent must triage")
+]
+_MaxQuestions = Annotated[int, _INT32, Meta(description="limit on questions, from 0, which means the model's own")]
+_NoMoreEvidence = Annotated[bool, Meta(description="nobody can answer another question: the agent must triage")]
+_AllowUnknownCodes = Annotated[bool, Meta(description="ignore codes that the model does not know")]
+_Questions = Annotated[int, _INT32, Meta(description=_SUGGESTED)]
+_Model = Annotated[str, Meta(description="name of the model; by default the first one of the server")]
+_DeferBelow = Annotated[
+    float, _SHARE, Meta(description="hand over to a person what is novel, contradictory or has a lower P(safe)")
+]
+_CanMeasure = Annotated[bool, Meta(description="whether questions may be about what takes an instrument")]
+_Explain = Annotated[bool, Meta(description="say why: takes some further runs of the model")]
 
 
 class State(Struct, forbid_unknown_fields=True):
     """An evidence state."""
 
-    present: _Codes = UNSET
-    absent: _Codes = UNSET
-    questions_asked: _Asked = UNSET
-    max_questions: _Limit = UNSET
-    no_more_evidence: _Nobody = UNSET
+    present: _Codes | UnsetType = UNSET
+    absent: _Codes | UnsetType = UNSET
+    questions_asked: _QuestionsAsked | UnsetType = UNSET
+    max_questions: _MaxQuestions | UnsetType = UNSET
+    no_more_evidence: _NoMoreEvidence | UnsetType = UNSET
 
 
 class Patient(State, forbid_unknown_fields=True):
     """A single state, and what is asked for beside it."""
 
-    allow_unknown_codes: _Ignored = UNSET
-    questions: _Suggested = UNSET
-    model: _Model = UNSET
-    not_to_ask: _NotToAsk = UNSET
-    explain: _Explain = UNSET
-    defer_below: _Defer = UNSET
-    can_measure: _Measure = UNSET
+    allow_unknown_codes: _AllowUnknownCodes | UnsetType = UNSET
+    questions: _Questions | UnsetType = UNSET
+    model: _Model | UnsetType = UNSET
+    not_to_ask: _NotToAsk | UnsetType = UNSET
+    explain: _Explain | UnsetType = UNSET
+    defer_below: _DeferBelow | UnsetType = UNSET
+    can_measure: _CanMeasure | UnsetType = UNSET
 
 
 class Parameters(Struct, forbid_unknown_fields=True):
     """What is asked for beside several states."""
 
-    allow_unknown_codes: _Ignored = UNSET
-    questions: _Suggested = UNSET
-    model: _Model = UNSET
-    defer_below: _Defer = UNSET
-    can_measure: _Measure = UNSET
+    allow_unknown_codes: _AllowUnknownCodes | UnsetType = UNSET
+    questions: _Questions | UnsetType = UNSET
+    model: _Model | UnsetType = UNSET
+    defer_below: _DeferBelow | UnsetType = UNSET
+    can_measure: _CanMeasure | UnsetType = UNSET
 
 
 class Batch(Parameters, forbid_unknown_fields=True, kw_only=True):

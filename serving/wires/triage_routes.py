@@ -66,21 +66,8 @@ class TriageRoutes:
 
     def model(self, exchange: Exchange) -> Any:
         """Describes the model that answers."""
-        info = self._service.GetModelInfo(triage_service_pb2.GetModelInfoRequest(model=_model(exchange)), None)
-        return {
-            "model_version": info.model_version,
-            "vocabulary_fingerprint": info.vocabulary_fingerprint,
-            "data_fingerprint": info.data_fingerprint,
-            "evidence_count": info.evidence_count,
-            "max_questions": info.max_questions,
-            "rules": [{"rule_id": rule.rule_id, "reason": rule.reason} for rule in info.rules],
-            "novelty_threshold": info.novelty_threshold if info.HasField("novelty_threshold") else None,
-        }
-
-    @staticmethod
-    def cost_of(exchange: Exchange) -> Cost:
-        """Returns what a short body may cost: as many states as it has room for commas between objects."""
-        return Cost(exchange.raw.count(b"{") - 1, len(exchange.raw))
+        request = triage_service_pb2.GetModelInfoRequest(model=_model(exchange))
+        return message_figures(self._service.GetModelInfo(request, None))
 
     async def _body(self, exchange: Exchange, read: Callable[[bytes], _Body]) -> _Body:
         call = current()
@@ -120,6 +107,11 @@ class TriageRoutes:
             return [message_figures(response) for response in answers.responses]
 
         return await self._service.workers.run(write) if large else write()
+
+
+def cost_of(exchange: Exchange) -> Cost:
+    """Returns what a short body may cost: as many states as it has room for commas between objects."""
+    return Cost(exchange.raw.count(b"{") - 1, len(exchange.raw))
 
 
 def _read_one_or_several(content: bytes) -> Patient | Batch:
