@@ -37,10 +37,10 @@ _YES_OR_NO = {"Y": True, "N": False}
 _INDICATORS = {"Red": "critical", "Yellow": "warning", "Green": "info", "Blue": "info"}
 _URGENCY = "urn:dyqn-triage:urgency"
 """The code system of override reasons, which are the other decisions, or all where the case is handed over."""
-_MOST_SUMMARY = 139
-_NOT_SAID = {"entered-in-error", "cancelled", "registered"}
+_MAX_SUMMARY = 139
+_NOT_VALID = {"entered-in-error", "cancelled", "registered"}
 _ORDERS = ("ServiceRequest", "MedicationRequest")
-_NOT_NOW = {"inactive", "remission", "resolved"}
+_NOT_ACTIVE = {"inactive", "remission", "resolved"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Meaning:
 
 
 @dataclasses.dataclass(frozen=True)
-class Known:
+class Findings:
     """What a request says of a patient."""
 
     present: list[str]
@@ -64,12 +64,10 @@ class Known:
     """What the map names and the model cannot use, in words."""
 
 
-class _Said(NamedTuple):
-    evidence: str
-    """A code, or a number of a measure."""
+class _Finding(NamedTuple):
+    evidence: str  # a code, or a number of a measure
     present: bool = True
-    fault: str = ""
-    """Why the number cannot be used."""
+    fault: str = ""  # why the number cannot be used
 
 
 class CodeMap:
@@ -104,7 +102,7 @@ class CodeMap:
             meanings[system, code] = Meaning(evidence.removeprefix(_DENIED), not evidence.startswith(_DENIED), limit)
         return cls(meanings)
 
-    def read(self, prefetch: Mapping[str, Any], vocabulary: Vocabulary, now: datetime.datetime) -> Known:
+    def read(self, prefetch: Mapping[str, Any], vocabulary: Vocabulary, now: datetime.datetime) -> Findings:
         """Returns what is known of a patient.
 
         Args:
@@ -112,48 +110,51 @@ class CodeMap:
             vocabulary: of the model.
             now: with a time zone.
         """
-        said: dict[str, bool] = {}
+        known: dict[str, bool] = {}
         left_out: list[str] = []
         measured: set[str] = set()
-        for evidence, present, fault in self._said(list(_resources(prefetch)), vocabulary.bands.units, now):
+        for evidence, there, fault in self._findings(list(_resources(prefetch)), vocabulary.bands.units, now):
             measure = evidence.partition("=")[0]
             if evidence in vocabulary:
-                if said.get(evidence, present) != present:
+                if known.setdefault(evidence, there) != there:
                     left_out.append(f"{evidence}: there and not there")
-                said.setdefault(evidence, present)
             elif measure not in measured:  # the latest comes first, and no older one stands in for it
                 measured.add(measure)
-                if why := fault or _number_fault(evidence, [code for code in said if said[code]], vocabulary.bands):
-                    left_out.append(f"{evidence}: {why}")
+                present_codes = [code for code in known if known[code]]
+                if fault := fault or _number_fault(evidence, present_codes, vocabulary.bands):
+                    left_out.append(f"{evidence}: {fault}")
                 else:
-                    said[evidence] = True
-        return Known([code for code in said if said[code]], [code for code in said if not said[code]], left_out)
+                    known[evidence] = True
+        present, absent = ([code for code in known if known[code] is there] for there in (True, False))
+        return Findings(present, absent, left_out)
 
-    def _said(self, resources: Sequence[Resource], units: Mapping[str, str], now: datetime.datetime) -> Iterator[_Said]:
+    def _findings(
+        self, resources: Sequence[Resource], units: Mapping[str, str], now: datetime.datetime
+    ) -> Iterator[_Finding]:
         """Yields codes and numbers: the patient's, on whose age others depend, first."""
         for patient in _of_type(resources, "Patient"):
             yield from self._of_codings([{"system": _GENDER, "code": patient.get("gender")}])
             born, age = _date(patient.get("birthDate")), self._meanings.get((_BIRTH_DATE, ""))
             if born is not None and age is not None:
-                yield _Said(f"{age.evidence}={(now - born).days / 365.25:.2f}")
+                yield _Finding(f"{age.evidence}={(now - born).days / 365.25:.2f}")
         for condition in _of_type(resources, "Condition"):
-            if _codes_of(condition.get("clinicalStatus")) & _NOT_NOW:
+            if _codes_of(condition.get("clinicalStatus")) & _NOT_ACTIVE:
                 continue
             status = _codes_of(condition.get("verificationStatus"))
-            if not status & _NOT_SAID:
+            if not status & _NOT_VALID:
                 yield from self._of_codings(_codings(condition.get("code")), "refuted" not in status)
         for order in (each for kind in _ORDERS for each in _of_type(resources, kind)):
             reasons = order.get("reasonCode")
             for reason in reasons if isinstance(reasons, list) else []:
                 yield from self._of_codings(_codings(reason))
-        observations = [each for each in _of_type(resources, "Observation") if each.get("status") not in _NOT_SAID]
+        observations = [each for each in _of_type(resources, "Observation") if each.get("status") not in _NOT_VALID]
         for observation in sorted(observations, key=lambda each: _taken(each) or _NEVER, reverse=True):
             for meaning in self._meant(_codings(observation.get("code"))):
                 if _is_recent(observation, meaning, now):
                     yield from _value(observation, meaning, units)
             for meaning in self._meant(_codings(observation.get("valueCodeableConcept"))):
                 if _is_recent(observation, meaning, now):
-                    yield _Said(meaning.evidence, meaning.present)
+                    yield _Finding(meaning.evidence, meaning.present)
 
     def _meant(self, codings: Sequence[Mapping[str, Any]]) -> Iterator[Meaning]:
         for coding in codings:
@@ -161,27 +162,27 @@ class CodeMap:
             if meaning is not None:
                 yield meaning
 
-    def _of_codings(self, codings: Sequence[Mapping[str, Any]], present: bool = True) -> Iterator[_Said]:
+    def _of_codings(self, codings: Sequence[Mapping[str, Any]], present: bool = True) -> Iterator[_Finding]:
         for meaning in self._meant(codings):
-            yield _Said(meaning.evidence, meaning.present == present)
+            yield _Finding(meaning.evidence, meaning.present == present)
 
 
 _NEVER = datetime.datetime.min.replace(tzinfo=datetime.timezone.utc)
 
 
-def _value(observation: Resource, meaning: Meaning, units: Mapping[str, str]) -> Iterator[_Said]:
+def _value(observation: Resource, meaning: Meaning, units: Mapping[str, str]) -> Iterator[_Finding]:
     quantity, unit = observation.get("valueQuantity"), units.get(meaning.evidence)
     if isinstance(quantity, dict) and isinstance(quantity.get("value"), int | float):
         fault = "" if unit is None else quantity_fault(quantity, unit)
-        yield _Said(f"{meaning.evidence}={quantity['value']:g}", fault=fault)
+        yield _Finding(f"{meaning.evidence}={quantity['value']:g}", fault=fault)
     elif unit is not None:
-        yield _Said(meaning.evidence, fault="expected a number")
+        yield _Finding(meaning.evidence, fault="expected a number")
     else:
         answer = observation.get("valueBoolean")
         answers = [answer] if isinstance(answer, bool) else []
         answers += [_YES_OR_NO[code] for code in _codes_of(observation.get("valueCodeableConcept")) & _YES_OR_NO.keys()]
         for there in answers:
-            yield _Said(meaning.evidence, meaning.present == there)
+            yield _Finding(meaning.evidence, meaning.present == there)
 
 
 def _number_fault(number: str, present: Sequence[str], bands: Bands) -> str:
@@ -268,10 +269,10 @@ def card_of(
     Args:
         answer: of the model.
         state: what was known.
-        left_out: see `Known`.
+        left_out: see `Findings`.
         vocabulary: for names.
         link: address of a SMART app that goes on with the case, "" for none.
-    """  # fmt: skip
+    """
     label, on, handed_over = action_label(answer.best_triage), goes_on(answer), answer.HasField("deferred")
     summary = f"{label}{' so far' if on else ''}: {MEANINGS[label]} (research only)"
     indicator = _INDICATORS[label]
@@ -280,7 +281,7 @@ def card_of(
         summary = f"A person must look: {DEFERRALS[answer.deferred]} (research only)"
     card = {
         "uuid": str(uuid.uuid4()),
-        "summary": summary[:_MOST_SUMMARY],
+        "summary": summary[:_MAX_SUMMARY],
         "indicator": indicator,
         "source": {"label": f"dyqn-triage, model version {answer.model_version}"},
         "detail": "\n\n".join(_details(answer, state, left_out, vocabulary, on)),

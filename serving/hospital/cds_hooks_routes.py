@@ -96,13 +96,13 @@ class CdsHooksRoutes:
         vocabulary = self._service.vocabulary()
         now = datetime.datetime.now(datetime.timezone.utc)
         sent = {**prefetch, "draftOrders": body["context"].get("draftOrders")}
-        known = await self._service.workers.run(self._codes.read, sent, vocabulary, now)
-        if not known.present and not known.absent:
+        findings = await self._service.workers.run(self._codes.read, sent, vocabulary, now)
+        if not findings.present and not findings.absent:
             return {"cards": []}
-        state = state_message(known.present, known.absent)
+        state = state_message(findings.present, findings.absent)
         request = triage_service_pb2.TriageRequest(state=state, questions=1, allow_unknown_codes=True, defer_below=0.0)
         answer = await self._service.triage(request, questions_if_able=True)
-        card = card_of(answer, request.state, known.left_out, vocabulary, self._link)
+        card = card_of(answer, request.state, findings.left_out, vocabulary, self._link)
         present, absent = codes_of(request.state)
         await self._keep(
             {

@@ -57,8 +57,8 @@ class Form:
         absent: the same of those that are absent.
         not_known: codes that were asked about without an answer.
         answered: linkIds of the items.
-        openings: by code, those of its group, of which the patient has exactly one.
-        together: by linkId, the codes of a question about several, any number of which the patient has.
+        one_of: by code, those of its group, of which the patient has exactly one.
+        any_of: by linkId, the codes of a question about several, any number of which the patient has.
     """
 
     resource: Resource
@@ -67,18 +67,18 @@ class Form:
     absent: Mapping[str, str]
     not_known: tuple[str, ...]
     answered: frozenset[str]
-    openings: Mapping[str, Sequence[str]]
-    together: Mapping[str, Sequence[str]]
+    one_of: Mapping[str, Sequence[str]]
+    any_of: Mapping[str, Sequence[str]]
 
     @property
     def questions_asked(self) -> int:
         """Questions that were asked and came back, 0 or more; age and sex are one together."""
         links = {link for link in self.asked if link in self.answered and link != COMPLAINT}
-        return len({"" if link in self.openings else link for link in links})
+        return len({"" if link in self.one_of else link for link in links})
 
     def options(self, link: str) -> Sequence[str]:
         """Returns the codes that a question is to choose from, () if it is answered by yes or no."""
-        group = self.openings.get(link, ())
+        group = self.one_of.get(link, ())
         return () if any(code in self.absent for code in group) else group
 
     def place(self, fault: Fault) -> Fault:
@@ -90,12 +90,12 @@ class Form:
         return dataclasses.replace(fault, field=places[int(rest.partition("]")[0])])
 
 
-def read_form(body: Any, openings: Mapping[str, Sequence[str]], units: Mapping[str, str]) -> Form:
+def read_form(body: Any, one_of: Mapping[str, Sequence[str]], units: Mapping[str, str]) -> Form:
     """Returns what the body of `$next-question` says.
 
     Args:
         body: a QuestionnaireResponse, or Parameters with one as `questionnaire-response`.
-        openings: as in `Form`.
+        one_of: as in `Form`.
         units: of the vocabulary's measures.
 
     Raises:
@@ -112,8 +112,8 @@ def read_form(body: Any, openings: Mapping[str, Sequence[str]], units: Mapping[s
         for number, item in enumerate(_list(form, "item", f"{path}.contained"))
     }
     asked = tuple(_text(item, "linkId", place) for place, item in questions.items())
-    together = {
-        link: [code for code in _options(item, place) if code not in (_NO, _NOT_KNOWN)]
+    any_of = {
+        link: [code for code, _ in _answers(item, "answerOption", place) if code not in (_NO, _NOT_KNOWN)]
         for link, (place, item) in zip(asked, questions.items(), strict=True)
         if item.get("repeats") is True and link != COMPLAINT
     }
@@ -129,38 +129,36 @@ def read_form(body: Any, openings: Mapping[str, Sequence[str]], units: Mapping[s
         links.add(link)
         if "item" in item:
             raise _fault(f"{place}.item", "expected questions without parts, as this form asks them")
-        answers = [
-            (_answer(answer, f"{place}.answer[{part}]", units.get(link)), f"{place}.answer[{part}]")
-            for part, answer in enumerate(_list(item, "answer", place))
-        ]
+        answers = _answers(item, "answer", place, units.get(link))
+        code, where = answers[0] if answers else (_NOT_KNOWN, "")
         if link == COMPLAINT:
             present |= answers
-        elif link in together:
-            codes = together[link]
-            said = {code for code, _ in answers}
-            if said <= {_NOT_KNOWN}:
+        elif link in any_of:
+            codes = any_of[link]
+            chosen = {each for each, _ in answers}
+            if chosen <= {_NOT_KNOWN}:
                 not_known += codes
-            elif said != {_NO} and not said <= {*codes}:
+            elif chosen != {_NO} and not chosen <= {*codes}:
                 raise _fault(f"{place}.answer", f"expected any of {', '.join(codes)}, or {_NO} or {_NOT_KNOWN} alone")
             else:
-                present |= {code: where for code, where in answers if code != _NO}
-                absent |= {code: f"{place}.linkId" for code in codes if code not in said}
+                present |= {each: at for each, at in answers if each != _NO}
+                absent |= {each: f"{place}.linkId" for each in codes if each not in chosen}
         elif len(answers) > 1:
             raise _fault(f"{place}.answer", "expected one answer, not several")
-        elif not answers or answers[0][0] == _NOT_KNOWN:
+        elif code == _NOT_KNOWN:
             not_known.append(link)
-        elif answers[0][0].startswith(_NUMBER):
-            present[f"{link}{answers[0][0]}"] = f"{place}.linkId"
-        elif answers[0][0] in (_YES, _NO):
-            (present if answers[0][0] == _YES else absent)[link] = f"{place}.linkId"
-        elif answers[0][0] in openings.get(link, ()):
-            present |= answers
+        elif code.startswith(_NUMBER):
+            present[f"{link}{code}"] = f"{place}.linkId"
+        elif code in (_YES, _NO):
+            (present if code == _YES else absent)[link] = f"{place}.linkId"
+        elif code in one_of.get(link, ()):
+            present[code] = where
         else:
-            expected = ", ".join([*openings.get(link, ()), _YES, _NO])
-            raise _fault(answers[0][1], f"expected the code {expected} or {_NOT_KNOWN}, or true or false")
+            expected = ", ".join([*one_of.get(link, ()), _YES, _NO])
+            raise _fault(where, f"expected the code {expected} or {_NOT_KNOWN}, or true or false")
     if COMPLAINT in links and COMPLAINT not in asked:
         asked = (COMPLAINT, *asked)
-    return Form(resource, asked, present, absent, tuple(not_known), frozenset(links), openings, together)
+    return Form(resource, asked, present, absent, tuple(not_known), frozenset(links), one_of, any_of)
 
 
 def _resource_of(body: Any) -> Resource:
@@ -192,9 +190,10 @@ def _text(item: Any, name: str, place: str) -> str:
     return value
 
 
-def _options(item: Resource, place: str) -> list[str]:
-    options = _list(item, "answerOption", place)
-    return [_answer(option, f"{place}.answerOption[{number}]") for number, option in enumerate(options)]
+def _answers(item: Resource, name: str, place: str, unit: str | None = None) -> list[tuple[str, str]]:
+    """Returns the codes in a list of answers or of options, each with its place; see `_answer`."""
+    places = ((each, f"{place}.{name}[{number}]") for number, each in enumerate(_list(item, name, place)))
+    return [(_answer(each, where, unit), where) for each, where in places]
 
 
 def _answer(answer: Any, place: str, unit: str | None = None) -> str:
@@ -206,20 +205,16 @@ def _answer(answer: Any, place: str, unit: str | None = None) -> str:
     quantity = value.get("valueQuantity")
     if isinstance(quantity, dict) and unit is not None and (fault := quantity_fault(quantity, unit)):
         raise _fault(place, fault)
-    numbers = (
-        value.get("valueDecimal"),
-        value.get("valueInteger"),
-        quantity.get("value") if isinstance(quantity, dict) else None,
-    )
     if isinstance(value.get("valueBoolean"), bool):
         return _YES if value["valueBoolean"] else _NO
-    for number in numbers:
+    measured = quantity.get("value") if isinstance(quantity, dict) else None
+    for number in (value.get("valueDecimal"), value.get("valueInteger"), measured):
         if isinstance(number, int | float):
             return f"{_NUMBER}{number}"
     coding = value.get("valueCoding")
-    if not isinstance(coding, dict) or not isinstance(coding.get("code"), str):
+    code = coding.get("code") if isinstance(coding, dict) else None
+    if not isinstance(code, str):
         raise _fault(place, "expected valueCoding with a code, valueBoolean or a number")
-    code: str = coding["code"]
     return code
 
 
@@ -240,10 +235,10 @@ def _fault(place: str, description: str) -> FaultyRequestError:
 def next_form(
     form: Form,
     asked: Sequence[str],
+    next_asked: Sequence[str],
     answer: triage_pb2.TriageResponse | None,
     vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry],
     base: str,
-    goes_on: bool,
     fhir: str,
     language: str,
 ) -> Resource:
@@ -251,26 +246,26 @@ def next_form(
 
     Args:
         form: what was known.
-        asked: linkIds of the questions of the form, with the next ones.
+        asked: linkIds of the questions that were asked.
+        next_asked: those of the next ones; the form is completed where there are none.
         answer: of the model, None before anything was asked.
         vocabulary: by code.
         base: address of the FHIR API.
-        goes_on: whether there is a next question.
         fhir: one of `FHIR_VERSIONS`.
         language: that of the vocabulary's texts, one of `ANSWERS`.
     """
     others = [each for each in form.resource.get("contained", []) if not _is_ours(each)]
-    if goes_on and answer is not None and answer.next_questions:
+    if next_asked and answer is not None and answer.next_questions:
         first = answer.next_questions[0]
-        form = dataclasses.replace(form, together={**form.together, first.code: first.any_of})
-    items = [{**_item(link, form, vocabulary, base, language), "type": _TYPES[fhir]} for link in asked]
+        form = dataclasses.replace(form, any_of={**form.any_of, first.code: first.any_of})
+    items = [{**_item(link, form, vocabulary, base, language), "type": _TYPES[fhir]} for link in (*asked, *next_asked)]
     questionnaire = {**_header(base, answer.model_version if answer else "", _FORM, fhir), "id": ID, "item": items}
     questionnaire["language"] = language
     questionnaire["derivedFrom"] = [questionnaire.pop("url")]
     contained = [{key: value for key, value in questionnaire.items() if value}, *others]
     nothing_known = answer is None or (answer.forced and answer.action == triage_pb2.TRIAGE_ACTION_ASK)
     if answer is not None and not nothing_known:
-        contained.append(_risk(form, answer, final=not goes_on))
+        contained.append(_risk(form, answer, final=not next_asked))
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     return {
         "authored": now,  # which SDC expects, as it does a subject
@@ -278,7 +273,7 @@ def next_form(
         **(_profile(_RESPONSE, fhir) if "subject" in form.resource else {}),
         "contained": contained,
         "questionnaire": f"#{ID}",
-        "status": "in-progress" if goes_on else "completed",
+        "status": "in-progress" if next_asked else "completed",
     }
 
 
@@ -290,30 +285,28 @@ def _item(
     link: str, form: Form, vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry], base: str, language: str
 ) -> dict[str, Any]:
     system = f"{base}/CodeSystem/evidence"
-    said = (text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'") for text in ANSWERS[language])  # as HL7 has it
-    answers = [{"system": of, "code": code, "display": text} for (of, code), text in zip(_ANSWERS, said, strict=True)]
+
+    def codings(codes: Iterable[str]) -> list[Resource]:
+        return [{"system": system, "code": code, "display": vocabulary[code].name} for code in codes]
+
+    texts = (text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'") for text in ANSWERS[language])  # as HL7 has it
+    answers = [{"system": of, "code": code, "display": text} for (of, code), text in zip(_ANSWERS, texts, strict=True)]
+    item: Resource = {"linkId": link}
     if link == COMPLAINT:
         # Once it is answered, the answers alone: hundreds of options would go to and fro with each question.
-        offered = (
-            [code for code in form.present if code in vocabulary] if COMPLAINT in form.asked else _symptoms(vocabulary)
-        )
-        options: Iterable[Any] = [
-            {"system": system, "code": code, "display": vocabulary[code].name} for code in offered
-        ]
-        item = {"linkId": link, "text": COMPLAINTS[language], "repeats": True}
+        answered = [code for code in form.present if code in vocabulary]
+        options = codings(answered if COMPLAINT in form.asked else _symptoms(vocabulary))
+        item |= {"text": COMPLAINTS[language], "repeats": True}
     elif group := form.options(link):
-        names = [{"system": system, "code": code, "display": vocabulary[code].name} for code in group]
-        options = [*names, answers[-1]]
-        item = {"linkId": link, "text": GROUPS[language][vocabulary[link].exclusive]}
-    elif codes := [code for code in form.together.get(link, ()) if code in vocabulary]:
+        options = [*codings(group), answers[-1]]
+        item["text"] = GROUPS[language][vocabulary[link].exclusive]
+    elif codes := [code for code in form.any_of.get(link, ()) if code in vocabulary]:
         text, none = ANY_OF[language]
-        names = [{"system": system, "code": code, "display": vocabulary[code].name} for code in codes]
-        options = [*names, {**answers[1], "display": none}, answers[2]]
-        item = {"linkId": link, "text": text, "repeats": True}
+        options = [*codings(codes), {**answers[1], "display": none}, answers[2]]
+        item |= {"text": text, "repeats": True}
     else:
-        entry, options = vocabulary[link], answers
-        code = [{"system": system, "code": link, "display": entry.name}]
-        item = {"linkId": link, "code": code, "text": entry.question}
+        options = answers
+        item |= {"code": codings([link]), "text": vocabulary[link].question}
     alone = {"extension": [{"url": _EXCLUSIVE, "valueBoolean": True}]}  # no code may be chosen beside it
     return item | {
         "answerOption": [

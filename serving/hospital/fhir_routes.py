@@ -56,14 +56,13 @@ class FhirRoutes:
         entries = self._service.GetVocabulary(triage_service_pb2.GetVocabularyRequest(), None).entries
         vocabulary, language = {entry.code: entry for entry in entries}, self._service.language()
         groups = [[entry.code for entry in entries if entry.exclusive == name] for name in EXHAUSTIVE]
-        openings = {code: group for group in groups if len(group) > 1 for code in group}
+        one_of = {code: group for group in groups if len(group) > 1 for code in group}
         units = self._service.vocabulary().bands.units
-        form = read_form(await self._service.workers.run(read_json, exchange.raw), openings, units)
+        form = read_form(await self._service.workers.run(read_json, exchange.raw), one_of, units)
         # A question that did not come back is asked again, if at all, behind those that did.
         asked = [link for link in form.asked if link == COMPLAINT or (link in vocabulary and link in form.answered)]
         if not form.asked and not form.present and not form.absent:
-            empty = next_form(form, (COMPLAINT,), None, vocabulary, self._base, True, fhir, language)
-            return _fhir(empty, fhir)
+            return _fhir(next_form(form, (), (COMPLAINT,), None, vocabulary, self._base, fhir, language), fhir)
         state = state_message(form.present, form.absent, questions_asked=form.questions_asked)
         request = triage_service_pb2.TriageRequest(
             state=state, questions=len(EXHAUSTIVE), not_to_ask=form.not_known, defer_below=0.0
@@ -79,11 +78,9 @@ class FhirRoutes:
                     f"model version {answer.model_version} cannot choose questions: export one that was trained on 100 "
                     "vignettes or more"
                 )
-            opening = itertools.takewhile(lambda question: question.one_of, answer.next_questions)
-            next_asked = [question.code for question in list(opening) or answer.next_questions[:1]]
-        on = bool(next_asked)
-        filled = next_form(form, asked + next_asked, answer, vocabulary, self._base, on, fhir, language)
-        return _fhir(filled, fhir)
+            choices = list(itertools.takewhile(lambda question: question.one_of, answer.next_questions))
+            next_asked = [question.code for question in choices or answer.next_questions[:1]]
+        return _fhir(next_form(form, asked, next_asked, answer, vocabulary, self._base, fhir, language), fhir)
 
     def questionnaire(self, exchange: Exchange) -> Response:
         """Answers a read of the form."""

@@ -2,7 +2,8 @@
 
 import functools
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from starlette.routing import Route
 
@@ -13,15 +14,16 @@ from serving.hospital.cds_hooks_routes import CdsHooksRoutes, FeedbackLog
 from serving.hospital.fhir_routes import MEDIA_TYPE, FhirRoutes, failure_of
 from serving.service import TriageService
 from serving.wires.http_endpoints import Endpoints
-from serving.wires.openapi import (
-    ANY_OBJECT,
-    TEXT,
-    Api,
-    Operation,
-    content_of,
-    list_of,
-    object_of,
-)
+from serving.wires.openapi import ANY_OBJECT, TEXT, Api, Operation, content_of, list_of, object_of
+
+
+class _Path(NamedTuple):
+    path: str
+    method: str
+    handler: Callable[..., Any]  # a method of what answers
+    recorded: str  # its name in metrics, logs and traces
+    name: str  # in the document
+    operation: Operation
 
 
 def hospital_paths(endpoints: Endpoints, service: TriageService, config: ServeConfig) -> Iterator[Api]:
@@ -31,79 +33,75 @@ def hospital_paths(endpoints: Endpoints, service: TriageService, config: ServeCo
         InputError: the user's map of codes is faulty, or feedback cannot be written.
     """
     if config.fhir:
-        yield Api(_fhir(endpoints, FhirRoutes(service, config.fhir.rstrip("/"))), _FHIR_OPERATIONS, _FHIR_SCHEMAS)
+        route = functools.partial(endpoints.route, failure_of=failure_of)
+        yield _api(_FHIR, FhirRoutes(service, config.fhir.rstrip("/")), route, _FHIR_SCHEMAS)
     if config.cds_codes:
         log = FeedbackLog(pathlib.Path(config.cds_feedback)) if config.cds_feedback else None
         codes = CodeMap.load(pathlib.Path(config.cds_codes))
-        routes = CdsHooksRoutes(service, codes, log, config.cds_link)
-        yield Api(_cds_hooks(endpoints, routes), _CDS_OPERATIONS, _CDS_SCHEMAS)
+        yield _api(_CDS, CdsHooksRoutes(service, codes, log, config.cds_link), endpoints.route, _CDS_SCHEMAS)
 
 
-def _fhir(endpoints: Endpoints, routes: FhirRoutes) -> list[Route]:
-    paths = (
-        ("/metadata", "GET", routes.metadata, "metadata"),
-        ("/Questionnaire/$next-question", "POST", routes.next_question, "next-question"),
-        ("/Questionnaire/{name}", "GET", routes.questionnaire, "questionnaire"),
-    )
-    return [
+def _api(paths: Sequence[_Path], answers: object, route: Callable[..., Any], schemas: Mapping[str, Any]) -> Api:
+    routes = [
         Route(
-            f"/fhir{path}", endpoints.route(f"fhir/{name}", handler, failure_of=failure_of), methods=[method],
-            name=f"fhir-{name}",
+            each.path, route(each.recorded, functools.partial(each.handler, answers)), methods=[each.method],
+            name=each.name,
         )
-        for path, method, handler, name in paths
+        for each in paths
     ]  # fmt: skip
-
-
-def _cds_hooks(endpoints: Endpoints, routes: CdsHooksRoutes) -> list[Route]:
-    paths = (
-        ("/cds-services", "GET", routes.discover, "cds-services", "services"),
-        ("/cds-services/{name}", "POST", routes.call, "cds-services/call", "call"),
-        ("/cds-services/{name}/feedback", "POST", routes.feedback, "cds-services/feedback", "feedback"),
-    )
-    return [
-        Route(path, endpoints.route(recorded, handler), methods=[method], name=f"cds-{name}")
-        for path, method, handler, recorded, name in paths
-    ]
-
-
-_FHIR_SCHEMAS = {
-    name: {**object_of({"resourceType": TEXT}), "description": f"{article} {name} of FHIR R4 or R5"}
-    for article, name in (
-        ("a", "CapabilityStatement"), ("a", "OperationOutcome"), ("a", "Questionnaire"), ("a", "QuestionnaireResponse"),
-        ("the", "Parameters"),
-    )
-}  # fmt: skip
+    return Api(routes, {each.name: each.operation for each in paths}, schemas)
 
 
 _resource = functools.partial(content_of, media_type=MEDIA_TYPE)
-_FHIR_OPERATIONS = {
-    "fhir-metadata": Operation(
-        "Say what the FHIR API offers", _resource("CapabilityStatement"), failures=(406, 415),
-        failure=_resource("OperationOutcome"),
+_fhir_operation = functools.partial(Operation, failure=_resource("OperationOutcome"))
+_FHIR = (
+    _Path(
+        "/fhir/metadata", "GET", FhirRoutes.metadata, "fhir/metadata", "fhir-metadata",
+        _fhir_operation("Say what the FHIR API offers", _resource("CapabilityStatement"), failures=(406, 415)),
     ),
-    "fhir-questionnaire": Operation(
-        "Read the form before it is filled in", _resource("Questionnaire"), failures=(406, 415),
-        failure=_resource("OperationOutcome"),
+    _Path(
+        "/fhir/Questionnaire/$next-question", "POST", FhirRoutes.next_question, "fhir/next-question",
+        "fhir-next-question",
+        _fhir_operation(
+            "Add the next question to a form, or complete it", _resource("QuestionnaireResponse"),
+            _resource("QuestionnaireResponse", "Parameters"), failures=(406,),
+        ),
     ),
-    "fhir-next-question": Operation(
-        "Add the next question to a form, or complete it",
-        _resource("QuestionnaireResponse"),
-        _resource("QuestionnaireResponse", "Parameters"),
-        failures=(406,),
-        failure=_resource("OperationOutcome"),
+    _Path(
+        "/fhir/Questionnaire/{name}", "GET", FhirRoutes.questionnaire, "fhir/questionnaire", "fhir-questionnaire",
+        _fhir_operation("Read the form before it is filled in", _resource("Questionnaire"), failures=(406, 415)),
     ),
-}  # fmt: skip
+)  # fmt: skip
+_RESOURCES = ("CapabilityStatement", "OperationOutcome", "Parameters", "Questionnaire", "QuestionnaireResponse")
+_FHIR_SCHEMAS = {
+    name: {**object_of({"resourceType": TEXT}), "description": f"{name} of FHIR R4 or R5"} for name in _RESOURCES
+}
 
+_CDS = (
+    _Path(
+        "/cds-services", "GET", CdsHooksRoutes.discover, "cds-services", "cds-services",
+        Operation("List the services of CDS Hooks", content_of("CdsServices")),
+    ),
+    _Path(
+        "/cds-services/{name}", "POST", CdsHooksRoutes.call, "cds-services/call", "cds-call",
+        Operation(
+            "Answer a hook with a card (CDS Hooks)", content_of("CdsCards"), content_of("CdsRequest"), failures=(412,)
+        ),
+    ),
+    _Path(
+        "/cds-services/{name}/feedback", "POST", CdsHooksRoutes.feedback, "cds-services/feedback", "cds-feedback",
+        Operation(
+            "Keep what clinicians made of cards (CDS Hooks)", content_of("Nothing"), content_of("CdsFeedback")
+        ),
+    ),
+)  # fmt: skip
 _SERVICE = object_of({**dict.fromkeys(("hook", "id", "title", "description"), TEXT), "prefetch": ANY_OBJECT})
-_OUTCOME = object_of(
-    {
-        "card": TEXT,
-        "outcome": {"enum": list(feedback.OUTCOMES)},
-        "outcomeTimestamp": TEXT,
-        "overrideReason": ANY_OBJECT,
-    },
-    ("overrideReason",),
-)
+_OUTCOME = {
+    "card": TEXT,
+    "outcome": {"enum": list(feedback.OUTCOMES)},
+    "outcomeTimestamp": TEXT,
+    "overrideReason": ANY_OBJECT,
+}
 _CDS_SCHEMAS = {
     "CdsServices": object_of({"services": list_of(_SERVICE)}),
     "CdsRequest": {
@@ -111,15 +109,6 @@ _CDS_SCHEMAS = {
         "description": "as CDS Hooks 2.0 has it; the prefetch must be there",
     },
     "CdsCards": object_of({"cards": list_of({"type": "object", "description": "a card of CDS Hooks 2.0"})}),
-    "CdsFeedback": object_of({"feedback": list_of(_OUTCOME)}),
+    "CdsFeedback": object_of({"feedback": list_of(object_of(_OUTCOME, ("overrideReason",)))}),
     "Nothing": object_of({}),
-}
-_CDS_OPERATIONS = {
-    "cds-services": Operation("List the services of CDS Hooks", content_of("CdsServices")),
-    "cds-call": Operation(
-        "Answer a hook with a card (CDS Hooks)", content_of("CdsCards"), content_of("CdsRequest"), failures=(412,)
-    ),
-    "cds-feedback": Operation(
-        "Keep what clinicians made of cards (CDS Hooks)", content_of("Nothing"), content_of("CdsFeedback")
-    ),
 }

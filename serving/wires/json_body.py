@@ -3,10 +3,9 @@
 Reading a body that is within the limits blocks other calls for 30 ms at most.
 """
 
-import json
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -26,6 +25,7 @@ _NAMES = {
 _INVALID = re.compile(r"(?P<text>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `(?P<name>\w+)`(?P<limit> [^,]*)?")
 _KEY = re.compile(rb'"\s*:')
+_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"\s*(:)?', re.DOTALL)
 
 
@@ -55,12 +55,11 @@ def reader(kind: type[_Kind], each: str = "", item: type[msgspec.Struct] = msgsp
             for number, raw in enumerate(items):
                 place = f"{each}[{number}]"
                 items[number] = decode_item(raw)
+            _check_keys(content, body)
         except msgspec.ValidationError as error:
             raise FaultyRequestError([_fault(error, place)]) from None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except _NOT_JSON as error:
             raise _not_json(error) from None
-        if _keys_in(content) != _keys(body):
-            raise _twice()
         return body
 
     return read
@@ -70,16 +69,15 @@ def read_json(content: bytes) -> Any:
     """Returns what JSON holds.
 
     Raises:
-        InputError: it is not JSON or too large, has numbers that JSON does not know, half a character, or a key twice.
+        InputError: it is not JSON or too large, or has a key twice.
     """
     _check_size(content)
     if content.count(b":") > MOST_NESTED and sum(1 for _ in _KEY.finditer(content)) > MOST_NESTED:
         raise _too_large()
     try:
-        body = json.loads(content, parse_constant=_refuse_constant, object_pairs_hook=_to_object)
-        if b"\\u" in content:
-            json.dumps(body, ensure_ascii=False).encode()  # half a pair of surrogates cannot be encoded
-    except (ValueError, RecursionError) as error:
+        body = msgspec.json.decode(content)
+        _check_keys(content, body)
+    except _NOT_JSON as error:
         raise _not_json(error) from None
     return body
 
@@ -106,18 +104,18 @@ def _too_large() -> InputError:
     )
 
 
-def _keys_in(content: bytes) -> int:
-    """Returns the number of keys in JSON."""
-    return sum(1 for string in _STRING.finditer(content) if string[1])
+def _check_keys(content: bytes, body: Any) -> None:
+    """Raises InputError if JSON that was read as `body` has a key twice in one object."""
+    if sum(1 for string in _STRING.finditer(content) if string[1]) != _keys(body):
+        raise InputError("the body has a key twice in one object: which of the two is meant?")
 
 
 def _keys(body: Any) -> int:
-    """Returns the number of keys in a body, and in the objects of its lists."""
-    if isinstance(body, msgspec.Struct):
-        return sum(1 + _keys(value) for value in given(body).values())
-    if isinstance(body, list) and body and isinstance(body[0], msgspec.Struct):
-        return sum(map(_keys, body))
-    return 0
+    """Returns the number of keys in all objects of a body."""
+    if isinstance(body, list):
+        return sum(_keys(each) for each in body if not isinstance(each, str))
+    values = body if isinstance(body, dict) else given(body)
+    return len(values) + sum(map(_keys, values.values()))
 
 
 def _fault(error: msgspec.ValidationError, place: str) -> Fault:
@@ -137,18 +135,3 @@ def _fault(error: msgspec.ValidationError, place: str) -> Fault:
 def _not_json(error: Exception) -> InputError:
     text = type(error).__name__ if isinstance(error, (RecursionError, UnicodeError)) else str(error)
     return InputError(f"the body is not JSON: {text[:200]}")
-
-
-def _twice() -> InputError:
-    return InputError("the body has a key twice in one object: which of the two is meant?")
-
-
-def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) != len(pairs):
-        raise _twice()
-    return values
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number in JSON")

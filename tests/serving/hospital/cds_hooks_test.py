@@ -134,7 +134,7 @@ def test_no_older_number_stands_in_for_the_latest_that_cannot_be_used(code_map, 
     older = [celsius(38.1, taken="2026-03-01T03:00:00Z"), celsius(40, taken="2026-03-01T02:00:00Z")]
     for code in ("8310-5", "8310-6"):  # of one measure
         prefetch = {"observations": bundle(*older, observation(code, **latest))}
-        assert code_map.read(prefetch, KNOWN, NOW) == cds_hooks.Known([], [], [left_out])
+        assert code_map.read(prefetch, KNOWN, NOW) == cds_hooks.Findings([], [], [left_out])
 
 
 @pytest.mark.parametrize(
