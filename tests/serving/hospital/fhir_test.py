@@ -1,13 +1,10 @@
 """The FHIR API, by foreign parsers of R4 and R5, over a whole interview of an SDC client that knows no codes."""
 
-import json
-
 import pytest
 from fhir.resources import R4B, construct_fhir_element
 
 from schemas.errors import InputError
 from serving.config.settings import ServeConfig
-from serving.hospital.fhir_resources import read_form
 from serving.service import TriageService
 from tests.builders import http_to, served
 from triage_client import TriageClient, evidence_state
@@ -83,12 +80,36 @@ def _next(client, form, fhir=R4):
     return form, asked, decided
 
 
-def _answered(form, asked, display):
-    """The form with an answer to the last question, chosen by what its options display."""
-    question = asked["item"][-1]
-    [coding] = [each["valueCoding"] for each in question["answerOption"] if each["valueCoding"]["display"] == display]
-    item = {"linkId": question["linkId"], "text": question["text"], "answer": [{"valueCoding": coding}]}
-    return {**form, "item": [*form.get("item", []), item]}
+def _options(question):
+    return [each["valueCoding"]["display"] for each in question["answerOption"]]
+
+
+def _answered(form, *answers):
+    """The form with answers to some questions, each a question and what is chosen of what its options display."""
+    items = []
+    for question, *displays in answers:
+        codings = {each["valueCoding"]["display"]: each["valueCoding"] for each in question["answerOption"]}
+        chosen = [{"valueCoding": codings[display]} for display in displays]
+        items.append({"linkId": question["linkId"], "text": question["text"], "answer": chosen})
+    return {**form, "item": [*form.get("item", []), *items]}
+
+
+def _with(*codes, **changes):
+    """A form in which some questions were answered with yes."""
+    items = [{"linkId": code, "answer": [{"valueBoolean": True}]} for code in codes]
+    return {**EMPTY, "item": items, **changes}
+
+
+@pytest.fixture
+def states(monkeypatch):
+    """The requests that reach the typed service, in their order."""
+    requests, triage = [], TriageService.triage
+    monkeypatch.setattr(
+        TriageService,
+        "triage",
+        lambda self, request, **others: requests.append(request) or triage(self, request, **others),
+    )
+    return requests
 
 
 @pytest.mark.parametrize(("fhir", "kind"), [(R4, "choice"), (R5, "coding")])
@@ -97,7 +118,7 @@ def test_a_client_that_knows_no_codes_goes_from_an_empty_form_to_a_decision(clie
     assert (form["status"], decided) == ("in-progress", None)
     [complaint] = asked["item"]
     assert (complaint["linkId"], complaint["repeats"], len(complaint["answerOption"])) == ("complaint", True, 12)
-    form, asked, decided = _next(client, _answered(form, asked, "Headache"), fhir)
+    form, asked, decided = _next(client, _answered(form, (complaint, "Headache")), fhir)
     assert decided["status"] == "preliminary"
     present, absent, answers = ["headache"], [], {"Yes": True, "No": False}
     while form["status"] == "in-progress":
@@ -111,7 +132,7 @@ def test_a_client_that_knows_no_codes_goes_from_an_empty_form_to_a_decision(clie
         )  # fmt: skip
         said = "No" if len(absent) < 2 else "Yes"
         (present if answers[said] else absent).append(code)
-        form, asked, decided = _next(client, _answered(form, asked, said), fhir)
+        form, asked, decided = _next(client, _answered(form, (asked["item"][-1], said)), fhir)
     assert {item["type"] for item in asked["item"]} == {kind}
     assert decided["status"] == "final"
     assert decided["prediction"][0]["outcome"]["text"] in ("Red", "Yellow", "Green", "Blue")
@@ -127,33 +148,14 @@ def opening_client(opening_watcher):
         yield client
 
 
-def _options(question):
-    return [each["valueCoding"]["display"] for each in question["answerOption"]]
-
-
-def _said(form, *answers):
-    """The form with answers to some questions, each with what is chosen of its options."""
-    items = []
-    for question, display in answers:
-        [coding] = [one["valueCoding"] for one in question["answerOption"] if one["valueCoding"]["display"] == display]
-        items.append({"linkId": question["linkId"], "answer": [{"valueCoding": coding}]})
-    return {**form, "item": [*form.get("item", []), *items]}
-
-
 @pytest.mark.parametrize(("age", "sex"), [("Adult", "Male"), ("Don't know", "Male"), ("Child", "Don't know")])
-def test_age_and_sex_are_choices_of_one_round_and_one_question(opening_client, monkeypatch, age, sex):
-    states = []
-    answered = TriageService.triage
-    monkeypatch.setattr(
-        TriageService, "triage", lambda self, asked, **others: states.append(asked) or answered(self, asked, **others)
-    )
-    known = {**EMPTY, "item": [{"linkId": "headache", "answer": [{"valueBoolean": True}]}]}
-    form, asked, _ = _next(opening_client, known)
+def test_age_and_sex_are_choices_of_one_round_and_one_question(opening_client, states, age, sex):
+    form, asked, _ = _next(opening_client, _with("headache"))
     questions = {question["text"]: question for question in asked["item"]}
     assert {text: _options(question) for text, question in questions.items()} == {
         "Age": ["Child", "Adult", "Don't know"], "Sex": ["Female", "Male", "Don't know"]
     }  # fmt: skip
-    form, asked, _ = _next(opening_client, _said(form, (questions["Age"], age), (questions["Sex"], sex)))
+    form, asked, _ = _next(opening_client, _answered(form, (questions["Age"], age), (questions["Sex"], sex)))
     present = {piece.code for piece in states[-1].state.evidence}
     assert present == {"headache", age.lower(), sex.lower()} - {"don't know"}
     assert states[-1].state.questions_asked == 1
@@ -163,11 +165,10 @@ def test_age_and_sex_are_choices_of_one_round_and_one_question(opening_client, m
 
 
 def test_who_answers_one_question_of_a_round_is_asked_the_other_again(opening_client):
-    known = {**EMPTY, "item": [{"linkId": "headache", "answer": [{"valueBoolean": True}]}]}
-    form, asked, _ = _next(opening_client, known)
+    form, asked, _ = _next(opening_client, _with("headache"))
     for _ in range(2):
         question = asked["item"][-1]
-        form, asked, _ = _next(opening_client, _said(form, (question, _options(question)[0])))
+        form, asked, _ = _next(opening_client, _answered(form, (question, _options(question)[0])))
     assert {question["text"] for question in asked["item"][:2]} == {"Age", "Sex"}
     assert len({question["linkId"] for question in asked["item"]}) == len(asked["item"]) == 3
 
@@ -176,7 +177,7 @@ def test_what_is_no_member_of_the_group_is_refused(opening_client):
     answer = [{"valueCoding": {"code": "female"}}]
     response = opening_client.post(NEXT, json={**EMPTY, "item": [{"linkId": "adult", "answer": answer}]})
     assert response.status_code == 400
-    assert "expected the code child, adult, Y, N or asked-unknown" in response.json()["issue"][0]["diagnostics"]
+    assert response.json()["issue"][0]["expression"] == ["QuestionnaireResponse.item[0].answer[0]"]
 
 
 @pytest.fixture(scope="module")
@@ -185,17 +186,6 @@ def grouping_client(grouping_watcher):
         yield client
 
 
-KNOWN = {**EMPTY, "item": [{"linkId": "headache", "answer": [{"valueBoolean": True}]}]}
-
-
-def _chosen(form, question, *displays):
-    """The form with an answer of these options to a question."""
-    codings = {each["valueCoding"]["display"]: each["valueCoding"] for each in question["answerOption"]}
-    answers = [{"valueCoding": codings[display]} for display in displays]
-    return {**form, "item": [*form["item"], {"linkId": question["linkId"], "answer": answers}]}
-
-
-@pytest.mark.parametrize("fhir", [R4, R5])
 @pytest.mark.parametrize(
     ("said", "present", "absent"),
     [
@@ -206,19 +196,14 @@ def _chosen(form, question, *displays):
         ([], set(), set()),
     ],
 )
-def test_several_red_flags_are_one_question_that_repeats(grouping_client, monkeypatch, fhir, said, present, absent):
-    states = []
-    answered = TriageService.triage
-    monkeypatch.setattr(
-        TriageService, "triage", lambda self, asked, **others: states.append(asked) or answered(self, asked, **others)
-    )
-    form, asked, _ = _next(grouping_client, KNOWN, fhir)
+def test_several_red_flags_are_one_question_that_repeats(grouping_client, states, said, present, absent):
+    form, asked, _ = _next(grouping_client, _with("headache"))
     [question] = asked["item"]
     assert (question["text"], question["repeats"]) == ("Do you have any of these?", True)
     assert sorted(_options(question)[:3]) == ["Fever", "Rash", "Stiff neck"]
     assert _options(question)[3:] == ["None of these", "Don't know"]
     assert [len(option.get("extension", [])) for option in question["answerOption"]] == [0, 0, 0, 1, 1]  # exclusive
-    form, asked, _ = _next(grouping_client, _chosen(form, question, *said), fhir)
+    form, asked, _ = _next(grouping_client, _answered(form, (question, *said)))
     found = {piece.code: piece.status for piece in states[-1].state.evidence}
     assert found == {"headache": 1, **dict.fromkeys(present, 1), **dict.fromkeys(absent, 2)}
     assert states[-1].state.questions_asked == 1
@@ -241,40 +226,40 @@ def test_forms_are_in_the_language_of_the_request_where_the_vocabulary_is(
     headers = {"accept-language": language}
     german = expected == "de"
     [empty] = grouping_client.post(NEXT, json=EMPTY, headers=headers).json()["contained"]
-    form = grouping_client.post(NEXT, json=KNOWN, headers=headers).json()
+    form = grouping_client.post(NEXT, json=_with("headache"), headers=headers).json()
     asked = form["contained"][0]
     assert [each["language"] for each in (empty, asked)] == [expected] * 2
     assert (empty["item"][0]["text"], asked["item"][0]["text"]) == texts
     assert _options(asked["item"][0])[3:] == answers
     assert ("Fieber" in _options(empty["item"][0])) == ("Fieber" in _options(asked["item"][0])) == german
     # The answer is a code, which is understood in every language.
-    said = _chosen(form, asked["item"][0], answers[0])
+    said = _answered(form, (asked["item"][0], answers[0]))
     question = grouping_client.post(NEXT, json=said, headers=headers).json()["contained"][0]["item"][1]
     assert _options(question) == (["Ja", "Nein", "Weiß nicht"] if german else ["Yes", "No", "Don't know"])
 
 
 def test_none_of_several_red_flags_stands_alone(grouping_client):
-    form, asked, _ = _next(grouping_client, KNOWN)
-    answered = _chosen(form, asked["item"][0], "Rash", "None of these")
+    form, asked, _ = _next(grouping_client, _with("headache"))
+    answered = _answered(form, (asked["item"][0], "Rash", "None of these"))
     response = grouping_client.post(NEXT, json=answered)
     assert response.status_code == 400
-    [issue] = response.json()["issue"]
-    assert issue["expression"] == ["QuestionnaireResponse.item[1].answer"]
-    assert "or N or asked-unknown alone" in issue["diagnostics"]
+    assert response.json()["issue"][0]["expression"] == ["QuestionnaireResponse.item[1].answer"]
 
 
 def test_a_rule_that_decides_is_the_rationale_of_the_first_prediction(client):
-    items = [{"linkId": code, "answer": [{"valueBoolean": True}]} for code in ("crushing_chest_pain", "sweating")]
-    form, _, decided = _next(client, {**EMPTY, "item": items})
+    form, _, decided = _next(client, _with("crushing_chest_pain", "sweating"))
     assert decided["prediction"][0]["outcome"]["text"] == "Red"
     assert decided["prediction"][0]["rationale"] == "A red flag."
     assert form["status"] == "completed"
 
 
 def test_what_is_not_known_is_not_asked_again(client):
-    form, asked, _ = _next(client, {**EMPTY, "item": [{"linkId": "headache", "answer": [{"valueBoolean": True}]}]})
+    form, asked, _ = _next(client, _with("headache"))
     first = asked["item"][-1]["linkId"]
-    for unknown in (_answered(form, asked, "Don't know"), {**form, "item": [*form["item"], {"linkId": first}]}):
+    for unknown in (
+        _answered(form, (asked["item"][-1], "Don't know")),
+        {**form, "item": [*form["item"], {"linkId": first}]},
+    ):
         _, again, _ = _next(client, unknown)
         assert [item["linkId"] for item in again["item"]].count(first) == 1
 
@@ -299,13 +284,6 @@ def test_what_hl7s_example_of_an_adaptive_form_has_is_understood_or_kept(client)
     assert decided["status"] == "preliminary"
 
 
-def test_a_form_of_groups_as_hl7s_phq9_is_not_taken_for_this_one(client):
-    group = {"linkId": "H1/T1", "item": [{"linkId": "H1/T1/Q1", "answer": [{"valueCoding": {"code": "Not-at-all"}}]}]}
-    response = client.post(NEXT, json={**EMPTY, "item": [group]})
-    assert response.status_code == 400
-    assert response.json()["issue"][0]["expression"] == ["QuestionnaireResponse.item[0].item"]
-
-
 def test_a_form_without_a_subject_names_no_profile_which_demands_one(client):
     sent = {key: value for key, value in EMPTY.items() if key not in ("subject", "authored")}
     form = client.post(NEXT, json=sent).json()
@@ -319,29 +297,30 @@ def test_parameters_wrap_the_form(client):
 
 
 @pytest.mark.parametrize(
-    ("changes", "place", "text"),
+    ("changes", "place"),
     [
-        ({"item": [{"linkId": "headach", "answer": [{"valueBoolean": True}]}]},
-         "QuestionnaireResponse.item[0].linkId", "unknown evidence code 'headach': did you mean headache"),
+        ({"item": [{"linkId": "headach", "answer": [{"valueBoolean": True}]}]}, "QuestionnaireResponse.item[0].linkId"),
         ({"item": [{"linkId": "complaint", "answer": [{"valueCoding": {"code": each}} for each in ("fever", "x")]}]},
-         "QuestionnaireResponse.item[0].answer[1]", "unknown evidence code 'x'"),
-        ({"item": [{"linkId": "fever"}, {"linkId": "fever"}]}, "QuestionnaireResponse.item[1].linkId", "there twice"),
+         "QuestionnaireResponse.item[0].answer[1]"),
+        ({"item": [{"linkId": "fever"}, {"linkId": "fever"}]}, "QuestionnaireResponse.item[1].linkId"),
         ({"item": [{"linkId": "fever", "answer": [{"valueString": "yes"}]}]},
-         "QuestionnaireResponse.item[0].answer[0]", "expected valueCoding with a code, valueBoolean or a number"),
+         "QuestionnaireResponse.item[0].answer[0]"),
         ({"item": [{"linkId": "fever", "answer": [{"valueCoding": {"code": "maybe"}}]}]},
-         "QuestionnaireResponse.item[0].answer[0]", "expected the code Y, N or asked-unknown"),
-        ({"item": [{"answer": []}]}, "QuestionnaireResponse.item[0].linkId", "expected a text"),
-        ({"item": {}}, "QuestionnaireResponse.item", "expected a list"),
-        ({"resourceType": "Patient"}, None, "expected a QuestionnaireResponse"),
+         "QuestionnaireResponse.item[0].answer[0]"),
+        ({"item": [{"linkId": "fever", "answer": [{"valueBoolean": True}, {"valueBoolean": False}]}]},
+         "QuestionnaireResponse.item[0].answer"),
+        ({"item": [{"answer": []}]}, "QuestionnaireResponse.item[0].linkId"),
+        ({"item": {}}, "QuestionnaireResponse.item"),
+        # A form of groups, as HL7's PHQ-9, is not taken for this one.
+        ({"item": [{"linkId": "H1/T1", "item": [{"linkId": "Q1"}]}]}, "QuestionnaireResponse.item[0].item"),
+        ({"resourceType": "Patient"}, None),
     ],
 )  # fmt: skip
-def test_a_fault_is_an_operation_outcome_that_names_the_place(client, changes, place, text):
+def test_a_fault_is_an_operation_outcome_that_names_the_place(client, changes, place):
     response = client.post(NEXT, json={**EMPTY, **changes})
     assert (response.status_code, response.headers["content-type"]) == (400, "application/fhir+json")
     R4B.construct_fhir_element("OperationOutcome", response.json())
-    issue = response.json()["issue"][0]
-    assert issue.get("expression") == (None if place is None else [place])
-    assert text in issue["diagnostics"]
+    assert response.json()["issue"][0].get("expression") == (None if place is None else [place])
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b"null", b'{"resourceType": "Parameters", "parameter": [null]}'])
@@ -379,7 +358,8 @@ def test_other_versions_are_refused(client, header, status):
     response = client.post(NEXT, json=EMPTY, headers={header: "application/fhir+json; fhirVersion=3.0"})
     assert response.status_code == status
     [issue] = response.json()["issue"]
-    assert (issue["code"], issue["diagnostics"]) == ("not-supported", "fhirVersion=3.0: this server has 4.0 and 5.0")
+    assert issue["code"] == "not-supported"
+    assert "fhirVersion=3.0" in issue["diagnostics"]
 
 
 def test_it_is_off_unless_asked_for(http):
@@ -387,26 +367,15 @@ def test_it_is_off_unless_asked_for(http):
 
 
 def test_a_version_that_cannot_choose_questions_says_so(watcher):
-    form = {**EMPTY, "item": [{"linkId": "fever", "answer": [{"valueBoolean": True}]}]}
     with served(watcher, http_port=0, fhir=BASE) as server, http_to(server) as client:
-        response = client.post(NEXT, json=form)
+        response = client.post(NEXT, json=_with("fever"))
     assert (response.status_code, response.json()["issue"][0]["code"]) == (501, "not-supported")
-    assert "cannot choose questions" in response.json()["issue"][0]["diagnostics"]
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"fhir": BASE}, "--fhir needs --http-port"),
-        ({"fhir": "triage", "http_port": 0}, "--fhir triage: expected an address"),
-    ],
+    ("settings", "option"),
+    [({"fhir": BASE}, "--fhir needs --http-port"), ({"fhir": "triage", "http_port": 0}, "--fhir triage")],
 )
-def test_settings_that_do_not_fit_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
+def test_settings_that_do_not_fit_are_refused(settings, option):
+    with pytest.raises(InputError, match=option):
         ServeConfig(**settings)
-
-
-def test_what_is_not_read_goes_back_as_it_came():
-    extension = [{"url": "https://example.org/x", "valueString": "y"}]
-    assert read_form({**EMPTY, "extension": extension}, {}, {}).resource["extension"] == extension
-    assert json.dumps(EMPTY) == json.dumps(read_form(EMPTY, {}, {}).resource)

@@ -12,9 +12,8 @@ def test_health_tells_alive_from_ready(http):
 
 
 def test_what_is_not_there_is_a_problem(http):
-    assert (http.get("/v1/other").status_code, http.get("/v1/other").json()["title"]) == (
-        404, "There is no such thing here",
-    )  # fmt: skip
+    missing = http.get("/v1/other")
+    assert (missing.status_code, missing.headers["content-type"]) == (404, "application/problem+json")
     wrong = http.get("/v1/triage")
     assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
 

@@ -65,13 +65,12 @@ def test_the_default_signature_answers_evidence_by_code(predict, hand_set):
 
 
 def test_state_vectors_are_answered(predict, hand_set):
-    response = predict(request({"states": np.float32([[0, 0, -1]]), "questions_asked": np.int32([0])}, "state"))
+    response = predict(states([[0, 0, -1]], [0]))
     np.testing.assert_allclose(array(response, "q_values"), [hand_set.no_smoker_q], atol=1e-6)
 
 
 def test_messages_are_answered(predict):
-    serialized = [state_message(["fever"], questions_asked=10).SerializeToString()]
-    response = predict(request({"evidence_states": np.array(serialized, object)}, "triage"))
+    response = predict(messages(state_message(["fever"], questions_asked=10).SerializeToString()))
     answer = triage_pb2.TriageResponse.FromString(array(response, "triage_responses")[0])
     assert (answer.action, answer.forced) == (triage_pb2.TRIAGE_ACTION_YELLOW, True)
 
@@ -103,63 +102,28 @@ def test_an_empty_batch_gets_empty_outputs(predict):
 
 @pytest.mark.parametrize("name", ["nothing", "__saved_model_init_op"])
 def test_a_signature_that_cannot_be_called_is_a_failed_precondition(refusal, name):
-    expected = (grpc.StatusCode.FAILED_PRECONDITION, f'Serving signature key "{name}" not found.')
-    assert refusal(request(BY_CODE, name)) == expected
+    code, details = refusal(request(BY_CODE, name))
+    assert code is grpc.StatusCode.FAILED_PRECONDITION
+    assert name in details
 
 
 def without(name):
     return {alias: value for alias, value in BY_CODE.items() if alias != name}
 
 
-@pytest.mark.parametrize(
-    ("message", "complaint"),
-    [
-        (
-            request(without("absent")),
-            "input size does not match signature: 2!=3 len({present,questions_asked}) != "
-            "len({absent,present,questions_asked}). Sent extra: {}. Missing but required: {absent}.",
-        ),
-        (request(BY_CODE | {"age": np.int32([1, 2])}), "input size does not match signature: 4!=3"),
-        (request(without("absent") | {"abs": np.int32([1, 2])}), "Sent extra: {abs}. Missing but required: {absent}."),
-        (
-            request(BY_CODE | {"questions_asked": np.float32([0, 0])}),
-            "Expects questions_asked to be int32 but float is provided",
-        ),
-        (request(BY_CODE | {"present": np.int64([[1], [2]]) << 40}), "Expects present to be string but int64"),
-        (
-            request({"states": np.float32([[0, 0]]), "questions_asked": np.int32([0])}, "state"),
-            "Expects states to have shape [?,3] but [1,2] is provided",
-        ),
-        (request(BY_CODE | {"questions_asked": np.int32(0)}), "Expects questions_asked to have shape [?] but []"),
-        (
-            request(BY_CODE | {"absent": np.array([["smoker"]] * 3, object)}),
-            "the same batch size but got absent 3, present 2, questions_asked 2",
-        ),
-        (request({"states": np.zeros([1, 3], np.float32), "questions_asked": np.int32([3, 9])}, "state"), "states 1"),
-        (request({"states": np.zeros([1, 3], np.float32), "questions_asked": np.int32([])}, "state"), "states 1"),
-        (request({"states": np.float32([[np.nan, 0, 0]]), "questions_asked": np.int32([0])}, "state"), "to be finite"),
-        (request({"states": np.float32([[0, -np.inf, 0]]), "questions_asked": np.int32([0])}, "state"), "to be finite"),
-        (request({"states": np.float32([[1, 0, 0.5]]), "questions_asked": np.int32([0])}, "state"), "be -1, 0 or 1"),
-        (request({"states": np.float32([[0, 0, 1e38]]), "questions_asked": np.int32([0])}, "state"), "be -1, 0 or 1"),
-        (request(BY_CODE, outputs=["q"]), "output tensor alias not found in signature: q Outputs expected to be in"),
-        (request(BY_CODE, outputs=["action", "action"]), "duplicate output tensor alias: action"),
-        (request(BY_CODE | {"questions_asked": np.zeros(5, np.int32)}), "questions_asked: a batch of 5: the server"),
-        (
-            request({"evidence_states": np.array([state_message(["x"] * 6).SerializeToString()], object)}, "triage"),
-            "evidence_states[0]: 6 pieces of evidence: the server takes at most 5",
-        ),
-    ],
-)
-def test_what_does_not_fit_the_signature_is_an_invalid_argument(refusal, message, complaint):
-    code, details = refusal(message)
-    assert code is grpc.StatusCode.INVALID_ARGUMENT
-    assert complaint in details
+def states(rows, questions_asked):
+    return request({"states": np.float32(rows), "questions_asked": np.int32(questions_asked)}, "state")
+
+
+def messages(*serialized):
+    return request({"evidence_states": np.array(serialized, object)}, "triage")
 
 
 def stated(dtype, *shape, **values):
+    """A request whose input `present` says its type and shape by itself, which may be a lie."""
     message = request(without("present"))
     tensor = message.inputs["present"]
-    tensor.dtype = dtype.as_datatype_enum
+    tensor.dtype = tf.as_dtype(dtype).as_datatype_enum if isinstance(dtype, tf.DType) else dtype
     for size in shape:
         tensor.tensor_shape.dim.add(size=size)
     for field, value in values.items():
@@ -168,29 +132,38 @@ def stated(dtype, *shape, **values):
 
 
 @pytest.mark.parametrize(
-    ("message", "complaint"),
+    ("message", "named"),
     [
-        (
-            stated(tf.string, 2, 10**12, string_val=[b""]),
-            "tensors of 16000000000024 bytes, 8 for a string: the server takes at most 4194304",
-        ),
-        (stated(tf.string, 2, -1, string_val=[b""]), "Expects present to have shape [?,?] but [2,-1] is provided"),
+        (request(without("absent")), "Sent extra: {}. Missing but required: {absent}."),
+        (request(BY_CODE | {"age": np.int32([1, 2])}), "Sent extra: {age}. Missing but required: {}."),
+        (request(without("absent") | {"abs": np.int32([1, 2])}), "Sent extra: {abs}. Missing but required: {absent}."),
+        (request(BY_CODE | {"questions_asked": np.float32([0, 0])}), "questions_asked to be int32 but float"),
+        (request(BY_CODE | {"present": np.int64([[1], [2]]) << 40}), "present to be string but int64"),
+        (states([[0, 0]], [0]), "states to have shape [?,3] but [1,2]"),
+        (request(BY_CODE | {"questions_asked": np.int32(0)}), "questions_asked to have shape [?] but []"),
+        (request(BY_CODE | {"absent": np.array([["smoker"]] * 3, object)}), "absent 3, present 2, questions_asked 2"),
+        (states([[0, 0, 0]], [3, 9]), "states 1"),
+        (states([[0, 0, 0]], []), "states 1"),
+        (states([[np.nan, 0, 0]], [0]), "states to be finite"),
+        (states([[0, -np.inf, 0]], [0]), "states to be finite"),
+        (states([[1, 0, 0.5]], [0]), "states to be -1, 0 or 1"),
+        (states([[0, 0, 1e38]], [0]), "states to be -1, 0 or 1"),
+        (request(BY_CODE, outputs=["q"]), "not found in signature: q "),
+        (request(BY_CODE, outputs=["action", "action"]), "duplicate output tensor alias: action"),
+        (request(BY_CODE | {"questions_asked": np.zeros(5, np.int32)}), "questions_asked: a batch of 5"),
+        (messages(state_message(["x"] * 6).SerializeToString()), "evidence_states[0]: 6 pieces"),
+        (stated(tf.string, 2, 10**12, string_val=[b""]), "tensors of 16000000000024 bytes"),
+        (stated(tf.string, 2, -1, string_val=[b""]), "present to have shape [?,?] but [2,-1]"),
         (stated(tf.string, 2, 1, string_val=[b"a", b"b", b"c"]), "tensor parsing error: present"),
+        (stated(99, 2, 1), "present to be string but DataType 99"),
     ],
 )
-def test_a_tensor_that_lies_about_its_size_is_refused_before_memory_is_taken(refusal, message, complaint):
+def test_what_does_not_fit_the_signature_is_an_invalid_argument(refusal, message, named):
     code, details = refusal(message)
     assert code is grpc.StatusCode.INVALID_ARGUMENT
-    assert details.startswith(complaint)
-
-
-def test_a_type_of_no_tensor_is_refused(refusal):
-    message = request(BY_CODE)
-    message.inputs["present"].dtype = 99
-    assert refusal(message) == (grpc.StatusCode.INVALID_ARGUMENT, "Expects present to be string but DataType 99 is "
-                                "provided")  # fmt: skip
+    assert named in details
 
 
 def test_bytes_that_are_no_message_are_data_loss(refusal):
-    message = request({"evidence_states": np.array([b"\xff", b""], object)}, "triage")
-    assert refusal(message) == (grpc.StatusCode.DATA_LOSS, "a serialized message in a tensor cannot be parsed")
+    code, _ = refusal(messages(b"\xff", b""))
+    assert code is grpc.StatusCode.DATA_LOSS

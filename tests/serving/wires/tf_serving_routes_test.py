@@ -8,7 +8,7 @@ from schemas import features
 from serving.messages import state_message
 from triage.v1 import triage_pb2
 
-ROW = {"present": ["chest_pain", ""], "absent": ["fever", ""], "questions_asked": 1}
+ROW = {"present": ["chest_pain", {"b64": ""}], "absent": ["fever", ""], "questions_asked": 1}
 
 
 def test_rows_give_rows_and_columns_give_columns(http, hand_set):
@@ -46,26 +46,27 @@ def test_status_and_metadata_are_those_of_the_services(http):
 
 
 @pytest.mark.parametrize(
-    ("body", "complaint"),
+    ("body", "named"),
     [
-        ({}, "expected an object with instances or inputs"),
-        ({"instances": [ROW], "inputs": {}}, "expected an object with instances or inputs"),
-        ({"instances": {}}, "instances: expected a list"),
-        ({"instances": [{"present": ["fever"]}]}, "expected the inputs absent, present, questions_asked, got present"),
-        ({"instances": [["fever"]]}, "expected an object with the inputs absent, present, questions_asked"),
-        ({"instances": [ROW, {**ROW, "present": ["fever"]}]}, "present: expected lists of the same length"),
-        ({"instances": [{**ROW, "questions_asked": 1.5}]}, "questions_asked: expected numbers of type int32"),
-        ({"instances": [{**ROW, "questions_asked": 2**31}]}, "questions_asked: expected numbers of type int32 from"),
-        ({"instances": [{**ROW, "present": [1]}]}, "present: expected lists of the same length, all of them strings"),
-        ({"instances": [{**ROW, "present": [{"b64": "?"}]}]}, "present: expected lists"),
-        ({"instances": [ROW], "signature_name": "other"}, 'Serving signature key "other" not found.'),
-        ({"instances": [ROW], "signature_name": 3}, "signature_name: expected a string"),
+        ({}, "instances or inputs"),
+        ({"instances": [ROW], "inputs": {}}, "instances or inputs"),
+        ({"instances": {}}, "instances: "),
+        ({"instances": [{"present": ["fever"]}]}, "absent, present, questions_asked, got present"),
+        ({"instances": [["fever"]]}, "absent, present, questions_asked"),
+        ({"instances": [ROW, {**ROW, "present": ["fever"]}]}, "present: "),
+        ({"instances": [{**ROW, "questions_asked": 1.5}]}, "questions_asked: "),
+        ({"instances": [{**ROW, "questions_asked": True}]}, "questions_asked: "),
+        ({"instances": [{**ROW, "questions_asked": 2**31}]}, "questions_asked: "),
+        ({"instances": [{**ROW, "present": [1]}]}, "present: "),
+        ({"instances": [{**ROW, "present": [{"b64": "?"}]}]}, "present: "),
+        ({"instances": [ROW], "signature_name": "other"}, '"other"'),
+        ({"instances": [ROW], "signature_name": 3}, "signature_name: "),
     ],
 )
-def test_a_faulty_body_is_refused_with_what_was_expected(http, body, complaint):
+def test_a_faulty_body_is_refused_with_the_input_that_is_wrong(http, body, named):
     answer = http.post("/v1/models/triage:predict", json=body)
     assert answer.status_code == 400
-    assert answer.json()["error"].startswith(complaint)
+    assert named in answer.json()["error"]
 
 
 @pytest.mark.parametrize(
