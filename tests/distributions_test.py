@@ -26,6 +26,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SERVING = ROOT / "distributions" / "serving"
 PROJECT = tomllib.loads((SERVING / "pyproject.toml").read_text())["project"]
@@ -126,12 +128,6 @@ def test_no_module_that_serves_with_litert_loads_an_extra():
     assert loaded & EXTRAS == set()
 
 
-def test_bazel_has_its_console_script_with_the_modules_that_it_ships_alone():
-    text = (ROOT / "BUILD").read_text()
-    [rule] = [part for part in text.split("\n\n") if 'name = "triage_serving"' in part]
-    assert set(re.findall(r'"(//[^"]+)"', rule)) == {"//schemas", "//serving"}
-
-
 def test_its_ranges_hold_what_the_project_is_tested_with_and_those_of_the_whole():
     locked = {canonicalize_name(pin.name): pin for pin in map(Requirement, _lines("bazel/requirements.txt"))}
     lines = [*PROJECT["dependencies"], *(line for each in PROJECT["optional-dependencies"].values() for line in each)]
@@ -174,10 +170,6 @@ def built(tmp_path_factory):
     return {path.name: path for path in release["build"](folder / "out", "--no-isolation")}
 
 
-SLOW = pytest.mark.slow  # builds with setuptools in some ten processes, a minute; twine is not in the short gate either
-
-
-@SLOW
 def test_each_project_gives_a_source_distribution_and_a_wheel(built):
     names = ("dyqn_triage", "dyqn_triage_client", "dyqn_triage_serving")
     endings = (f"-{VERSION}-py3-none-any.whl", f"-{VERSION}.tar.gz")
@@ -190,7 +182,6 @@ def _metadata(wheel):
         return email.message_from_bytes(archive.read(name))
 
 
-@SLOW
 @pytest.mark.parametrize("name", ["dyqn_triage", "dyqn_triage_serving", "dyqn_triage_client"])
 def test_the_metadata_are_those_that_an_index_shows(built, name):
     metadata = _metadata(built[f"{name}-{VERSION}-py3-none-any.whl"])
@@ -205,7 +196,6 @@ def test_the_metadata_are_those_that_an_index_shows(built, name):
         assert {f"{top}/py.typed" for top in tops} <= set(archive.namelist())
 
 
-@SLOW
 def test_the_wheel_that_serves_is_the_whole_one_without_training(built):
     contents = {}
     for name in ("dyqn_triage", "dyqn_triage_serving"):
@@ -229,7 +219,6 @@ def _interpreters():
     return {name: program for name, program in there.items() if program}
 
 
-@SLOW
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("extra", ["", "tensorflow"])
 @pytest.mark.parametrize("python", _interpreters())
@@ -245,17 +234,8 @@ def test_a_server_answers_from_a_fresh_environment_of_each_python(python, extra,
     install = [*pip, "install", "--quiet", f"{wheel}[{extra}]" if extra else wheel]
     subprocess.run(install, check=True, env=environment, timeout=2400)
     port_file = tmp_path / "port"
-    command = [
-        programs / "triage",
-        "serve",
-        "--model-base-path",
-        guarded_model,
-        "--port",
-        "0",
-        "--port-file",
-        port_file,
-    ]
-    command += ["--engine", "saved-model" if extra else "litert"]
+    command = [programs / "triage", "serve", "--model-base-path", guarded_model, "--port", "0"]
+    command += ["--port-file", port_file, "--engine", "saved-model" if extra else "litert"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as server:
         try:
             end = time.monotonic() + 120

@@ -12,6 +12,8 @@ import pytest
 
 import triage_cli
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGES = ("schemas", "triage_runtime", "trainer", "serving", "dyqn_triage", "proto", "clients/python/triage_client")
 FILES = ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "triage_cli.py")
@@ -39,15 +41,7 @@ def test_every_module_and_every_file_that_the_packages_read_is_in_it(source_dist
         names = {name.partition("/")[2] for name in archive.getnames()}
     wanted = {
         path.relative_to(ROOT).as_posix()
-        for folder in (
-            "schemas",
-            "triage_runtime",
-            "trainer",
-            "serving",
-            "dyqn_triage",
-            "proto/triage",
-            "clients/python/triage_client",
-        )
+        for folder in (*PACKAGES[:5], "proto/triage", PACKAGES[-1])
         for path in (ROOT / folder).rglob("*")
         if path.suffix in (".py", *DATA) and "__pycache__" not in path.parts
     }
@@ -70,7 +64,6 @@ def _install(source_distribution, folder):
     return python
 
 
-@pytest.mark.slow  # long: it installs, and trains in a new process
 def test_a_fresh_environment_runs_a_job_from_it_on_what_the_service_says(
     source_distribution, tmp_path, toy_knowledge_directory
 ):

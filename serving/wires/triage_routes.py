@@ -20,8 +20,9 @@ from serving.wires.triage_json import Batch, Instances, Parameters, Patient, Sta
 from triage.v1 import triage_pb2, triage_service_pb2
 
 _MODEL = "model"
-_OF_ALL = Parameters.__struct_fields__
+_OPTIONS = Parameters.__struct_fields__
 _Body = TypeVar("_Body")
+_Result = TypeVar("_Result")
 _read_patient = reader(Patient)
 _read_batch, _read_instances = reader(Batch, "states", State), reader(Instances, "instances", State)
 
@@ -79,10 +80,10 @@ class TriageRoutes:
     async def _decide(self, exchange: Exchange, body: Patient, suggested: int = 0) -> triage_pb2.TriageResponse:
         """Answers one state, with so many `suggested` questions where the body names no number and the model can."""
         fields = given(body)
-        others = {name: fields[name] for name in fields if name not in State.__struct_fields__}
-        request = triage_service_pb2.TriageRequest(state=to_message(body), **{"questions": suggested, **others})
+        options = {name: fields[name] for name in fields if name not in State.__struct_fields__}
+        request = triage_service_pb2.TriageRequest(state=to_message(body), **{"questions": suggested, **options})
         try:
-            return await self._service.triage(request, questions_if_able="questions" not in others)
+            return await self._service.triage(request, questions_if_able="questions" not in options)
         except FaultyRequestError as error:
             raise in_json(error, [body], "") from None
 
@@ -93,11 +94,10 @@ class TriageRoutes:
         self._service.check_number(len(states), name)
 
         def read() -> triage_service_pb2.BatchTriageRequest:
-            asked = {field: value for field, value in given(parameters).items() if field in _OF_ALL}
-            return triage_service_pb2.BatchTriageRequest(states=map(to_message, states), **asked)
+            options = {name: value for name, value in given(parameters).items() if name in _OPTIONS}
+            return triage_service_pb2.BatchTriageRequest(states=map(to_message, states), **options)
 
-        large = current().large
-        request = await self._service.workers.run(read) if large else read()
+        request = await self._run(read)
         try:
             answers = await self._service.BatchTriage(request, None)
         except FaultyRequestError as error:
@@ -106,7 +106,11 @@ class TriageRoutes:
         def write() -> list[dict[str, Any]]:
             return [message_figures(response) for response in answers.responses]
 
-        return await self._service.workers.run(write) if large else write()
+        return await self._run(write)
+
+    async def _run(self, function: Callable[[], _Result]) -> _Result:
+        """Calls a function, in a thread where the call is large."""
+        return await self._service.workers.run(function) if current().large else function()
 
 
 def cost_of(exchange: Exchange) -> Cost:

@@ -17,6 +17,8 @@ from serving.commands import serve as command
 from serving.config import vertex
 from tests.serving.conftest import IMAGE_MODELS, IMAGE_OPTIONS
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy" / "serving"
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
@@ -66,12 +68,6 @@ def test_the_linter_has_nothing_to_say():
     linter = pathlib.Path(sys.executable).with_name("hadolint")
     linted = subprocess.run([linter, DEPLOY / "Dockerfile"], capture_output=True, text=True, timeout=60)
     assert linted.returncode == 0, linted.stdout
-
-
-def test_both_stages_are_of_one_base_of_a_version_that_does_not_move():
-    assert BUILD[0][1] == "${PYTHON} AS build"
-    assert IMAGE[0][1] == "${PYTHON}"
-    assert re.search(r"^ARG PYTHON=python:3\.11\.\d+-slim-bookworm$", DOCKERFILE, re.MULTILINE)
 
 
 def test_it_runs_as_nobody_by_number_and_writes_no_files():
@@ -132,14 +128,6 @@ def test_it_holds_what_the_distribution_requires_in_the_versions_of_the_project(
     for name, specifier in pins(lock).items():
         same = project.get(instead.get(name, name))
         assert same is None or same.specifier == specifier, f"{name}: run: python deploy/serving/requirements.py"
-
-
-def test_nothing_of_training_is_in_it_and_no_tensorflow_if_it_is_not_wanted():
-    both, litert = map(pins, LOCKS)
-    assert {"tensorflow-cpu", "tensorflow-serving-api", "grpcio"} <= both.keys()
-    assert not {"tf-agents", "tf-keras", "scikit-learn", "matplotlib", "scipy", "tensorflow"} & both.keys()
-    assert not {name for name in litert if name.startswith("tensorflow") or name in ("keras", "h5py")}
-    assert litert.keys() < both.keys()
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -209,7 +197,7 @@ def with_locked(lock, code, *arguments):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("lock", [pytest.param("requirements", marks=pytest.mark.slow), "requirements-litert"])
+@pytest.mark.parametrize("lock", LOCKS)
 def test_answering_and_serving_need_no_more_than_the_lock_and_nothing_of_training(lock, model_base_path, tmp_path):
     # A folder without versions is reported only after everything was loaded.
     serve = ["serve", "--model-base-path", tmp_path, "--port", "0", "--http-port", "0"]
@@ -225,7 +213,6 @@ def test_the_image_checks_its_health_with_no_more_than_the_lock():
     assert "no server at 127.0.0.1:1" in ran.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("lock", ["requirements", "requirements-litert"])
 def test_the_bill_of_materials_lists_each_locked_package_with_its_hashes(lock, environment_of, tmp_path):
     python = environment_of("sbom", "cyclonedx-bom>=7.5,<8")

@@ -10,6 +10,8 @@ import yaml
 from serving.admission.probes import LIVENESS
 from serving.commands.serve import END_SECONDS
 
+pytestmark = pytest.mark.slow
+
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "kserve"
 RUNTIME = yaml.safe_load((FOLDER / "servingruntime.yaml").read_text())
 SERVICE = yaml.safe_load((FOLDER / "inferenceservice.yaml").read_text())
@@ -73,7 +75,6 @@ def test_the_container_is_valid_by_kubernetes_schema():
         pytest.fail(str(error))
 
 
-@pytest.mark.slow
 def test_every_field_is_one_of_kserves(environment_of):
     python = environment_of("kserve", "--no-deps", KSERVE)  # only to read: it cannot be imported so
     [models] = python.parents[1].glob("lib/*/site-packages/kserve/models")

@@ -12,6 +12,8 @@ import yaml
 from serving.engine.versions import Versions
 from serving.telemetry.metrics import Metrics
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MONITORING = ROOT / "deploy" / "monitoring"
 ALERTS = [
@@ -82,7 +84,6 @@ def test_the_dashboard_has_no_panel_twice_or_over_another():
     assert used <= variables
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool, from Debian's package prometheus")
 @pytest.mark.parametrize("arguments", [["check", "rules", "alerts.yaml"], ["test", "rules", "alerts_test.yaml"]])
 def test_promtool_accepts_the_alerts_and_they_fire_when_they_should(arguments):

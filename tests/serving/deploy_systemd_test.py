@@ -12,6 +12,8 @@ import pytest
 from serving.commands.serve import END_SECONDS
 from serving.engine.watcher import LOAD_SECONDS
 
+pytestmark = pytest.mark.slow
+
 UNIT = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "systemd" / "triage@.service"
 
 
