@@ -201,7 +201,11 @@ def test_the_wheel_that_serves_is_the_whole_one_without_training(built):
     for name in ("dyqn_triage", "dyqn_triage_serving"):
         with zipfile.ZipFile(built[f"{name}-{VERSION}-py3-none-any.whl"]) as archive:
             contents[name] = {each: archive.read(each) for each in archive.namelist() if ".dist-info/" not in each}
-    whole = {path: text for path, text in contents["dyqn_triage"].items() if not path.startswith("trainer/")}
+    whole = {
+        path: text
+        for path, text in contents["dyqn_triage"].items()
+        if not path.startswith(("trainer/", "dyqn_triage/"))
+    }
     assert contents["dyqn_triage_serving"] == whole
     with tarfile.open(built[f"dyqn_triage_serving-{VERSION}.tar.gz"]) as archive:
         assert not [member.name for member in archive if member.issym() or "trainer" in member.name]
