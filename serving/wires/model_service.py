@@ -16,6 +16,7 @@ from serving.engine.model_config import ModelConfig, read_message
 from serving.engine.served_models import ServedModels
 from serving.engine.versions import VersionStatus
 from serving.errors import NotFoundError, PreconditionError
+from serving.wires.signatures import spec_of
 from triage_runtime.storage import locations
 
 SERVICE = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
@@ -32,11 +33,7 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         self, request: get_model_status_pb2.GetModelStatusRequest, context: Any
     ) -> get_model_status_pb2.GetModelStatusResponse:
         """Returns the state of one version, or of all, with the reason if a version could not be loaded."""
-        if not request.HasField("model_spec"):
-            raise InputError("Missing ModelSpec")
-        spec = request.model_spec
-        if not spec.name:
-            raise InputError("ModelSpec has no name specified.")
+        spec = spec_of(request)
         number = spec.version.value if spec.WhichOneof("version_choice") == "version" else None
         try:
             versions = self._models.named(spec.name).versions
@@ -47,10 +44,9 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
             number = versions.version_of(spec.version_label)
         known = versions.statuses()
         wanted = [status for status in known if number is None or status.version == number]
-        if not wanted and number is not None:
-            raise NotFoundError(f"Could not find version {number} of model {spec.name}")
         if not wanted:
-            raise NotFoundError(f"Could not find any versions of model {spec.name}")
+            what = "any versions" if number is None else f"version {number}"
+            raise NotFoundError(f"Could not find {what} of model {spec.name}")
         return get_model_status_pb2.GetModelStatusResponse(model_version_status=[_entry(status) for status in wanted])
 
     def HandleReloadConfigRequest(  # noqa: N802

@@ -1,17 +1,14 @@
 """`tensorflow.serving.PredictionService`, for clients written for TensorFlow Serving."""
 
-import contextlib
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from google.protobuf import any_pb2
 from tensorflow.core.framework import tensor_pb2
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
-    model_pb2,
     predict_pb2,
     prediction_service_pb2,
     prediction_service_pb2_grpc,
@@ -20,10 +17,9 @@ from tensorflow_serving.apis import (
 from schemas import features
 from schemas.errors import InputError
 from serving.admission import Cost, costs
-from serving.engine.engine import Engine
 from serving.errors import UnsupportedError
 from serving.tensor_messages import VALUE_FIELDS, to_message
-from serving.wires.signatures import Signatures, TensorSpec
+from serving.wires.signatures import Signatures, TensorSpec, spec_of
 
 SERVICE = prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name
 _SIGNATURE_DEF = "signature_def"
@@ -96,7 +92,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         """Runs one signature on the tensors of the request."""
         response = predict_pb2.PredictResponse()
         name = request.model_spec.signature_name or features.SERVING_DEFAULT
-        with self._borrow(request) as engine:
+        with self._signatures.borrow(spec_of(request)) as engine:
             self._signatures.check(_specs_of(request), self._signatures.declared(engine, name))
             inputs = {alias: _read(alias, tensor) for alias, tensor in request.inputs.items()}
             outputs = self._signatures.predict(engine, name, inputs, request.output_filter)
@@ -110,36 +106,16 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         self, request: get_model_metadata_pb2.GetModelMetadataRequest, context: Any
     ) -> get_model_metadata_pb2.GetModelMetadataResponse:
         """Returns the signatures of a version."""
-        if not request.HasField("model_spec"):
-            raise InputError("Missing ModelSpec")
+        spec = spec_of(request)
         if not request.metadata_field:
             raise InputError("GetModelMetadataRequest must specify at least one metadata_field")
         for field in request.metadata_field:
             if field != _SIGNATURE_DEF:
                 raise InputError(f"Metadata field {field} is not supported")
         response = get_model_metadata_pb2.GetModelMetadataResponse()
-        with self._borrow(request) as engine:
-            response.model_spec.name = request.model_spec.name
+        response.model_spec.name = spec.name
+        with self._signatures.borrow(spec) as engine:
             response.model_spec.version.value = int(engine.info.model_version)
             signatures = get_model_metadata_pb2.SignatureDefMap(signature_def=engine.signatures)
-        packed = any_pb2.Any()
-        packed.Pack(signatures)
-        response.metadata[_SIGNATURE_DEF].CopyFrom(packed)
+        response.metadata[_SIGNATURE_DEF].Pack(signatures)
         return response
-
-    def _borrow(self, request: Any) -> contextlib.AbstractContextManager[Engine]:
-        """Lends the engine of the version that the request's ModelSpec asks for.
-
-        Raises:
-            InputError: the ModelSpec or its name is missing, or its label is unknown.
-            NotFoundError: this server does not serve the model or version.
-        """
-        if not request.HasField("model_spec"):
-            raise InputError("Missing ModelSpec")
-        spec: model_pb2.ModelSpec = request.model_spec
-        choice = spec.WhichOneof("version_choice")
-        return self._signatures.borrow(
-            spec.name,
-            spec.version.value if choice == "version" else None,
-            spec.version_label if choice == "version_label" else None,
-        )

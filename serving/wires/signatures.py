@@ -7,15 +7,15 @@ fail, are refused by name before it runs.
 import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from google.protobuf import message
 from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow_serving.apis import model_pb2
 
 from schemas import features
-from schemas.directories import LARGEST_VERSION
 from schemas.errors import InputError
 from serving.admission import check_nesting
 from serving.call import MODEL, current
@@ -62,23 +62,22 @@ class Signatures:
         self._config = config
         self._telemetry = telemetry or Telemetry()
 
-    def borrow(
-        self, model: str, version: int | None = None, label: str | None = None
-    ) -> contextlib.AbstractContextManager[Engine]:
-        """Lends the engine of the version with a number or a label, of the default version for neither.
+    def borrow(self, spec: model_pb2.ModelSpec) -> contextlib.AbstractContextManager[Engine]:
+        """Lends the engine of the version that a ModelSpec names by number or label, of the default one for neither.
 
         Raises:
-            InputError: the model name is missing, or the label is unknown.
+            InputError: the label is unknown.
             NotFoundError: there is no such model, which the message lists, or version.
         """
-        if not model:
-            raise InputError("ModelSpec has no name specified.")
+        choice = spec.WhichOneof("version_choice")
+        version = spec.version.value if choice == "version" else None
         try:
-            versions = self.models.named(model).versions
+            versions = self.models.named(spec.name).versions
         except NotFoundError as error:
-            wanted = f"Latest({model[:80]})" if version is None else f"Specific({model[:80]}, {version})"
+            name = spec.name[:80]
+            wanted = f"Latest({name})" if version is None else f"Specific({name}, {version})"
             raise NotFoundError(f"Servable not found for request: {wanted}: {error}") from None
-        return versions.borrow(version if label is None else versions.version_of(label))
+        return versions.borrow(versions.version_of(spec.version_label) if choice == "version_label" else version)
 
     def declared(self, engine: Engine, signature: str) -> meta_graph_pb2.SignatureDef:
         """Returns what a signature takes and gives.
@@ -144,15 +143,18 @@ class Signatures:
         return answer
 
 
-def version_number(model: str, version: str) -> int:
-    """Returns the number of a version that a path or a request names.
+def spec_of(request: Any) -> model_pb2.ModelSpec:
+    """Returns which model and version a request of TensorFlow Serving's services is about.
 
     Raises:
-        NotFoundError: it is no number that a version can have.
+        InputError: it does not say, or has no name.
     """
-    if not (version.isascii() and version.isdecimal() and int(version[:20]) <= LARGEST_VERSION):
-        raise NotFoundError(f"Could not find version {version[:40]} of model {model}")
-    return int(version)
+    if not request.HasField("model_spec"):
+        raise InputError("Missing ModelSpec")
+    spec: model_pb2.ModelSpec = request.model_spec
+    if not spec.name:
+        raise InputError("ModelSpec has no name specified.")
+    return spec
 
 
 def _spec_of(values: np.ndarray) -> TensorSpec:

@@ -1,5 +1,6 @@
 """TensorFlow Serving's REST API: predict, status and metadata of a model, its versions and labels."""
 
+import re
 from typing import Any
 
 from google.protobuf import json_format
@@ -8,16 +9,18 @@ from starlette.routing import Route
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, model_pb2
 
 from schemas import features
+from schemas.directories import LARGEST_VERSION
 from schemas.errors import InputError
 from serving.config.settings import ServeConfig
 from serving.engine.served_models import ServedModels
+from serving.errors import NotFoundError
 from serving.telemetry import Telemetry
 from serving.wires.http_endpoints import Endpoints, Exchange
 from serving.wires.json_body import read_json
 from serving.wires.model_service import ModelService
 from serving.wires.openapi import ANY_OBJECT, TEXT, Api, Operation, content_of, list_of, object_of
 from serving.wires.prediction_service import PredictionService
-from serving.wires.signatures import Signatures, version_number
+from serving.wires.signatures import Signatures
 from serving.wires.tensor_json import read_columns, read_rows, write_columns, write_rows
 from serving.wires.triage_routes import cost_of
 
@@ -77,14 +80,13 @@ class TfServingRoutes:
 
     def predict(self, exchange: Exchange) -> Any:
         """Runs a signature on `instances` (rows) or `inputs` (columns)."""
-        body, place = read_json(exchange.raw), exchange.request.path_params
+        body = read_json(exchange.raw)
         if not isinstance(body, dict) or not body.keys() <= _BODY.keys() or ("instances" in body) == ("inputs" in body):
             raise InputError("expected an object with instances or inputs, and perhaps signature_name")
         name = body.get("signature_name") or features.SERVING_DEFAULT
         if not isinstance(name, str):
             raise InputError("signature_name: expected a string")
-        version = version_number(place["model"], place["version"]) if "version" in place else None
-        with self._signatures.borrow(place["model"], version, place.get("label")) as engine:
+        with self._signatures.borrow(_spec(exchange.request)) as engine:
             declared = self._signatures.declared(engine, name)
             if "inputs" in body:
                 inputs = read_columns(body["inputs"], declared)
@@ -137,6 +139,8 @@ def _spec(request: Request) -> model_pb2.ModelSpec:
     spec = model_pb2.ModelSpec(name=request.path_params["model"])
     if "label" in request.path_params:
         spec.version_label = request.path_params["label"]
-    if "version" in request.path_params:
-        spec.version.value = version_number(spec.name, request.path_params["version"])
+    if version := request.path_params.get("version"):
+        if not re.fullmatch("[0-9]{1,19}", version) or int(version) > LARGEST_VERSION:
+            raise NotFoundError(f"Could not find version {version[:40]} of model {spec.name}")
+        spec.version.value = int(version)
     return spec
