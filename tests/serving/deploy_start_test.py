@@ -22,7 +22,6 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from serving.admission.probes import LIVENESS
 from serving.security.tls import channel_credentials
 from tests.builders import channel_to
 from triage.v1 import triage_pb2
@@ -222,13 +221,3 @@ def test_the_server_in_front_of_a_tensorflow_serving(start, server, certificates
     response = ask(process, certificates)
     assert (response.action, response.model_version) == (triage_pb2.TRIAGE_ACTION_RED, "3")
     assert process.end() == 0
-
-
-def test_a_server_that_has_lost_its_tensorflow_serving_is_alive_and_not_ready(start, certificates):
-    process = start("tensorflowServing.enabled=true", places={"127.0.0.1:9000": f"127.0.0.1:{free_port()}"})
-    assert process.probe("livenessProbe", SECONDS) == SERVING
-    assert process.probe("readinessProbe", SECONDS) == NOT_SERVING
-    with pytest.raises(TriageError) as error:
-        ask(process, certificates)
-    assert error.value.status is grpc.StatusCode.UNAVAILABLE
-    assert process.container["livenessProbe"]["grpc"]["service"] == LIVENESS

