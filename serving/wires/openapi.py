@@ -94,7 +94,7 @@ _MEANINGS = {
 }
 """What fields mean; a field that is not here is described by its name and type alone."""
 
-_MESSAGES = {
+_MESSAGES: dict[str, Any] = {
     "Answer": triage_pb2.TriageResponse,
     "Question": triage_pb2.NextQuestion,
     "Explanation": triage_pb2.Explanation,
