@@ -111,11 +111,11 @@ def failure_of(error: Exception, name: str) -> tuple[Response, str]:
 def _version(exchange: Exchange) -> str:
     """Returns the version of FHIR that a request asks for, or is written in; R4 where it says none."""
     for header, status in (("accept", 406), ("content-type", 415)):
-        said = _VERSION.search(exchange.request.headers.get(header, ""))
-        if said and said[1] not in FHIR_VERSIONS:
-            raise BodyError(status, f"fhirVersion={said[1]}: this server has {' and '.join(FHIR_VERSIONS)}")
-        if said:
-            return said[1]
+        version = _VERSION.search(exchange.request.headers.get(header, ""))
+        if version and version[1] not in FHIR_VERSIONS:
+            raise BodyError(status, f"fhirVersion={version[1]}: this server has {' and '.join(FHIR_VERSIONS)}")
+        if version:
+            return version[1]
     return R4
 
 

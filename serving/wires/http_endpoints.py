@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import inspect
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -31,17 +32,13 @@ _UNLIMITED = 2**31
 JSON = "application/json"
 
 
+@dataclasses.dataclass
 class Exchange:
-    """One request while it is answered.
+    """One request while it is answered."""
 
-    Attributes:
-        request: the HTTP request.
-        raw: its body.
-    """
-
-    def __init__(self, request: Request):
-        self.request = request
-        self.raw = b""
+    request: Request
+    raw: bytes = b""
+    """Its body."""
 
 
 Handler = Callable[[Exchange], Any]

@@ -57,10 +57,8 @@ class Signatures:
         telemetry: records what was answered.
     """
 
-    def __init__(self, models: ServedModels, config: ServeConfig, telemetry: Telemetry | None = None):
-        self.models = models
-        self._config = config
-        self._telemetry = telemetry or Telemetry()
+    def __init__(self, models: ServedModels, config: ServeConfig, telemetry: Telemetry):
+        self._models, self._config, self._telemetry = models, config, telemetry
 
     def borrow(self, spec: model_pb2.ModelSpec) -> contextlib.AbstractContextManager[Engine]:
         """Lends the engine of the version that a ModelSpec names by number or label, of the default one for neither.
@@ -72,7 +70,7 @@ class Signatures:
         choice = spec.WhichOneof("version_choice")
         version = spec.version.value if choice == "version" else None
         try:
-            versions = self.models.named(spec.name).versions
+            versions = self._models.named(spec.name).versions
         except NotFoundError as error:
             name = spec.name[:80]
             wanted = f"Latest({name})" if version is None else f"Specific({name}, {version})"
