@@ -17,7 +17,7 @@ import pathlib
 import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -71,23 +71,6 @@ class SafetyRule:
             and (not self.any_of or any(map(holds, self.any_of)))
             and not any(map(holds, self.none_of))
         )
-
-
-@dataclasses.dataclass(frozen=True)
-class Decision:
-    """A decision that rules may raise."""
-
-    best_triage: Action  # never ask
-    asking: bool
-
-    @property
-    def action(self) -> Action:
-        """The action: ask, or triage."""
-        return Action.ASK if self.asking else self.best_triage
-
-    def under(self, rule: SafetyRule) -> "Decision":
-        """Returns the decision after a rule that fired: never less urgent than before."""
-        return Decision(min(self.best_triage, rule.urgency), self.asking and not rule.stop_asking)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,14 +187,24 @@ def choose(name: str | None, vocabulary: Vocabulary) -> tuple[RuleSet, str]:
         )
 
 
-def chain(decision: Decision, fired: Sequence[SafetyRule]) -> list[tuple[SafetyRule, Action, Action]]:
-    """Returns each rule with the action before and after it, for rules that fire, in their order."""
-    steps = []
+class Step(NamedTuple):
+    """What one rule that fires makes of a decision, which never becomes less urgent."""
+
+    rule: SafetyRule
+    before: Action
+    after: Action
+    best_triage: Action  # after it, never ask
+
+
+def steps(fired: Sequence[SafetyRule], action: Action, best_triage: Action) -> list[Step]:
+    """Returns what rules that fire make of a decision, one after the other; `trainer.graph.rules` does the same."""
+    taken: list[Step] = []
     for rule in fired:
-        after = decision.under(rule)
-        steps.append((rule, decision.action, after.action))
-        decision = after
-    return steps
+        best_triage = min(best_triage, rule.urgency)
+        after = Action.ASK if action == Action.ASK and not rule.stop_asking else best_triage
+        taken.append(Step(rule, action, after, best_triage))
+        action = after
+    return taken
 
 
 def _rule(rule_id: str, table: dict[str, Any]) -> SafetyRule:

@@ -8,8 +8,8 @@ from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo
-from schemas.safety_rules import Decision, SafetyRule
-from schemas.triage import WIRE_NUMBERS, Action, action_on_wire
+from schemas.safety_rules import SafetyRule
+from schemas.triage import WIRE_NUMBERS, action_on_wire
 from serving.engine.engine import Engine, WrappedEngine
 from serving.engine.state_tensors import add_fired_rules
 from serving.engine.watcher import VersionSource
@@ -100,9 +100,8 @@ def _apply(
     known = ({code for code in codes if code in vocabulary and code not in ignored} for codes in codes_of(state))
     present, absent = vocabulary.relations.closed(*known)
     fired = [rule for rule in rules if rule.fires(present, absent)]
-    before = decision = Decision(action_on_wire(response.best_triage), action_on_wire(response.action) == Action.ASK)
-    for rule in fired:
-        decision = decision.under(rule)
-    add_fired_rules(response, before, fired)
-    response.best_triage = WIRE_NUMBERS[decision.best_triage]
-    response.action = WIRE_NUMBERS[decision.action]
+    steps = safety_rules.steps(fired, action_on_wire(response.action), action_on_wire(response.best_triage))
+    if steps:
+        add_fired_rules(response, steps)
+        response.best_triage = WIRE_NUMBERS[steps[-1].best_triage]
+        response.action = WIRE_NUMBERS[steps[-1].after]

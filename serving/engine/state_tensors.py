@@ -15,7 +15,7 @@ from schemas import features, safety_rules
 from schemas.answer import Kind, of_model
 from schemas.evidence import pad_rows
 from schemas.model_directory import ModelInfo
-from schemas.safety_rules import Decision, SafetyRule
+from schemas.safety_rules import SafetyRule, Step
 from schemas.triage import NO_QUESTIONS_LEFT, TRIAGE_DECISIONS, WIRE_NUMBERS, Action, is_forced
 from triage.v1 import triage_pb2
 
@@ -112,9 +112,8 @@ class Responses:
         for row, place in np.argwhere(outputs[features.RULES_FIRED]).tolist():
             fired.setdefault(row, []).append(self._rules[place])
         for row, rules in fired.items():
-            asks = bool(outputs[features.MODEL_ACTION][row] == Action.ASK)
-            before = Decision(Action(int(outputs[features.MODEL_BEST_TRIAGE][row])), asks)
-            add_fired_rules(messages[row], before, rules)
+            before = (Action(int(outputs[name][row])) for name in (features.MODEL_ACTION, features.MODEL_BEST_TRIAGE))
+            add_fired_rules(messages[row], safety_rules.steps(rules, *before))
 
 
 def to_decisions(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[triage_pb2.TriageResponse]:
@@ -129,13 +128,16 @@ def to_decisions(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[tri
     return Responses(dataclasses.replace(info, novelty_threshold=None)).of(known)
 
 
-def add_fired_rules(response: triage_pb2.TriageResponse, before: Decision, fired: Sequence[SafetyRule]) -> None:
-    """Adds the rules that fired, in order, with the decision before and after each; `before` precedes the first."""
+def add_fired_rules(response: triage_pb2.TriageResponse, steps: Sequence[Step]) -> None:
+    """Adds the rules that fired, in order, with the action before and after each."""
     response.fired_rules.extend(
         triage_pb2.FiredRule(
-            rule_id=rule.rule_id, reason=rule.reason, from_action=WIRE_NUMBERS[source], to_action=WIRE_NUMBERS[target]
+            rule_id=step.rule.rule_id,
+            reason=step.rule.reason,
+            from_action=WIRE_NUMBERS[step.before],
+            to_action=WIRE_NUMBERS[step.after],
         )
-        for rule, source, target in safety_rules.chain(before, fired)
+        for step in steps
     )
 
 

@@ -10,7 +10,7 @@ from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.knowledge_base import KnowledgeBase
-from schemas.safety_rules import Decision, SafetyRule, find_line
+from schemas.safety_rules import SafetyRule, find_line
 from schemas.triage import Action
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -77,34 +77,38 @@ def test_a_rule_fires_when_all_any_and_none_hold(present, absent, fires):
 
 
 @pytest.mark.parametrize(
-    ("best_triage", "asking", "urgency", "stop_asking", "action", "best_after"),
+    ("action", "best_triage", "urgency", "stop_asking", "after", "best_after"),
     [
-        (Action.GREEN, False, Action.YELLOW, False, Action.YELLOW, Action.YELLOW),
-        (Action.RED, False, Action.YELLOW, False, Action.RED, Action.RED),  # never less urgent
-        (Action.GREEN, True, Action.YELLOW, False, Action.ASK, Action.YELLOW),  # asks on, best triage raised
-        (Action.GREEN, True, Action.RED, True, Action.RED, Action.RED),
-        (Action.RED, True, Action.YELLOW, True, Action.RED, Action.RED),  # ends the questions at the model's own
+        (Action.GREEN, Action.GREEN, Action.YELLOW, False, Action.YELLOW, Action.YELLOW),
+        (Action.RED, Action.RED, Action.YELLOW, False, Action.RED, Action.RED),  # never less urgent
+        (Action.ASK, Action.GREEN, Action.YELLOW, False, Action.ASK, Action.YELLOW),  # asks on, best triage raised
+        (Action.ASK, Action.GREEN, Action.RED, True, Action.RED, Action.RED),
+        (Action.ASK, Action.RED, Action.YELLOW, True, Action.RED, Action.RED),  # ends the questions at the model's own
     ],
 )
 def test_a_rule_raises_the_urgency_and_may_end_the_questions(
-    best_triage, asking, urgency, stop_asking, action, best_after
+    action, best_triage, urgency, stop_asking, after, best_after
 ):
-    after = Decision(best_triage, asking).under(SafetyRule("r", "", urgency, stop_asking))
-    assert (after.action, after.best_triage) == (action, best_after)
+    [step] = safety_rules.steps([SafetyRule("r", "", urgency, stop_asking)], action, best_triage)
+    assert (step.before, step.after, step.best_triage) == (action, after, best_after)
 
 
 @given(st.sampled_from(list(Action)[:4]), st.booleans(), st.sampled_from(list(Action)[:4]), st.booleans())
 def test_no_rule_makes_a_decision_less_urgent(best_triage, asking, urgency, stop_asking):
-    before = Decision(best_triage, asking)
-    after = before.under(SafetyRule("r", "", urgency, stop_asking))
-    assert after.action <= before.action  # ask is the highest number, and no rule leads to it
-    assert after.best_triage == min(best_triage, urgency)
+    action = Action.ASK if asking else best_triage
+    [step] = safety_rules.steps([SafetyRule("r", "", urgency, stop_asking)], action, best_triage)
+    assert step.after <= action  # ask is the highest number, and no rule leads to it
+    assert step.best_triage == min(best_triage, urgency)
 
 
-def test_a_chain_has_the_action_before_and_after_each_rule():
+def test_each_rule_begins_where_the_one_before_it_ended():
     soon, now = SafetyRule("soon", "", Action.YELLOW, False), SafetyRule("now", "", Action.RED, True)
-    steps = safety_rules.chain(Decision(Action.GREEN, True), [soon, now, soon])
-    assert steps == [(soon, Action.ASK, Action.ASK), (now, Action.ASK, Action.RED), (soon, Action.RED, Action.RED)]
+    steps = safety_rules.steps([soon, now, soon], Action.ASK, Action.GREEN)
+    assert steps == [
+        (soon, Action.ASK, Action.ASK, Action.YELLOW),
+        (now, Action.ASK, Action.RED, Action.RED),
+        (soon, Action.RED, Action.RED, Action.RED),
+    ]
 
 
 @pytest.mark.parametrize(

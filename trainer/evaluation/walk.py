@@ -13,6 +13,7 @@ from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.graph import decide
 from trainer.graph.decide import NEUTRAL, OperatingPoint
+from trainer.graph.rules import RuleGraph
 from trainer.interviews.play import Network
 from trainer.vignettes import state
 from trainer.vignettes.arrays import VignetteArrays
@@ -146,16 +147,18 @@ def error_report(
     codes, counts = episode.codes, vignettes.decision_counts[row]
     decisions = [each for each in TRIAGE_DECISIONS for _ in range(counts[each])]
     vignette = Vignette(str(vignettes.vignette_ids[row]), *state.evidence_codes(codes, vocabulary), tuple(decisions))
-    stated = state.evidence_codes(codes[: episode.decided_after], vocabulary)
-    known = vocabulary.relations.closed(*stated)
+    known = tf.constant([codes[: episode.decided_after]], tf.int32)
+    fired = (
+        RuleGraph(rules.rules, vocabulary).fired(state.from_signed_codes(known, len(vocabulary)))[0] if rules else ()
+    )
     return {
         "vignette_id": vignette.vignette_id,
         "text": evidence_text(vignette, vocabulary),
         "pieces": {"known": episode.decided_after, "all": len(codes)},
         "rules": [
             {"rule_id": rule.rule_id, "urgency": rule.urgency.label}
-            for rule in rules
-            if rule.urgency < episode.decision and rule.fires(*known)
+            for rule, fires in zip(rules, fired, strict=True)
+            if rule.urgency < episode.decision and fires
         ],
         "decisions": [each.label for each in decisions],
         "decision": DECISION_LABELS[episode.decision],

@@ -2,11 +2,16 @@
 
 import pathlib
 import subprocess
+import types
 
 import pytest
 
 import triage_cli
 from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from schemas.model_directory import ModelInfo
+from schemas.safety_rules import SafetyRule
+from schemas.triage import Action
 from serving.config.settings import ServeConfig
 from serving.engine.safeguards import SafeguardedEngine, SafeguardedModels, described_rules
 from serving.engine.served_models import LocalModels
@@ -166,3 +171,23 @@ def test_without_rules_the_engine_is_the_models_own(guarded_base_path):
 def test_without_evidence_the_action_stays_ask(ruled):
     (nothing,) = ruled.triage([state_message(no_more_evidence=True)])
     assert (nothing.action, rules_in(nothing)) == (ASK, [])
+
+
+@pytest.mark.parametrize(
+    ("present", "absent", "fires"),
+    [(["crushing"], [], True), (["crushing", "pregnant"], [], False), (["crushing"], ["man"], False)],
+)
+def test_a_rule_is_about_what_follows_from_the_evidence(present, absent, fires):
+    related = (("pain", "", ""), ("crushing", "pain", ""), ("woman", "", "sex"), ("man", "", "sex"))
+    vocabulary = Vocabulary(
+        Evidence(code, "symptom", code, f"{code}?", parent=parent, exclusive=group)
+        for code, parent, group in (*related, ("pregnant", "woman", ""))
+    )
+    answer = triage_pb2.TriageResponse(action=BLUE, best_triage=BLUE)
+    engine = types.SimpleNamespace(
+        info=ModelInfo("1", "", "", 5, 10, ""), vocabulary=vocabulary, signatures={}, triage=lambda *given: [answer]
+    )
+    rule = SafetyRule("pain", "r", Action.RED, True, all_of=(("pain", True),), none_of=(("woman", True),))
+    (response,) = SafeguardedEngine(engine, [rule]).triage([state_message(present, absent)])
+    assert (response.action, response.best_triage) == ((RED, RED) if fires else (BLUE, BLUE))
+    assert rules_in(response) == ([("pain", BLUE, RED)] if fires else [])

@@ -1,4 +1,4 @@
-"""Rules as operations decide as `schemas.safety_rules` does in plain Python."""
+"""Rules of a model, in the graph, decide as rules of a server do, in plain Python."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.safety_rules import Decision, SafetyRule, chain
+from schemas.safety_rules import SafetyRule, steps
 from schemas.triage import TRIAGE_DECISIONS, Action
 from tests.builders import symptoms
 from trainer.graph.rules import RuleGraph
@@ -24,27 +24,27 @@ rules = st.lists(
     max_size=5,
 )  # fmt: skip
 states = st.lists(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=4, max_size=4), min_size=1, max_size=4)
-decisions = st.builds(Decision, st.sampled_from(TRIAGE_DECISIONS), st.booleans())
+decisions = st.tuples(st.sampled_from(TRIAGE_DECISIONS), st.booleans())
 
 
 @settings(max_examples=60)
 @given(rules, states, decisions)
 def test_the_graph_does_what_plain_python_does(rules, states, before):
-    graph = RuleGraph(rules, VOCABULARY)
+    graph, (best, asking) = RuleGraph(rules, VOCABULARY), before
+    start = Action.ASK if asking else best
     fired = graph.fired(tf.constant(states)).numpy()
-    action, triage = tf.fill([len(states)], int(before.action)), tf.fill([len(states)], int(before.best_triage))
+    action, triage = tf.fill([len(states)], int(start)), tf.fill([len(states)], int(best))
     raised = graph.apply(tf.constant(fired), action, triage)
     sources, targets = graph.steps(tf.constant(fired), action, triage)
     for row, state in enumerate(states):
         present, absent = ([code for code, cell in zip(CODES, state, strict=True) if cell == sign] for sign in (1, -1))
         assert fired[row].tolist() == [rule.fires(present, absent) for rule in rules]
-        after = before
-        expected = iter(chain(before, [rule for rule, does in zip(rules, fired[row], strict=True) if does]))
-        for place in np.flatnonzero(fired[row]):
-            after = after.under(rules[place])
-            _, source, target = next(expected)
-            assert (sources[row, place], targets[row, place]) == (source, target)
-        assert (raised.action[row], raised.best_triage[row]) == (after.action, after.best_triage)
+        places = np.flatnonzero(fired[row])
+        expected = steps([rules[place] for place in places], start, best)
+        for place, step in zip(places, expected, strict=True):
+            assert (sources[row, place], targets[row, place]) == (step.before, step.after)
+        after = (expected[-1].after, expected[-1].best_triage) if expected else (start, best)
+        assert (raised.action[row], raised.best_triage[row]) == after
 
 
 def test_no_rule_fires_where_nothing_is_known():
