@@ -2,9 +2,6 @@
 
 import inspect
 
-import grpc
-import pytest
-
 from schemas.errors import InputError
 from serving import errors
 from serving.admission.status import status_of
@@ -17,20 +14,3 @@ def test_each_kind_has_a_status_of_its_own_and_speaks_for_itself():
     statuses = [status_of(kind("what to do")) for kind in [*kinds, InputError]]
     assert {status.message for status in statuses} == {"what to do"}
     assert len({status.code for status in statuses}) == len(statuses)
-
-
-@pytest.mark.parametrize(
-    ("kind", "code"),
-    [
-        (errors.NotFoundError, grpc.StatusCode.NOT_FOUND),
-        (errors.PreconditionError, grpc.StatusCode.FAILED_PRECONDITION),
-        (errors.UnsupportedError, grpc.StatusCode.UNIMPLEMENTED),
-        (errors.UnavailableError, grpc.StatusCode.UNAVAILABLE),
-        (errors.GoneError, grpc.StatusCode.UNAVAILABLE),
-        (errors.DeadlineError, grpc.StatusCode.DEADLINE_EXCEEDED),
-        (errors.ExhaustedError, grpc.StatusCode.RESOURCE_EXHAUSTED),
-        (errors.EngineError, grpc.StatusCode.INTERNAL),
-    ],
-)
-def test_the_status_is_the_one_that_clients_act_on(kind, code):
-    assert status_of(kind("what to do")).code is code

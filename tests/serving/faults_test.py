@@ -1,6 +1,6 @@
 """Faults on the server's side: versions that change all the time, killed processes, full disks, lost engines.
 
-Slow and vanishing clients are in silence_test.py, messages that nobody would send in faults_fuzz_test.py.
+Slow and vanishing clients are in idle_timeout_test.py, messages that nobody would send in faults_fuzz_test.py.
 """
 
 import contextlib
@@ -16,7 +16,6 @@ import time
 import types
 
 import grpc
-import numpy as np
 import pytest
 from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -191,37 +190,6 @@ def test_no_request_fails_and_each_answer_is_its_versions_while_versions_are_swa
 def until_version(load, version):
     """Returns when answers come from `version`."""
     until(lambda: load.ended[-1].version == version)
-
-
-@pytest.mark.slow
-def test_a_version_swapped_every_second_for_a_minute_fails_no_request_and_slows_few(
-    server_process, shelf, record_property
-):
-    with server_process(shelf.base, 0, "--poll-seconds", "0.1") as (_, port):
-        steady, swapped = [], []
-        with without_retries(port) as load:
-            for _ in range(6):  # in turns, as the load of the machine may change
-                for durations, swaps in ((steady, False), (swapped, True)):
-                    before = len(load.ended)
-                    for _ in range(10):
-                        if swaps:
-                            shelf.publish()
-                        time.sleep(1.0)
-                    durations += [call.end - call.begin for call in load.ended[before:]]
-        assert load.failed == []
-        assert Shelf.wrong(load.ended) == []
-        figures = {
-            "versions that answered": len({call.version for call in load.ended}),
-            "calls": len(load.ended),
-            "steady p99 ms": 1000 * np.percentile(steady, 99),
-            "swapped p99 ms": 1000 * np.percentile(swapped, 99),
-        }
-        print(figures)
-        for name, value in figures.items():
-            record_property(name, value)
-        assert shelf.newest == 62
-        assert figures["versions that answered"] >= 30  # of 61: on a busy machine some are overtaken by the next
-        assert figures["swapped p99 ms"] <= 3 * figures["steady p99 ms"]
 
 
 def with_retries(*ports):

@@ -61,13 +61,6 @@ def test_only_a_brief_run_for_a_lone_call_is_done_on_the_loop(loop, brief_states
     assert (thread == LOOP) is on_the_loop
 
 
-def test_an_engine_that_is_not_brief_runs_in_a_thread(loop):
-    engine = BriefEngine(1)
-    del engine.brief_states
-    loop.run(batched(engine).answer([FEVER], alone=True))
-    assert engine.threads != [LOOP]
-
-
 def test_a_lone_call_waits_for_the_run_that_a_caller_left_behind(loop):
     engine = BriefEngine(1)
     front = batched(engine)

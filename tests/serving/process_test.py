@@ -1,6 +1,5 @@
 """The first signal ends the wait, and the second ends the process by its default action."""
 
-import argparse
 import gc
 import os
 import pathlib
@@ -16,7 +15,6 @@ import pytest
 
 from schemas.errors import InputError
 from serving import process
-from serving.commands import serve as command
 from serving.process import EndSignals, freeze_loaded_objects
 
 
@@ -28,6 +26,7 @@ def _handlers_as_before():
         signal.signal(number, handler)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_first_signal_is_returned_and_the_second_ends_the_process(number):
     signals = EndSignals()
@@ -36,6 +35,7 @@ def test_the_first_signal_is_returned_and_the_second_ends_the_process(number):
     assert {signal.getsignal(caught) for caught in (signal.SIGTERM, signal.SIGINT)} == {signal.SIG_DFL}
 
 
+@pytest.mark.slow
 def test_a_signal_delivered_to_another_thread_is_returned_too():
     signals = EndSignals()
     waiting, handed = threading.Event(), threading.Event()
@@ -156,18 +156,6 @@ def test_threads_share_as_many_arenas_as_there_are_cores():
 )
 def test_the_setting_of_whoever_runs_the_server_counts(name, value, expected):
     assert arenas(f"import os; os.cpu_count = lambda: 3; {LIMIT}", **{name: value}) == expected
-
-
-def test_the_server_limits_them_before_it_does_anything_else(monkeypatch):
-    class CalledError(Exception):
-        pass
-
-    def limit():
-        raise CalledError
-
-    monkeypatch.setattr(process, "limit_arenas", limit)
-    with pytest.raises(CalledError):
-        command.run(argparse.Namespace())
 
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -8,7 +8,7 @@ import pytest
 
 from schemas.errors import InputError
 from serving.admission import Admission, Limits
-from serving.admission.budget import LARGE_BYTES, LARGE_STATES, Budget, Cost, Pace, costs
+from serving.admission.budget import LARGE_BYTES, Budget, Cost, Pace
 from serving.call import Call
 from serving.errors import ExhaustedError
 from serving.messages import state_message
@@ -51,12 +51,6 @@ def run(scenario):
     asyncio.run(asyncio.wait_for(scenario(), 30))
 
 
-def test_a_request_is_large_by_its_length_or_its_states():
-    assert not Cost(LARGE_STATES, LARGE_BYTES).is_large
-    assert Cost(LARGE_STATES + 1, 0).is_large
-    assert Cost(0, LARGE_BYTES + 1).is_large
-
-
 def test_requests_beyond_the_turns_wait_and_callers_take_them_in_turn():
     async def scenario():
         turns = Turns(Budget(Cost(1000, 1000 * KIB), 1, Pace()))
@@ -83,18 +77,6 @@ def test_a_caller_alone_holds_half_and_leaves_room_for_another():
         for name in ("a1", "a2", "b1"):
             await turns.let(name)
         assert sorted(turns.began) == ["a1", "a2", "b1"]  # what was accepted had its turn
-
-    run(scenario)
-
-
-def test_states_are_bounded_as_bytes_are():
-    async def scenario():
-        turns = Turns(Budget(Cost(100, 1000 * KIB), 1, Pace()))
-        await turns.ask("a1", "a", Cost(60, KIB))
-        with pytest.raises(ExhaustedError):
-            async with turns.budget.turn(by("b"), Cost(60, KIB)):
-                pass
-        await turns.let("a1")
 
     run(scenario)
 
@@ -160,14 +142,6 @@ def test_the_refusal_of_faulty_requests_is_paced_if_they_are_large(size, held_ba
         refusal.cancel()
 
     run(scenario)
-
-
-def test_a_method_states_the_cost_of_its_requests():
-    @costs(len)
-    def method(request):
-        """Answers."""
-
-    assert method.cost_of([1, 2, 3]) == 3
 
 
 def test_batches_beyond_the_budget_are_refused_while_small_calls_and_accepted_batches_are_answered(gated):

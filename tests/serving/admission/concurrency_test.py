@@ -6,9 +6,7 @@ import threading
 
 import grpc
 import pytest
-from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_status import rpc_status
 
 from serving.admission.concurrency import ConcurrencyLimit
 from serving.config.settings import ServeConfig
@@ -41,18 +39,6 @@ def full_server(gated):
             server.stop()
 
 
-def test_a_refusal_says_when_to_try_again(gated):
-    with full_server(gated) as (_, _, refused):
-        assert refused.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert refused.details() == "2 calls are running or waiting, and no more are accepted: try again later"
-        status = rpc_status.from_call(refused)
-    info, retry = error_details_pb2.ErrorInfo(), error_details_pb2.RetryInfo()
-    assert status.details[0].Unpack(info)
-    assert info.reason == "OVERLOADED"
-    assert status.details[1].Unpack(retry)
-    assert retry.retry_delay.seconds == 1
-
-
 def test_a_full_server_reports_health_and_draining(gated):
     with full_server(gated) as (server, channel, _):
         stub = health_pb2_grpc.HealthStub(channel)
@@ -65,20 +51,6 @@ def test_a_full_server_reports_health_and_draining(gated):
         assert next(changes).status == NOT_SERVING
         changes.cancel()
     stop.join()
-
-
-def test_a_place_that_is_given_back_can_be_taken_again():
-    places = ConcurrencyLimit(2)
-    places.take("a")
-    places.take("b")
-    with pytest.raises(
-        ExhaustedError, match="2 calls are running or waiting, and no more are accepted: try again later"
-    ):
-        places.take("c")
-    assert places.taken == 2
-    places.leave("a")
-    places.take("b")
-    assert places.taken == 2
 
 
 def test_a_quarter_more_is_kept_for_callers_who_have_no_place():

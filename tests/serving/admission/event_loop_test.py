@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from serving import call as calls
-from serving.admission.event_loop import Workers, step_back, take_short_turns
+from serving.admission.event_loop import Workers, step_back
 
 
 @pytest.fixture
@@ -88,15 +88,6 @@ def test_work_cancelled_before_its_turn_is_not_done(loop, workers):
 
     contextvars.copy_context().run(loop.run, ask())
     assert done == ["third"]
-
-
-def test_turns_at_the_interpreter_are_shorter_than_a_call():
-    before = sys.getswitchinterval()
-    try:
-        take_short_turns()
-        assert sys.getswitchinterval() <= 0.001
-    finally:
-        sys.setswitchinterval(before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="priorities of threads")

@@ -17,7 +17,6 @@ import pytest
 import tensorflow as tf
 from google.protobuf import message
 from grpc_health.v1 import health, health_pb2_grpc
-from grpc_status import rpc_status
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from serving import call as calls
@@ -82,13 +81,6 @@ def test_the_callers_request_id_comes_back_and_another_is_made_where_there_is_no
     assert len(set(made)) == 2
 
 
-def test_a_failure_keeps_the_request_id_beside_its_details(channel):
-    with pytest.raises(grpc.RpcError) as error:
-        triage(channel, "fevr", metadata=(("x-request-id", "r-17"),))
-    assert dict(error.value.trailing_metadata())["x-request-id"] == "r-17"
-    assert rpc_status.from_call(error.value).message == error.value.details()
-
-
 def test_answers_and_their_stages_are_counted_when_they_are_sent(server, channel):
     triage(channel, "fever")
     triage(channel, "chest_pain")
@@ -118,19 +110,6 @@ def test_a_call_of_a_method_that_does_not_exist_leaves_its_name_nowhere(server, 
     unknown = {"grpc_service": "unknown", "grpc_method": "unknown", "grpc_code": "UNIMPLEMENTED"}
     assert read(server, "grpc_server_handled_total", **unknown) == 1
     assert read(server, "grpc_server_handled_total", grpc_method="Chosen") is None
-
-
-def test_a_refused_token_is_counted_too(serving, tmp_path):
-    (tmp_path / "tokens").write_text("secret\n")
-    with (
-        serving(metrics_port=0, tokens=str(tmp_path / "tokens")) as server,
-        channel_to(server.address) as channel,
-    ):
-        with pytest.raises(grpc.RpcError) as error:
-            triage(channel, "fever")
-        assert "x-request-id" in dict(error.value.trailing_metadata())
-        named = {"grpc_method": "Triage", "grpc_code": "UNAUTHENTICATED"}
-        assert read(server, "grpc_server_handled_total", **named) == 1
 
 
 def test_calls_whose_callers_leave_are_counted_whether_they_run_or_wait(gated):
@@ -444,26 +423,14 @@ def left(channel):
     [
         (lambda channel: triage(channel, "fever"), {"OK"}),
         (lambda channel: triage(channel, "fevr"), {"INVALID_ARGUMENT"}),
-        (lambda channel: channel.unary_unary("/triage.v1.TriageService/Triage")(b"\x13"), {"INVALID_ARGUMENT"}),
-        (lambda channel: channel.unary_unary("/triage.v1.TriageService/Other")(b""), {"UNIMPLEMENTED"}),
         (lambda channel: interview(channel, "fever"), {"OK"}),
-        (lambda channel: interview(channel, "fever", "fevr"), {"INVALID_ARGUMENT"}),
         (
             lambda channel: channel.unary_unary("/tensorflow.serving.PredictionService/Predict")(b""),
             {"INVALID_ARGUMENT"},
         ),
         (left, {"CANCELLED"}),
     ],
-    ids=[
-        "answered",
-        "faulty",
-        "no message",
-        "no method",
-        "interview",
-        "refused there",
-        "in a worker",
-        "left",
-    ],
+    ids=["answered", "faulty", "interview", "in a worker", "left"],
 )
 def test_a_call_that_has_ended_is_released_at_once_and_not_at_the_next_garbage_collection(
     serving, no_collection, call, codes
@@ -564,37 +531,15 @@ FEVER = triage_service_pb2.InterviewRequest(
 ).SerializeToString()
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        "/triage.v1.TriageService/Triage",
-        "/triage.v1.TriageService/BatchTriage",
-        "/tensorflow.serving.PredictionService/Predict",
-        "/tensorflow.serving.ModelService/GetModelStatus",
-        "/grpc.health.v1.Health/Check",
-    ],
-)
-def test_bytes_that_are_no_message_are_an_invalid_argument(channel, method):
-    call = channel.unary_unary(method)
-    with pytest.raises(grpc.RpcError) as error:
-        call(BROKEN, timeout=30)
-    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert error.value.details().startswith("the request cannot be parsed")
-    assert rpc_status.from_call(error.value) is not None
-
-
-@pytest.mark.parametrize("before", [[], [FEVER]])
-def test_malformed_bytes_end_an_interview_wherever_they_arrive(channel, before):
-    call = channel.stream_stream("/triage.v1.TriageService/Interview")(iter([*before, BROKEN]), timeout=30)
+def test_malformed_bytes_end_an_interview(channel):
+    call = channel.stream_stream("/triage.v1.TriageService/Interview")(iter([FEVER, BROKEN]), timeout=30)
     answers = []
     with pytest.raises(grpc.RpcError) as error:
         answers.extend(iter(lambda: next(call), None))
     assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert error.value.details().startswith("the request cannot be parsed")
 
 
-@pytest.mark.parametrize("repeated", range(3))  # gRPC alone does not always hang
-def test_a_server_can_stop_after_malformed_bytes(serving, repeated):
+def test_a_server_can_stop_after_malformed_bytes(serving):
     with (
         serving() as server,
         channel_to(server.address) as channel,
@@ -609,10 +554,3 @@ def test_a_server_can_stop_after_malformed_bytes(serving, repeated):
             with pytest.raises(grpc.RpcError) as error:
                 call()
             assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-
-
-def test_health_equals_grpcs_own_servicer(channel):
-    assert channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=30) == b"\x08\x01"
-    watch = channel.unary_stream("/grpc.health.v1.Health/Watch")(b"", timeout=30)
-    assert next(watch) == b"\x08\x01"
-    watch.cancel()

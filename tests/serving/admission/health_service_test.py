@@ -35,14 +35,6 @@ def servicer():
     return health.HealthServicer()
 
 
-def test_a_check_returns_the_status_or_not_found(servicer):
-    service, context = HealthService(servicer), Context()
-    answer = asyncio.run(service.Check(health_pb2.HealthCheckRequest(), context))
-    assert (answer.status, context.code) == (SERVING, grpc.StatusCode.OK)
-    asyncio.run(service.Check(health_pb2.HealthCheckRequest(service="other"), context))
-    assert context.code is grpc.StatusCode.NOT_FOUND
-
-
 def watch(service, name="", host="10.0.0.1"):
     return service.Watch(health_pb2.HealthCheckRequest(service=name), Context(host))
 

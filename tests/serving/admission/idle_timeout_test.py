@@ -17,9 +17,7 @@ import pytest
 
 from serving.admission import idle_timeout
 from serving.admission.idle_timeout import IdleTimeout
-from serving.config.settings import ServeConfig
 from serving.messages import state_message
-from serving.server.triage_server import TriageServer
 from tests.waiting import until
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 from triage_client import ResourceExhaustedError, TriageClient, evidence_state
@@ -179,29 +177,6 @@ def test_a_connection_without_calls_is_closed_and_opened_again_for_the_next_call
         channel.subscribe(note)
         assert idle.wait(60)
         assert triage(request, timeout=60).model_version == "3"
-
-
-def test_calls_cancelled_while_they_run_or_wait_give_their_places_back(gated):
-    server = TriageServer(ServeConfig(port=0, grace_seconds=0.0, max_workers=1, max_interviews=1, max_waiting=2))
-    server.start(gated.watcher())
-    request = triage_service_pb2.TriageRequest(state=state_message(["fever"]))
-    try:
-        with own_channel(server) as channel:
-            stub = triage_service_pb2_grpc.TriageServiceStub(channel)
-            calls = [stub.Triage.future(request, timeout=60) for _ in range(4)]  # 1 runs, 3 wait: no place is left
-            gated.asked.get(timeout=60)
-            for call in calls:
-                assert call.cancel()
-            gated.gate.set()
-
-            def full():
-                answers = [stub.Triage.future(request, timeout=60) for _ in range(4)]
-                return {answer.code() for answer in answers} == {grpc.StatusCode.OK}
-
-            until(full)
-    finally:
-        gated.gate.set()
-        server.stop()
 
 
 def resident_mb():

@@ -65,12 +65,11 @@ def test_calls_that_the_loop_does_not_look_at_are_ended(listen, loop, monkeypatc
     listener.stop(0)
 
 
-@pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
-def test_a_compressed_request_is_refused_and_not_decompressed(listen, compression):
+def test_a_compressed_request_is_refused_and_not_decompressed(listen):
     listener = listen()
     listener.start()
     options = [("grpc.enable_http_proxy", 0), ("grpc.max_send_message_length", -1)]
-    with grpc.insecure_channel(listener.address, options=options, compression=compression) as channel:
+    with grpc.insecure_channel(listener.address, options=options, compression=grpc.Compression.Gzip) as channel:
         call = channel.unary_unary("/test.Service/Echo")
         for size in (100, 5_000_000):  # decompressed, the latter is above gRPC's limit, which has another status
             with pytest.raises(grpc.RpcError, match=r"Compression algorithm .* is disabled") as refused:
@@ -85,12 +84,3 @@ def test_a_port_is_held_before_it_is_answered_on_and_released_without_that(liste
         listen(listener.port)
     listener.stop(0)
     listen(listener.port).stop(0)
-
-
-def test_an_address_of_version_6_is_written_in_brackets(listen):
-    try:
-        listener = listen(host="::1")
-    except OSError:
-        pytest.skip("this machine has no IPv6")
-    assert listener.address == f"[::1]:{listener.port}"
-    listener.stop(0)

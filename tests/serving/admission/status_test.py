@@ -125,10 +125,6 @@ def test_a_failure_has_its_reason_and_when_to_try_again():
     assert not details
 
 
-def test_what_cannot_be_tried_again_has_no_retry_info():
-    assert set(unpacked(details_of(3, "no", "INVALID_REQUEST", None, InputError("no")))) == {"google.rpc.ErrorInfo"}
-
-
 def test_a_faulty_request_names_its_fields_and_the_nearest_codes():
     error = FaultyRequestError(
         [

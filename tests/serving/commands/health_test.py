@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 import triage_cli
 from serving.engine.served_models import LocalModels
 from serving.engine.version_policy import Wanted
@@ -44,14 +42,3 @@ def test_a_server_over_tls_is_asked_over_tls(serving, certificates, capsys):
         assert triage_cli.main(["health", "--server", server.address, "--tls-ca", certificates.ca, *LONG]) == 0
         assert triage_cli.main(["health", "--server", server.address, *LONG]) == 1
         assert "it may require TLS" in capsys.readouterr().err
-
-
-def test_the_exit_code_is_2_for_a_wrong_option(capsys):
-    assert triage_cli.main(["health", "--timeout", "0"]) == 2
-    assert "--timeout 0.0: expected" in capsys.readouterr().err
-
-
-def test_no_option_is_about_a_token_which_health_does_not_need(capsys):
-    with pytest.raises(SystemExit):
-        triage_cli.main(["health", "--help"])
-    assert "token" not in capsys.readouterr().out

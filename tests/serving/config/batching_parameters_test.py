@@ -46,8 +46,3 @@ def test_what_the_file_leaves_out_keeps_its_default(tmp_path):
 def test_a_faulty_file_is_reported_with_the_place(tmp_path, text, complaint):
     with pytest.raises(InputError, match=complaint):
         read(tmp_path, text)
-
-
-def test_a_missing_file_is_reported(tmp_path):
-    with pytest.raises(InputError, match=r"--batching-parameters-file .*none: cannot read: No such file"):
-        read_parameters(tmp_path / "none")

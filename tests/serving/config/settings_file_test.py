@@ -77,10 +77,8 @@ def test_without_a_model_the_option_is_named():
     ("text", "complaint"),
     [
         ("prot = 1", "server.toml: no option 'prot': did you mean 'port'?"),
-        ("quite_different = 1", "no option 'quite_different': see triage serve --help"),
         ("http_port = 1", "no option 'http_port': did you mean 'http-port'?"),
         ('port = "1"', "server.toml: port: expected a whole number, got '1'"),
-        ("port = true", "port: expected a whole number, got True"),
         ("litert = 1", "litert: expected true or false, got 1"),
         ("grace-seconds = '1'", "grace-seconds: expected a number, got '1'"),
         ("host = 1", "host: expected a text in quotes, got 1"),

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import threading
-import types
 import weakref
 
 import pytest
@@ -11,19 +10,12 @@ import pytest
 from serving import call as calls
 from serving.admission.event_loop import EventLoop
 from serving.config.batching_parameters import BatchingParameters
-from serving.config.settings import ServeConfig
-from serving.engine.batching import BatchedEngine, BatchedModels
+from serving.engine.batching import BatchedEngine
 from serving.engine.engine import Engine
-from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
-from serving.engine.versions import Versions
-from serving.engine.watcher import Watcher
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
 from serving.messages import state_message
-from serving.server.triage_server import TriageServer
 from tests.waiting import until
 from triage.v1 import triage_pb2
-from triage_client import TriageClient, TriageError, evidence_state
 
 
 class GatedEngine(Engine):
@@ -120,14 +112,6 @@ def gathered(engine, front, *calls):
         started.append(Call(front, *numbers))
         until(lambda before=before, numbers=numbers: front.waiting == before + len(numbers))
     return started
-
-
-def test_calls_that_come_while_the_model_runs_are_answered_by_one_run():
-    engine = GatedEngine()
-    calls = gathered(engine, batched(engine), [1], [2, 3], [4])
-    engine.let(2)
-    assert [call.result() for call in calls] == [["0"], ["1"], ["2", "3"], ["4"]]
-    assert engine.runs == [[0], [1, 2, 3, 4]]
 
 
 def test_a_batch_holds_no_more_than_its_largest_size_and_keeps_the_order():
@@ -295,39 +279,6 @@ def test_many_callers_all_get_their_own_answers(engine, hand_set):
     assert front.waiting == 0
 
 
-def test_a_server_that_ends_answers_the_calls_that_wait(model_base_path):
-    models = BatchedModels(LocalModels(litert=False), BatchingParameters())  # which are not brief
-    watcher = Watcher(Versions("triage"), models, Wanted(model_base_path))
-    watcher.look()
-    gate = GatedEngine()
-    with watcher.versions.borrow() as engine:
-        engine.engine.triage = gate.triage  # the model stands still, the batching and the server are real
-    server = TriageServer(ServeConfig(port=0, grace_seconds=30.0))
-    server.start(watcher)
-    answers = []
-
-    def ask(number):
-        with TriageClient(server.address, timeout_seconds=30.0) as client:
-            try:
-                answers.append(client.triage(evidence_state(["fever"], questions_asked=number)).model_version)
-            except TriageError as error:
-                answers.append(error.status)
-
-    threads = [threading.Thread(target=ask, args=(1,))]
-    threads[0].start()
-    gate.entered()
-    for number in (2, 3):
-        threads.append(threading.Thread(target=ask, args=(number,)))
-        threads[-1].start()
-    until(lambda: engine.waiting == 2)
-    stop = threading.Thread(target=server.stop)
-    stop.start()
-    gate.let(2)
-    for thread in (*threads, stop):
-        thread.join(timeout=60)
-    assert sorted(answers) == ["1", "2", "3"]
-
-
 class TimedEngine(Engine):
     """Takes a second for the model, by its own account, in each run."""
 
@@ -411,50 +362,3 @@ def test_a_request_that_is_given_up_is_left_out_of_the_run(loop):
     assert [first.result(), second.result()] == [["0"], ["2"]]
     assert engine.runs == [[0], [2]]
     assert front.waiting == 0
-
-
-class Version(Engine):
-    """A gated engine with the number that `Versions` asks for."""
-
-    vocabulary = None
-
-    def __init__(self, number):
-        self.info = types.SimpleNamespace(model_version=str(number))
-        self.gate = GatedEngine()
-
-    def triage(self, states, timeout_seconds=None):
-        return self.gate.triage(states, timeout_seconds)
-
-
-def test_calls_that_wait_when_a_version_is_replaced_are_answered_by_the_one_they_began_with():
-    versions = Versions("triage")
-    old, new = Version(1), Version(2)
-    fronts = {1: batched(old), 2: batched(new)}
-    versions.publish(fronts[1])
-    versions.set_default(1)
-    answers = {}
-
-    def ask(number):
-        with versions.borrow_default() as engine:
-            engine.triage([state_message(["fever"], questions_asked=number)])
-            answers[number] = engine.info.model_version
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
-    threads[0].start()
-    old.gate.entered()
-    for number in (1, 2):
-        threads[number].start()
-        until(lambda number=number: fronts[1].waiting == number)
-    versions.publish(fronts[2])
-    versions.set_default(2)
-    versions.retire(1)
-    threads[3].start()
-    new.gate.entered()
-    assert not versions.take_released()  # three calls still have it
-    old.gate.let(2)
-    new.gate.let()
-    for thread in threads:
-        thread.join(timeout=30)
-    assert answers == {0: "1", 1: "1", 2: "1", 3: "2"}
-    assert old.gate.runs == [[0], [1, 2]]
-    assert versions.take_released()

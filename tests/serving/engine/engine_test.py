@@ -2,12 +2,11 @@
 
 import os
 import shutil
-import threading
 
 import pytest
 
 from schemas.errors import InputError
-from serving.engine.engine import THREADS, Engine, run_in_one_thread
+from serving.engine.engine import THREADS, run_in_one_thread
 from serving.engine.saved_model import SavedModelEngine
 from serving.messages import state_message
 from triage.v1 import triage_pb2
@@ -58,24 +57,6 @@ def test_a_model_that_cannot_be_loaded_is_reported(model_base_path, tmp_path, da
         SavedModelEngine(version)
 
 
-def test_threads_get_the_answers_to_their_own_states(engine, hand_set):
-    questions = [(["chest_pain"], hand_set.chest_pain_q), (["fever"], hand_set.fever_q)] * 4
-    answers = [None] * len(questions)
-
-    def ask(place):
-        for _ in range(20):
-            (response,) = engine.triage([state_message(questions[place][0])])
-            answers[place] = values(response)
-
-    threads = [threading.Thread(target=ask, args=(place,)) for place in range(len(questions))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for answer, (_, expected) in zip(answers, questions, strict=True):
-        assert answer == pytest.approx(expected, abs=1e-6)
-
-
 # Runs a product that TensorFlow splits among its threads, and prints the number of threads.
 COUNT_THREADS = """
 import os, sys, tensorflow as tf
@@ -103,13 +84,3 @@ def test_one_thread_is_asked_of_tensorflow_by_its_own_variable(monkeypatch):
     monkeypatch.delenv(THREADS, raising=False)
     run_in_one_thread()
     assert os.environ[THREADS] == "1"
-
-
-def test_an_engine_without_signatures_refuses_to_predict():
-    class Deciding(Engine):
-        def triage(self, states, timeout_seconds=None):
-            return []
-
-    assert dict(Deciding().signatures) == {}
-    with pytest.raises(KeyError, match="state"):
-        Deciding().predict("state", {})

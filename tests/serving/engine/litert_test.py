@@ -355,12 +355,6 @@ def test_a_file_that_is_not_the_saved_models_is_not_used(
     assert [q.value for q in response.q_values] == pytest.approx(hand_set.chest_pain_q, abs=1e-6)
 
 
-def test_a_damaged_saved_model_is_reported(version):
-    (version / "saved_model.pb").write_bytes(b"damaged")
-    with pytest.raises(InputError, match="cannot load the SavedModel"):
-        SavedModelWithLiteRt(version)
-
-
 @pytest.mark.slow
 def test_ten_thousand_states_are_decided_as_by_the_saved_model(tmp_path):
     vocabulary = KnowledgeBase.load().catalogue.vocabulary

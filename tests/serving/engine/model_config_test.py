@@ -92,9 +92,7 @@ def test_the_models_of_a_file_are_read_in_their_order(tmp_path):
             'base_path: "children"',
             "models.config:9: Expected model children to have an abs",
         ),
-        ('name: "children"', 'name: "adults"', "models.config:9: model adults: the name is given twice"),
         ('name: "adults"', "", "models.config:3: a model without a name"),
-        ("versions: 5", "", "models.config:9: model children: the policy 'specific' has no versions"),
     ],
 )
 def test_a_fault_in_a_file_has_its_line(tmp_path, old, new, complaint):

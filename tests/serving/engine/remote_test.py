@@ -9,7 +9,7 @@ from schemas.errors import InputError
 from serving.engine.connection import Connection
 from serving.engine.remote import RemoteEngine, RemoteModels
 from serving.engine.saved_model import SavedModelEngine
-from serving.errors import DeadlineError, GoneError, UnavailableError
+from serving.errors import GoneError, UnavailableError
 from serving.messages import state_message
 from tests.builders import served, symptoms
 
@@ -59,12 +59,6 @@ def test_a_version_that_the_remote_server_lacks_is_gone(connection, model_base_p
         RemoteEngine(connection, "triage", version)
 
 
-def test_the_callers_deadline_ends_the_call(connection, model_base_path):
-    remote = RemoteEngine(connection, "triage", model_base_path / "3")
-    with pytest.raises(DeadlineError):
-        remote.triage([state_message(["fever"])], timeout_seconds=0.0)
-
-
 def test_a_version_must_be_remote_and_local(connection, model_base_path, tmp_path):
     for number in ("2", "3", "5"):
         shutil.copytree(model_base_path / "3", tmp_path / number)
@@ -83,8 +77,3 @@ def test_no_common_version_is_reported(connection, model_base_path, tmp_path):
 def test_another_model_name_is_reported(connection, model_base_path):
     with pytest.raises(UnavailableError, match="serves no model 'other': give its name with --model-name"):
         RemoteModels(connection, "other").versions(model_base_path)
-
-
-def test_a_base_path_that_cannot_be_read_is_bad_input(connection, tmp_path):
-    with pytest.raises(InputError, match="cannot read the model base path"):
-        RemoteModels(connection, "triage").versions(tmp_path / "absent")

@@ -1,12 +1,9 @@
 """The server's own rules, applied after the model's."""
 
-import pathlib
-import subprocess
 import types
 
 import pytest
 
-import triage_cli
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.model_directory import ModelInfo
@@ -23,7 +20,6 @@ from serving.server.triage_server import TriageServer
 from triage.v1 import triage_pb2, triage_service_pb2
 from triage_client import TriageClient, evidence_state
 
-ROOT = pathlib.Path(__file__).parents[3]
 ASK, RED, YELLOW = triage_pb2.TRIAGE_ACTION_ASK, triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW
 BLUE = triage_pb2.TRIAGE_ACTION_BLUE
 RULES = """
@@ -104,52 +100,6 @@ def test_a_service_with_rules_answers_and_describes_itself(guarded_base_path, ru
     server.stop()
 
 
-@pytest.mark.slow
-def test_the_command_serves_with_the_rules_of_a_file(python, guarded_base_path, rules):
-    command = ["serve", "--model-base-path", str(guarded_base_path), "--port", "0", "--rules", rules]
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = python.start("-m", "triage_cli", *command, **streams)
-    try:
-        address = process.stdout.readline().split()[2].rstrip(",")
-        with TriageClient(address, timeout_seconds=60.0) as client:
-            response = client.triage(evidence_state(["fever"], ["smoker"]))
-            sources = [rule.source for rule in client.model_info().rules]
-            nothing = client.triage(evidence_state([], no_more_evidence=True))
-        process.terminate()
-        errors = process.communicate(timeout=60)[1]
-    finally:
-        process.kill()
-        process.communicate()
-    assert rules_in(response) == [("nonsmoker", ASK, ASK), ("hot_nonsmoker", ASK, RED)]
-    assert response.fired_rules[1].reason == "Fever without smoking."
-    assert response.action == RED
-    assert sources == [triage_service_pb2.RULE_SOURCE_MODEL] * 3 + [triage_service_pb2.RULE_SOURCE_SERVER] * 2
-    assert (nothing.action, rules_in(nothing)) == (ASK, [])
-    assert "Traceback" not in errors
-    assert "PredictionService does not apply them" in errors
-
-
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        (RULES.replace('"fever"', '"fevr"').encode(), "line 9: rule 'hot_nonsmoker': all.present: unknown evidence"),
-        (b"\xff\xfe", "not UTF-8"),
-    ],
-)
-def test_the_command_ends_with_one_line_on_a_file_without_rules(
-    guarded_base_path, tmp_path, capsys, content, complaint
-):
-    path = tmp_path / "rules.toml"
-    path.write_bytes(content)
-    command = ["serve", "--model-base-path", str(guarded_base_path), "--port", "0", "--rules", str(path)]
-    assert triage_cli.main(command) == 2
-    output, errors = capsys.readouterr()
-    [line] = [line for line in errors.splitlines() if line.startswith("triage serve: error: ")]
-    assert complaint in line
-    assert "Traceback" not in errors
-    assert output == ""
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -162,10 +112,6 @@ def test_a_version_that_the_rules_do_not_fit_is_not_served(guarded_base_path, tm
     path.write_text(text)
     with pytest.raises(InputError, match=complaint):
         SafeguardedModels(LocalModels(), str(path)).load(guarded_base_path / "4")
-
-
-def test_without_rules_the_engine_is_the_models_own(guarded_base_path):
-    assert not isinstance(SafeguardedModels(LocalModels(), "").load(guarded_base_path / "4"), SafeguardedEngine)
 
 
 def test_without_evidence_the_action_stays_ask(ruled):

@@ -1,6 +1,5 @@
 """A SavedModel in a session against TensorFlow's own way to load and run it."""
 
-import logging
 import os
 
 import numpy as np
@@ -85,18 +84,6 @@ def test_what_is_not_a_signature_is_reported(loaded, signature):
 def test_inputs_that_do_not_fit_are_reported(loaded, inputs, error):
     with pytest.raises(error):
         loaded.run(features.STATE, inputs)
-
-
-def test_loading_leaves_no_line_in_the_log(folder):
-    lines = []
-    handler = logging.Handler()
-    handler.emit = lines.append
-    tf.get_logger().addHandler(handler)
-    try:
-        SavedModel(folder)
-    finally:
-        tf.get_logger().removeHandler(handler)
-    assert lines == []
 
 
 def test_the_graph_itself_refuses_what_it_cannot_answer(loaded):

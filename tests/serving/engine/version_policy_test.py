@@ -3,22 +3,7 @@
 import pytest
 
 from schemas.errors import InputError
-from serving.engine.version_policy import VersionPolicy, parse_labels
-
-
-@pytest.mark.parametrize(
-    ("policy", "chosen"),
-    [
-        (VersionPolicy(), {10}),
-        (VersionPolicy(count=2), {9, 10}),
-        (VersionPolicy(count=9), {2, 9, 10}),
-        (VersionPolicy(count=None), {2, 9, 10}),
-        (VersionPolicy(numbers=frozenset([2, 7])), {2}),
-    ],
-)
-def test_a_policy_chooses_among_the_versions_that_are_there(policy, chosen):
-    assert policy.choose({9, 2, 10}) == chosen
-    assert policy.choose(set()) == frozenset()
+from serving.engine.version_policy import parse_labels
 
 
 def test_labels_name_versions():

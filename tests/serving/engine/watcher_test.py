@@ -127,13 +127,6 @@ def test_the_old_version_answers_while_the_new_one_is_loaded(watch, folders):
     assert seen == [("3", VersionStatus(5, State.LOADING))]
 
 
-def test_a_pinned_version_stays_when_a_new_one_comes(watch, folders):
-    watcher = watch(3, policy=VersionPolicy(numbers=frozenset([3])))
-    folders.put(5)
-    watcher.look()
-    assert served(watcher) == (3, {3})
-
-
 def test_a_broken_version_is_reported_once_and_tried_again_when_its_files_change(watch, folders, caplog):
     watcher = watch(3)
     folders.put(5, "half")
@@ -178,13 +171,6 @@ def test_a_version_that_is_still_being_written_is_read_again(watch, folders):
     folders.before_load = lambda folder: None
     watcher.look()
     assert served(watcher) == (5, {5})
-
-
-def test_a_start_beside_a_broken_version_serves_the_next_lower_one(watch, folders):
-    folders.put(5, "half")
-    watcher = watch(1, 3)
-    assert served(watcher) == (3, {3})
-    watcher.check()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

@@ -18,7 +18,6 @@ from tensorflow_serving.apis import (
 
 from serving.errors import ForbiddenError, UnauthenticatedError
 from serving.security.access import RELOAD, LocalReloads, TokenAccess
-from serving.security.tls import channel_credentials
 from serving.security.tokens import TokenFile
 from tests.builders import channel_to
 from triage_client import TriageClient, TriageError, evidence_state
@@ -135,17 +134,6 @@ def test_a_refused_token_is_logged_with_where_it_came_from_and_not_each_time(ser
     lines = [record.getMessage() for record in caplog.records if "without a valid token" in record.getMessage()]
     (line,) = lines
     assert re.fullmatch(r"\d+ calls without a valid token were refused, the last one from ipv4:127.0.0.1:\d+", line)
-
-
-def test_tokens_work_over_tls(serving, certificates, tmp_path):
-    (tmp_path / "tokens").write_text(TOKEN)
-    pair = {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
-    with serving(tokens=str(tmp_path / "tokens"), **pair) as server:
-        credentials = channel_credentials(certificates.ca)
-        with TriageClient(server.address, timeout_seconds=30.0, credentials=credentials, token=TOKEN) as client:
-            assert client.triage(evidence_state(["fever"])).model_version == "3"
-        with TriageClient(server.address, timeout_seconds=30.0, credentials=credentials) as client:
-            assert code_of(client.model_info) is grpc.StatusCode.UNAUTHENTICATED
 
 
 def test_without_tokens_this_machine_may_change_what_is_served(server):

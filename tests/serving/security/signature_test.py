@@ -83,14 +83,14 @@ def test_one_altered_byte_in_any_file_is_refused(version, key, name):
     assert refusal(version, key) == (f"{version / name}: is not the file that was signed: publish the version again")
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_missing_file_is_refused(version, key, name):
+def test_a_missing_file_is_refused(version, key):
+    name = "assets.extra/state.tflite"
     (version / name).unlink()
     assert refusal(version, key) == f"{version / name}: was signed, and is missing: publish the version again"
 
 
-@pytest.mark.parametrize("name", ["variables/variables.data-00000-of-00001", "assets.extra/tf_serving_warmup_requests"])
-def test_an_added_file_is_refused(version, key, name):
+def test_an_added_file_is_refused(version, key):
+    name = "variables/variables.data-00000-of-00001"
     (version / name).touch()
     assert refusal(version, key) == (
         f"{version / name}: is not among the files that were signed: publish the version again"

@@ -22,19 +22,6 @@ def value(metrics, name, **labels):
     return metrics.registry.get_sample_value(name, labels)
 
 
-def test_a_call_is_counted_by_how_it_ended_and_how_long_it_took(metrics):
-    call = Call("/triage.v1.TriageService/Triage")
-    metrics.count_call(call, "unary", "OK", 0.003)
-    metrics.count_call(call, "unary", "OK", 0.2)
-    metrics.count_call(call, "unary", "UNAVAILABLE", 0.003)
-    named = {"grpc_type": "unary", "grpc_service": "triage.v1.TriageService", "grpc_method": "Triage"}
-    assert value(metrics, "grpc_server_handled_total", **named, grpc_code="OK") == 2
-    assert value(metrics, "grpc_server_handled_total", **named, grpc_code="UNAVAILABLE") == 1
-    assert value(metrics, "grpc_server_handling_seconds_bucket", **named, le="0.005") == 2
-    assert value(metrics, "grpc_server_handling_seconds_bucket", **named, le="0.25") == 3
-    assert value(metrics, "grpc_server_handling_seconds_sum", **named) == pytest.approx(0.206)
-
-
 def test_repeated_stages_are_one_observation(metrics):
     call = Call()
     call.model_name, call.model_version, call.signature = "triage", "3", "serving_default"
@@ -69,15 +56,6 @@ def test_answers_are_counted_by_what_they_decide(metrics):
     assert value(metrics, "triage_rules_fired_total", **named, rule_id="chest_pain_red") == 1
     metrics.count_refused_codes("triage", 4)
     assert value(metrics, "triage_unknown_codes_total", model_name="triage", outcome="refused") == 4
-
-
-def test_runs_of_the_model_are_counted_by_version_and_signature(metrics):
-    for states in (1, 3, 64):
-        metrics.observe_run("triage", "3", "serving_default", states)
-    named = {"model_name": "triage", "model_version": "3", "signature": "serving_default"}
-    assert value(metrics, "triage_batch_size_count", **named) == 3
-    assert value(metrics, "triage_batch_size_sum", **named) == 68
-    assert value(metrics, "triage_batch_size_bucket", **named, le="4.0") == 2
 
 
 def test_versions_are_read_when_prometheus_asks(metrics, engine):

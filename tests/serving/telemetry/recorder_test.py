@@ -53,17 +53,6 @@ def test_an_answer_names_the_version_of_its_call():
     assert (call.model_version, call.states) == ("3", 2)
 
 
-def test_each_answer_of_a_stream_has_its_own_stages():
-    metrics = Metrics()
-    telemetry, call = Telemetry(metrics), calls.Call("/s/m")
-    for _ in range(2):
-        call.add(calls.MODEL, 1.0, 2.0)
-        telemetry.record_stages(call)
-    named = {"model_name": "", "model_version": "", "signature": "", "stage": "model"}
-    assert metrics.registry.get_sample_value("triage_stage_seconds_count", named) == 2
-    assert metrics.registry.get_sample_value("triage_stage_seconds_sum", named) == 2.0
-
-
 def test_a_call_is_a_line_in_the_log_on_request(caplog):
     call = calls.Call("/triage.v1.TriageService/Triage", "r-17")
     call.model_name, call.model_version, call.states = "triage", "3", 2

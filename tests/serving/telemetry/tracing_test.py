@@ -2,9 +2,6 @@
 
 import gzip
 import http.server
-import json
-import pathlib
-import subprocess
 import threading
 
 import pytest
@@ -23,7 +20,6 @@ from serving.telemetry.tracing import Tracing, exporter_of
 from tests.builders import channel_to, served, watching
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
-ROOT = pathlib.Path(__file__).parents[3]
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = ("traceparent", f"00-{TRACE}-{PARENT}-01")
 
@@ -111,32 +107,6 @@ def test_unsampled_traces_are_not_recorded(traced):
 def test_an_exporter_that_is_missing_is_reported():
     with pytest.raises(InputError, match=r"^--traces nowhere: no such exporter: installed are .*console"):
         exporter_of("nowhere")
-
-
-@pytest.mark.slow
-def test_the_command_prints_spans_of_a_call_without_evidence(python, model_base_path):
-    options = ["--model-base-path", str(model_base_path), "--port", "0", "--traces", "console"]
-    process = python.start(
-        "-m", "triage_cli", "serve", *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        address = process.stdout.readline().split()[2].rstrip(",")
-        with channel_to(address) as channel:
-            request = triage_service_pb2.TriageRequest(state=state_message(["chest_pain"]))
-            triage_service_pb2_grpc.TriageServiceStub(channel).Triage(request, timeout=30, metadata=[TRACEPARENT])
-        process.terminate()
-        output, _ = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.communicate()
-    spans, decoder, place = {}, json.JSONDecoder(), 0
-    while "{" in output[place:]:
-        span, place = decoder.raw_decode(output, output.index("{", place))
-        spans[span["name"]] = span
-    assert set(spans) == {"triage.v1.TriageService/Triage", "queue", "parse", "model", "respond"}
-    assert spans["triage.v1.TriageService/Triage"]["parent_id"] == f"0x{PARENT}"
-    assert spans["triage.v1.TriageService/Triage"]["resource"]["attributes"]["service.name"] == "triage"
-    assert "chest_pain" not in output
 
 
 class Collector(http.server.BaseHTTPRequestHandler):
