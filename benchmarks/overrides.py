@@ -24,8 +24,8 @@ import scipy.stats
 import dyqn_triage
 from schemas.knowledge_base import KnowledgeBase
 from serving.config.settings import ServeConfig
+from serving.engine.model_config import Wanted
 from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from serving.hospital.cds_hooks import SERVICES

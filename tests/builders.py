@@ -8,8 +8,8 @@ import numpy as np
 
 from schemas.evidence import Evidence, Vocabulary
 from serving.config.settings import ServeConfig
+from serving.engine.model_config import Wanted
 from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from serving.server.triage_server import TriageServer

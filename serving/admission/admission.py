@@ -3,18 +3,20 @@
 import asyncio
 import contextlib
 import dataclasses
-from typing import Any
+import time
+from typing import Any, NoReturn
 
 from schemas.errors import InputError
 from serving.admission.budget import DEFAULT_PENDING, NOTHING, Budget, Cost, Pace, Shares
-from serving.admission.concurrency import ConcurrencyLimit
-from serving.admission.drain import Drain
 from serving.call import Call
-from serving.errors import ExhaustedError
+from serving.errors import ExhaustedError, UnavailableError
 from serving.security import Access
 
 _TURNS = 1  # of large requests: with two at a time, small calls wait twice as long
 _AT_ONCE = contextlib.nullcontext()
+_SHUTTING_DOWN = "the server is shutting down: call another one, or this one later"
+_QUIET_SECONDS = 0.05
+_LONGEST_QUIET_WAIT_SECONDS = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +30,83 @@ class Limits:
 
     calls: int
     pending: Cost = DEFAULT_PENDING
+
+
+class ConcurrencyLimit:
+    """Places for calls; for use in one thread.
+
+    When all are taken, a quarter more is kept for callers who have none, so that one cannot keep the others out.
+
+    Args:
+        number: how many there are.
+    """
+
+    def __init__(self, number: int):
+        self._number = number
+        self._more = number // 4
+        self._taken = 0
+        self._callers: dict[str, int] = {}
+
+    @property
+    def taken(self) -> int:
+        """The number of calls held now."""
+        return self._taken
+
+    def take(self, caller: str) -> None:
+        """Takes a place, which `leave` gives back.
+
+        Raises:
+            ExhaustedError: all places are taken; do not call `leave`.
+        """
+        own = self._callers.get(caller, 0)
+        if self._taken >= self._number + (0 if own else self._more):
+            raise ExhaustedError(
+                f"{self._taken} calls are running or waiting, and no more are accepted: try again later"
+            )
+        self._taken += 1
+        self._callers[caller] = own + 1
+
+    def leave(self, caller: str) -> None:
+        """Gives a place back."""
+        self._taken -= 1
+        if self._callers[caller] == 1:
+            del self._callers[caller]
+        else:
+            self._callers[caller] -= 1
+
+
+class Drain:
+    """The end of a server: holds back calls that still arrive, and then refuses them; for use on one event loop.
+
+    gRPC ends calls that arrive while it shuts down with CANCELLED, which tells nobody to try again. So new calls are
+    held back until none arrive; then gRPC shuts down, which tells all clients to connect elsewhere; then they are
+    refused with UNAVAILABLE, so that their callers try again elsewhere.
+
+    Attributes:
+        begun: whether to `hold_back` new calls.
+    """
+
+    def __init__(self) -> None:
+        self.begun = False
+        self._came_late = True
+        self._refusing = asyncio.Event()
+
+    async def begin(self) -> None:
+        """Returns when no more calls arrive, after half a second at most."""
+        self.begun, end = True, time.monotonic() + _LONGEST_QUIET_WAIT_SECONDS
+        while self._came_late and time.monotonic() < end:
+            self._came_late = False
+            await asyncio.sleep(_QUIET_SECONDS)
+
+    def refuse(self) -> None:
+        """Ends the calls that are held back, and lets none wait from now on."""
+        self._refusing.set()
+
+    async def hold_back(self) -> NoReturn:
+        """Raises UnavailableError when it is time to."""
+        self._came_late = True
+        await self._refusing.wait()
+        raise UnavailableError(_SHUTTING_DOWN)
 
 
 class Admission:

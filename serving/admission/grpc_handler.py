@@ -126,19 +126,14 @@ class _Route(abc.ABC):
                 call.deadline = None if remaining is None else time.monotonic() + remaining
                 await self._admission.enter(call)
             return await self._answer(call, context)
-        except (
-            grpc.aio.AbortError
-        ) as aborted:  # by `serving.admission.idle_timeout`, with a reason or because of silence
+        except grpc.aio.AbortError as aborted:  # by `IdleTimeout`, with a reason or because of silence
             if call.reason:
                 self._telemetry.end(call, self.kind, grpc.StatusCode.RESOURCE_EXHAUSTED.name)
             else:
                 self._record_cancelled(call, context)
             drop_traceback(aborted)
             return None
-        except (
-            asyncio.CancelledError,
-            grpc.aio.BaseError,
-        ):  # reading and writing raise them too, once the call has ended
+        except (asyncio.CancelledError, grpc.aio.BaseError):  # also of reading and writing, once the call has ended
             self._record_cancelled(call, context)
             raise
         except Exception as error:

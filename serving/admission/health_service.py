@@ -7,7 +7,7 @@ from typing import Any
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from schemas.errors import InputError
-from serving.admission.concurrency import ConcurrencyLimit
+from serving.admission.admission import ConcurrencyLimit
 from serving.security import caller_at
 
 MOST_WATCHES = 256

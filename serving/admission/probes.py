@@ -8,7 +8,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 
 from schemas.errors import InputError
-from serving.admission.concurrency import ConcurrencyLimit
+from serving.admission.admission import ConcurrencyLimit
 from serving.admission.event_loop import EventLoop
 from serving.admission.idle_timeout import options as idle_options
 from serving.errors import ExhaustedError

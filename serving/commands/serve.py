@@ -10,17 +10,15 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from schemas.errors import InputError
 from serving import process
 from serving.admission import step_back, take_short_turns
 from serving.config import vertex
-from serving.config.settings import OPTIONS, ServeConfig
-from serving.config.settings_file import read_settings
-from serving.engine.model_config import ModelConfig, read_file
-from serving.engine.version_policy import VersionPolicy, parse_labels
+from serving.config.settings import OPTIONS, ServeConfig, read_settings
+from serving.engine.model_config import ModelConfig, VersionPolicy, read_file
 from serving.errors import PreconditionError
 from serving.process import EndSignals
 from serving.security import Reread, is_loopback
@@ -147,6 +145,23 @@ def run(arguments: argparse.Namespace) -> int:
         models = listed.current()
     configure_logging(config.log_format)
     return _serve(config, models, listed, arguments.port_file)
+
+
+def parse_labels(texts: Collection[str]) -> dict[str, int]:
+    """Returns the version of each label, from texts such as `stable=3`.
+
+    Raises:
+        InputError: a text is malformed, or two give the same label.
+    """
+    labels: dict[str, int] = {}
+    for text in texts:
+        label, _, number = text.rpartition("=")
+        if not label or not (number.isascii() and number.isdecimal()):
+            raise InputError(f"--label {text}: expected NAME=VERSION, such as stable=3")
+        if label in labels:
+            raise InputError(f"--label {text}: the label {label} is given twice")
+        labels[label] = int(number)
+    return labels
 
 
 def _check_models(models: list[ModelConfig], config: ServeConfig) -> list[ModelConfig]:

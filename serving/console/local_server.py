@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from serving import process
 from serving.config.settings import ServeConfig
-from serving.engine.version_policy import Wanted
+from serving.engine.model_config import Wanted
 from serving.server.triage_server import TriageServer
 
 

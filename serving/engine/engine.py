@@ -14,8 +14,8 @@ from schemas import features
 from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo, read_version
 from serving.call import MODEL, PARSE, RESPOND, current
-from serving.engine.dense_states import MessageEncoder, to_questions
-from serving.engine.state_tensors import Responses
+from serving.engine.state_tensors import MessageEncoder, Responses, to_questions
+from serving.messages import state_message
 from triage.v1 import triage_pb2
 
 if TYPE_CHECKING:  # loads TensorFlow
@@ -122,6 +122,14 @@ class WrappedEngine(Engine):
     def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Returns the outputs of one signature of the wrapped engine."""
         return self.engine.predict(signature, inputs)
+
+
+def warm_up(engine: Engine) -> None:
+    """Runs one state as the typed service would."""
+    state = state_message(engine.vocabulary.codes[:1])
+    engine.triage([state])
+    if engine.info.questions:
+        engine.next_questions([state], 1)
 
 
 def run_in_one_thread() -> None:

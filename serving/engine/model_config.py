@@ -1,16 +1,15 @@
-"""TensorFlow Serving's configuration of models: a `ModelServerConfig`, in a call or, as text, in a file."""
+"""What a server serves: models and their versions, also as TensorFlow Serving's `ModelServerConfig`."""
 
 import dataclasses
 import pathlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from google.protobuf import text_format
 
 from schemas.errors import InputError
 from schemas.text_file import read_text
-from serving.engine.version_policy import VersionPolicy
 from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # an extra
@@ -22,6 +21,38 @@ _EXAMPLE = 'model_config_list { config { name: "triage" base_path: "/srv/models"
 # Texts in quotes, in which a # begins no comment, and comments.
 _TEXT_OR_COMMENT = re.compile(r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*""")
 _ENTRY = re.compile(r"\bconfig\s*:?\s*[{<\[]")
+
+
+@dataclasses.dataclass(frozen=True)
+class VersionPolicy:
+    """The highest `count` versions, or all if `count` is None; or `numbers` if given."""
+
+    count: int | None = 1
+    numbers: frozenset[int] | None = None
+
+    def choose(self, there: Collection[int]) -> frozenset[int]:
+        """Returns which of the versions `there` the policy wants."""
+        if self.numbers is not None:
+            return self.numbers & frozenset(there)
+        ordered = sorted(there, reverse=True)
+        return frozenset(ordered if self.count is None else ordered[: self.count])
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What a server should serve: the versions of the policy, and those with a label.
+
+    Attributes:
+        base: directory with a folder for each version.
+        policy: which versions to load.
+        labels: the version that each label names.
+        location: the address in an object store that `base` mirrors, "" for none.
+    """
+
+    base: pathlib.Path
+    policy: VersionPolicy = VersionPolicy()
+    labels: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    location: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """A SavedModel in a TensorFlow session of its own, and the engines that run it."""
 
 import copy
+import itertools
 import logging
 import os
 import pathlib
@@ -9,13 +10,16 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow_serving.apis import prediction_log_pb2
 
-from schemas import features, parity
+from schemas import directories, features, parity
 from schemas.errors import InputError
-from serving.engine.engine import LocalEngine
+from serving.engine.engine import Engine, LocalEngine
 from serving.engine.litert import MOST_STATES, InterpreterPool, read_litert_model
 
 _LOGGER = logging.getLogger(__name__)
+MAX_REQUESTS = 1000
+"""Largest number of warm-up requests, as in TensorFlow Serving."""
 
 
 class SavedModel:
@@ -181,3 +185,28 @@ class SavedModelWithLiteRt(SavedModelEngine):
             version, self.litert = self.info.model_version, None
             _LOGGER.error("version %s: LiteRT failed and is no longer used: %s", version, error)
             return None
+
+
+def run_warmup_requests(engine: Engine, folder: pathlib.Path) -> int:
+    """Runs the requests in `assets.extra/tf_serving_warmup_requests` of a version and returns their number.
+
+    A version need not have the file. Requests other than Predict are skipped, as no signature takes them.
+
+    Raises:
+        InputError: the file is damaged, or the model fails on a request.
+    """
+    path = folder / directories.WARMUP_REQUESTS
+    if not path.exists():
+        return 0
+    done = 0
+    try:
+        for record in itertools.islice(tf.data.TFRecordDataset(str(path)).as_numpy_iterator(), MAX_REQUESTS):
+            log = prediction_log_pb2.PredictionLog.FromString(record)
+            if log.HasField("predict_log"):
+                request = log.predict_log.request
+                inputs = {alias: tf.make_ndarray(tensor) for alias, tensor in request.inputs.items()}
+                engine.predict(request.model_spec.signature_name or features.SERVING_DEFAULT, inputs)
+                done += 1
+    except Exception as error:  # a damaged record and an unfit request raise various errors
+        raise InputError(f"{path}: request {done + 1} failed: {type(error).__name__}: {error}") from error
+    return done

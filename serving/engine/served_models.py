@@ -13,14 +13,12 @@ from schemas import directories
 from schemas.model_directory import list_versions
 from serving.call import current
 from serving.config.settings import ServeConfig
-from serving.engine import warmup
 from serving.engine.batching import BatchedModels
-from serving.engine.engine import LocalEngine, run_in_one_thread
+from serving.engine.engine import LocalEngine, run_in_one_thread, warm_up
 from serving.engine.litert import LiteRtEngine
-from serving.engine.model_config import ModelConfig
+from serving.engine.model_config import ModelConfig, Wanted
 from serving.engine.model_store import ModelStore, StoredModels, local_base
 from serving.engine.safeguards import SafeguardedModels
-from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import VersionSource, Watcher
 from serving.errors import ForbiddenError, NotFoundError
@@ -63,12 +61,16 @@ class LocalModels:
         Raises:
             InputError: the version is damaged, is not signed, or fails on its own warm-up requests.
         """
-        from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt  # loads TensorFlow
+        from serving.engine.saved_model import (  # loads TensorFlow
+            SavedModelEngine,
+            SavedModelWithLiteRt,
+            run_warmup_requests,
+        )
 
         with verified(folder, self._key) as files:
             engine = SavedModelWithLiteRt(files) if self._litert else SavedModelEngine(files)
-            requests = warmup.run_requests(engine, files)
-        warmup.warm_up(engine)
+            requests = run_warmup_requests(engine, files)
+        warm_up(engine)
         _LOGGER.info("version %s: loaded, %d warm-up requests answered", engine.info.model_version, requests)
         return engine
 
@@ -84,7 +86,7 @@ class LiteRtModels(LocalModels):
         """
         with verified(folder, self._key) as files:
             engine = LiteRtEngine(files)
-        warmup.warm_up(engine)
+        warm_up(engine)
         return engine
 
 
@@ -98,8 +100,7 @@ def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = N
     """
     source: VersionSource
     if config.engine == "tensorflow-serving":
-        from serving.engine.connection import Connection  # loads TensorFlow
-        from serving.engine.remote import RemoteModels
+        from serving.engine.remote import Connection, RemoteModels  # loads TensorFlow
 
         connection = Connection(config.tf_serving, ENGINE_SECONDS)
         source = RemoteModels(connection, config.model_name)

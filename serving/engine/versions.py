@@ -77,31 +77,21 @@ class Versions:
         """The version that each label points at."""
         return self._labels
 
-    def borrow(self, version: int | None = None) -> contextlib.AbstractContextManager[Engine]:
+    @contextlib.contextmanager
+    def borrow(self, version: int | None = None) -> Iterator[Engine]:
         """Lends the engine of `version`, by default of the default version, for the length of a `with` block.
 
         Raises:
+            UnavailableError: none was asked for, and there is no default version yet.
             NotFoundError: the version is not loaded; the message is TensorFlow Serving's.
         """
-        wanted = f"Latest({self.model_name})" if version is None else f"Specific({self.model_name}, {version})"
-        return self._lent(version, NotFoundError(f"Servable not found for request: {wanted}"))
-
-    def borrow_default(self) -> contextlib.AbstractContextManager[Engine]:
-        """Lends the engine of the default version, for a service whose clients cannot choose a version.
-
-        Raises:
-            UnavailableError: no version is loaded.
-        """
-        return self._lent(None, UnavailableError("no model version is ready: try again later"))
-
-    @contextlib.contextmanager
-    def _lent(self, version: int | None, missing: Exception) -> Iterator[Engine]:
-        """Lends a version, the default one for None; raises `missing` if it is not loaded."""
         with self._lock:
             number = self._default if version is None else version
             loaded = None if number is None else self._loaded.get(number)
+            if loaded is None and version is None:
+                raise UnavailableError("no model version is ready: try again later")
             if loaded is None:
-                raise missing
+                raise NotFoundError(f"Servable not found for request: Specific({self.model_name}, {version})")
             loaded.borrowed += 1
         try:
             yield loaded.engine

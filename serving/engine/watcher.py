@@ -5,18 +5,18 @@ import logging
 import pathlib
 import threading
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from schemas.errors import InputError
 from schemas.model_directory import check_files, file_states, find_version
 from serving.engine.engine import Engine
-from serving.engine.time_limit import TimeLimit
-from serving.engine.version_policy import Wanted
+from serving.engine.model_config import Wanted
 from serving.engine.versions import State, Versions
 from serving.errors import DeadlineError, PreconditionError, UnavailableError
 from triage_runtime.storage import locations
 
 _LOGGER = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
 
 LOAD_SECONDS = 300.0
 """The longest time for a look at the files or for loading a version, many times what a large one takes on a slow disk.
@@ -38,6 +38,61 @@ class VersionSource(Protocol):
 
     def load(self, folder: pathlib.Path) -> Engine:
         """Returns the engine of a version, warm; raises an error if the version is faulty."""
+
+
+class TimeLimit:
+    """Runs functions in threads of their own, and leaves those behind that take too long.
+
+    Nothing can end such a thread. Until it ends by itself the same call is refused at once, so that threads do not
+    pile up. For use by one thread at a time.
+
+    Args:
+        seconds: the longest time for one call.
+    """
+
+    def __init__(self, seconds: float):
+        self._seconds = seconds
+        self._left: dict[tuple[Any, ...], threading.Thread] = {}
+
+    def run(self, text: str, function: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Returns or raises what `function` does.
+
+        Args:
+            text: what it does, for the message, such as "reading models/3".
+            function: what to run.
+            arguments: for the function; they must be hashable.
+
+        Raises:
+            InputError: it takes too long, or an earlier call with these arguments still does.
+        """
+        key = (getattr(function, "__qualname__", ""), *arguments)
+        self._left = {call: thread for call, thread in self._left.items() if thread.is_alive()}
+        if key in self._left:
+            raise InputError(self._message(text))
+        outcome: list[Any] = []
+
+        def work() -> None:
+            try:
+                outcome.extend((function(*arguments), None))
+            except BaseException as error:
+                outcome.extend((None, error))
+
+        thread = threading.Thread(target=work, name=f"limited: {text}", daemon=True)
+        thread.start()
+        thread.join(self._seconds)
+        if not outcome:
+            self._left[key] = thread
+            raise InputError(self._message(text))
+        result, error = outcome
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error, outcome  # they refer to this frame
+        return result
+
+    def _message(self, text: str) -> str:
+        return f"{text} takes longer than {self._seconds:g} s: does the file system answer?"
 
 
 class Watcher:

@@ -139,7 +139,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                 async for request in requests:
                     if interview is None:  # the first message names the model
                         versions = self._models.named(request.settings.model).versions
-                        engine = stack.enter_context(versions.borrow_default())
+                        engine = stack.enter_context(versions.borrow())
                         interview = InterviewState(self._limits(engine, Asked()))
                     state = await self.workers.run(_add_message, interview, request)
                     check_questions(interview.questions, "settings.questions", engine.info)
@@ -163,7 +163,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, request: triage_service_pb2.GetModelInfoRequest, context: Any
     ) -> triage_service_pb2.GetModelInfoResponse:
         """Describes the model that answers, and how it was made."""
-        with self._models.named(request.model).versions.borrow_default() as engine:
+        with self._models.named(request.model).versions.borrow() as engine:
             info = engine.info
         return triage_service_pb2.GetModelInfoResponse(
             model_version=info.model_version,
@@ -180,7 +180,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, request: triage_service_pb2.GetVocabularyRequest, context: Any
     ) -> triage_service_pb2.GetVocabularyResponse:
         """Lists the evidence that the model knows, in the order of its state vector."""
-        with self._models.named(request.model).versions.borrow_default() as engine:
+        with self._models.named(request.model).versions.borrow() as engine:
             return _described(_in_preferred_language(engine.vocabulary))
 
     def check_first(self) -> None:
@@ -189,12 +189,12 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
 
     def vocabulary(self) -> Vocabulary:
         """Returns the evidence that the first model knows, in the language that the call prefers."""
-        with self._models.named("").versions.borrow_default() as engine:
+        with self._models.named("").versions.borrow() as engine:
             return _in_preferred_language(engine.vocabulary)
 
     def language(self) -> str:
         """Returns the language of texts around those of the first model's evidence that the call prefers."""
-        with self._models.named("").versions.borrow_default() as engine:
+        with self._models.named("").versions.borrow() as engine:
             language = _preferred_language(engine.vocabulary)
         return language if language in ANSWERS else OWN_LANGUAGE
 
@@ -219,7 +219,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     async def _answer_with_one_version(
         self, states: Sequence[triage_pb2.EvidenceState], asked: Asked, batch: bool
     ) -> Sequence[triage_pb2.TriageResponse]:
-        with self._models.named(asked.model).versions.borrow_default() as engine:
+        with self._models.named(asked.model).versions.borrow() as engine:
             if asked.questions_if_able and not engine.info.questions:
                 asked = asked._replace(questions=0)
             check_questions(asked.questions, "questions", engine.info)

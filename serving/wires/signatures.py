@@ -75,6 +75,8 @@ class Signatures:
             name = spec.name[:80]
             wanted = f"Latest({name})" if version is None else f"Specific({name}, {version})"
             raise NotFoundError(f"Servable not found for request: {wanted}: {error}") from None
+        if choice is None and versions.default is None:
+            raise NotFoundError(f"Servable not found for request: Latest({versions.model_name})")
         return versions.borrow(versions.version_of(spec.version_label) if choice == "version_label" else version)
 
     def declared(self, engine: Engine, signature: str) -> meta_graph_pb2.SignatureDef:

@@ -29,13 +29,12 @@ from serving.config import vertex
 from serving.config.batching_parameters import BatchingParameters
 from serving.config.settings import ServeConfig
 from serving.engine.batching import BatchedModels
-from serving.engine.connection import Connection
 from serving.engine.engine import Engine
 from serving.engine.litert import LiteRtEngine
-from serving.engine.remote import RemoteModels
+from serving.engine.model_config import Wanted
+from serving.engine.remote import Connection, RemoteModels
 from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt
 from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from tests.builders import channel_to, http_to, network_of, served, trained_agent, watching, write_version

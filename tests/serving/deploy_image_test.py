@@ -176,7 +176,7 @@ import pathlib, serving.commands.ask, serving.commands.serve, serving.service.se
 from serving.config.settings import ServeConfig
 from serving.messages import state_message
 from serving.engine.served_models import watcher_of
-from serving.engine.version_policy import Wanted
+from serving.engine.model_config import Wanted
 watcher = watcher_of(ServeConfig(), Wanted(pathlib.Path(sys.argv.pop(1))))
 watcher.look()
 with watcher.versions.borrow() as engine:

@@ -23,9 +23,8 @@ from grpc_status import rpc_status
 
 import triage_client
 from serving.config.settings import ServeConfig
-from serving.engine.connection import Connection
 from serving.engine.model_store import ModelStore, StoredModels
-from serving.engine.remote import RemoteModels
+from serving.engine.remote import Connection, RemoteModels
 from serving.engine.served_models import LocalModels
 from serving.messages import state_message
 from serving.server.triage_server import TriageServer
@@ -331,7 +330,7 @@ def health(server):
 
 def decides(watcher):
     """Returns the version that answers, and its action."""
-    with watcher.versions.borrow_default() as engine:
+    with watcher.versions.borrow() as engine:
         (response,) = engine.triage([STATE])
     return int(response.model_version), response.action
 

@@ -100,7 +100,7 @@ def test_a_lone_call_whose_deadline_has_passed_does_not_reach_the_engine(loop):
 
 
 def test_litert_answers_a_lone_call_on_the_loop_and_beside_an_interview_in_a_thread(serving, watcher, monkeypatch):
-    with watcher.versions.borrow_default() as front:
+    with watcher.versions.borrow() as front:
         litert = front.engine.litert
     threads, run = [], litert.run
 

@@ -15,8 +15,8 @@ from tensorflow_serving.apis import (
 )
 
 from serving.config.settings import ServeConfig
+from serving.engine.model_config import Wanted
 from serving.engine.served_models import watcher_of
-from serving.engine.version_policy import Wanted
 from serving.messages import state_message
 from serving.monitor.audit_reader import Reading, read_cases
 from tests.builders import channel_to, http_to, served

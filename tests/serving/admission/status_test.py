@@ -1,6 +1,7 @@
 """From exception to gRPC status, and what the log omits."""
 
 import contextvars
+import inspect
 import logging
 
 import grpc
@@ -154,3 +155,13 @@ def test_the_details_of_many_faults_fit_into_a_header_and_the_first_are_there(le
     listed = [each.field for each in messages["google.rpc.BadRequest"][0].field_violations]
     assert listed == [fault.field for fault in faults[: len(listed)]]
     assert len(listed) == len(messages["triage.v1.UnknownCode"]) >= 1
+
+
+KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__]
+
+
+def test_each_kind_has_a_status_of_its_own_and_speaks_for_itself():
+    kinds = [kind for kind in KINDS if kind.__bases__ == (Exception,)]
+    statuses = [status_of(kind("what to do")) for kind in [*kinds, InputError]]
+    assert {status.message for status in statuses} == {"what to do"}
+    assert len({status.code for status in statuses}) == len(statuses)

@@ -11,8 +11,8 @@ import pytest
 
 import triage_cli
 from serving.commands.ask import DISCLAIMER
+from serving.engine.model_config import Wanted
 from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from tests.builders import served
@@ -215,11 +215,11 @@ def test_a_call_is_tried_again_until_the_server_is_ready(model_base_path, capsys
     class ReadyAtTheSecondCall(Versions):
         calls = 0
 
-        def borrow_default(self):
+        def borrow(self):
             self.calls += 1
             if self.calls == 2:
                 watcher.look()
-            return super().borrow_default()
+            return super().borrow()
 
     watcher = Watcher(ReadyAtTheSecondCall("triage"), LocalModels(), Wanted(model_base_path))
     with served(watcher) as server:

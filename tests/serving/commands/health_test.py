@@ -3,8 +3,8 @@
 import json
 
 import triage_cli
+from serving.engine.model_config import Wanted
 from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from tests.builders import served

@@ -1,6 +1,5 @@
 """`triage monitor`, from a served log to its verdict."""
 
-import dataclasses
 import hashlib
 import json
 import shutil
@@ -11,7 +10,6 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 import triage_cli
 from schemas import directories
-from schemas.evidence import Vocabulary
 from schemas.reference import Reference
 from triage_client import TriageClient, evidence_state
 
@@ -88,26 +86,6 @@ def test_clinicians_decisions_show_whether_a_promise_is_kept(serving, model, tmp
     output = capsys.readouterr().out
     assert "promise: 1 labelled cases were served, 0 were not" in output
     assert ("promised at most 10.0%: broken" in output) is broken
-
-
-def test_numbers_in_labels_are_read_by_the_vocabulary_of_the_version(serving, model, vocabulary, tmp_path):
-    path, labels = model / directories.MANIFEST, tmp_path / "labels.jsonl"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"promise": {"levels": {"red": 0.1}}}))
-    pain, *others = vocabulary
-    banded = Vocabulary([dataclasses.replace(pain, band="pain >=1 <=10"), *others])
-    banded.save(model / directories.ASSETS / directories.VOCABULARY)
-    labels.write_text(json.dumps({"present": ["pain=7"], "absent": [], "decisions": ["Red"]}) + "\n")
-    log = log_of(serving, tmp_path / "log", 1, 1)
-    _, report = monitor(tmp_path, "--log", log, "--model", str(model), "--labels", str(labels))
-    assert (report["promise"]["labelled"], report["promise"]["not_served"]) == (1, 0)
-
-
-def test_few_cases_are_not_judged(serving, model, tmp_path, capsys):
-    options = ["--log", log_of(serving, tmp_path / "log", 20, 0), "--model", str(model), "--fail-on-drift"]
-    assert monitor(tmp_path, *options)[0] == 0
-    assert "too few cases: 20 decided, at least 100 needed" in capsys.readouterr().out
-    code, report = monitor(tmp_path, *options, "--fewest-cases", "20")
-    assert (code, report["verdict"]) == (1, "drift")
 
 
 def test_answers_of_another_version_do_not_count(serving, model, tmp_path):

@@ -5,8 +5,7 @@ from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
 from schemas.errors import InputError
-from serving.engine.model_config import ModelConfig, read_file, read_message
-from serving.engine.version_policy import VersionPolicy
+from serving.engine.model_config import ModelConfig, VersionPolicy, read_file, read_message
 
 MODEL = 'name: "triage" base_path: "/models" model_platform: "tensorflow"'
 

@@ -8,10 +8,9 @@ import tensorflow as tf
 
 from schemas.errors import InputError
 from serving.config.settings import ServeConfig
-from serving.engine.model_config import ModelConfig
+from serving.engine.model_config import ModelConfig, Wanted
 from serving.engine.model_store import ModelStore, StoredModels, local_base
 from serving.engine.served_models import LocalModels, open_model
-from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from serving.errors import PreconditionError

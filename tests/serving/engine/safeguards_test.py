@@ -10,9 +10,9 @@ from schemas.model_directory import ModelInfo
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
 from serving.config.settings import ServeConfig
+from serving.engine.model_config import Wanted
 from serving.engine.safeguards import SafeguardedEngine, SafeguardedModels, described_rules
 from serving.engine.served_models import LocalModels
-from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from serving.messages import state_message

@@ -17,11 +17,10 @@ from schemas.errors import InputError
 from serving.call import Call, current, enter
 from serving.config.settings import ServeConfig
 from serving.engine.batching import BatchedEngine
-from serving.engine.model_config import ModelConfig
+from serving.engine.model_config import ModelConfig, Wanted
 from serving.engine.safeguards import SafeguardedEngine
 from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt
 from serving.engine.served_models import LocalModels, ServedModels, watcher_of
-from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from serving.errors import NotFoundError, PreconditionError, UnavailableError
@@ -68,7 +67,7 @@ def served(model_base_path):
     def served(**settings):
         watcher = watcher_of(ServeConfig(**settings), Wanted(model_base_path))
         watcher.look()
-        with watcher.versions.borrow_default() as engine:
+        with watcher.versions.borrow() as engine:
             return engine
 
     return served
@@ -183,7 +182,7 @@ def test_a_model_that_is_added_is_found_and_one_that_is_left_out_ends_with_its_l
     adults, seen = models.named("adults"), []
     models.on_each(lambda model: seen.append(model.versions.model_name))
     infants = dataclasses.replace(children, name="infants")
-    with adults.versions.borrow_default() as engine:
+    with adults.versions.borrow() as engine:
         models.change([infants, children])
         assert engine.path.name == "3"
         assert adults.versions.draining
@@ -193,7 +192,7 @@ def test_a_model_that_is_added_is_found_and_one_that_is_left_out_ends_with_its_l
     assert seen == ["adults", "children", "infants"]
     with pytest.raises(NotFoundError, match=r"no model 'adults': this server has infants, children$"):
         models.named("adults")
-    with pytest.raises(UnavailableError), adults.versions.borrow_default():
+    with pytest.raises(UnavailableError), adults.versions.borrow():
         pass  # a call that looked the model up before it went
     adults.run(0.0, threading.Event(), lambda: None)  # ends by itself
 
@@ -255,7 +254,7 @@ def test_a_version_that_is_not_what_was_signed_leaves_the_one_before_in_place(
 
     def answer():
         watcher.look()
-        with watcher.versions.borrow_default() as engine:
+        with watcher.versions.borrow() as engine:
             (response,) = engine.triage([state_message(["chest_pain"])])
         return response.model_version, action_label(response.best_triage)
 

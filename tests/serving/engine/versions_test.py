@@ -28,10 +28,8 @@ def versions():
 
 
 def test_nothing_is_lent_before_a_version_is_loaded(versions):
-    with pytest.raises(NotFoundError, match=r"^Servable not found for request: Latest\(triage\)$"):
-        versions.borrow().__enter__()
     with pytest.raises(UnavailableError, match="no model version is ready"):
-        versions.borrow_default().__enter__()
+        versions.borrow().__enter__()
     assert versions.statuses() == []
 
 
@@ -40,8 +38,8 @@ def test_the_default_version_answers_calls_that_name_none_and_others_can_be_name
     versions.publish(three)
     versions.publish(five)
     versions.set_default(3)
-    with versions.borrow() as default, versions.borrow(5) as named, versions.borrow_default() as typed:
-        assert (default, named, typed) == (three, five, three)
+    with versions.borrow() as default, versions.borrow(5) as named:
+        assert (default, named) == (three, five)
     assert versions.statuses() == [VersionStatus(3, State.AVAILABLE), VersionStatus(5, State.AVAILABLE)]
     assert (versions.default, versions.loaded) == (3, {3, 5})
 

@@ -8,8 +8,8 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from schemas.errors import InputError
-from serving.engine.saved_model import SavedModelEngine
-from serving.engine.warmup import run_requests, warm_up
+from serving.engine.engine import warm_up
+from serving.engine.saved_model import SavedModelEngine, run_warmup_requests
 from serving.messages import state_message
 
 
@@ -32,7 +32,7 @@ class Counting(SavedModelEngine):
 
 def test_each_request_of_the_export_is_run(version):
     engine = Counting(version)
-    assert run_requests(engine, version) == 6  # three signatures, each with one row and with eight
+    assert run_warmup_requests(engine, version) == 6  # three signatures, each with one row and with eight
     assert sorted(engine.calls) == [
         (signature, rows) for signature in ("serving_default", "state", "triage") for rows in (1, 8)
     ]
@@ -48,7 +48,7 @@ def test_requests_that_no_signature_takes_are_left_out(version):
     log = prediction_log_pb2.PredictionLog()
     log.classify_log.SetInParent()
     write(version, log)
-    assert run_requests(SavedModelEngine(version), version) == 0
+    assert run_warmup_requests(SavedModelEngine(version), version) == 0
 
 
 @pytest.mark.parametrize("signature", ["nothing", "state"])
@@ -58,14 +58,14 @@ def test_a_request_that_the_model_does_not_answer_is_reported(version, signature
     log.predict_log.request.inputs["states"].CopyFrom(tf.make_tensor_proto([1.0]))
     write(version, log)
     with pytest.raises(InputError, match="tf_serving_warmup_requests: request 1 failed"):
-        run_requests(SavedModelEngine(version), version)
+        run_warmup_requests(SavedModelEngine(version), version)
 
 
 def test_a_damaged_file_is_reported(version):
     path = version / "assets.extra" / "tf_serving_warmup_requests"
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(InputError, match="tf_serving_warmup_requests: request 6 failed: DataLossError"):
-        run_requests(SavedModelEngine(version), version)
+        run_warmup_requests(SavedModelEngine(version), version)
 
 
 def test_the_typed_service_is_warmed_up_with_one_known_piece_of_evidence(version):

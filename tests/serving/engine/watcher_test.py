@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 from schemas.errors import InputError
-from serving.engine.version_policy import VersionPolicy, Wanted
+from serving.engine.model_config import VersionPolicy, Wanted
 from serving.engine.versions import State, Versions, VersionStatus
 from serving.engine.watcher import Watcher
 from serving.errors import PreconditionError, UnavailableError

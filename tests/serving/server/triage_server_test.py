@@ -13,8 +13,8 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from schemas.errors import InputError
 from serving.config.settings import ServeConfig
 from serving.engine.engine import Engine
+from serving.engine.model_config import Wanted
 from serving.engine.served_models import watcher_of
-from serving.engine.version_policy import Wanted
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from serving.messages import state_message

@@ -11,9 +11,8 @@ import pytest
 from serving.client.channel import Connection as Address
 from serving.console.agent import Agent
 from serving.console.case import PRESENT, Case, Said
-from serving.engine.connection import Connection
-from serving.engine.remote import RemoteModels
-from serving.engine.version_policy import VersionPolicy, Wanted
+from serving.engine.model_config import VersionPolicy, Wanted
+from serving.engine.remote import Connection, RemoteModels
 from tests.builders import channel_to, http_to, network_of, served, symptoms, trained_agent, watching, write_version
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.mixture import Mixture

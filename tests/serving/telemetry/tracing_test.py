@@ -12,8 +12,7 @@ from schemas.errors import InputError
 from serving.call import Call
 from serving.config.batching_parameters import BatchingParameters
 from serving.engine.batching import BatchedModels
-from serving.engine.connection import Connection
-from serving.engine.remote import RemoteModels
+from serving.engine.remote import Connection, RemoteModels
 from serving.messages import state_message
 from serving.telemetry.recorder import Telemetry
 from serving.telemetry.tracing import Tracing, exporter_of
