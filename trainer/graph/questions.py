@@ -23,8 +23,8 @@ from schemas.triage import NUM_DECISIONS, Action
 from trainer.graph.closure import Closure
 from trainer.graph.decide import OperatingPoint, anything_known, appropriate, decide, safe
 from trainer.graph.mixture import Mixture
-from trainer.graph.red_flags import OpenRedFlags, RedFlags
 from trainer.graph.relations import more_general, padded, settled_by
+from trainer.graph.rules import OpenRedFlags, RedFlags
 
 RED_FLAG_LIKELY, RED_FLAG_RELATED = 0.001, 4.0
 """Minimum probability with which a red flag by itself is asked about before anything else: absolute, and as a factor.

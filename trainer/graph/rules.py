@@ -1,5 +1,7 @@
 """Safety rules as TensorFlow operations, so that every reader of an exported model obeys them.
 
+Red flags are codes of rules for Red that one or two more answers would fire; questions about them come first.
+
 Conditions are looked up in a table of truths, `[B, 2 E + 2]` bool: present, absent, and one cell each that is always
 true and always false. Booleans, not sums, because quantisation for phones rounds numbers and leaves booleans alone.
 """
@@ -52,7 +54,7 @@ class RuleGraph:
     def fired(self, states: tf.Tensor) -> tf.Tensor:
         """Returns which rules apply to states `[B, E]` float32 with all that follows: bool `[B, R]`."""
         states = self._closure(states)
-        holding = truths(states)
+        holding = _truths(states)
 
         def looked_up(table: np.ndarray) -> tf.Tensor:
             return tf.gather(holding, table, axis=1)  # [B, R, W]
@@ -78,7 +80,84 @@ class RuleGraph:
         return tf.concat([action[:, tf.newaxis], after[:, :-1]], axis=1), after
 
 
-def truths(states: tf.Tensor) -> tf.Tensor:
+class _Pair(NamedTuple):
+    """A code in a rule for Red, and the other conditions under which a yes fires the rule.
+
+    One of `every` may still be open if something else of the rule holds.
+    """
+
+    cell: int
+    every: tuple[int, ...]
+    some: tuple[int, ...]  # () is satisfied
+    none: tuple[int, ...]
+
+
+class RedFlags(NamedTuple):
+    """Which codes are open red flags in each state, bool `[B, E]` both; some of them may be known."""
+
+    near: tf.Tensor  # a yes would fire a rule for Red, or leave only one condition of the rule that is still open, too
+    begun: tf.Tensor  # those of rules of which something else holds already, or the parent of the code
+
+
+class OpenRedFlags:
+    """Finds the codes that would fire a rule for Red if present, alone or with one other code that is still open.
+
+    Args:
+        rules: those for other decisions are ignored.
+        vocabulary: with the codes of the rules.
+    """
+
+    def __init__(self, rules: Sequence[SafetyRule], vocabulary: Vocabulary):
+        self._count = len(vocabulary)
+        self._vocabulary = vocabulary
+        self._closure = Closure(vocabulary)
+        pairs = [pair for rule in rules if rule.urgency == Action.RED for pair in self._pairs(rule)]
+        true, false = 2 * self._count, 2 * self._count + 1
+        self._every = padded([pair.every for pair in pairs], true)
+        self._some = padded([pair.some or (true,) for pair in pairs], false)
+        self._none = padded([pair.none for pair in pairs], false)
+        self._opposite = np.where(self._every < true, (self._every + self._count) % true, false).astype(np.int32)
+        self._asks_some = np.array([bool(pair.some) for pair in pairs])
+        self._lengths = np.array([len(pair.every) for pair in pairs], np.int32)
+        parents = [entry.parent for entry in vocabulary]
+        above = np.array([vocabulary.index(parent) if parent else false for parent in parents], np.int32)
+        self._parents = above[[pair.cell for pair in pairs]] if pairs else above[:0]
+        self._cells: np.ndarray = np.zeros((len(pairs), self._count), np.float32)  # [N, E]
+        self._cells[np.arange(len(pairs)), [pair.cell for pair in pairs]] = 1
+
+    def open(self, states: tf.Tensor) -> RedFlags:
+        """Returns the open red flags of states `[B, E]` float32."""
+        if not len(self._cells):
+            return RedFlags(*[tf.zeros_like(states, tf.bool)] * 2)
+        holding = _truths(self._closure(states))
+        every = tf.gather(holding, self._every, axis=1)  # [B, N, W]
+        missing = tf.reduce_sum(tf.cast(~every, tf.int32), axis=2)  # [B, N]
+        denied = tf.reduce_any(tf.gather(holding, self._opposite, axis=1), axis=2)
+        some = tf.reduce_any(tf.gather(holding, self._some, axis=1), axis=2)
+        two_away = self._asks_some | (self._lengths > 1)  # where one is missing, something else of the rule holds
+        near = (missing == 0) | ((missing == 1) & ~denied & two_away)
+        fires = near & some & ~tf.reduce_any(tf.gather(holding, self._none, axis=1), axis=2)
+        begun = fires & (self._asks_some | (missing < self._lengths) | tf.gather(holding, self._parents, axis=1))
+        cells = tf.constant(self._cells)
+        return RedFlags(*(tf.matmul(tf.cast(pairs, tf.float32), cells) > 0.5 for pairs in (fires, begun)))
+
+    @property
+    def cells(self) -> np.ndarray:
+        """int64: the cells of all codes that a rule for Red requires to be present."""
+        return np.flatnonzero(self._cells.any(axis=0))
+
+    def _pairs(self, rule: SafetyRule) -> list[_Pair]:
+        every, some, none = (literals(part, self._vocabulary) for part in (rule.all_of, rule.any_of, rule.none_of))
+        pairs = [_Pair(cell, tuple(c for c in every if c != cell), some, none) for cell in every if cell < self._count]
+        # Where one code of `any` holds, the others would add nothing.
+        return pairs + [
+            _Pair(cell, every, (), (*none, *(other for other in some if other != cell)))
+            for cell in some
+            if cell < self._count
+        ]
+
+
+def _truths(states: tf.Tensor) -> tf.Tensor:
     """Returns which literals hold in states `[B, E]`, then a cell that always does and one that never does."""
     always = tf.ones_like(states[:, :1], tf.bool)
     return tf.concat([states > 0, states < 0, always, tf.logical_not(always)], axis=1)  # [B, 2 E + 2]

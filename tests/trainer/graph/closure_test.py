@@ -13,8 +13,7 @@ from schemas.triage import Action
 from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.graph.closure import Closure
-from trainer.graph.red_flags import OpenRedFlags
-from trainer.graph.rules import RuleGraph
+from trainer.graph.rules import OpenRedFlags, RuleGraph
 
 RELATED = {"chest": ("pain", ""), "crushing": ("chest", ""), "woman": ("", "sex"), "man": ("", "sex"),
            "pregnant": ("woman", ""), "mild": ("pain", "severity"), "severe": ("pain", "severity")}  # fmt: skip

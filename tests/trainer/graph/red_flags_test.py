@@ -5,7 +5,7 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
 from tests.builders import symptoms
-from trainer.graph.red_flags import OpenRedFlags
+from trainer.graph.rules import OpenRedFlags
 
 CODES = ("pain", "sweating", "fainting", "reflux", "fever")
 
