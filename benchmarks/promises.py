@@ -22,7 +22,7 @@ from schemas.promise import RISKS
 from trainer.dyqn.rollout import Slice
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.operating_point import HeldOutOutputs, candidates, handing_over, worth
-from trainer.interviews.leaving import Leader, Leaving
+from trainer.interviews.play import Leader, Leaving
 from trainer.training.job import load_network
 from trainer.training.promise_options import levels_of
 from trainer.training.promises import NEWER_ERROR

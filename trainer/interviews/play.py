@@ -1,17 +1,26 @@
-"""Plays interviews in which a policy chooses the questions, and records the network's outputs after each answer."""
+"""Plays interviews in which a policy chooses the questions, and records the network's outputs after each answer.
 
+`lead` plays those of an agent, and `Leaving` says with which decisions patients leave them.
+"""
+
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
+import keras
 import numpy as np
 import tensorflow as tf
 
+from schemas.evidence import Vocabulary
+from schemas.safety_rules import RuleSet
 from schemas.triage import Action
 from trainer.graph import rewards
 from trainer.graph.decide import OperatingPoint, best_triage, decide, handed_over, utilities
+from trainer.graph.mixture import Mixture
 from trainer.graph.questions import QuestionGraph
 from trainer.graph.rules import RuleGraph
-from trainer.interviews.patients import Patients
+from trainer.interviews.patients import Patients, interviewed
+from trainer.vignettes.state import Vignettes, sparse_states
 from triage_runtime.promise import HANDED_OVER
 
 Policy = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -27,8 +36,11 @@ Flags = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 """From states `[B, E]` and codes not to ask, bool `[B, E]`, to `QuestionGraph.open_red_flags`, bool `[B, E]`."""
 Opening = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 """From states and answers `[B, E]` to `QuestionGraph.opening`, signed codes int32 `[B, G]`."""
+INTERVIEW, ALL_EVIDENCE = "interview", "all_evidence"
+"""Settings in which an agent decides: after an interview that it leads, or with all the evidence at once."""
 _ROWS = 512
 _CANDIDATES = 24
+_SEED = 2_024  # of what patients answer beyond their cards; unlike the seeds of training
 
 
 def learned_policy(graph: QuestionGraph) -> Policy:
@@ -118,60 +130,23 @@ def play(
     flags: Flags | None = None,
     opening: Opening | None = None,
 ) -> Interviews:
-    """Returns interviews with a number of `questions`.
+    """Returns interviews of an agent with patients.
 
     Args:
         patients: who answer.
-        network: of the agent.
+        network: that decides, at the operating point `point`.
         may_ask: which codes are open.
         policy: chooses what to ask among them; None stands for `_clairvoyant`.
-        questions: put to each patient, though the agent may stop earlier.
-        point: of the agent.
+        questions: number put to each patient, though the agent may stop earlier.
+        point: see `network`.
         flags: that keep an interview going, whoever chooses the questions; None where the agent alone ends it.
         opening: what the first question asks, whoever chooses the others; None where they choose it as well.
     """
-    parts = [
-        _play(
-            Patients(*(part[start : start + _ROWS] for part in patients)),
-            network,
-            may_ask,
-            policy,
-            questions,
-            point,
-            flags,
-            opening,
-        )
-        for start in range(0, len(patients.answers), _ROWS)
-    ]
-    return Interviews(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
-
-
-def lead(
-    patients: Patients, network: Network, graph: QuestionGraph, questions: int, point: OperatingPoint
-) -> Interviews:
-    """Returns interviews as an agent leads them: `graph` opens them, asks, and goes on while a red flag is open.
-
-    Args:
-        patients: who answer.
-        network: of the agent.
-        graph: of the agent.
-        questions: put to each patient, though the agent may stop earlier.
-        point: of the agent.
-    """
-    flags = tf.function(graph.open_red_flags, autograph=False)
-    return play(patients, network, graph.may_ask, learned_policy(graph), questions, point, flags, graph.opening)
-
-
-def _play(
-    patients: Patients,
-    network: Network,
-    may_ask: MayAsk,
-    policy: Policy | None,
-    questions: int,
-    point: OperatingPoint,
-    flags: Flags | None,
-    opening: Opening | None,
-) -> Interviews:
+    if len(patients.answers) > _ROWS:
+        starts = range(0, len(patients.answers), _ROWS)
+        blocks = (Patients(*(part[start : start + _ROWS] for part in patients)) for start in starts)
+        parts = [play(block, network, may_ask, policy, questions, point, flags, opening) for block in blocks]
+        return Interviews(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
     unanswerable = patients.answers == 0
     states = np.where(patients.known, patients.answers, 0).astype(np.float32)
     outputs, revealed = [], []
@@ -204,6 +179,17 @@ def _play(
     return Interviews(np.stack(outputs), codes, flagged)
 
 
+def lead(
+    patients: Patients, network: Network, graph: QuestionGraph, questions: int, point: OperatingPoint
+) -> Interviews:
+    """Returns interviews as an agent leads them: `graph` opens them, asks, and goes on while a red flag is open.
+
+    A number of `questions` is put to each patient, though the agent may stop earlier.
+    """
+    flags = tf.function(graph.open_red_flags, autograph=False)
+    return play(patients, network, graph.may_ask, learned_policy(graph), questions, point, flags, graph.opening)
+
+
 def _clairvoyant(
     patients: Patients, network: Network, states: np.ndarray, open_codes: np.ndarray, point: OperatingPoint
 ) -> np.ndarray:
@@ -228,3 +214,59 @@ def _clairvoyant(
     scores = np.full(states.shape, -1e9)
     np.put_along_axis(scores, candidates, (gained + 0.1 * (right - utility.max(axis=1))).reshape(-1, count), axis=1)
     return scores
+
+
+class Leader(NamedTuple):
+    """An agent that leads interviews, at whatever operating point."""
+
+    network: keras.Model  # with probabilities
+    vocabulary: Vocabulary  # of E pieces of evidence
+    mixture: Mixture
+    rules: RuleSet
+    question_limit: int
+
+
+class Leaving:
+    """With which decision patients leave an agent, in each setting.
+
+    A patient comes with the first piece of evidence of a vignette, and answers as it says. What it leaves open, a whole
+    patient lacks; the patient of a card answers it like a patient of the agent's mixture who has such a card.
+
+    Args:
+        leader: the agent.
+        vignettes: V of them.
+        whole: whether vignettes list everything that a patient has.
+    """
+
+    def __init__(self, leader: Leader, vignettes: Vignettes, whole: bool):
+        self._leader = leader
+        count = len(leader.vocabulary)
+        generator = tf.random.Generator.from_seed(_SEED, alg="philox")
+        like = None if whole else functools.partial(self._graph(OperatingPoint()).patients_like, generator=generator)
+        self._patients = interviewed(vignettes, count, like).at_home(leader.vocabulary)
+        self._cards = tf.constant(sparse_states(vignettes, count).toarray())
+        rules = leader.rules.rules
+        self._rules = RuleGraph(rules, leader.vocabulary) if rules else None
+        self._interviews = functools.cache(self._play)  # they depend on the safety weight alone
+
+    def decisions(self, point: OperatingPoint) -> dict[str, np.ndarray]:
+        """Returns the decisions int `[V]` at an operating point by setting, after safety rules.
+
+        They are `HANDED_OVER` where a person decides, as callers want who ask for handing over.
+        """
+        outputs = self._leader.network(self._cards)
+        at_once = best_triage(outputs, point)
+        if self._rules is not None:
+            at_once = self._rules.apply(self._rules.fired(self._cards), at_once, at_once).best_triage
+        at_once = np.where(handed_over(outputs, at_once.numpy(), point), HANDED_OVER, at_once)
+        interviews = self._interviews(point.safety_weight)
+        return {INTERVIEW: interviews.leave(self._patients, point, self._rules).decisions, ALL_EVIDENCE: at_once}
+
+    def _graph(self, point: OperatingPoint) -> QuestionGraph:
+        leader = self._leader
+        return QuestionGraph(leader.mixture, leader.vocabulary, leader.rules.rules, point, leader.network)
+
+    def _play(self, safety_weight: float) -> Interviews:
+        point = OperatingPoint(safety_weight)
+        network = tf.function(self._leader.network, autograph=False)
+        return lead(self._patients, network, self._graph(point), self._leader.question_limit, point)

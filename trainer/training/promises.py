@@ -16,7 +16,7 @@ from schemas.errors import InputError
 from schemas.promise import NOT_COVERED, percent, statements
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.operating_point import candidates, handing_over, worth
-from trainer.interviews.leaving import Leader, Leaving
+from trainer.interviews.play import Leader, Leaving
 from trainer.training import risk_control, set_apart
 from trainer.training.job import JobDirectory, TrainedNetwork
 from trainer.training.promise_options import PromiseOptions
