@@ -23,7 +23,7 @@ from trainer.dyqn.network import AVERAGE
 from trainer.dyqn.policy import QPolicy
 from trainer.export.conversion import convert
 from trainer.export.policy import load_version
-from trainer.export.tflite_parity import run_each
+from trainer.export.tflite_file import run_in_parts
 from trainer.graph.closure import Closure
 from trainer.graph.decide import OperatingPoint, appropriate, best_triage, q_values, safe
 from trainer.graph.mixture import Mixture
@@ -270,7 +270,7 @@ def phone(agent):
     model = agent.on_a_phone()
     asked = [model.ask(row[np.newaxis], agent.not_to_ask[:1]) for row in agent.states[:ONE_BY_ONE]]
     asked = {name: np.concatenate([each[name] for each in asked]) for name in asked[0]}
-    answer = run_each(model, agent.states[:ONE_BY_ONE], agent.asked[:ONE_BY_ONE])
+    answer = run_in_parts(model.run, agent.states[:ONE_BY_ONE], agent.asked[:ONE_BY_ONE])
     return answer | {"questions": questions_of(asked)}
 
 

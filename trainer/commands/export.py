@@ -224,13 +224,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print_result(exported: "Exported", given: ExportOptions) -> None:
     """Prints the result; a rejection in any case, so that it is in the log of an automatic push."""
-    from trainer.export.gate import verdict_text
-
     lines = []
     if exported.published and exported.folder is not None:
         lines.append(f"wrote version {exported.model_version} to {locations.shown(exported.folder)}")
     if exported.gate is not None:
-        lines.append(verdict_text(exported.gate, locations.shown(given.gate or given.base)))
+        lines.append(exported.gate.text(locations.shown(given.gate or given.base)))
     if exported.published:
         if given.json != "-":
             sys.stdout.write("\n".join(lines) + "\n")

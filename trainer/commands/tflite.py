@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
             broken; then `--out` is left unchanged.
     """
     given = options.read(TfliteOptions, arguments)
-    from trainer.export import conversion, tflite_file, tflite_parity
+    from trainer.export import conversion, tflite_file
     from trainer.export.policy import load_version
     from triage_runtime.litert import LiteRtModel
 
@@ -90,8 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
         states, calibration = conversion.calibration_states(given.data, version, given.seed)
     content = conversion.convert(version, given.quantize, states)
     model = LiteRtModel(content)
-    bound = tflite_parity.BOUNDS[given.quantize]
-    parity = tflite_parity.compare(version, model, bound, given.states, given.seed)
+    bound = tflite_file.BOUNDS[given.quantize]
+    parity = tflite_file.compare(version, model, bound, given.states, given.seed)
     description = tflite_file.describe(version, model, given.quantize, parity, calibration)
     tflite_file.write(given.out, content, description)
     reported = ("model_version", "quantization", "calibration", "vocabulary_fingerprint", "parity")

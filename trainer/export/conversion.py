@@ -83,13 +83,8 @@ def convert(
 def calibration_states(path: pathlib.Path, version: LoadedVersion, seed: int) -> tuple[np.ndarray, dict[str, Any]]:
     """Returns states of interviews about the training vignettes of a data directory, with which to calibrate int8.
 
-    Args:
-        path: the data directory.
-        version: the version to convert.
-        seed: of the vignettes, and of the evidence that is known.
-
-    Returns:
-        float32 `[CALIBRATION_STATES, E]`, and their origin for the description of a file.
+    They are float32 `[CALIBRATION_STATES, E]`, drawn from `seed`. With them comes their origin, for the description of a
+    file.
 
     Raises:
         InputError: it is not a data directory, has another vocabulary, or has no training vignettes.

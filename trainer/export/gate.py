@@ -108,6 +108,24 @@ class Verdict(NamedTuple):
             described.get("textbook_cases", {}).pop("later", None)
         return described
 
+    def text(self, base: str) -> str:
+        """Returns the verdict as lines of text; `base` is where the serving version was looked for."""
+        if self.compared is None:
+            lines = [f"  there was no version in {base} to compare it with"]
+        else:
+            lines = _safety_lines(self, self.compared)
+        if self.textbook_cases is not None:
+            lines += _case_lines(self.textbook_cases)
+        if (few := self.too_few) is not None:
+            lines.append(
+                f"  {few.vignettes:,} test vignettes are too few to judge a version by: it takes "
+                f"{few.minimum_vignettes:,}, or --allow-small-test"
+            )
+        if self.promise_broken is not None:
+            risks = "; ".join(f"{setting}: {', '.join(names)}" for setting, names in self.promise_broken.items())
+            lines.append(f"  the promise does not hold on these vignettes ({risks})")
+        return "\n".join(lines)
+
 
 class Played(NamedTuple):
     """The outcomes of one version."""
@@ -134,12 +152,8 @@ def require_pairs(vignettes: int) -> None:
 def compare(new: Played, serving: Played, vignettes: VignetteArrays, margin: float, seed: int) -> Verdict:
     """Returns the verdict on `new`, and the figures behind it.
 
-    Args:
-        new: the version to publish; both played the same vignettes in the same evidence orders.
-        serving: the version that it would replace.
-        vignettes: the V vignettes, at least 2.
-        margin: the accepted loss of safety.
-        seed: of the bootstrap.
+    Both versions played the same `vignettes`, at least 2, in the same evidence orders. The `margin` is the accepted
+    loss of safety, the `seed` that of the bootstrap.
     """
     counts = vignettes.decision_counts
     new_values, serving_values = (metrics.agent_metrics(played.outcomes, counts) for played in (new, serving))
@@ -186,34 +200,10 @@ def require_vignettes(verdict: Verdict, vignettes: int, minimum: int) -> Verdict
 
 
 def require_promise(verdict: Verdict, promise: dict[str, Any] | None) -> Verdict:
-    """Returns the verdict, which no version passes whose promise the test vignettes show to be broken.
-
-    Args:
-        verdict: so far.
-        promise: of the version, with what these vignettes say of it as `newer`; None without a promise.
-    """
+    """Returns the verdict, which no version passes whose `promise` its part `newer` says to be broken."""
     if promise is None or promise["newer"]["holds"]:
         return verdict
     return verdict._replace(passed=False, promise_broken=promise["newer"]["broken"])
-
-
-def verdict_text(verdict: Verdict, base: str) -> str:
-    """Returns the verdict as lines of text; `base` is where the serving version was looked for."""
-    if verdict.compared is None:
-        lines = [f"  there was no version in {base} to compare it with"]
-    else:
-        lines = _safety_lines(verdict, verdict.compared)
-    if verdict.textbook_cases is not None:
-        lines += _case_lines(verdict.textbook_cases)
-    if (few := verdict.too_few) is not None:
-        lines.append(
-            f"  {few.vignettes:,} test vignettes are too few to judge a version by: it takes "
-            f"{few.minimum_vignettes:,}, or --allow-small-test"
-        )
-    if verdict.promise_broken is not None:
-        risks = "; ".join(f"{setting}: {', '.join(names)}" for setting, names in verdict.promise_broken.items())
-        lines.append(f"  the promise does not hold on these vignettes ({risks})")
-    return "\n".join(lines)
 
 
 def _case_lines(textbook: CaseVerdict) -> list[str]:

@@ -69,8 +69,8 @@ def encode_responses(
     Args:
         decision: the tensors of `schemas.answer` that the model has, by name.
         fired_rules: string `[B, F]`, serialized FiredRule messages, padded with "".
-        model_version: of all of them.
-        vocabulary_fingerprint: likewise.
+        model_version: the same in all messages, as is `vocabulary_fingerprint`.
+        vocabulary_fingerprint: see there.
     """
     batch = tf.shape(decision[features.ACTION])  # [1]
     q_values = {"action": _enum(tf.range(NUM_ACTIONS)), "value": decision[features.Q_VALUES]}

@@ -95,10 +95,7 @@ def load_version(folder: pathlib.Path) -> LoadedVersion:
 def in_codes_of(version_vocabulary: Vocabulary, vignettes: VignetteArrays, data: Vocabulary) -> VignetteArrays:
     """Returns vignettes in the codes of a version's vocabulary.
 
-    Args:
-        version_vocabulary: of the version.
-        vignettes: V vignettes.
-        data: the vocabulary that they are encoded with, which may have other codes, in another order.
+    Those of `data`, with which they are encoded, may be others, in another order.
 
     Raises:
         InputError: a vignette has a code that the version does not know.
@@ -120,14 +117,8 @@ def play(
 ) -> Outcomes:
     """Plays every vignette once for each seed, as `trainer.dyqn.rollout.Rollout` does.
 
-    The same seeds give the same evidence orders for every version and any number of vignettes.
-
-    Args:
-        version: the version that decides.
-        vignettes: V vignettes, at least one.
-        data: the vocabulary that they are encoded with.
-        seeds: K seeds of the random evidence orders.
-        track: yields the seeds.
+    The same seeds give the same evidence orders for every version and any number of vignettes, of which there is at
+    least one, encoded with the vocabulary `data`. `track` yields the seeds.
 
     Raises:
         InputError: a vignette has a code that the version does not know, or the version fails.

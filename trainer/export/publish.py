@@ -74,11 +74,7 @@ class Exported(NamedTuple):
 class Evaluation:
     """The test split of a data directory, and optional textbook cases, on which versions are evaluated.
 
-    Attributes:
-        data: the data directory.
-        seed: of the evidence orders and of the bootstrap.
-        vignettes: the test split.
-        cases: the textbook cases.
+    The `seed` is that of the evidence orders and of the bootstrap.
 
     Raises:
         InputError: `path` is not a data directory or is damaged, or its test split is empty.
@@ -146,12 +142,12 @@ class Evaluation:
 
 
 def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evaluation: Evaluation | None) -> Exported:
-    """Exports `trained` to `target`.
+    """Exports `trained` to `target`; with a margin it is published only if it passes the gate.
 
     Args:
         trained: the agent.
         job_dir: its job directory, for messages.
-        target: where the version goes; with a margin it is published only if it passes the gate.
+        target: where the version goes.
         evaluation: what it is evaluated on; the gate needs it.
 
     Raises:
@@ -297,17 +293,43 @@ def _keep_rejected(stage: StagedVersion, target: Target) -> pathlib.Path | None:
         raise InputError(f"--rejected {target.rejected}: cannot write: {error.strerror or error}") from error
 
 
+def push(version: pathlib.Path, base: pathlib.Path) -> pathlib.Path:
+    """Copies a blessed version into `base`, where it appears whole; returns its folder there.
+
+    Raises:
+        InputError: it is not a version, was not blessed, or was compared with another version than the one that is
+            served from `base` now; or `base` cannot be written.
+    """
+    if directories.version_number(version.name) is None or not (version / directories.MANIFEST).is_file():
+        raise InputError(f"{version}: not a version: expected a folder that triage export wrote, such as out/3")
+    if not (version / gate.BLESSED).exists():
+        raise InputError(f"{version}: was not blessed: triage export --compare-with {base} compares it first")
+    manifest = read_manifest(version)
+    serving = newest_version(base)
+    compared, there = manifest["gate"]["serving_version"], serving.name if serving else None
+    if compared != there:
+        raise InputError(
+            f"{version}: was compared with {_named(compared)}, and {base} now serves {_named(there)}: compare it again"
+        )
+    stage = StagedVersion(base, int(version.name))
+    try:
+        shutil.copytree(version, stage.folder, dirs_exist_ok=True)
+        return stage.publish()
+    except OSError as error:
+        raise InputError(f"{base}: cannot write a model version: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(stage.folder, ignore_errors=True)
+
+
+def _named(version: str | None) -> str:
+    return "no version" if version is None else f"version {version}"
+
+
 def case_reference(version: LoadedVersion, data: DataDirectory, seed: int) -> Reference | None:
     """Returns what is known and decided when `version` triages each vignette of the training split once.
 
-    Args:
-        version: the version.
-        data: a data directory of whole vignettes.
-        seed: of the evidence orders.
-
-    Returns:
-        The counts; None if the split cannot be played: it is empty, or has vignettes without evidence or with evidence
-        that the version does not know.
+    It is None if the split cannot be played: it is empty, or has vignettes without evidence or with evidence that the
+    version does not know. The `seed` is that of the evidence orders.
     """
     vignettes = data.read("train")
     lengths = np.diff(vignettes.offsets)

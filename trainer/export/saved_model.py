@@ -80,8 +80,8 @@ def staged(
     Args:
         base: the model base path; created if missing.
         trained: the agent.
-        version: the number of the version; by default one more than the highest that exists, 1 at first.
-        model_name: the name under which TensorFlow Serving offers the model.
+        version: its number; by default one more than the highest that exists, 1 at first.
+        model_name: under which TensorFlow Serving offers it.
 
     Raises:
         InputError: the version exists, its number is below 1, `base` cannot be written, or the network's weights are
@@ -277,13 +277,7 @@ WARMUP_BATCH_SIZES = (1, 8)
 
 
 def write_warmup_requests(path: pathlib.Path, vocabulary: Vocabulary, model_name: str) -> None:
-    """Writes a TFRecord of PredictionLog: one request for each signature and size in `WARMUP_BATCH_SIZES`.
-
-    Args:
-        path: the file, `assets.extra/tf_serving_warmup_requests` of a version; its folder is created.
-        vocabulary: of the model; requests use its first code.
-        model_name: the name under which a server offers the model.
-    """
+    """Writes `warmup_requests` as a TFRecord of PredictionLog, which TensorFlow Serving reads; creates its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tf.io.TFRecordWriter(str(path)) as writer:
         for request in warmup_requests(vocabulary, model_name):
@@ -292,7 +286,7 @@ def write_warmup_requests(path: pathlib.Path, vocabulary: Vocabulary, model_name
 
 
 def warmup_requests(vocabulary: Vocabulary, model_name: str) -> Iterator[predict_pb2.PredictRequest]:
-    """Yields one request for each signature and size in `WARMUP_BATCH_SIZES`."""
+    """Yields one request for each signature and size in `WARMUP_BATCH_SIZES`, with the vocabulary's first code."""
     for batch in WARMUP_BATCH_SIZES:
         for signature, inputs in _warmup_inputs(vocabulary, batch).items():
             request = predict_pb2.PredictRequest()

@@ -95,14 +95,14 @@ def write(
     identity: Identity,
     safeguards: Safeguards = UNGUARDED,
 ) -> None:
-    """Writes a SavedModel with all three signatures, and `questions` if they can be chosen.
+    """Writes a SavedModel with all three signatures, and `questions` if they can be chosen, to `folder`.
 
     Args:
-        folder: of the SavedModel.
+        folder: created if missing.
         model: from states `[B, E]` float32 to outputs `[B, A]` or `[B, O]` float32, see `trainer.dyqn.network`.
         vocabulary: path of the vocabulary file, which becomes an asset.
-        identity: the version that the SavedModel becomes.
-        safeguards: rules, novelty and operating point.
+        identity: what answers say of the version.
+        safeguards: what is applied to the network's outputs.
 
     Raises:
         InputError: a rule has a code that is not in the vocabulary.

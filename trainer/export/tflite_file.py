@@ -1,7 +1,8 @@
 """The file that an app ships: the TFLite model with a description inside, and the same description beside it.
 
 The description is one JSON object (docs/mobile.md). Inside, it is an *associated file* of the TFLite metadata format: a
-ZIP archive appended to the model, which interpreters ignore and any ZIP reader opens.
+ZIP archive appended to the model, which interpreters ignore and any ZIP reader opens. It says how much the file's
+answers differ from those of the SavedModel that it was made from, on random states.
 """
 
 import hashlib
@@ -11,20 +12,23 @@ import json
 import pathlib
 import tempfile
 import zipfile
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from schemas import features
+from schemas.answer import NOVELTY_BOUND, Q_BOUND
 from schemas.errors import InputError
 from schemas.evidence import COLUMNS, INSTRUMENT
 from schemas.model_directory import read_manifest
-from schemas.parity import random_states
+from schemas.parity import Run, random_states
 from schemas.relations import RELATIONS
 from schemas.triage import ACTION_LABELS
+from trainer.export.conversion import DYNAMIC, FLOAT16, INT8, NONE
 from trainer.export.policy import LoadedVersion
-from trainer.export.tflite_parity import Parity, run_each, statement
+from triage_runtime.command_line.progress import followed
 from triage_runtime.litert import LiteRtModel
 from triage_runtime.storage.whole_file import path_replacing
 
@@ -38,19 +42,38 @@ SIDECAR = ".json"
 _NOTICE = "Research software for decision support, not validated for care. It is not a medical device."
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time in ZIP, so that the same model gives the same bytes
 _PROBES = 50
+_BATCH = 1000
+
+BOUNDS = {NONE: Q_BOUND, FLOAT16: 0.01, DYNAMIC: 0.1, INT8: 0.1}
+"""By quantisation: a file with a larger difference of a Q-value from the SavedModel's is considered broken.
+
+The difference of a file that lost its weights is far larger. To be within a bound does not prove quality: for that, see
+the shares.
+"""
+
+
+class Parity(NamedTuple):
+    """How much a file's answers differ from the SavedModel's; shares of the states are in [0, 1]."""
+
+    states: int
+    seed: int
+    bound: float  # on the difference of a Q-value
+    largest_q_difference: float
+    mean_q_difference: float
+    decision_changed: float  # share with another action
+    best_triage_changed: float
+    best_triage_less_urgent: float
+    largest_novelty_difference: float | None = None  # None if the model does not estimate novelty
+    is_novel_changed: float | None = None
+    deferred_changed: float | None = None  # share whose `deferred` differs; None if the version lacks it
 
 
 def describe(
     version: LoadedVersion, model: LiteRtModel, quantization: str, parity: Parity, calibration: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """Returns the description of a TFLite model.
+    """Returns the description of `model`, converted from `version` with one of `QUANTIZATIONS`.
 
-    Args:
-        version: the version that it was converted from.
-        model: the model.
-        quantization: one of `trainer.export.conversion.QUANTIZATIONS`.
-        parity: how much it differs from the version.
-        calibration: the origin of the states with which int8 was calibrated.
+    `calibration` is the origin of the states with which int8 was calibrated.
     """
     manifest = read_manifest(version.folder)
     return {
@@ -127,11 +150,6 @@ def write(path: pathlib.Path, content: bytes, description: dict[str, Any]) -> No
     Both are built in a folder beside them, and the file is read back and run before it gets its name. It gets its name
     last, so that a new file always has its sidecar.
 
-    Args:
-        path: of the file.
-        content: the TFLite model.
-        description: of it, see `describe`.
-
     Raises:
         InputError: they cannot be written, or the written file does not answer as `content` does.
     """
@@ -155,10 +173,85 @@ def _text(description: dict[str, Any]) -> bytes:
 
 
 def _check(file: pathlib.Path, content: bytes, description: dict[str, Any]) -> None:
-    written = LiteRtModel(file.read_bytes())
     evidence_count = len(description["vocabulary"])
     probes = random_states(evidence_count, description["max_questions"], _PROBES, description["parity"]["seed"])
-    expected, actual = run_each(LiteRtModel(content), *probes), run_each(written, *probes)
+    expected, actual = (run_in_parts(LiteRtModel(each).run, *probes) for each in (content, file.read_bytes()))
     same = all(np.array_equal(expected[name], actual[name]) for name in expected)
     if not same or read_description(file) != description:
         raise InputError("the written file does not answer as the converted model does: try again")
+
+
+def compare(version: LoadedVersion, model: LiteRtModel, bound: float, count: int, seed: int) -> Parity:
+    """Returns how much `model` differs from `version` on `count` random states.
+
+    Raises:
+        InputError: a Q-value is not finite, or differs by more than `bound`; a novelty differs by more than
+            `NOVELTY_BOUND`; or the question limit or the rules that fire are not the same.
+    """
+    probes = random_states(len(version.vocabulary), version.max_questions, count, seed)
+    expected = run_in_parts(version.decide, *probes, _BATCH)
+    actual = run_in_parts(model.run, *probes, track=lambda starts: followed(starts, "compare", "states"))
+    if not np.isfinite(actual[features.Q_VALUES]).all():
+        raise InputError("the TFLite file answers with Q-values that are not finite: its weights were lost")
+
+    def apart(name: str) -> np.ndarray:
+        return np.abs(actual[name] - expected[name])
+
+    def changed(name: str) -> float | None:
+        return float((actual[name] != expected[name]).mean()) if name in expected else None
+
+    differences = apart(features.Q_VALUES)
+    if differences.max() > bound:
+        raise InputError(
+            f"the TFLite file's Q-values differ by up to {differences.max():.2g} from the SavedModel's, more than the "
+            f"bound of {bound:g}: it is broken, or this quantisation does not suit the network: try another one"
+        )
+    if changed(features.FORCED):
+        raise InputError("the TFLite file does not triage at the SavedModel's max_questions: export the version again")
+    if changed(features.RULES_FIRED):
+        raise InputError("the TFLite file fires other safety rules than the SavedModel: it is broken; do not use it")
+    novelty = float(apart(features.NOVELTY).max()) if features.NOVELTY in expected else None
+    if novelty is not None and not novelty <= NOVELTY_BOUND:
+        raise InputError(
+            f"the TFLite file's novelty differs by up to {novelty:.2g} from the SavedModel's, more than the bound of "
+            f"{NOVELTY_BOUND:g}: train and export with this version of the package, or try another quantisation"
+        )
+    return Parity(
+        states=count,
+        seed=seed,
+        bound=bound,
+        largest_q_difference=float(differences.max()),
+        mean_q_difference=float(differences.mean()),
+        decision_changed=float((actual[features.ACTION] != expected[features.ACTION]).mean()),
+        best_triage_changed=float((actual[features.BEST_TRIAGE] != expected[features.BEST_TRIAGE]).mean()),
+        best_triage_less_urgent=float((actual[features.BEST_TRIAGE] > expected[features.BEST_TRIAGE]).mean()),
+        largest_novelty_difference=novelty,
+        is_novel_changed=changed(features.IS_NOVEL),
+        deferred_changed=changed(features.DEFERRED),
+    )
+
+
+def statement(parity: Parity) -> str:
+    """Returns one sentence that helps to decide whether to ship the file."""
+    if not parity.decision_changed and not parity.best_triage_changed and not parity.deferred_changed:
+        return f"In none of {parity.states:,} random states does a decision differ from the SavedModel's."
+    shares = (parity.decision_changed, parity.best_triage_changed, parity.best_triage_less_urgent)
+    changed, other, lower, deferred = (
+        f"{round(share * parity.states):,}" for share in (*shares, parity.deferred_changed or 0.0)
+    )
+    return (
+        f"WARNING: {changed} of {parity.states:,} random states get another decision than the SavedModel's; the best "
+        f"triage decision differs in {other}, and is less urgent in {lower}; {deferred} are handed over otherwise."
+    )
+
+
+def run_in_parts(
+    run: Run, states: np.ndarray, questions_asked: np.ndarray, size: int = 1, track: Callable[[Any], Any] = iter
+) -> dict[str, np.ndarray]:
+    """Returns the outputs, `[B, ...]` each, of a function that gets at most `size` of the B states at once.
+
+    A file for phones takes one. `track` passes on where the parts start, to show progress.
+    """
+    starts = track(range(0, len(states), size))
+    parts = [run(states[start : start + size], questions_asked[start : start + size]) for start in starts]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

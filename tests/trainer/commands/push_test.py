@@ -5,8 +5,8 @@ import json
 import pytest
 
 from schemas.errors import InputError
-from trainer.commands.push import push
 from trainer.export import gate
+from trainer.export.publish import push
 
 
 def _version(base, number, compared_with, mark=gate.BLESSED):

@@ -14,7 +14,7 @@ from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.export.conversion import QUANTIZATIONS, calibration_states, convert
 from trainer.export.policy import load_version
-from trainer.export.tflite_parity import run_each
+from trainer.export.tflite_file import run_in_parts
 from trainer.graph.decide import OperatingPoint
 from triage.v1 import triage_pb2
 from triage_runtime.litert import LiteRtModel
@@ -68,7 +68,7 @@ def test_the_signature_is_that_of_the_savedmodel_with_a_batch_of_one(converted):
 def test_answers_are_in_the_order_of_the_states(converted):
     model = LiteRtModel(converted["none"])
     states = np.eye(12, dtype=np.float32)[:3]
-    together = run_each(model, states, np.array([0, 5, 0], np.int32))
+    together = run_in_parts(model.run, states, np.array([0, 5, 0], np.int32))
     assert together["q_values"].shape == (3, 5)
     assert together["forced"].tolist() == [False, True, False]  # the version triages at 5 questions
     alone = model.run(states[1:2], np.array([5], np.int32))
@@ -89,7 +89,7 @@ def test_equal_q_values_go_to_the_more_urgent_decision_and_to_triage_before_ask(
 def test_at_the_question_limit_the_action_is_the_best_triage(converted, quantization):
     model = LiteRtModel(converted[quantization])
     states = np.random.default_rng(6).integers(-1, 2, [60, 12]).astype(np.float32)
-    free, forced = (run_each(model, states, np.full(60, asked, np.int32)) for asked in (4, 5))
+    free, forced = (run_in_parts(model.run, states, np.full(60, asked, np.int32)) for asked in (4, 5))
     assert (free["action"] == Action.ASK).any()
     np.testing.assert_array_equal(free["q_values"], forced["q_values"])
     np.testing.assert_array_equal(forced["action"], forced["q_values"][:, :4].argmax(axis=1))
@@ -160,7 +160,7 @@ def handing_over(without_litert, tmp_path_factory):
 def test_a_file_hands_over_by_its_own_probabilities(handing_over, calibration, quantization):
     model = LiteRtModel(convert(handing_over, quantization, calibration))
     states = np.random.default_rng(6).integers(-1, 2, [200, 12]).astype(np.float32)
-    answer = run_each(model, states, np.full(200, 5, np.int32))
+    answer = run_in_parts(model.run, states, np.full(200, 5, np.int32))
     may_be_red = (answer["best_triage"] != Action.RED) & (answer["p_appropriate"][:, Action.RED] >= 0.2)
     assert 50 < may_be_red.sum() < 150
     np.testing.assert_array_equal(answer["deferred"], np.where(may_be_red, triage_pb2.DEFERRAL_REASON_UNSURE, 0))

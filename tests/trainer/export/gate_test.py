@@ -19,7 +19,6 @@ from trainer.export.gate import (
     compare_cases,
     lower_bound,
     require_promise,
-    verdict_text,
 )
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.textbook_case import TextbookCase
@@ -122,27 +121,27 @@ def test_no_version_passes_whose_promise_these_vignettes_show_to_be_broken():
     assert not broken.passed
     first = "  there was no version in models to compare it with"
     expected = "  the promise does not hold on these vignettes (interview: red, over)"
-    assert verdict_text(broken, "models").splitlines() == [first, expected]
-    assert verdict_text(verdict, "models") == first
+    assert broken.text("models").splitlines() == [first, expected]
+    assert verdict.text("models") == first
 
 
 def test_the_text_names_versions_bound_margin_and_the_worst_vignettes():
     judged = verdict(blue_on(range(6), 100), blue_on((), 100))
-    text = verdict_text(judged, "models")
+    text = judged.text("models")
     assert text.startswith("version 2 may be less safe than the serving version 1 by more than the margin of 0.02:")
     assert "-0.1000, and must not be below -0.02" in text
     assert "5th percentile, one-sided 95%; paired bootstrap over 100 vignettes" in text
     assert "vignettes on which safety fell: 6" in text
     assert [line.split(":")[0].strip() for line in text.splitlines()[-5:]] == [f"'v{row}'" for row in range(5)]
-    assert "is not less safe" in verdict_text(verdict(blue_on((), 9), blue_on((), 9)), "models")
+    assert "is not less safe" in verdict(blue_on((), 9), blue_on((), 9)).text("models")
 
 
 def test_an_id_cannot_control_the_terminal():
     vignettes = vignettes_where_green_is_the_least_urgent(2)
     vignettes.vignette_ids[0] = "\x1b[2Jv\n0"
     judged = compare(played("2", blue_on([0], 2)), played("1", blue_on((), 2)), vignettes, 0.0, seed=0)
-    assert "\x1b" not in verdict_text(judged, "models")
-    assert verdict_text(judged, "models").splitlines()[-1].startswith(r"    '\x1b[2Jv\n0': safe in 0%")
+    assert "\x1b" not in judged.text("models")
+    assert judged.text("models").splitlines()[-1].startswith(r"    '\x1b[2Jv\n0': safe in 0%")
 
 
 def test_a_single_vignette_is_too_few_for_a_verdict():
@@ -179,7 +178,7 @@ def test_emergencies_as_late_as_before_pass():
 def test_the_text_names_the_emergencies_although_safety_passes():
     safe = verdict(blue_on((), 9), blue_on((), 9))
     cases = compare_cases(CASES, decided([1, 0, 0], [1, 0, 2]), decided([0, 1, 0], [0, 1, 1]))
-    lines = verdict_text(safe._replace(passed=False, textbook_cases=cases), "models").splitlines()
+    lines = safe._replace(passed=False, textbook_cases=cases).text("models").splitlines()
     assert "is not less safe" in lines[0]
     assert lines[-4:] == [
         "  textbook emergencies sent later than before: 2 of 3",
@@ -188,7 +187,7 @@ def test_the_text_names_the_emergencies_although_safety_passes():
         "    'The shock': Green, was Yellow (interview)",
     ]
     passing = compare_cases(CASES, decided([0, 0, 0], [0, 0, 0]), decided([0, 0, 0], [0, 0, 0]))
-    assert verdict_text(safe._replace(textbook_cases=passing), "models").splitlines()[-1] == (
+    assert safe._replace(textbook_cases=passing).text("models").splitlines()[-1] == (
         "  none of the 3 textbook emergencies is sent later than before"
     )
 

@@ -13,7 +13,7 @@ from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from trainer.export import tflite_file
 from trainer.export.conversion import convert
-from trainer.export.tflite_parity import Parity
+from trainer.export.tflite_file import Parity
 from triage_runtime.litert import LiteRtModel
 
 PARITY = Parity(10, 0, 1e-4, 1e-7, 1e-8, 0.0, 0.0, 0.0)

@@ -13,7 +13,7 @@ from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.export.conversion import QUANTIZATIONS, convert
 from trainer.export.policy import load_version
-from trainer.export.tflite_parity import BOUNDS, compare, statement
+from trainer.export.tflite_file import BOUNDS, compare, statement
 from trainer.graph import novelty
 from triage_runtime.litert import LiteRtModel
 
