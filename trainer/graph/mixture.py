@@ -108,17 +108,8 @@ def _halved(values: np.ndarray) -> np.ndarray:
     return np.asarray(values, np.float16).astype(np.float32)
 
 
-def save(mixture: Mixture, path: pathlib.Path) -> None:
-    """Writes the file that `load` reads; a kill leaves no file or a whole one.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    arrays_file.write(path, mixture._asdict())
-
-
 def load(path: pathlib.Path, evidence_count: int) -> Mixture | None:
-    """Reads what `save` wrote; returns None if there is no file.
+    """Reads a file of the arrays of a mixture by their names; returns None if there is none.
 
     Raises:
         InputError: it cannot be read, is not such a file, or belongs to another vocabulary.

@@ -108,7 +108,7 @@ def fit(vignettes: SignedRows, vocabulary: Vocabulary, seed: int) -> Novelty | N
 
     Args:
         vignettes: the V of training, each with evidence; of more than 50,000 as many are drawn.
-        vocabulary: of E pieces of evidence.
+        vocabulary: of their evidence.
         seed: of the start of the mixture, of the vignettes that it is fitted to, and of the moments.
     """
     count, evidence_count = len(vignettes.offsets) - 1, len(vocabulary)
@@ -221,21 +221,8 @@ def _halved(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float16)
 
 
-def save(novelty: Novelty, path: pathlib.Path) -> None:
-    """Writes the file that `load` reads; a kill leaves no file or a whole one.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    arrays_file.write(path, novelty._asdict())
-
-
 def load(path: pathlib.Path, evidence_count: int) -> Novelty:
-    """Reads what `save` wrote.
-
-    Args:
-        path: of the file.
-        evidence_count: E, of the vocabulary that the statistics must be of.
+    """Reads a file of the parts of a `Novelty` by their names, which must be of E = `evidence_count` pieces.
 
     Raises:
         InputError: it cannot be read, is not such a file, or belongs to another vocabulary.

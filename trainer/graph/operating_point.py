@@ -75,10 +75,7 @@ class Quality(NamedTuple):
 
 def quality(held_out: HeldOutOutputs, point: OperatingPoint) -> Quality:
     """Returns the results of an operating point, which decides each vignette where it stops, or at the last piece."""
-    return _quality(held_out, _stopped(held_out, point))
-
-
-def _quality(held_out: HeldOutOutputs, stopped: "_Stopped") -> Quality:
+    stopped = _stopped(held_out, point)
     counts, decisions = held_out.decision_counts, stopped.decisions
     right, no_less = _judged(counts, decisions)
     red = counts.argmax(axis=1) == Action.RED
@@ -176,7 +173,8 @@ def choose(held_out: HeldOutOutputs, weight: float | None = None) -> OperatingPo
         held_out: a network's outputs.
         weight: the safety weight, also when everything is asked; by default it is chosen, against the neutral one.
     """
-    everything = _everything(held_out, NEUTRAL.safety_weight if weight is None else weight)
+    asks_everything = OperatingPoint(NEUTRAL.safety_weight if weight is None else weight, sure_enough=math.inf)
+    everything = _candidate(held_out, asks_everything)
     # A default never weighs safety less than the rest.
     weights = [each for each in WEIGHTS if NEUTRAL.safety_weight <= each <= 4] if weight is None else [weight]
     candidates = [_candidate(held_out, point) for each in weights for point in _points(each)]
@@ -204,14 +202,8 @@ def _candidate(held_out: HeldOutOutputs, point: OperatingPoint) -> _Candidate:
     return _Candidate(point, values, red, on_cards)
 
 
-def _everything(held_out: HeldOutOutputs, weight: float) -> _Candidate:
-    """Returns what is reached when all is known."""
-    point = OperatingPoint(weight, sure_enough=math.inf)
-    return _candidate(held_out, point)
-
-
 def _cost(candidate: _Candidate, everything: _Candidate) -> float:
-    """Returns the highest cost of `candidate` against `everything` as a share of its budget: above 1 exceeds one."""
+    """Returns the highest cost of `candidate` against asking for everything, as a share of its budget."""
     shares = [(everything.values[:, :2] - candidate.values[:, :2]) / BUDGET]
     shares.append((everything.red - candidate.red)[:, np.newaxis] / RED_BUDGET)
     for all_known, stopped in zip(everything.on_cards, candidate.on_cards, strict=True):

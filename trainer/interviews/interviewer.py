@@ -28,9 +28,9 @@ class PatientInterviews:
 
     Args:
         mixture: of the patients that the networks learn from.
-        vocabulary: of E pieces of evidence.
+        vocabulary: of their evidence.
         whole: whether vignettes list everything that a patient has.
-        questions: number of questions put to a held-out patient.
+        questions: number put to a held-out patient.
     """
 
     def __init__(self, mixture: Mixture, vocabulary: Vocabulary, whole: bool, questions: int):

@@ -44,7 +44,7 @@ from trainer.graph.operating_point import HeldOutOutputs
 from trainer.training import held_out, set_apart
 from trainer.training.set_apart import Seen
 from trainer.vignettes.state import Vignettes
-from triage_runtime.storage import whole_file
+from triage_runtime.storage import arrays_file, whole_file
 from triage_runtime.storage.whole_file import read_json
 
 RUN = "run.json"
@@ -224,11 +224,11 @@ class JobDirectory:
                 fitted = fit(vignettes, vocabulary, _NOVELTY_SEED)
                 if fitted is not None:
                     held_out.remove(self.path)  # first: whatever interrupts this, both are done by the next start
-                    novelty.save(fitted, self.path / NOVELTY)
+                    arrays_file.write(self.path / NOVELTY, fitted._asdict())
             if self.questions(len(vocabulary)) is None:
                 classes = mixture.fit(vignettes, vocabulary, _QUESTIONS_SEED)
                 if classes is not None:
-                    mixture.save(classes, self.path / QUESTIONS)
+                    arrays_file.write(self.path / QUESTIONS, classes._asdict())
         except OSError as error:
             raise self.unwritable(error) from error
 
@@ -244,7 +244,7 @@ class JobDirectory:
             wider = novelty.with_interviews(
                 fitted, led.reshape(-1, led.shape[2]), Vocabulary.load(self.path / directories.VOCABULARY)
             )
-            novelty.save(wider, self.path / NOVELTY)
+            arrays_file.write(self.path / NOVELTY, wider._asdict())
         except OSError as error:
             raise self.unwritable(error) from error
 

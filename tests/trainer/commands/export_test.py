@@ -15,11 +15,12 @@ import triage_cli
 from tests.builders import network_of, symptoms
 from trainer.config import TrainConfig
 from trainer.dyqn.network import build_network
-from trainer.graph import mixture
 from trainer.graph.decide import OperatingPoint
+from trainer.graph.mixture import Mixture
 from trainer.graph.operating_point import HeldOutOutputs
 from trainer.training import held_out, promises, set_apart
 from trainer.training.job import QUESTIONS, JobDirectory
+from triage_runtime.storage import arrays_file
 
 VOCABULARY = symptoms("cough", "fever")
 
@@ -323,9 +324,8 @@ def asking(tmp_path, vignettes_of):
     network.get_layer("q_values").set_weights([kernel, biases])
     job = make_job(tmp_path / "job", network, config)
     half = np.full((1, 2), 0.5, np.float32)
-    mixture.save(
-        mixture.Mixture(np.zeros(1, np.float32), half, np.full((1, 8), 0.5, np.float32), half), job / QUESTIONS
-    )
+    classes = Mixture(np.zeros(1, np.float32), half, np.full((1, 8), 0.5, np.float32), half)
+    arrays_file.write(job / QUESTIONS, classes._asdict())
     outputs = network(np.array([[0, 1]] * 20, np.float32)).numpy()
     known = HeldOutOutputs(outputs, np.ones(20, np.int64), np.array([[3, 0, 0, 0]] * 20))
     held_out.write(job, known, OperatingPoint(1.0))

@@ -6,6 +6,7 @@ import pytest
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from trainer.graph import mixture
+from triage_runtime.storage import arrays_file
 
 
 class Vignettes(NamedTuple):
@@ -111,14 +112,14 @@ def test_few_vignettes_make_no_classes(vignettes):
 
 def test_a_file_gives_back_what_was_saved(fitted, tmp_path):
     assert mixture.load(tmp_path / "questions.npz", 4) is None
-    mixture.save(fitted, tmp_path / "questions.npz")
+    arrays_file.write(tmp_path / "questions.npz", fitted._asdict())
     for read, kept in zip(mixture.load(tmp_path / "questions.npz", 4), fitted, strict=True):
         np.testing.assert_array_equal(read, kept)
 
 
 def test_a_damaged_file_or_one_of_another_vocabulary_is_an_input_error(fitted, tmp_path):
     path = tmp_path / "questions.npz"
-    mixture.save(fitted, path)
+    arrays_file.write(path, fitted._asdict())
     with pytest.raises(InputError, match=r"arrays of other shapes.*delete the file"):
         mixture.load(path, 5)
     path.write_bytes(b"PK garbage")

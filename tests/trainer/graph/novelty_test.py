@@ -11,6 +11,7 @@ from schemas.evidence import Evidence, Vocabulary
 from trainer.dyqn.network import sum_rows
 from trainer.graph import novelty
 from trainer.graph.novelty import Novelty
+from triage_runtime.storage import arrays_file
 
 EVIDENCE, GROUP = 40, 10
 
@@ -146,7 +147,7 @@ def test_the_limit_is_the_higher_one_of_vignettes_and_interviews():
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "novelty.npz"
-    novelty.save(NOVELTY, path)
+    arrays_file.write(path, NOVELTY._asdict())
     return path
 
 
@@ -199,7 +200,7 @@ def test_other_bytes_than_were_written_are_reported_in_one_line(path, damage):
     ],
 )
 def test_arrays_that_cannot_be_of_this_vocabulary_are_reported(path, change, fault):
-    novelty.save(NOVELTY._replace(**change), path)
+    arrays_file.write(path, NOVELTY._replace(**change)._asdict())
     with pytest.raises(InputError, match=fault):
         novelty.load(path, KEPT_EVIDENCE)
 
