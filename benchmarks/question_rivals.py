@@ -45,9 +45,9 @@ from trainer.evaluation.question_options import NAIVE_BAYES, STATIC
 from trainer.evaluation.question_policies import frequencies, simple_policies
 from trainer.graph import rewards
 from trainer.graph.decide import OperatingPoint, appropriate, safe
-from trainer.graph.questions import SHORTLIST, QuestionGraph
+from trainer.graph.questions import SHORTLIST, Network, QuestionGraph
 from trainer.interviews.patients import Patients, whole_patients
-from trainer.interviews.play import Interviews, MayAsk, Network, Opening, Policy, highest, learned_policy, play
+from trainer.interviews.play import Interviews, MayAsk, Opening, Policy, highest, learned_policy, play
 from trainer.reports.question_report import QUALITY, quality
 from trainer.training.job import load_network
 from trainer.vignettes.tfrecord import DataDirectory

@@ -111,15 +111,6 @@ class RuleSet:
 NO_RULES = RuleSet()
 
 
-def load(path: pathlib.Path, vocabulary: Vocabulary) -> RuleSet:
-    """Reads a file of rules.
-
-    Raises:
-        InputError: the file cannot be read or has faults; the message has a line per fault, with file and line number.
-    """
-    return parse(read_text(path), str(path), vocabulary)
-
-
 def parse(text: str, source: str, vocabulary: Vocabulary) -> RuleSet:
     """Reads the text of a file of rules; `source` is its name in errors and in the set.
 
@@ -150,16 +141,6 @@ def parse(text: str, source: str, vocabulary: Vocabulary) -> RuleSet:
     return RuleSet(tuple(rules), source, f"sha256:{digest}", text)
 
 
-def default_rules(vocabulary: Vocabulary) -> RuleSet:
-    """Returns the red flags of the package.
-
-    Raises:
-        InputError: the vocabulary lacks some of their codes.
-    """
-    text = importlib.resources.files("schemas").joinpath(_DEFAULT_FILE).read_text(encoding="utf-8")
-    return parse(text, DEFAULT, vocabulary)
-
-
 def choose(name: str | None, vocabulary: Vocabulary) -> tuple[RuleSet, str]:
     """Returns the rules that `--rules` names, and a remark for the user, "" if there is none.
 
@@ -173,13 +154,15 @@ def choose(name: str | None, vocabulary: Vocabulary) -> tuple[RuleSet, str]:
     """
     if name == NONE:
         return NO_RULES, ""
-    if name == DEFAULT:
-        return default_rules(vocabulary), ""
-    if name is not None:
-        return load(pathlib.Path(name), vocabulary), ""
+    if name is not None and name != DEFAULT:
+        path = pathlib.Path(name)
+        return parse(read_text(path), str(path), vocabulary), ""
+    text = importlib.resources.files("schemas").joinpath(_DEFAULT_FILE).read_text(encoding="utf-8")
     try:
-        return default_rules(vocabulary), ""
+        return parse(text, DEFAULT, vocabulary), ""
     except InputError as error:
+        if name == DEFAULT:
+            raise
         lacking = len(str(error).splitlines())
         return NO_RULES, (
             f"no safety rules: the default ones are for the vocabulary of triage simulate, and {lacking} of their "

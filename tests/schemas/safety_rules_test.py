@@ -156,10 +156,10 @@ def test_every_fault_is_reported_at_once():
 
 def test_a_file_that_does_not_exist_or_is_not_text_is_reported(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.toml: cannot read: No such file"):
-        safety_rules.load(tmp_path / "nowhere.toml", VOCABULARY)
+        safety_rules.choose(str(tmp_path / "nowhere.toml"), VOCABULARY)
     (tmp_path / "latin.toml").write_bytes(b"\xff")
     with pytest.raises(InputError, match="byte 0: not UTF-8"):
-        safety_rules.load(tmp_path / "latin.toml", VOCABULARY)
+        safety_rules.choose(str(tmp_path / "latin.toml"), VOCABULARY)
 
 
 def test_the_default_rules_fit_the_packages_own_vocabulary():

@@ -13,11 +13,10 @@ from trainer.dyqn.environment import Observation
 from trainer.evaluation.cases import CaseDecisions
 from trainer.graph.closure import Closure
 from trainer.graph.decide import OperatingPoint
-from trainer.graph.questions import QuestionGraph
+from trainer.graph.questions import Network, QuestionGraph
 from trainer.graph.rules import RuleGraph
 from trainer.interviews import play as interviews
 from trainer.interviews.patients import Patients
-from trainer.interviews.play import Network
 from trainer.vignettes import state
 from trainer.vignettes.textbook_case import TextbookCase
 

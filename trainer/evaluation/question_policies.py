@@ -10,9 +10,9 @@ import tensorflow as tf
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.evaluation.question_options import NAIVE_BAYES, PREVALENCE, RANDOM, STATIC, UNCERTAINTY
 from trainer.graph.decide import OperatingPoint
-from trainer.graph.questions import QuestionGraph
+from trainer.graph.questions import Network, QuestionGraph
 from trainer.interviews.patients import whole_patients
-from trainer.interviews.play import Network, Policy, highest
+from trainer.interviews.play import Policy, highest
 from trainer.vignettes.state import Vignettes
 
 Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]

@@ -13,8 +13,8 @@ from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.graph import decide
 from trainer.graph.decide import NEUTRAL, OperatingPoint
+from trainer.graph.questions import Network
 from trainer.graph.rules import RuleGraph
-from trainer.interviews.play import Network
 from trainer.vignettes import state
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.vignette import Vignette, evidence_text

@@ -61,11 +61,12 @@ def convert(
     Raises:
         InputError: TensorFlow cannot convert the version.
     """
-    signatures = {features.STATE: _function(version.signature, batch, len(version.vocabulary))}
+    count = len(version.vocabulary)
+    signatures = {features.STATE: _function(version.signature, batch, count)}
     if few is not None:
-        signatures[features.FEW_STATES] = _function(few, batch, len(version.vocabulary))
+        signatures[features.FEW_STATES] = _function(few, batch, count)
     if quantization != INT8 and features.QUESTIONS in version.model.signatures:
-        signatures[features.QUESTIONS] = _questions(version)
+        signatures[features.QUESTIONS] = _questions(version.model.signatures[features.QUESTIONS], count)
     # TFLite has no lookup tables, which the version contains. A SavedModel of these signatures and weights has none.
     module = tf.Module()
     module.weights = [*version.signature.variables, *([] if few is None else few.variables)]
@@ -83,8 +84,7 @@ def convert(
 def calibration_states(path: pathlib.Path, version: LoadedVersion, seed: int) -> tuple[np.ndarray, dict[str, Any]]:
     """Returns states of interviews about the training vignettes of a data directory, with which to calibrate int8.
 
-    They are float32 `[CALIBRATION_STATES, E]`, drawn from `seed`. With them comes their origin, for the description of a
-    file.
+    They are float32 `[CALIBRATION_STATES, E]`, drawn from `seed`. Their origin comes with them, to describe a file.
 
     Raises:
         InputError: it is not a data directory, has another vocabulary, or has no training vignettes.
@@ -128,12 +128,11 @@ def _function(
     return decide.get_concrete_function()
 
 
-def _questions(version: LoadedVersion) -> tf.types.experimental.Callable:
+def _questions(signature: tf.types.experimental.Callable, evidence_count: int) -> tf.types.experimental.Callable:
     """Returns the signature `questions`, for one state."""
-    signature = version.model.signatures[features.QUESTIONS]
     specs = [
-        tf.TensorSpec([1, len(version.vocabulary)], tf.float32, features.STATES),
-        tf.TensorSpec([1, len(version.vocabulary)], tf.bool, features.NOT_TO_ASK),
+        tf.TensorSpec([1, evidence_count], tf.float32, features.STATES),
+        tf.TensorSpec([1, evidence_count], tf.bool, features.NOT_TO_ASK),
     ]
 
     @tf.function(input_signature=specs, autograph=False)

@@ -101,28 +101,20 @@ def _encode_columns(message: str, fields: Mapping[str, tf.Tensor]) -> tf.Tensor:
     return _encode(message, {name: tf.broadcast_to(value, shape)[..., tf.newaxis] for name, value in fields.items()})
 
 
-class FiredRules(NamedTuple):
-    """The F rules that fired in a batch."""
+def encode_fired_rules(
+    row: tf.Tensor, rows: tf.Tensor, texts: Mapping[str, tf.Tensor], actions: Mapping[str, tf.Tensor]
+) -> tf.Tensor:
+    """Returns serialized `triage.v1.FiredRule` messages, string `[B, F]`.
 
-    row: tf.Tensor  # int64 [F], ascending: the row of the batch
-    rule_id: tf.Tensor  # string [F]
-    reason: tf.Tensor  # string [F]
-    from_action: tf.Tensor  # int32 [F]
-    to_action: tf.Tensor  # int32 [F]
-
-
-def encode_fired_rules(fired: FiredRules, rows: tf.Tensor) -> tf.Tensor:
-    """Returns serialized `triage.v1.FiredRule` messages, string `[B, F]`, for a batch of `rows` (scalar)."""
-    encoded = _encode(
-        "FiredRule",
-        {
-            "rule_id": fired.rule_id[:, tf.newaxis],
-            "reason": fired.reason[:, tf.newaxis],
-            "from_action": _enum(fired.from_action)[:, tf.newaxis],
-            "to_action": _enum(fired.to_action)[:, tf.newaxis],
-        },
-    )
-    return tf.RaggedTensor.from_value_rowids(encoded, fired.row, tf.cast(rows, tf.int64)).to_tensor("")
+    Args:
+        row: int64 `[F]`, ascending: the row of the batch in which each of the F rules fired.
+        rows: B, a scalar.
+        texts: `rule_id` and `reason`, string `[F]` each.
+        actions: `from_action` and `to_action`, int32 `[F]` each.
+    """
+    fields = {**texts, **{name: _enum(values) for name, values in actions.items()}}
+    encoded = _encode("FiredRule", {name: values[:, tf.newaxis] for name, values in fields.items()})
+    return tf.RaggedTensor.from_value_rowids(encoded, row, tf.cast(rows, tf.int64)).to_tensor("")
 
 
 def _enum(actions: tf.Tensor) -> tf.Tensor:

@@ -83,7 +83,7 @@ class Evaluation:
     def __init__(self, path: pathlib.Path, orders: int, seed: int, cases: Sequence[TextbookCase] = ()):
         self.data = DataDirectory.open(path)
         self.seed = seed
-        self._seeds = order_seeds(seed, orders)
+        self.seeds = order_seeds(seed, orders)
         self.cases = tuple(cases)
         self.vignettes: VignetteArrays = self.data.read(SPLIT)
         if not len(self.vignettes.decision_counts):
@@ -114,17 +114,11 @@ class Evaluation:
         def shown(seeds: Sequence[int]) -> Iterable[int]:
             return followed(seeds, f"play {name}", "orders")
 
-        return play(version, self.vignettes, self.data.vocabulary, self._seeds, shown)
+        return play(version, self.vignettes, self.data.vocabulary, self.seeds, shown)
 
     def play_cases(self, version: LoadedVersion) -> CaseDecisions:
         """Returns the decisions of `version` on the textbook cases, of which there is at least one."""
         return play_cases(ServablePolicy(version), self.cases, version.vocabulary, version.max_questions)
-
-    def describe_cases(self, version: LoadedVersion, folder: pathlib.Path) -> None:
-        """Writes the reference cases of `version` to `folder`, if the training split can be played."""
-        reference = case_reference(version, self.data, self._seeds[0])
-        if reference is not None:
-            (folder / directories.REFERENCE).write_text(reference.to_json(), encoding="utf-8")
 
     def report(self, outcomes: Outcomes) -> VersionFigures:
         """Returns the figures of a version that played."""
@@ -181,7 +175,8 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evalu
                 verdict = gate.require_vignettes(verdict, len(counts), target.minimum_vignettes)
                 verdict = gate.require_promise(verdict, entries.get("promise"))
                 entries["gate"] = verdict.described(ids=False)
-            evaluation.describe_cases(version, stage.folder)
+            if reference := case_reference(version, evaluation.data, evaluation.seeds[0]):
+                (stage.folder / directories.REFERENCE).write_text(reference.to_json(), encoding="utf-8")
         stage.describe(**entries)
         _write_card(stage, trained, evaluation, report, verdict)
         passed = verdict is None or verdict.passed

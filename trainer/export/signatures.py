@@ -277,15 +277,12 @@ class _Decider:
         fired = decision[features.RULES_FIRED]
         before, after = self._graph.steps(fired, decision[features.MODEL_ACTION], decision[features.MODEL_BEST_TRIAGE])
         places = tf.where(fired)  # [F, 2]
+        texts = {name: [getattr(rule, name) for rule in self._rules] for name in ("rule_id", "reason")}
         return messages.encode_fired_rules(
-            messages.FiredRules(
-                row=places[:, 0],
-                rule_id=tf.gather([rule.rule_id for rule in self._rules], places[:, 1]),
-                reason=tf.gather([rule.reason for rule in self._rules], places[:, 1]),
-                from_action=tf.gather_nd(before, places),
-                to_action=tf.gather_nd(after, places),
-            ),
+            places[:, 0],
             rows,
+            {name: tf.gather(values, places[:, 1]) for name, values in texts.items()},
+            {"from_action": tf.gather_nd(before, places), "to_action": tf.gather_nd(after, places)},
         )
 
 

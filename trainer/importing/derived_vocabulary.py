@@ -87,7 +87,7 @@ def with_known_relations(vocabulary: Vocabulary) -> Vocabulary:
         if entry.code not in catalogue:
             return entry
         told = catalogue[entry.code].evidence
-        changes = {}
+        changes: dict[str, str] = {}
         if not related:
             parent = told.parent
             while parent and parent not in vocabulary:

@@ -17,7 +17,7 @@ from schemas.triage import Action
 from trainer.graph import rewards
 from trainer.graph.decide import OperatingPoint, best_triage, decide, handed_over, utilities
 from trainer.graph.mixture import Mixture
-from trainer.graph.questions import QuestionGraph
+from trainer.graph.questions import Network, QuestionGraph
 from trainer.graph.rules import RuleGraph
 from trainer.interviews.patients import Patients, interviewed
 from trainer.vignettes.state import Vignettes, sparse_states
@@ -28,8 +28,6 @@ Policy = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 They are cells `[B, T]`, -1 behind the last, and where nothing may be asked.
 """
-Network = Callable[[tf.Tensor], tf.Tensor]
-"""From states `[B, E]` to outputs `[B, O]`, see `trainer.dyqn.network`."""
 MayAsk = Callable[[tf.Tensor], tf.Tensor]
 """From states `[B, E]` to codes that are open, bool `[B, E]`, see `trainer.graph.questions`."""
 Flags = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]

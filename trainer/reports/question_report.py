@@ -34,10 +34,10 @@ from trainer.evaluation.question_policies import card_policy, frequencies, simpl
 from trainer.graph import mixture, rewards
 from trainer.graph.decide import PRICES, OperatingPoint, appropriate, best_triage, has_probabilities, safe
 from trainer.graph.operating_point import THRESHOLDS
-from trainer.graph.questions import QuestionGraph
+from trainer.graph.questions import Network, QuestionGraph
 from trainer.importing import ddxplus
 from trainer.interviews.patients import Patients, own_cards, whole_patients
-from trainer.interviews.play import Interviews, Network, Policy, learned_policy, play
+from trainer.interviews.play import Interviews, Policy, learned_policy, play
 from trainer.training.job import TrainedNetwork
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.tfrecord import DDXPLUS, DataDirectory

@@ -110,15 +110,14 @@ def test_no_responses_encode_to_no_messages():
 
 
 def test_fired_rules_and_novelty_are_in_their_rows():
-    fired = messages.FiredRules(
-        row=tf.constant([0, 2, 2], tf.int64),
-        rule_id=tf.constant(["a", "a", "b"]),
-        reason=tf.constant(["x", "x", "y"]),
-        from_action=tf.constant([4, 2, 1]),
-        to_action=tf.constant([0, 1, 1]),
+    fired = messages.encode_fired_rules(
+        tf.constant([0, 2, 2], tf.int64),
+        tf.constant(3),
+        {"rule_id": tf.constant(["a", "a", "b"]), "reason": tf.constant(["x", "x", "y"])},
+        {"from_action": tf.constant([4, 2, 1]), "to_action": tf.constant([0, 1, 1])},
     )
     novelty = {"novelty": tf.constant([0.0, 0.5, 1.0]), "is_novel": tf.constant([False, False, True])}
-    answers = read(encoded(3, messages.encode_fired_rules(fired, tf.constant(3)), **novelty))
+    answers = read(encoded(3, fired, **novelty))
     rule = triage_pb2.FiredRule
     assert [list(answer.fired_rules) for answer in answers] == [
         [rule(rule_id="a", reason="x", from_action=5, to_action=1)],
