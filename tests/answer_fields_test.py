@@ -45,7 +45,7 @@ STATES = [
 
 
 @pytest.fixture(scope="module")
-def folder(without_litert, tmp_path_factory):
+def folder(without_litert, made_once):
     """A version with all that a model may have."""
     generator = np.random.default_rng(1)
     model = random_network(COUNT, (8,), spread=0.4, outputs="probabilities")
@@ -58,7 +58,7 @@ def folder(without_litert, tmp_path_factory):
     rules = RuleSet((rule,), "made", f"sha256:{hashlib.sha256(b'').hexdigest()}", "")
     trained = trained_agent(model, VOCABULARY, 9, rules=rules, novelty=novelty)
     with without_litert():
-        return write_version(tmp_path_factory.mktemp("models"), trained)
+        return made_once("all fields", lambda folder: write_version(folder, trained)) / "1"
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state
 from triage_runtime.litert import LiteRtModel
 
-COUNT, MAX_QUESTIONS, BATCH, ONE_BY_ONE = 40, 23, 1000, 200
+COUNT, MAX_QUESTIONS, BATCH, ONE_BY_ONE = 40, 23, 600, 40
 TOLERANCE = 1e-5
 GROUPS = {"age": range(30, 33), "sex": range(35, 37)}
 MEASURED, FLAGS = 39, range(10, 19)
@@ -79,7 +79,7 @@ def some_states():
 
 
 @pytest.fixture(scope="module", params=["Q-values", "probabilities"])
-def agent(request, tmp_path_factory):
+def agent(request, made_once):
     """All that a version may have, drawn at random, the version itself, and what the trainer says of the states."""
     generator = np.random.default_rng(5)
     probable = request.param == "probabilities"
@@ -106,8 +106,7 @@ def agent(request, tmp_path_factory):
         else OperatingPoint(),
     )
     states, asked = some_states()
-    base = tmp_path_factory.mktemp("models")
-    write_version(base, trained)
+    base = made_once(f"parity of {request.param}", lambda folder: write_version(folder, trained))
     version = load_version(base / "1")
     agent = types.SimpleNamespace(base=base, version=version, trained=trained, states=states, asked=asked)
     agent.on_a_phone = functools.cache(lambda: LiteRtModel(convert(version, "none")))
@@ -159,7 +158,7 @@ def by_the_trainer(agent, probable):
             tf.constant(agent.states), tf.constant(agent.not_to_ask)
         )
         assert (by_mixture.codes[:, 0] != asked.codes[:, 0]).numpy().mean() > 0.2
-        assert (best_triage(decided.info, point) != best_triage(decided.info, OperatingPoint(0.0))).numpy().sum() > 20
+        assert (best_triage(decided.info, point) != best_triage(decided.info, OperatingPoint(0.0))).numpy().sum() > 10
         judged = {"p_appropriate": appropriate(decided.info), "p_safe": safe(decided.info)}
         expected |= {name: values.numpy() for name, values in judged.items()}
     red = expected["p_appropriate"][:, 0] if probable else np.zeros(BATCH)
@@ -168,7 +167,7 @@ def by_the_trainer(agent, probable):
     expected["deferred"][expected["action"] == Action.ASK] = 0
     # A contract is worth what it compares: all actions, forced ones and ones that rules change, values and questions
     # that differ from row to row, and few rows in which rounding could decide.
-    assert (decided.action.numpy() != raised).sum() > 50
+    assert (decided.action.numpy() != raised).sum() > 30
     assert set(raised.tolist()) == set(Action)
     assert raised[:4].tolist() == [Action.ASK] * 4
     assert 0 < forced.sum() < BATCH
@@ -176,8 +175,8 @@ def by_the_trainer(agent, probable):
     assert len({codes for codes, _, _ in expected["questions"]}) > 100
     reasons = np.bincount(expected["deferred"], minlength=4)
     assert reasons[0] > 100
-    assert reasons[NOVEL] > 30
-    assert (reasons[UNSURE] > 50) == probable
+    assert reasons[NOVEL] > 20
+    assert (reasons[UNSURE] > 30) == probable
     assert {len(together) for _, _, together in expected["questions"]} >= ({0, 6} if probable else {0})
     return expected
 

@@ -40,17 +40,6 @@ def test_a_row_of_q_values_leads_to_its_best_action(q_values, forced, action, tr
     assert best_triage(batch).numpy().tolist() == [triage]
 
 
-def test_rows_are_forced_one_by_one():
-    q_values = tf.constant([[0.1, 0.2, 0.3, 0.0, 0.9]] * 2)
-    actions = decide(q_values, tf.constant([False, True]), tf.constant([True, True]))
-    assert actions.numpy().tolist() == [4, 2]
-    assert actions.dtype == tf.int32
-
-
-def test_an_empty_batch_has_no_actions():
-    assert decide(tf.zeros([0, 5]), tf.zeros([0], tf.bool), tf.zeros([0], tf.bool)).shape == (0,)
-
-
 def test_where_nothing_is_known_the_answer_is_ask_even_if_forced():
     states = tf.constant([[0.0, -1.0], [0.0, 0.0], [0.0, 0.0]])
     assert anything_known(states).numpy().tolist() == [True, False, False]
@@ -167,10 +156,3 @@ def test_q_ask_is_interpolated_between_operating_points():
     # Beyond the learned prices the nearest one counts.
     values[1, 0] = 0.2
     assert float(ask_value(_asking(values), OperatingPoint(1.0, price=1e-5))[0]) == pytest.approx(0.2, abs=1e-6)
-
-
-def test_the_q_value_of_ask_is_the_one_by_which_the_agent_stops():
-    outputs = _row(0.7, [0.0, 0.25, 0.75, 0.0], [1.0, 1.0, 0.75, 0.0])
-    assert q_values(outputs, OperatingPoint(1.0)).numpy()[0].tolist() == pytest.approx([0.5, 0.5, 0.5, 0.5, 0.7])
-    plain = tf.constant([[0.1, 0.9, 0.2, 0.3, 0.95]])
-    assert q_values(plain).numpy().tolist() == plain.numpy().tolist()

@@ -61,12 +61,6 @@ def test_the_least_urgent_decision_of_a_class_is_up_to_where_decisions_are_safe(
     np.testing.assert_allclose(one.least_urgent, [np.array([0.3, 0.5, 0.196, 0.01]) / 1.006], rtol=1e-5)
 
 
-def test_what_vignettes_deny_tells_cards_from_complete_patients(fitted, vignettes):
-    assert fitted.of_cards
-    present = vignettes._replace(signed_codes=np.abs(vignettes.signed_codes))
-    assert not mixture.fit(present, vocabulary_of(4), seed=0).of_cards
-
-
 def test_what_is_not_listed_counts_as_absent_but_not_as_denied(fitted):
     prior = np.exp(fitted.log_prior)
     assert prior @ fitted.present[:, 0] == pytest.approx(0.5, abs=0.05)  # of all patients half have it
@@ -125,8 +119,3 @@ def test_a_damaged_file_or_one_of_another_vocabulary_is_an_input_error(fitted, t
     path.write_bytes(b"PK garbage")
     with pytest.raises(InputError, match="not what training wrote"):
         mixture.load(path, 4)
-
-
-def test_literals_are_the_logarithms_of_both_answers(fitted):
-    assert fitted.log_literals.shape == (8, len(fitted.log_prior))
-    np.testing.assert_allclose(np.exp(fitted.log_literals[0]) + np.exp(fitted.log_literals[4]), 1, rtol=1e-6)

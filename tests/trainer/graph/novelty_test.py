@@ -1,7 +1,5 @@
 """Novelty: what goes together in training is usual, and what does not is novel."""
 
-import io
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -99,25 +97,12 @@ def test_what_is_usual_in_interviews_is_not_novel(fitted):
     assert (wider.limits[: len(fitted.limits)] >= fitted.limits).all()
 
 
-def test_nothing_known_is_not_novel(fitted):
-    assert fitted.percentiles(tf.zeros([1, EVIDENCE])).numpy().tolist() == [0.0]
-
-
 @pytest.mark.parametrize("multiply", [novelty.product, sum_rows])
 def test_the_score_is_that_of_the_fit(fitted, multiply):
     rows = made(20, 5)
     logs = novelty.literals(rows, EVIDENCE) @ fitted.log_literals
     expected = logs[:, -1] - np.log(np.exp(logs[:, :-1] + fitted.log_prior).sum(axis=1))
     np.testing.assert_allclose(fitted.scores(states(rows), multiply), expected, rtol=1e-4, atol=1e-4)
-
-
-def test_a_few_vignettes_give_no_statistics():
-    assert novelty.fit(Vignettes(made(99, 0)), vocabulary_of(EVIDENCE), seed=0) is None
-
-
-def test_what_is_kept_loses_nothing_in_half_precision(fitted):
-    for values in fitted[:3]:
-        np.testing.assert_array_equal(values.astype(np.float16), values)
 
 
 def test_a_state_with_the_score_of_a_moment_is_not_above_it():
@@ -138,12 +123,6 @@ NOVELTY = Novelty(
 )
 
 
-def test_the_limit_is_the_higher_one_of_vignettes_and_interviews():
-    assert NOVELTY.limits.tolist() == [[0, 2, 2], [3, 3, 4]]
-    assert NOVELTY._replace(led=np.full([3, 3], 3, np.float32)).limits.tolist() == [[3, 3, 3], [3, 3, 4], [3, 3, 4]]
-    assert NOVELTY._replace(led=np.zeros([0, 3], np.float32)).limits.tolist() == NOVELTY.quantiles.tolist()
-
-
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "novelty.npz"
@@ -159,23 +138,14 @@ def test_statistics_come_back_from_their_file_which_is_complete_in_itself(path):
     assert [entry.name for entry in path.parent.iterdir()] == ["novelty.npz"]
 
 
-def array_file():
-    content = io.BytesIO()
-    np.save(content, np.zeros(3))
-    return content.getvalue()
-
-
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda content: b"",
         lambda content: b"log_prior,log_literals\n",
         lambda content: content[: len(content) // 2],
-        lambda content: content[:60] + bytes(20) + content[80:],
-        lambda content: array_file(),
         lambda content: content.replace(b"quantiles.npy", b"quantilez.npy"),
     ],
-    ids=["empty", "text", "cut short", "overwritten", "one array", "without quantiles"],
+    ids=["text", "cut short", "without quantiles"],
 )
 def test_other_bytes_than_were_written_are_reported_in_one_line(path, damage):
     path.write_bytes(damage(path.read_bytes()))

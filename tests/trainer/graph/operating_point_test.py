@@ -13,13 +13,11 @@ from trainer.graph.decide import ASK_POINTS, PRICES, OperatingPoint, best_triage
 from trainer.graph.operating_point import (
     BUDGET,
     CHOICES,
-    PROMISE_WEIGHTS,
     RED_BUDGET,
     THRESHOLDS,
     WEIGHTS,
     HeldOutOutputs,
     Quality,
-    candidates,
     choose,
     quality,
     stops,
@@ -71,11 +69,6 @@ def test_quality_worked_out_by_hand(two):
     )
     # Sure enough at .75, it decides Green for the second one, after both pieces.
     assert quality(two, OperatingPoint(0.0, sure_enough=0.75)) == Quality(1.0, 1.0, 0.0, 1.0, pytest.approx(5 / 5))
-
-
-def test_red_is_not_judged_where_there_is_none(two):
-    green_only = two._replace(decision_counts=np.array([[1, 2, 0, 0], [0, 0, 3, 0]], np.uint8))
-    assert quality(green_only, PLAIN).red_found is None
 
 
 def _single(rows, decision_counts):
@@ -193,17 +186,9 @@ def test_what_few_cards_show_counts_with_its_standard_error(cards, known):
     assert stops(held_out.plays[1], choose(held_out)).tolist() == [known] * cards
 
 
-def _certain(generator, shape):
-    """One decision is right from the start."""
-    return np.eye(4)[generator.integers(0, 4, (shape[0], 1))].repeat(shape[1], axis=1) * 0.999
-
-
 DATA_SETS = {
     "ordinary": (5, _learning),
-    "easy": (5, _certain),
-    "all Green": (5, lambda _, shape: np.tile(np.array([0.0, 0.0, 1.0, 0.0]), (*shape, 1))),
     "hard": (5, lambda generator, shape: generator.dirichlet([5.0] * 4, shape)),
-    "two decisions each": (5, lambda generator, shape: np.minimum(_learning(generator, shape) * 2, 1.0)),
     "one piece each": (1, _learning),
     "40 pieces each": (40, _learning),
 }
@@ -218,10 +203,9 @@ def _reached(held_out, point, known=None):
     return np.array([outputs[rows, 5 + taken].mean(), outputs[rows, 9 + taken].mean(), -known.mean()])
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", DATA_SETS)
-def test_no_point_that_could_be_chosen_dominates_the_chosen_one(name, seed):
-    held_out = _interviews(seed, 60, *DATA_SETS[name])
+def test_no_point_that_could_be_chosen_dominates_the_chosen_one(name):
+    held_out = _interviews(0, 60, *DATA_SETS[name])
     mine = _reached(held_out, choose(held_out))
     stopping = [*((None, price) for price in PRICES), *((threshold, PRICES[-1]) for threshold in THRESHOLDS)]
     for weight, (threshold, price) in itertools.product((1.0, 2.0, 4.0), stopping):
@@ -266,11 +250,6 @@ def test_where_every_point_exceeds_a_budget_it_is_still_none_that_another_one_do
     assert stops(held_out, choose(held_out)).tolist() == [1] * 10
 
 
-def test_the_operating_point_is_chosen_by_the_probabilities_and_not_by_what_clinicians_said():
-    rows = [_row(DECIDES, *GREEN)] * 4
-    assert choose(_single(rows, [[0, 0, 3, 0]] * 4)) == choose(_single(rows, [[3, 0, 0, 0]] * 4))
-
-
 @strategies.composite
 def _outputs(draw):
     """Outputs of some states, as a network gives them: P(safe) never falls with urgency, P(appropriate) <= P(safe)."""
@@ -295,15 +274,6 @@ def test_a_larger_weight_never_gives_a_less_urgent_decision(outputs):
         utilities = np.sort((outputs[:, 5:9] + np.float32(weight) * outputs[:, 9:13]) / np.float32(1 + weight), axis=1)
         clear &= utilities[:, 3] - utilities[:, 2] > 1e-5
     assert (np.diff(decisions[:, clear], axis=0) <= 0).all()
-
-
-def test_a_promise_is_looked_for_among_the_agents_own_point_and_two_of_each_weight():
-    # With one piece of evidence each, stopping costs nothing, so that the highest price suits any weight.
-    held_out = _single([_row(DECIDES, *GREEN)] * 10, [[0, 0, 3, 0]] * 10)
-    own = OperatingPoint(2.0, price=PRICES[-1])
-    prices = [(weight, price) for weight in PROMISE_WEIGHTS for price in (PRICES[-1], PRICES[0])]
-    others = [OperatingPoint(weight, price=price) for weight, price in prices]
-    assert candidates(held_out, own) == [own, *(point for point in others if point != own)]
 
 
 def test_what_a_point_is_worth_falls_with_every_question(two):

@@ -1,7 +1,6 @@
 import pytest
 import tensorflow as tf
 
-from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
 from tests.builders import symptoms
@@ -77,14 +76,6 @@ def test_a_rule_has_begun_where_something_else_of_it_holds(vocabulary, flags):
         assert found == expected, case
 
 
-def test_a_rule_has_begun_where_the_parent_of_its_code_is_present():
-    entries = [Evidence("headache", "symptom", "h", "h?"), Evidence("sudden", "symptom", "s", "s?", parent="headache")]
-    rule = SafetyRule("sudden", "r", Action.RED, True, all_of=(("sudden", True),))
-    red_flags = OpenRedFlags((rule,), Vocabulary(entries))
-    states = tf.constant([[1.0, 0.0], [0.0, 0.0], [-1.0, 0.0]])
-    assert red_flags.open(states).begun.numpy()[:, 1].tolist() == [True, False, False]
-
-
 def test_of_codes_of_which_one_is_enough_no_other_is_asked_about(vocabulary):
     """After fainting the rule lacks pain alone: a fever would not bring it nearer."""
     rule = SafetyRule(
@@ -93,11 +84,3 @@ def test_of_codes_of_which_one_is_enough_no_other_is_asked_about(vocabulary):
     [opened] = OpenRedFlags((rule,), vocabulary).open(tf.constant([[0, 0, 1, 0, 0]], tf.float32)).near.numpy()
     assert {code for code, flag in zip(CODES, opened, strict=True) if flag} >= {"pain"}
     assert not opened[CODES.index("fever")]
-
-
-def test_the_cells_are_those_of_rules_for_red_alone(flags):
-    assert [CODES[cell] for cell in flags.cells] == ["pain", "sweating", "fainting"]
-
-
-def test_without_rules_nothing_is_a_red_flag(vocabulary):
-    assert not OpenRedFlags((), vocabulary).open(tf.ones([2, 5])).near.numpy().any()

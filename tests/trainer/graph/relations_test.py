@@ -40,20 +40,6 @@ def test_codes_without_relations_are_settled_by_their_own_answer():
     assert settled_by(vocabulary).tolist() == [[0, 2], [1, 3]]
 
 
-def test_the_children_of_what_nobody_of_an_age_has_are_not_asked_of_that_age():
-    from schemas.knowledge_base import KnowledgeBase
-
-    catalogue = KnowledgeBase.load(None).catalogue
-    vocabulary = catalogue.vocabulary
-    table = settled_by(vocabulary)
-    child = next(e for e in catalogue if e.parent and catalogue[e.parent].only_if and not e.only_if)
-    term = catalogue[child.parent].only_if[0]
-    part = term[0]
-    literal = vocabulary.index(part.removeprefix("!")) + (0 if part.startswith("!") else len(vocabulary))
-    if len(term) == 1:
-        assert literal in table[vocabulary.index(child.code)]
-
-
 def test_a_code_is_a_special_kind_of_its_ancestors_and_of_what_nobody_has_it_without():
     """Only who is pregnant has the waters broken; that only men have pain in a testicle is a matter of sex."""
     codes = ("cough", "productive_cough", "green_sputum", "pregnant", "waters_broken", "testicular_pain", "sex_male")

@@ -22,10 +22,3 @@ def test_reward_appropriate_and_safe_decisions_of_a_multiset(counts, reward, app
     np.testing.assert_allclose(rewards.counterfactual_reward(row)[0], reward)
     np.testing.assert_array_equal(rewards.appropriate(row)[0], np.array(appropriate, bool))
     np.testing.assert_array_equal(rewards.safe(row)[0], np.array(safe, bool))
-
-
-def test_appropriate_is_the_same_for_counts_and_for_the_rewards_made_of_them():
-    counts = np.random.default_rng(0).integers(0, 3, [50, 4]).astype(np.uint8)
-    counts[:, 1] += counts.sum(axis=1) == 0
-    reward = rewards.counterfactual_reward(counts)
-    np.testing.assert_array_equal(rewards.appropriate(counts), rewards.appropriate(reward))
