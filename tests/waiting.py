@@ -5,9 +5,9 @@ import time
 LONGEST_SECONDS = 120.0
 
 
-def until(met):
-    """Returns once `met()` is true, with what it returns; fails after `LONGEST_SECONDS`."""
-    end = time.monotonic() + LONGEST_SECONDS
+def until(met, seconds=LONGEST_SECONDS):
+    """Returns once `met()` is true, with what it returns; fails after `seconds`."""
+    end = time.monotonic() + seconds
     while not (outcome := met()):
         assert time.monotonic() < end, "it did not come"
         time.sleep(0.005)

@@ -21,6 +21,7 @@ def test_tensorflow_imported_first_without_the_variable_is_an_error_that_says_wh
         runpy.run_path(trainer.__file__)
 
 
+@pytest.mark.slow
 def test_the_package_alone_loads_no_tensorflow():
     environment = {name: value for name, value in os.environ.items() if name != "TF_USE_LEGACY_KERAS"}
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "proto")])

@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 import triage_cli
+from tests.waiting import until
 from trainer.commands.train import StopRequest
 from trainer.training.job import load_network
 
@@ -77,11 +78,7 @@ def _refused(capsys, data, job, *flags, **options):
 def _start_and_signal(python, data, job, number, steps, stderr=subprocess.DEVNULL):
     """Starts a run, sends it a signal once its first checkpoint stands, and returns its exit code."""
     process = python.start(*_command(data, job, steps=steps), stderr=stderr)
-    deadline = time.monotonic() + 200
-    while not (job / "checkpoints" / "checkpoint").exists():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until((job / "checkpoints" / "checkpoint").exists, seconds=200)
     process.send_signal(number)
     return process.wait(timeout=120)
 

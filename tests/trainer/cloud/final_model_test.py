@@ -6,11 +6,11 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from serving.engine.saved_model import SavedModelEngine
+from tests.waiting import until
 from trainer.cloud.final_model import write_final_model
 from trainer.config import TrainConfig
 from trainer.evaluation.metrics import episode_metrics
@@ -43,6 +43,7 @@ def run(data_directory, tmp_path_factory):
     return path / "job", path / "logs", evaluated
 
 
+@pytest.mark.slow
 def test_the_model_lies_right_in_the_directory_and_answers(run, data_directory, without_litert, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "saved_model.pb").write_text("of the run before")
@@ -58,6 +59,7 @@ def test_the_model_lies_right_in_the_directory_and_answers(run, data_directory, 
     assert SavedModelEngine(tmp_path / "base" / "3").info.model_version == "3"
 
 
+@pytest.mark.slow
 def test_validation_data_is_evaluated_in_place_of_the_test_split_and_summaries_go_where_they_should(run):
     job, logs, evaluated = run
     assert evaluated == [30, 60]
@@ -85,11 +87,7 @@ def test_a_preempted_job_goes_on_where_it_was_and_leaves_its_model_in_the_store(
                "--memory-capacity", "100", "--burn-in-steps", "20", "--steps-per-call", "50",
                "--checkpoint-interval", "100"]  # fmt: skip
     job = subprocess.Popen([*command, "--steps", "2000000"], env=environment, cwd=ROOT, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 300
-    while "gs://b/out/checkpoints/checkpoints/checkpoint" not in object_store.names():
-        assert job.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: "gs://b/out/checkpoints/checkpoints/checkpoint" in object_store.names(), seconds=300)
     job.send_signal(signal.SIGTERM)
     assert job.wait(timeout=120) == 143, "0 would tell the service that all is done"
     assert not object_store.names("gs://b/out/model")

@@ -10,6 +10,8 @@ from kfp import compiler, dsl
 from trainer.cloud import pipeline
 from trainer.commands.kubeflow import CLAIM, IMAGE
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 

@@ -51,24 +51,12 @@ def test_flags_win_over_the_environment():
         assert getattr(_parser().parse_args([flag, "/here"]), name) == pathlib.Path("/here")
 
 
-@pytest.mark.usefixtures("service")
-def test_the_help_says_which_variable_and_what_it_holds():
-    text = "".join(_parser().format_help().split())
-    for variable, (_, value) in VARIABLES.items():
-        assert f"environmentvariable{variable},now{value})" in text
-
-
 def test_without_the_service_the_directories_must_be_given(capsys):
     with pytest.raises(SystemExit, match="2"):
         _parser().parse_args([])
     assert "required: --data, --job-dir" in capsys.readouterr().err
     parsed = _parser().parse_args(["--data", "data", "--job-dir", "job"])
     assert (parsed.validation_data, parsed.test_data, parsed.log_dir, parsed.model_dir) == (None,) * 4
-
-
-def test_a_variable_that_is_empty_says_nothing(monkeypatch):
-    monkeypatch.setenv("AIP_MODEL_DIR", "")
-    assert _parser().parse_args(["--data", "data", "--job-dir", "job"]).model_dir is None
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ def metric_file(tmp_path, monkeypatch):
     return tmp_path / "hypertune" / "output.metrics"
 
 
+@pytest.mark.slow
 def test_training_in_a_trial_reports_each_evaluation_under_the_names_of_the_metrics(
     metric_file, data_directory, tmp_path
 ):

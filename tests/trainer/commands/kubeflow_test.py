@@ -9,6 +9,8 @@ import yaml
 
 import triage_cli
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TINY = '{"network": {"hidden_sizes": [8]}, "loop": {"burn_in_steps": 20, "evaluation_interval": 0}}'
 
@@ -65,7 +67,6 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path, capsys
     assert capsys.readouterr().err == "triage kubeflow: error: needs kfp: pip install 'dyqn-triage[kubeflow]'\n"
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_the_pipeline_runs_here_and_pushes_only_what_is_blessed(tmp_path):
     paths = [str(ROOT), str(ROOT / "proto"), os.environ.get("PYTHONPATH", "")]

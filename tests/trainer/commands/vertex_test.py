@@ -10,6 +10,8 @@ import pytest
 
 import triage_cli
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FILE = ROOT / "deploy" / "vertex" / "custom-job.yaml"
 PLACE = ["--project", "clinic", "--region", "europe-west4", "--bucket", "vignettes"]
