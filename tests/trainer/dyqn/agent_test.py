@@ -14,7 +14,6 @@ from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import DecayingNoise
 from trainer.dyqn.targets import Transition
 from trainer.graph.decide import ASK_POINTS
-from trainer.graph.questions import Imagined
 
 LOGIT_HALF, LOGIT_THREE_QUARTERS = 0.0, float(np.log(3.0))
 
@@ -62,36 +61,6 @@ def test_loss_worked_out_by_hand():
     assert bool(info.extra.finite)
 
 
-def test_weights_scale_the_loss_of_each_transition():
-    agent = _agent()
-    _constant_network(agent)
-    assert float(agent.loss(_experience(), weights=tf.constant([0.5])).loss) == pytest.approx(0.2890625, abs=1e-5)
-
-
-def test_training_lowers_the_loss_and_counts_its_steps():
-    agent = _agent(
-        TrainConfig.from_dict(
-            {"network": {"hidden_sizes": [4]}, "optimiser": {"algorithm": "adam", "learning_rate": 0.01}}
-        )
-    )
-    first = float(agent.train(_experience()).loss)
-    for _ in range(30):
-        last = float(agent.train(_experience()).loss)
-    assert last < 0.5 * first
-    assert int(agent.train_step_counter) == 31
-
-
-def test_ask_has_no_gradient_after_a_triage_when_only_taken_successors_count():
-    config = TrainConfig.from_dict({"network": {"hidden_sizes": [4]}, "target": {"ask_successor": "taken_only"}})
-    for action, moves in ((Action.RED, False), (Action.ASK, True)):
-        agent = _agent(config)
-        before = agent.network.get_layer("q_values").get_weights()[1].copy()
-        agent.train(_experience(action))
-        after = agent.network.get_layer("q_values").get_weights()[1]
-        assert (before[Action.ASK] != after[Action.ASK]) == moves
-        assert before[Action.YELLOW] != after[Action.YELLOW]
-
-
 @pytest.mark.parametrize("algorithm", ["sgd", "adam"])
 def test_a_step_that_is_not_finite_changes_nothing_and_says_so(algorithm):
     agent = _agent(_config(optimiser={"algorithm": algorithm}))
@@ -109,12 +78,6 @@ def test_a_step_that_is_not_finite_changes_nothing_and_says_so(algorithm):
     assert bool(agent.train(_experience()).extra.finite)
 
 
-def test_specs_describe_what_the_agent_trains_on():
-    spec = _agent().training_data_spec
-    assert [list(part.shape) for part in spec] == [[2], [], [4], [2]]
-    assert _agent().collect_data_spec.policy_info.shape == [5]
-
-
 @pytest.mark.parametrize(
     ("algorithm", "expected"),
     [("sgd", 1.95), ("adam", 1.9)],  # gradient .5 at 2: 2 - .1 * .5; Adam's first step is the step size, always
@@ -129,15 +92,6 @@ def test_the_first_step_of_each_optimiser(algorithm, expected):
 
 def _config(**sections):
     return TrainConfig.from_dict({"network": {"hidden_sizes": [4]}, **sections})
-
-
-def test_cross_entropy_worked_out_by_hand():
-    agent = _agent(_config(target={"loss": "cross_entropy"}))
-    _constant_network(agent)
-    # Q(s) = (.5, .75, .5, .5, .5); targets (.5, 1, 0, 0, .625), as above. -t log q - (1 - t) log(1 - q) of each:
-    # a Q-value of .5 costs log 2 whatever its target, and Yellow -log .75.
-    expected = [np.log(2), -np.log(0.75), np.log(2), np.log(2), np.log(2)]
-    np.testing.assert_allclose(agent.loss(_experience()).extra.action_losses, expected, atol=1e-6)
 
 
 def test_probabilities_are_learned_beside_the_q_values():
@@ -249,29 +203,3 @@ def test_the_compiled_step_is_the_one_that_is_written():
         agent.train(_experience())
         for old, gradient, new in zip(before, gradients.values(), agent.network.trainable_variables, strict=True):
             np.testing.assert_allclose(new.numpy(), old - 0.1 * gradient, atol=1e-6)
-
-
-def test_what_nobody_was_asked_changes_nothing_where_a_yes_is_unlikely():
-    """Red and Green are as often right where evidence 0 is known. A no to evidence 1 is imagined, or not."""
-    config = _config(
-        network={"outputs": "probabilities", "networks": 2, "hidden_sizes": (8,)},
-        optimiser={"algorithm": "adam", "learning_rate": 0.02},
-    )
-
-    def never(states):
-        rows = tf.shape(states)[:1]
-        return Imagined(tf.one_hot(tf.ones(rows, tf.int32), 2), tf.zeros(rows))
-
-    known = tf.constant([[1.0, 0.0]] * 4)
-    batch = Transition(
-        known, tf.fill([4], int(Action.ASK)), tf.constant([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]] * 2), known
-    )
-    apart = []
-    for imagine in (None, never):
-        agent = build_agent(build_network(2, config.network, seed=3), config, imagine=imagine)
-        train = tf.function(agent.train, autograph=False)
-        for _ in range(100):
-            train(batch)
-        before, after = agent.network(tf.constant([[1.0, 0.0], [1.0, -1.0]])).numpy()[:, 5:13]
-        apart.append(np.abs(before - after).max())
-    assert apart[1] < 0.02 < 0.05 < apart[0]

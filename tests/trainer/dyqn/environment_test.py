@@ -13,7 +13,6 @@ from tf_agents.trajectories import time_step as ts
 from schemas.triage import Action
 from trainer.dyqn.environment import Mode, VignetteEnvironment
 from trainer.dyqn.rollout import Slice
-from trainer.vignettes import state
 
 TRAINING = Mode(training=True, max_questions=23)
 EVALUATION = Mode(training=False, max_questions=23)
@@ -48,29 +47,6 @@ def test_emits_what_its_specs_say_in_every_step_of_random_episodes(random_vignet
         actions = generator.integers(0, 5, 16)
         actions[time_step.observation.forced.numpy() & (actions == Action.ASK)] = Action.GREEN
         time_step = environment.step(tf.constant(actions, tf.int32))
-
-
-@pytest.mark.parametrize("mode", [TRAINING, EVALUATION, Mode(True, 23, counterfactual=False)])
-def test_signed_codes_are_the_observed_state_in_every_step(random_vignettes, mode):
-    environment = _environment(random_vignettes, mode, rows=16, evidence_count=30)
-    generator = np.random.default_rng(0)
-    time_step = environment.reset()
-    for _ in range(20):
-        seen = state.from_signed_codes(environment.signed_codes, 30)
-        np.testing.assert_array_equal(seen, time_step.observation.state)
-        actions = generator.choice([Action.GREEN, Action.ASK], environment.batch_size)
-        actions[time_step.observation.forced.numpy()] = Action.GREEN
-        time_step = environment.step(tf.constant(actions, tf.int32))
-
-
-def test_starts_with_one_piece_of_evidence_of_the_vignette(vignettes_of):
-    environment = _environment(vignettes_of([ONE]), rows=64)
-    time_step = environment.reset()
-    np.testing.assert_array_equal(_known(time_step), 1)
-    state = time_step.observation.state.numpy()
-    np.testing.assert_array_equal(state[state != 0], np.broadcast_to(FULL, state.shape)[state != 0])
-    np.testing.assert_array_equal(time_step.step_type, ts.StepType.FIRST)
-    np.testing.assert_array_equal(time_step.reward, 0.0)
 
 
 def test_asking_reveals_every_piece_exactly_once_and_then_forces_a_triage(vignettes_of):
@@ -211,11 +187,6 @@ def test_exploring_starts_reveal_every_number_of_pieces_equally_often(vignettes_
     np.testing.assert_array_equal(time_step.observation.forced, _known(time_step) == 4)
 
 
-def test_an_exploring_start_with_a_single_piece_knows_it(vignettes_of):
-    environment = _environment(vignettes_of([([4], [1, 0, 0, 0])]), STARTING, rows=50)
-    np.testing.assert_array_equal(_known(environment.reset()), 1)
-
-
 def _vignettes_met(environment, episodes):
     """The vignettes of the first so many episodes, each of which ends at once, in the order in which they begin."""
     met = []
@@ -236,33 +207,11 @@ def test_an_epoch_meets_every_vignette_once_before_any_comes_again(vignettes_of,
         assert len({tuple(epoch) for epoch in [range(count), *met.tolist()]}) == 7
 
 
-def test_epochs_count_vignettes_even_if_episodes_end_apart(vignettes_of):
-    environment = _environment(vignettes_of([ONE] * 5), EPOCHS, rows=3, seed=3)
-    environment.reset()
-    met = environment.state_variables["vignette"].numpy().tolist()
-    generator = np.random.default_rng(0)
-    while len(met) < 20:
-        ended = generator.random(3) < 0.4
-        forced = environment.current_time_step().observation.forced.numpy()
-        environment.step(tf.constant(np.where(ended | forced, Action.RED, Action.ASK), tf.int32))
-        last = environment.current_time_step().is_last().numpy()
-        environment.begin_where_ended()
-        met += environment.state_variables["vignette"].numpy()[last].tolist()
-    for epoch in np.reshape(met[:20], [4, 5]):
-        assert sorted(epoch) == [0, 1, 2, 3, 4]
-
-
-def test_the_seed_decides_the_order_of_the_epochs(vignettes_of):
-    vignettes = vignettes_of([ONE] * 30)
-    first, again, other = (_vignettes_met(_environment(vignettes, EPOCHS, 4, seed), 30) for seed in (3, 3, 4))
-    assert first == again
-    assert first != other
-
-
 def _resident_bytes():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
 def test_a_million_vignettes_take_well_under_a_gigabyte():
     rows, pieces = 1_300_000, 20

@@ -14,12 +14,9 @@ from trainer.dyqn.network import (
     TEXT_FEATURES,
     Average,
     PresentAndAbsent,
-    TextFeatureSums,
     build_network,
     copy_weights,
-    dropout_states,
     logits_of,
-    set_output_bias,
     with_sums,
 )
 from trainer.graph.closure import Closure
@@ -35,14 +32,6 @@ def wide():
 
 def random_states(batch, evidence_count):
     return np.random.default_rng(0).integers(-1, 2, (batch, evidence_count)).astype(np.float32)
-
-
-def test_each_state_gets_five_q_values_between_zero_and_one(wide):
-    q_values = wide(random_states(7, 400)).numpy()
-    assert q_values.shape == (7, 5)
-    assert q_values.dtype == np.float32
-    assert (q_values > 0).all()
-    assert (q_values < 1).all()
 
 
 def dense_layers(model):
@@ -76,26 +65,6 @@ def test_the_seed_alone_decides_the_weights():
         assert (one != different).any()
 
 
-def test_layers_of_equal_shape_begin_with_different_kernels():
-    _, second, third, _ = (
-        layer.get_weights()[0]
-        for layer in dense_layers(build_network(5, NetworkConfig(hidden_sizes=(6, 6, 6)), seed=3))
-    )
-    assert (second != third).any()
-
-
-def test_a_network_without_hidden_layers_is_a_linear_model():
-    model = build_network(2, NetworkConfig(hidden_sizes=()), seed=0)
-    assert [layer.name for layer in dense_layers(model)] == ["q_values"]
-
-
-def test_relu_layers_begin_he_normal():
-    first = dense_layers(build_network(400, NetworkConfig(hidden_sizes=(600,), activation="relu"), seed=1))[0]
-    kernel = first.get_weights()[0]
-    np.testing.assert_allclose(kernel.std(), (2 / 400) ** 0.5, rtol=5 / np.sqrt(2 * kernel.size))
-    assert first.activation is keras.activations.relu
-
-
 def test_two_inputs_distinguish_presence_and_absence():
     inputs = PresentAndAbsent()(np.array([[1, -1, 0]], np.float32))
     np.testing.assert_array_equal(inputs, [[1, 0, 0, 0, 1, 0]])
@@ -119,18 +88,6 @@ def test_sums_of_rows_give_the_same_outputs(networks):
         np.testing.assert_allclose(sums(states), network(states), atol=1e-6)
 
 
-def test_signed_inputs_have_no_sums_of_rows(wide):
-    assert with_sums(wide) is None
-
-
-def test_words_add_the_vectors_of_known_codes_separately_for_present_and_absent():
-    layer = TextFeatureSums(2)
-    layer.build((None, 6))
-    layer.set_weights([np.array([[1, 2], [10, 20], [100, 200]], np.float32)])
-    inputs = np.array([[1, 0, 1, 0, 1, 0]], np.float32)  # codes 0 and 2 are present, code 1 is absent
-    np.testing.assert_array_equal(layer(inputs), [[101, 202, 10, 20]])
-
-
 def test_a_kernel_absorbs_words():
     config = NetworkConfig(hidden_sizes=(6, 5), inputs="two", text_features=3, networks=2, outputs="probabilities")
     source = build_network(4, config, seed=1)
@@ -141,13 +98,6 @@ def test_a_kernel_absorbs_words():
     np.testing.assert_allclose(target(states), source(states), atol=1e-5)
     silent = build_network(4, config, seed=1)  # the same without word vectors: they do matter
     assert np.abs(silent(states).numpy() - source(states).numpy()).max() > 0.01
-
-
-def test_an_output_bias_is_that_of_each_network():
-    model = build_network(3, NetworkConfig(hidden_sizes=(5,), networks=2), seed=2)
-    set_output_bias(model, np.arange(5, dtype=np.float32))
-    for number in (1, 2):
-        np.testing.assert_array_equal(model.get_layer(f"q_values_of_{number}").bias, np.arange(5))
 
 
 def test_the_logits_of_several_networks_are_averaged():
@@ -221,12 +171,3 @@ def test_probabilities_keep_what_their_definitions_say(logits, scale, shift):
     assert (np.diff(safe, axis=1) <= 0).all()  # never falls with urgency
     assert (appropriate <= safe).all()
     assert ((outputs >= 0) & (outputs <= 1)).all()
-
-
-def test_dropout_draws_from_variables_that_are_no_weights():
-    settings = NetworkConfig(hidden_sizes=(5, 4), networks=2, dropout=0.5)
-    states = dropout_states(build_network(4, settings, seed=2))
-    # Two layers with dropout, of each of two networks; none is drawn from twice.
-    assert len({id(state) for state in states}) == 4
-    assert len({state.numpy().tobytes() for state in states}) == 4
-    assert dropout_states(build_network(4, NetworkConfig(hidden_sizes=(5,)), seed=2)) == []

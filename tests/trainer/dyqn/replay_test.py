@@ -6,7 +6,7 @@ import scipy.stats
 import tensorflow as tf
 
 from trainer.config import MemoryConfig
-from trainer.dyqn.replay import FAN_OUT, BucketCounts, BucketMemory, place_of_rank
+from trainer.dyqn.replay import FAN_OUT, BucketCounts, BucketMemory
 from trainer.dyqn.targets import Transition
 
 EVIDENCE_COUNT = 6
@@ -77,13 +77,6 @@ def test_priority_decays_once_for_every_time_a_transition_is_drawn():
     np.testing.assert_allclose(memory.priorities.numpy()[:2], [0.5, 0.9] * 0.9**drawn, rtol=1e-6)
 
 
-def test_decay_moves_a_transition_into_a_lower_bucket():
-    memory = _memory([0.41], dataclasses.replace(CONFIG, priority_decay=0.9))
-    assert memory.bucket_sizes.numpy().tolist() == [0, 0, 0, 1]
-    memory.sample(1, _generator())  # 0.369
-    assert memory.bucket_sizes.numpy().tolist() == [0, 0, 1, 0]
-
-
 def test_a_transition_drawn_many_times_at_once_moves_once():
     memory = _memory([0.5, 0.05], dataclasses.replace(CONFIG, priority_decay=0.9, bucket_probabilities=(0, 0, 0, 1)))
     memory.sample(12, _generator())  # .5 * .9^12 = .14
@@ -123,18 +116,6 @@ def test_the_oldest_transition_goes_when_the_memory_is_full():
     assert set(memory.sample(300, _generator()).a_tm1.numpy().tolist()) == set(range(3, 11))
 
 
-def test_a_batch_is_stored_row_by_row():
-    memory = BucketMemory(EVIDENCE_COUNT, 3, CONFIG)
-    rows = [_transition(number) for number in (4, 5, 2)]
-    memory.add(Transition(*(tf.concat(column, axis=0) for column in zip(*rows, strict=True))), tf.fill([3], 0.5))
-    assert set(memory.sample(60, _generator()).a_tm1.numpy().tolist()) == {4, 5, 2}
-
-
-@pytest.mark.parametrize("batch_size", [100, 200])
-def test_samples_the_batch_sizes_of_the_paper_from_a_smaller_memory(batch_size):
-    assert _memory([0.5, 0.2]).sample(batch_size, _generator()).s_t.shape == [batch_size, 3]
-
-
 @pytest.mark.parametrize("evidence_count", [32_767, 32_768])
 def test_the_last_code_of_a_large_vocabulary_keeps_its_place_and_sign(evidence_count):
     memory = BucketMemory(evidence_count, 2, CONFIG)
@@ -166,12 +147,6 @@ def _filled(capacity, seed=0):
     return counts, buckets
 
 
-@pytest.mark.parametrize("capacity", [1, FAN_OUT, FAN_OUT + 1, FEW, MANY])
-def test_totals_count_each_bucket(capacity):
-    counts, buckets = _filled(capacity)
-    assert counts.totals.numpy().tolist() == [np.sum(buckets == bucket) for bucket in range(3)]
-
-
 @pytest.mark.parametrize("capacity", [FEW, MANY])
 def test_finds_the_block_of_every_transition_and_its_rank_there(capacity):
     counts, buckets = _filled(capacity)
@@ -181,20 +156,3 @@ def test_finds_the_block_of_every_transition_and_its_rank_there(capacity):
         np.testing.assert_array_equal(blocks, slots // FAN_OUT)
         first = np.searchsorted(slots, slots // FAN_OUT * FAN_OUT)  # of the bucket, in the block
         np.testing.assert_array_equal(ranks, np.arange(len(slots)) - first)
-
-
-def test_a_transition_that_moves_to_another_bucket_is_found_there():
-    counts, buckets = _filled(MANY)
-    slot = int(np.flatnonzero(buckets == 0)[-1])
-    for bucket, amount in ((0, -1), (2, 1)):
-        counts.add(tf.constant([slot], tf.int64), _ints([bucket]), _ints([amount]))
-    buckets[slot] = 2
-    assert counts.totals.numpy().tolist() == [np.sum(buckets == bucket) for bucket in range(3)]
-    place = int(np.sum(buckets[:slot] == 2))
-    assert int(counts.find(_ints([2]), _ints([place]))[0][0]) == slot // FAN_OUT
-
-
-def test_place_of_rank_passes_over_what_counts_nothing():
-    places, ranks = place_of_rank(_ints([[0, 2, 0, 3]] * 5), _ints(range(5)))
-    assert places.numpy().tolist() == [1, 1, 3, 3, 3]
-    assert ranks.numpy().tolist() == [0, 1, 0, 1, 2]

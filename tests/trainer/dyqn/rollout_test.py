@@ -1,4 +1,3 @@
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,7 +6,6 @@ from tf_agents.trajectories import policy_step
 
 from schemas.triage import Action
 from trainer.config import NetworkConfig
-from trainer.dyqn import rollout
 from trainer.dyqn.environment import action_spec, time_step_spec
 from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import QPolicy
@@ -82,26 +80,6 @@ def test_the_first_episode_of_a_row_counts_while_others_continue(vignettes_of):
     assert outcomes.forced.tolist() == [[False, True]]
 
 
-def test_several_batches_give_what_one_gives_for_decisions_that_need_no_order(vignettes_of, monkeypatch):
-    rows = [([1 if index % 3 else 2], [1, 0, 0, 0]) for index in range(10)]
-    network = _network([0, 0, 1, 0, -9], kernel_of_first=[9, 0, 0, 0, 0])
-    whole = Rollout(vignettes_of(rows), 6, 23, greedy_policy(network)).run([0])
-    monkeypatch.setattr(rollout, "ROWS_AT_ONCE", 4)
-    parts = Rollout(vignettes_of(rows), 6, 23, greedy_policy(network)).run([0])
-    expected = [Action.RED if index % 3 else Action.GREEN for index in range(10)]
-    assert whole.decisions[0].tolist() == parts.decisions[0].tolist() == expected
-
-
-def test_the_same_seed_gives_the_same_episodes(random_vignettes):
-    network = build_network(30, NetworkConfig(hidden_sizes=(8,)), seed=1)
-    assert isinstance(network, keras.Model)
-    play = Rollout(random_vignettes, 30, 23, greedy_policy(network))
-    first, again, other = play.run([5]), play.run([5]), play.run([6])
-    for column, repeated in zip(first, again, strict=True):
-        np.testing.assert_array_equal(column, repeated)
-    assert (first.questions != other.questions).any() or (first.decisions != other.decisions).any()
-
-
 def test_q_values_are_those_of_the_state_in_which_the_decision_fell(vignettes_of):
     # Evidence 0 present lifts Red from 0 to 9 * selu(1) = 9 * 1.0507; the agent asks until then.
     vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0])])
@@ -123,11 +101,6 @@ def test_q_values_of_rows_that_ended_early_are_not_overwritten(vignettes_of):
     assert outcomes.q_values[0, 1, 0] == 0.5
 
 
-def test_a_policy_without_q_values_leaves_none(vignettes_of):
-    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([4, 5], [0, 0, 1, 0])])
-    assert Rollout(vignettes, 6, 23, _ChangesItsMind()).run([0]).q_values is None
-
-
 class _Mute(QPolicy):
     """The greedy policy, but it tells no Q-values, so that it is asked about every row in every step."""
 
@@ -138,18 +111,6 @@ class _Mute(QPolicy):
 
     def _action(self, time_step, policy_state, seed=None):
         return super()._action(time_step, policy_state)._replace(info=())
-
-
-class _Counting(QPolicy):
-    """The greedy policy; it counts the rows that it is asked about."""
-
-    def __init__(self, network):
-        self.rows = tf.Variable(0)
-        super().__init__(time_step_spec(6), action_spec(), network)
-
-    def _action(self, time_step, policy_state, seed=None):
-        self.rows.assign_add(tf.shape(time_step.step_type)[0])
-        return super()._action(time_step, policy_state)
 
 
 def test_skipping_decided_rows_changes_no_episode(random_vignettes):
@@ -165,14 +126,6 @@ def test_skipping_decided_rows_changes_no_episode(random_vignettes):
         np.testing.assert_array_equal(column, expected)
 
 
-def test_a_policy_is_called_once_for_each_state_of_an_episode(vignettes_of):
-    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([-4], [0, 0, 0, 1])])
-    policy = _Counting(_network([0, 0, 1, 0, 9]))
-    assert Rollout(vignettes, 6, 23, policy).run([1]).questions.tolist() == [[23, 23]]
-    # 3 states and 1, and in either row once more when the limit forces a triage.
-    assert int(policy.rows) == 3 + 1 + 2
-
-
 def _record(window, decision, counts, questions):
     window.record(tf.constant([int(decision)]), tf.constant([counts], tf.uint8), tf.constant([questions]))
 
@@ -183,13 +136,6 @@ def test_means_are_over_the_episodes_that_have_ended():
     _record(window, Action.YELLOW, [1, 0, 1, 0], 2)  # between Red and Green
     _record(window, Action.RED, [0, 0, 1, 0], 4)  # over-triage: safe, not appropriate
     assert window.means() == {"appropriateness": 0.5, "safety": 1.0, "questions": 3.0}
-
-
-def test_the_oldest_episode_leaves_the_window():
-    window = EpisodeWindow(2)
-    for questions in (10, 1, 3):
-        _record(window, Action.BLUE, [0, 0, 1, 0], questions)
-    assert window.means() == {"appropriateness": 0.0, "safety": 0.0, "questions": 2.0}
 
 
 def test_episodes_that_end_together_enter_the_window_together_and_round_its_end():

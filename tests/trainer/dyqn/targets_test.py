@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from schemas.triage import NUM_ACTIONS, Action
-from trainer.config import ASK_QUERIES, TargetConfig
+from trainer.config import TargetConfig
 from trainer.dyqn import targets
 from trainer.dyqn.network import LEARNED_OUTPUTS, WITH_PROBABILITIES
 
@@ -103,15 +103,3 @@ def test_a_probability_is_learned_in_part_from_what_it_is_in_the_next_state():
     np.testing.assert_allclose(result, [[0.05, 0.95, 0.15, 0.0, 0.85, 1.0, 0.15, 0.05]], atol=1e-6)
     alone = targets.probability_td_targets(tf.constant(outputs_t), reward, 0.0)
     np.testing.assert_array_equal(alone, targets.probability_targets(reward))
-
-
-def test_the_names_of_the_queries_are_those_of_the_configuration():
-    assert tuple(targets.QUERIES) == ASK_QUERIES
-
-
-def test_the_targets_read_the_table_of_queries(monkeypatch):
-    monkeypatch.setitem(targets.QUERIES, "and", lambda q: q.best_tm1 + 10 * q.best_t + 100 * q.ask_t)
-    config = TargetConfig(ask_query="and", best_triage_over="all")
-    result = targets.td_targets(tf.constant(Q_TM1), tf.constant(Q_T), tf.constant(R_T), config)
-    # Q_m(s) = .9, Q_m(s') = .8, Q(s', ask) = .25.
-    assert float(result[0, 4]) == pytest.approx(0.9 + 8 + 25)

@@ -24,17 +24,6 @@ def test_codes_of_like_words_have_like_vectors():
         assert alike[first, first + 1] > 0.8 > 0.5 > others.max()
 
 
-def test_vectors_follow_from_the_vocabulary_alone():
-    np.testing.assert_array_equal(text_features(_vocabulary(*PAINS), 4), text_features(_vocabulary(*PAINS), 4))
-
-
-def test_more_dimensions_than_there_are_words_are_zeros():
-    vectors = text_features(_vocabulary(*PAINS), 50)
-    assert vectors.shape == (7, 50)
-    assert np.abs(vectors[:, :6]).max() > 0
-    np.testing.assert_array_equal(vectors[:, 6:], 0.0)
-
-
 def test_codes_that_share_no_words_have_no_vectors():
     entries = [Evidence("abc", "symptom", "abc", "abc"), Evidence("xyz", "symptom", "xyz", "xyz")]
     np.testing.assert_array_equal(text_features(Vocabulary(entries), 3), np.zeros([2, 3]))

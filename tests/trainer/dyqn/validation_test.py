@@ -10,10 +10,7 @@ from trainer.dyqn import validation
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Slice
 from trainer.dyqn.validation import (
-    MOST_SET_APART,
-    InterviewValidator,
     Validator,
-    build_validator,
     divide,
     fit_calibration,
 )
@@ -40,12 +37,6 @@ def test_every_vignette_is_learned_from_held_out_or_apart(random_vignettes):
     assert 45 <= len(held_out.decision_counts) <= 50
     everything = sorted(map(repr, _rows(learned) + _rows(held_out) + _rows(apart)))
     assert everything == sorted(map(repr, _rows(random_vignettes)))
-
-
-def test_the_seed_alone_decides_on_the_division(random_vignettes):
-    first, again, other = (_divide(random_vignettes, seed, held_out_share=0.25, set_apart=0.2) for seed in (3, 3, 4))
-    assert _rows(first.apart) == _rows(again.apart) != _rows(other.apart)
-    assert _rows(first.held_out) == _rows(again.held_out) != _rows(other.held_out)
 
 
 def test_vignettes_with_the_same_evidence_are_all_learned_from_or_all_held_out_in_whatever_order_it_stands(
@@ -113,32 +104,6 @@ def test_with_too_few_vignettes_networks_learn_from_all(vignettes_of, share, cou
 def test_a_tenth_is_held_out_but_at_least_100_if_they_are_no_more_than_a_quarter(vignettes_of, count, held_out):
     vignettes = vignettes_of([([number + 1], [1, 0, 0, 0]) for number in range(count)])
     assert len(_divide(vignettes, held_out_share=0.1).held_out.decision_counts) == held_out
-
-
-def test_where_all_vignettes_are_alike_none_is_held_out(vignettes_of):
-    division = _divide(vignettes_of([([1, 2], [1, 0, 0, 0])] * 50), held_out_share=0.2, set_apart=0.2)
-    assert [len(part.decision_counts) for part in (division.learned, division.apart)] == [40, 10]
-    assert division.held_out is None
-    assert build_validator(division, 30, 23, seed=0) is None
-
-
-def test_a_group_that_is_too_large_does_not_keep_others_from_being_held_out(vignettes_of):
-    rows = [([41, 42], [1, 0, 0, 0])] * 60 + [([number + 1], [1, 0, 0, 0]) for number in range(40)]
-    for seed in range(10):  # the group of 60 comes first for some of them
-        assert len(_divide(vignettes_of(rows), seed, held_out_share=0.25).held_out.decision_counts) == 25
-
-
-def test_the_number_of_vignettes_apart_is_limited(vignettes_of):
-    rows = [([number + 1], [1, 0, 0, 0]) for number in range(5 * MOST_SET_APART + 500)]
-    assert len(_divide(vignettes_of(rows), set_apart=0.2).apart.decision_counts) == MOST_SET_APART
-
-
-def test_shares_are_calibrated_as_outcomes_are():
-    # Three quarters and a quarter at the logits 1 and -1: scale log 3, as logits of shares are those of rates.
-    logits, truths = np.tile([[1.0], [-1.0]], (100, 8)), np.tile([[0.75], [0.25]], (100, 8))
-    scale, shift = fit_calibration(logits, truths)
-    np.testing.assert_allclose(scale, np.log(3), atol=1e-3)
-    np.testing.assert_allclose(shift, 0.0, atol=1e-3)
 
 
 def test_calibration_recovers_a_known_miscalibration():
@@ -216,34 +181,6 @@ def test_an_agent_of_cards_is_calibrated_by_what_stands_on_them(vignettes_of):
     np.testing.assert_allclose(network(np.eye(3, dtype=np.float32)[:2])[:, 5], [0.73, 0.27], atol=0.02)
 
 
-class _Led:
-    """Asks nothing of patients with one piece of two, and notes the network's outputs for either."""
-
-    whole = True
-
-    def __init__(self):
-        self.outputs = []
-
-    def interview_states(self, network, vignettes):
-        self.outputs.append(None if network is None else network(np.eye(2, dtype=np.float32)).numpy())
-        return np.repeat(np.eye(2, dtype=np.int8)[vignettes.signed_codes - 1, np.newaxis], 2, axis=1)
-
-
-def test_a_network_that_is_settled_again_leads_the_interviews_that_it_led_at_first(vignettes_of):
-    red, green = [1, 0, 0, 0], [0, 0, 1, 0]
-    patients = vignettes_of([([1], red)] * 73 + [([1], green)] * 27 + [([2], red)] * 27 + [([2], green)] * 73)
-    likely, kernel = np.array([3, -3]), np.zeros([2, 35])  # overconfident: log(73 / 27) is 1
-    kernel[:, [5, 7, 10, 11]] = np.stack([likely, -likely, -likely, -likely], axis=1)  # Red, Green; safe: Yellow, Green
-    network = network_of((kernel, np.eye(35)[[6, 8, 12]].sum(axis=0) * -6), outputs="probabilities")
-    interviewing = _Led()
-    validator = InterviewValidator(interviewing, patients)
-    first, second = validator.settle(network), validator.settle(network)
-    _, uncalibrated, again = interviewing.outputs
-    assert abs(uncalibrated[0, 5] - first.outputs[0, 5]) > 0.05  # calibration changes something
-    np.testing.assert_array_equal(again, uncalibrated)
-    np.testing.assert_array_equal(second.outputs, first.outputs)
-
-
 def test_the_outputs_of_vignettes_are_those_of_the_network_for_every_prefix(random_vignettes):
     network, validator = _network(random_vignettes, outputs="probabilities")
     part = _half(random_vignettes)
@@ -275,25 +212,3 @@ def test_the_loss_of_a_network_without_information(vignettes_of, outputs, column
     part = _half(vignettes_of([([number + 1], [0, 0, 3, 0]) for number in range(30)]))
     network = network_of((np.zeros([30, columns]), 0), outputs=outputs)
     assert _validator(part).loss(network) == pytest.approx(judged * np.log(2), abs=1e-4)
-
-
-def test_overconfidence_alone_does_not_raise_the_loss(vignettes_of):
-    # Piece d present means decision d, which the network says in a linear model; other pieces say nothing.
-    eye = np.eye(4, dtype=int)
-    rows = [([number % 4 + 1, number + 5], eye[number % 4].tolist()) for number in range(80)]
-    validator = _validator(_half(vignettes_of(rows)), 90)
-    kernel = np.zeros([90, 35])
-    kernel[:4, 5:9] = 2 * eye - 1
-    kernel[:4, 9:13] = 2 * np.tril(np.ones([4, 4])) - 1
-    losses = []
-    for certainty in (1, 8):
-        losses.append(validator.loss(network_of((certainty * kernel, 0), outputs="probabilities")))
-    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
-    assert losses[0] < 0.8 * 8 * np.log(2)
-
-
-def test_many_states_are_judged_in_parts(random_vignettes, monkeypatch):
-    network, validator = _network(random_vignettes, outputs="probabilities")
-    whole = validator.loss(network)
-    monkeypatch.setattr(validation, "_ROWS", 7)
-    assert validator.loss(network) == pytest.approx(whole, rel=1e-5)

@@ -123,15 +123,6 @@ def test_an_interview_opens_with_age_and_sex_in_one_question(mixture, with_sex, 
         assert interviews.interview_states(leader, vignettes)[0].tolist() == [[1, 0, 0, 0], [1, 0, 1, 0], [1, 0, 1, 1]]
 
 
-def test_a_patient_behind_a_card_has_one_sex(mixture, with_sex, network, vignettes_of):
-    cards = vignettes_of([([1], [1, 0, 0, 0]), ([2], [0, 1, 0, 0]), ([-3, 4], [0, 1, 0, 0])])
-    interviewer = _interviewer(_of_a_woman(mixture), with_sex, network, cards, whole=False)
-    answers = interviewer.patients(tf.constant([0, 1, 2] * 40, tf.int64)).numpy()
-    assert (answers[:, 1] == -answers[:, 2]).all()
-    assert (answers[1::3, 1] == 1).all()
-    assert (answers[2::3, 1] == 1).all()
-
-
 def test_red_flags_are_answered_together_and_all_answers_become_known(mixture, network, vignettes_of):
     """A rash and a collapse are flagged; both mark those with a cough, and a collapse, .985 likely, does it most."""
     flagged = Vocabulary(
@@ -151,19 +142,6 @@ def test_red_flags_are_answered_together_and_all_answers_become_known(mixture, n
     explored = (after == [1, -1, 0, 1]).all(axis=1)
     assert explored.any()  # the others were asked at random
     assert (np.count_nonzero(after[~explored], axis=1) == 2).all()
-
-
-def test_questions_drawn_at_random_often_are_about_several_red_flags(mixture, network, vignettes_of):
-    flagged = Vocabulary(
-        Evidence(code, "symptom", code, f"{code}?", red_flag="yes" if code in ("rash", "collapse") else "")
-        for code in CODES
-    )
-    interviewer = _interviewer(mixture, flagged, network, vignettes_of([([1], [1, 0, 0, 0])]), whole=False)
-    states, patients = tf.constant([[1.0, 0, 0, 0]] * 80), tf.constant([[1, -1, -1, -1]] * 80, tf.int8)
-    asked = [{*row.tolist()} - {0} for row in interviewer.answers(states, patients, tf.ones([80])).numpy()]
-    flags = asked.count({-2, -4})
-    assert 25 < flags < 55  # half of them
-    assert all(len(codes) == 1 for codes in asked if codes != {-2, -4})
 
 
 def _environment(vignettes, interviewer, rows, **mode):
@@ -193,27 +171,6 @@ def test_asking_reveals_the_answer_to_the_question_that_was_chosen(mixture, voca
     np.testing.assert_array_equal(after.is_last(), forced)
 
 
-def test_no_question_is_chosen_where_its_answer_is_not_used(mixture, vocabulary, network, vignettes_of, monkeypatch):
-    """A question drawn at random takes no network; the share of those is 1 where an episode starts or reads a card."""
-    vignettes = vignettes_of(CARDS)
-    interviewer = _interviewer(mixture, vocabulary, network, vignettes, whole=False)
-    environment = _environment(vignettes, interviewer, rows=64, card_starts=0.5, card_reading=0.25)
-    shares, judged = [], interviewer.answers
-    monkeypatch.setattr(
-        interviewer,
-        "answers",
-        lambda states, patients, explored: (shares.append(explored), judged(states, patients, explored))[1],
-    )
-    forced = environment.reset().observation.forced.numpy()
-    reads = environment.state_variables["reads"].numpy()
-    environment.step(tf.constant(np.where(forced, Action.RED, Action.ASK), tf.int32))
-    environment.step(tf.fill([64], np.int32(Action.RED)))
-    assert 4 < reads.sum() < 32
-    assert 0 < forced.sum() < 64
-    np.testing.assert_array_equal(shares[0] == 1, reads)
-    np.testing.assert_array_equal(shares[1] == 1, reads | forced)
-
-
 def test_some_interviews_start_from_a_part_of_the_card(mixture, vocabulary, network, vignettes_of):
     vignettes = vignettes_of(CARDS[:1])
     interviewer = _interviewer(mixture, vocabulary, network, vignettes, whole=True)
@@ -234,11 +191,6 @@ def test_of_some_cards_the_next_piece_is_read_until_they_end(mixture, vocabulary
     np.testing.assert_array_equal(after.observation.state, [[1, 0, -1, 0]] * 64)
     np.testing.assert_array_equal(after.observation.forced, [True] * 64)
     np.testing.assert_array_equal(after.is_last(), known == 2)
-
-
-@pytest.mark.parametrize(("whole", "share"), [(False, 0.25), (True, 0.0)])
-def test_only_cards_are_read(mixture, vocabulary, whole, share):
-    assert PatientInterviews(mixture, vocabulary, whole, 3).card_reading == share
 
 
 def test_held_out_patients_are_interviewed_from_what_they_come_with(mixture, vocabulary, network, vignettes_of):

@@ -63,14 +63,6 @@ def test_an_opening_takes_the_first_question_and_makes_several_pieces_known():
     assert sure.ends(SURE).tolist() == [1, 0]
 
 
-def test_several_codes_may_be_asked_in_one_question(patients):
-    """What the second patient cannot answer stays unknown."""
-    interviews = play(patients, network, _may_ask, lambda states, open_codes: np.array([[2, 1], [1, -1]]), 1, SURE)
-    assert interviews.revealed.tolist() == [[[3, -2], [2, 0]]]
-    assert interviews.states(patients)[1].tolist() == [[1, -1, 1, 0], [1, 1, 0, 0]]
-    assert interviews.ends(OperatingPoint(0.0, sure_enough=0.9)).tolist() == [1, 1]
-
-
 def _flags(cells):
     """Red flags are open about `cells` that are neither known nor not to be asked."""
     return lambda states, not_to_ask: (states == 0) & ~not_to_ask & tf.constant([cell in cells for cell in range(4)])
@@ -137,16 +129,6 @@ def test_an_agent_that_asks_on_with_nothing_left_to_ask_hands_over(patients):
     interviews = Interviews(outputs, np.zeros([1, 1, 1], np.int32), np.zeros([2, 1], bool))
     left = interviews.leave(patients, OperatingPoint(0.0, hand_over_from=0.15), None)
     assert (left.decisions.tolist(), left.questions.tolist()) == ([HANDED_OVER], [0])
-
-
-def test_the_states_of_interviews_hold_what_is_known_after_each_question(patients):
-    states = play(patients, network, _may_ask, _in_order, 2, SURE).states(patients)
-    assert states.tolist() == [[[1, 0, 0, 0]] * 2, [[1, -1, 0, 0], [1, 1, 0, 0]], [[1, -1, 1, 0], [1, 1, 0, 0]]]
-
-
-def test_what_the_relations_settle_is_not_asked(patients):
-    settled = lambda states: (states == 0) & tf.constant([True, False, True, True])  # noqa: E731
-    assert play(patients, network, settled, _in_order, 1, SURE).revealed.tolist() == [[[3], [0]]]
 
 
 def test_a_clairvoyant_policy_asks_what_makes_the_decision_right():

@@ -1,4 +1,3 @@
-import errno
 import json
 import shutil
 
@@ -6,7 +5,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import triage_cli
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from trainer.config import TrainConfig
@@ -58,11 +56,6 @@ def test_loads_the_network_of_a_checkpoint(trained, step, expected):
     assert TrainConfig.from_dict(network.config) == CONFIG
 
 
-def test_a_missing_checkpoint_is_named_with_those_that_exist(trained):
-    with pytest.raises(InputError, match="no checkpoint of step 15; there are 10, 20"):
-        load_network(trained[0].path, 15)
-
-
 def test_a_folder_without_a_run_or_without_a_checkpoint_is_an_input_error(tmp_path):
     with pytest.raises(InputError, match="expected a job directory"):
         load_network(tmp_path)
@@ -85,7 +78,7 @@ def test_an_agent_of_another_version_is_refused_before_anything_is_loaded_or_wri
     written = json.dumps(run if there is None else {**run, "format": there})
     (job.path / RUN).write_text(written)
     for use in (load_network, lambda path: JobDirectory(path).prepare(CONFIG, VOCABULARY, run["data_fingerprint"])):
-        with pytest.raises(InputError, match=rf"run\.json: format {said}, expected {FORMAT}: .* train again"):
+        with pytest.raises(InputError, match=rf"run\.json: format {said}, expected {FORMAT}"):
             use(job.path)
     assert (job.path / RUN).read_text() == written
 
@@ -104,7 +97,7 @@ def test_the_same_run_may_be_prepared_again_for_more_steps_but_no_other_run(tmp_
     entries = [*VOCABULARY]
     with pytest.raises(InputError, match=r"the vocabulary given lacks 1 \('c29'\)"):
         job.prepare(CONFIG, Vocabulary(entries[:-1]), "sha256:data")
-    with pytest.raises(InputError, match=r"other order from cell 0 on: 'c29', not 'c0'\): choose another --job-dir"):
+    with pytest.raises(InputError, match=r"'c29', not 'c0'"):
         job.prepare(CONFIG, Vocabulary(entries[::-1]), "sha256:data")
     with pytest.raises(InputError, match="workers 1 there, 2 in TF_CONFIG"):
         job.prepare(CONFIG, VOCABULARY, "sha256:data", workers=2)
@@ -156,14 +149,6 @@ def test_a_damaged_checkpoint_is_an_input_error_that_names_it(trained):
     load_network(job.path, step=10)
 
 
-def test_one_run_at_a_time_works_in_a_job_directory(tmp_path):
-    job = JobDirectory(tmp_path / "job")
-    with job.locked(), pytest.raises(InputError, match="another training run works in it"), job.locked():
-        pass
-    with job.locked():  # free again
-        pass
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -175,14 +160,6 @@ def test_a_job_directory_that_cannot_be_made_is_an_input_error_about_that_alone(
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=message), JobDirectory(tmp_path / name).locked():
         pass
-
-
-def test_only_a_job_with_checkpoints_is_said_to_resume_from_them(tmp_path):
-    full = OSError(errno.ENOSPC, "No space left on device")
-    assert "checkpoints" not in str(JobDirectory(tmp_path).unwritable(full))
-    (tmp_path / "checkpoints").mkdir()
-    (tmp_path / "checkpoints" / "ckpt-1.index").touch()
-    assert "the same command resumes from the newest" in str(JobDirectory(tmp_path).unwritable(full))
 
 
 class Vignettes:
@@ -229,11 +206,6 @@ def test_where_novelty_is_written_anew_training_ends_again_to_add_the_interviews
     assert job.held_out() is None
 
 
-def test_an_agent_without_statistics_of_novelty_stays_without(tmp_path):
-    JobDirectory(tmp_path).widen_novelty(np.zeros([1, 2, 30], np.int8))
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_classes_for_questions_are_made_once(tmp_path):
     job = JobDirectory(tmp_path)
     assert job.questions(30) is None
@@ -242,33 +214,3 @@ def test_the_classes_for_questions_are_made_once(tmp_path):
     assert job.questions(30).present.shape[1] == 30
     job.prepare_statistics(Vignettes(300), VOCABULARY)  # as a resumed run does: what is there stays
     assert (tmp_path / QUESTIONS).read_bytes() == written
-
-
-def test_damaged_classes_for_questions_are_an_input_error(tmp_path):
-    (tmp_path / QUESTIONS).write_bytes(b"PK garbage")
-    with pytest.raises(InputError, match="delete the file"):
-        JobDirectory(tmp_path).questions(30)
-
-
-def test_few_vignettes_leave_no_statistics_of_novelty(tmp_path):
-    JobDirectory(tmp_path).prepare_statistics(Vignettes(74), VOCABULARY)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_statistics_of_novelty_that_cannot_be_written_are_an_input_error(tmp_path):
-    with pytest.raises(InputError, match="cannot write the job directory: No such file"):
-        JobDirectory(tmp_path / "gone").prepare_statistics(Vignettes(100), VOCABULARY)
-
-
-def test_damaged_statistics_of_novelty_are_one_line_at_the_export_and_at_the_next_training(trained, tmp_path, capsys):
-    job, _ = trained
-    (job.path / NOVELTY).write_bytes(b"PK garbage")
-    assert triage_cli.main(["export", "--job-dir", str(job.path), "--model-base-path", str(tmp_path / "models")]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"triage export: error: {job.path / NOVELTY}: not the statistics that training wrote")
-    assert said.count("\n") == 1
-    with pytest.raises(InputError, match="delete the file, and repeat the triage train command of this job"):
-        job.prepare_statistics(Vignettes(200), VOCABULARY)
-    (job.path / NOVELTY).unlink()
-    job.prepare_statistics(Vignettes(200), VOCABULARY)
-    assert load_network(job.path).novelty is not None

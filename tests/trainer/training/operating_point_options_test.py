@@ -106,24 +106,11 @@ def test_an_operating_point_needs_probabilities(trained):
 def test_the_chosen_operating_point_decides_in_the_version_and_stands_in_its_manifest(
     trained, without_litert, tmp_path
 ):
-    trained = dataclasses.replace(
-        trained, operating_point=OperatingPoint(0.5, 0.6)
-    )  # Yellow has (.7 + .5 * .7) / 1.5 = .7
-    result = apply(["--safety-weight", "2"], trained)
     with without_litert():
-        folders = [write_version(tmp_path, each) for each in (trained, result)]
-    labels = []
-    for folder in folders:
-        answer = tf.saved_model.load(str(folder)).signatures["state"]
-        outputs = answer(states=tf.constant([[0.0, 1]]), questions_asked=tf.constant([0]))
-        labels += outputs["action_label"].numpy().tolist()
-    assert labels == [b"Yellow", b"Red"]
-    default, given = (json.loads((folder / "manifest.json").read_text())["decision"] for folder in folders)
-    assert default == {
-        "probabilities": True, "safety_weight": 0.5, "sure_enough": 0.6, "price": 0.004, "hand_over_from": None,
-        "chosen": "default",
-        "held_out": {"vignettes": 100, "appropriateness": 0.8, "under_triage": pytest.approx(0.2),
-                     "under_triage_of_red": 1.0, "over_triage": 0.0},
-    }  # fmt: skip
-    assert (given["safety_weight"], given["chosen"]) == (2.0, "given")
-    assert (given["held_out"]["under_triage"], given["held_out"]["under_triage_of_red"]) == (0.0, 0.0)
+        folder = write_version(tmp_path, apply(["--safety-weight", "2"], trained))
+    answer = tf.saved_model.load(str(folder)).signatures["state"]
+    outputs = answer(states=tf.constant([[0.0, 1]]), questions_asked=tf.constant([0]))
+    assert outputs["action_label"].numpy().tolist() == [b"Red"]  # Yellow, at the weight that training chose
+    decision = json.loads((folder / "manifest.json").read_text())["decision"]
+    assert (decision["probabilities"], decision["safety_weight"], decision["chosen"]) == (True, 2.0, "given")
+    assert (decision["held_out"]["vignettes"], decision["held_out"]["under_triage_of_red"]) == (100, 0.0)

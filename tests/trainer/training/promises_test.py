@@ -130,11 +130,6 @@ def test_handing_over_is_tried_where_it_is_bounded_and_counts_as_no_error(traine
     assert not ask(wary, job, confidence=0.8, red=0.05).kept
 
 
-def test_an_answer_without_handing_over_holds_with_it(trained, job):
-    assert ask(trained, job, red=0.15).operating_point.hand_over_from is None
-    assert ask(trained, job, red=0.15, handed_over=0.1).spent == 0
-
-
 def test_refusing_and_trying_the_next_is_counted(trained, job):
     assert not ask(trained, job, red=0.05).kept
     # All that .9 permits is spent, so that a level between the two is no longer tested.

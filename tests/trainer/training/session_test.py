@@ -20,12 +20,6 @@ from trainer.training.session import EVALUATION_SEED, RunHooks
 from trainer.training.session import open_run as opened
 from trainer.vignettes.tfrecord import DataDirectory
 
-SMALL = {
-    "network": {"hidden_sizes": [8]},
-    "memory": {"batch_size": 4, "memory_capacity": 50},
-    "loop": {"burn_in_steps": 20, "steps": 100, "evaluation_interval": 40, "checkpoint_interval": 30,
-             "steps_per_call": 25, "checkpoints_kept": 2},
-}  # fmt: skip
 NEVER = lambda: False  # noqa: E731
 
 
@@ -33,43 +27,9 @@ def open_run(job, data, config, **hooks):
     return opened(job, data, config, hooks=RunHooks(metrics.episode_metrics, **hooks))
 
 
-def _config(**loop):
-    return TrainConfig.from_dict({**SMALL, "loop": {**SMALL["loop"], **loop}})
-
-
 @pytest.fixture(scope="module")
 def data(data_directory):
     return DataDirectory.open(data_directory)
-
-
-@pytest.fixture(scope="module")
-def finished(data, tmp_path_factory):
-    """A run that nobody interrupted: its directory, its weights and its report."""
-    path = tmp_path_factory.mktemp("finished")
-    session = open_run(path, data, _config())
-    report = session.train(NEVER)
-    return path, _weights(session), report
-
-
-def _weights(session):
-    return [weight.tobytes() for weight in session.loop.network.get_weights()]
-
-
-def test_evaluates_and_checkpoints_when_due_and_at_the_end(finished):
-    path, _, report = finished
-    evaluated = [json.loads(line)["step"] for line in (path / "evaluations.jsonl").read_text().splitlines()]
-    assert evaluated == [40, 80, 100]
-    kept = sorted(each.stem for each in (path / "checkpoints").glob("*.index"))
-    assert kept == ["ckpt-100", "ckpt-90"]
-    assert report["steps"] == report["steps_this_session"] == 100
-    assert report["last_evaluation"]["metrics"]["safety"]["vignettes"] == 10
-
-
-def test_a_finished_run_is_left_as_it_is(finished, data, tmp_path):
-    path = shutil.copytree(finished[0], tmp_path / "job")
-    before = (path / "evaluations.jsonl").read_text()
-    assert open_run(path, data, _config()).train(NEVER)["steps_this_session"] == 0
-    assert (path / "evaluations.jsonl").read_text() == before
 
 
 def test_a_training_starts_from_another_agent_and_continues_with_the_same_one_only(settled, data, tmp_path, capsys):
@@ -85,79 +45,6 @@ def test_a_training_starts_from_another_agent_and_continues_with_the_same_one_on
     assert load_network(tmp_path).start_from == f"{data.data_fingerprint} after {steps} steps"
     with pytest.raises(InputError, match=rf"--start-from sha256:\w+ after {steps} steps there, None given"):
         open_run(tmp_path, data, _default(steps=20))
-
-
-def test_a_request_to_stop_ends_with_a_checkpoint_and_the_session_can_go_on_from_there(stopped):
-    _, first, kept, second = stopped
-    assert (first["steps"], first["finished"], kept) == (25, False, ["ckpt-25"])
-    assert (second["steps"], second["steps_this_session"], second["finished"]) == (100, 75, True)
-
-
-@pytest.fixture(scope="module")
-def stopped(data, tmp_path_factory):
-    """A session without evaluations that was stopped and went on, and what it reported and kept each time."""
-    path, asked = tmp_path_factory.mktemp("stopped"), iter([False, True])
-    session = open_run(path, data, _config(evaluation_interval=0))
-    first = session.train(lambda: next(asked))
-    kept = [each.stem for each in (path / "checkpoints").glob("*.index")]
-    return session, first, kept, session.train(NEVER)
-
-
-def test_evaluations_take_no_part_in_the_training_randomness(finished, stopped):
-    session, *_, report = stopped
-    assert report["last_evaluation"] is None
-    assert _weights(session) == finished[1]
-
-
-def test_summaries_reach_tensorboard(finished):
-    events = EventAccumulator(str(finished[0] / "logs"))
-    events.Reload()
-    tags = set(events.Tags()["tensors"])
-    assert {"train/loss", "train/squared_td_error_ask", "train/ask_noise", "test/appropriateness"} <= tags
-    assert [event.step for event in events.Tensors("test/safety")] == [40, 80, 100]
-
-
-def test_another_run_in_the_directory_is_refused_before_any_step(finished, data):
-    with pytest.raises(InputError, match="seed 0 there, 5 given"):
-        open_run(finished[0], data, _config(seed=5))
-
-
-def _damage(job_dir, step):
-    [content] = (job_dir / "checkpoints").glob(f"ckpt-{step}.data*")
-    content.write_bytes(content.read_bytes()[:100])
-
-
-def test_a_damaged_checkpoint_is_passed_over_with_a_warning_for_the_one_before(finished, data, tmp_path, capsys):
-    path = shutil.copytree(finished[0], tmp_path / "job")
-    _damage(path, 100)
-    resumed = open_run(path, data, _config())
-    warned = capsys.readouterr().err
-    assert "warning: " in warned
-    assert "ckpt-100: a damaged checkpoint" in warned
-    assert "resumed at step 90" in warned
-    assert resumed.train(NEVER)["steps_this_session"] == 10
-    assert _weights(resumed) == finished[1]
-    again = open_run(path, data, _config())  # the damaged one was written anew
-    assert "warning" not in capsys.readouterr().err
-    assert again.train(NEVER)["steps_this_session"] == 0
-
-
-def test_where_every_checkpoint_is_damaged_nothing_is_trained_over_them(finished, data, tmp_path):
-    path = shutil.copytree(finished[0], tmp_path / "job")
-    for step in (90, 100):
-        _damage(path, step)
-    with pytest.raises(InputError, match=r"ckpt-90: a damaged checkpoint .* delete them"):
-        open_run(path, data, _config())
-    assert sorted(each.stem for each in (path / "checkpoints").glob("*.index")) == ["ckpt-100", "ckpt-90"]
-
-
-def test_a_full_disk_is_an_input_error_and_the_last_good_checkpoint_stays(finished, data, tmp_path, full_disk):
-    path = shutil.copytree(finished[0], tmp_path / "job")
-    [content] = (path / "checkpoints").glob("ckpt-100.data*")
-    session = open_run(path, data, _config(steps=120, evaluation_interval=0))
-    with full_disk(content.stat().st_size // 2), pytest.raises(InputError, match=f"^{path}: cannot write"):
-        session.train(NEVER)
-    assert load_network(path).training["steps"] == 100
 
 
 DEFAULT = {
@@ -178,10 +65,39 @@ def _default(**loop):
 
 
 @pytest.fixture(scope="module")
-def settled(data, tmp_path_factory):
-    """A finished run of the tiny default preset."""
-    path = tmp_path_factory.mktemp("settled")
-    return path, open_run(path, data, _default()).train(NEVER)
+def settled(data, made_once):
+    """The job directory of a finished run of the tiny default preset, and its report; whoever trains takes a copy."""
+
+    def make(folder):
+        report = open_run(folder / "job", data, _default()).train(NEVER)
+        (folder / "report.json").write_text(json.dumps(report))
+
+    folder = made_once("settled", make)
+    return folder / "job", json.loads((folder / "report.json").read_text())
+
+
+def test_evaluations_and_checkpoints_are_made_when_due_and_at_the_end_and_reach_tensorboard(settled):
+    path, report = settled
+    due = sorted({40, report["steps"]})
+    assert [json.loads(line)["step"] for line in (path / "evaluations.jsonl").read_text().splitlines()] == due
+    assert (path / "checkpoints" / f"ckpt-{report['steps']}.index").exists()
+    assert report["steps_this_session"] == report["steps"]
+    assert report["last_evaluation"]["metrics"]["safety"]["vignettes"] == 10
+    events = EventAccumulator(str(path / "logs"))
+    events.Reload()
+    tags = set(events.Tags()["tensors"])
+    assert {"train/loss", "train/squared_td_error_ask", "train/ask_noise", "test/appropriateness"} <= tags
+    assert sorted({event.step for event in events.Tensors("test/safety")}) == due
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_an_input_error_and_the_last_good_checkpoint_stays(settled, data, tmp_path, full_disk):
+    path, steps = shutil.copytree(settled[0], tmp_path / "job"), settled[1]["steps"]
+    [content] = (path / "checkpoints").glob(f"ckpt-{steps}.data*")
+    session = open_run(path, data, _default(steps=120, evaluation_interval=0))
+    with full_disk(content.stat().st_size // 2), pytest.raises(InputError, match=f"^{path}: cannot write"):
+        session.train(NEVER)
+    assert load_network(path).training["steps"] == steps
 
 
 def test_a_run_ends_with_a_calibrated_agent_and_its_operating_point(settled, data):
@@ -207,6 +123,7 @@ def test_a_run_ends_with_a_calibrated_agent_and_its_operating_point(settled, dat
     assert last["metrics"]["evidence_seen"]["mean"] == pytest.approx(expected["evidence_seen"].mean)
 
 
+@pytest.mark.slow
 def test_without_held_out_vignettes_the_last_evaluation_is_of_the_average_that_is_kept(data, tmp_path):
     config = _default(evaluation_interval=60, steps=60)
     validation = dataclasses.replace(config.validation, held_out_share=0.0)
@@ -238,24 +155,6 @@ def test_nothing_is_learned_of_questions_and_novelty_from_what_is_set_apart(data
     assert set(set_apart.read_seen(tmp_path).all.tolist()) == set(everything - kept)
 
 
-def test_an_agent_that_has_seen_what_is_set_apart_is_no_start(settled, data, tmp_path):
-    job, _ = settled
-    open_run(tmp_path / "same", data, _default(), start_from=job)  # the seed sets the same vignettes apart
-    with pytest.raises(InputError, match=r"has seen \d+ of the 12 vignettes set apart"):
-        open_run(tmp_path / "other", data, _default(seed=5), start_from=job)
-    assert not (tmp_path / "other").exists()
-    twins = shutil.copytree(job, tmp_path / "twins")  # it has seen others just like those set apart for it
-    apart, seen = set_apart.read(twins), set_apart.read_seen(twins)
-    (twins / set_apart.FILE).unlink()
-    seen = seen._replace(all=np.union1d(seen.all, set_apart.keys(apart.vignettes, data.vocabulary)))
-    set_apart.prepare(twins, apart.vignettes, apart.whole, seen)
-    open_run(tmp_path / "like", data, _default(), start_from=twins)
-    silent = shutil.copytree(job, tmp_path / "silent")
-    (silent / set_apart.FILE).unlink()
-    with pytest.raises(InputError, match="does not say which vignettes its agent has seen"):
-        open_run(tmp_path / "other", data, _default(), start_from=silent)
-
-
 def test_what_the_agent_to_start_from_has_learned_from_is_not_held_out(settled, data, tmp_path, monkeypatch):
     job, _ = settled
     fitted = []
@@ -272,17 +171,9 @@ def test_what_the_agent_to_start_from_has_learned_from_is_not_held_out(settled, 
     assert held_out.keys().isdisjoint(set_apart.read_seen(job).learned.tolist())
     assert len(session.loop.selection.settle().sizes) == 10  # the loop divides them alike
 
-    seen = set_apart.read_seen(job).all
-    silent = shutil.copytree(job, tmp_path / "silent")
-    (silent / set_apart.FILE).unlink()
-    set_apart.prepare(silent, None, False, set_apart.Seen(seen, seen))  # as if it had learned from all
-    with pytest.raises(InputError, match=r"--start-from: only \d of the 28 training vignettes are new to that agent"):
-        open_run(tmp_path / "none", data, _default(), start_from=silent)
-    assert not (tmp_path / "none").exists()
 
-
-def test_a_run_that_has_chosen_its_operating_point_is_left_as_it_is(settled, data):
-    path, report = settled
+def test_a_run_that_has_chosen_its_operating_point_is_left_as_it_is(settled, data, tmp_path):
+    path, report = shutil.copytree(settled[0], tmp_path / "job"), settled[1]
     before = {file: file.read_bytes() for file in path.iterdir() if file.is_file() and file.name != "lock"}
     again = open_run(path, data, _default()).train(NEVER)
     assert again["steps_this_session"] == 0

@@ -73,12 +73,6 @@ def test_what_is_written_is_read_back_and_stays(vignettes_of, tmp_path, whole):
     assert (seen.all.tolist(), seen.learned.tolist()) == ([5, 7], [7])
 
 
-def test_a_run_that_sets_nothing_apart_says_what_it_has_seen(tmp_path):
-    set_apart.prepare(tmp_path, None, False, Seen(np.array([5], np.uint64), np.zeros(0, np.uint64)))
-    assert set_apart.read(tmp_path) is None
-    assert set_apart.read_seen(tmp_path).all.tolist() == [5]
-
-
 def test_where_a_file_does_not_tell_what_was_learned_from_that_is_all_that_was_seen(tmp_path):
     arrays_file.write(tmp_path / set_apart.FILE, {"seen": np.array([5, 7], np.uint64)})
     assert set_apart.read(tmp_path) is None
