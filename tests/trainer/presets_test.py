@@ -67,11 +67,6 @@ def test_flags_override_the_file_which_overrides_the_preset(tmp_path):
     assert config.environment == presets.preset("default").environment
 
 
-def test_without_anything_the_preset_is_the_default_one():
-    assert _parse() == presets.preset("default")
-    assert _parse("--preset", "paper") == presets.preset("paper") != _parse()
-
-
 def test_a_file_may_name_the_preset_which_a_flag_overrides(tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"preset": "paper", "network": {"hidden_sizes": [8]}}))
@@ -91,12 +86,3 @@ def test_the_number_of_steps_follows_from_that_of_the_vignettes_unless_it_is_giv
     given = _parse("--steps", "70")
     assert given.resolved(1_600) is given
     assert presets.preset("paper").resolved(1_600).loop.steps == 6_000
-
-
-def test_help_shows_the_value_of_each_preset():
-    parser = argparse.ArgumentParser()
-    presets.add_arguments(parser)
-    text = " ".join(parser.format_help().split())
-    assert "(default relu; paper selu)" in text
-    assert "(default none; paper 0.001 0.003 0.01)" in text
-    assert "(default 0.999)" in text  # the same in both

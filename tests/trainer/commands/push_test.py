@@ -36,10 +36,6 @@ def test_a_blessed_version_arrives_whole(tmp_path):
     assert sorted(path.name for path in served.iterdir()) == ["4", "5"]
 
 
-def test_the_first_version_was_compared_with_none(tmp_path):
-    assert push(_version(tmp_path / "out", 1, None), tmp_path / "models") == tmp_path / "models" / "1"
-
-
 @pytest.mark.parametrize(
     ("number", "compared_with", "mark", "message"),
     [

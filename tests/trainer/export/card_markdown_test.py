@@ -3,12 +3,10 @@
 import html
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from schemas.directories import CARD_FOR_MAKERS
 from schemas.evidence import Evidence, Vocabulary
 from schemas.promise import NOT_COVERED
 from trainer.evaluation.estimates import (
@@ -92,10 +90,6 @@ def test_data_cannot_become_markup():
     assert row[1] == "20"
 
 
-def test_bare_links_are_escaped():
-    assert escape("www.a.b http://c d@e") == r"www\.a.b http\://c d\@e"
-
-
 def test_every_row_has_as_many_cells_as_its_header():
     text = page_of(evaluation_with("system=x|y"), GATE)
     tables = re.findall(r"<table>.*?</table>", PARSER.render(text), re.DOTALL)
@@ -118,52 +112,6 @@ def test_the_figures_are_in_the_tables():
     assert rows["trained for"] == ["1,040 steps, 9 episodes"]
 
 
-def test_the_comparison_names_both_versions_and_the_bound():
-    rows = cells(page_of(evaluation_with("x"), GATE))
-    for row in (["passed the gate", "yes"], ["lower bound of the difference in safety", "-0.0123"]):
-        assert row in rows
-    assert ["", "this version", "version 2", "difference [95% interval]"] in rows
-    assert ["passed the gate", "<strong>no</strong>"] in cells(
-        page_of(evaluation_with("x"), GATE._replace(passed=False))
-    )
-    assert "no version to compare with" in page_of(evaluation_with("x"), GATE._replace(compared=None))
-    assert "Comparison with the serving version" not in page_of(evaluation_with("x"))
-
-
-def test_commands_are_only_in_the_sections_for_who_makes_models():
-    text = page_of()
-    titles = re.findall("^## (.*)$", text, re.MULTILINE)
-    assert set(CARD_FOR_MAKERS) <= set(titles)
-    sections = dict(zip(titles, re.split("^## .*$", text, flags=re.MULTILINE)[1:], strict=True))
-    assert "triage" in sections["How to reproduce"]
-    assert not [title for title, text in sections.items() if title not in CARD_FOR_MAKERS and "triage export" in text]
-    assert "START" not in text
-    started = page_of(start_from="sha256:a after 9 steps")
-    assert "for the folders of your choice, and START for the job directory of the agent that it started" in started
-
-
-def test_without_an_evaluation_the_page_says_so():
-    text = page_of()
-    assert "**This version was not evaluated when it was exported**" in text
-    assert "95%" not in text
-
-
-@pytest.mark.parametrize(
-    ("origin", "sentence"),
-    [
-        ("simulate", "**The vignettes and the decisions on them are simulated.**"),
-        ("jsonl", "It is not recorded whether"),
-    ],
-)
-def test_the_origin_of_the_vignettes_is_stated_as_far_as_it_is_known(origin, sentence):
-    split = {"vignettes": 3, "decisions": {"Red": 1}}
-    stats = {"format": origin, "data_fingerprint": "sha256:data", "splits": {"train": split, "test": split}}
-    text = page_of(stats=stats | {"sources": [{"file": "my_file.jsonl", "sha256": "0"}]})
-    assert sentence in text
-    assert r"Files: my\_file.jsonl." in text
-    assert "| train | 3 | 1 | - | - | - |" in text
-
-
 def test_rules_are_in_a_table_with_their_source_and_cannot_become_markup():
     rules = [
         {"rule_id": "hot_smoker", "urgency": "Red", "stop_asking": True, "reason": "Fever in a smoker."},
@@ -176,20 +124,6 @@ def test_rules_are_in_a_table_with_their_source_and_cannot_become_markup():
     assert rows[first + 1] == [shown, "Green", "no", shown]
     assert "Source: ward_7.toml, fingerprint sha256:0123;" in html.unescape(PARSER.render(text))
     assert "This version has no safety rules." in page_of()
-
-
-def test_the_limits_of_its_questions_are_stated_or_that_it_chooses_none():
-    text = page_of(questions={"most": 10})
-    assert "## Questions\n\n- It suggests up to 10 questions" in text
-    assert "An interview that it leads goes on while a red flag is open." in text
-    assert "is not a finding excluded" in text
-    assert "## Questions\n\n- The version says whether to ask, not what" in page_of()
-
-
-def test_the_threshold_of_novelty_is_stated_or_that_there_is_none():
-    text = page_of(novelty={"threshold": 0.99, "reference_moments": 4000})
-    assert "called novel above a novelty of 0.99, by 4,000 moments" in text
-    assert "does not estimate how novel evidence is" in page_of()
 
 
 PROMISE = {
@@ -237,26 +171,6 @@ def test_what_is_promised_for_whom_by_how_many_and_what_is_not():
     assert "Not covered:\n\n- patients unlike those of the vignettes" in text
     assert "- interviews with instruments at hand (can_measure)" in text
     assert "No promise was asked for" in page_of()
-
-
-def test_a_promise_with_handing_over_says_how_many_and_for_whom_it_holds():
-    assert "handing over" not in page_of(promise=PROMISE)
-    levels, point = {"red": 0.1, "handed_over": 0.25}, {"safety_weight": 1.0, "hand_over_from": 0.15}
-    text = page_of(promise=PROMISE | {"levels": levels, "operating_point": point})
-    assert "- At most 25% of patients are handed over to a person." in text
-    assert "only for callers who ask for handing over** (defer_below" in text
-    assert "where Red is appropriate with a probability of 0.15 or more" in text
-    assert ["patients who are handed over to a person", "25%", "1,200", "240 (20%)", "240 (20%)"] in cells(text)
-
-
-def test_whether_the_evaluation_contradicts_a_promise():
-    assert "The vignettes of the evaluation" not in page_of(promise=PROMISE)
-    holds = {"holds": True, "broken": {}, "confidence": 0.95}
-    assert "do not contradict it" in page_of(promise=PROMISE | {"newer": holds})
-    broken = holds | {"holds": False, "broken": {"interview": ["red"]}}
-    assert "with 95% confidence, that it does not hold for them: red in interviews that it leads" in page_of(
-        promise=PROMISE | {"newer": broken}
-    )
 
 
 def test_how_a_version_with_probabilities_decides():

@@ -66,15 +66,6 @@ def test_an_agent_that_decides_at_once_knows_one_piece_of_each_case(vocabulary, 
     assert reference.pieces == {1: 2}
 
 
-def test_an_agent_that_always_asks_knows_all_of_each_case(vocabulary, data, tmp_path):
-    folder = exported(always(0, vocabulary, ask=6.0), data, tmp_path)
-    reference = Reference.load(folder / directories.REFERENCE)
-    assert reference.present == {"cough": 2, "rash": 1}
-    assert reference.absent == {"fever": 2, "pain": 1}
-    assert reference.urgencies["Red"] == 2
-    assert reference.pieces == {2: 1, 4: 1}
-
-
 def test_data_with_evidence_that_the_version_does_not_know_give_no_reference(vocabulary, data, tmp_path):
     smaller = Vocabulary(entry for entry in vocabulary if entry.code != "pain")  # a training vignette has it
     version = load_version(exported(always(0, smaller), data, tmp_path))

@@ -5,12 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from schemas.errors import InputError
 from schemas.triage import Action
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.cases import CaseDecisions
-from trainer.export import gate
 from trainer.export.gate import (
     Loss,
     Played,
@@ -72,11 +70,6 @@ def test_the_margin_decides_on_a_loss():
     assert verdict(new, serving, margin=0.10).passed  # a loss of just the margin passes
 
 
-def test_losses_on_some_vignettes_can_be_balanced_by_others():
-    # 6 losses and 30 gains in 100: 24 more are safe, far above what chance takes away.
-    assert verdict(blue_on(range(6), 100), blue_on(range(6, 36), 100)).passed
-
-
 def test_pairs_decide_where_two_separate_intervals_cannot():
     # Half of the vignettes are hard for both; the new version loses one more. Paired, the losses in a resample are
     # about Poisson(1), at most 3 in 98% and at most 2 in 92%: the bound is -0.03. Unpaired, the standard deviation of
@@ -125,29 +118,12 @@ def test_no_version_passes_whose_promise_these_vignettes_show_to_be_broken():
     assert verdict.text("models") == first
 
 
-def test_the_text_names_versions_bound_margin_and_the_worst_vignettes():
-    judged = verdict(blue_on(range(6), 100), blue_on((), 100))
-    text = judged.text("models")
-    assert text.startswith("version 2 may be less safe than the serving version 1 by more than the margin of 0.02:")
-    assert "-0.1000, and must not be below -0.02" in text
-    assert "5th percentile, one-sided 95%; paired bootstrap over 100 vignettes" in text
-    assert "vignettes on which safety fell: 6" in text
-    assert [line.split(":")[0].strip() for line in text.splitlines()[-5:]] == [f"'v{row}'" for row in range(5)]
-    assert "is not less safe" in verdict(blue_on((), 9), blue_on((), 9)).text("models")
-
-
 def test_an_id_cannot_control_the_terminal():
     vignettes = vignettes_where_green_is_the_least_urgent(2)
     vignettes.vignette_ids[0] = "\x1b[2Jv\n0"
     judged = compare(played("2", blue_on([0], 2)), played("1", blue_on((), 2)), vignettes, 0.0, seed=0)
     assert "\x1b" not in judged.text("models")
     assert judged.text("models").splitlines()[-1].startswith(r"    '\x1b[2Jv\n0': safe in 0%")
-
-
-def test_a_single_vignette_is_too_few_for_a_verdict():
-    gate.require_pairs(2)
-    with pytest.raises(InputError, match="only one vignette"):
-        gate.require_pairs(1)
 
 
 CASES = tuple(
@@ -173,23 +149,6 @@ def test_one_emergency_decided_later_is_enough_not_to_pass():
 def test_emergencies_as_late_as_before_pass():
     judged = compare_cases(CASES, decided([1, 0, 2], [1, 0, 2]), decided([1, 0, 3], [1, 1, 2]))
     assert (judged.passed, judged.sent_later, judged.later) == (True, 0, [])
-
-
-def test_the_text_names_the_emergencies_although_safety_passes():
-    safe = verdict(blue_on((), 9), blue_on((), 9))
-    cases = compare_cases(CASES, decided([1, 0, 0], [1, 0, 2]), decided([0, 1, 0], [0, 1, 1]))
-    lines = safe._replace(passed=False, textbook_cases=cases).text("models").splitlines()
-    assert "is not less safe" in lines[0]
-    assert lines[-4:] == [
-        "  textbook emergencies sent later than before: 2 of 3",
-        "    'The stroke': Yellow, was Red (all evidence)",
-        "    'The stroke': Yellow, was Red (interview)",
-        "    'The shock': Green, was Yellow (interview)",
-    ]
-    passing = compare_cases(CASES, decided([0, 0, 0], [0, 0, 0]), decided([0, 0, 0], [0, 0, 0]))
-    assert safe._replace(textbook_cases=passing).text("models").splitlines()[-1] == (
-        "  none of the 3 textbook emergencies is sent later than before"
-    )
 
 
 def test_the_manifest_has_no_ids_of_vignettes_and_cases():

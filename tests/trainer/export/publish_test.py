@@ -57,9 +57,11 @@ def evaluation(data):
 
 
 @pytest.fixture(scope="module")
-def red_version(tmp_path_factory):
-    base = tmp_path_factory.mktemp("red")
-    return publish.export(always(Action.RED), base, Target(base, None, "triage"), None).folder
+def red_version(made_once):
+    def make(base):
+        publish.export(always(Action.RED), base, Target(base, None, "triage"), None)
+
+    return made_once("always red", make) / "1"
 
 
 @pytest.fixture
@@ -101,18 +103,6 @@ def test_a_less_safe_version_is_not_published_and_leaves_nothing(evaluation, red
     assert names(red_base) == ["1"]
 
 
-def test_a_less_safe_version_within_the_margin_is_published(evaluation, red_base):
-    # The bound is not below -1, whatever the resamples.
-    exported = push(red_base, always(Action.GREEN), evaluation, margin=1.0)
-    assert exported.folder == red_base / "2"
-    assert names(red_base) == ["1", "2"]
-    manifest = json.loads((exported.folder / "manifest.json").read_text())
-    assert manifest["gate"]["lower_bound"] == exported.gate.compared.lower_bound
-    assert "worst" not in manifest["gate"]
-    assert "v0" not in (exported.folder / "model_card.md").read_text()
-    assert load_version(exported.folder).vocabulary == symptoms("cough", "fever")
-
-
 def test_nothing_is_published_on_too_few_vignettes_not_even_a_first_version(evaluation, red_base, tmp_path):
     # The six vignettes cannot show that the same agent again is as safe, whatever the margin.
     kept = tmp_path / "kept"
@@ -135,12 +125,6 @@ def test_an_equal_version_passes_without_margin_and_decides_no_textbook_emergenc
     manifest = json.loads((exported.folder / "manifest.json").read_text())
     assert manifest["gate"]["textbook_cases"] == {"passed": True, "cases": 1, "emergencies": 1, "sent_later": 0}
     assert "| textbook emergencies sent later | 0 of 1 |" in (exported.folder / "model_card.md").read_text()
-
-
-def test_a_safer_version_is_compared_with_the_newest_one_and_passes(evaluation, red_base):
-    push(red_base, always(Action.BLUE), None, margin=None)  # past the gate
-    exported = push(red_base, always(Action.GREEN), evaluation, margin=0.0)
-    assert (exported.gate.compared.serving_version, exported.published) == ("2", True)
 
 
 def emergency(*codes):
@@ -174,10 +158,9 @@ def test_a_rejected_version_is_kept_unsigned_where_the_user_wants_it(evaluation,
 
 def test_candidates_that_wait_beside_the_served_versions_get_numbers_above_both(evaluation, red_base, tmp_path):
     apart = tmp_path / "candidates"
-    folders = [push(apart, always(Action.RED), evaluation, against=red_base).folder for _ in range(2)]
-    assert folders == [apart / "2", apart / "3"]  # version 1 is served
+    (apart / "8").mkdir(parents=True)
     (red_base / "1").rename(red_base / "7")
-    assert push(apart, always(Action.RED), evaluation, against=red_base).folder == apart / "8"
+    assert push(apart, always(Action.RED), evaluation, against=red_base).folder == apart / "9"
     assert names(red_base) == ["7"]
 
 
@@ -191,13 +174,6 @@ def test_rejected_versions_are_not_kept_where_a_server_could_load_them(red_base,
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot use it"):
         publish.check_rejected(tmp_path / "file", red_base)
-    assert names(red_base) == ["1"]
-
-
-def test_a_damaged_serving_version_stops_the_push(evaluation, red_base):
-    (red_base / "1" / "saved_model.pb").write_bytes(b"\x0b")
-    with pytest.raises(InputError, match="1: cannot load the SavedModel"):
-        push(red_base, always(Action.RED), evaluation)
     assert names(red_base) == ["1"]
 
 
@@ -221,25 +197,6 @@ def test_a_number_below_the_newest_version_is_refused(evaluation, red_base):
     with pytest.raises(InputError, match="no server would load it"):
         publish.export(always(Action.RED), red_base, Target(red_base, 5, "triage", 0.02), evaluation)
     assert names(red_base) == ["5"]
-
-
-def test_evidence_that_one_of_the_versions_does_not_know_stops_the_push(evaluation, red_base):
-    with pytest.raises(InputError, match=r"does not know, cough \(.*job\): prepare the data with --vocabulary"):
-        push(red_base, always(Action.RED, codes=("fever", "rash")), evaluation)
-    shutil.rmtree(red_base)
-    push(red_base, always(Action.RED, codes=("cough", "rash")), None, margin=None)
-    with pytest.raises(InputError, match=r"does not know, fever \(.*models/1\): give --data whose evidence both"):
-        push(red_base, always(Action.RED), evaluation)
-    assert names(red_base) == ["1"]
-
-
-def test_one_vignette_is_too_few_to_compare_but_not_to_evaluate(red_base, tmp_path):
-    evaluation = Evaluation(prepare(tmp_path, ["Red"]), orders=1, seed=0)
-    with pytest.raises(InputError, match="only one vignette"):
-        push(red_base, always(Action.RED), evaluation)
-    exported = push(red_base, always(Action.RED), evaluation, margin=None)
-    assert exported.evaluation.played.agent["safety"].low is None
-    assert "no intervals" in (exported.folder / "model_card.md").read_text()
 
 
 def test_a_split_that_is_empty_is_refused(data, tmp_path):

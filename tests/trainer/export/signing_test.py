@@ -22,6 +22,7 @@ def key():
     return ed25519.Ed25519PrivateKey.generate()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which("openssl") and shutil.which("sha256sum")), reason="needs openssl and sha256sum")
 def test_sha256sum_and_openssl_verify_what_was_signed(key, tmp_path):
     version = tmp_path / "3"

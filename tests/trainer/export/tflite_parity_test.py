@@ -39,12 +39,12 @@ class Answers:
 
 
 @pytest.fixture(scope="module")
-def constant(version, without_litert, tmp_path_factory):
+def constant(version, without_litert, made_once):
     """A version with these Q-values whatever the state, hence Yellow; the vocabulary and limit of `version`."""
     network = network_of((np.zeros([12, 5]), np.log(Q_VALUES / (1 - Q_VALUES))))
     trained = trained_agent(network, version.vocabulary, 5)
     with without_litert():
-        return load_version(write_version(tmp_path_factory.mktemp("constant"), trained))
+        return load_version(made_once("constant", lambda folder: write_version(folder, trained)) / "1")
 
 
 def changed(**values):
@@ -112,16 +112,19 @@ class Vignettes:
 
 
 @pytest.fixture(scope="module")
-def novel(version, without_litert, tmp_path_factory):
+def novel(version, without_litert, made_once):
     """A version that tells novelty."""
     network = build_network(12, NetworkConfig(hidden_sizes=(4,)), seed=0)
     statistics = novelty.fit(Vignettes, version.vocabulary, seed=0)
     trained = trained_agent(network, version.vocabulary, 5, novelty=statistics)
     with without_litert():
-        return load_version(write_version(tmp_path_factory.mktemp("novel"), trained))
+        return load_version(made_once("novel", lambda folder: write_version(folder, trained)) / "1")
 
 
-@pytest.mark.parametrize("quantization", QUANTIZATIONS)
+@pytest.mark.parametrize(
+    "quantization",
+    [pytest.param(each, marks=[pytest.mark.slow] * (each in ("float16", "dynamic"))) for each in QUANTIZATIONS],
+)
 def test_no_quantisation_rounds_the_operations_of_novelty(novel, quantization):
     model = LiteRtModel(convert(novel, quantization, random_states(12, 5, 100, 1)[0]))
     parity = compare(novel, model, BOUNDS[quantization], 500, 0)
