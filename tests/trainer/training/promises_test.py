@@ -133,7 +133,7 @@ def test_handing_over_is_tried_where_it_is_bounded_and_counts_as_no_error(traine
 def test_refusing_and_trying_the_next_is_counted(trained, job):
     assert not ask(trained, job, red=0.05).kept
     # All that .9 permits is spent, so that a level between the two is no longer tested.
-    with pytest.raises(InputError, match=r"no more questions at a confidence of 0\.9: ask for what is known \(no prom"):
+    with pytest.raises(InputError, match=r"confidence of 0\.9"):
         ask(trained, job, red=0.07)
     assert ask(trained, job, red=0.2).kept, "it follows from the refusal"
     less = ask(trained, job, confidence=0.8, red=0.07)
@@ -142,7 +142,7 @@ def test_refusing_and_trying_the_next_is_counted(trained, job):
 
 def test_a_promise_spends_all_that_its_confidence_permits(trained, job):
     first = ask(trained, job, over=0.1)
-    with pytest.raises(InputError, match="no more questions at a confidence of 0"):
+    with pytest.raises(InputError, match=r"confidence of 0\.9"):
         ask(trained, job, yellow=0.15)
     assert ask(trained, job, over=0.1) == first, "the same question has the same answer"
     assert ask(trained, job, over=0.2).spent == 0, "a weaker promise follows"
@@ -177,14 +177,14 @@ def test_newer_patients_may_show_that_a_promise_does_not_hold(trained, job, vign
 
 
 def test_what_cannot_be_promised_is_said(trained, job, tmp_path):
-    with pytest.raises(InputError, match="has no vignettes from whom nothing was learned: train with --set-apart"):
+    with pytest.raises(InputError, match="--set-apart"):
         ask(trained, tmp_path / "other", red=0.1)
-    with pytest.raises(InputError, match="--question-limit 6: the agent asks 1 to 5"):
+    with pytest.raises(InputError, match="--question-limit 6"):
         ask(trained, job, 6, red=0.1)
-    with pytest.raises(InputError, match="leads no interviews"):
+    with pytest.raises(InputError, match="interviews"):
         ask(dataclasses.replace(trained, questions=None), job, red=0.1)
-    with pytest.raises(InputError, match="leave --step out"):
+    with pytest.raises(InputError, match="--step"):
         ask(dataclasses.replace(trained, held_out=None), job, red=0.1)
     (job / promises.FILE).write_text("{}\n")
-    with pytest.raises(InputError, match=r"promises\.jsonl: damaged"):
+    with pytest.raises(InputError, match=r"promises\.jsonl"):
         ask(trained, job, red=0.1)

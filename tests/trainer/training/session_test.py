@@ -43,7 +43,7 @@ def test_a_training_starts_from_another_agent_and_continues_with_the_same_one_on
     session.train(lambda: True)
     steps = settled[1]["steps"]
     assert load_network(tmp_path).start_from == f"{data.data_fingerprint} after {steps} steps"
-    with pytest.raises(InputError, match=rf"--start-from sha256:\w+ after {steps} steps there, None given"):
+    with pytest.raises(InputError, match=rf"--start-from sha256:\w+ after {steps} steps"):
         open_run(tmp_path, data, _default(steps=20))
 
 
