@@ -41,7 +41,7 @@ from schemas.triage import NUM_DECISIONS
 from trainer.dyqn.network import PresentAndAbsent
 from trainer.evaluation.estimates import Estimate
 from trainer.evaluation.metrics import estimate
-from trainer.evaluation.question_options import NAIVE_BAYES, STATIC
+from trainer.evaluation.options import NAIVE_BAYES, STATIC
 from trainer.evaluation.question_policies import frequencies, simple_policies
 from trainer.graph import rewards
 from trainer.graph.decide import OperatingPoint, appropriate, safe

@@ -12,8 +12,9 @@ from dyqn_triage.model import Model
 from schemas.errors import InputError
 from trainer import task
 from trainer.commands import evaluate, export, train
+from trainer.evaluation.options import EvaluateOptions
 from trainer.reports.agent_report import AgentReport
-from trainer.reports.evaluate_options import EvaluateOptions
+from trainer.reports.evaluate import measured
 from trainer.training.job import JobDirectory
 from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.vignettes.tfrecord import DataDirectory
@@ -90,7 +91,7 @@ class Agent:
         arguments = parsed(evaluate.add_arguments, given)
         evaluate.check(arguments)
         read = command_line.read(EvaluateOptions, arguments), command_line.read(OperatingPointOptions, arguments)
-        return Evaluation(evaluate.measured(*read))
+        return Evaluation(measured(*read))
 
     def export(self, models: str | os.PathLike[str], **options: Any) -> Model:
         """Writes the agent as the next version in a folder of versions, and opens it.

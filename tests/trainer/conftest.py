@@ -126,7 +126,8 @@ def study_files(data_directory, tmp_path):
     """
     from trainer.config import TrainConfig
     from trainer.study.agents import METRICS, read_splits
-    from trainer.study.study import SUPERVISED, Study, StudySettings
+    from trainer.study.settings import StudySettings
+    from trainer.study.study import SUPERVISED, Study
     from trainer.vignettes.tfrecord import DataDirectory
 
     splits = read_splits(DataDirectory.open(data_directory))
@@ -157,6 +158,6 @@ def study_files(data_directory, tmp_path):
 @pytest.fixture
 def study_results(study_files):
     """The results of the study of `study_files`."""
-    from trainer.study.results import collect
+    from trainer.study.results import figures
 
-    return lambda values: collect(*study_files(values))
+    return lambda values: figures(*study_files(values))

@@ -8,7 +8,7 @@ import tempfile
 from schemas import directories
 from schemas.errors import InputError
 from schemas.safety_rules import NO_RULES, RuleSet
-from trainer.evaluation.measurement import ORDERS
+from trainer.evaluation.options import ORDERS
 from trainer.export import publish, saved_model
 from trainer.training import job
 

@@ -1,29 +1,80 @@
 """`triage evaluate`: measures a trained agent on the vignettes of a data directory, on textbook cases, or on both."""
 
 import argparse
-import pathlib
-import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from rich.console import Console
 
 from schemas.errors import InputError
-from trainer.evaluation import question_options
-from trainer.reports.evaluate_options import EvaluateOptions, add_arguments
+from trainer.evaluation.options import ORDERS, OWN_CARD, POLICIES, TRACKS, EvaluateOptions
 from trainer.training import operating_point_options
 from trainer.training.operating_point_options import OperatingPointOptions
 from triage_runtime.command_line import json_output, options
-from triage_runtime.command_line.progress import say_result
 from triage_runtime.storage import locations
 
-if TYPE_CHECKING:  # TensorFlow loads only when the command runs
-    from trainer.reports.agent_report import AgentReport
-    from trainer.training.job import TrainedNetwork
-    from trainer.vignettes.arrays import VignetteArrays
-    from trainer.vignettes.tfrecord import DataDirectory
 
-__all__ = ["add_arguments", "check", "run"]
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Gives `parser` the options of `triage evaluate`."""
+    parser.add_argument("--job-dir", type=locations.source_job, required=True, help="directory of the training run")
+    parser.add_argument("--data", type=locations.source, help="data directory, as triage prepare makes it")
+    parser.add_argument(
+        "--cases",
+        type=locations.source,
+        metavar="FILE",
+        help="textbook cases to play, a file (docs/evaluating.md) or default; alone it takes no options for vignettes",
+    )
+    parser.add_argument(
+        "--html",
+        type=locations.fresh_result,
+        metavar="FILE",
+        help="write a report on the agent as one page that loads nothing; if they fit the vocabulary and no others are "
+        "named, the default safety rules and textbook cases are played too",
+    )
+    parser.add_argument("--split", choices=("train", "test"), default="test", help="vignettes to use (default test)")
+    parser.add_argument("--step", type=int, help="step of the checkpoint (default: the newest)")
+    parser.add_argument(
+        "--orders", type=int, default=ORDERS, help=f"random evidence orders to average over (default {ORDERS})"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the orders and the bootstrap (default 0)")
+    parser.add_argument(
+        "--minimum-decisions", type=int, default=3, help="decisions a vignette needs for the human baseline (default 3)"
+    )
+    parser.add_argument(
+        "--details",
+        action="store_true",
+        help="print all figures, also calibration, the frontier, and the metrics by tag, evidence, age and sex; "
+        "with --questions, where interviews would stop at other prices and thresholds; without it, the verdict and the "
+        "agent beside the clinicians",
+    )
+    parser.add_argument(
+        "--slice",
+        nargs="+",
+        default=[],
+        metavar="CODE",
+        help="also the metrics where these pieces of evidence are present, absent or not stated",
+    )
+    parser.add_argument(
+        "--questions",
+        nargs="+",
+        choices=POLICIES,
+        metavar="POLICY",
+        help=f"compare ways to choose questions instead, the first with each of the others (docs/questions.md): "
+        f"{', '.join(POLICIES)}",
+    )
+    parser.add_argument(
+        "--track",
+        choices=TRACKS,
+        default=OWN_CARD,
+        help=f"with --questions: patients answer what their vignette lists ({OWN_CARD}, the default), or everything",
+    )
+    parser.add_argument(
+        "--question-limit", type=int, default=20, metavar="N", help="with --questions: maximum number (default 20)"
+    )
+    parser.add_argument(
+        "--rules",
+        type=locations.source,
+        metavar="FILE",
+        help="play the agent with these safety rules too, and print the difference: a file (docs/rules.md), or default",
+    )
+    operating_point_options.add_arguments(parser)
+    json_output.add_argument(parser)
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -41,91 +92,8 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
+    from trainer.reports import evaluate  # loads TensorFlow
+
     check(arguments)  # again, for addresses in an object store
-    point = options.read(OperatingPointOptions, arguments)
-    if arguments.data is None:
-        from trainer.reports import case_report
-
-        cases = options.read(case_report.CaseOptions, arguments)
-        case_report.run(cases, point)
-        _say_end(cases.job_dir, None, [cases.json])
-        return 0
-    given = options.read(EvaluateOptions, arguments)
-    if arguments.questions:
-        from trainer.reports import question_report
-
-        limits = options.read(question_options.QuestionOptions, arguments)
-        report = json_output.plain(question_report.report(limits, *_load(given, point)))
-        if given.json != "-":
-            question_report.print_report(report, given.details)
-        json_output.write(report, given.json)
-    else:
-        _evaluate(given, point)
-    _say_end(given.job_dir, given.data, [given.html, given.json])
+    evaluate.run(options.read(EvaluateOptions, arguments), options.read(OperatingPointOptions, arguments))
     return 0
-
-
-def _say_end(job_dir: pathlib.Path, data: pathlib.Path | None, files: Sequence[str | pathlib.Path | None]) -> None:
-    """Says where the figures are, and what follows."""
-    written = [locations.shown(path) for path in files if path is not None and path != "-"]
-    result = ", ".join(written) or ("the JSON" if "-" in files else "the tables")
-    following = f"triage export --job-dir {locations.shown(job_dir)} --model-base-path models"
-    say_result(Console(stderr=True), result, following + (f" --data {locations.shown(data)}" if data else ""))
-
-
-def _evaluate(given: EvaluateOptions, point: OperatingPointOptions) -> None:
-    from trainer.reports import case_report
-    from trainer.reports.evaluation_table import print_report, print_rule_effect
-
-    report = measured(given, point)
-    for caution in report.cautions:
-        sys.stderr.write(f"warning: {caution}\n")
-    if given.json == "-":
-        return
-    print_report(report, given.details, bool(given.slice))
-    if report.safety_rules is not None and (given.details or given.rules):
-        print_rule_effect(report.safety_rules)
-    if report.textbook_cases is not None and (given.details or given.cases):
-        case_report.print_report(report.textbook_cases, report.training["steps"])
-
-
-def measured(given: EvaluateOptions, point: OperatingPointOptions) -> "AgentReport":
-    """Returns the figures of the agent on vignettes, after writing the files that the options name.
-
-    Raises:
-        InputError: the agent, the data and the options do not fit each other, or a file cannot be written.
-    """
-    from trainer.reports import agent_report
-    from trainer.reports.agent_page import write_page
-    from trainer.reports.provenance import provenance
-
-    data, trained, vignettes = _load(given, point)
-    report = agent_report.agent_report(given, point, data, trained, vignettes)
-    json_output.write(report.described(), given.json)
-    if given.html is not None:
-        write_page(report, provenance(), given.html)
-    return report
-
-
-def _load(
-    given: EvaluateOptions, point: OperatingPointOptions
-) -> tuple["DataDirectory", "TrainedNetwork", "VignetteArrays"]:
-    """Returns the data, the agent and the vignettes that the options name.
-
-    Raises:
-        InputError: they cannot be read, or do not fit each other.
-    """
-    from trainer.training.job import load_network
-    from trainer.vignettes.tfrecord import DataDirectory
-
-    data = DataDirectory.open(given.data)
-    trained = operating_point_options.apply(point, load_network(given.job_dir, given.step), given.job_dir)
-    if data.vocabulary.fingerprint != trained.vocabulary.fingerprint:
-        raise InputError(
-            f"{given.data}: its vocabulary is not the one that {given.job_dir} was trained with: prepare the data with "
-            f"--vocabulary {given.job_dir / 'vocabulary.csv'}"
-        )
-    vignettes = data.read(given.split)
-    if not len(vignettes.decision_counts):
-        raise InputError(f"{given.data}: the {given.split} split has no vignettes")
-    return data, trained, vignettes

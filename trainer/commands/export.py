@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from schemas.errors import InputError
-from trainer.evaluation.measurement import ORDERS
+from trainer.evaluation.options import ORDERS
 from trainer.training import operating_point_options, promise_options, rule_options
 from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.training.promise_options import PromiseOptions

@@ -1,9 +1,7 @@
 """`triage reproduce`: runs the paper's study on a data directory and writes a report."""
 
 import argparse
-import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import joblib
 from rich.console import Console
@@ -11,15 +9,11 @@ from rich.table import Table
 
 from schemas.errors import InputError
 from trainer import config, presets
-from trainer.reports.provenance import provenance
+from trainer.study.settings import StudySettings
 from triage_runtime.command_line import json_output
 from triage_runtime.command_line.progress import print_table, progress_bar, say_result
 from triage_runtime.storage import locations
 from triage_runtime.storage.whole_file import read_json
-
-if TYPE_CHECKING:  # TensorFlow loads only when the command runs
-    from trainer.study.study import StudySettings
-    from trainer.vignettes.tfrecord import DataDirectory
 
 _FULL = {"evaluation_interval": 150}
 """Settings of the loop that differ from the preset `paper`: enough evaluations to average the last ten."""
@@ -55,42 +49,22 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: settings or data are invalid, an agent cannot be trained, or `--out` not be written.
     """
-    # Imported here, so that --help answers without loading TensorFlow.
-    from trainer.reports.report import agents_table, write_report
-    from trainer.study.agents import read_splits
-    from trainer.study.results import collect
-    from trainer.study.study import Study
-    from trainer.vignettes.tfrecord import DataDirectory, is_simulated
+    from trainer.reports import page, report  # these load TensorFlow
+    from trainer.study import results as study_results
 
-    settings, out = settings_of(arguments), arguments.out
-    data = DataDirectory.open(arguments.data)
-    _require_vignettes(data, settings)
-    study = Study(data.path, settings, out)
+    out = arguments.out
+    study = study_results.Study(arguments.data, settings_of(arguments), out)
     trainings, waiting = study.trainings(), study.claim()
     with progress_bar(Console(stderr=True)) as bar:
         done = len(trainings) - len(waiting)
         task = bar.add_task("train", total=len(trainings), completed=done, remark="", unit="agents")
         for _ in study.run(waiting, joblib.cpu_count()):
             bar.advance(task)
-    splits = read_splits(data)
-    results = json_output.plain(
-        {
-            "provenance": provenance(),
-            "settings": dataclasses.asdict(settings) | {"evaluations_averaged": settings.converged},
-            "data": {
-                "path": str(data.path),
-                "data_fingerprint": data.data_fingerprint,
-                "simulated": is_simulated(data.stats),
-                "vignettes": {split: part["vignettes"] for split, part in data.stats["splits"].items()},
-                "evidence_codes": len(data.vocabulary),
-            },
-            **collect(study, splits, {training: read_json(study.path(training)) for training in trainings}),
-        }
-    )
+    results = json_output.plain({"provenance": page.provenance(), **study_results.collect(study)})
     json_output.write(results, out / "results.json")
-    write_report(results, out)
+    report.write_report(results, out)
     if arguments.json != "-":
-        _, columns, rows = agents_table(results)
+        _, columns, rows = report.agents_table(results)
         table = Table(*columns)
         for row in rows:
             table.add_row(*row)
@@ -100,14 +74,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def settings_of(arguments: argparse.Namespace) -> "StudySettings":
+def settings_of(arguments: argparse.Namespace) -> StudySettings:
     """Returns the size of the study from flags, then the configuration file, then --quick or the defaults.
 
     Raises:
         InputError: the file cannot be read, or a value is invalid.
     """
-    from trainer.study.study import StudySettings
-
     sizes = {}
     for name, (full, quick, _) in _SIZES.items():
         given = getattr(arguments, name)
@@ -127,15 +99,3 @@ def _train_config(arguments: argparse.Namespace) -> config.TrainConfig:
         if not hasattr(complete, name) and not (isinstance(there, Mapping) and name in there):
             setattr(complete, name, value)
     return presets.from_arguments(complete)
-
-
-def _require_vignettes(data: "DataDirectory", settings: "StudySettings") -> None:
-    counts = {split: data.stats["splits"][split]["vignettes"] for split in ("train", "test")}
-    for split, count in counts.items():
-        if count < 2:
-            raise InputError(
-                f"--data {data.path}: {count} vignettes in the {split} split: the study needs 2 or more in each, see "
-                "--test-fraction of triage prepare and triage simulate"
-            )
-    if settings.folds > sum(counts.values()):
-        raise InputError(f"--folds {settings.folds}: more than the {sum(counts.values())} vignettes")

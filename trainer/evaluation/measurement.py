@@ -1,49 +1,41 @@
 """Plays an agent on vignettes and measures it: the figures that `triage evaluate` and an export's manifest hold."""
 
-from typing import TYPE_CHECKING
+import keras
+import numpy as np
 
+from schemas.safety_rules import RuleSet
 from schemas.triage import DECISION_LABELS, MAX_QUESTIONS
+from trainer.dyqn.rollout import Outcomes, Rollout, greedy_policy
+from trainer.evaluation import agreement, as_clinicians, calibration, metrics, slices
 from trainer.evaluation.estimates import AgentFigures, Baselines, Compared, Confusion, RuleEffect
+from trainer.graph.decide import NEUTRAL, OperatingPoint
+from trainer.graph.rules import RuleGraph
+from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.state import Vignettes
 from triage_runtime.command_line.progress import followed
-
-if TYPE_CHECKING:  # TensorFlow takes seconds to load, and the commands need `ORDERS` for their --help
-    import keras
-    import numpy as np
-
-    from schemas.safety_rules import RuleSet
-    from trainer.dyqn.rollout import Outcomes
-    from trainer.graph.decide import OperatingPoint
-    from trainer.graph.rules import RuleGraph
-    from trainer.vignettes.arrays import VignetteArrays
-    from trainer.vignettes.state import Vignettes
 
 _RULED = ("appropriateness", "safety", "over_triage", "under_triage", "questions")
 _RED = ("red_sensitivity", "red_specificity")
-ORDERS = 10
-"""Random evidence orders over which an evaluation averages by default."""
 
 
 def play(
-    network: "keras.Model",
-    vignettes: "Vignettes",
+    network: keras.Model,
+    vignettes: Vignettes,
     seeds: list[int],
     max_questions: int = MAX_QUESTIONS,
-    rules: "RuleGraph | None" = None,
-    point: "OperatingPoint | None" = None,
-) -> "Outcomes":
+    rules: RuleGraph | None = None,
+    point: OperatingPoint | None = None,
+) -> Outcomes:
     """Returns the episodes of the greedy agent, one evidence order for each of `seeds`; shows the progress.
 
     With `rules` the agent obeys them; `point` says how it weighs the probabilities of a network that has them.
     """
-    from trainer.dyqn.rollout import Rollout, greedy_policy
-    from trainer.graph.decide import NEUTRAL
-
     policy = greedy_policy(network, rules, point or NEUTRAL)
     rollout = Rollout(vignettes, network.input_shape[-1], max_questions, policy)
     return rollout.run(followed(seeds, "play", "orders"))
 
 
-def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) -> AgentFigures:
+def agent_figures(outcomes: Outcomes, vignettes: VignetteArrays, seed: int) -> AgentFigures:
     """Returns the figures of any agent's episodes.
 
     Args:
@@ -51,10 +43,6 @@ def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) 
         vignettes: one or more.
         seed: of the bootstrap.
     """
-    import numpy as np
-
-    from trainer.evaluation import agreement, calibration, metrics, slices
-
     counts = vignettes.decision_counts
     values = metrics.agent_metrics(outcomes, counts)
     groups = slices.groups(vignettes.tags, counts, np.diff(vignettes.offsets))
@@ -72,10 +60,10 @@ def agent_figures(outcomes: "Outcomes", vignettes: "VignetteArrays", seed: int) 
 
 
 def rule_effect(
-    rules: "RuleSet",
-    without: "Outcomes",
-    with_rules: "Outcomes",
-    decision_counts: "np.ndarray",
+    rules: RuleSet,
+    without: Outcomes,
+    with_rules: Outcomes,
+    decision_counts: np.ndarray,
     minimum_decisions: int,
     seed: int,
 ) -> RuleEffect:
@@ -89,8 +77,6 @@ def rule_effect(
         minimum_decisions: see `as_clinicians.figures`.
         seed: of the bootstrap.
     """
-    from trainer.evaluation import agreement, as_clinicians, metrics
-
     before, after = (metrics.agent_metrics(outcomes, decision_counts) for outcomes in (without, with_rules))
     pairs = {name: (before[name], after[name], after[name] - before[name]) for name in _RULED}
     compared = {name: Compared(*(metrics.estimate(each, seed) for each in three)) for name, three in pairs.items()}
@@ -104,7 +90,7 @@ def rule_effect(
     )
 
 
-def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed: int) -> Baselines:
+def baseline_figures(decision_counts: np.ndarray, minimum_decisions: int, seed: int) -> Baselines:
     """Returns the figures of the clinicians and of the constant policies on the same vignettes.
 
     Args:
@@ -112,8 +98,6 @@ def baseline_figures(decision_counts: "np.ndarray", minimum_decisions: int, seed
         minimum_decisions: vignettes with fewer are left out of the clinicians' figures; at least 2.
         seed: of the bootstrap.
     """
-    from trainer.evaluation import agreement, metrics
-
     human = metrics.human_quality(decision_counts, minimum_decisions)
     constants = metrics.constant_metrics(decision_counts)
     return Baselines(

@@ -8,7 +8,7 @@ import scipy.special
 import tensorflow as tf
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
-from trainer.evaluation.question_options import NAIVE_BAYES, PREVALENCE, RANDOM, STATIC, UNCERTAINTY
+from trainer.evaluation.options import NAIVE_BAYES, PREVALENCE, RANDOM, STATIC, UNCERTAINTY
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.questions import Network, QuestionGraph
 from trainer.interviews.patients import whole_patients

@@ -1,4 +1,4 @@
-"""Patients who answer questions, for the tracks of `trainer.evaluation.question_options`."""
+"""Patients who answer questions, for the tracks of `trainer.evaluation.options`."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

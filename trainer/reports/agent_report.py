@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.safety_rules import RuleSet
 from trainer.dyqn.rollout import order_seeds
@@ -31,12 +30,12 @@ from trainer.evaluation.estimates import (
     SliceFigures,
 )
 from trainer.evaluation.frontier import HandedOver, Point
+from trainer.evaluation.options import EvaluateOptions
 from trainer.evaluation.prefixes import EvidencePoint, metrics_by_evidence, prefix_outputs
 from trainer.graph import decide
 from trainer.graph.rules import RuleGraph
 from trainer.reports import case_report
 from trainer.reports.comparison import Comparison, compare
-from trainer.reports.evaluate_options import EvaluateOptions
 from trainer.training import operating_point_options, promises
 from trainer.training.job import JobDirectory, TrainedNetwork
 from trainer.training.operating_point_options import OperatingPointOptions
@@ -145,14 +144,14 @@ def agent_report(
     data: DataDirectory,
     trained: TrainedNetwork,
     vignettes: VignetteArrays,
+    rules: RuleSet,
 ) -> AgentReport:
-    """Returns all figures.
+    """Returns all figures; with `rules`, also what they change.
 
     Raises:
-        InputError: rules, cases or codes of slices do not fit the vocabulary.
+        InputError: cases or codes of slices do not fit the vocabulary.
     """
     counts, seed, minimum = vignettes.decision_counts, given.seed, given.minimum_decisions
-    rules, no_rules = _rules(given, trained)
     by_evidence = _evidence_groups(given, trained, vignettes)
     seeds = order_seeds(seed, given.orders)
     outcomes = measurement.play(trained.model, vignettes, seeds, trained.max_questions, point=trained.operating_point)
@@ -176,7 +175,7 @@ def agent_report(
     agent = walk.Agent(trained.model, trained.vocabulary, trained.max_questions, trained.operating_point, rules)
     report = AgentReport(
         job_dir=locations.shown(given.job_dir),
-        data=locations.shown(given.data),
+        data=locations.shown(data.path),
         data_fingerprint=data.data_fingerprint,
         vocabulary_fingerprint=data.vocabulary.fingerprint,
         trained_on=trained.data_fingerprint,
@@ -202,7 +201,7 @@ def agent_report(
         handing_over=frontier.handing_over(outcomes, counts),
         learning=_learning(given, trained),
         safety_rules=effect,
-        no_safety_rules=no_rules,
+        no_safety_rules="",
         textbook_cases=_textbook(given, trained, rules),
         gaps=_gaps(values, vignettes, by_evidence, seed),
         errors=walk.worst_cases(agent, outcomes, vignettes, seeds),
@@ -216,16 +215,6 @@ def _point(trained: TrainedNetwork) -> ChosenPoint | None:
     point = trained.operating_point
     chosen = "neutral" if trained.held_out is None and trained.point_chosen == "default" else trained.point_chosen
     return ChosenPoint(point.safety_weight, point.sure_enough, point.price, chosen)
-
-
-def _rules(given: EvaluateOptions, trained: TrainedNetwork) -> tuple[RuleSet, str]:
-    """Returns the rules to play the agent with, too, and why there are none, "" otherwise."""
-    if given.rules is None and given.html is None:
-        return safety_rules.NO_RULES, "not asked for: give --rules, or --html"
-    rules, remark = safety_rules.choose(None if given.rules is None else str(given.rules), trained.vocabulary)
-    if given.rules is not None and not len(rules):
-        raise InputError("--rules none: there are no rules to compare with: leave the option out")
-    return rules, remark
 
 
 def _textbook(given: EvaluateOptions, trained: TrainedNetwork, rules: RuleSet) -> TextbookFigures | None:

@@ -1,4 +1,4 @@
-"""`triage evaluate --cases`: plays a trained agent on textbook cases, and lists every case that it misses."""
+"""Plays a trained agent on textbook cases, and lists every case that it misses."""
 
 import dataclasses
 import itertools
@@ -10,8 +10,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from schemas import safety_rules
-from schemas.errors import InputError
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import DECISION_LABELS
 from trainer.dyqn.rollout import greedy_policy
@@ -20,52 +18,12 @@ from trainer.evaluation.case_play import lead_cases, play_cases
 from trainer.evaluation.cases import CaseFigures, Counted, Miss, TextbookFigures
 from trainer.graph.questions import QuestionGraph
 from trainer.graph.rules import RuleGraph
-from trainer.training import operating_point_options
-from trainer.training.job import TrainedNetwork, load_network
-from trainer.training.operating_point_options import OperatingPointOptions
-from trainer.vignettes.textbook_case import CATEGORIES, TextbookCase, read_cases
-from triage_runtime.command_line import json_output
+from trainer.training.job import TrainedNetwork
+from trainer.vignettes.textbook_case import CATEGORIES, TextbookCase
 from triage_runtime.command_line.progress import print_table
 from triage_runtime.storage import locations
 
 _NARROW = (0, 1, 0, 0)
-
-
-@dataclasses.dataclass(frozen=True)
-class CaseOptions:
-    """The options of `triage evaluate --cases`, see its help."""
-
-    job_dir: pathlib.Path
-    step: int | None
-    cases: pathlib.Path
-    rules: pathlib.Path | None
-    json: str | pathlib.Path | None
-
-
-def run(given: CaseOptions, point: OperatingPointOptions) -> None:
-    """Runs `triage evaluate --cases`.
-
-    Raises:
-        InputError: the cases, the job directory or the rules cannot be read, or do not fit each other.
-    """
-    trained = operating_point_options.apply(point, load_network(given.job_dir, given.step), given.job_dir)
-    textbook = read_cases(given.cases, trained.vocabulary)
-    rules = safety_rules.NO_RULES
-    if given.rules is not None:
-        rules, _ = safety_rules.choose(str(given.rules), trained.vocabulary)
-        if not len(rules):
-            raise InputError("--rules none: there are no rules to compare with: leave the option out")
-    played = case_figures(given.cases, textbook, trained, rules)
-    if given.json != "-":
-        print_report(played, trained.training["steps"])
-    report = {
-        "job_dir": locations.shown(given.job_dir),
-        "cases": played.cases,
-        "training": trained.training,
-        "safety_rules": rules.described() if len(rules) else None,
-        **played.described(),
-    }
-    json_output.write(report, given.json)
 
 
 def case_figures(

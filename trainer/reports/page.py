@@ -1,5 +1,11 @@
 """Pages that stand alone: they load nothing, run no script, and show all data as text."""
 
+import datetime
+import importlib.metadata
+import pathlib
+import platform
+import shlex
+import sys
 import unicodedata
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -7,6 +13,7 @@ from typing import Any, NamedTuple
 import jinja2
 from markupsafe import Markup
 
+from schemas import VERSION
 from schemas.triage import ACTION_LABELS, DECISION_LABELS
 from trainer.reports import numbers
 from trainer.reports.drawing import COLOURS, DASHES, Drawing, svgs
@@ -79,3 +86,16 @@ def _clean_character(character: str) -> str:
     if character in _DIRECTION or unicodedata.category(character) in ("Cc", "Cs", "Cn"):
         return "\N{REPLACEMENT CHARACTER}"
     return character
+
+
+def provenance() -> dict[str, str]:
+    """Returns what made the figures of a report, ready for JSON: command, versions, machine and time."""
+    return {
+        "dyqn_triage": VERSION,
+        "tensorflow": importlib.metadata.version("tensorflow"),
+        "scikit_learn": importlib.metadata.version("scikit-learn"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "command": shlex.join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "finished": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+    }

@@ -29,7 +29,7 @@ from trainer.evaluation.metrics import (
     summary,
     triage_quality,
 )
-from trainer.evaluation.question_options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT, QuestionOptions
+from trainer.evaluation.options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT, EvaluateOptions
 from trainer.evaluation.question_policies import card_policy, frequencies, simple_policies
 from trainer.graph import mixture, rewards
 from trainer.graph.decide import PRICES, OperatingPoint, appropriate, best_triage, has_probabilities, safe
@@ -50,7 +50,7 @@ _ROWS = 4_096  # states that a network judges at once
 
 
 def report(
-    given: QuestionOptions, data: DataDirectory, trained: TrainedNetwork, vignettes: VignetteArrays
+    given: EvaluateOptions, data: DataDirectory, trained: TrainedNetwork, vignettes: VignetteArrays
 ) -> dict[str, Any]:
     """Returns the figures of `triage evaluate --questions`, with estimates as named tuples.
 
@@ -61,7 +61,7 @@ def report(
     interviews, graph = _interviews(given, data, trained, patients)
     return {
         "job_dir": locations.shown(given.job_dir),
-        "data": locations.shown(given.data),
+        "data": locations.shown(data.path),
         "data_fingerprint": data.data_fingerprint,
         "split": given.split,
         "track": given.track,
@@ -76,7 +76,7 @@ def report(
     }
 
 
-def _patients(given: QuestionOptions, data: DataDirectory, vignettes: VignetteArrays) -> Patients:
+def _patients(given: EvaluateOptions, data: DataDirectory, vignettes: VignetteArrays) -> Patients:
     count = len(data.vocabulary)
     if given.track == OWN_CARD:
         return own_cards(vignettes, count, given.seed)
@@ -93,14 +93,14 @@ def _patients(given: QuestionOptions, data: DataDirectory, vignettes: VignetteAr
     return whole_patients(vignettes, count, [data.vocabulary.index(code) for code in known_codes])
 
 
-def _clinicians(given: QuestionOptions, patients: Patients) -> dict[str, Estimate] | None:
+def _clinicians(given: EvaluateOptions, patients: Patients) -> dict[str, Estimate] | None:
     """Returns the clinicians' figures on patients with enough decisions; None if there are none."""
     human = human_metrics(patients.decision_counts, given.minimum_decisions)
     return summary(human, given.seed) if len(human["safety"]) else None
 
 
 def _interviews(
-    given: QuestionOptions, data: DataDirectory, trained: TrainedNetwork, patients: Patients
+    given: EvaluateOptions, data: DataDirectory, trained: TrainedNetwork, patients: Patients
 ) -> tuple[dict[str, Interviews], QuestionGraph]:
     if trained.questions is None:
         raise InputError(
@@ -132,12 +132,12 @@ def _interviews(
             flags,
             graph.opening,
         )
-        for name in followed(given.questions, "play", "policies")
+        for name in followed(given.questions or [LEARNED], "play", "policies")
     }, graph
 
 
 def _figures(
-    given: QuestionOptions,
+    given: EvaluateOptions,
     trained: TrainedNetwork,
     patients: Patients,
     interviews: Mapping[str, Interviews],

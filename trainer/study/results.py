@@ -1,5 +1,6 @@
 """What a study found, beside the paper's numbers: its table of agents, learning curves, calibration and folds."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +12,8 @@ from trainer.study import agents
 from trainer.study.agents import CURVES, Evaluation, Splits
 from trainer.study.folds import fold_rows
 from trainer.study.study import CALIBRATED, FULLY_OBSERVED, LEARNING, UNCALIBRATED, Study, Training
+from trainer.vignettes.tfrecord import DataDirectory, is_simulated
+from triage_runtime.storage.whole_file import read_json
 
 SMALL = 3
 """Maximum number of pieces in a small evidence set; the paper does not say what is small."""
@@ -40,8 +43,25 @@ PAPER_FOLDS = {"appropriateness": (0.81, 0.68, 0.92), "safety": (0.90, 0.80, 0.9
 """Mean, lowest and highest of the paper's cross-validation; it gives no range of the questions."""
 
 
-def collect(study: Study, splits: Splits, trained: Mapping[Training, Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns the results, for JSON.
+def collect(study: Study) -> dict[str, Any]:
+    """Returns the results of a study whose trainings are done, for JSON."""
+    data = DataDirectory.open(study.data)
+    trained = {training: read_json(study.path(training)) for training in study.trainings()}
+    return {
+        "settings": dataclasses.asdict(study.settings) | {"evaluations_averaged": study.settings.converged},
+        "data": {
+            "path": str(data.path),
+            "data_fingerprint": data.data_fingerprint,
+            "simulated": is_simulated(data.stats),
+            "vignettes": {split: part["vignettes"] for split, part in data.stats["splits"].items()},
+            "evidence_codes": len(data.vocabulary),
+        },
+        **figures(study, agents.read_splits(data), trained),
+    }
+
+
+def figures(study: Study, splits: Splits, trained: Mapping[Training, Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns the paper's table, learning curves, calibration and folds.
 
     Args:
         study: whose trainings are done.

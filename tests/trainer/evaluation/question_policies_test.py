@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.evaluation.question_options import NAIVE_BAYES, PREVALENCE, RANDOM, STATIC, UNCERTAINTY
+from trainer.evaluation.options import NAIVE_BAYES, PREVALENCE, RANDOM, STATIC, UNCERTAINTY
 from trainer.evaluation.question_policies import Frequencies, card_policy, frequencies, simple_policies
 from trainer.graph.decide import OperatingPoint
 from trainer.interviews.play import highest

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from trainer.study.folds import fold_rows
-from trainer.study.results import collect
+from trainer.study.results import figures
 from trainer.study.study import Training
 
 METRICS = ("appropriateness", "safety", "questions")
@@ -67,7 +67,7 @@ def test_a_vignette_is_one_unit_however_often_it_was_tested(study_results, study
         for fold in range(2):
             _, rows = fold_rows(50, 2, fold, seed)
             files[Training("dyqn_or", seed, fold)]["test"] = {name: (rows / 100).tolist() for name in METRICS}
-    estimate = collect(study, splits, files)["folds"]["mean"]["safety"]
+    estimate = figures(study, splits, files)["folds"]["mean"]["safety"]
     expected = np.arange(50) / 100
     assert estimate.mean == pytest.approx(expected.mean())
     # The interval of a mean of 50, not of 100: 1.96 standard errors, within the noise of the bootstrap.
@@ -77,7 +77,7 @@ def test_a_vignette_is_one_unit_however_often_it_was_tested(study_results, study
 def test_without_folds_there_are_none(study_files):
     study, splits, files = study_files({})
     files = {training: file for training, file in files.items() if training.fold is None}
-    assert collect(study, splits, files)["folds"] is None
+    assert figures(study, splits, files)["folds"] is None
 
 
 def test_without_enough_decisions_there_are_neither_differences_nor_a_row_of_clinicians(study_files):
@@ -86,6 +86,6 @@ def test_without_enough_decisions_there_are_neither_differences_nor_a_row_of_cli
     for file in files.values():
         if "leave_one_out" in file:
             file["leave_one_out"] = {name: [] for name in METRICS}
-    rows = collect(study, few, files)["agents"]
+    rows = figures(study, few, files)["agents"]
     assert "clinicians" not in rows
     assert rows["dyqn_and"]["dyqn_or_minus"] is None

@@ -7,7 +7,8 @@ from schemas.errors import InputError
 from trainer.config import TrainConfig
 from trainer.dyqn.loop import TrainingDivergedError
 from trainer.study import agents
-from trainer.study.study import Study, StudySettings, Training
+from trainer.study.settings import StudySettings
+from trainer.study.study import Study, Training
 
 CONFIG = TrainConfig.from_dict(
     {

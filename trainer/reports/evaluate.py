@@ -1,0 +1,124 @@
+"""What `triage evaluate` does: measures an agent on vignettes, in interviews or on textbook cases, and says so."""
+
+import pathlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+
+from schemas import safety_rules
+from schemas.errors import InputError
+from schemas.safety_rules import RuleSet
+from trainer.evaluation.options import EvaluateOptions
+from trainer.reports import agent_page, agent_report, case_report, evaluation_table, question_report
+from trainer.reports.agent_report import AgentReport
+from trainer.reports.page import provenance
+from trainer.training import operating_point_options
+from trainer.training.job import TrainedNetwork, load_network
+from trainer.training.operating_point_options import OperatingPointOptions
+from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.textbook_case import read_cases
+from trainer.vignettes.tfrecord import DataDirectory
+from triage_runtime.command_line import json_output
+from triage_runtime.command_line.progress import say_result
+from triage_runtime.storage import locations
+
+
+def run(given: EvaluateOptions, point: OperatingPointOptions) -> None:
+    """Measures the agent, prints the figures and writes the files that the options name.
+
+    Raises:
+        InputError: the agent, the data and the options do not fit each other, or a file cannot be written.
+    """
+    if given.data is None and given.cases is not None:
+        _on_cases(given, given.cases, point)
+    elif given.questions:
+        figures = json_output.plain(question_report.report(given, *_load(given, point)))
+        if given.json != "-":
+            question_report.print_report(figures, given.details)
+        json_output.write(figures, given.json)
+    else:
+        _print(given, measured(given, point))
+    _say_end(given)
+
+
+def measured(given: EvaluateOptions, point: OperatingPointOptions) -> AgentReport:
+    """Returns the figures of the agent on vignettes, after writing the files that the options name.
+
+    Raises:
+        InputError: see `run`.
+    """
+    data, trained, vignettes = _load(given, point)
+    rules, no_rules = _rules(given, trained)
+    report = agent_report.agent_report(given, point, data, trained, vignettes, rules)
+    report = report._replace(no_safety_rules=no_rules)
+    json_output.write(report.described(), given.json)
+    if given.html is not None:
+        agent_page.write_page(report, provenance(), given.html)
+    return report
+
+
+def _print(given: EvaluateOptions, report: AgentReport) -> None:
+    for caution in report.cautions:
+        sys.stderr.write(f"warning: {caution}\n")
+    if given.json == "-":
+        return
+    evaluation_table.print_report(report, given.details, bool(given.slice))
+    if report.safety_rules is not None and (given.details or given.rules):
+        evaluation_table.print_rule_effect(report.safety_rules)
+    if report.textbook_cases is not None and (given.details or given.cases):
+        case_report.print_report(report.textbook_cases, report.training["steps"])
+
+
+def _on_cases(given: EvaluateOptions, path: pathlib.Path, point: OperatingPointOptions) -> None:
+    trained = operating_point_options.apply(point, load_network(given.job_dir, given.step), given.job_dir)
+    rules, _ = _rules(given, trained)
+    played = case_report.case_figures(path, read_cases(path, trained.vocabulary), trained, rules)
+    if given.json != "-":
+        case_report.print_report(played, trained.training["steps"])
+    figures: Mapping[str, Any] = {
+        "job_dir": locations.shown(given.job_dir),
+        "cases": played.cases,
+        "training": trained.training,
+        "safety_rules": rules.described() if len(rules) else None,
+        **played.described(),
+    }
+    json_output.write(figures, given.json)
+
+
+def _rules(given: EvaluateOptions, trained: TrainedNetwork) -> tuple[RuleSet, str]:
+    """Returns the rules to play the agent with, too, and why there are none, "" otherwise."""
+    if given.rules is None and given.html is None:
+        return safety_rules.NO_RULES, "not asked for: give --rules, or --html"
+    rules, remark = safety_rules.choose(None if given.rules is None else str(given.rules), trained.vocabulary)
+    if given.rules is not None and not len(rules):
+        raise InputError("--rules none: there are no rules to compare with: leave the option out")
+    return rules, remark
+
+
+def _load(given: EvaluateOptions, point: OperatingPointOptions) -> tuple[DataDirectory, TrainedNetwork, VignetteArrays]:
+    """Returns the data, the agent and the vignettes that the options name."""
+    if given.data is None:
+        raise InputError("expected --data with vignettes")
+    data = DataDirectory.open(given.data)
+    trained = operating_point_options.apply(point, load_network(given.job_dir, given.step), given.job_dir)
+    if data.vocabulary.fingerprint != trained.vocabulary.fingerprint:
+        raise InputError(
+            f"{given.data}: its vocabulary is not the one that {given.job_dir} was trained with: prepare the data with "
+            f"--vocabulary {given.job_dir / 'vocabulary.csv'}"
+        )
+    vignettes = data.read(given.split)
+    if not len(vignettes.decision_counts):
+        raise InputError(f"{given.data}: the {given.split} split has no vignettes")
+    return data, trained, vignettes
+
+
+def _say_end(given: EvaluateOptions) -> None:
+    """Says where the figures are, and what follows."""
+    files = (given.html, given.json)
+    written = [locations.shown(path) for path in files if path is not None and path != "-"]
+    result = ", ".join(written) or ("the JSON" if "-" in files else "the tables")
+    following = f"triage export --job-dir {locations.shown(given.job_dir)} --model-base-path models"
+    data = f" --data {locations.shown(given.data)}" if given.data else ""
+    say_result(Console(stderr=True), result, following + data)
