@@ -21,7 +21,7 @@ from trainer.dyqn.rollout import Outcomes, order_seeds
 from trainer.evaluation.case_play import play_cases
 from trainer.evaluation.cases import CaseDecisions
 from trainer.evaluation.measurement import agent_figures, baseline_figures
-from trainer.export import card_markdown, gate, model_card, signing
+from trainer.export import gate, model_card, signing
 from trainer.export.gate import Verdict
 from trainer.export.model_card import VersionFigures
 from trainer.export.policy import LoadedVersion, ServablePolicy, in_codes_of, load_version, play
@@ -255,7 +255,7 @@ def _write_card(
     text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     # Ids and tags from other programs may contain half a surrogate pair, which is not UTF-8.
     (stage.folder / directories.MODEL_CARD_JSON).write_text(text, encoding="utf-8", errors="backslashreplace")
-    (stage.folder / directories.MODEL_CARD).write_text(card_markdown.page(card, report, verdict), encoding="utf-8")
+    (stage.folder / directories.MODEL_CARD).write_text(model_card.page(card, report, verdict), encoding="utf-8")
 
 
 def _publish(stage: StagedVersion, target: Target, serving: LoadedVersion | None, blessed: bool) -> pathlib.Path:

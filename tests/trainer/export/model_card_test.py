@@ -1,17 +1,28 @@
-"""What a model card says, and what it leaves out where nothing is known."""
+"""What a model card says, what it leaves out where nothing is known, and its page, read by a Markdown parser."""
 
+import html
 import json
+import math
+import re
 import shlex
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 import triage_cli
+from schemas.directories import CARD_FOR_MAKERS
 from schemas.evidence import Evidence, Vocabulary
 from schemas.knowledge_base import KnowledgeBase
-from trainer.evaluation.estimates import AgentFigures, Baselines, Confusion, Estimate
-from trainer.export.model_card import VersionFigures, model_card, training_facts
-from trainer.vignettes.tfrecord import is_simulated
+from schemas.promise import NOT_COVERED
+from trainer.evaluation.estimates import AgentFigures, Baselines, Calibration, Confusion, Estimate, SliceFigures
+from trainer.export.gate import Comparison, Means, Verdict
+from trainer.export.model_card import VersionFigures, escape, model_card, page, training_facts
 
+PARSER = MarkdownIt("commonmark", {"html": True, "linkify": True}).enable("table")
+EVIL = "a|b `c` *d* _e_ <script>x</script> [f](http://g) ![h](i) www.j.k l@m.n\n# o &amp; \\ \u202e"
+SHOWN = EVIL.replace("\n", " ").replace("\u202e", "\N{REPLACEMENT CHARACTER}")
 VOCABULARY = Vocabulary(
     [
         Evidence("cough", "symptom", "Cough", "Do you cough?"),
@@ -23,11 +34,11 @@ MANIFEST = {
     "model_version": "3",
     "created": "2026-01-02T03:04:05+00:00",
     "package_version": "0.1.0",
-    "signatures": ["state"],
+    "signatures": ["serving_default", "state"],
     "max_questions": 23,
     "questions": None,
-    "config": {"loop": {"steps": 50}},
-    "training": {"steps": 40, "episodes": 9},
+    "config": {"network": {"hidden_sizes": [8, 8]}},
+    "training": {"steps": 1040, "episodes": 9},
     "safety_rules": {"source": "none", "fingerprint": None, "rules": []},
     "novelty": None,
     "decision": {"probabilities": False},
@@ -44,129 +55,320 @@ STATS = {
     "data_fingerprint": "sha256:data",
     "splits": {split: {"vignettes": count, "decisions": DECISIONS} for split, count in (("train", 30), ("test", 10))},
 }
+METRICS = ("appropriateness", "safety", "over_triage", "under_triage", "questions", "evidence_seen", "forced")
 
 
-def played(safety):
-    return AgentFigures({"safety": safety}, {}, Confusion("", "", [], []), None, None, [])
+def estimates(start=0.1):
+    return {name: Estimate(start + index / 100, start, start + 0.2, 20) for index, name in enumerate(METRICS)}
 
 
-EVALUATION = VersionFigures(
-    "sha256:data", simulated=True, split="test", seed=7, vignettes=10, orders=6,
-    baselines=Baselines(None, None, 3, {}), played=played(Estimate(0.9, 0.8, 0.95, 10)),
-)  # fmt: skip
+def evaluation_with(tag="skin", probabilities=None, agent=None):
+    human = {name: estimates(0.5)[name] for name in METRICS[:2]}
+    constants = {f"always {label}": estimates(0.3) for label in ("red", "yellow", "green", "blue")}
+    slices = [
+        SliceFigures("tag:system", tag, 20, estimates(0.7)),
+        SliceFigures("majority", "Red", 7, estimates(0.8)),
+    ]
+    return VersionFigures(
+        "sha256:data", simulated=True, split="test", seed=7, vignettes=1234, orders=6,
+        baselines=Baselines(human, None, 3, constants),
+        played=AgentFigures(agent or estimates(), {}, Confusion("", "", [], []), None, probabilities, slices),
+    )  # fmt: skip
 
 
-def card_of(stats=STATS, evaluation=EVALUATION, gate=None):
-    facts = training_facts("sha256:data", stats)
-    return model_card(MANIFEST, VOCABULARY, facts, evaluation, gate)
+EVALUATION = evaluation_with()
+SAFETY = {"safety": Means(0.9, 0.8, Estimate(0.11, 0.1, 0.3, 20))}
+GATE = Verdict(True, 0.02, "3", Comparison("2", 1234, -0.0123, SAFETY, 0, []))
+
+
+def card_of(stats=STATS, evaluation=EVALUATION, gate=None, **manifest):
+    return model_card(MANIFEST | manifest, VOCABULARY, training_facts("sha256:data", stats), evaluation, gate)
+
+
+def page_of(evaluation=None, gate=None, stats=None, **manifest):
+    return page(card_of(stats, evaluation, gate, **manifest), evaluation, gate)
+
+
+def cells(text):
+    """The cells of each row of each table, as a reader sees them."""
+    rows = re.findall(r"<tr>(.*?)</tr>", PARSER.render(text), re.DOTALL)
+    return [[html.unescape(cell) for cell in re.findall(r"<t[hd]>(.*?)</t[hd]>", row, re.DOTALL)] for row in rows]
+
+
+def facts(text):
+    """The rows of two cells, by the first one."""
+    return dict(row for row in cells(text) if len(row) == 2)
+
+
+def limits(card):
+    return " ".join(card["limits"])
+
+
+def commands(**given):
+    return card_of(**given)["reproduce"]["commands"]
 
 
 def test_the_training_data_are_described_by_their_own_statistics():
-    facts = card_of()["training_data"]
-    assert facts["simulated"] is True
-    assert facts["simulation"] == {
+    data = card_of()["training_data"]
+    assert data["simulated"] is True
+    assert data["simulation"] == {
         "knowledge_fingerprint": KNOWLEDGE,
         "unseen_conditions": ["gout", "it's"],
         "whole_patient": False,
         "caution": None,
     }
-    assert facts["splits"]["train"] == {"vignettes": 30, "decisions": DECISIONS}
+    assert data["splits"]["train"] == {"vignettes": 30, "decisions": DECISIONS}
+    assert card_of(STATS | {"format": "jsonl"})["training_data"]["simulated"] is None
 
 
-@pytest.mark.parametrize(("origin", "expected"), [("simulate", True), ("ddxplus", True), ("jsonl", None), (None, None)])
-def test_only_data_that_are_marked_as_simulated_count_as_such(origin, expected):
-    assert is_simulated({"format": origin}) is expected
+@pytest.mark.parametrize("stats", [None, STATS | {"data_fingerprint": "sha256:other"}])
+def test_statistics_of_other_data_are_ignored(stats):
+    assert card_of(stats)["training_data"] == {"data_fingerprint": "sha256:data", "known": False}
 
 
-def test_the_commands_repeat_the_data_the_run_and_the_evaluation():
-    commands = card_of()["reproduce"]["commands"]
-    assert shlex.split(commands[0]) == shlex.split(
-        'triage simulate --out DATA --vignettes 40 --seed 5 --test-fraction 0.25 --unseen-conditions gout "it\'s"'
-    )
-    assert commands[2] == "triage train --data DATA --job-dir JOB --config config.json --steps 40"
-    assert commands[-1] == "triage evaluate --job-dir JOB --step 40 --data DATA --orders 6 --seed 7"
-    assert commands[-2].endswith(" --orders 6 --seed 7 --rules none")
-    assert not simulates(STATS | {"format": "jsonl"})
+def test_incomplete_statistics_of_another_program_do_not_fail():
+    bare = {"data_fingerprint": "sha256:data", "splits": {"train": {"vignettes": 3}, "test": {"vignettes": 1}}}
+    odd = bare | {"format": ["x"], "seed": math.nan, "test_fraction": "?", "sources": [1, {"data": 2}], "options": 3}
+    for stats in (bare, odd):
+        data = card_of(stats)["training_data"]
+        assert [data[key] for key in ("format", "simulated", "seed", "test_fraction", "sources")] == [None] * 4 + [[]]
+        assert data["splits"]["train"] == {"vignettes": 3, "decisions": dict.fromkeys(DECISIONS)}
+        json.dumps(data, allow_nan=False)
 
 
-def simulates(stats):
-    return any("simulate" in command for command in card_of(stats)["reproduce"]["commands"])
-
-
-def test_data_that_no_command_makes_again_have_none():
-    other = {"knowledge_fingerprint": "sha256:other"}
-    assert simulates(STATS)
-    assert not simulates(STATS | {"options": STATS["options"] | other})
-    folded = STATS | {"fold": {"folds": 4, "fold": 0, "seed": 3}, "fold_of": "sha256:whole"}
-    assert card_of(folded)["training_data"]["fold"] == {"folds": 4, "fold": 0, "seed": 3}
-    assert not simulates(folded)
-
-
-def test_the_command_for_simulated_data_makes_them_again(tmp_path):
-    options = ["--whole-patient", "--caution", "2.5", "--unseen-conditions", "gout"]
+@pytest.mark.parametrize("options", [["--whole-patient"], ["--caution", "2.5", "--unseen-conditions", "gout"]])
+def test_the_command_for_simulated_data_makes_them_again(tmp_path, options):
     first, again = tmp_path / "first", tmp_path / "again"
-    given = ["--out", str(first), "--vignettes", "40", "--seed", "3", "--test-fraction", "0.25", "--processes", "1"]
-    assert triage_cli.main(["simulate", *given, *options]) == 0
+    arguments = ["--out", str(first), "--vignettes", "40", "--seed", "3", "--test-fraction", "0.25", "--processes", "1"]
+    assert triage_cli.main(["simulate", *arguments, *options]) == 0
     stats = json.loads((first / "stats.json").read_text())
-    facts = training_facts(stats["data_fingerprint"], stats)
-    command = model_card(MANIFEST, VOCABULARY, facts, None, None)["reproduce"]["commands"][0]
-    program, *arguments = shlex.split(command.replace("DATA", str(again)))
+    card = model_card(MANIFEST, VOCABULARY, training_facts(stats["data_fingerprint"], stats), None, None)
+    program, *repeated = shlex.split(card["reproduce"]["commands"][0].replace("DATA", str(again)))
     assert program == "triage"
-    assert triage_cli.main(arguments) == 0
+    assert triage_cli.main(repeated) == 0
     assert json.loads((again / "stats.json").read_text()) == stats
 
 
-def test_the_training_is_repeated_from_the_agent_that_it_started_from():
-    facts = training_facts("sha256:data", STATS)
-    card = model_card(MANIFEST | {"start_from": "sha256:a after 9 steps"}, VOCABULARY, facts, EVALUATION, None)
-    assert card["reproduce"]["commands"][2].endswith(" --config config.json --steps 40 --start-from START")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "jsonl"},
+        {"options": STATS["options"] | {"knowledge_fingerprint": "sha256:other"}},
+        {"fold": {"folds": 4, "fold": 0, "seed": 3}, "fold_of": "sha256:whole"},
+    ],
+)
+def test_data_that_no_command_makes_again_have_none(change):
+    assert commands()[0].startswith("triage simulate")
+    assert not any("simulate" in command for command in commands(stats=STATS | change))
 
 
 RULES = {
     "source": "ward_7.toml",
-    "fingerprint": "sha256:rules",
-    "rules": [{"rule_id": "hot_smoker", "urgency": "Red", "stop_asking": True, "reason": "Hot."}],
+    "fingerprint": "sha256:0123",
+    "rules": [
+        {"rule_id": "hot_smoker", "urgency": "Red", "stop_asking": True, "reason": "Fever in a smoker."},
+        {"rule_id": EVIL, "urgency": "Green", "stop_asking": False, "reason": EVIL},
+    ],
 }
-
-
-def test_rules_and_novelty_are_those_of_the_version_and_the_commands_repeat_the_rules():
-    novelty = {"threshold": 0.99, "reference_moments": 640}
-    facts = training_facts("sha256:data", STATS)
-    card = model_card(MANIFEST | {"safety_rules": RULES, "novelty": novelty}, VOCABULARY, facts, EVALUATION, None)
-    assert (card["safety_rules"], card["novelty"]) == (RULES, novelty)
-    assert [command.endswith(" --rules assets.extra/rules.toml") for command in card["reproduce"]["commands"][-2:]] == [
-        True,
-        True,
-    ]
-
-
 DECISION = {
     "probabilities": True, "safety_weight": 2.0, "sure_enough": None, "price": 0.008, "chosen": "given",
     "held_out": None,
 }  # fmt: skip
+PROMISE = {
+    "asked": {"confidence": 0.9, "question_limit": 20, "rules": "sha256:r", "given": None},
+    "levels": {"red": 0.05, "over": 0.4},
+    "whole_patients": False,
+    "not_covered": NOT_COVERED,
+    "operating_point": {"safety_weight": 1.0, "hand_over_from": None},
+    "found": {
+        setting: {
+            "red": {"errors": red, "patients": 180}, "yellow": {"errors": 9, "patients": 400},
+            "under": {"errors": 11, "patients": 1200}, "over": {"errors": 300, "patients": 1200},
+            "handed_over": {"errors": 240, "patients": 1200},
+        }
+        for setting, red in (("interview", 4), ("all_evidence", 3))
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("decision", "options"),
+    ("place", "manifest", "ending"),
     [
-        (DECISION, " --safety-weight 2 --question-price 0.008"),
-        (DECISION | {"sure_enough": 0.9}, " --safety-weight 2 --question-price 0.008 --sure-enough 0.9"),
-        (DECISION | {"chosen": "default"}, " --seed 7"),  # training chooses it again
+        (2, {}, " --config config.json --steps 1040"),
+        (2, {"start_from": "sha256:a after 9 steps"}, " --steps 1040 --start-from START"),
+        (-2, {}, " --orders 6 --seed 7 --rules none"),
+        (-2, {"safety_rules": RULES}, " --rules assets.extra/rules.toml"),
+        (-2, {"promise": PROMISE, "decision": DECISION | {"chosen": "promise"}},
+         " --promise red=0.05,over=0.4 --confidence 0.9 --question-limit 20"),
+        (-1, {}, " --step 1040 --data DATA --orders 6 --seed 7"),
+        (-1, {"safety_rules": RULES}, " --rules assets.extra/rules.toml"),
+        (-1, {"decision": DECISION}, " --safety-weight 2 --question-price 0.008"),
+        (-1, {"decision": DECISION | {"sure_enough": 0.9}}, " --question-price 0.008 --sure-enough 0.9"),
+        (-1, {"decision": DECISION | {"chosen": "default"}}, " --seed 7"),  # training chooses it again
+    ],
+)  # fmt: skip
+def test_the_commands_repeat_how_the_version_was_made(place, manifest, ending):
+    assert commands(**manifest)[place].endswith(ending)
+
+
+def test_the_limits_come_from_the_figures():
+    assert "1,234 vignettes, and the 95% interval of safety is 0.200 wide" in limits(card_of())
+    assert "on the same test split" in limits(card_of())
+    other = card_of(evaluation=EVALUATION._replace(data_fingerprint="sha256:new", simulated=None))
+    assert "says anything about patients" in limits(card_of())
+    assert "says anything about patients" not in limits(other)
+    assert "other data than the training" in limits(other)
+    assert "single vignette" in limits(card_of(evaluation=evaluation_with(agent={"safety": Estimate(0.9)})))
+    held_out = {"vignettes": 100, "under_triage": 0.1, "over_triage": 0.1, "under_triage_of_red": None}
+    for decision, words in (
+        (MANIFEST["decision"], "do not read 0.9 as 90%"),
+        (DECISION, "are not calibrated"),
+        (DECISION | {"held_out": held_out}, "are, for patients like those"),
+    ):
+        assert words in limits(card_of(decision=decision))
+
+
+def test_a_version_that_was_not_evaluated_has_no_figures_and_says_so():
+    card = card_of(stats=None, evaluation=None)
+    assert card["evaluation"] is None
+    assert "not evaluated" in card["limits"][0]
+    text = page(card, None, None)
+    assert "**This version was not evaluated when it was exported**" in text
+    assert "95%" not in text
+
+
+@given(st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp", "Zs")), min_size=1))
+def test_escaped_text_is_shown_unchanged(text):
+    shown = PARSER.render(f"| a |\n| --- |\n| x{escape(text)}x |\n")
+    expected = re.sub("[\u202a-\u202e\u2066-\u2069]", "\ufffd", text)
+    assert html.unescape(re.search(r"<td>(.*)</td>", shown, re.DOTALL)[1]) == f"x{expected}x"
+
+
+def test_data_cannot_become_markup():
+    text = page_of(evaluation_with(EVIL), GATE, safety_rules=RULES)
+    shown = PARSER.render(text)
+    for mark in ("<script", "<a ", "<img", "<em>d", "\u202e"):
+        assert mark not in shown
+    (row,) = [row for row in cells(text) if row[0].startswith("a|b") and row[1] == "20"]
+    assert row[0] == SHOWN
+    assert [SHOWN, "Green", "no", SHOWN] in cells(text)
+    for table in re.findall(r"<table>.*?</table>", shown, re.DOTALL):
+        rows = re.findall("<tr>.*?</tr>", table, re.DOTALL)
+        assert len({row.count("</td>") + row.count("</th>") for row in rows}) == 1
+
+
+def test_the_figures_are_in_the_tables():
+    rows = {row[0]: row[1:] for row in cells(page_of(EVALUATION, GATE))}
+    assert rows["<strong>this version</strong>"][:2] == ["0.100 [0.100, 0.300]", "0.110 [0.100, 0.300]"]
+    assert rows["clinicians (3 decisions or more)"] == ["0.500 [0.500, 0.700]", "0.510 [0.500, 0.700]", "-", "-"]
+    assert rows["always red"][1] == "0.310 [0.300, 0.500]"
+    assert rows["evidence seen"] == ["0.150 [0.100, 0.300]"]
+    assert rows["skin"][:2] == ["20", "0.700 [0.700, 0.900]"]
+    assert rows["Red"][:2] == ["7", "0.800 [0.800, 1.000]"]
+    assert rows["network"] == ["hidden_sizes", "[8, 8]"]
+    assert rows["trained for"] == ["1,040 steps, 9 episodes"]
+    assert rows["vocabulary"] == ["3 pieces of evidence: 2 symptoms, 1 risk factors"]
+
+
+def test_the_comparison_names_both_versions_and_the_bound():
+    rows = cells(page_of(EVALUATION, GATE))
+    for row in (["passed the gate", "yes"], ["lower bound of the difference in safety", "-0.0123"]):
+        assert row in rows
+    assert ["", "this version", "version 2", "difference [95% interval]"] in rows
+    assert facts(page_of(EVALUATION, GATE._replace(passed=False)))["passed the gate"] == "<strong>no</strong>"
+    assert "no version to compare with" in page_of(EVALUATION, GATE._replace(compared=None))
+    assert "Comparison with the serving version" not in page_of(EVALUATION)
+
+
+def test_commands_are_only_in_the_sections_for_who_makes_models():
+    text = page_of()
+    titles = re.findall("^## (.*)$", text, re.MULTILINE)
+    assert set(CARD_FOR_MAKERS) <= set(titles)
+    sections = dict(zip(titles, re.split("^## .*$", text, flags=re.MULTILINE)[1:], strict=True))
+    assert "triage" in sections["How to reproduce"]
+    assert not [title for title, text in sections.items() if title not in CARD_FOR_MAKERS and "triage export" in text]
+
+
+@pytest.mark.parametrize(("origin", "words"), [("simulate", "are simulated.**"), ("jsonl", "It is not recorded")])
+def test_the_origin_of_the_vignettes_is_stated_as_far_as_it_is_known(origin, words):
+    split = {"vignettes": 3, "decisions": {"Red": 1}}
+    stats = {"format": origin, "data_fingerprint": "sha256:data", "splits": {"train": split, "test": split}}
+    text = page_of(stats=stats | {"sources": [{"file": "my_file.jsonl", "sha256": "0"}]})
+    assert words in text
+    assert r"Files: my\_file.jsonl." in text
+    assert "| train | 3 | 1 | - | - | - |" in text
+
+
+@pytest.mark.parametrize(
+    ("manifest", "words"),
+    [
+        ({"safety_rules": RULES}, r"ward\_7.toml, fingerprint sha256:0123"),
+        ({}, "no safety rules"),
+        ({"questions": {"most": 10}}, "- It suggests up to 10 questions"),
+        ({"questions": {"most": 10}}, "is not a finding excluded"),
+        ({}, "## Questions\n\n- The version says whether to ask, not what"),
+        ({"novelty": {"threshold": 0.99, "reference_moments": 4000}}, "novelty of 0.99, by 4,000 moments"),
+        ({}, "does not estimate how novel evidence is"),
+        ({}, "No promise was asked for"),
+        ({}, "By its Q-values"),
     ],
 )
-def test_the_commands_repeat_how_the_version_decides(decision, options):
-    facts = training_facts("sha256:data", STATS)
-    card = model_card(MANIFEST | {"decision": decision}, VOCABULARY, facts, EVALUATION, None)
-    assert card["decision"] == decision
-    assert card["reproduce"]["commands"][-1].endswith(options)
+def test_safeguards_are_stated_or_that_there_are_none(manifest, words):
+    assert words in page_of(**manifest)
 
 
-def test_the_export_is_repeated_with_its_promise():
-    asked = {"confidence": 0.9, "question_limit": 20, "given": None}
-    promise = {"asked": asked, "levels": {"red": 0.05, "over": 0.4}}
-    decision = DECISION | {"chosen": "promise"}
-    facts = training_facts("sha256:data", STATS)
-    card = model_card(MANIFEST | {"decision": decision, "promise": promise}, VOCABULARY, facts, EVALUATION, None)
-    export, evaluate = card["reproduce"]["commands"][-2:]
-    assert export.endswith(" --promise red=0.05,over=0.4 --confidence 0.9 --question-limit 20")
-    assert evaluate.endswith(" --safety-weight 2 --question-price 0.008")
+def test_levels_and_confidence_are_not_rounded():
+    """A level of 12.3449% rounded down would promise more than was tested, and 99.95% up to 100% nothing uncertain."""
+    asked = PROMISE["asked"] | {"confidence": 0.9995}
+    text = page_of(promise=PROMISE | {"levels": {"red": 0.123449}, "asked": asked})
+    assert "At most 12.3449% of patients" in text
+    assert "With 99.95% confidence" in text
+
+
+def test_what_is_promised_for_whom_by_how_many_and_what_is_not():
+    text = page_of(promise=PROMISE)
+    rows = cells(text)
+    red = "patients whom clinicians call Red who leave with a less urgent decision than Red"
+    assert [red, "5%", "180", "4 (2.22%)", "3 (1.67%)"] in rows
+    # The share of all patients stands beside that of each colour.
+    under = "patients who leave with a less urgent decision than any clinician gave"
+    assert [under, "nothing promised", "1,200", "11 (0.917%)", "11 (0.917%)"] in rows
+    assert "of at most 20 questions" in text
+    assert [each for each in NOT_COVERED if f"- {each}" not in text] == []
+
+
+def test_a_promise_with_handing_over_says_how_many_and_for_whom_it_holds():
+    assert "handing over" not in page_of(promise=PROMISE)
+    levels, point = {"red": 0.1, "handed_over": 0.25}, {"safety_weight": 1.0, "hand_over_from": 0.15}
+    text = page_of(promise=PROMISE | {"levels": levels, "operating_point": point})
+    assert "only for callers who ask for handing over** (defer_below" in text
+    assert "a probability of 0.15 or more" in text
+    assert ["patients who are handed over to a person", "25%", "1,200", "240 (20%)", "240 (20%)"] in cells(text)
+
+
+def test_whether_the_evaluation_contradicts_a_promise():
+    assert "The vignettes of the evaluation" not in page_of(promise=PROMISE)
+    holds = {"holds": True, "broken": {}, "confidence": 0.95}
+    assert "do not contradict it" in page_of(promise=PROMISE | {"newer": holds})
+    broken = PROMISE | {"newer": holds | {"holds": False, "broken": {"interview": ["red"]}}}
+    assert "does not hold for them: red in interviews that it leads" in page_of(promise=broken)
+
+
+def test_how_a_version_with_probabilities_decides():
+    both = dict.fromkeys(("appropriate", "safe"), Calibration([], *[estimates()["safety"]] * 5))
+    evaluation = evaluation_with(probabilities={"own_decision": both, "every_decision": both})
+    held_out = {"vignettes": 2000, "under_triage": 0.041, "under_triage_of_red": 0.203, "over_triage": 0.1}
+    decision = DECISION | {"sure_enough": 0.92, "held_out": held_out}
+    text = page_of(evaluation, decision=decision)
+    rows = facts(text)
+    expected = {
+        "safety weight w": "2", "price of a question": "0.008", "stopping threshold": "0.92",
+        "chosen": "as options of the export", "held-out vignettes": "2,000",
+        "under-triage on them, without safety rules": "0.041", "over-triage on them": "0.100",
+        # A small share of all may be a large one of the emergencies.
+        "decided below Red, of those whom clinicians call Red": "0.203",
+    }  # fmt: skip
+    assert rows | expected == rows
+    assert ["P(safe) of its decision", *["0.110 [0.100, 0.300]"] * 3] in cells(text)
+    for more, chosen in (({}, "in training, by the held-out vignettes"), ({"held_out": None}, "not, as training had")):
+        assert facts(page_of(decision=decision | {"chosen": "default", **more}))["chosen"].startswith(chosen)
