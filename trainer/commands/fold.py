@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _write(data: "DataDirectory", given: FoldOptions) -> dict[str, Any]:
     """Writes the vignettes of the training split with their new splits; returns stats.json."""
-    from trainer.study.folds import fold_rows
+    from trainer.vignettes.arrays import fold_rows
     from trainer.vignettes.data_writer import WriteOptions, write_splits
     from trainer.vignettes.output import OutputDirectory, describe
     from trainer.vignettes.tfrecord import decode_example, read_records

@@ -90,12 +90,11 @@ class Panel(NamedTuple):
 
 
 class Key(NamedTuple):
-    """What a colour, with a line style or a marker, stands for."""
+    """What a colour with a line style stands for."""
 
     label: str
     colour: str  # in PALETTE
-    line: str = ""  # in DASHES, or none
-    marker: str = ""  # "o" filled, "D" hollow, or none
+    line: str  # in DASHES
 
 
 class Drawing(NamedTuple):

@@ -1,4 +1,4 @@
-"""The report of the paper's study: a page with the table of agents and three figures, and the tables as Markdown."""
+"""The report of the paper's study: a page with tables and two figures, and the tables as Markdown."""
 
 import pathlib
 import re
@@ -32,10 +32,9 @@ def write_report(results: dict[str, Any], out: pathlib.Path) -> None:
         InputError: `out` cannot be written.
     """
     cleaned = clean(results)
-    folds = [_folds_figure(cleaned["folds"])] if cleaned["folds"] else []
-    drawings = [_learning_figure(cleaned), _calibration_figure(cleaned["calibration"]), *folds]
+    drawings = [_learning_figure(cleaned), _calibration_figure(cleaned["calibration"])]
     simulated = "The vignettes are simulated." if cleaned["data"]["simulated"] else ""
-    tables = [agents_table(cleaned), *([_folds_table(cleaned["folds"])] if folds else [])]
+    tables = [agents_table(cleaned), *([_folds_table(cleaned["folds"])] if cleaned["folds"] else [])]
     text = page(
         "report.html.jinja", {drawing.name: drawing for drawing in drawings}, simulated=simulated,
         tables=tables, data=cleaned["data"], command=cleaned["provenance"]["command"],
@@ -145,24 +144,6 @@ def _calibration_figure(calibration: Mapping[str, Any]) -> Drawing:
     return Drawing(
         "calibration", caption, caption, panels, tuple(Key(model.capitalize(), *looks[model]) for model in _MODELS)
     )
-
-
-def _folds_figure(folds: Mapping[str, Any]) -> Drawing:
-    """Returns each fold of the cross-validation, a column of dots for each repetition."""
-    seeds = sorted({run["seed"] for run in folds["runs"]})
-
-    def draw(metric: str) -> Callable[[Axes], None]:
-        def dots(axes: Axes) -> None:
-            places = [seeds.index(run["seed"]) + 1 for run in folds["runs"]]
-            axes.plot(places, [run[metric] for run in folds["runs"]], "o", color=colour(SERIES[0]), alpha=0.6)
-            axes.axhline(folds["paper"][metric][0], color=colour(SERIES[1]), linestyle="--")
-            axes.set(xlabel="Repetition", xticks=range(1, len(seeds) + 1), xlim=(0.5, len(seeds) + 0.5))
-
-        return dots
-
-    caption = "Cross-validation of DyQN, OR query: each fold, and the paper's mean."
-    keys = (Key("A fold", SERIES[0], marker="o"), Key("The paper's mean", SERIES[1], "--"))
-    return Drawing("folds", caption, caption, tuple(Panel(_CURVES[name], draw(name)) for name in _CURVES), keys)
 
 
 def _lines(axes: Axes, lines: Mapping[tuple[str, str], tuple[Sequence[float], Any]], label: str) -> None:

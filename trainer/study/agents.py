@@ -11,7 +11,6 @@ from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.rollout import Outcomes, Rollout, order_seeds
 from trainer.evaluation import as_clinicians, metrics
 from trainer.evaluation.vignette_statistics import MINIMUM_DECISIONS
-from trainer.study.folds import concatenate, fold_rows, sample_rows, select
 from trainer.study.partially_observed import (
     PartiallyObservedLoop,
     TriageValues,
@@ -19,7 +18,7 @@ from trainer.study.partially_observed import (
     greedy_outcomes,
 )
 from trainer.training.session import EVALUATION_SEED
-from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.arrays import VignetteArrays, fold_rows
 from trainer.vignettes.state import sparse_states
 from trainer.vignettes.tfrecord import DataDirectory
 
@@ -55,10 +54,11 @@ def read_splits(data: DataDirectory, fold: int = 0, folds: int = 0, seed: int = 
     """Returns the splits of the data directory; with `folds`, a fold of the cross-validation of this seed."""
     train, test = data.read("train"), data.read("test")
     if folds:
-        both = concatenate(train, test)
-        train, test = (select(both, rows) for rows in fold_rows(len(both.decision_counts), folds, fold, seed))
-    rows = sample_rows(len(train.decision_counts), TRAIN_SAMPLE, EVALUATION_SEED)
-    return Splits(train, select(train, rows), test, len(data.vocabulary))
+        both = train.joined(test)
+        train, test = (both.select(rows) for rows in fold_rows(len(both.decision_counts), folds, fold, seed))
+    learned = len(train.decision_counts)
+    sample = np.sort(np.random.default_rng(EVALUATION_SEED).choice(learned, min(learned, TRAIN_SAMPLE), replace=False))
+    return Splits(train, train.select(sample), test, len(data.vocabulary))
 
 
 def dyqn(splits: Splits, config: TrainConfig, converged: int) -> dict[str, Any]:

@@ -154,21 +154,15 @@ def draw_states(groups: np.ndarray, limit: int, seed: int) -> np.ndarray:
     return np.sort(by_group[places.astype(np.int64)])
 
 
-class _Network(MLPClassifier):
-    """An MLP that judges part by part: its layers for all held-out rows of D_pow would fill the memory."""
-
-    def predict_proba(self, X: States) -> np.ndarray:  # noqa: N803 (scikit-learn's name)
-        judge, starts = super().predict_proba, range(0, X.shape[0], STATES_AT_ONCE)
-        return np.concatenate([judge(X[start : start + STATES_AT_ONCE]) for start in starts])
-
-
 def _member(name: str, seed: int, states: int) -> Any:
     """Returns an untrained member, with the hyper-parameters of the paper's table; the others are scikit-learn's."""
     passes = 1 if states > MANY_STATES else 1000
     members = {
         "sgd": lambda: SGDClassifier(max_iter=1000, random_state=seed),
         "logistic": lambda: LogisticRegression(max_iter=1000),
-        "mlp": lambda: _Network((512, 512), alpha=1, max_iter=passes, n_iter_no_change=5, tol=0.001, random_state=seed),
+        "mlp": lambda: MLPClassifier(
+            (512, 512), alpha=1, max_iter=passes, n_iter_no_change=5, tol=0.001, random_state=seed
+        ),
         "tree": lambda: DecisionTreeClassifier(max_depth=5, random_state=seed),
         "forest": lambda: RandomForestClassifier(max_depth=5, n_estimators=10, max_features=1, random_state=seed),
         "svc": lambda: SVC(gamma="auto"),

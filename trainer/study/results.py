@@ -10,8 +10,8 @@ from schemas.triage import Action
 from trainer.evaluation import metrics
 from trainer.study import agents
 from trainer.study.agents import CURVES, Evaluation, Splits
-from trainer.study.folds import fold_rows
 from trainer.study.study import CALIBRATED, FULLY_OBSERVED, LEARNING, UNCALIBRATED, Study, Training
+from trainer.vignettes.arrays import fold_rows
 from trainer.vignettes.tfrecord import DataDirectory, is_simulated
 from triage_runtime.storage.whole_file import read_json
 

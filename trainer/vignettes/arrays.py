@@ -28,6 +28,43 @@ class VignetteArrays(NamedTuple):
     decision_counts: np.ndarray  # uint8 [V, 4]: multiplicity of Red, Yellow, Green, Blue
     tags: tuple[tuple[str, ...], ...]  # V tuples
 
+    def joined(self, others: "VignetteArrays") -> "VignetteArrays":
+        """Returns these vignettes, and then the others."""
+        return VignetteArrays(
+            vignette_ids=np.concatenate([self.vignette_ids, others.vignette_ids]),
+            offsets=np.concatenate([self.offsets, self.offsets[-1] + others.offsets[1:]]),
+            signed_codes=np.concatenate([self.signed_codes, others.signed_codes]),
+            decision_counts=np.concatenate([self.decision_counts, others.decision_counts]),
+            tags=self.tags + others.tags,
+        )
+
+    def select(self, rows: np.ndarray) -> "VignetteArrays":
+        """Returns the vignettes at the places `rows`, int `[n]`, in that order."""
+        lengths = np.diff(self.offsets)[rows]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        shifts: np.ndarray = np.repeat(self.offsets[rows] - offsets[:-1], lengths)
+        return VignetteArrays(
+            vignette_ids=self.vignette_ids[rows],
+            offsets=offsets,
+            signed_codes=self.signed_codes[np.arange(offsets[-1]) + shifts],
+            decision_counts=self.decision_counts[rows],
+            tags=tuple(self.tags[row] for row in rows),
+        )
+
+
+def fold_rows(vignettes: int, folds: int, fold: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the places of the vignettes to train on and of those to test on, both ascending.
+
+    Args:
+        vignettes: number of vignettes, at least `folds`.
+        folds: K; the folds of a seed are disjoint and together hold all vignettes; their sizes differ by at most 1.
+        fold: the fold to test on, 0 to K - 1.
+        seed: of the shuffle, the same for all folds of a cross-validation.
+    """
+    shuffled = np.random.default_rng(seed).permutation(vignettes)
+    test = np.sort(np.array_split(shuffled, folds)[fold])
+    return np.setdiff1d(np.arange(vignettes), test), test
+
 
 class _Batch(NamedTuple):
     """B parsed tf.Examples, as tensors while they are parsed, as NumPy arrays afterwards."""

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import triage_cli
-from trainer.study.folds import fold_rows
+from trainer.vignettes.arrays import fold_rows
 from trainer.vignettes.tfrecord import DataDirectory, read_records
 
 

@@ -40,10 +40,10 @@ class _Page(html.parser.HTMLParser):
         self.text.append(data)
 
 
-def test_the_page_has_the_tables_and_three_figures_and_loads_nothing(results, tmp_path):
+def test_the_page_has_the_tables_and_figures_and_loads_nothing(results, tmp_path):
     write_report(results, tmp_path)
     page = _Page((tmp_path / "report.html").read_text())
-    assert (page.tags.count("table"), page.tags.count("figure")) == (2, 3)
+    assert (page.tags.count("table"), page.tags.count("figure")) == (2, 2)
     assert (page.addresses, "script" in page.tags) == ([], False)
     assert "triage reproduce <&>" in page.text
     assert "The vignettes are simulated." in page.text
@@ -56,7 +56,7 @@ def test_markdown_has_the_tables(results, tmp_path):
     assert any(line.startswith("| DyQN, OR query | 0.700 (0.700 to 0.700; SD 0.141) \\[0.85\\]") for line in lines)
 
 
-def test_a_study_without_folds_has_a_table_and_two_figures(results, tmp_path):
+def test_a_study_without_folds_has_a_single_table(results, tmp_path):
     write_report({**results, "folds": None}, tmp_path)
     page = _Page((tmp_path / "report.html").read_text())
     assert (page.tags.count("table"), page.tags.count("figure")) == (1, 2)

@@ -33,12 +33,6 @@ def test_the_random_agent_asks_a_quarter_of_a_question(many):
     assert test["forced"].mean() == 0.0
 
 
-def test_the_random_agent_must_triage_at_the_limit(many):
-    test = agents.random(many, seed=0, max_questions=1)["test"]
-    # It is forced after its one question, which it asks with 1/5: deviation .004.
-    assert test["forced"].mean() == test["questions"].mean() == pytest.approx(0.2, abs=0.016)
-
-
 def test_always_green_asks_nothing_and_knows_one_piece(vignettes_of):
     splits = _splits(vignettes_of([([1, 2], [1, 0, 1, 0]), ([3], [1, 2, 0, 0]), ([4], [0, 0, 0, 3])]))
     test = agents.always(Action.GREEN, splits)["test"]
@@ -116,12 +110,3 @@ def test_the_common_split_is_that_of_the_directory_and_folds_are_of_all(data_dir
     folds = [read_splits(data, fold, folds=2, seed=3) for fold in range(2)]
     tested = np.concatenate([fold.test.vignette_ids for fold in folds])
     assert sorted(tested) == sorted([*common.train.vignette_ids, *common.test.vignette_ids])
-
-
-def test_where_too_few_decided_nobody_is_judged_by_leave_one_out(vignettes_of):
-    splits = _splits(vignettes_of([([1], [0, 1, 1, 0]), ([2], [0, 0, 1, 0])]))
-    for evaluation in (agents.always(Action.GREEN, splits), agents.clinicians(splits)):
-        assert {name: len(values) for name, values in evaluation["leave_one_out"].items()} == {
-            "appropriateness": 0,
-            "safety": 0,
-        }

@@ -13,11 +13,9 @@ from trainer.config import (
     TargetConfig,
     TrainConfig,
 )
-from trainer.dyqn import targets
 from trainer.dyqn.loop import TrainingDivergedError
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Rollout, greedy_policy
-from trainer.study import partially_observed
 from trainer.study.partially_observed import (
     JudgedOrders,
     PartiallyObservedLoop,
@@ -93,19 +91,6 @@ def test_the_and_target_looks_at_the_value_of_asking_again(one_vignette):
     np.testing.assert_allclose(loop.ask_values(STATES), [0.5333, 0.5333, 0.3333], atol=0.01)
 
 
-def test_asking_leads_to_the_next_state_even_if_triage_leads_nowhere(one_vignette):
-    # It is asked: 1 - .2 + .2 * .6 = .92 with one piece (.84 if the state stayed the same); .4 + .36 = .76 with two.
-    triage = _by_pieces({1: [0.2, 0, 0, 0], 2: [0.6, 0, 0, 0]})
-    loop = _trained(one_vignette, triage, _config("or", successor="same_state"))
-    np.testing.assert_allclose(loop.ask_values(STATES), [0.92, 0.92, 0.76], atol=0.01)
-
-
-def test_the_best_of_all_triage_values_decides_whether_to_ask_not_the_best_appropriate_one(one_vignette):
-    # Yellow is worth more than asking, Red, the appropriate decision, nothing: the agent says Yellow at once.
-    loop = _trained(one_vignette, _always(0, 1, 0, 0), _config("or", "appropriate"), steps=50)
-    assert loop.episode == 50
-
-
 @pytest.mark.parametrize(
     ("successor", "expected"),
     [
@@ -121,14 +106,6 @@ def test_after_a_triage_the_successor_is_the_configured_one(one_vignette, succes
     loop = _trained(one_vignette, triage, _config("and", successor=successor), steps=400)
     assert loop.episode == 400
     np.testing.assert_allclose(loop.ask_values(STATES[:2]), [expected] * 2, atol=0.003)
-
-
-def test_asking_learns_nothing_from_triages_where_only_what_was_taken_counts(one_vignette):
-    triage = _by_pieces({1: [0.2, 0.8, 0, 0], 2: [1, 0, 0, 0]})
-    loop = PartiallyObservedLoop(one_vignette, E, triage, _config("and", successor="taken_only"))
-    before = loop.ask_values(STATES)
-    assert loop.run(100) == 0.0
-    np.testing.assert_array_equal(loop.ask_values(STATES), before)
 
 
 @pytest.mark.parametrize(
@@ -198,28 +175,6 @@ def test_a_seed_gives_one_result_wherever_the_calls_of_run_end(random_vignettes)
     assert (_small_run(random_vignettes, 1, [300]) != whole).any()
 
 
-def test_episodes_are_drawn_again_when_those_ahead_are_used_up(random_vignettes, monkeypatch):
-    monkeypatch.setattr(partially_observed, "EPISODES_AHEAD", 4)
-    loop = PartiallyObservedLoop(random_vignettes, 30, _always(1, 0, 0, 0), _config())
-    loop.run(50)
-    # All vignettes are triaged at once: 50 episodes in 13 draws.
-    assert loop.episode == 50
-
-
-def test_a_full_memory_drops_the_oldest_transitions(vignettes_of):
-    # A memory of one transition holds the last: of a vignette that is triaged after each piece, the only state.
-    vignettes = vignettes_of([([1], [1, 0, 0, 0]), ([2], [1, 0, 0, 0])])
-    triage = lambda states: np.where(states[:, [0]].toarray() == 1, 0.9, 0.6) * [1, 0, 0, 0]  # noqa: E731
-    memory = MemoryConfig(memory_capacity=1, batch_size=4)
-    loop = PartiallyObservedLoop(vignettes, E, triage, _config("or", memory=memory, loop=LoopConfig(burn_in_steps=1)))
-    losses = []
-    for step in range(1, 200):
-        loop.run(step)
-        losses.append(loop.ask_values(_codes([1], [2])))
-    # Each state's value moves to its own target, 1 - q + q q: .91 and .76, as each is learned when it is seen.
-    np.testing.assert_allclose(losses[-1], [0.91, 0.76], atol=0.05)
-
-
 def test_a_loss_that_is_not_finite_ends_the_training_with_a_clear_error(one_vignette):
     loop = PartiallyObservedLoop(one_vignette, E, _always(0.1, 0.2, 0.6, 0.1), _config())
     loop.run(30)
@@ -230,20 +185,6 @@ def test_a_loss_that_is_not_finite_ends_the_training_with_a_clear_error(one_vign
         loop.run(60)
     assert loop.step == 30
     np.testing.assert_array_equal(hidden.get_weights()[1], bias)
-
-
-def test_many_states_are_valued_in_parts(one_vignette, monkeypatch):
-    loop = PartiallyObservedLoop(one_vignette, E, _always(0.1, 0.2, 0.6, 0.1), _config())
-    whole = loop.ask_values(STATES)
-    monkeypatch.setattr(partially_observed, "STATES_AT_ONCE", 2)
-    np.testing.assert_allclose(loop.ask_values(STATES), whole, rtol=1e-6)
-    assert loop.ask_values(STATES[:0]).shape == (0,)
-
-
-def test_the_target_is_read_from_the_table_of_queries(one_vignette, monkeypatch):
-    monkeypatch.setitem(targets.QUERIES, "and", lambda q: 0.0 * q.ask_t + 0.25)
-    loop = _trained(one_vignette, _always(0.1, 0.2, 0.6, 0.1), _config("and"), steps=200)
-    assert loop.ask_values(_codes([1], [-2])).tolist() == pytest.approx([0.25, 0.25], abs=0.02)
 
 
 def _judged(*rows):
@@ -278,11 +219,6 @@ def test_the_agent_stops_in_the_first_state_in_which_a_triage_value_is_not_below
     assert ends.questions.tolist() == [[0, 1, 0, 1, 23, 23, 0]]
     assert ends.evidence_seen.tolist() == [[1, 2, 1, 2, 3, 2, 1]]
     assert ends.forced.tolist() == [[False] * 4 + [True] * 2 + [False]]
-
-
-def test_a_decision_at_the_limit_is_forced_even_where_the_agent_would_have_made_it():
-    ends = greedy_outcomes([_judged((3, {(2, Action.RED): 0.9}))], _half, max_questions=2)
-    assert (ends.questions.tolist(), ends.forced.tolist(), ends.decisions.tolist()) == ([[2]], [[True]], [[Action.RED]])
 
 
 @pytest.mark.parametrize(("seed", "max_questions"), [(1, 2), (2, 5), (3, 23)])

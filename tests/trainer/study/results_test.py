@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
 
-from trainer.study.folds import fold_rows
 from trainer.study.results import figures
-from trainer.study.study import Training
 
 METRICS = ("appropriateness", "safety", "questions")
 
@@ -18,26 +16,11 @@ def test_the_table_has_means_and_deviations_over_seeds_beside_the_paper(study_re
     assert row["dyqn_or_minus"] is None
 
 
-def test_the_papers_agents_have_a_row_each(study_results):
-    rows = study_results({})["agents"]
-    assert list(rows) == [
-        "dyqn_or", "dyqn_and", "partially_observed_or", "partially_observed_and", "random", "always_green",
-        "clinicians", "fully_observed",
-    ]  # fmt: skip
-    assert rows["always_green"]["test"]["questions"]["mean"] == 0.0
-    assert set(rows["clinicians"]["test"]) == {"appropriateness", "safety"}
-
-
 def test_differences_are_paired_and_by_all_clinicians_but_one(study_results):
     # Vignette by vignette .7 - .4, whatever the vignette: the interval has no width.
     row = study_results({"dyqn_or": (0.8, 0.6), "dyqn_and": (0.3, 0.5)})["agents"]["dyqn_and"]
     difference = row["dyqn_or_minus"]["safety"]
     assert [difference.mean, difference.low, difference.high] == pytest.approx([0.3] * 3)
-
-
-def test_learning_curves_are_by_seed(study_results):
-    curves = study_results({"dyqn_or": (0.8, 0.6)})["curves"]["dyqn_or"]
-    assert [(curve["seed"], curve["test"]["safety"]) for curve in curves] == [(0, [0.0, 0.8]), (1, [0.0, 0.6])]
 
 
 def test_calibration_is_by_pieces_and_paired_on_small_sets(study_results):
@@ -59,25 +42,6 @@ def test_folds_are_each_measured_and_averaged_over_all_vignettes(study_results):
     estimate = folds["mean"]["safety"]
     assert (estimate.mean, estimate.vignettes) == (pytest.approx(0.25), 50)
     assert folds["paper"]["safety"] == (0.90, 0.80, 0.97)
-
-
-def test_a_vignette_is_one_unit_however_often_it_was_tested(study_results, study_files):
-    study, splits, files = study_files({})
-    for seed in range(2):  # each vignette counts by its place: the same in both repetitions
-        for fold in range(2):
-            _, rows = fold_rows(50, 2, fold, seed)
-            files[Training("dyqn_or", seed, fold)]["test"] = {name: (rows / 100).tolist() for name in METRICS}
-    estimate = figures(study, splits, files)["folds"]["mean"]["safety"]
-    expected = np.arange(50) / 100
-    assert estimate.mean == pytest.approx(expected.mean())
-    # The interval of a mean of 50, not of 100: 1.96 standard errors, within the noise of the bootstrap.
-    assert estimate.high - estimate.mean == pytest.approx(1.96 * expected.std() / 50**0.5, rel=0.1)
-
-
-def test_without_folds_there_are_none(study_files):
-    study, splits, files = study_files({})
-    files = {training: file for training, file in files.items() if training.fold is None}
-    assert figures(study, splits, files)["folds"] is None
 
 
 def test_without_enough_decisions_there_are_neither_differences_nor_a_row_of_clinicians(study_files):

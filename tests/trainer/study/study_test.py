@@ -1,5 +1,4 @@
 import dataclasses
-import json
 
 import pytest
 
@@ -50,14 +49,6 @@ def test_a_study_with_other_settings_is_left_alone(study, changes):
     other = dataclasses.replace(study, settings=dataclasses.replace(SETTINGS, **changes))
     with pytest.raises(InputError, match="settings"):
         other.claim()
-
-
-def test_a_study_of_other_data_is_left_alone(study):
-    study.claim()
-    path = study.out / "study.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"data": ["another", "vocabulary"]}))
-    with pytest.raises(InputError, match="data"):
-        study.claim()
 
 
 def test_a_training_that_diverges_is_named_and_leaves_no_file(study, monkeypatch):

@@ -1,8 +1,6 @@
 import numpy as np
-import pytest
 
-from trainer.study.folds import concatenate, fold_rows, sample_rows, select
-from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.arrays import VignetteArrays, fold_rows
 
 
 def _arrays(*rows):
@@ -31,13 +29,13 @@ A, B, C = ("a", [1, -2], ("x",)), ("b", [3], ()), ("c", [-4, 5, 6], ("y", "z"))
 
 
 def test_joined_vignettes_keep_their_own_evidence_and_tags():
-    assert _rows(concatenate(_arrays(A, B), _arrays(C))) == [
+    assert _rows(_arrays(A, B).joined(_arrays(C))) == [
         ("a", [1, -2], 2, ("x",)), ("b", [3], 1, ()), ("c", [-4, 5, 6], 3, ("y", "z")),
     ]  # fmt: skip
 
 
 def test_chosen_vignettes_come_in_the_order_asked_for():
-    assert _rows(select(_arrays(A, B, C), np.array([2, 0]))) == [
+    assert _rows(_arrays(A, B, C).select(np.array([2, 0]))) == [
         ("c", [-4, 5, 6], 3, ("y", "z")),
         ("a", [1, -2], 2, ("x",)),
     ]
@@ -56,10 +54,3 @@ def test_folds_are_shuffled_by_their_seed():
     tests = [fold_rows(100, 10, 0, seed)[1].tolist() for seed in (1, 1, 2)]
     assert tests[0] == tests[1] != tests[2]
     assert tests[0] != list(range(10))
-
-
-@pytest.mark.parametrize(("size", "expected"), [(3, 3), (10, 10), (99, 10)])
-def test_a_sample_has_the_size_asked_for_where_there_are_as_many(size, expected):
-    rows = sample_rows(10, size, seed=0)
-    assert len(set(rows.tolist())) == expected
-    assert rows.tolist() == sorted(rows)
