@@ -46,13 +46,6 @@ def _mean(outcomes, test, name):
 
 
 @pytest.mark.slow
-def test_a_short_run_beats_every_constant_policy_on_unseen_vignettes():
-    outcomes, test = _train_and_play(seed=0, steps=400, hidden=[32], learning_rate=0.01)
-    # The best constant policy is right for a quarter of the vignettes; this one, measured here, for .90.
-    assert _mean(outcomes, test, "appropriateness") > 0.6
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_or_query_learns_to_ask_until_the_decisive_piece_is_known(seed):
     outcomes, test = _train_and_play(seed, 8000)

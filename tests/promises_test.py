@@ -40,15 +40,6 @@ def test_promises_are_true_as_often_as_they_say_and_some_are_made(held_out):
     assert figures["shifted"]["same"]["holds"] == figures["promises_true"]
 
 
-def test_a_risk_above_its_level_is_promised_no_more_often_than_the_confidence_permits(held_out):
-    here = panel({HASTY: 0.101, SAFE: 0.101, SAFER: 0.101})
-    figures = resampled(here, {}, held_out, {"red": 0.1}, 0.8, 400, 500, seed=1)
-    # At most .15 of the draws; the standard error of 500 is .016.
-    assert figures["made"] <= 0.15 + 0.03
-    assert figures["promises_true"] == 0
-    assert figures["true"] >= 0.8
-
-
 def test_the_monitor_notices_less_than_the_gate(held_out):
     """Of 400 patients some 200 are Red, at .15 some 30 of them errors: promised are .1, that is 20 with an SD of 4.2.
 

@@ -85,23 +85,10 @@ def test_the_published_ladder_shows_each_change(tmp_path):
         assert {text: drawn.count(f">{text}</text>") for text in texts} == dict.fromkeys(texts, 1)
 
 
-def test_a_row_that_is_none_of_them_is_refused():
-    with pytest.raises(InputError, match="'defualt': expected a preset, a baseline"):
-        tune.read_row("defualt")
-
-
 @pytest.mark.parametrize(("seeds", "report"), [([0, 1000], False), ([1000], False), ([0, 1], True)])
 def test_nothing_is_chosen_by_the_seeds_that_are_reported(seeds, report):
     with pytest.raises(InputError, match="--seeds: choose by those below 1000"):
         tune.training_sets(set_options(seeds=seeds, report=report))
-
-
-def test_a_report_takes_other_panels_than_a_choice():
-    chosen, reported = (
-        {each.key["seed"] for each in tune.training_sets(set_options(report=report))} for report in (False, True)
-    )
-    assert len(chosen) == len(reported) == 5
-    assert not chosen & reported
 
 
 def test_differences_are_paired_and_their_interval_is_that_of_t():
@@ -115,15 +102,6 @@ def test_differences_are_paired_and_their_interval_is_that_of_t():
         {"mean": 0.02, "low": 0.02 - 4.3027 * 0.01 / 3**0.5, "high": 0.02 + 4.3027 * 0.01 / 3**0.5}, abs=1e-5
     )
     assert row["figures"]["appropriateness"] is None, "what no run has is no figure"
-
-
-def test_the_table_shows_a_difference_below_each_row_but_the_first():
-    rows = [tune.Row(name, {"baseline": name}) for name in ("forest", "logistic")]
-    table = tune.compare(rows, [run_of(row, 0, safety=value) for row, value in zip(rows, (0.9, 0.8), strict=True)])
-    lines = tune.markdown(table).splitlines()
-    assert [line.split(" | ")[0] for line in lines[4:]] == ["| forest", "| logistic", "| - forest"]
-    assert "0.800" in lines[5]
-    assert "-0.100" in lines[6]
 
 
 def test_runs_are_added_one_by_one_and_not_repeated(tiny_set, tmp_path):
@@ -143,15 +121,6 @@ def test_runs_are_added_one_by_one_and_not_repeated(tiny_set, tmp_path):
     tune.run_rows(rows, never, results)
     tune.plot([tune.compare(rows, tune.read(results))], tmp_path / "curve.png")
     assert (tmp_path / "curve.png").stat().st_size > 1000
-
-
-def test_a_decision_is_judged_by_all_and_as_clinicians_are():
-    # Green everywhere. One clinician in four says Red of the first vignette: of the four, three judge Green right in
-    # any case, and so does the one that is left when the Red one is left out. The second has too few decisions.
-    counts = np.array([[1, 0, 3, 0], [2, 0, 0, 0]], np.uint8)
-    figures = tune.decision_figures(np.array([[2, 2]]), counts)
-    assert (figures["appropriateness"], figures["safety"]) == (0.5, 0.5)
-    assert figures["appropriateness_as_clinicians"] == figures["appropriateness_with_3_decisions"] == 1.0
 
 
 def test_red_sensitivity_of_agents_and_clinicians_is_by_all_clinicians_but_one():

@@ -2,6 +2,10 @@
 
 Each vignette has weight 1, however many clinicians decided on it and in however many evidence orders it was played: all
 pairs of an order and a clinician have equal shares of it. Columns are Red, Yellow, Green, Blue.
+
+`decisions` are int `[K, V]`, the column of the decision in each of K evidence orders, and `decision_counts` `[V, 4]`
+what clinicians decided, at least one decision a vignette. Vignettes with fewer than `minimum_decisions`, which is at
+least 2, are left out. `seed` is that of the bootstrap over vignettes.
 """
 
 import numpy as np
@@ -15,11 +19,7 @@ _DISAGREEMENT = _DISTANCE**2  # [4, 4], quadratic weights of the kappa
 
 
 def majority_decisions(decision_counts: np.ndarray) -> np.ndarray:
-    """Returns the most frequent decision of each vignette, int `[V]`; of equally frequent ones, the most urgent.
-
-    Args:
-        decision_counts: `[V, 4]`, at least one decision a row.
-    """
+    """Returns the most frequent decision of each vignette, int `[V]`; of equally frequent ones, the most urgent."""
     return decision_counts.argmax(axis=1)
 
 
@@ -28,10 +28,6 @@ def confusion_shares(decisions: np.ndarray, decision_counts: np.ndarray) -> np.n
 
     Rows are the clinicians' decisions as shares of the vignette's decisions, columns the agent's as shares of the
     evidence orders. The sum over vignettes is the confusion matrix; its grand total is V.
-
-    Args:
-        decisions: int `[K, V]`, column of the decision in each of K evidence orders.
-        decision_counts: `[V, 4]`.
     """
     clinicians = decision_counts / decision_counts.sum(axis=1, keepdims=True)
     agent = np.stack([(decisions == decision).mean(axis=0) for decision in TRIAGE_DECISIONS], axis=1)
@@ -40,10 +36,6 @@ def confusion_shares(decisions: np.ndarray, decision_counts: np.ndarray) -> np.n
 
 def clinician_confusion_shares(decision_counts: np.ndarray, minimum_decisions: int) -> np.ndarray:
     """Returns `confusion_shares` for a clinician in the agent's place: all pairs of two clinicians of a vignette.
-
-    Args:
-        decision_counts: `[V, 4]`.
-        minimum_decisions: vignettes with fewer decisions are left out; at least 2.
 
     Returns:
         float64 `[V', 4, 4]` over the V' vignettes left.
@@ -74,24 +66,13 @@ def detection_parts(decisions: np.ndarray, decision_counts: np.ndarray, decision
 
     The reference is the majority decision. Columns: the reference is `decision`; it is, and the agent gives it too
     (share of the orders); the reference is another one; it is, and the agent gives another one too.
-
-    Args:
-        decisions: int `[K, V]`, column of the decision in each of K evidence orders.
-        decision_counts: `[V, 4]`.
-        decision: which one to detect.
     """
     reference, said = majority_decisions(decision_counts) == decision, (decisions == decision).mean(axis=0)
     return np.stack([reference, reference * said, ~reference, ~reference * (1.0 - said)], axis=1).astype(np.float64)
 
 
 def clinician_detection_parts(decision_counts: np.ndarray, decision: Action, minimum_decisions: int) -> np.ndarray:
-    """Returns `detection_parts` `[V', 4]` for a clinician in the agent's place, judged by the majority of the *others*.
-
-    Args:
-        decision_counts: `[V, 4]`.
-        decision: which one to detect.
-        minimum_decisions: vignettes with fewer decisions are left out; at least 2.
-    """
+    """Returns `detection_parts` `[V', 4]` for a clinician in the agent's place, by the majority of the *others*."""
     counts = decision_counts[decision_counts.sum(axis=1) >= minimum_decisions].astype(np.int64)
     return by_all_but_one(counts, lambda others, own: detection_parts(np.full((1, len(others)), own), others, decision))
 
@@ -107,11 +88,6 @@ def detection_rates(parts: np.ndarray) -> np.ndarray:
 def agent_agreement(decisions: np.ndarray, decision_counts: np.ndarray, seed: int) -> dict[str, Estimate | None]:
     """Returns the agent's agreement with the clinicians.
 
-    Args:
-        decisions: int `[K, V]`, column of the decision in each of K evidence orders.
-        decision_counts: `[V, 4]`.
-        seed: of the bootstrap over vignettes.
-
     Returns:
         `red_sensitivity` (share of the vignettes with the majority decision Red on which the agent decides Red; a tie
         with Red counts as Red), `red_specificity` (share of the others on which it does not), and `weighted_kappa`
@@ -126,13 +102,7 @@ def agent_agreement(decisions: np.ndarray, decision_counts: np.ndarray, seed: in
 def clinician_agreement(
     decision_counts: np.ndarray, minimum_decisions: int, seed: int
 ) -> dict[str, Estimate | None] | None:
-    """Returns the same figures of the clinicians, each judged by the others; None if no vignette has enough decisions.
-
-    Args:
-        decision_counts: `[V, 4]`.
-        minimum_decisions: vignettes with fewer decisions are left out; at least 2.
-        seed: of the bootstrap over vignettes.
-    """
+    """Returns the same figures of the clinicians, each by the others; None if no vignette has enough decisions."""
     shares = clinician_confusion_shares(decision_counts, minimum_decisions)
     if not len(shares):
         return None

@@ -2,6 +2,8 @@
 
 A clinician is judged by the *others*. Judging the agent by all of them widens the range of decisions that count as
 appropriate, and flatters it. Here each clinician is left out in turn, and the agent takes that clinician's place.
+
+Arguments are those of `trainer.evaluation.agreement`.
 """
 
 import numpy as np
@@ -14,14 +16,7 @@ from trainer.evaluation.estimates import AsClinicians
 def figures(
     decisions: np.ndarray, decision_counts: np.ndarray, minimum_decisions: int, seed: int
 ) -> AsClinicians | None:
-    """Returns the agent's figures on the vignettes on which clinicians are judged; None where there are none.
-
-    Args:
-        decisions: int `[K, V]`, column of the decision in each of K evidence orders.
-        decision_counts: `[V, 4]`.
-        minimum_decisions: vignettes with fewer decisions are left out; at least 2.
-        seed: of the bootstrap over vignettes.
-    """
+    """Returns the agent's figures on the vignettes on which clinicians are judged; None where there are none."""
     enough = decision_counts.sum(axis=1) >= minimum_decisions
     if not enough.any():
         return None
@@ -46,13 +41,7 @@ def figures(
 
 
 def quality(decisions: np.ndarray, decision_counts: np.ndarray, minimum_decisions: int) -> dict[str, np.ndarray]:
-    """Returns `metrics.triage_quality` by all clinicians but one, float `[V']`, on vignettes with enough decisions.
-
-    Args:
-        decisions: int `[K, V]`, column of the decision in each of K evidence orders.
-        decision_counts: `[V, 4]`.
-        minimum_decisions: vignettes with fewer decisions are left out; at least 2.
-    """
+    """Returns `metrics.triage_quality` by all clinicians but one, float `[V']`, on vignettes with enough decisions."""
     enough = decision_counts.sum(axis=1) >= minimum_decisions
     decisions, counts = decisions[:, enough], decision_counts[enough].astype(np.int64)
     names = list(metrics.triage_quality(decisions, counts))

@@ -83,12 +83,7 @@ def every_probability_pairs(probabilities: np.ndarray, decision_counts: np.ndarr
 
 
 def calibration(pairs: Pairs, seed: int) -> Calibration:
-    """Returns reliability curve and summary figures, with bootstrap intervals over vignettes.
-
-    Args:
-        pairs: at least one vignette.
-        seed: of the bootstrap.
-    """
+    """Returns reliability curve and summary figures, with bootstrap intervals over vignettes."""
     sums = bin_sums(pairs)
     vignettes = pairs.predicted.shape[1]
     in_bin = np.count_nonzero(sums[..., _COUNT], axis=0).tolist()

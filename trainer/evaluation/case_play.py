@@ -66,16 +66,8 @@ def lead_cases(
     """Returns the decisions of interviews that the agent leads, and the number of questions of each.
 
     A patient presents with the first finding of a case, has what it lists as present and what follows from that, and
-    denies all the rest. Age or sex that a case leaves open, and what takes an instrument, cannot be asked about.
-
-    Args:
-        network: of the agent.
-        graph: chooses its questions.
-        rules: that it obeys, the same as `graph`.
-        point: its operating point, without handing over.
-        cases: C cases, at least one.
-        vocabulary: that of the network; it has all codes of the cases.
-        max_questions: questions after which a decision is forced.
+    denies all the rest. Age or sex that a case leaves open, and what takes an instrument, cannot be asked about. The
+    agent obeys `rules`, the same as `graph`, and decides at `point`, without handing over.
     """
     codes = _signed_codes(cases, vocabulary)
     listed = np.maximum(state.from_signed_codes(tf.constant(codes), len(vocabulary)).numpy(), 0)

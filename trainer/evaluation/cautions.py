@@ -40,13 +40,7 @@ def before_training(splits: Mapping[str, Any], learned: int, optimiser: Optimise
 
 
 def cautions(split: str, vignettes: int, agent: Mapping[str, Estimate]) -> list[str]:
-    """Returns the warnings that an evaluation needs, as sentences.
-
-    Args:
-        split: its name.
-        vignettes: their number.
-        agent: the figures of the agent on them.
-    """
+    """Returns the warnings that an evaluation needs, as sentences."""
     sentences = []
     if vignettes < FEW_TEST_VIGNETTES:
         sentences.append(

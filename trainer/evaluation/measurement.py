@@ -36,13 +36,7 @@ def play(
 
 
 def agent_figures(outcomes: Outcomes, vignettes: VignetteArrays, seed: int) -> AgentFigures:
-    """Returns the figures of any agent's episodes.
-
-    Args:
-        outcomes: episodes of these vignettes.
-        vignettes: one or more.
-        seed: of the bootstrap.
-    """
+    """Returns the figures of any agent's episodes."""
     counts = vignettes.decision_counts
     values = metrics.agent_metrics(outcomes, counts)
     groups = slices.groups(vignettes.tags, counts, np.diff(vignettes.offsets))
@@ -91,13 +85,7 @@ def rule_effect(
 
 
 def baseline_figures(decision_counts: np.ndarray, minimum_decisions: int, seed: int) -> Baselines:
-    """Returns the figures of the clinicians and of the constant policies on the same vignettes.
-
-    Args:
-        decision_counts: `[V, 4]`, V at least 1.
-        minimum_decisions: vignettes with fewer are left out of the clinicians' figures; at least 2.
-        seed: of the bootstrap.
-    """
+    """Returns the figures of the clinicians and of the constant policies on the same vignettes."""
     human = metrics.human_quality(decision_counts, minimum_decisions)
     constants = metrics.constant_metrics(decision_counts)
     return Baselines(

@@ -1,7 +1,8 @@
 """Triage metrics (paper, section "Metrics") and the human baseline (section "Baselines"): pure NumPy functions.
 
 Every metric is first an average over the random evidence orders of one vignette; vignettes are the unit over which
-means are taken and confidence intervals bootstrapped. Columns of counts are Red, Yellow, Green, Blue.
+means are taken and confidence intervals bootstrapped. `decisions` are int `[K, V]`, the column of the decision in each
+of K evidence orders, and `decision_counts` `[V, 4]` what clinicians decided: Red, Yellow, Green, Blue.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,21 +20,13 @@ _DRAWN_AT_ONCE = 5_000_000
 
 
 def urgency_range(decision_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the columns of the most urgent U(A) and the least urgent u(A) decision of each row, int `[V]` both.
-
-    Args:
-        decision_counts: `[V, 4]`, at least one decision a row.
-    """
+    """Returns the columns of the most urgent U(A) and the least urgent u(A) decision of each row, int `[V]` both."""
     given = decision_counts > 0
     return given.argmax(axis=1), NUM_DECISIONS - 1 - given[:, ::-1].argmax(axis=1)
 
 
 def triage_quality(decisions: np.ndarray, decision_counts: np.ndarray) -> dict[str, np.ndarray]:
     """Judges triage decisions by the clinicians' decisions on the same vignettes.
-
-    Args:
-        decisions: int `[K, V]`, column of the decision in each of K evidence orders.
-        decision_counts: `[V, 4]`.
 
     Returns:
         float `[V]` in [0, 1] each, the share of the orders in which the decision was: `appropriateness` (between the
@@ -120,15 +113,20 @@ def by_all_but_one(decision_counts: np.ndarray, judged: Callable[[np.ndarray, Ac
 
 def estimate(values: np.ndarray, seed: int) -> Estimate:
     """Returns the mean of `values` `[V]` and its 95% percentile-bootstrap interval over vignettes, from `seed`."""
-    if len(values) < 2:
-        return Estimate(float(values.mean()), None, None, len(values))
-    low, high = resampled_interval(resampled_sums(values, seed) / len(values))
-    return Estimate(float(values.mean()), low, high, len(values))
+    [found] = estimates(values[:, np.newaxis], seed)
+    return found
+
+
+def estimates(values: np.ndarray, seed: int) -> list[Estimate]:
+    """Returns the `estimate` of each column of `values` `[V, M]`, all of them from the same resampled vignettes."""
+    count = len(values)
+    means = estimates_of_sums(values, lambda sums: sums / count, [count] * values.shape[1], seed)
+    return [each for each in means if each is not None]  # a mean is always defined
 
 
 def summary(metrics: dict[str, np.ndarray], seed: int) -> dict[str, Estimate]:
-    """Returns the estimate of each metric."""
-    return {name: estimate(values, seed) for name, values in metrics.items()}
+    """Returns the estimate of each metric, of the same vignettes."""
+    return dict(zip(metrics, estimates(np.stack(list(metrics.values()), axis=1), seed), strict=True))
 
 
 def episode_metrics(outcomes: Outcomes, decision_counts: np.ndarray, seed: int) -> dict[str, Estimate]:

@@ -11,7 +11,7 @@ from schemas.evidence import Vocabulary
 from schemas.triage import TRIAGE_DECISIONS
 from trainer.evaluation.agreement import majority_decisions
 from trainer.evaluation.estimates import Estimate, Gap, SliceFigures
-from trainer.evaluation.metrics import estimates_of_sums
+from trainer.evaluation.metrics import estimates, estimates_of_sums
 
 MINIMUM_VIGNETTES = 10
 """Smaller slices of a tag are merged; others have no interval: that of a bootstrap of few vignettes is too narrow."""
@@ -29,7 +29,6 @@ DEMOGRAPHICS = {"age": "age_", "sex": "sex_"}
 """How the codes of age bands and sexes begin, in the vocabularies of `triage simulate` and of DDXPlus."""
 
 QUALITY = ("appropriateness", "safety")
-_COMPARED_AT_ONCE = 32
 FALSE_DISCOVERIES = 0.05
 """Expected share of the gaps that are named and due to chance. A share, not the chance of a single one (as with Holm's
 correction): the gaps are where to look, and missing one costs more than looking in vain."""
@@ -122,16 +121,10 @@ def gaps(metrics: Mapping[str, np.ndarray], chosen: Sequence[Group], seed: int) 
     chances = np.array([_chance(values, group) for group in compared])  # [G, 2]
     named = scipy.stats.false_discovery_control(chances.ravel()).reshape(chances.shape) <= FALSE_DISCOVERIES
     worse = []
-    for start in range(0, len(compared), _COMPARED_AT_ONCE):
-        here = slice(start, start + _COMPARED_AT_ONCE)
-        some = compared[here]
-        for (group, column), known, difference in zip(
-            ((group, column) for group in some for column in range(len(QUALITY))),
-            named[here].ravel(),
-            _differences(values, some, seed),
-            strict=True,
-        ):
-            if known and difference is not None and difference.high is not None and difference.high < 0:
+    for group, known in zip(compared, named, strict=True):
+        for column in np.flatnonzero(known):
+            difference = _difference(values[:, column], group, seed)
+            if difference.high is not None and difference.high < 0:
                 mean = float(values[group.rows, column].mean())
                 others = mean - difference.mean
                 worse.append(Gap(group.by, group.value, len(group.rows), QUALITY[column], mean, others, difference))
@@ -147,21 +140,17 @@ def _chance(values: np.ndarray, group: Group) -> np.ndarray:
     return np.nan_to_num(np.asarray(tested.pvalue), nan=1.0)
 
 
-def _differences(values: np.ndarray, some: Sequence[Group], seed: int) -> list[Estimate | None]:
-    """Returns the mean of each column of `values` `[V, M]` in each of G slices minus that elsewhere, G M estimates."""
-    inside: np.ndarray = np.zeros([len(values), len(some)])
-    for column, group in enumerate(some):
-        inside[group.rows, column] = 1
-    sums = np.concatenate([np.ones([len(values), 1]), values], axis=1)  # [V, 1 + M]
-    parts = np.concatenate([sums[:, np.newaxis], inside[..., np.newaxis] * sums[:, np.newaxis]], axis=1)
+def _difference(values: np.ndarray, group: Group, seed: int) -> Estimate:
+    """Returns the mean of `values` `[V]` in a slice minus that elsewhere; vignettes of both are resampled together."""
+    inside = np.isin(np.arange(len(values)), group.rows)
+    parts = np.stack([inside, inside * values, ~inside, ~inside * values], axis=1)  # [V, 4]
 
-    def differences(total: np.ndarray) -> np.ndarray:
-        here, elsewhere = total[:, 1:], total[:, :1] - total[:, 1:]
+    def difference(sums: np.ndarray) -> np.ndarray:
         with np.errstate(invalid="ignore", divide="ignore"):  # a resample may miss a slice
-            means = [side[..., 1:] / side[..., :1] for side in (here, elsewhere)]
-        return (means[0] - means[1]).reshape(len(total), -1)
+            return sums[:, 1:2] / sums[:, :1] - sums[:, 3:] / sums[:, 2:3]
 
-    return estimates_of_sums(parts, differences, [len(values)] * len(some) * values.shape[1], seed)
+    [found] = estimates_of_sums(parts, difference, [len(values)], seed)
+    return found or Estimate(0.0)  # defined, as the slice and the others have vignettes
 
 
 def slice_figures(metrics: Mapping[str, np.ndarray], chosen: Sequence[Group], seed: int) -> list[SliceFigures]:
@@ -186,8 +175,7 @@ def _means(values: np.ndarray, seed: int) -> list[Estimate]:
     count = len(values)
     if count < MINIMUM_VIGNETTES:
         return [Estimate(float(mean), None, None, count) for mean in values.mean(axis=0)]
-    estimates = estimates_of_sums(values, lambda sums: sums / count, [count] * values.shape[1], seed)
-    return [estimate for estimate in estimates if estimate is not None]  # a mean is always defined
+    return estimates(values, seed)
 
 
 def _tag_groups(tags: Sequence[Sequence[str]]) -> list[Group]:

@@ -187,29 +187,18 @@ def _step(asked: int, episode: Walk, vocabulary: Vocabulary) -> dict[str, Any]:
     }
 
 
-def leave_one_out(codes: Sequence[int], evidence_count: int, network: Network) -> tuple[np.ndarray, np.ndarray]:
-    """Returns what the network says of the decisions on all pieces, `[T]`, and without each of them, `[n, T]`.
+def effects(codes: Sequence[int], evidence_count: int, network: Network) -> np.ndarray:
+    """Returns how much leaving out each of n signed codes moves what the network says, float `[n]`.
 
-    The server says the same of a state with `explain` (`serving.service.explanation`), after the safety rules.
-    T is 8, P(appropriate) and P(safe) of each decision, or 4, Q-values, for a network without probabilities.
-
-    Args:
-        codes: n signed codes, see `trainer.vignettes.state`.
-        evidence_count: E.
-        network: of the agent.
+    It is the mean absolute change of P(appropriate) and P(safe) of each decision, or of its Q-values for a network
+    without probabilities. The server says the same of a state with `explain` (`serving.service.explanation`), after
+    the safety rules.
     """
     known = np.tile(np.asarray(codes, np.int32), [len(codes) + 1, 1])
     np.fill_diagonal(known[1:], 0)
     outputs = np.asarray(network(state.from_signed_codes(tf.constant(known), evidence_count)))
-    said = (
-        outputs[:, NUM_ACTIONS : NUM_ACTIONS + 2 * NUM_DECISIONS]
-        if outputs.shape[1] > NUM_ACTIONS
-        else outputs[:, :NUM_DECISIONS]
-    )
-    return said[0], said[1:]
-
-
-def effects(codes: Sequence[int], evidence_count: int, network: Network) -> np.ndarray:
-    """Returns how much leaving out each piece moves what the network says: the mean absolute change, float `[n]`."""
-    here, without = leave_one_out(codes, evidence_count, network)
+    if outputs.shape[1] > NUM_ACTIONS:
+        here, *without = outputs[:, NUM_ACTIONS : NUM_ACTIONS + 2 * NUM_DECISIONS]
+    else:
+        here, *without = outputs[:, :NUM_DECISIONS]
     return np.abs(without - here).mean(axis=1)

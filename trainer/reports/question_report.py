@@ -19,13 +19,12 @@ from schemas.evidence import Vocabulary
 from schemas.triage import Action
 from trainer.evaluation import as_clinicians
 from trainer.evaluation.agreement import majority_decisions
+from trainer.evaluation.estimates import Estimate
 from trainer.evaluation.metrics import (
-    Estimate,
     estimate,
+    estimates,
     estimates_of_sums,
     human_metrics,
-    resampled_interval,
-    resampled_sums,
     summary,
     triage_quality,
 )
@@ -230,25 +229,14 @@ def policy_figures(
         `against`; `first_red_flag`, `denials`, `stopping` and `otherwise`, see below.
     """
     rows = quality(interviews, patients.decision_counts, point)
-    result: dict[str, Any] = {name: _estimates(values.astype(float), seed) for name, values in rows.items()}
-    for name, values in rows.items():
-        if against is not None:
-            pairs = values.astype(float) - against[name]
-            result[f"{name}_difference"] = _estimates(pairs, seed)
+    result: dict[str, Any] = {name: estimates(values.T.astype(float), seed) for name, values in rows.items()}
+    for name, values in rows.items() if against is not None else ():
+        result[f"{name}_difference"] = estimates((values.astype(float) - against[name]).T, seed)
     result["first_red_flag"] = _first_red_flag(interviews, patients, red_flags, seed)
     result["denials"] = _denials(interviews, interviews.decisions(point), danger_signs, seed)
     result["stopping"] = stopping(interviews, patients, point, minimum_decisions, seed)
     result["otherwise"] = stopping_otherwise(interviews, patients.decision_counts, point, seed)
     return result
-
-
-def _estimates(values: np.ndarray, seed: int) -> list[Estimate]:
-    """Returns the mean of each row of `values` `[Q, V]` with its interval, all from the same resampled patients."""
-    if values.shape[1] < 2:
-        return [estimate(row, seed) for row in values]
-    resampled = resampled_sums(values.T, seed) / values.shape[1]  # [R, Q]
-    ends = (resampled_interval(column) for column in resampled.T)
-    return [Estimate(float(row.mean()), *pair, len(row)) for row, pair in zip(values, ends, strict=True)]
 
 
 def _first_red_flag(
@@ -302,23 +290,17 @@ def stopping(
     """
     ends = interviews.ends(point)
     rows, counts = np.arange(len(ends)), patients.decision_counts
-    decisions = interviews.decisions(point)[ends, rows][np.newaxis]
-    judged = triage_quality(decisions, counts)
+    decisions = interviews.decisions(point)[ends, rows]
     shares = {"evidence_recall": patients.answers > 0, "evidence_seen": patients.answers != 0}
-    values = {
-        **{name: judged[name] for name in QUALITY},
-        "questions": ends.astype(float),
-        **{name: _known(interviews, patients, pieces, ends) for name, pieces in shares.items()},
-    }
-    result: dict[str, Any] = summary(values, seed)
+    result: dict[str, Any] = _where_it_ends(ends, decisions, counts, seed)
+    result |= summary({name: _known(interviews, patients, pieces, ends) for name, pieces in shares.items()}, seed)
     outputs = tf.constant(interviews.outputs[ends, rows])
     if has_probabilities(outputs):
-        said = (each.numpy()[rows, decisions[0]] for each in (appropriate(outputs), safe(outputs)))
-        result["says"] = summary(dict(zip(QUALITY, said, strict=True)), seed)
-    result |= _red_sensitivity(decisions[0], counts, seed)
+        chosen = (each.numpy()[rows, decisions] for each in (appropriate(outputs), safe(outputs)))
+        result["says"] = summary(dict(zip(QUALITY, chosen, strict=True)), seed)
     human = human_metrics(counts, minimum_decisions)
     if len(human["safety"]):
-        agent = as_clinicians.quality(decisions, counts, minimum_decisions)
+        agent = as_clinicians.quality(decisions[np.newaxis], counts, minimum_decisions)
         result["as_clinicians"] = summary({name: agent[name] for name in QUALITY}, seed)
         result["less_clinicians"] = summary({name: agent[name] - human[name] for name in QUALITY}, seed)
     return result
@@ -338,18 +320,22 @@ def stopping_otherwise(
     found = []
     for sure_enough, price in settings:
         ends = interviews.ends(dataclasses.replace(point, sure_enough=sure_enough, price=price))
-        decided = decisions[ends, everybody][np.newaxis]
-        judged = triage_quality(decided, counts)
-        values = {"questions": ends.astype(float), **{name: judged[name] for name in QUALITY}}
-        reached: dict[str, Any] = {"sure_enough": sure_enough, "price": price, **summary(values, seed)}
-        found.append(reached | _red_sensitivity(decided[0], counts, seed))
+        reached = _where_it_ends(ends, decisions[ends, everybody], counts, seed)
+        found.append({"sure_enough": sure_enough, "price": price, **reached})
     return found
 
 
-def _red_sensitivity(decisions: np.ndarray, counts: np.ndarray, seed: int) -> dict[str, Estimate]:
-    """Returns `red_sensitivity` of decisions `[V]`; nothing if there are no Red cases."""
+def _where_it_ends(ends: np.ndarray, decisions: np.ndarray, counts: np.ndarray, seed: int) -> dict[str, Estimate]:
+    """Returns what comes of interviews that end after `ends` `[V]` questions with `decisions` `[V]`.
+
+    `questions`, `appropriateness`, `safety`, and `red_sensitivity` if there are Red cases.
+    """
+    judged = triage_quality(decisions[np.newaxis], counts)
+    result = summary({"questions": ends.astype(float), **{name: judged[name] for name in QUALITY}}, seed)
     red = majority_decisions(counts) == Action.RED
-    return {"red_sensitivity": estimate((decisions == Action.RED)[red].astype(float), seed)} if red.any() else {}
+    if red.any():
+        result["red_sensitivity"] = estimate((decisions == Action.RED)[red].astype(float), seed)
+    return result
 
 
 def _known(interviews: Interviews, patients: Patients, pieces: np.ndarray, ends: np.ndarray) -> np.ndarray:

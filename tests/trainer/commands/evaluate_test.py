@@ -145,13 +145,6 @@ def test_the_report_contains_every_figure_beyond_the_papers(evaluated):
     assert "Calibration at the decision" not in evaluated.out
 
 
-def test_slices_are_printed_on_demand_and_tags_are_not_markup(tagged_evaluated):
-    printed = tagged_evaluated.out
-    for line in ("majority", "tag:system", "[red]skin", "eye"):
-        assert line in printed
-    assert max(map(len, printed.splitlines())) <= 80
-
-
 def test_the_tags_of_the_data_reach_the_slices(tagged_evaluated):
     report = tagged_evaluated.figures
     sizes = {(row["by"], row["value"]): row["vignettes"] for row in report["slices"]}

@@ -53,21 +53,6 @@ def test_best_decision_is_never_ask_and_a_tie_goes_to_the_more_urgent_one():
     assert pairs.observed.tolist() == [[1.0, 0.0]]
 
 
-def test_a_gap_above_zero_is_overconfidence():
-    assert calibration.calibration(_draw(2000, 0.2, seed=1), seed=0).gap.low > 0.1
-    assert calibration.calibration(_draw(2000, -0.2, seed=1), seed=0).gap.high < 0.0
-
-
-def test_more_orders_of_the_same_vignettes_do_not_narrow_the_intervals():
-    once = _draw(60, 0.1, seed=2, orders=1)
-    tenfold = Pairs(np.tile(once.predicted, [10, 1]), np.tile(once.observed, [10, 1]))
-    first, second = calibration.calibration(once, seed=0), calibration.calibration(tenfold, seed=0)
-    assert second.curve[9].states == 10 * first.curve[9].states
-    for name in ("gap", "brier_score", "expected_calibration_error"):
-        one, ten = getattr(first, name), getattr(second, name)
-        assert (ten.low, ten.high, ten.vignettes) == (pytest.approx(one.low), pytest.approx(one.high), 60)
-
-
 def test_the_interval_of_the_calibration_error_contains_it_and_that_of_a_calibrated_agent():
     reached = 0
     for trial in range(20):
@@ -76,12 +61,6 @@ def test_the_interval_of_the_calibration_error_contains_it_and_that_of_a_calibra
         reached += error.low < 0.005
     # A percentile interval would lie above 0 each time.
     assert reached >= 12
-
-
-def test_a_single_vignette_has_figures_without_intervals():
-    figures = calibration.calibration(Pairs(np.array([[0.8]]), np.array([[1.0]])), seed=0)
-    assert figures.brier_score.mean == pytest.approx(0.04)
-    assert (figures.expected_calibration_error.low, figures.gap.high) == (None, None)
 
 
 def test_the_probabilities_of_every_decision_are_pairs_of_their_own():

@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.triage import Action
-from trainer.evaluation.cases import CaseDecisions, Counted, Later, Miss, figures, later_emergencies, verdict
+from trainer.evaluation.cases import CaseDecisions, later_emergencies, verdict
 from trainer.vignettes.textbook_case import TextbookCase
 
 R, Y, G, B = Action.RED, Action.YELLOW, Action.GREEN, Action.BLUE
@@ -33,28 +33,6 @@ def test_a_decision_is_judged_by_the_colours_allowed(allowed, verdicts):
     assert [verdict(case("x", "urgent", *allowed), decision) for decision in (R, Y, G, B)] == verdicts
 
 
-def test_counts_are_by_category_and_leave_out_categories_without_cases():
-    by_category = figures(CASES, both(Y, Y, R, B)).interview.categories
-    assert list(by_category) == ["emergency", "routine", "self_care", "all"]
-    assert by_category["emergency"] == Counted(2, 1, 1, 0, {"Red": 0, "Yellow": 2, "Green": 0, "Blue": 0})
-    assert by_category["routine"][:4] == (1, 0, 0, 1)
-    assert by_category["all"][:4] == (4, 2, 1, 1)
-
-
-def test_every_miss_is_listed_with_the_decision():
-    assert figures(CASES, both(Y, Y, R, B)).all_evidence.misses == [
-        Miss("stroke", "The stroke", "emergency", ["Red"], "Yellow", "too_late"),
-        Miss("cystitis", "The cystitis", "routine", ["Yellow", "Green"], "Red", "too_early"),
-    ]
-
-
-def test_figures_hold_both_readings():
-    report = figures(CASES, CaseDecisions((R, R, G, B), (Y, R, G, B), (0, 1, 2, 3)))
-    assert report.all_evidence.misses == []
-    assert [miss.vignette_id for miss in report.interview.misses] == ["stroke"]
-    assert report.questions == 1.5
-
-
 def both(*decisions):
     return CaseDecisions(decisions, decisions, (0,) * len(decisions))
 
@@ -74,10 +52,3 @@ def test_an_emergency_counts_where_it_is_too_late_and_later_than_before(new, bef
     rows = later_emergencies(CASES, both(*new), both(*before))
     assert [row.vignette_id for row in rows] == 2 * later  # once in each reading
     assert [row.reading for row in rows] == len(later) * ["all_evidence", "interview"]
-
-
-def test_a_loss_in_the_interview_alone_counts():
-    new = CaseDecisions((R, R, G, B), (Y, R, G, B), (0, 0, 0, 0))
-    assert later_emergencies(CASES, new, both(R, R, G, B)) == [
-        Later("stroke", "The stroke", "emergency", reading="interview", new="Yellow", before="Red")
-    ]

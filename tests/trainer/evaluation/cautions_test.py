@@ -1,7 +1,7 @@
 import pytest
 
 from trainer.config import OptimiserConfig
-from trainer.evaluation.cautions import about_asking, before_training, cautions
+from trainer.evaluation.cautions import before_training, cautions
 from trainer.evaluation.estimates import Estimate
 
 
@@ -40,18 +40,8 @@ SOUND = split(100, Red=90, Yellow=90, Green=90, Blue=90)
         (split(100, Green=300), 100, OptimiserConfig(), "all decisions in the train split are Green"),
         (split(360, Red=90, Yellow=90, Green=90, Blue=90), 360, OptimiserConfig(), "has one decision"),
         (split(100, Yellow=90, Green=90, Blue=90), 100, OptimiserConfig(), "no decision in the train split is Red"),
-        (
-            SOUND,
-            75,
-            OptimiserConfig(),
-            "from 75 of 100 training vignettes: with fewer than 100 it cannot tell what is unlike anything that it saw",
-        ),
-        (
-            SOUND,
-            74,
-            OptimiserConfig(),
-            "with fewer than 75 it cannot choose questions, so nobody can be interviewed, and with fewer than 100",
-        ),
+        (SOUND, 75, OptimiserConfig(), "with fewer than 100 it cannot"),
+        (SOUND, 74, OptimiserConfig(), "with fewer than 75 it cannot choose questions"),
         (SOUND, 100, OptimiserConfig(learning_rate=1e9), "the learning rate of 1e+09 is very high for sgd"),
         (SOUND, 100, OptimiserConfig("adam", 0.06), "the learning rate of 0.06 is very high for adam"),
     ],
@@ -64,8 +54,3 @@ def test_a_doubtful_training_has_a_warning_before_it_begins(train, learned, opti
 @pytest.mark.parametrize("optimiser", [OptimiserConfig(), OptimiserConfig("adam", 0.001), OptimiserConfig("sgd", 1.0)])
 def test_a_sound_training_has_no_warning(optimiser):
     assert before_training({"train": SOUND, "test": SOUND}, 100, optimiser) == []
-
-
-def test_an_agent_that_stops_by_itself_needs_no_warning_after_training():
-    assert about_asking(forced=0.0, questions=8.0) == []
-    assert about_asking(forced=1.0, questions=8.0) != []

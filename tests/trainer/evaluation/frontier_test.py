@@ -37,20 +37,6 @@ def test_episodes_end_where_the_agent_stops_or_is_forced(vignettes, outputs):
     assert play_outputs(outputs, vignettes, OperatingPoint(2.0), max_questions=5).decisions.tolist() == [[0, 0]]
 
 
-def test_the_limit_of_questions_ends_an_episode_before_all_evidence_is_known(vignettes, outputs):
-    outputs[0, 1] = outputs[0, 0]  # the first vignette goes on asking
-    outcomes = play_outputs(outputs, vignettes, OperatingPoint(0.0), max_questions=1)
-    assert outcomes.evidence_seen.tolist() == [[2, 1]]
-    assert outcomes.questions.tolist() == [[1, 1]]
-    assert outcomes.forced.tolist() == [[True, True]]
-
-
-def test_an_agent_that_is_not_sure_enough_is_forced(vignettes, outputs):
-    outcomes = play_outputs(outputs, vignettes, OperatingPoint(0.0, sure_enough=0.99), max_questions=5)
-    assert outcomes.questions.tolist() == [[5, 5]]
-    assert outcomes.forced.all()
-
-
 def test_a_point_for_each_operating_point_and_the_agents_own_is_marked(vignettes, outputs):
     low, high = frontier(outputs, vignettes, [OperatingPoint(0.0), OperatingPoint(2.0)], 5, chosen=OperatingPoint(2.0))
     # Yellow is under-triage of the vignette that is Red; Red is over-triage of the one that is Yellow.
@@ -61,12 +47,6 @@ def test_a_point_for_each_operating_point_and_the_agents_own_is_marked(vignettes
     assert low.intervals["safety"] == (0.0, 1.0)  # of two vignettes, one is safe
     assert high.intervals["safety"] == (1.0, 1.0)
     assert low.intervals["red_sensitivity"] == (None, None)  # one vignette is Red
-
-
-def test_there_is_no_sensitivity_if_no_majority_is_red(vignettes_of, outputs):
-    vignettes = vignettes_of([([1, 2, 3], [0, 3, 0, 0]), ([4], [0, 3, 0, 0])])
-    (point,) = frontier(outputs, vignettes, [OperatingPoint()], 5, chosen=OperatingPoint())
-    assert point.red_sensitivity is None
 
 
 @pytest.mark.parametrize(

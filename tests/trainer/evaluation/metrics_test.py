@@ -9,12 +9,6 @@ from trainer.evaluation import metrics
 COUNTS = np.array([[1, 0, 1, 0], [0, 2, 0, 0], [0, 0, 1, 3]], np.uint8)
 
 
-def test_urgency_range_of_each_vignette():
-    most, least = metrics.urgency_range(COUNTS)
-    assert most.tolist() == [Action.RED, Action.YELLOW, Action.GREEN]
-    assert least.tolist() == [Action.GREEN, Action.YELLOW, Action.BLUE]
-
-
 def test_triage_quality_worked_out_by_hand_over_two_evidence_orders():
     decisions = np.array([[Action.YELLOW, Action.RED, Action.BLUE], [Action.BLUE, Action.GREEN, Action.YELLOW]])
     # Vignette 0 {Red, Green}: Yellow is appropriate, Blue under. Vignette 1 {Yellow}: Red over, Green under.
@@ -80,15 +74,6 @@ def test_human_baseline_agrees_with_a_naive_oracle():
     np.testing.assert_allclose(np.stack([agreement["appropriateness"], agreement["safety"]], axis=1), expected)
 
 
-def test_bootstrap_interval_covers_as_often_as_it_says():
-    generator = np.random.default_rng(2)
-    covered = 0
-    for trial in range(200):
-        estimate = metrics.estimate(generator.random(60), trial)
-        covered += estimate.low <= 0.5 <= estimate.high
-    assert 0.89 * 200 <= covered <= 0.99 * 200  # 95% expected, standard deviation 1.5%
-
-
 def test_interval_width_is_that_of_the_normal_approximation():
     values = np.tile([0.0, 1.0], 200)
     estimate = metrics.estimate(values, seed=0)
@@ -109,16 +94,6 @@ def _ratio(sums):
         return sums[:, :1] / sums[:, 1:]
 
 
-def test_a_mean_taken_as_a_function_of_sums_has_the_interval_of_the_mean():
-    values = np.random.default_rng(4).random(300)
-    mean = metrics.estimate(values, seed=0)
-    [estimate] = metrics.estimates_of_sums(values[:, np.newaxis], lambda sums: sums / 300, [300], seed=0)
-    assert estimate.mean == pytest.approx(mean.mean)
-    assert estimate.low == pytest.approx(mean.low, abs=0.004)  # the standard deviation of the mean is .017
-    assert estimate.high == pytest.approx(mean.high, abs=0.004)
-    assert estimate.vignettes == 300
-
-
 def test_numerator_and_denominator_of_a_ratio_are_resampled_together():
     # Every vignette has ratio 1/2, with denominators that differ: no sample has another ratio.
     denominators = np.arange(1.0, 41.0)
@@ -131,10 +106,6 @@ def test_a_ratio_without_denominator_is_none_and_resamples_without_one_are_left_
     assert metrics.estimates_of_sums(parts, _ratio, [10], seed=0) == [None]
     parts[:2] = [[1, 1], [1, 1]]  # a tenth of the samples have neither
     assert metrics.estimates_of_sums(parts, _ratio, [2], seed=0) == [(1.0, 1.0, 1.0, 2)]
-
-
-def test_a_figure_of_one_vignette_has_no_interval():
-    assert metrics.estimates_of_sums(np.array([[3.0, 4.0]]), _ratio, [1], seed=0) == [(0.75, None, None, 1)]
 
 
 def test_a_bootstrap_sample_has_as_many_vignettes_as_the_data_whatever_the_batches(monkeypatch):

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from trainer.evaluation import prefixes
 from trainer.evaluation.prefixes import metrics_by_evidence, prefix_outputs
 
 E = 6
@@ -43,34 +42,9 @@ def test_each_point_is_over_the_vignettes_with_so_many_pieces(vignettes_of):
     assert points[0].safety.mean <= 2 / 3  # Blue for vignette 0
 
 
-def test_equal_values_go_to_the_more_urgent_decision(vignettes_of):
-    vignettes = vignettes_of([([1], [1, 0, 0, 0]), ([2], [0, 0, 0, 1])])
-    [point] = _measured(vignettes, lambda states: np.full([len(states), 4], 0.5), [0])
-    assert (point.appropriateness.mean, point.safety.mean, point.best_value.mean) == (0.5, 1.0, 0.5)
-
-
 def test_states_grow_by_one_piece_of_the_vignette_at_a_time(vignettes_of):
     [states] = prefix_outputs(lambda each: each, vignettes_of([([1, -2, 3, -6], [1, 0, 0, 0])]), E, [7])
     assert states.dtype == np.float32
     assert np.abs(states).sum(axis=1).tolist() == [1, 2, 3, 4]
     assert (np.diff(np.abs(states), axis=0) >= 0).all()
     assert states[-1].tolist() == [1, -1, 1, 0, 0, -1]
-
-
-def test_orders_are_random_and_those_of_the_seed(vignettes_of):
-    vignettes = vignettes_of([([1, 2, 3, 4, 5], [1, 0, 0, 0])])
-    first, again = (prefix_outputs(lambda each: each, vignettes, E, range(200))[:, 0] for _ in range(2))
-    assert (first == again).all()
-    assert np.abs(first).sum(axis=0)[:5].min() > 20  # 40 each are expected, standard deviation 6
-
-
-def test_few_states_are_in_memory_at_a_time_and_the_outputs_are_the_same(random_vignettes, monkeypatch):
-    whole, sizes = prefix_outputs(lambda each: each, random_vignettes, 30, [0, 1]), []
-
-    def watched(states):
-        sizes.append(states.shape)
-        return states
-
-    monkeypatch.setattr(prefixes, "STATES_AT_ONCE", 64)
-    assert (prefix_outputs(watched, random_vignettes, 30, [0, 1]) == whole).all()
-    assert max(sizes) == (64, 30)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.evaluation.options import NAIVE_BAYES, PREVALENCE, RANDOM, STATIC, UNCERTAINTY
-from trainer.evaluation.question_policies import Frequencies, card_policy, frequencies, simple_policies
+from trainer.evaluation.options import NAIVE_BAYES, PREVALENCE, STATIC, UNCERTAINTY
+from trainer.evaluation.question_policies import card_policy, frequencies, simple_policies
 from trainer.graph.decide import OperatingPoint
 from trainer.interviews.play import highest
 
@@ -59,15 +59,6 @@ def test_uncertainty_asks_what_is_hardest_to_predict(policies):
 
 def test_naive_bayes_asks_what_changes_the_decision(policies):
     assert _first(policies[NAIVE_BAYES], [[0, 0, 0]]) == [1]
-
-
-def test_random_asks_anything(policies):
-    assert set(_first(policies[RANDOM], [[0, 0, 0]] * 50)) == {0, 1, 2}
-
-
-def test_frequencies_say_nothing_of_decisions_that_nobody_made(known):
-    assert isinstance(known, Frequencies)
-    assert np.isfinite(np.log(known.present)).all()
 
 
 class Graph:

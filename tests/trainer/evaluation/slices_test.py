@@ -40,11 +40,6 @@ def test_rare_values_of_a_tag_are_merged_and_frequent_ones_come_first():
     assert list(sizes.items()) == [("eye", 20), ("skin", 12), ("jaw", 10), (slices.OTHER, 12)]
 
 
-def test_vignettes_without_the_tag_are_a_slice_of_their_own():
-    groups = _groups([("system=skin",)] * 12 + [()] * 11)
-    assert _sizes(groups, "tag:system") == {"skin": 12, slices.NONE: 11}
-
-
 def test_a_tag_without_a_value_divides_the_vignettes_into_those_with_and_without_it():
     groups = _groups([("unseen", "system=skin")] * 10 + [("system=skin",)] * 15)
     assert _sizes(groups, "tag") == {"unseen": 10, slices.NONE: 15}
@@ -52,20 +47,10 @@ def test_a_tag_without_a_value_divides_the_vignettes_into_those_with_and_without
     assert _sizes(groups, "tag:system") == {}
 
 
-def test_a_key_with_only_rare_values_is_left_out():
-    assert _sizes(_groups([(f"source={number}",) for number in range(50)]), "tag:source") == {}
-
-
 def test_a_vignette_with_two_values_of_a_key_is_in_both_slices():
     groups = _groups([("risk=a", "risk=b")] * 10 + [("risk=b", "note=x=y")] * 10)
     assert _sizes(groups, "tag:risk") == {"b": 20, "a": 10}
     assert _sizes(groups, "tag:note") == {"x=y": 10, slices.NONE: 10}
-
-
-def test_a_tag_with_the_name_of_another_slice_is_kept_apart():
-    groups = _groups([("majority=Red",)] * 10 + [("majority=Blue",)] * 10)
-    assert _sizes(groups, "majority") == {"Red": 20}
-    assert _sizes(groups, "tag:majority") == {"Red": 10, "Blue": 10}
 
 
 def test_figures_are_the_means_of_the_slice_and_few_vignettes_have_no_interval():
@@ -129,12 +114,3 @@ def test_many_comparisons_name_no_gap_that_chance_explains():
     metrics["safety"][groups[7].rows] *= draws.random(len(groups[7].rows)) < 0.6  # this one is real
     worse, _ = slices.gaps(metrics, groups, seed=0)
     assert ("7", "safety") in {(gap.value, gap.metric) for gap in worse}
-
-
-def test_a_difference_that_chance_explains_is_no_gap():
-    safe = np.ones(100)
-    safe[[0, 50]] = 0.0
-    metrics = {"appropriateness": np.ones(100), "safety": safe}
-    groups = [slices.Group("age", "Child", np.arange(20))]
-    # 95% of the children against 98.75% of the others: one of twenty decides.
-    assert slices.gaps(metrics, groups, seed=0) == ([], 2)

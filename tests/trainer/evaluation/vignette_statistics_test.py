@@ -1,13 +1,12 @@
 import io
 import itertools
-import json
 import math
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from trainer.evaluation.vignette_statistics import PAPER, Moments, Sums, statistics_table, to_json, values
+from trainer.evaluation.vignette_statistics import PAPER, Moments, Sums, statistics_table
 
 # Symptoms present, absent, risk factors present, absent; decisions Red, Yellow, Green, Blue.
 EVIDENCE = np.array([[4, 1, 1, 0], [2, 2, 0, 0], [3, 0, 2, 1]])
@@ -52,18 +51,6 @@ def test_figures_of_three_vignettes_in_any_batches(batches):
     assert (sums.fewest_decisions, sums.most_decisions) == (1, 4)
 
 
-def test_there_is_a_value_for_each_figure_of_the_paper_and_no_other():
-    assert list(values(EVIDENCE, DECISIONS)) == list(PAPER)
-
-
-def test_the_figures_of_the_paper_fit_together():
-    # Sums of means hold to the rounding of the table.
-    assert PAPER["symptoms"].mean == pytest.approx(PAPER["symptoms_present"].mean + PAPER["symptoms_absent"].mean)
-    assert PAPER["risk_factors"].mean == pytest.approx(0.79 + 0.34)
-    shares = [PAPER[f"share_{label}"].mean for label in ("Red", "Yellow", "Green", "Blue")]
-    assert sum(shares) == pytest.approx(1.0)
-
-
 def test_one_vignette_has_no_standard_deviation_and_none_has_no_mean():
     sums = Sums()
     assert np.isnan(sums.moments()["symptoms"][:2]).all()
@@ -86,10 +73,3 @@ def test_each_figure_stands_beside_that_of_the_paper_in_80_columns():
     assert [name for name, moments in marked.items() if f"{moments.mean:.2f} (0.50)" not in printed] == []
     [row] = [line.split() for line in printed.splitlines() if line.strip().startswith("symptoms")]
     assert row == ["symptoms", "1000.00", "(0.50)", "1,000,000", "6.15", "(2.60)", "1,374"]
-
-
-def test_json_has_null_for_what_there_is_not():
-    nothing = {name: Moments(math.nan, math.nan, 0) for name in PAPER}
-    values = json.loads(json.dumps(to_json(nothing, None), allow_nan=False))
-    assert values["figures"]["symptoms"] == {"mean": None, "sd": None, "vignettes": 0}
-    assert (values["fewest_decisions"], values["most_decisions"]) == (None, None)

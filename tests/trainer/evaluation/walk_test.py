@@ -4,9 +4,9 @@ import tensorflow as tf
 
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
-from schemas.triage import Action
+from schemas.triage import NUM_ACTIONS, Action
 from tests.builders import arrays_of, outcomes_of
-from trainer.evaluation.walk import Agent, Walk, error_report, walk, worst_cases, worst_errors
+from trainer.evaluation.walk import Agent, Walk, effects, error_report, walk, worst_cases, worst_errors
 from trainer.graph.decide import ASK_POINTS, OperatingPoint
 
 VOCABULARY = Vocabulary(
@@ -91,10 +91,6 @@ def test_worst_errors_are_those_that_fall_most_urgency_steps_short():
     assert worst_errors(outcomes_of(decisions), np.array(counts)) == [3, 0, 2, 1]  # v2 is Yellow, v1 Green at least
 
 
-def test_over_triage_is_no_error_of_this_list():
-    assert worst_errors(outcomes_of([[0, 2]]), np.array([[0, 0, 0, 2], [0, 0, 1, 0]])) == []
-
-
 def test_an_error_report_has_the_vignette_and_each_step():
     episode = Walk([-2, 3], np.array([ASKS, ASKS]), decided_after=2, questions=3, decision=Action.GREEN)
     report = error_report(0, episode, [0.125, 0.25], arrays_of([[2, 1, 0, 0]], [(3, -2)]), VOCABULARY)
@@ -130,3 +126,25 @@ def test_an_error_report_names_the_rules_that_would_have_caught_it():
     report = error_report(0, episode, [0.5], arrays_of([[1, 0, 0, 0]], [(3, -2)]), VOCABULARY, rules)
     assert report["pieces"] == {"known": 1, "all": 2}
     assert report["rules"] == [{"rule_id": "known", "urgency": "Yellow"}]
+
+
+def q_values(states):
+    """Red: .25 with the first piece present, .75 with the third absent too; the others never change."""
+    red = 0.25 * tf.nn.relu(states[:, :1]) + 0.5 * tf.nn.relu(-states[:, 2:3])
+    return tf.concat([red, tf.fill([len(states), NUM_ACTIONS - 1], 0.5)], axis=1)
+
+
+def with_probabilities(states):
+    """The Q-value of asking depends on the second piece alone, and all eight probabilities on the first."""
+    likely = tf.repeat(0.5 + 0.25 * states[:, :1], 8, axis=1)
+    return tf.concat([tf.repeat(states[:, 1:2], NUM_ACTIONS, axis=1), likely], axis=1)
+
+
+def test_without_probabilities_the_effect_is_on_the_values_of_the_four_decisions():
+    # One of four values changes: by .25 without the first piece, by .5 without the absence, by nothing without fever.
+    assert effects([1, -3, 2], 3, q_values) == pytest.approx([0.25 / 4, 0.5 / 4, 0.0])
+
+
+def test_with_probabilities_the_effect_is_on_them_and_not_on_asking():
+    assert effects([1, 2], 3, with_probabilities) == pytest.approx([0.25, 0.0])
+    assert effects(np.array([-1], np.int16), 3, with_probabilities) == pytest.approx([0.25])

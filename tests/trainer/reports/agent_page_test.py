@@ -4,13 +4,9 @@ import dataclasses
 import html.parser
 import re
 
-import pytest
-
-from schemas.errors import InputError
 from schemas.promise import NOT_COVERED
-from trainer.evaluation.estimates import Estimate
 from trainer.graph.decide import NEUTRAL
-from trainer.reports.agent_page import agent_page, write_page
+from trainer.reports.agent_page import agent_page
 from trainer.reports.comparison import MEASURES
 from trainer.training.promises import Promise, PromiseRequest
 
@@ -65,14 +61,6 @@ def poisoned(tree):
     if hasattr(tree, "_fields"):
         return type(tree)(*map(poisoned, tree))
     return [poisoned(value) for value in tree] if isinstance(tree, list) else tree
-
-
-def test_a_clinician_reads_no_names_of_options(agent_report):
-    sparse = agent_report._replace(textbook_cases=None, slices=agent_report.slices[:1])
-    for report in (agent_report, sparse):
-        sections = Reader(agent_page(report, PROVENANCE)).sections
-        named = {name: re.findall(r"--\w[\w-]*", text) for name, text in sections.items() if name != "reproduce"}
-        assert {name: options for name, options in named.items() if options and name != "head"} == {}
 
 
 def test_each_section_has_its_figures(agent_report):
@@ -134,19 +122,6 @@ def test_beside_what_was_promised_stands_what_is_not_covered(agent_report):
         assert ("Refused: At most 10% of patients whom clinicians call Red" in answer) == bool(promises)
 
 
-def test_that_no_case_was_less_urgent_is_said_only_where_nothing_was_under_triaged(poor_agent_report):
-    none = poor_agent_report.agent | {"under_triage": Estimate(0.0, 0.0, 0.0, 100)}
-    for report, words in ((poor_agent_report._replace(agent=none), True), (poor_agent_report, False)):
-        said = Reader(agent_page(report, {})).sections["errors"]
-        assert ("In no case was the agent less urgent than every clinician" in said) == words
-
-
-def test_an_agent_with_nothing_held_out_did_not_choose_its_operating_point(agent_report):
-    point = agent_report.operating_point._replace(chosen="neutral")
-    page = agent_page(agent_report._replace(operating_point=point), {})
-    assert "not chosen, as training had not ended at this step or held nothing out" in page
-
-
 def test_the_page_loads_nothing_and_shows_hostile_texts_as_they_are(agent_report):
     text = agent_page(poisoned(agent_report), poisoned(PROVENANCE))
     page = Reader(text)
@@ -163,8 +138,3 @@ def test_the_page_loads_nothing_and_shows_hostile_texts_as_they_are(agent_report
     for section in ("slices", "errors", "textbook", "reproduce"):
         assert "<script>alert(1)</script>" in page.sections[section], section
     assert "49" not in page.sections["errors"]  # {{ 7*7 }} is no template
-
-
-def test_a_page_that_cannot_be_written_is_an_input_error(poor_agent_report, tmp_path):
-    with pytest.raises(InputError, match=r"--html .*: cannot write: Is a directory"):
-        write_page(poor_agent_report, PROVENANCE, tmp_path)

@@ -143,20 +143,6 @@ def test_rules_and_textbook_cases_join_the_report(evaluate, tmp_path):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["--slice", "fevr"], "--slice fevr: unknown evidence code"),
-        (["--html", "/nowhere/report.html"], "--html /nowhere/report.html: cannot write: /nowhere is not a directory"),
-    ],
-)
-def test_bad_input_is_one_line(evaluate, capsys, arguments, expected):
-    capsys.readouterr()
-    assert evaluate(*arguments)[0] == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert expected in line
-
-
 def test_something_to_evaluate_on_is_needed(job, capsys):
     assert triage_cli.main(["evaluate", "--job-dir", str(job)]) == 2
     assert "expected --data with vignettes, --cases with textbook cases, or both" in capsys.readouterr().err

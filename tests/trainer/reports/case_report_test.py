@@ -98,13 +98,6 @@ def test_misses_are_printed_by_title_within_80_columns(job, cases, rules, capsys
     assert "Interview, with rules (0.0 questions on average)" in out
 
 
-def test_a_report_without_rules_does_not_mention_them(job, cases, capsys):
-    code, out, _ = run(capsys, "--job-dir", job, "--cases", cases)
-    assert code == 0
-    assert "without rules" in out
-    assert "with rules" not in out
-
-
 def test_bad_input_is_one_line(job, cases, capsys):
     code, _, error = run(capsys, "--job-dir", job, "--cases", cases, "--rules", "none")
     assert (code, error) == (

@@ -1,15 +1,6 @@
 """What the drawings of the page show."""
 
-import pytest
-
 from trainer.reports.charts import calibration_chart, learning_chart, questions_chart
-from trainer.reports.drawing import svgs
-
-
-@pytest.mark.parametrize("draw", [calibration_chart, questions_chart, learning_chart])
-def test_each_panel_is_drawn(agent_report, draw):
-    drawing = draw(agent_report)
-    assert len(svgs(drawing)) == len(drawing.panels)
 
 
 def test_calibration_leaves_out_bins_of_few_vignettes(agent_report, poor_agent_report):

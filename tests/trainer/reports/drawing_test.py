@@ -4,7 +4,6 @@ import html.parser
 import re
 import xml.etree.ElementTree
 
-import matplotlib
 import pytest
 
 from trainer.reports import drawing
@@ -43,13 +42,6 @@ def test_every_colour_reads_on_its_page(name, mode):
     assert (over + 0.05) / (under + 0.05) >= 4.5
 
 
-def test_svg_colours_are_the_pages_own():
-    (svg,) = drawing.svgs(figure(panel()))
-    assert "stroke: var(--blue)" in svg
-    assert "fill: var(--ink)" in svg
-    assert not re.search(r"#[0-9a-f]{6}\b", svg)
-
-
 def test_svg_text_stays_text_and_data_stay_data():
     (svg,) = drawing.svgs(figure(panel(EVIL)))
     assert EVIL in texts(svg)
@@ -68,19 +60,3 @@ def test_ids_of_two_figures_on_a_page_differ():
     assert len(set.union(*id_sets)) == sum(map(len, id_sets))
     for svg, ids in zip((*one, *two), id_sets, strict=True):
         assert set(re.findall(r'(?:url\(|href=")#([^)"]*)', svg)) <= ids
-
-
-def test_the_same_figure_gives_the_same_svg():
-    assert drawing.svgs(figure(panel())) == drawing.svgs(figure(panel()))
-
-
-def test_the_users_settings_of_matplotlib_neither_count_nor_change():
-    before = drawing.svgs(figure(panel()))
-    with matplotlib.rc_context({"font.size": 40, "svg.fonttype": "path"}):
-        assert drawing.svgs(figure(panel())) == before
-        assert matplotlib.rcParams["font.size"] == 40
-
-
-@pytest.mark.parametrize(("values", "low"), [([0.42, 0.9], 0.4), ([0.4], 0.3), ([0.05], 0.0), ([0.0], 0.0), ([], 0.0)])
-def test_limits_of_shares_leave_room_below_the_least(values, low):
-    assert drawing.share_limits(values) == (pytest.approx(low), 1.02)

@@ -63,16 +63,6 @@ def test_its_probabilities_stand_beside_what_came_true(report, capsys):
     assert "mean Q of the triage 0.900, appropriate 0.700, error 0.200 [0.100, 0.300], Brier score 0.250" in text
 
 
-def test_slices_are_listed_under_their_kind(report, capsys):
-    rows = _rows(capsys, report)
-    place = rows.index("tag:system")
-    assert rows.count("tag:system") == 1
-    assert rows[place + 1 : place + 3] == [
-        "[bold]heart 1,234 0.50 [0.25, 0.75] 0.50 [0.25, 0.75] 4.5",
-        "skin 1,234 0.50 [0.25, 0.75] 0.50 [0.25, 0.75] 4.5",
-    ]
-
-
 def test_what_is_handed_over_stands_beside_the_risk_that_is_left(report, capsys):
     rows = _rows(capsys, report)
     assert "P(safe) < 0.9 12.5% 2.0% -" in rows
@@ -84,15 +74,3 @@ def test_what_is_handed_over_stands_beside_the_risk_that_is_left(report, capsys)
 )
 def test_missing_parts_of_the_report_are_left_out(name, report, capsys):
     assert "Safety 89.0%" in " ".join(_rows(capsys, report._replace(**{name: None})))
-
-
-def test_no_line_is_wider_than_80_columns(report, capsys):
-    print_report(report, details=True)
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
-
-
-def test_a_long_tag_is_folded_and_the_figures_stay_whole(report, capsys):
-    report.slices[0] = report.slices[0]._replace(value="x" * 256)
-    rows = _rows(capsys, report)
-    assert any(row.endswith("0.50 [0.25, 0.75] 0.50 [0.25, 0.75] 4.5") and row.startswith("xxx") for row in rows)
-    assert sum(row.split()[0].count("x") for row in rows if row.startswith("x")) == 256
