@@ -1,6 +1,6 @@
 """Refits the constants of the vignette simulator to the paper's table of vignette statistics.
 
-    python benchmarks/calibrate.py [--seeds 0 1 2 3 4 5] [--evaluations 400] [--json FILE]
+    python benchmarks/calibrate.py [--json FILE]
 
 Starts from `trainer/simulation/config.py`, moves the constants that `FITTED` names (Nelder and Mead's
 method, the same random numbers in each evaluation), and prints the table before and after and the fitted constants,
@@ -27,6 +27,8 @@ from trainer.simulation.config import SimulationConfig
 from trainer.simulation.simulator import BLOCK, Simulator
 from triage_runtime.command_line import json_output
 
+SEEDS = range(6)
+EVALUATIONS = 400
 # Constants that are fitted: (path, place in a tuple or None, lowest, highest).
 FITTED: tuple[tuple[str, int | None, float, float], ...] = (
     ("card.symptoms_present", 0, 2.0, 6.0),
@@ -44,8 +46,6 @@ FITTED: tuple[tuple[str, int | None, float, float], ...] = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4, 5])
-    parser.add_argument("--evaluations", type=int, default=400)
     json_output.add_argument(parser)
     arguments = parser.parse_args()
     knowledge, start = KnowledgeBase.load(), SimulationConfig()
@@ -53,15 +53,15 @@ def main() -> None:
     console = Console(stderr=True)
 
     def evaluate(point: np.ndarray) -> float:
-        value = loss(moments(knowledge, _config(start, point), arguments.seeds))
+        value = loss(moments(knowledge, _config(start, point), SEEDS))
         console.print(f"{value:9.3f}  " + " ".join(f"{number:.3f}" for number in point), highlight=False)
         return value
 
     bounds = [(low, high) for _, _, low, high in FITTED]
-    limit = {"maxfev": arguments.evaluations, "xatol": 1e-3, "fatol": 1e-3, "adaptive": True}
+    limit = {"maxfev": EVALUATIONS, "xatol": 1e-3, "fatol": 1e-3, "adaptive": True}
     optimum = scipy.optimize.minimize(evaluate, first, method="Nelder-Mead", bounds=bounds, options=limit)
     fitted = _config(start, optimum.x)
-    before, after = (moments(knowledge, config, arguments.seeds) for config in (start, fitted))
+    before, after = (moments(knowledge, config, SEEDS) for config in (start, fitted))
     show(before, after)
     for (path, place, _, _), value in zip(FITTED, optimum.x, strict=True):
         Console().print(f"{path}{'' if place is None else f'[{place}]'} = {value:.3f}", highlight=False)

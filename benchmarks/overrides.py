@@ -2,10 +2,10 @@
 
     python benchmarks/overrides.py --results overrides.jsonl
 
-Each seed is a panel of simulated clinicians. An agent learns from `--vignettes` of theirs, is exported, and is served
+Each seed is a panel of simulated clinicians. An agent learns from 1,248 vignettes of theirs, is exported, and is served
 with CDS Hooks. Then fresh patients come, each with a record that says what stands on a card, and one of the clinicians
-who judged that card looks at the decision: whoever thinks otherwise overrides it. After `--overrides` of them the agent
-is trained again, with the feedback. Both are measured on `--test` vignettes that neither has seen, by the whole panel;
+who judged that card looks at the decision: whoever thinks otherwise overrides it. After 500 of them the agent
+is trained again, with the feedback. Both are measured on 1,000 vignettes that neither has seen, by the whole panel;
 differences are paired. A seed is a line of the results, and is not repeated.
 """
 
@@ -38,6 +38,8 @@ from trainer.simulation.simulator import Simulator
 from trainer.training.job import load_network
 from trainer.vignettes.vignette import Vignette
 
+SEEDS = (1000, 1001, 1002)
+VIGNETTES, OVERRIDES, TEST = 1248, 500, 1000
 FIGURES = ("appropriateness", "safety", "questions")
 ORDERS = 3
 SYSTEM = "urn:example:evidence"
@@ -50,39 +52,35 @@ def main() -> None:
     """Adds the lines of seeds that are missing, and prints all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=pathlib.Path, required=True, help="JSON Lines; what stands there is kept")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1000, 1001, 1002])
-    parser.add_argument("--vignettes", type=int, default=1248, help="that the first agent learns from (default 1248)")
-    parser.add_argument("--overrides", type=int, default=500, help="until the next training (default 500)")
-    parser.add_argument("--test", type=int, default=1000, help="vignettes to measure on (default 1000)")
     given = parser.parse_args()
     lines = given.results.read_text().splitlines() if given.results.exists() else []
     runs = {run["seed"]: run for run in map(json.loads, lines)}
-    for seed in given.seeds:
+    for seed in SEEDS:
         if seed not in runs:
             with tempfile.TemporaryDirectory() as folder:
-                runs[seed] = {"seed": seed, **run(pathlib.Path(folder), seed, given)}
+                runs[seed] = {"seed": seed, **run(pathlib.Path(folder), seed)}
             with given.results.open("a") as file:
                 file.write(json.dumps(runs[seed]) + "\n")
-    print("\n".join(table([runs[seed] for seed in given.seeds])))
+    print("\n".join(table([runs[seed] for seed in SEEDS])))
 
 
-def run(folder: pathlib.Path, seed: int, given: argparse.Namespace) -> dict[str, Any]:
+def run(folder: pathlib.Path, seed: int) -> dict[str, Any]:
     """Returns what one panel's overrides bring."""
     knowledge = KnowledgeBase.load(None)
     vignettes = stream(Simulator(knowledge, SimulationConfig(), seed))
     knowledge.catalogue.vocabulary.save(folder / "vocabulary.csv")
-    own = [fields(next(vignettes), "test") for _ in range(given.test)]
-    own += [fields(next(vignettes), "train") for _ in range(given.vignettes)]
+    own = [fields(next(vignettes), "test") for _ in range(TEST)]
+    own += [fields(next(vignettes), "train") for _ in range(VIGNETTES)]
     (folder / "own.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in own))
     before = trained(folder / "before", folder, seed)
     before.export(folder / "models").close()
-    accepted = give_feedback(folder, vignettes, given.overrides, np.random.default_rng(seed))
+    accepted = give_feedback(folder, vignettes, OVERRIDES, np.random.default_rng(seed))
     after = trained(folder / "after", folder, seed, format="feedback", feedback=folder / "feedback")
     data = dyqn_triage.open_data(folder / "before")
     found = {name: measured(agent, data, seed) for name, agent in (("before", before), ("after", after))}
     return {
         "accepted": accepted,
-        "overridden": given.overrides,
+        "overridden": OVERRIDES,
         **{name: {figure: float(values.mean()) for figure, values in each.items()} for name, each in found.items()},
         "difference": {
             name: metrics.estimate(found["after"][name] - found["before"][name], seed)._asdict() for name in FIGURES

@@ -34,6 +34,8 @@ from triage_runtime.promise import Count
 
 MONITOR_ERROR = 0.01
 """Of `triage monitor` by default; half of it is for the intervals of all patients, and of these half for each side."""
+CONFIDENCE, APART, SPLITS = 0.9, 500, 500
+"""Of the promises; patients set apart; and how often they are drawn."""
 PROMISES = ("red=0.2,over=0.5", "red=0.1,yellow=0.05,over=0.5", "under=0.05,over=0.4")
 
 
@@ -177,12 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--systems", nargs="*", default=[], help="a case mix of these systems alone, by their tags")
     parser.add_argument("--promises", type=levels_of, nargs="+", default=[levels_of(each) for each in PROMISES])
     parser.add_argument("--rules", nargs="+", default=["none"], help="a run for each, as `triage export` takes them")
-    parser.add_argument("--confidence", type=float, default=0.9)
     parser.add_argument("--weights", type=float, nargs="+", help="safety weights to play, for speed; by default all")
     parser.add_argument("--patients", type=int, default=2000, help="of each panel")
-    parser.add_argument("--apart", type=int, default=500)
-    parser.add_argument("--splits", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=0)
     json_output.add_argument(parser)
     given = parser.parse_args(arguments)
     trained = load_network(given.job_dir)
@@ -209,9 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             shifted["systems"] = panel.only(np.flatnonzero([bool(wanted & each) for each in tags]))
         found["points"] += [{"rules": named} | dataclasses.asdict(point) | panel.risks(point) for point in points]
         for levels in given.promises:
-            drawn = resampled(
-                panel, shifted, trained.held_out, levels, given.confidence, given.apart, given.splits, given.seed
-            )
+            drawn = resampled(panel, shifted, trained.held_out, levels, CONFIDENCE, APART, SPLITS, seed=0)
             found["promises"].append({"rules": named} | drawn)
     print(table(found["promises"]))
     json_output.write(found, given.json)

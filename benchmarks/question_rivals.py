@@ -61,6 +61,8 @@ LEARNING_RATE = 1e-3
 BATCH = 256  # interviews that are simulated together
 DRAWN = 4  # answers that are tried in each state
 NEIGHBOURS = 100
+QUESTIONS = 20  # of an interview
+SEED = 0
 _LEAST = 1e-6
 
 Figures = dict[str, dict[int, dict[str, dict[str, Estimate]]]]
@@ -258,9 +260,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--job-dir", type=pathlib.Path, required=True)
     parser.add_argument("--data", type=pathlib.Path, required=True)
     parser.add_argument("--patients", type=int, default=2500, help="of the test split")
-    parser.add_argument("--questions", type=int, default=20)
     parser.add_argument("--batches", type=int, default=300, help=f"of {BATCH} interviews that dime and gdfs learn from")
-    parser.add_argument("--seed", type=int, default=0)
     json_output.add_argument(parser)
     given = parser.parse_args(arguments)
     trained, data = load_network(given.job_dir), DataDirectory.open(given.data)
@@ -275,7 +275,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rules = safety_rules.choose(None, vocabulary)[0].rules
     served = QuestionGraph(mixture, vocabulary, rules, point, trained.model)
     judge, others = Judge(network, point), opened(others, served.opening)
-    simple = simple_policies(frequencies(train, len(vocabulary)), point, given.seed)
+    simple = simple_policies(frequencies(train, len(vocabulary)), point, SEED)
     chosen = {
         LEARNED: learned_policy(served),
         f"{LEARNED}, one at a time": one_at_a_time(served),
@@ -284,19 +284,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "mixture, by value": one_at_a_time(QuestionGraph(mixture, unflagged, (), point)),
         **{name: simple[name] for name in (STATIC, NAIVE_BAYES)},
         **{
-            name: learned_rival(name, judge, others, served.may_ask, given.questions - 1, given.batches, given.seed)
+            name: learned_rival(name, judge, others, served.may_ask, QUESTIONS - 1, given.batches, SEED)
             for name in LOSSES
         },
         "aaco": aaco(judge, others),
     }
     found = compare(
         {
-            name: play(patients, network, served.may_ask, policy, given.questions, point, opening=served.opening)
+            name: play(patients, network, served.may_ask, policy, QUESTIONS, point, opening=served.opening)
             for name, policy in followed(chosen.items(), "play", "policies")
         },
         patients.decision_counts,
         point,
-        given.seed,
+        SEED,
     )
     show(found)
     same = trained.data_fingerprint == data.data_fingerprint

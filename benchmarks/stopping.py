@@ -46,6 +46,9 @@ from triage_runtime.command_line.progress import print_table
 THRESHOLD, Q_ASK, FIXED = "threshold", "q_ask", "fixed"
 MEANS = (4, 6, 8, 10)
 STEPS = 30
+QUESTIONS = 22
+"""That an interview has at most."""
+SEED = 0
 
 Figures = dict[int, dict[str, dict[str, Estimate]]]
 
@@ -123,8 +126,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--job-dir", type=pathlib.Path, required=True)
     parser.add_argument("--data", type=pathlib.Path, required=True)
-    parser.add_argument("--questions", type=int, default=22, help="that an interview has at most (default 22)")
-    parser.add_argument("--seed", type=int, default=0)
     json_output.add_argument(parser)
     given = parser.parse_args(arguments)
     trained, data = load_network(given.job_dir), DataDirectory.open(given.data)
@@ -134,8 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     patients = whole_patients(data.read("test", names=False), len(vocabulary)).at_home(vocabulary)
     rules = safety_rules.choose(None, vocabulary)[0].rules
     graph = QuestionGraph(trained.questions, vocabulary, rules, point, trained.model)
-    interviews = lead(patients, trained.model, graph, given.questions, point)
-    found = compare(interviews, patients.decision_counts, point, given.seed)
+    interviews = lead(patients, trained.model, graph, QUESTIONS, point)
+    found = compare(interviews, patients.decision_counts, point, SEED)
     show(found)
     json_output.write({"patients": len(patients.answers), "questions": json_output.plain(found)}, given.json)
 

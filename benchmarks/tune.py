@@ -139,7 +139,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", nargs="+", metavar="ROW", help="the others are compared with the first one")
     parser.add_argument("--results", type=pathlib.Path, required=True, help="JSON Lines; what stands there is kept")
-    parser.add_argument("--steps", type=int, help="in place of the steps of rows that have a number, for a quick look")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1248], help="training vignettes (default 1248)")
     parser.add_argument("--test", type=int, default=10_000, help="test vignettes of each set (default 10000)")
     parser.add_argument("--seeds", type=int, nargs="+", help=f"one set each (default 0 to {SETS - 1})")
@@ -151,7 +150,7 @@ def main() -> None:
     parser.add_argument("--plot", type=pathlib.Path, metavar="FILE", help="picture of the table, .png or .svg")
     arguments = parser.parse_args()
     try:
-        rows = [_with_steps(row, arguments.steps) for text in arguments.rows for row in read_rows(text)]
+        rows = [row for text in arguments.rows for row in read_rows(text)]
         sets = training_sets(options.read(SetOptions, arguments))
     except InputError as error:
         parser.error(str(error))
@@ -193,13 +192,6 @@ def ladder() -> list[Row]:
         }
         rows.append(Row(f"+ {change}", {"config": config}, rows[-1].name))
     return rows
-
-
-def _with_steps(row: Row, steps: int | None) -> Row:
-    loop = row.settings.get("config", {}).get("loop")
-    if not steps or not loop or not loop["steps"]:
-        return row
-    return row._replace(settings={"config": {**row.settings["config"], "loop": {**loop, "steps": steps}}})
 
 
 def read_row(text: str) -> Row:

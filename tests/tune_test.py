@@ -56,18 +56,6 @@ def test_the_ladder_leads_from_paper_to_default_and_changes_each_setting_once():
         TrainConfig.from_dict(rung.settings["config"])
 
 
-def test_a_rung_is_compared_with_the_one_before():
-    rows = [
-        tune.Row("a", {"baseline": "a"}),
-        tune.Row("b", {"baseline": "b"}, "a"),
-        tune.Row("c", {"baseline": "c"}, "b"),
-    ]
-    runs = [run_of(row, 0, safety=value) for row, value in zip(rows, (0.7, 0.8, 0.85), strict=True)]
-    table = tune.compare(rows, runs)
-    assert [row["differences"]["safety"]["mean"] for row in table["rows"]] == pytest.approx([0.0, 0.1, 0.05])
-    assert "| - b |" in tune.markdown(table)
-
-
 def test_changes_are_drawn_where_an_interval_is_missing_too(tmp_path):
     rows = [tune.Row("a", {"baseline": "a"}), tune.Row("b", {"baseline": "b"}, "a")]
     figures = dict.fromkeys(tune.DRAWN, 0.5)

@@ -94,52 +94,41 @@ def agent_agreement(decisions: np.ndarray, decision_counts: np.ndarray, seed: in
         (quadratic weights, with each single decision of a clinician). None where not defined. The number of vignettes
         is that of the denominator.
     """
-    return agreement(
-        detection_parts(decisions, decision_counts, Action.RED), confusion_shares(decisions, decision_counts), seed
-    )
+    detection = detection_parts(decisions, decision_counts, Action.RED)
+    return agreement(joined(detection, confusion_shares(decisions, decision_counts)), seed)
 
 
 def clinician_agreement(
     decision_counts: np.ndarray, minimum_decisions: int, seed: int
 ) -> dict[str, Estimate | None] | None:
     """Returns the same figures of the clinicians, each by the others; None if no vignette has enough decisions."""
-    shares = clinician_confusion_shares(decision_counts, minimum_decisions)
-    if not len(shares):
-        return None
-    return agreement(clinician_detection_parts(decision_counts, Action.RED, minimum_decisions), shares, seed)
+    parts = clinician_parts(decision_counts, minimum_decisions)
+    return agreement(parts, seed) if len(parts) else None
 
 
-def agreement(detection: np.ndarray, confusion: np.ndarray, seed: int) -> dict[str, Estimate | None]:
-    """Returns the figures of `agent_agreement` from what each vignette adds to them.
-
-    Args:
-        detection: `[V, 4]`, as `detection_parts` gives it.
-        confusion: `[V, 4, 4]`, as `confusion_shares` gives it.
-        seed: of the bootstrap over vignettes.
-    """
-    return _named(estimates_of_sums(_parts(detection, confusion), _figures, _resting_on(detection), seed))
+def clinician_parts(decision_counts: np.ndarray, minimum_decisions: int) -> np.ndarray:
+    """Returns what each vignette adds to `agreement` for a clinician in the agent's place, `[V', 20]`."""
+    detection = clinician_detection_parts(decision_counts, Action.RED, minimum_decisions)
+    return joined(detection, clinician_confusion_shares(decision_counts, minimum_decisions))
 
 
-def agreement_difference(
-    ours: tuple[np.ndarray, np.ndarray], theirs: tuple[np.ndarray, np.ndarray], seed: int
-) -> dict[str, Estimate | None]:
-    """Returns the figures of one rater less those of another, in pairs on the same V vignettes.
+def joined(detection: np.ndarray, confusion: np.ndarray) -> np.ndarray:
+    """Returns `[V, 20]` of `detection_parts` `[V, 4]` of Red and `confusion_shares` `[V, 4, 4]`."""
+    return np.concatenate([detection, confusion.reshape(len(confusion), NUM_DECISIONS**2)], axis=1)
 
-    Args:
-        ours: `detection` `[V, 4]` and `confusion` `[V, 4, 4]`, see `agreement`.
-        theirs: the same of the other one.
-        seed: of the bootstrap over vignettes.
-    """
-    both = np.stack([_parts(*ours), _parts(*theirs)], axis=1)  # [V, 2, 20]
+
+def agreement(parts: np.ndarray, seed: int) -> dict[str, Estimate | None]:
+    """Returns the figures of `agent_agreement` from what each vignette adds to them `[V, 20]`, see `joined`."""
+    return _named(estimates_of_sums(parts, _figures, _resting_on(parts), seed))
+
+
+def agreement_difference(ours: np.ndarray, theirs: np.ndarray, seed: int) -> dict[str, Estimate | None]:
+    """Returns the figures of one rater less those of another, in pairs on the same V vignettes, see `agreement`."""
 
     def differences(sums: np.ndarray) -> np.ndarray:
         return _figures(sums[:, 0]) - _figures(sums[:, 1])
 
-    return _named(estimates_of_sums(both, differences, _resting_on(ours[0]), seed))
-
-
-def _parts(detection: np.ndarray, confusion: np.ndarray) -> np.ndarray:
-    return np.concatenate([detection, confusion.reshape(len(confusion), -1)], axis=1)  # [V, 20]
+    return _named(estimates_of_sums(np.stack([ours, theirs], axis=1), differences, _resting_on(ours), seed))
 
 
 def _figures(sums: np.ndarray) -> np.ndarray:
@@ -148,8 +137,8 @@ def _figures(sums: np.ndarray) -> np.ndarray:
     return np.concatenate([detection_rates(detection), weighted_kappa(confusion)[:, np.newaxis]], axis=1)
 
 
-def _resting_on(detection: np.ndarray) -> list[int]:
-    return [*np.count_nonzero(detection[:, [0, 2]], axis=0).tolist(), len(detection)]
+def _resting_on(parts: np.ndarray) -> list[int]:
+    return [*np.count_nonzero(parts[:, [0, 2]], axis=0).tolist(), len(parts)]
 
 
 def _named(estimates: list[Estimate | None]) -> dict[str, Estimate | None]:

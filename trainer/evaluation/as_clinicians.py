@@ -24,14 +24,12 @@ def figures(
     by_all = metrics.triage_quality(decisions, counts)
     ours, theirs = quality(decisions, counts, minimum_decisions), metrics.human_quality(counts, minimum_decisions)
     # A kappa compares one clinician at a time, so no decision has to be left out.
-    agent = red_detection_parts(decisions, counts, minimum_decisions), agreement.confusion_shares(decisions, counts)
-    clinicians = (
-        agreement.clinician_detection_parts(counts, Action.RED, minimum_decisions),
-        agreement.clinician_confusion_shares(counts, minimum_decisions),
-    )
+    red = red_detection_parts(decisions, counts, minimum_decisions)
+    agent = agreement.joined(red, agreement.confusion_shares(decisions, counts))
+    clinicians = agreement.clinician_parts(counts, minimum_decisions)
     return AsClinicians(
         vignettes=int(enough.sum()),
-        by_all_but_one={**metrics.summary(ours, seed), **agreement.agreement(*agent, seed)},
+        by_all_but_one={**metrics.summary(ours, seed), **agreement.agreement(agent, seed)},
         by_all={**metrics.summary(by_all, seed), **agreement.agent_agreement(decisions, counts, seed)},
         less_clinicians={
             **metrics.summary({name: ours[name] - theirs[name] for name in theirs}, seed),

@@ -37,7 +37,3 @@ def test_the_figures_agree_with_a_naive_oracle():
                 red += [decision == 0] if majority == 0 else []
     assert figures["appropriateness"].mean == pytest.approx(np.mean(fits))
     assert figures["red_sensitivity"].mean == pytest.approx(np.mean(red))
-
-
-def test_without_enough_decisions_there_are_no_figures():
-    assert as_clinicians.figures(np.array([[1]]), np.array([[1, 1, 0, 0]]), 3, seed=0) is None

@@ -20,14 +20,6 @@ def test_triage_quality_worked_out_by_hand_over_two_evidence_orders():
     assert quality["safety"].tolist() == [0.5, 0.5, 1.0]
 
 
-def test_every_decision_is_appropriate_over_or_under_and_safe_means_not_under():
-    generator = np.random.default_rng(0)
-    counts = generator.multinomial(3, [0.25] * 4, 100)
-    quality = metrics.triage_quality(generator.integers(0, 4, [5, 100]), counts)
-    np.testing.assert_allclose(quality["appropriateness"] + quality["over_triage"] + quality["under_triage"], 1.0)
-    np.testing.assert_allclose(quality["safety"], 1.0 - quality["under_triage"])
-
-
 def test_agent_metrics_average_over_orders():
     outcomes = Outcomes(
         decisions=np.array([[0], [3]]),

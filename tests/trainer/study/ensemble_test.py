@@ -100,15 +100,6 @@ def test_one_decision_value_of_two_classes_speaks_for_the_second():
     np.testing.assert_allclose(values, [[0.0, 0.2, 0.8, 0.0]] * 2)
 
 
-def test_a_colour_that_nobody_gave_has_its_column_and_no_probability():
-    states, counts = _told_by_one_code(80)
-    here = counts[:, Action.YELLOW] == 0
-    values = _train(states[here], counts[here]).triage_values(states)
-    assert values.shape == (80, 4)
-    assert (values[:, Action.YELLOW] == 0).all()
-    assert values[here].argmax(axis=1).tolist() == counts[here].argmax(axis=1).tolist()
-
-
 def test_calibration_never_sees_the_vignette_that_a_copy_was_trained_on():
     # 40 vignettes, ten equal states each and a code of its own: nothing tells a colour, unless a copy is known.
     vignettes = np.repeat(np.arange(40), 10)
