@@ -55,7 +55,7 @@ def agent_page(report: AgentReport, provenance: Mapping[str, Any]) -> str:
 
     Args:
         report: on the agent.
-        provenance: as `trainer.reports.provenance` makes it.
+        provenance: as `trainer.reports.page.provenance` makes it.
     """
     report, provenance = clean(report), clean(provenance)
     charts = {
