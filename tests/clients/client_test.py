@@ -1,5 +1,6 @@
-"""The sync client, against the real server."""
+"""What the synchronous and the asyncio client both hold to, against the real server and a scripted one."""
 
+import asyncio
 import contextlib
 import socket
 import threading
@@ -8,20 +9,29 @@ import grpc
 import pytest
 
 import triage_client
-from triage_client import TriageAction, TriageClient, evidence_state
+from triage_client import AsyncTriageClient, TriageAction, TriageClient, evidence_state
+from triage_client.connection import MAX_ATTEMPTS
 
-SECONDS = 30.0
 STATE = evidence_state(["fever"])
+CALLS = {
+    "triage": lambda client, **more: client.triage(STATE, **more),
+    "batch_triage": lambda client, **more: client.batch_triage([STATE], **more),
+    "model_info": lambda client, **more: client.model_info(**more),
+    "vocabulary": lambda client, **more: client.vocabulary(**more),
+}
 
 
-@pytest.fixture
-def client(server):
-    with TriageClient(server.address, timeout_seconds=SECONDS) as client:
-        yield client
+def interviewed(client, **more):
+    with client.interview(**more) as interview:
+        return interview.present("fever")
 
 
-def test_a_state_is_answered(client):
-    response = client.triage(evidence_state(["fever"], ["chest_pain"]))
+ALL = CALLS | {"interview": interviewed}
+each_call = pytest.mark.parametrize("call", ALL.values(), ids=ALL.keys())
+
+
+def test_a_state_is_answered(connect, server):
+    response = connect(server.address).triage(evidence_state(["fever"], ["chest_pain"]))
     # sigmoid([0, 1, 0, 0, 2] - [2, 0, 0, 0, 0])
     assert [round(each.value, 3) for each in response.q_values] == [0.119, 0.731, 0.5, 0.5, 0.881]
     assert response.action == TriageAction.TRIAGE_ACTION_ASK
@@ -29,24 +39,22 @@ def test_a_state_is_answered(client):
     assert response.model_version == "7"
 
 
-def test_a_batch_is_answered_in_its_order(client):
-    responses = client.batch_triage([evidence_state(["chest_pain"]), evidence_state(["fever"], no_more_evidence=True)])
-    assert [each.action for each in responses] == [
-        TriageAction.TRIAGE_ACTION_RED,
-        TriageAction.TRIAGE_ACTION_YELLOW,
-    ]
+def test_a_batch_is_answered_in_its_order(connect, server):
+    states = [evidence_state(["chest_pain"]), evidence_state(["fever"], no_more_evidence=True)]
+    actions = [each.action for each in connect(server.address).batch_triage(states)]
+    assert actions == [TriageAction.TRIAGE_ACTION_RED, TriageAction.TRIAGE_ACTION_YELLOW]
 
 
-def test_unknown_codes_are_allowed_where_that_is_said(client):
-    state = evidence_state(["fever", "gout"])
+def test_unknown_codes_are_allowed_where_that_is_said(connect, server):
+    client, state = connect(server.address), evidence_state(["fever", "gout"])
     assert client.triage(state, allow_unknown_codes=True).unknown_codes == ["gout"]
     assert client.batch_triage([state], allow_unknown_codes=True)[0].unknown_codes == ["gout"]
     with client.interview(allow_unknown_codes=True) as interview:
-        assert interview.present("fever").response.unknown_codes == []
-        assert interview.present("gout").response.unknown_codes == ["gout"]
+        assert interview.present("gout", "fever").response.unknown_codes == ["gout"]
 
 
-def test_the_model_and_its_vocabulary_are_reported(client):
+def test_the_model_and_its_vocabulary_are_reported(connect, server):
+    client = connect(server.address)
     info, vocabulary = client.model_info(), client.vocabulary()
     assert (info.model_version, info.evidence_count, info.max_questions) == ("7", 2, 3)
     assert [(entry.code, entry.question) for entry in vocabulary.entries] == [
@@ -56,161 +64,223 @@ def test_the_model_and_its_vocabulary_are_reported(client):
     assert info.vocabulary_fingerprint == vocabulary.vocabulary_fingerprint
 
 
-def test_several_codes_answer_one_question(client):
+@each_call
+def test_each_call_names_its_model(connect, server, call):
+    call(connect(server.address), model="triage")
+    with pytest.raises(triage_client.NotFoundError, match="adults"):
+        call(connect(server.address), model="adults")
+
+
+def test_an_interview_is_answered_on_all_that_was_said(connect, server):
+    with connect(server.address).interview(max_questions=2) as interview:
+        answers = [interview.present("fever"), interview.not_known(), interview.absent("chest_pain")]
+        with pytest.raises(ValueError, match="interview has ended"):
+            interview.not_known()
+    assert [each.questions_asked for each in answers] == [0, 1, 2]
+    assert [each.response.action for each in answers] == [
+        TriageAction.TRIAGE_ACTION_ASK,  # at 0.881
+        TriageAction.TRIAGE_ACTION_ASK,
+        TriageAction.TRIAGE_ACTION_YELLOW,  # at the limit of two questions the server must triage
+    ]
+    assert [each.ended for each in answers] == [False, False, True]
+
+
+def test_several_codes_answer_one_question(connect, server):
+    client = connect(server.address)
     with client.interview() as interview:
-        first = interview.present("fever")
+        interview.present("fever")
         second = interview.answer(present=["fever"], absent=["chest_pain"])
-        assert [each.questions_asked for each in (first, second)] == [0, 1]
-        assert second.response.q_values == client.triage(evidence_state(["fever"], ["chest_pain"])).q_values
-        with pytest.raises(ValueError, match="expected a code that is present or absent"):
+        with pytest.raises(ValueError, match="present or absent"):
             interview.answer()
+    assert second.questions_asked == 1
+    assert second.response.q_values == client.triage(evidence_state(["fever"], ["chest_pain"])).q_values
     with client.interview() as interview:
         none = interview.absent("fever", "chest_pain").response
-        assert none.q_values == client.triage(evidence_state([], ["fever", "chest_pain"])).q_values
+    assert none.q_values == client.triage(evidence_state([], ["fever", "chest_pain"])).q_values
 
 
-def test_an_interview_is_answered_on_all_that_was_said(client):
-    with client.interview(max_questions=2) as interview:
-        first = interview.present("fever")  # ask is the best action at 0.881
-        second = interview.not_known()
-        third = interview.absent("chest_pain")  # the second question: at the limit the server must triage
-        with pytest.raises(ValueError, match="the interview has ended"):
-            interview.not_known()
-    assert [each.questions_asked for each in (first, second, third)] == [0, 1, 2]
-    assert [each.response.action for each in (first, second, third)] == [
-        TriageAction.TRIAGE_ACTION_ASK,
-        TriageAction.TRIAGE_ACTION_ASK,
-        TriageAction.TRIAGE_ACTION_YELLOW,
-    ]
-    assert third.ended
-
-
-def test_an_interview_ends_when_no_more_is_known(client):
-    with client.interview() as interview:
-        assert not interview.present("fever").ended
+def test_nothing_is_sent_after_the_end(connect, scripted):
+    with connect(scripted[1]).interview() as interview:
         assert interview.no_more_evidence().ended
-
-
-def test_nothing_is_sent_after_the_end(scripted):
-    with TriageClient(scripted[1], timeout_seconds=SECONDS) as client, client.interview() as interview:
-        interview.no_more_evidence()
-        with pytest.raises(ValueError, match="the interview has ended"):  # though this server's stream is still open
+        with pytest.raises(ValueError, match="interview has ended"):  # though this server's stream is still open
             interview.present("fever")
 
 
-def test_interviews_that_were_left_are_given_back(client):
+def test_interviews_that_were_left_are_given_back(server):
     begun = 0
-    for _ in range(1000):
-        with client.interview() as interview, contextlib.suppress(triage_client.ResourceExhaustedError):
-            interview.present("fever")  # refused while the server has not yet noticed that the others ended
-            begun += 1
-        if begun == 6:  # the server conducts two at a time
-            return
+    with TriageClient(server.address, timeout_seconds=30.0) as client:
+        for _ in range(1000):
+            with contextlib.suppress(triage_client.ResourceExhaustedError):
+                interviewed(client)  # refused while the server has not yet noticed that the others ended
+                begun += 1
+            if begun == 6:  # the server conducts two at a time
+                return
     pytest.fail("the server holds on to interviews that were left")
 
 
 @pytest.mark.parametrize("call", ["triage", "batch_triage", "interview"])
-def test_a_wrong_code_is_an_invalid_argument_with_the_servers_words(client, call):
-    def interview():
+def test_a_wrong_code_is_an_invalid_argument_that_names_its_field_and_the_nearest_codes(connect, server, call):
+    client, state = connect(server.address), evidence_state(["fevr"])
+
+    def refused_interview():
         with client.interview() as interview:
             interview.present("fevr")
 
-    state = evidence_state(["fevr"])
     calls = {
         "triage": lambda: client.triage(state),
-        "batch_triage": lambda: client.batch_triage([state]),
-        "interview": interview,
+        "batch_triage": lambda: client.batch_triage([STATE, state]),
+        "interview": refused_interview,
     }
-    with pytest.raises(triage_client.InvalidArgumentError, match="did you mean fever") as error:
+    with pytest.raises(triage_client.InvalidArgumentError, match="fevr") as error:
         calls[call]()
     assert error.value.status is grpc.StatusCode.INVALID_ARGUMENT
-    assert "did you mean fever" in error.value.message
     assert isinstance(error.value.__cause__, grpc.RpcError)
+    [violation] = error.value.violations
+    field = {"batch_triage": "states[1].evidence[0].code"}.get(call, "state.evidence[0].code")
+    assert (violation.field, violation.reason) == (field, "UNKNOWN_CODE")
+    assert (violation.code, violation.nearest_codes) == ("fevr", ("fever",))
+    assert (error.value.reason, error.value.retry_after_seconds) == ("INVALID_REQUEST", None)
 
 
-def test_a_batch_that_is_too_large_is_refused(client):
-    with pytest.raises(triage_client.InvalidArgumentError, match="5 states in one call: the server takes at most 4"):
-        client.batch_triage([STATE] * 5)  # the server takes 4
-
-
-def test_a_server_that_is_missing_is_unavailable():
+def test_a_server_that_is_missing_is_unavailable(connect):
     with socket.socket() as taken:  # bound but not listening, so no other process answers on this port
         taken.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        with (
-            TriageClient(address, timeout_seconds=SECONDS) as client,
-            pytest.raises(triage_client.UnavailableError, match="failed to connect"),
-        ):
-            client.triage(STATE)
+        with pytest.raises(triage_client.UnavailableError):
+            connect(f"127.0.0.1:{taken.getsockname()[1]}").triage(STATE)
 
 
-def test_another_service_is_unimplemented():
+def test_another_service_is_unimplemented(connect):
     server = grpc.server(None)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    with (
-        TriageClient(f"127.0.0.1:{port}", timeout_seconds=SECONDS) as client,
-        pytest.raises(triage_client.UnimplementedError),
-    ):
-        client.triage(STATE)
+    with pytest.raises(triage_client.UnimplementedError):
+        connect(f"127.0.0.1:{port}").triage(STATE)
     server.stop(0).wait()
 
 
-@pytest.mark.parametrize("call", ["triage", "batch_triage", "model_info", "vocabulary", "interview"])
-def test_every_call_has_the_clients_deadline(silent, call):
-    def interview():
-        with client.interview() as interview:  # which may take half an hour
-            interview.present("fever")
-
-    with TriageClient(silent, timeout_seconds=0.2) as client:
-        calls = {
-            "triage": lambda: client.triage(STATE),
-            "batch_triage": lambda: client.batch_triage([STATE]),
-            "model_info": client.model_info,
-            "vocabulary": client.vocabulary,
-            "interview": interview,
-        }
-        with pytest.raises(triage_client.DeadlineExceededError):
-            calls[call]()
+@each_call
+def test_every_call_has_the_clients_deadline(connect, silent, call):
+    with pytest.raises(triage_client.DeadlineExceededError):  # an interview's own would be half an hour
+        call(connect(silent, timeout_seconds=0.2))
 
 
-def test_a_call_and_an_interview_may_have_deadlines_of_their_own(silent):
-    with TriageClient(silent, timeout_seconds=500) as client:
-        with pytest.raises(triage_client.DeadlineExceededError):
-            client.triage(STATE, timeout_seconds=0.2)
-        with client.interview(timeout_seconds=0.2) as interview, pytest.raises(triage_client.DeadlineExceededError):
-            interview.present("fever")
+@pytest.mark.parametrize("call", [CALLS["triage"], interviewed], ids=["triage", "interview"])
+def test_a_call_and_an_interview_may_have_deadlines_of_their_own_and_never_none(connect, silent, call):
+    client = connect(silent, timeout_seconds=500)
+    with pytest.raises(triage_client.DeadlineExceededError):
+        call(client, timeout_seconds=0.2)
+    with pytest.raises(ValueError, match="timeout_seconds"):
+        call(client, timeout_seconds=float("inf"))
 
 
-@pytest.mark.parametrize("call", ["triage", "interview"])
-def test_no_call_goes_without_a_deadline(client, call):
-    calls = {
-        "triage": lambda: client.triage(STATE, timeout_seconds=0),
-        "interview": lambda: client.interview(timeout_seconds=float("inf")),
-    }
-    with pytest.raises(ValueError, match="timeout_seconds: expected a number of seconds above 0"):
-        calls[call]()
-
-
-def test_the_deadline_is_two_seconds_where_none_is_given(scripted):
+def test_the_deadline_is_two_seconds_where_none_is_given(connect, scripted):
     service, address = scripted
-    with TriageClient(address) as client:
-        client.triage(STATE)
-    assert 1.0 < service.seconds[0] < 2.5  # the call carries a duration, which the server counts from its arrival
+    connect(address, timeout_seconds=None).triage(STATE)
+    assert 0 < service.seconds[0] < 3  # the call carries a duration, which the server counts from its arrival
 
 
-def test_a_closed_client_says_so(server):
-    client = TriageClient(server.address)
-    client.close()
-    with pytest.raises(ValueError, match="closed channel"):
-        client.triage(STATE)
+def test_a_task_that_is_cancelled_is_cancelled(silent):
+    async def cancel(call):
+        task = asyncio.ensure_future(call)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    async def main():
+        async with AsyncTriageClient(silent, timeout_seconds=30.0) as client:
+            await cancel(client.triage(STATE))
+            async with client.interview() as interview:
+                await cancel(interview.present("fever"))
+                with pytest.raises(ValueError, match="interview has ended"):
+                    await interview.present("fever")
+
+    asyncio.run(main())
 
 
-def test_threads_share_a_client(client):
+def test_calls_of_one_loop_run_side_by_side(server):
+    async def main():
+        async with AsyncTriageClient(server.address, timeout_seconds=30.0) as client:
+            return await asyncio.gather(*(client.triage(STATE) for _ in range(8)))
+
+    assert [each.model_version for each in asyncio.run(main())] == ["7"] * 8
+
+
+def test_threads_share_a_client(server):
     versions = []
-    threads = [threading.Thread(target=lambda: versions.append(client.triage(STATE).model_version)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with TriageClient(server.address, timeout_seconds=30.0) as client:
+        threads = [
+            threading.Thread(target=lambda: versions.append(client.triage(STATE).model_version)) for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     assert versions == ["7"] * 8
+
+
+@pytest.mark.parametrize("call", [CALLS["triage"], interviewed], ids=["triage", "interview"])
+def test_a_closed_client_says_so(connect, server, call):
+    client = connect(server.address)
+    client.close()
+    with pytest.raises(ValueError, match="closed"):
+        call(client)
+
+
+@each_call
+def test_every_call_carries_the_token_and_the_language(connect, scripted, call):
+    service, address = scripted
+    call(connect(address, token="abc", language="de-CH, en;q=0.5"))
+    call(connect(address))
+    assert service.tokens == ["Bearer abc", None]
+    assert service.languages == ["de-CH, en;q=0.5", None]
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
+def test_a_call_is_tried_again_while_the_server_is_unavailable(connect, scripted, call):
+    service, address = scripted
+    service.failures = [grpc.StatusCode.UNAVAILABLE] * (MAX_ATTEMPTS - 1)
+    call(connect(address))
+    assert list(service.calls.values()) == [MAX_ATTEMPTS]
+
+
+@pytest.mark.parametrize(
+    ("call", "status", "attempts"),
+    [
+        ("triage", grpc.StatusCode.UNAVAILABLE, MAX_ATTEMPTS),
+        ("triage", grpc.StatusCode.INTERNAL, 1),
+        ("interview", grpc.StatusCode.UNAVAILABLE, 1),  # what was said before would be lost
+    ],
+)
+def test_attempts_are_limited_and_another_failure_is_not_tried_again(connect, scripted, call, status, attempts):
+    service, address = scripted
+    service.failures = [status] * 10
+    with pytest.raises(triage_client.TriageError) as error:
+        ALL[call](connect(address))
+    assert (error.value.status, sum(service.calls.values())) == (status, attempts)
+
+
+def test_a_server_that_fails_more_than_it_answers_gets_no_second_attempts(scripted):
+    service, address = scripted
+    service.failures = [grpc.StatusCode.UNAVAILABLE] * 100
+    with TriageClient(address, timeout_seconds=30.0) as client:
+        attempts = []
+        for _ in range(4):
+            before = service.calls["Triage"]
+            with pytest.raises(triage_client.UnavailableError):
+                client.triage(STATE)
+            attempts.append(service.calls["Triage"] - before)
+    # Each failure takes one of 20 tokens, and only above 10 is a call tried again: 20 - 4 - 4 - 2 = 10.
+    assert attempts == [4, 4, 2, 1]
+
+
+@pytest.mark.parametrize("name", ["present", "absent"])
+def test_a_single_text_is_not_split_into_letters(name):
+    with pytest.raises(TypeError, match=name):
+        evidence_state(**{name: "fever"})
+
+
+@pytest.mark.parametrize("wrong", [{"max_questions": 2**31}, {"present": ["\ud800"]}])
+def test_what_a_message_cannot_hold_is_a_value_error(wrong):
+    with pytest.raises(ValueError):  # noqa: PT011 - protobuf's words
+        evidence_state(**wrong)

@@ -1,9 +1,11 @@
 """Servers for the client package: the real one, and a scripted one."""
 
+import asyncio
 import collections
 import concurrent.futures
 import contextlib
 import datetime
+import inspect
 import ipaddress
 import socket
 
@@ -17,6 +19,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from schemas.evidence import Evidence, Vocabulary
 from tests.builders import network_of, served, trained_agent, write_version
+from triage_client import AsyncTriageClient, TriageClient
 from triage_client.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
 # Q = sigmoid(s W): fever present gives Yellow sigmoid(1) and ask sigmoid(2), all others 1/2; chest pain Red.
@@ -35,6 +38,51 @@ def _write_model(base):
         Evidence(code, "symptom", code.capitalize(), f"{code}, do you have it?") for code in ("fever", "chest_pain")
     )
     write_version(base, trained_agent(network_of((WEIGHTS, 0)), vocabulary, 3), version=7)
+
+
+class Awaited:
+    """An asyncio client, or an interview of one, whose calls return when their answers have come."""
+
+    def __init__(self, runner, called):
+        self._runner, self._called = runner, called
+
+    def __getattr__(self, name):
+        def call(*arguments, **options):
+            async def run():  # within the event loop, which the client belongs to
+                returned = getattr(self._called, name)(*arguments, **options)
+                return await returned if inspect.isawaitable(returned) else returned
+
+            returned = self._runner.run(run())
+            return Awaited(self._runner, returned) if name == "interview" else returned
+
+        return call
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+
+@pytest.fixture(params=["synchronous", "asyncio"])
+def connect(request):
+    """Makes a client of an address, with the options of the constructor; it is closed after the test."""
+    with contextlib.ExitStack() as clients:
+        runner = clients.enter_context(asyncio.Runner())
+
+        def connect(address, **options):
+            options = {"timeout_seconds": 30.0} | options
+            if options["timeout_seconds"] is None:  # the client's own
+                del options["timeout_seconds"]
+            if request.param == "synchronous":
+                return clients.enter_context(TriageClient(address, **options))
+
+            async def make():
+                return AsyncTriageClient(address, **options)
+
+            return clients.enter_context(Awaited(runner, runner.run(make())))
+
+        yield connect
 
 
 class Scripted(triage_service_pb2_grpc.TriageServiceServicer):

@@ -1,6 +1,5 @@
 """The details that a server sends arrive in the errors, whether or not google.rpc is installed beside the client."""
 
-import asyncio
 import pathlib
 import subprocess
 import sys
@@ -10,18 +9,9 @@ from google.protobuf import any_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
 import triage_client
-from triage_client import AsyncTriageClient, TriageClient, evidence_state
 from triage_client.details import KEY, ErrorDetails, FieldViolation, from_metadata
 
-FEVR = FieldViolation(
-    "states[1].evidence[0].code",
-    "unknown evidence code 'fevr': did you mean fever?",
-    "UNKNOWN_CODE",
-    "fevr",
-    ("fever",),
-)
 PACKAGE = pathlib.Path(triage_client.__file__).parents[1]
-STATES = [evidence_state(["fever"]), evidence_state(["fevr"], ["fever", "fever"])]
 
 
 def packed(message):
@@ -72,33 +62,7 @@ def test_unreadable_details_are_left_out(metadata):
     assert from_metadata(metadata) == ErrorDetails()
 
 
-def test_a_refused_batch_reports_the_field_and_the_nearest_codes(server):
-    with (
-        TriageClient(server.address, timeout_seconds=30.0) as client,
-        pytest.raises(triage_client.InvalidArgumentError) as error,
-    ):
-        client.batch_triage(STATES)
-    assert error.value.violations == (FEVR,)
-    assert error.value.reason == "INVALID_REQUEST"
-    assert error.value.retry_after_seconds is None
-
-
-def test_the_asyncio_client_and_interviews_report_the_same(server):
-    async def refused():
-        async with AsyncTriageClient(server.address, timeout_seconds=30.0) as client:
-            with pytest.raises(triage_client.InvalidArgumentError) as call:
-                await client.batch_triage(STATES)
-            async with client.interview() as interview:
-                with pytest.raises(triage_client.InvalidArgumentError) as said:
-                    await interview.present("fevr")
-        return call.value, said.value
-
-    of_call, of_interview = asyncio.run(refused())
-    assert of_call.violations == (FEVR,)
-    assert [each.field for each in of_interview.violations] == ["state.evidence[0].code"]
-    assert of_interview.violations[0].nearest_codes == ("fever",)
-
-
+@pytest.mark.slow
 def test_google_rpc_is_neither_needed_nor_a_conflict():
     script = (
         "import sys\n"

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow  # runs other programs
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLIENT = ROOT / "clients" / "python"
 

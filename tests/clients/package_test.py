@@ -34,6 +34,7 @@ def wheel(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_with_its_types_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
@@ -43,6 +44,7 @@ def test_the_wheel_holds_the_package_with_its_types_and_nothing_else(wheel):
     assert names == {path.relative_to(CLIENT).as_posix() for path in files}
 
 
+@pytest.mark.slow
 def test_the_wheel_needs_grpcio_and_protobuf_only(wheel):
     with zipfile.ZipFile(wheel) as archive:
         [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
@@ -53,6 +55,7 @@ def test_the_wheel_needs_grpcio_and_protobuf_only(wheel):
     assert needed == {"grpcio", "protobuf"}
 
 
+@pytest.mark.slow
 def test_importing_the_wheel_loads_neither_tensorflow_nor_numpy_nor_the_server(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
@@ -74,8 +77,3 @@ def test_importing_the_wheel_loads_neither_tensorflow_nor_numpy_nor_the_server(w
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_the_code_is_python_3_9(path):
     assert ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))  # or a SyntaxError
-
-
-def test_every_module_has_a_test_of_its_name():
-    modules = {path.stem for path in (CLIENT / "triage_client").glob("*.py")} - {"__init__"}
-    assert not [name for name in modules if not (ROOT / "tests" / "clients" / f"{name}_test.py").exists()]
