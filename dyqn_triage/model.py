@@ -11,9 +11,9 @@ import pandas as pd
 
 from schemas.errors import InputError
 from serving.client.channel import Connection
-from serving.console.agent import Agent as Asker
-from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Said
+from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Statement
 from serving.console.local_server import serving
+from serving.console.served_model import ServedModel
 from serving.messages import ANY_OF, DEFERRALS, GROUPS, action_label, speaks
 from serving.wires.message_json import message_figures
 
@@ -49,8 +49,8 @@ class Model:
         self._exits = contextlib.ExitStack()
         with contextlib.ExitStack() as exits:
             address = exits.enter_context(serving(pathlib.Path(models)))
-            self._asker = exits.enter_context(Asker(Connection(address, timeout=_SECONDS)))
-            self.version = self._asker.model().info.model_version
+            self._served = exits.enter_context(ServedModel(Connection(address, timeout=_SECONDS)))
+            self.version = self._served.version().info.model_version
             self._exits = exits.pop_all()
         weakref.finalize(self, self._exits.close)  # at the latest before modules are torn down
 
@@ -61,7 +61,7 @@ class Model:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Model version {self.version}, {len(self._asker.model().vocabulary)} pieces of evidence"
+        return f"Model version {self.version}, {len(self._served.version().vocabulary)} pieces of evidence"
 
     def close(self) -> None:
         """Ends the server; the model answers no more."""
@@ -70,7 +70,7 @@ class Model:
     @property
     def vocabulary(self) -> pd.DataFrame:
         """The evidence that the model knows: `kind`, `name` and `question` by `code`."""
-        rows = [(each.code, each.kind, each.name, each.question) for each in self._asker.model().vocabulary]
+        rows = [(each.code, each.kind, each.name, each.question) for each in self._served.version().vocabulary]
         return pd.DataFrame(rows, columns=["code", "kind", "name", "question"]).set_index("code")
 
     def interview(
@@ -86,19 +86,19 @@ class Model:
 
         Raises:
             InputError: nothing is given.
-            serving.console.agent.AgentError: a code is unknown, and the message names similar ones; or `defer_below` is
-                no probability.
+            serving.console.served_model.NoAnswerError: a code is unknown, and the message names similar ones; or
+                `defer_below` is no probability.
         """
-        return Interview(self._asker, present, absent, defer_below)
+        return Interview(self._served, present, absent, defer_below)
 
 
 class Interview:
     """A patient's answers so far, and what the model makes of them. `Model.interview` makes it."""
 
-    def __init__(self, asker: Asker, present: Sequence[str], absent: Sequence[str], defer_below: float):
+    def __init__(self, served: ServedModel, present: Sequence[str], absent: Sequence[str], defer_below: float):
         if not present and not absent:
             raise InputError("nothing is known of the patient: give a code in present or absent")
-        self._asker, self._defer_below = asker, defer_below
+        self._served, self._defer_below = served, defer_below
         self._take(Case(), present, absent)
 
     def __repr__(self) -> str:
@@ -164,7 +164,7 @@ class Interview:
             expected = several or ", ".join(asked.one_of) or "True, False"
             raise InputError(f"{said!r} is no answer to {asked.text!r}: expected {expected} or None")
         counts = self._case.counts(asked.code, self._answer.model.vocabulary)
-        self._go_on(self._case.after(*(Said(code, status, asked=counts) for code, status in statuses.items())))
+        self._go_on(self._case.after(*(Statement(code, status, asked=counts) for code, status in statuses.items())))
 
     def add(self, present: Sequence[str] = (), absent: Sequence[str] = ()) -> None:
         """Adds what the model did not ask about; what was said before about a code no longer counts."""
@@ -188,9 +188,9 @@ class Interview:
     def _take(self, case: Case, present: Sequence[str], absent: Sequence[str]) -> None:
         for codes, status in ((present, PRESENT), (absent, ABSENT)):
             for code in codes:
-                case = case.after(Said(code, status, asked=False))
+                case = case.after(Statement(code, status, asked=False))
         self._go_on(case)
 
     def _go_on(self, case: Case) -> None:
-        self._answer = self._asker.answer(case, self._defer_below)  # raises before anything is changed
+        self._answer = self._served.answer(case, self._defer_below)  # raises before anything is changed
         self._case = case

@@ -16,8 +16,8 @@ from serving.client import channel
 from serving.client.search import Search
 from serving.config.settings import ServeConfig
 from serving.console import view
-from serving.console.agent import Answer, Model
-from serving.console.case import PRESENT, Case, Said
+from serving.console.case import PRESENT, Case, Statement
+from serving.console.served_model import Answer, ModelVersion
 from serving.engine.saved_model import SavedModelEngine
 from serving.engine.state_tensors import outputs_of
 from serving.messages import state_message
@@ -149,8 +149,8 @@ def test_every_field_changes_what_ask_prints(whole, field, monkeypatch, capsys):
 )
 def test_every_field_changes_the_page_of_a_case(whole, field):
     evidence = {entry.code: entry for entry in VOCABULARY}
-    model = Model(triage_service_pb2.GetModelInfoResponse(), {}, VOCABULARY, evidence, Search(VOCABULARY))
-    case = Case((Said("e1", PRESENT, False),))
+    model = ModelVersion(triage_service_pb2.GetModelInfoResponse(), {}, VOCABULARY, evidence, Search(VOCABULARY))
+    case = Case((Statement("e1", PRESENT, False),))
 
     def page(response):
         asks = response.action == triage_pb2.TRIAGE_ACTION_ASK

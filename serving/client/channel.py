@@ -1,4 +1,4 @@
-"""How commands connect to a server: options, channel, and what to say when it fails."""
+"""How commands connect to a server: options, channel, vocabulary, and what to say when it fails."""
 
 import argparse
 import dataclasses
@@ -7,7 +7,9 @@ import pathlib
 import grpc
 
 from schemas.errors import InputError
+from schemas.evidence import FLAGGED, Evidence, Vocabulary
 from serving.security import channel_credentials, read_tokens
+from serving.wires.message_json import EVIDENCE_KINDS
 from triage_client import (
     DeadlineExceededError,
     TriageClient,
@@ -17,6 +19,7 @@ from triage_client import (
     UnimplementedError,
 )
 from triage_client.connection import is_loopback
+from triage_client.v1 import triage_service_pb2
 
 # An HTTP proxy from the environment would read patients' evidence; gRPC would use it even for loopback.
 _OPTIONS = [("grpc.enable_http_proxy", 0)]
@@ -108,6 +111,17 @@ def open_client(connection: Connection) -> TriageClient:
         )
     except ValueError as error:
         raise InputError(str(error)) from error
+
+
+def vocabulary_of(listed: triage_service_pb2.GetVocabularyResponse) -> Vocabulary:
+    """Returns the answer of GetVocabulary as a vocabulary."""
+    return Vocabulary(
+        Evidence(
+            entry.code, EVIDENCE_KINDS[entry.kind], entry.name, entry.question, tuple(entry.synonyms),
+            entry.parent, entry.exclusive, entry.band, entry.instrument, FLAGGED if entry.red_flag else "",
+        )
+        for entry in listed.entries
+    )  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser, server: str | None = "127.0.0.1:8500") -> None:

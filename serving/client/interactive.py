@@ -29,7 +29,7 @@ _OFFERED = 3
 
 
 @dataclasses.dataclass
-class Known:
+class KnownEvidence:
     """What is known of the patient so far."""
 
     present: list[str]
@@ -50,7 +50,7 @@ class Known:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Asked:
+class InterviewOptions:
     """What is asked of the server beside the patient, as in EvidenceState and TriageRequest, and how of the user."""
 
     max_questions: int = 0
@@ -70,14 +70,18 @@ class Asked:
 
 
 def converse(
-    client: TriageClient, known: Known, asked: Asked, vocabulary: Vocabulary, read: Callable[[], str]
+    client: TriageClient,
+    known: KnownEvidence,
+    options: InterviewOptions,
+    vocabulary: Vocabulary,
+    read: Callable[[], str],
 ) -> TriageResponse:
     """Puts questions while `goes_on` says so, and returns the model's last answer.
 
     Args:
         client: of the server.
         known: the complaint; the answers are added to it.
-        asked: what else each request asks.
+        options: what else each request asks.
         vocabulary: of the model.
         read: returns a line that somebody types, "" at the end of the input.
 
@@ -86,9 +90,9 @@ def converse(
     """
     console = rich.console.Console(highlight=False, soft_wrap=True)
     while True:
-        state = known.state(asked.max_questions)
+        state = known.state(options.max_questions)
         # Two questions are age and sex, which are asked in one turn.
-        response = asked.triage(client, state, questions=2, not_to_ask=known.not_known)
+        response = options.triage(client, state, questions=2, not_to_ask=known.not_known)
         asks = goes_on(response)
         decided = not asks and response.action != TriageAction.TRIAGE_ACTION_ASK
         if decided or response.forced or response.HasField("deferred"):
@@ -103,8 +107,8 @@ def converse(
             if known.no_more_evidence:
                 break
             group = vocabulary[vocabulary.index(question.code)].exclusive if question.one_of else ""
-            text = GROUPS[asked.language][group] if group else question.question
-            text = ANY_OF[asked.language][0] if question.any_of else text
+            text = GROUPS[options.language][group] if group else question.question
+            text = ANY_OF[options.language][0] if question.any_of else text
             number = f"{known.questions_asked + 1}. "
             begin = f"\n{number}" if not place else " " * len(number)
             console.print(rich.text.Text(f"{begin}{text}", style="bold"))
@@ -114,11 +118,11 @@ def converse(
             about = "" if question.one_of and not red_flag else f"{codes}: {why}; "
             so_far = action_label(response.best_triage)
             console.print(rich.text.Text(f"   {about}best triage so far: {so_far}"))
-            _take(console, known, question, vocabulary, asked.language, read)
+            _take(console, known, question, vocabulary, options.language, read)
         known.questions_asked += before != (*known.present, *known.absent, *known.not_known)
 
 
-def ask_complaint(known: Known, vocabulary: Vocabulary, read: Callable[[], str]) -> None:
+def ask_complaint(known: KnownEvidence, vocabulary: Vocabulary, read: Callable[[], str]) -> None:
     """Asks for codes, numbers or words, of which the first matches are offered, until at least one code is known.
 
     Raises:
@@ -158,7 +162,7 @@ def ask_complaint(known: Known, vocabulary: Vocabulary, read: Callable[[], str])
 
 def _take(
     console: rich.console.Console,
-    known: Known,
+    known: KnownEvidence,
     question: NextQuestion,
     vocabulary: Vocabulary,
     language: str,

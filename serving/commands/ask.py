@@ -12,8 +12,7 @@ import rich.text
 from schemas.errors import InputError
 from schemas.features import MOST_QUESTIONS
 from serving.client import channel
-from serving.client.interactive import Asked, Known, ask_complaint, converse
-from serving.client.vocabulary import vocabulary_of
+from serving.client.interactive import InterviewOptions, KnownEvidence, ask_complaint, converse
 from serving.messages import ANSWERS, ANY_OF, DEFERRALS, action_label, speaks
 from serving.wires.message_json import message_figures
 from triage_client import (
@@ -36,7 +35,7 @@ _BAR_WIDTH = 30
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Patient(Asked):
+class Patient(InterviewOptions):
     """What is known about a patient, and what to ask the server about it; see the help of `triage ask`."""
 
     present: list[str]
@@ -143,8 +142,8 @@ def _ask(patient: Patient, connection: channel.Connection) -> TriageResponse:
 
 def _interview(client: TriageClient, patient: Patient) -> TriageResponse:
     """Returns the last answer of an interview on the terminal."""
-    known = Known([*patient.present], [*patient.absent], questions_asked=patient.questions_asked)
-    vocabulary = vocabulary_of(client.vocabulary(model=patient.model_name))
+    known = KnownEvidence([*patient.present], [*patient.absent], questions_asked=patient.questions_asked)
+    vocabulary = channel.vocabulary_of(client.vocabulary(model=patient.model_name))
     if not known.present and not known.absent:
         ask_complaint(known, vocabulary, sys.stdin.readline)
     response = converse(client, known, patient, vocabulary, sys.stdin.readline)

@@ -8,20 +8,19 @@ import secrets
 import socket
 import sys
 import webbrowser
-from typing import TYPE_CHECKING
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from schemas.errors import InputError
+from schemas.model_directory import version_folder
 from serving.client import channel
 from serving.config.settings import DEFAULT_ENGINE
-from serving.console.agent import Agent, AgentError
+from serving.console.application import Console, Pages, application
 from serving.console.guard import Shared
+from serving.console.served_model import NoAnswerError, ServedModel
 from serving.messages import ANSWERS
 from serving.security import ServerCertificate, VersionKey, verified
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp
 
 HOST = "127.0.0.1"
 PORT = 8510
@@ -122,9 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
         # Before the model loads, to report a taken port at once.
         bound = stack.enter_context(_bound(settings.host or HOST, settings.port))
         if settings.models is not None:
-            # These load the server.
-            from schemas.model_directory import version_folder
-            from serving.console.local_server import serving
+            from serving.console.local_server import serving  # loads the server
 
             models = settings.models
             if settings.key is not None:
@@ -132,12 +129,12 @@ def run(arguments: argparse.Namespace) -> int:
             settings = dataclasses.replace(settings, models=models)
             arguments.server = stack.enter_context(serving(models))
             arguments.timeout = max(arguments.timeout, _BEGINNING_SECONDS)
-        agent = stack.enter_context(Agent(channel.read_connection(arguments)))
+        served = stack.enter_context(ServedModel(channel.read_connection(arguments)))
         address, port, *_ = bound.getsockname()
         shared = Shared(_origin(settings, address, port), secrets.token_urlsafe()) if settings.host else None
-        app = _application(agent, settings, shared)
+        app = _application(served, settings, shared)
         url = shared.link() if shared else f"http://{HOST}:{port}/"
-        sys.stdout.write(f"model version {agent.model().info.model_version}\nconsole at {url} (Ctrl-C ends it)\n")
+        sys.stdout.write(f"model version {served.version().info.model_version}\nconsole at {url} (Ctrl-C ends it)\n")
         if shared:
             sys.stdout.write(_SHARING + ("" if settings.tls else _IN_THE_CLEAR))
         sys.stdout.flush()
@@ -177,20 +174,17 @@ def _origin(settings: Settings, address: str, port: int) -> str:
     return f"{scheme}://{name}" + (f":{port}" if port != _BROWSERS_OMIT[scheme] else "")
 
 
-def _application(agent: Agent, settings: Settings, shared: Shared | None) -> "ASGIApp":
+def _application(served: ServedModel, settings: Settings, shared: Shared | None) -> ASGIApp:
     """Returns the pages, once the model has answered.
 
     Raises:
         InputError: it cannot be reached.
     """
-    from serving.console.application import Console, application
-    from serving.console.pages import Pages
-
     try:
-        agent.model()
-    except AgentError as error:
+        served.version()
+    except NoAnswerError as error:
         raise InputError(str(error)) from error
-    return application(Console(agent, Pages(settings.language), settings.models), shared)
+    return application(Console(served, Pages(settings.language), settings.models), shared)
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -208,7 +202,7 @@ def _bound(host: str, port: int) -> socket.socket:
     return bound
 
 
-def _serve(app: "ASGIApp", bound: socket.socket, tls: tuple[str, str] | None = None) -> None:
+def _serve(app: ASGIApp, bound: socket.socket, tls: tuple[str, str] | None = None) -> None:
     """Answers until a signal comes; uvicorn then raises it again. Nothing is logged: lines could name findings."""
     certificate, key = tls or (None, None)
     config = uvicorn.Config(

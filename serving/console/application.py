@@ -12,22 +12,25 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
+import jinja2
+import markdown_it
+from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from schemas.directories import CARD_FOR_MAKERS, MODEL_CARD
 from schemas.errors import InputError
 from schemas.evidence import code_fault
 from serving.console import view
-from serving.console.agent import Agent, AgentError
-from serving.console.case import ABSENT, PRESENT, STATUSES, Case, Said
+from serving.console.case import ABSENT, PRESENT, STATUSES, Case, Statement
 from serving.console.guard import Guard, Shared
-from serving.console.pages import Pages, files, markup
+from serving.console.served_model import NoAnswerError, ServedModel
+from serving.messages import ANSWERS, ANY_OF, GROUPS, IN_DANGER, MEANINGS
 
 NUMBER = "number"
 """In place of a status: a measured number follows, see `schemas.bands`."""
@@ -38,19 +41,51 @@ _NO_BUTTON = "this page has no such button: start over"
 _MOST_BYTES = 1 << 20
 _MOST_PAGES = 500  # some 10 MB
 
+_HERE = pathlib.Path(__file__).parent
+_FILES = {"console.css": "text/css", "console.js": "text/javascript"}
+_MARKDOWN = markdown_it.MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+class Pages:
+    """The templates.
+
+    Args:
+        language: of the vocabulary's questions, one of `ANSWERS`.
+    """
+
+    def __init__(self, language: str = "en"):
+        self._templates = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
+            lstrip_blocks=True,
+        )  # fmt: skip
+        answers = tuple(zip(ANSWERS[language], STATUSES, strict=True))
+        any_of, none_of = ANY_OF[language]
+        self._templates.globals |= {
+            "meanings": MEANINGS, "answers": answers, "language": language, "groups": GROUPS[language],
+            "any_of": any_of, "none_of": none_of, "in_danger": IN_DANGER,
+        }  # fmt: skip
+
+    def show(self, template: str, status: int = 200, **values: Any) -> Response:
+        """Returns a page; all values are shown as text, except for Markup."""
+        return HTMLResponse(self._templates.get_template(f"{template}.html.jinja").render(**values), status)
+
+    def error(self, status: int, title: str, message: str) -> Response:
+        """Returns a page that says what went wrong."""
+        return self.show("error", status, title=title, message=message)
+
 
 class Console:
     """Answers the requests of the pages.
 
     Args:
-        agent: the model.
+        served: the model.
         pages: the templates.
         models: folder with a folder for each version, None if the server has it elsewhere.
     """
 
-    def __init__(self, agent: Agent, pages: Pages, models: pathlib.Path | None = None):
-        self._agent, self.pages = agent, pages
-        self._models = models
+    def __init__(self, served: ServedModel, pages: Pages, models: pathlib.Path | None = None):
+        self._served, self.pages = served, pages
+        self._serveds = models
 
     def start(self, form: dict[str, str]) -> Response:
         """Returns the page of a new case."""
@@ -63,22 +98,22 @@ class Console:
 
     def search(self, form: dict[str, str]) -> Response:
         """Returns the results of a search alone, which the script puts into the page while somebody types."""
-        case, typed, model = Case.parse(form.get("case", "")), form.get("search", ""), self._agent.model()
+        case, typed, model = Case.parse(form.get("case", "")), form.get("search", ""), self._served.version()
         shown: dict[str, Any] = {"results": model.search.find(typed), "number": view.number_in(typed, model)}
         return self.pages.show("results", case=case, typed=typed, **shown)
 
     def model_card(self, form: dict[str, str]) -> Response:
         """Returns the model card of the version that answers, as far as it is here and for clinicians."""
-        model = self._agent.model()
-        path = self._models / model.info.model_version / MODEL_CARD if self._models else None
+        model = self._served.version()
+        path = self._serveds / model.info.model_version / MODEL_CARD if self._serveds else None
         card = None
         if path is not None and path.exists():
             card = markup(_FOR_MAKERS.sub("", path.read_text(encoding="utf-8")))
         return self.pages.show("model", info=model.info, manifest=model.manifest, card=card)
 
     def _case(self, case: Case, typed: str) -> Response:
-        answer = self._agent.answer(case) if case.present or case.absent else None
-        model = answer.model if answer else self._agent.model()
+        answer = self._served.answer(case) if case.present or case.absent else None
+        model = answer.model if answer else self._served.version()
         shown: dict[str, Any] = {"results": model.search.find(typed), "number": view.number_in(typed, model)}
         return self.pages.show("case", page=view.case_page(case, answer, model), case=case, typed=typed, **shown)
 
@@ -99,7 +134,7 @@ class Console:
         verb, _, rest = do.partition(" ")
         status, _, rest = rest.partition(" ")
         codes = rest.split(" ")
-        vocabulary = self._agent.model().vocabulary
+        vocabulary = self._served.version().vocabulary
         asked = verb == "answer" and case.counts(codes[0], vocabulary)
         if verb not in ("add", "answer") or status not in (*STATUSES, NUMBER, TICKED):
             raise InputError(_NO_BUTTON)
@@ -118,11 +153,11 @@ class Console:
             if not ticked:  # which is no answer: there is a button for none of them
                 return case
             statuses = {code: PRESENT if code in ticked else ABSENT for code in codes}
-        return case.after(*(Said(code, said, asked) for code, said in statuses.items()))
+        return case.after(*(Statement(code, said, asked) for code, said in statuses.items()))
 
 
-class _Led:
-    """The pages that forms led to, the latest ones, in memory alone."""
+class _ResultPages:
+    """The pages that forms lead to, the latest ones, in memory alone."""
 
     def __init__(self) -> None:
         self._pages: collections.OrderedDict[str, Response] = collections.OrderedDict()
@@ -145,16 +180,16 @@ class _Led:
 
 def application(console: Console, shared: Shared | None = None) -> Starlette:
     """Returns the ASGI application; `shared` is None for this machine alone."""
-    led = _Led()
+    results = _ResultPages()
 
     def endpoint(answer: Callable[[dict[str, str]], Response], leads: bool = False) -> Callable[[Request], Any]:
         async def respond(request: Request) -> Response:
             try:
                 page = await run_in_threadpool(answer, await _form(request))
-                return led.keep(page) if leads else page
+                return results.keep(page) if leads else page
             except InputError as error:
                 return console.pages.error(400, "That does not work", str(error))
-            except AgentError as error:
+            except NoAnswerError as error:
                 return console.pages.error(502, "No answer from the model", str(error))
 
         return respond
@@ -165,7 +200,7 @@ def application(console: Console, shared: Shared | None = None) -> Starlette:
     routes = [
         Route("/", endpoint(console.start)),
         Route("/", endpoint(console.go_on, leads=True), methods=["POST"]),
-        Route("/page/{name}", led.show),
+        Route("/page/{name}", results.show),
         Route("/search", endpoint(console.search), methods=["POST"]),
         Route("/model", endpoint(console.model_card)),
         *files(),
@@ -190,3 +225,20 @@ async def _form(request: Request) -> dict[str, str]:
         return dict(urllib.parse.parse_qsl(body.decode(), errors="strict", max_num_fields=100))
     except ValueError:
         raise InputError("the request is no form of this console: start over") from None
+
+
+def markup(markdown: str) -> Markup:
+    """Returns Markdown as HTML; tags in it are text."""
+    return Markup(_MARKDOWN.render(markdown))  # noqa: S704
+
+
+def files() -> list[Route]:
+    """Returns the routes of the style sheet and the script."""
+    return [Route(f"/{name}", _file((_HERE / name).read_bytes(), kind)) for name, kind in _FILES.items()]
+
+
+def _file(content: bytes, kind: str) -> Any:
+    async def endpoint(request: object) -> Response:
+        return Response(content, media_type=kind)
+
+    return endpoint

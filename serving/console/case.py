@@ -17,7 +17,7 @@ _MOST = 2_000
 """More than any vocabulary of ours has."""
 
 
-class Said(NamedTuple):
+class Statement(NamedTuple):
     """One finding, or that it is not known."""
 
     code: str
@@ -30,7 +30,7 @@ class Said(NamedTuple):
 class Case:
     """What is known of a patient. Cases are values: each change returns another one."""
 
-    said: tuple[Said, ...] = ()
+    statements: tuple[Statement, ...] = ()
     ended: bool = False
     """Whether nobody can answer another question."""
 
@@ -52,48 +52,48 @@ class Case:
     @property
     def questions_asked(self) -> int:
         """Number of questions so far, 0 or more."""
-        return len({said.turn for said in self.said if said.asked})
+        return len({each.turn for each in self.statements if each.asked})
 
     def counts(self, code: str, vocabulary: Vocabulary) -> bool:
         """Returns whether a question about a code is one more: those of the opening, age and sex, are one together."""
         opening = {vocabulary.codes[cell] for cells in vocabulary.openings.values() for cell in cells}
-        return code not in opening or not any(said.asked and said.code in opening for said in self.said)
+        return code not in opening or not any(each.asked and each.code in opening for each in self.statements)
 
     @property
     def codes(self) -> frozenset[str]:
         """All codes that were mentioned."""
-        return frozenset(said.code for said in self.said)
+        return frozenset(each.code for each in self.statements)
 
     def status_of(self, code: str) -> str:
         """Returns the status of a code, "" if nobody mentioned it."""
-        return next((said.status for said in self.said if said.code == code), "")
+        return next((each.status for each in self.statements if each.code == code), "")
 
-    def after(self, *together: Said) -> "Case":
+    def after(self, *together: Statement) -> "Case":
         """Returns the case with findings that are said together; what was said before about their codes is forgotten.
 
         A finding that was added by hand reopens an interview that had ended: there is something new to go on from.
         """
-        others = self.without({said.code for said in together}).said
-        turn = max((said.turn for said in self.said), default=0) + 1
-        return Case((*others, *(said._replace(turn=turn) for said in together)))
+        others = self.without({each.code for each in together}).statements
+        turn = max((each.turn for each in self.statements), default=0) + 1
+        return Case((*others, *(each._replace(turn=turn) for each in together)))
 
     def without(self, codes: Set[str]) -> "Case":
         """Returns the case in which nothing was said about some codes."""
-        return dataclasses.replace(self, said=tuple(said for said in self.said if said.code not in codes))
+        return dataclasses.replace(self, statements=tuple(each for each in self.statements if each.code not in codes))
 
     def without_last(self) -> "Case":
         """Returns the case before the last answer, or before the questions were ended."""
-        if self.ended or not self.said:
-            return Case(self.said)
-        return Case(tuple(said for said in self.said if said.turn != self.said[-1].turn))
+        if self.ended or not self.statements:
+            return Case(self.statements)
+        return Case(tuple(each for each in self.statements if each.turn != self.statements[-1].turn))
 
     def ending(self) -> "Case":
         """Returns the case after which no question can be answered."""
-        return Case(self.said, ended=True)
+        return Case(self.statements, ended=True)
 
     def to_text(self) -> str:
         """Returns what `parse` reads."""
-        return json.dumps({"said": self.said, "ended": self.ended}, ensure_ascii=False)
+        return json.dumps({"said": self.statements, "ended": self.ended}, ensure_ascii=False)
 
     @classmethod
     def parse(cls, text: str) -> "Case":
@@ -106,15 +106,19 @@ class Case:
             return cls()
         try:
             fields = json.loads(text)
-            said = tuple(_said(*each) for each in fields["said"])
+            statements = tuple(_statement(*each) for each in fields["said"])
             ended = fields["ended"]
         except (ValueError, TypeError, KeyError, RecursionError):
             raise InputError("this page does not hold a case: start over") from None
-        if len(said) > _MOST or len({each.code for each in said}) < len(said) or not isinstance(ended, bool):
+        if (
+            len(statements) > _MOST
+            or len({each.code for each in statements}) < len(statements)
+            or not isinstance(ended, bool)
+        ):
             raise InputError("this page does not hold a case: start over")
-        return cls(said, ended)
+        return cls(statements, ended)
 
-    def figures(self) -> dict[str, Any]:
+    def request(self) -> dict[str, Any]:
         """Returns the case as a request to `POST /v1/triage`."""
         return {
             "present": self.present,
@@ -125,10 +129,10 @@ class Case:
         }
 
     def _codes(self, status: str) -> list[str]:
-        return [said.code for said in self.said if said.status == status]
+        return [each.code for each in self.statements if each.status == status]
 
 
-def _said(code: Any, status: Any, asked: Any, turn: Any) -> Said:
+def _statement(code: Any, status: Any, asked: Any, turn: Any) -> Statement:
     if code_fault(code) or status not in STATUSES or not isinstance(asked, bool) or type(turn) is not int:
         raise ValueError
-    return Said(code, status, asked, turn)
+    return Statement(code, status, asked, turn)

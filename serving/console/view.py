@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from schemas.evidence import Evidence
 from schemas.triage import DECISION_LABELS
 from serving.client.search import words_of
-from serving.console.agent import Answer, Model
 from serving.console.case import Case
+from serving.console.served_model import Answer, ModelVersion
 from serving.messages import DEFERRALS, action_label, speaks
 from serving.wires.message_json import STATUSES, message_figures
 from triage_client import NextQuestion, QuestionReason, TriageAction, TriageResponse
@@ -90,13 +90,13 @@ class CasePage:
     json: str
 
 
-def case_page(case: Case, answer: Answer | None, model: Model) -> CasePage:
+def case_page(case: Case, answer: Answer | None, model: ModelVersion) -> CasePage:
     """Returns what to show of a case; `answer` is None while nothing is known."""
     response = answer.response if answer else None
     asks = answer is not None and answer.goes_on
     question = model.evidence[answer.question] if answer and answer.question else None
     chosen = answer.chosen if answer and answer.chosen else NextQuestion()
-    figures = {"case": case.figures(), "answer": message_figures(response) if response else None}
+    figures = {"case": case.request(), "answer": message_figures(response) if response else None}
     return CasePage(
         text=case.to_text(),
         findings=_findings(case, response, model),
@@ -116,7 +116,7 @@ def case_page(case: Case, answer: Answer | None, model: Model) -> CasePage:
     )
 
 
-def number_in(typed: str, model: Model) -> str:
+def number_in(typed: str, model: ModelVersion) -> str:
     """Returns the measured number that somebody typed, such as `temperature=38.9` for "temperature 38,9"; or ""."""
     words = words_of(_NUMBER.sub(" ", typed))
     numbers = _NUMBER.findall(typed)
@@ -128,7 +128,7 @@ def number_in(typed: str, model: Model) -> str:
     return ""
 
 
-def verdict(response: TriageResponse, model: Model) -> Verdict:
+def verdict(response: TriageResponse, model: ModelVersion) -> Verdict:
     """Returns the decision of a response with its reasons."""
     decision = action_label(response.best_triage)
     return Verdict(
@@ -153,14 +153,14 @@ def verdict(response: TriageResponse, model: Model) -> Verdict:
     )
 
 
-def _deferred(response: TriageResponse, model: Model) -> str:
+def _deferred(response: TriageResponse, model: ModelVersion) -> str:
     if not response.HasField("deferred"):
         return ""
     names = ", ".join(_name(code, model) for code in response.conflicting_codes)
     return f"{DEFERRALS[response.deferred]}{': ' if names else ''}{names}"
 
 
-def _unit(question: Evidence, model: Model) -> str | None:
+def _unit(question: Evidence, model: ModelVersion) -> str | None:
     bands = model.vocabulary.bands
     measure = bands.measure_of(question.code)
     if not measure:
@@ -189,15 +189,15 @@ def _rule(rule: Any) -> dict[str, str]:
     return {"id": rule.rule_id, "reason": rule.reason, "change": changed}
 
 
-def _findings(case: Case, response: TriageResponse | None, model: Model) -> list[Finding]:
-    effects = {each.evidence.code: each for each in response.explanation.effects} if response else {}
+def _findings(case: Case, response: TriageResponse | None, model: ModelVersion) -> list[Finding]:
+    effects = {effect.evidence.code: effect for effect in response.explanation.effects} if response else {}
     return [
         Finding(
-            _name(said.code, model),
-            said.status,
-            _speaks(effects[said.code], response) if response and said.code in effects else "",
+            _name(each.code, model),
+            each.status,
+            _speaks(effects[each.code], response) if response and each.code in effects else "",
         )
-        for said in case.said
+        for each in case.statements
     ]
 
 
@@ -211,7 +211,7 @@ def _speaks(effect: Any, response: TriageResponse) -> str:
     return f"speaks {side} {decision}: {points}"
 
 
-def _name(code: str, model: Model) -> str:
+def _name(code: str, model: ModelVersion) -> str:
     return model.evidence[code].name if code in model.evidence else code
 
 

@@ -9,7 +9,7 @@ import pytest
 import dyqn_triage
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
-from serving.console.agent import AgentError
+from serving.console.served_model import NoAnswerError
 from tests.builders import network_of, trained_agent, write_version
 from trainer.graph.mixture import Mixture
 
@@ -156,7 +156,7 @@ def test_red_flags_that_are_asked_together_are_answered_by_those_that_are_presen
 
 def test_what_nobody_knows_is_refused_and_changes_nothing(model):
     interview = model.interview(present=["e0"])
-    with pytest.raises(AgentError, match="unknown evidence code 'e9'"):
+    with pytest.raises(NoAnswerError, match="unknown evidence code 'e9'"):
         interview.add(present=["e9"])
     assert list(interview.explain().index) == ["e0"]
     with pytest.raises(dyqn_triage.InputError, match="nothing is known"):

@@ -4,7 +4,7 @@ import pytest
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from serving.client.interactive import Asked, Known, ask_complaint, converse
+from serving.client.interactive import InterviewOptions, KnownEvidence, ask_complaint, converse
 from triage_client import DeferralReason, EvidenceStatus, QuestionReason, TriageAction, TriageResponse
 
 VOCABULARY = Vocabulary(
@@ -55,8 +55,8 @@ class Questioner:
 
 
 def test_an_interview_takes_numbered_answers_and_ends_with_a_decision(capsys):
-    server, known = Questioner("fever", "smoker", "rash"), Known(["chest_pain"], [])
-    response = converse(server, known, Asked(), VOCABULARY, Script("1", "maybe", "2", "3"))
+    server, known = Questioner("fever", "smoker", "rash"), KnownEvidence(["chest_pain"], [])
+    response = converse(server, known, InterviewOptions(), VOCABULARY, Script("1", "maybe", "2", "3"))
     assert response.action == TriageAction.TRIAGE_ACTION_RED
     assert (known.present, known.absent, known.not_known) == (["chest_pain", "fever"], ["smoker"], ["rash"])
     assert server.not_to_ask == ["rash"]
@@ -68,8 +68,8 @@ def test_an_interview_takes_numbered_answers_and_ends_with_a_decision(capsys):
 
 
 def test_an_interview_ends_with_a_decision_where_no_question_is_worth_asking(capsys):
-    server, known = Questioner("fever", "smoker", worthless=("smoker",)), Known(["chest_pain"], [])
-    response = converse(server, known, Asked(), VOCABULARY, Script("2"))
+    server, known = Questioner("fever", "smoker", worthless=("smoker",)), KnownEvidence(["chest_pain"], [])
+    response = converse(server, known, InterviewOptions(), VOCABULARY, Script("2"))
     assert (response.action, known.absent) == (TriageAction.TRIAGE_ACTION_RED, ["fever"])
     assert "No question is left that is worth asking." in capsys.readouterr().out
 
@@ -89,7 +89,7 @@ class HandingOver:
 
 def test_an_interview_ends_as_it_is_where_the_case_is_handed_over():
     server = HandingOver()
-    response = converse(server, Known(["fever"], []), Asked(defer_below=0.0), VOCABULARY, Script())
+    response = converse(server, KnownEvidence(["fever"], []), InterviewOptions(defer_below=0.0), VOCABULARY, Script())
     assert (response.action, server.calls) == (TriageAction.TRIAGE_ACTION_ASK, 1)
 
 
@@ -120,8 +120,8 @@ class Flagged:
     ],
 )
 def test_an_interview_goes_on_while_a_red_flag_is_open(lines, asked, action):
-    known = Known(["pain"], [])
-    response = converse(Flagged(), known, Asked(), VOCABULARY, Script(*lines))
+    known = KnownEvidence(["pain"], [])
+    response = converse(Flagged(), known, InterviewOptions(), VOCABULARY, Script(*lines))
     assert (known.questions_asked, response.action) == (asked, action)
 
 
@@ -148,8 +148,8 @@ class Opening:
     ],
 )
 def test_age_and_sex_are_chosen_by_name_in_one_question(capsys, lines, present, not_known, asked):
-    known = Known(["pain"], [])
-    converse(Opening(), known, Asked(), VOCABULARY, Script(*lines))
+    known = KnownEvidence(["pain"], [])
+    converse(Opening(), known, InterviewOptions(), VOCABULARY, Script(*lines))
     assert (known.present[1:], known.not_known, known.questions_asked) == (present, not_known, asked)
     shown = capsys.readouterr().out.splitlines()
     assert shown[1] == "1. Age"
@@ -159,7 +159,7 @@ def test_age_and_sex_are_chosen_by_name_in_one_question(capsys, lines, present, 
 
 
 def test_the_opening_is_named_in_the_language_of_the_questions(capsys):
-    converse(Opening(), Known(["pain"], []), Asked(language="de"), VOCABULARY, Script("1", "1"))
+    converse(Opening(), KnownEvidence(["pain"], []), InterviewOptions(language="de"), VOCABULARY, Script("1", "1"))
     assert "1. Alter\n" in capsys.readouterr().out
 
 
@@ -190,8 +190,8 @@ class Grouping:
     ],
 )
 def test_several_red_flags_are_answered_by_numbers(capsys, lines, present, absent, not_known):
-    known = Known(["pain"], [])
-    converse(Grouping(), known, Asked(), VOCABULARY, Script(*lines))
+    known = KnownEvidence(["pain"], [])
+    converse(Grouping(), known, InterviewOptions(), VOCABULARY, Script(*lines))
     assert (known.present[1:], known.absent, known.not_known) == (present, absent, not_known)
     assert known.questions_asked == (lines != ["5"])
     shown = capsys.readouterr().out.splitlines()
@@ -202,24 +202,24 @@ def test_several_red_flags_are_answered_by_numbers(capsys, lines, present, absen
 
 @pytest.mark.parametrize("ending", [("4",), ()], ids=["no more questions", "end of input"])
 def test_an_interview_ends_when_nobody_answers_any_more(ending):
-    server, known = Questioner("fever", "smoker"), Known(["chest_pain"], [])
-    response = converse(server, known, Asked(), VOCABULARY, Script("2", *ending))
+    server, known = Questioner("fever", "smoker"), KnownEvidence(["chest_pain"], [])
+    response = converse(server, known, InterviewOptions(), VOCABULARY, Script("2", *ending))
     assert response.forced
     assert server.states[-1][2]
     assert known.questions_asked == 1
 
 
 def test_the_complaint_is_asked_for_until_it_is_known(capsys):
-    known = Known([], [])
+    known = KnownEvidence([], [])
     ask_complaint(known, VOCABULARY, Script("gout", "", "fever chest_pain"))
     assert known.present == ["fever", "chest_pain"]
     assert "No match: try another word for it. If somebody may be in danger" in capsys.readouterr().out
     with pytest.raises(InputError, match="nothing is known of the patient"):
-        ask_complaint(Known([], []), VOCABULARY, Script())
+        ask_complaint(KnownEvidence([], []), VOCABULARY, Script())
 
 
 def test_a_complaint_in_words_is_one_or_more_of_the_first_matches(capsys):
-    known = Known([], [])
+    known = KnownEvidence([], [])
     ask_complaint(known, VOCABULARY, Script("my chest hurts", "a young woman", "1,4", "fever or adult", "2, 1"))
     output = capsys.readouterr().out
     assert "1 P (chest_pain)   (one or more numbers, or other words): " in output
@@ -228,8 +228,8 @@ def test_a_complaint_in_words_is_one_or_more_of_the_first_matches(capsys):
 
 
 def test_a_question_takes_a_number_where_it_has_bands(capsys):
-    server, known = Questioner("fever", "smoker"), Known(["chest_pain"], [])
-    converse(server, known, Asked(), VOCABULARY, Script("=warm", "=101", "=38,4", "2"))
+    server, known = Questioner("fever", "smoker"), KnownEvidence(["chest_pain"], [])
+    converse(server, known, InterviewOptions(), VOCABULARY, Script("=warm", "=101", "=38,4", "2"))
     assert (known.present, known.absent) == (["chest_pain", "fever"], ["cold", "smoker"])
     assert [questions for _, questions, _ in server.states] == [0, 1, 2]
     output = capsys.readouterr().out
@@ -238,19 +238,25 @@ def test_a_question_takes_a_number_where_it_has_bands(capsys):
 
 
 def test_a_number_that_contradicts_an_answer_is_asked_again(capsys):
-    known = Known(["chest_pain"], ["fever"])
-    converse(Questioner("cold"), known, Asked(), VOCABULARY, Script("=39", "=34"))
+    known = KnownEvidence(["chest_pain"], ["fever"])
+    converse(Questioner("cold"), known, InterviewOptions(), VOCABULARY, Script("=39", "=34"))
     assert (known.present, known.absent) == (["chest_pain", "cold"], ["fever"])
     assert "'temperature=39' contradicts what is known" in capsys.readouterr().out
 
 
 def test_the_answers_are_offered_in_the_language_of_the_questions(capsys):
-    converse(Questioner("smoker"), Known(["chest_pain"], []), Asked(language="de"), VOCABULARY, Script("3"))
+    converse(
+        Questioner("smoker"),
+        KnownEvidence(["chest_pain"], []),
+        InterviewOptions(language="de"),
+        VOCABULARY,
+        Script("3"),
+    )
     assert "1 ja   2 nein   3 weiß nicht   4 keine weiteren Fragen: " in capsys.readouterr().out
 
 
 def test_a_complaint_may_be_a_number(capsys):
-    known = Known([], [])
+    known = KnownEvidence([], [])
     ask_complaint(known, VOCABULARY, Script("temperature=50", "temperature=36 chest_pain"))
     assert (known.present, known.absent) == (["chest_pain"], ["fever", "cold"])
     assert "expected a number between 20 and 45" in capsys.readouterr().out

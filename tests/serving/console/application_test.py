@@ -8,9 +8,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from serving.client.channel import Connection
-from serving.console.agent import Agent
-from serving.console.application import Console, application
-from serving.console.pages import Pages
+from serving.console.application import Console, Pages, application
+from serving.console.served_model import ServedModel
 
 ADDRESS = "http://127.0.0.1:8510"
 
@@ -60,23 +59,23 @@ def test_back_and_reload_show_a_page_without_sending_its_form_again(browser):
     assert first.headers["location"] != second.url.path
 
 
-def test_only_the_latest_pages_are_kept_and_others_are_gone_with_the_console(agent, browser):
+def test_only_the_latest_pages_are_kept_and_others_are_gone_with_the_console(served_model, browser):
     address = browser.post("/", data={"do": "add present fever"}).url.path
-    again = TestClient(application(Console(agent, Pages())), base_url="http://localhost")
+    again = TestClient(application(Console(served_model, Pages())), base_url="http://localhost")
     assert again.get(address).status_code == 404
     assert "no longer" in again.get(address).text
 
 
-def test_answers_stand_in_the_language_of_the_questions(agent):
-    console = TestClient(application(Console(agent, Pages(language="de"))), base_url=ADDRESS)
+def test_answers_stand_in_the_language_of_the_questions(served_model):
+    console = TestClient(application(Console(served_model, Pages(language="de"))), base_url=ADDRESS)
     page = console.post("/", data={"do": "add present fever"}).text
     buttons = re.findall('<button[^>]* lang="de"[^>]* value="answer ([a-z_]+) [^>]*>([^<]+)<', page)
     assert buttons == [("present", "Ja"), ("absent", "Nein"), ("not_known", "Weiß nicht")]
 
 
 @pytest.mark.parametrize("said", [("present adult", "present male"), ("not_known", "not_known")])
-def test_age_and_sex_are_chosen_by_name_and_are_one_question_which_undo_takes_back_in_two(opening_agent, said):
-    console = TestClient(application(Console(opening_agent, Pages(language="fr"))), base_url=ADDRESS)
+def test_age_and_sex_are_chosen_by_name_and_are_one_question_which_undo_takes_back_in_two(opening_model, said):
+    console = TestClient(application(Console(opening_model, Pages(language="fr"))), base_url=ADDRESS)
     pages = [console.post("/", data={"do": "add present fever"}).text]
     asked, groups = [], {"Âge": ["Child", "Adult", "Ne sait pas"], "Sexe": ["Female", "Male", "Ne sait pas"]}
     for _ in range(2):
@@ -109,9 +108,9 @@ FLAGS = {"stiff_neck", "fever", "rash"}
     ],
 )
 def test_several_red_flags_are_ticked_in_one_question_which_undo_takes_back_at_once(
-    grouping_agent, do, ticked, present, absent, not_known
+    grouping_model, do, ticked, present, absent, not_known
 ):
-    console = TestClient(application(Console(grouping_agent, Pages(language="de"))), base_url=ADDRESS)
+    console = TestClient(application(Console(grouping_model, Pages(language="de"))), base_url=ADDRESS)
     first = console.post("/", data={"do": "add present headache"}).text
     assert re.findall('<h2 id="question"[^>]*>([^<]+)<', first) == ["Haben Sie etwas davon?"]
     boxes = re.findall('<input type="checkbox" name="([^"]+)"> <span lang="de">([^<]+)</span></label>', first)
@@ -127,8 +126,8 @@ def test_several_red_flags_are_ticked_in_one_question_which_undo_takes_back_at_o
     assert _case(console.post("/", data={"do": "undo", "case": _case(page)}).text) == _case(first)
 
 
-def test_who_ticks_no_red_flag_and_goes_on_has_not_answered(grouping_agent):
-    console = TestClient(application(Console(grouping_agent, Pages())), base_url=ADDRESS)
+def test_who_ticks_no_red_flag_and_goes_on_has_not_answered(grouping_model):
+    console = TestClient(application(Console(grouping_model, Pages())), base_url=ADDRESS)
     first = console.post("/", data={"do": "add present headache"}).text
     again = console.post("/", data={"case": _case(first), "do": "answer ticked stiff_neck fever rash"}).text
     assert _case(again) == _case(first)
@@ -199,23 +198,23 @@ def test_addresses_and_cookies_hold_no_evidence(browser, send):
     assert not browser.cookies
 
 
-def test_the_model_card_is_read_where_the_versions_are(agent, browser, tmp_path):
+def test_the_model_card_is_read_where_the_versions_are(served_model, browser, tmp_path):
     assert "model_card.md" in browser.get("/model").text  # says where it is
     (tmp_path / "3").mkdir()
     sections = "## Hyper-parameters\n\nx\n\n## Limits\n\n- few\n\n## How to reproduce\n\n    triage train --data\n"
-    card = f"# Model card: <triage>\n\n{sections}"
+    card = f"# ModelVersion card: <triage>\n\n{sections}"
     (tmp_path / "3" / "model_card.md").write_text(card, encoding="utf-8")
-    console = TestClient(application(Console(agent, Pages(), tmp_path)), base_url="http://localhost")
+    console = TestClient(application(Console(served_model, Pages(), tmp_path)), base_url="http://localhost")
     shown = console.get("/model").text
-    assert "<h1>Model card: &lt;triage&gt;</h1>" in shown
+    assert "<h1>ModelVersion card: &lt;triage&gt;</h1>" in shown
     assert re.findall("<h2>(.*?)</h2>", shown) == ["Limits"]
     for page in (shown, browser.get("/model").text):
         assert "--" not in page  # no option, which is nothing for clinicians
 
 
 def test_a_server_that_is_gone_is_named_on_the_page():
-    with Agent(Connection("127.0.0.1:1", timeout=0.5)) as agent:
-        browser = TestClient(application(Console(agent, Pages())), base_url="http://localhost")
+    with ServedModel(Connection("127.0.0.1:1", timeout=0.5)) as served_model:
+        browser = TestClient(application(Console(served_model, Pages())), base_url="http://localhost")
         response = browser.get("/")
     assert response.status_code == 502
     assert "no server at 127.0.0.1:1" in response.text

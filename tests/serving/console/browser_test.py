@@ -14,9 +14,8 @@ import uvicorn
 
 import triage_cli
 from serving.client.channel import Connection
-from serving.console.agent import Agent
-from serving.console.application import Console, application
-from serving.console.pages import Pages
+from serving.console.application import Console, Pages, application
+from serving.console.served_model import ServedModel
 
 pytestmark = pytest.mark.slow
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
@@ -39,10 +38,10 @@ def chromium():
 @pytest.fixture(scope="module")
 def url(asking_server):
     """The console of `asking_server`."""
-    with Agent(Connection(asking_server, timeout=30.0)) as agent, socket.socket() as bound:
+    with ServedModel(Connection(asking_server, timeout=30.0)) as served_model, socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         bound.listen()
-        app = application(Console(agent, Pages()))
+        app = application(Console(served_model, Pages()))
         server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None, access_log=False))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()

@@ -5,9 +5,15 @@ import json
 import pytest
 
 from schemas.errors import InputError
-from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Said
+from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Statement
 
-CASE = Case((Said("cough", PRESENT, False, 1), Said("fever", ABSENT, True, 2), Said("smoker", NOT_KNOWN, True, 3)))
+CASE = Case(
+    (
+        Statement("cough", PRESENT, False, 1),
+        Statement("fever", ABSENT, True, 2),
+        Statement("smoker", NOT_KNOWN, True, 3),
+    )
+)
 
 
 def test_a_case_lists_its_codes_by_status_and_counts_answers():
@@ -16,7 +22,7 @@ def test_a_case_lists_its_codes_by_status_and_counts_answers():
 
 
 def test_the_last_word_on_a_code_counts_and_an_addition_reopens_the_questions():
-    changed = CASE.ending().after(Said("cough", ABSENT, False))
+    changed = CASE.ending().after(Statement("cough", ABSENT, False))
     assert (changed.present, changed.absent, changed.ended) == ([], ["fever", "cough"], False)
 
 
@@ -28,16 +34,16 @@ def test_undo_takes_back_the_end_first_and_then_what_was_said_last():
 
 
 def test_what_is_said_together_is_one_question_and_is_taken_back_at_once():
-    answered = CASE.after(Said("rash", PRESENT, True), Said("stiff_neck", ABSENT, True))
+    answered = CASE.after(Statement("rash", PRESENT, True), Statement("stiff_neck", ABSENT, True))
     assert (answered.present, answered.absent) == (["cough", "rash"], ["fever", "stiff_neck"])
     assert answered.questions_asked == 3
     assert answered.without_last() == CASE
-    corrected = answered.after(Said("rash", ABSENT, False))
+    corrected = answered.after(Statement("rash", ABSENT, False))
     assert (corrected.questions_asked, corrected.without_last().codes) == (3, CASE.codes | {"stiff_neck"})
 
 
 def test_a_page_gives_back_the_case_that_it_carries():
-    for case in (Case(), CASE, CASE.ending(), Case((Said("fiévre'", PRESENT, True),))):
+    for case in (Case(), CASE, CASE.ending(), Case((Statement("fiévre'", PRESENT, True),))):
         assert Case.parse(case.to_text()) == case
     assert Case.parse("") == Case()
 
@@ -66,8 +72,8 @@ def test_a_field_that_holds_no_case_is_refused(text):
         Case.parse(text)
 
 
-def test_figures_are_a_request_to_the_http_api():
-    assert CASE.ending().figures() == {
+def test_a_case_is_a_request_to_the_http_api():
+    assert CASE.ending().request() == {
         "present": ["cough"],
         "absent": ["fever"],
         "not_to_ask": ["smoker"],

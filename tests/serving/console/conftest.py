@@ -4,25 +4,24 @@ import pytest
 from starlette.testclient import TestClient
 
 from serving.client.channel import Connection
-from serving.console.agent import Agent
-from serving.console.application import Console, application
+from serving.console.application import Console, Pages, application
 from serving.console.local_server import serving
-from serving.console.pages import Pages
+from serving.console.served_model import ServedModel
 
 ADDRESS = "http://127.0.0.1:8510"
 
 
 @pytest.fixture(scope="session")
-def agent(server):
+def served_model(server):
     """The `hand_set` model, which cannot choose questions."""
-    with Agent(Connection(server.address, timeout=30.0)) as agent:
-        yield agent
+    with ServedModel(Connection(server.address, timeout=30.0)) as served_model:
+        yield served_model
 
 
 @pytest.fixture
-def browser(agent):
+def browser(served_model):
     """Sends requests as a browser does from the address bar."""
-    return TestClient(application(Console(agent, Pages())), base_url=ADDRESS)
+    return TestClient(application(Console(served_model, Pages())), base_url=ADDRESS)
 
 
 @pytest.fixture
@@ -45,14 +44,14 @@ def asking_server(asking_base_path):
 
 
 @pytest.fixture(scope="session")
-def opening_agent(opening_base_path):
+def opening_model(opening_base_path):
     """A model that asks for age and sex first."""
-    with serving(opening_base_path) as address, Agent(Connection(address, timeout=30.0)) as agent:
-        yield agent
+    with serving(opening_base_path) as address, ServedModel(Connection(address, timeout=30.0)) as served_model:
+        yield served_model
 
 
 @pytest.fixture(scope="session")
-def grouping_agent(grouping_base_path):
+def grouping_model(grouping_base_path):
     """A model that asks about three red flags in one question."""
-    with serving(grouping_base_path) as address, Agent(Connection(address, timeout=30.0)) as agent:
-        yield agent
+    with serving(grouping_base_path) as address, ServedModel(Connection(address, timeout=30.0)) as served_model:
+        yield served_model

@@ -12,8 +12,8 @@ import triage_cli
 from dyqn_triage.model import Model
 from schemas.errors import InputError
 from serving.client.channel import Connection
-from serving.console.agent import Agent
-from serving.console.case import ABSENT, PRESENT, Case, Said
+from serving.console.case import ABSENT, PRESENT, Case, Statement
+from serving.console.served_model import ServedModel
 from tests.builders import http_to, served
 from triage_client import InvalidArgumentError, TriageError, evidence_state
 
@@ -105,8 +105,8 @@ def test_commands_refuse_it_or_hand_it_over(server, asking_base_path, tmp_path, 
 
 
 def test_the_console_hands_it_over(server):
-    case = Case((Said("chest_pain", ABSENT, False), Said("crushing_chest_pain", PRESENT, False)))
-    with Agent(Connection(server.address, timeout=60.0)) as agent:
+    case = Case((Statement("chest_pain", ABSENT, False), Statement("crushing_chest_pain", PRESENT, False)))
+    with ServedModel(Connection(server.address, timeout=60.0)) as agent:
         answer = agent.answer(case)
     assert (answer.response.deferred, answer.goes_on) == (1, False)
 

@@ -5,7 +5,7 @@ import pytest
 import triage_cli
 from serving.call import preferred_language
 from serving.client.channel import Connection
-from serving.console.agent import Agent
+from serving.console.served_model import ServedModel
 from tests.builders import http_to, served
 from tests.serving.conftest import GERMAN
 from triage_client import TriageClient, evidence_state
@@ -67,9 +67,9 @@ def test_http_requests_are_answered_in_the_language_of_their_header(server, head
 
 
 def test_the_console_and_triage_ask_call_in_their_language(server, capsys):
-    with Agent(Connection(server.address, timeout=60.0, language="de")) as agent:
-        assert agent.model().evidence["fever"].name == "Fieber"
-        assert [entry.code for entry in agent.model().search.find("Husten")] == ["cough"]
+    with ServedModel(Connection(server.address, timeout=60.0, language="de")) as agent:
+        assert agent.version().evidence["fever"].name == "Fieber"
+        assert [entry.code for entry in agent.version().search.find("Husten")] == ["cough"]
     asked = ["ask", "--server", server.address, "--timeout", "60", "--present", "headache", "--questions", "9"]
     assert triage_cli.main([*asked, "--language", "de"]) == 0
     output = capsys.readouterr().out

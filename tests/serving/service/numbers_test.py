@@ -9,10 +9,9 @@ import pytest
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from serving.client.channel import Connection
-from serving.console.agent import Agent
-from serving.console.application import Console
+from serving.console.application import Console, Pages
 from serving.console.case import Case
-from serving.console.pages import Pages
+from serving.console.served_model import ServedModel
 from serving.errors import Fault, FaultyRequestError
 from serving.hospital.fhir_resources import read_form
 from serving.messages import codes_of, state_message
@@ -95,7 +94,7 @@ def test_commands_take_numbers(server, client, base, tmp_path, capsys):
 
 
 def test_the_console_takes_a_number_from_the_search_and_as_an_answer(server):
-    with Agent(Connection(server.address, timeout=60.0)) as agent:
+    with ServedModel(Connection(server.address, timeout=60.0)) as agent:
         console = Console(agent, Pages())
         found = console.search({"case": "", "search": "a temperature of 38,9"}).body.decode()
         assert 'value="add number temperature=38.9"' in found
@@ -127,7 +126,7 @@ def test_a_corrected_number_replaces_the_first_in_the_console(without_litert, tm
         case = json.loads(html.unescape(re.search('name="case" value="([^"]*)"', page.body.decode())[1]))
         return {code: status for code, status, *_ in case["said"]}, json.dumps(case)
 
-    with served(tmp_path) as server, Agent(Connection(server.address, timeout=60.0)) as agent:
+    with served(tmp_path) as server, ServedModel(Connection(server.address, timeout=60.0)) as agent:
         console = Console(agent, Pages())
         first, case = known(console.go_on({"case": "", "do": "add number temperature=39.2"}))
         assert first == {"cold": "absent", "fever": "present", "fever_over_39": "present"}

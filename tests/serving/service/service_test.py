@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from serving.client.channel import Connection as Address
-from serving.console.agent import Agent
-from serving.console.case import PRESENT, Case, Said
+from serving.console.case import PRESENT, Case, Statement
+from serving.console.served_model import ServedModel
 from serving.engine.model_config import VersionPolicy, Wanted
 from serving.engine.remote import Connection, RemoteModels
 from tests.builders import channel_to, http_to, network_of, served, symptoms, trained_agent, watching, write_version
@@ -213,7 +213,7 @@ def test_a_case_in_which_nothing_is_left_to_ask_is_handed_over_by_every_route(wi
     with (
         served(base, http_port=0) as server,
         http_to(server) as http,
-        Agent(Address(server.address, timeout=60.0)) as console,
+        ServedModel(Address(server.address, timeout=60.0)) as console,
         TriageClient(server.address, timeout_seconds=60.0) as client,
         client.interview(defer_below=0.9, questions=1) as interview,
     ):
@@ -223,7 +223,7 @@ def test_a_case_in_which_nothing_is_left_to_ask_is_handed_over_by_every_route(wi
         assert not interview.present(*codes[:2]).ended
         last = interview.present(codes[2])
         over_http = http.post("/v1/interview", json={"present": codes, "defer_below": 0.9}).json()
-        shown = console.answer(Case(tuple(Said(code, PRESENT, False) for code in codes)), 0.9).response
+        shown = console.answer(Case(tuple(Statement(code, PRESENT, False) for code in codes)), 0.9).response
     assert [each.action for each in (*asked, silent, safe)] == [ASK] * 4
     assert not any(each.HasField("deferred") for each in (asked[0], silent, safe))
     unsure = triage_pb2.DEFERRAL_REASON_UNSURE

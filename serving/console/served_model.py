@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from schemas.evidence import Evidence, Vocabulary
 from serving.client import channel
 from serving.client.search import Search
-from serving.client.vocabulary import vocabulary_of
 from serving.console.case import Case
 from serving.messages import MOST_EXPLAINED, goes_on
 from triage_client import (
@@ -24,12 +23,12 @@ from triage_client import (
 from triage_client.v1 import triage_service_pb2
 
 
-class AgentError(Exception):
+class NoAnswerError(Exception):
     """The server refuses or cannot be reached; the message is one line for a person."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Model:
+class ModelVersion:
     """One version, as far as pages need it."""
 
     info: triage_service_pb2.GetModelInfoResponse
@@ -48,7 +47,7 @@ class Model:
 class Answer(NamedTuple):
     """What a model says of a case."""
 
-    model: Model
+    model: ModelVersion
     response: TriageResponse
     goes_on: bool
     """Whether the model would put another question, see `serving.messages.goes_on`."""
@@ -58,7 +57,7 @@ class Answer(NamedTuple):
     """The model's reasons for the question, None if it comes from the vocabulary's order."""
 
 
-class Agent:
+class ServedModel:
     """Asks a server; threads may share it. Use it as a context manager.
 
     Args:
@@ -71,25 +70,25 @@ class Agent:
     def __init__(self, connection: channel.Connection):
         self._connection = connection
         self._client = channel.open_client(connection)
-        self._model: Model | None = None
+        self._version: ModelVersion | None = None
         self._lock = threading.Lock()
 
-    def __enter__(self) -> "Agent":
+    def __enter__(self) -> "ServedModel":
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._client.close()
 
-    def model(self) -> Model:
-        """Returns the model that answered last.
+    def version(self) -> ModelVersion:
+        """Returns the version that answered last.
 
         Raises:
-            AgentError: the server cannot tell.
+            NoAnswerError: the server cannot tell.
         """
         with self._lock, self._in_plain_words():
-            if self._model is None:
-                self._model = self._load()
-            return self._model
+            if self._version is None:
+                self._version = self._load()
+            return self._version
 
     def answer(self, case: Case, defer_below: float = 0.0) -> Answer:
         """Returns what the model says of a case in which something is known.
@@ -99,9 +98,9 @@ class Agent:
             defer_below: P(safe) of a decision below which the case is handed over, beside those that always are.
 
         Raises:
-            AgentError: the server refuses or fails.
+            NoAnswerError: the server refuses or fails.
         """
-        known = self.model()
+        known = self.version()
         nothing_left = not known.chooses_questions and not _open(known, case)
         state = evidence_state(
             case.present,
@@ -120,9 +119,9 @@ class Agent:
 
     def _ask(
         self, state: EvidenceState, not_to_ask: list[str], defer_below: float = 0.0
-    ) -> tuple[Model, TriageResponse]:
+    ) -> tuple[ModelVersion, TriageResponse]:
         """Returns a response and the model that gave it, which may be newer than the one that answered before."""
-        model = self.model()
+        model = self.version()
         try:
             response = self._triage(model, state, not_to_ask, defer_below)
         except InvalidArgumentError:  # by a newer version, which knows other evidence or chooses no questions
@@ -132,7 +131,9 @@ class Agent:
             model = self._reloaded()
         return model, response
 
-    def _triage(self, model: Model, state: EvidenceState, not_to_ask: list[str], defer_below: float) -> TriageResponse:
+    def _triage(
+        self, model: ModelVersion, state: EvidenceState, not_to_ask: list[str], defer_below: float
+    ) -> TriageResponse:
         return self._client.triage(
             state,
             questions=int(model.chooses_questions),
@@ -141,28 +142,28 @@ class Agent:
             defer_below=defer_below,
         )
 
-    def _reloaded(self) -> Model:
+    def _reloaded(self) -> ModelVersion:
         with self._lock:
-            self._model = self._load()
-            return self._model
+            self._version = self._load()
+            return self._version
 
-    def _load(self) -> Model:
+    def _load(self) -> ModelVersion:
         info, listed = self._client.model_info(), self._client.vocabulary()
-        vocabulary = vocabulary_of(listed)
+        vocabulary = channel.vocabulary_of(listed)
         evidence = {entry.code: entry for entry in vocabulary}
-        return Model(info, json.loads(info.manifest_json), vocabulary, evidence, Search(tuple(vocabulary)))
+        return ModelVersion(info, json.loads(info.manifest_json), vocabulary, evidence, Search(tuple(vocabulary)))
 
     @contextlib.contextmanager
     def _in_plain_words(self) -> Iterator[None]:
-        """Turns errors of the client into AgentErrors."""
+        """Turns errors of the client into NoAnswerErrors."""
         try:
             yield
         except InvalidArgumentError as error:
-            raise AgentError(error.message) from error
+            raise NoAnswerError(error.message) from error
         except TriageError as error:
-            raise AgentError(channel.why_it_failed(error, self._connection)) from error
+            raise NoAnswerError(channel.why_it_failed(error, self._connection)) from error
 
 
-def _open(model: Model, case: Case) -> str:
+def _open(model: ModelVersion, case: Case) -> str:
     """Returns the first code of the vocabulary that is not in a case, "" if all are."""
     return next((code for code in model.vocabulary.codes if code not in case.codes), "")

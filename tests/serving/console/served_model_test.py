@@ -1,0 +1,54 @@
+"""The model behind the console."""
+
+from serving.client.channel import Connection
+from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Statement
+from serving.console.served_model import ServedModel
+from tests.builders import served, watching
+
+
+def test_a_model_that_cannot_choose_questions_gets_those_of_the_vocabulary_in_its_order(served_model):
+    # Fever alone makes the hand-set model ask; the vocabulary is chest_pain, fever, smoker.
+    fever = Case((Statement("fever", PRESENT, False),))
+    answer = served_model.answer(fever)
+    assert (answer.goes_on, answer.question, answer.chosen) == (True, "chest_pain", None)
+    assert served_model.answer(fever.after(Statement("chest_pain", NOT_KNOWN, True))).question == "smoker"
+
+
+def test_the_interview_ends_where_no_question_is_left(served_model):
+    said = (
+        Statement("fever", PRESENT, False),
+        Statement("chest_pain", NOT_KNOWN, True),
+        Statement("smoker", NOT_KNOWN, True),
+    )
+    answer = served_model.answer(Case(said))
+    assert (answer.goes_on, answer.question) == (False, "")
+    assert answer.response.forced  # so the decision is final, and handed over where it must be
+
+
+def test_nobody_is_asked_after_the_end(served_model):
+    answer = served_model.answer(Case((Statement("fever", PRESENT, False),), ended=True))
+    assert (answer.goes_on, answer.question, answer.response.forced) == (False, "", True)
+
+
+def test_an_answer_counts_the_questions(served_model, hand_set):
+    # With fever the model asks, up to its limit of ten questions.
+    many = [Statement("chest_pain", NOT_KNOWN, True, turn) for turn in range(hand_set.max_questions)]
+    assert served_model.answer(Case((Statement("fever", PRESENT, False), *many[:-1]))).goes_on
+    assert served_model.answer(Case((Statement("fever", PRESENT, False), *many))).response.forced
+
+
+def test_answers_explain_themselves(served_model):
+    answer = served_model.answer(Case((Statement("chest_pain", PRESENT, False), Statement("fever", ABSENT, False))))
+    assert {effect.evidence.code for effect in answer.response.explanation.effects} == {"chest_pain", "fever"}
+
+
+def test_a_newer_version_is_noticed_with_its_first_answer(model_base_path, contrary_version, tmp_path):
+    (tmp_path / "3").symlink_to(model_base_path / "3")
+    watcher = watching(tmp_path)
+    pain = Case((Statement("chest_pain", PRESENT, False),))
+    with served(watcher) as server, ServedModel(Connection(server.address, timeout=30.0)) as served_model:
+        assert served_model.answer(pain).model.info.model_version == "3"
+        (tmp_path / "6").symlink_to(contrary_version)
+        watcher.look()
+        assert served_model.answer(pain).model.info.model_version == "6"
+        assert served_model.version().info.model_version == "6"
