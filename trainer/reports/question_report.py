@@ -230,8 +230,9 @@ def policy_figures(
     """
     rows = quality(interviews, patients.decision_counts, point)
     result: dict[str, Any] = {name: estimates(values.T.astype(float), seed) for name, values in rows.items()}
-    for name, values in rows.items() if against is not None else ():
-        result[f"{name}_difference"] = estimates((values.astype(float) - against[name]).T, seed)
+    if against is not None:
+        for name, values in rows.items():
+            result[f"{name}_difference"] = estimates((values.astype(float) - against[name]).T, seed)
     result["first_red_flag"] = _first_red_flag(interviews, patients, red_flags, seed)
     result["denials"] = _denials(interviews, interviews.decisions(point), danger_signs, seed)
     result["stopping"] = stopping(interviews, patients, point, minimum_decisions, seed)
