@@ -148,53 +148,35 @@ def table(curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     ours = seconds_to_goal(curves[OURS])
     for name, points in curves.items():
         last, reached = points[-1], seconds_to_goal(points)
-        ratio = (
-            "" if ours is None else f"> {last['seconds'] / ours:.1f}" if reached is None else f"{reached / ours:.1f}"
-        )
-        cells = (
-            name,
-            "never" if reached is None else f"{reached:.0f}",
-            f"{last['seconds']:.0f} s",
-            *(f"{last[metric]:.3f}" for metric in GOAL),
-            ratio,
-        )
-        lines.append(f"| {' | '.join(cells)} |")
+        ratio = ""
+        if ours is not None:
+            ratio = f"> {last['seconds'] / ours:.1f}" if reached is None else f"{reached / ours:.1f}"
+        time_needed = "never" if reached is None else f"{reached:.0f}"
+        measured = " | ".join(f"{last[metric]:.3f}" for metric in GOAL)
+        lines.append(f"| {name} | {time_needed} | {last['seconds']:.0f} s | {measured} | {ratio} |")
     return "\n".join(lines)
 
 
 def answer(name: str, folder: pathlib.Path, seconds: float, began: float, seed: int) -> None:
     """Trains a contestant, and prints a line of JSON for each evaluation; other output goes to standard error.
 
-    Args:
-        name: of the contestant.
-        folder: what `prepare` filled.
-        seconds: of training, without the evaluations.
-        began: when the process was started, by `time.time`.
-        seed: of training.
+    `seconds` of training count from `began`, by `time.time`, without the evaluations.
     """
-    evaluating, waiting = 0.0, evaluation_times(seconds)
+    evaluating, due_at = 0.0, min(_FIRST_EVALUATION, seconds)
 
     def elapsed() -> float:
         return time.time() - began - evaluating
 
     with os.fdopen(os.dup(1), "w") as results:
         os.dup2(2, 1)
-        for decide in CONTESTANTS[name](folder, seed, lambda: elapsed() >= waiting[0]):
+        for decide in CONTESTANTS[name](folder, seed, lambda: elapsed() >= due_at):  # noqa: B023 (as it changes)
             trained_for = elapsed()
             results.write(json.dumps({"seconds": trained_for, "decisions": decide().tolist()}) + "\n")
             results.flush()
             evaluating += elapsed() - trained_for
-            del waiting[0]
-            if not waiting:
+            if due_at >= seconds:
                 break
-
-
-def evaluation_times(seconds: float) -> list[float]:
-    """Returns when a contestant is evaluated, in seconds: often at first, then rarely, and at the end."""
-    times = [_FIRST_EVALUATION]
-    while times[-1] < seconds:
-        times.append(times[-1] * _EVALUATIONS_APART)
-    return [*times[:-1], seconds]
+            due_at = min(due_at * _EVALUATIONS_APART, seconds)  # often at first, then rarely, and at the end
 
 
 def ours(folder: pathlib.Path, seed: int, due: Callable[[], bool]) -> Learner:

@@ -52,11 +52,6 @@ def test_a_contestant_is_compared_with_ours():
     assert ratios == ["1.0", "> 10.0", "0.5"]
 
 
-@pytest.mark.parametrize(("seconds", "times"), [(2.0, [2.0]), (7.0, [5.0, 6.0, 7.0])])
-def test_evaluations_come_at_times_of_their_own_and_at_the_end(seconds, times):
-    assert learn.evaluation_times(seconds) == pytest.approx(times)
-
-
 def test_the_agent_asks_until_it_prefers_a_decision():
     made = learn.greedy_decisions(by_number_of_pieces(ASK, RED), TWO, orders=[1, 2])
     # The second vignette has no second piece, so that the best decision is forced.

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from schemas.errors import InputError
 from schemas.evidence import COLUMNS, MAX_CODE_LENGTH, Evidence, Vocabulary, code_fault
@@ -87,7 +88,7 @@ def with_known_relations(vocabulary: Vocabulary) -> Vocabulary:
         if entry.code not in catalogue:
             return entry
         told = catalogue[entry.code].evidence
-        changes: dict[str, str] = {}
+        changes: dict[str, Any] = {}
         if not related:
             parent = told.parent
             while parent and parent not in vocabulary:
