@@ -20,10 +20,10 @@ import scipy.optimize
 from rich.console import Console
 from rich.table import Table
 
-from schemas.knowledge_base import KnowledgeBase
 from trainer.commands.simulate import PAPER_VIGNETTES
 from trainer.evaluation.vignette_statistics import PAPER, Moments, Sums
 from trainer.simulation.config import SimulationConfig
+from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.simulation.simulator import BLOCK, Simulator
 from triage_runtime.command_line import json_output
 

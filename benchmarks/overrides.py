@@ -22,7 +22,6 @@ import numpy as np
 import scipy.stats
 
 import dyqn_triage
-from schemas.knowledge_base import KnowledgeBase
 from serving.config.settings import ServeConfig
 from serving.engine.model_config import Wanted
 from serving.engine.served_models import LocalModels
@@ -34,6 +33,7 @@ from trainer.dyqn.rollout import order_seeds
 from trainer.evaluation import metrics
 from trainer.evaluation.measurement import play
 from trainer.simulation.config import SimulationConfig
+from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.simulation.simulator import Simulator
 from trainer.training.job import load_network
 from trainer.vignettes.vignette import Vignette

@@ -108,7 +108,7 @@ def _entry_fault(entry: Evidence) -> str | None:
     if entry.kind not in KINDS:
         return f"evidence {entry.code!r}: kind {entry.kind!r} is not one of {', '.join(KINDS)}"
     texts = (("name", entry.name), ("question", entry.question), *((SYNONYMS, each) for each in entry.synonyms),
-             (INSTRUMENT, entry.instrument or "none"), *entry.texts)  # fmt: skip
+             (INSTRUMENT, entry.instrument or "none"), (ONLY_IF, entry.only_if or "none"), *entry.texts)  # fmt: skip
     texts += (("exclusive", entry.exclusive),) if entry.exclusive else ()
     if entry.red_flag not in ("", FLAGGED):
         return f"evidence {entry.code!r}: {RED_FLAG} must be {FLAGGED!r} or empty, not {entry.red_flag!r}"

@@ -146,7 +146,7 @@ def test_imports_run_one_way_from_layer_to_layer():
     [
         ("trainer.training", ("trainer.evaluation",)),
         ("trainer.interviews", ("trainer.evaluation", "trainer.training")),
-        ("trainer.graph", ("trainer.simulation", "schemas.knowledge_base", "schemas.catalogue")),
+        ("trainer.graph", ("trainer.simulation",)),
         ("trainer.export", ("trainer.reports",)),
         ("trainer.study", ("trainer.reports",)),
         ("serving.service", ("serving.wires", "serving.hospital")),

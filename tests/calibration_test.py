@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import Action
 from trainer.commands.simulate import PAPER_VIGNETTES
 from trainer.evaluation.vignette_statistics import PAPER, PAPER_DECISIONS, Sums
 from trainer.simulation.card import Cards, read_cards
 from trainer.simulation.config import SimulationConfig
 from trainer.simulation.draws import Draws
+from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.panel import Panel
 from trainer.simulation.simulator import BLOCK, Simulator

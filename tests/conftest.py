@@ -22,7 +22,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import trainer  # noqa: F401  # isort: skip
 
-from schemas.knowledge_base import KnowledgeBase
+from trainer.simulation.knowledge_base import KnowledgeBase
 
 # A shell that runs the tests in the background has SIGINT ignored, by them and by every process that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -7,12 +7,12 @@ import pathlib
 import numpy as np
 import pytest
 
-from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import Action
 from trainer.evaluation.cases import RIGHT, verdict
 from trainer.simulation.card import NOTHING, Cards, read_cards
 from trainer.simulation.config import SimulationConfig
 from trainer.simulation.draws import Draws
+from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.panel import Panel
 from trainer.vignettes.textbook_case import read_cases

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import pytest
 
-from schemas.knowledge_base import KnowledgeBase
 from schemas.relations import EXHAUSTIVE
 from schemas.triage import DECISION_LABELS
 from trainer.graph.relations import settled_by
+from trainer.simulation.knowledge_base import KnowledgeBase
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "tests" / "golden" / "transcripts.txt").read_text(encoding="utf-8")

@@ -12,11 +12,11 @@ import textwrap
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
-from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import DECISION_LABELS
 from serving.console.local_server import serving
 from serving.messages import action_label, goes_on
 from trainer.graph.relations import settled_by
+from trainer.simulation.knowledge_base import KnowledgeBase
 from triage_client import QuestionReason, TriageClient, TriageResponse, evidence_state
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

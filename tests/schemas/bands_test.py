@@ -4,7 +4,7 @@ import pytest
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from schemas.knowledge_base import KnowledgeBase
+from trainer.simulation.knowledge_base import KnowledgeBase
 
 TEXT = """\
 code,kind,name,question,parent,exclusive,band

@@ -5,9 +5,9 @@ import pytest
 
 from schemas import safety_rules
 from schemas.answer import ANSWER, Q_BOUND, Kind
-from schemas.knowledge_base import KnowledgeBase
 from schemas.model_directory import ModelInfo
 from schemas.parity import decided_clearly, difference, probes, random_states
+from trainer.simulation.knowledge_base import KnowledgeBase
 
 
 def model(**entries):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import InputError
-from schemas.evidence import Vocabulary
+from schemas.evidence import Evidence, Vocabulary
 
 TEXT = """\
 code,kind,name,question,parent,exclusive
@@ -126,3 +126,11 @@ def test_exactly_what_all_possible_patients_share_follows(known):
 def test_an_impossible_relation_is_refused_with_the_file(line, fault):
     with pytest.raises(InputError, match=f"^vocabulary.csv: {fault}"):
         Vocabulary.parse(TEXT + line + "\n", "vocabulary.csv")
+
+
+@pytest.mark.parametrize("only_if", ["women", "woman|women", "!", "woman\npain"])
+def test_who_can_have_something_is_said_in_one_line_of_known_codes(only_if):
+    woman = Evidence("woman", "risk_factor", "Woman", "Woman?")
+    pain = Evidence("pain", "symptom", "Pain", "Pain?")
+    with pytest.raises(InputError, match=r"'pregnant'.*only_if"):
+        Vocabulary([woman, pain, Evidence("pregnant", "risk_factor", "Pregnant", "Pregnant?", only_if=only_if)])

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from schemas.knowledge_base import KnowledgeBase
 from schemas.safety_rules import SafetyRule, find_line
 from schemas.triage import Action
+from trainer.simulation.knowledge_base import KnowledgeBase
 
 ROOT = pathlib.Path(__file__).parents[2]
 VOCABULARY = Vocabulary(

@@ -8,9 +8,8 @@ from typing import Any
 
 from rich.console import Console
 
-from schemas.conditions import Condition
-from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import DECISION_LABELS
+from trainer.simulation.knowledge_base import Condition, KnowledgeBase
 from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import say
 from triage_runtime.storage import locations

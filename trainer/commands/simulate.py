@@ -14,8 +14,8 @@ from rich.console import Console
 
 from schemas import directories
 from schemas.errors import InputError
-from schemas.knowledge_base import KnowledgeBase
 from trainer.simulation.config import PanelConfig, SimulationConfig
+from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.simulation.simulator import Simulator, simulated
 from trainer.vignettes.output import OutputDirectory, writing
 from triage_runtime.command_line import json_output, options

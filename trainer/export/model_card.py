@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from schemas import VERSION, directories
 from schemas.evidence import KINDS, Vocabulary
-from schemas.knowledge_base import KnowledgeBase
 from schemas.promise import RISKS, percent, statements
 from schemas.triage import DECISION_LABELS
 from trainer.evaluation.estimates import AgentFigures, Baselines, Calibration, SliceFigures, bracketed
 from trainer.export.gate import Verdict
+from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.vignettes.tfrecord import is_simulated
 from triage_runtime.command_line.json_output import plain
 

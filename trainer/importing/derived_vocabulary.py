@@ -12,8 +12,8 @@ from typing import Any
 
 from schemas.errors import InputError
 from schemas.evidence import COLUMNS, MAX_CODE_LENGTH, Evidence, Vocabulary, code_fault
-from schemas.knowledge_base import KnowledgeBase
 from schemas.relations import ONLY_IF, RELATIONS, terms
+from trainer.simulation.knowledge_base import KnowledgeBase
 
 MAX_DERIVED_CODES = 10_000
 """A column with more values than this does not hold evidence."""

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from schemas.catalogue import AGE, SEX, Catalogue, CatalogueEntry
 from schemas.errors import InputError
-from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import NUM_DECISIONS
 from trainer.simulation.config import SimulationConfig
+from trainer.simulation.knowledge_base import AGE, SEX, Catalogue, CatalogueEntry, KnowledgeBase
 
 IMPOSSIBLE = 1e-6
 """Probability in place of 0, so that logarithms are finite."""

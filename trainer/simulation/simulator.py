@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 import threadpoolctl
 
-from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import TRIAGE_DECISIONS, Action
 from trainer.simulation.card import NOTHING, STREAM, Cards, card_sizes, everything, read_cards, whole_case, write_cards
 from trainer.simulation.config import SimulationConfig
 from trainer.simulation.draws import Draws, evenly_spread
+from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.panel import Panel
 from trainer.simulation.patients import Patients, draw_patients

@@ -19,8 +19,8 @@ import pathlib
 import pytest
 
 from schemas.evidence import Evidence
-from schemas.knowledge_base import KnowledgeBase
 from serving.client.search import MOST, Search, words_of
+from trainer.simulation.knowledge_base import KnowledgeBase
 
 PHRASES = pathlib.Path(__file__).with_name("phrases.csv")
 PARTS = {"1": 100, "2": 100, "3": 60, "4": 40, "5": 45, "6": 30, "7": 60, "8": 60, "9": 60}

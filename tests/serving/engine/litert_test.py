@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from schemas.knowledge_base import KnowledgeBase
 from schemas.model_directory import ModelInfo, read_version
 from schemas.parity import decided_clearly, probes
 from serving.engine import litert
@@ -37,6 +36,7 @@ from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty
+from trainer.simulation.knowledge_base import KnowledgeBase
 from triage_runtime.litert import LiteRtModel
 
 INFO = ModelInfo("1", "", "", 3, 5, "{}")  # of a model without probabilities

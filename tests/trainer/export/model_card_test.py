@@ -14,11 +14,11 @@ from markdown_it import MarkdownIt
 import triage_cli
 from schemas.directories import CARD_FOR_MAKERS
 from schemas.evidence import Evidence, Vocabulary
-from schemas.knowledge_base import KnowledgeBase
 from schemas.promise import NOT_COVERED
 from trainer.evaluation.estimates import AgentFigures, Baselines, Calibration, Confusion, Estimate, SliceFigures
 from trainer.export.gate import Comparison, Means, Verdict
 from trainer.export.model_card import VersionFigures, escape, model_card, page, training_facts
+from trainer.simulation.knowledge_base import KnowledgeBase
 
 PARSER = MarkdownIt("commonmark", {"html": True, "linkify": True}).enable("table")
 EVIL = "a|b `c` *d* _e_ <script>x</script> [f](http://g) ![h](i) www.j.k l@m.n\n# o &amp; \\ \u202e"

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from schemas.catalogue import CatalogueEntry
 from schemas.evidence import Evidence
+from trainer.simulation.knowledge_base import CatalogueEntry
 from trainer.simulation.knowledge_tables import NO_PARENT, EvidenceSampler, EvidenceTree
 
 

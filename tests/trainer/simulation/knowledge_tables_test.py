@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from schemas.knowledge_base import KnowledgeBase
 from trainer.simulation.config import SimulationConfig
+from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.simulation.knowledge_tables import IMPOSSIBLE, KnowledgeTables
 
 COLD, HEART_ATTACK, MISCARRIAGE = range(3)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import InputError
-from schemas.knowledge_base import KnowledgeBase
+from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.simulation.knowledge_tables import RiskTables
 
 COLD, HEART_ATTACK, MISCARRIAGE = range(3)

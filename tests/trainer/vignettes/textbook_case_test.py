@@ -6,9 +6,9 @@ import pathlib
 import pytest
 
 from schemas.errors import InputError
-from schemas.knowledge_base import KnowledgeBase
 from schemas.triage import Action
 from tests.builders import symptoms
+from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.vignettes.textbook_case import DEFAULT, TextbookCase, fitting_cases, read_cases
 
 VOCABULARY = symptoms("fever", "chest_pain", "cough")

@@ -2,8 +2,8 @@ import copy
 
 import pytest
 
-from schemas.conditions import condition_faults, load_conditions, load_tables
 from schemas.errors import InputError
+from trainer.simulation.knowledge_base import condition_faults, load_conditions, load_tables
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import shutil
 import pytest
 
 from schemas.errors import InputError
-from schemas.knowledge_base import KnowledgeBase, cross_faults
+from trainer.simulation.knowledge_base import KnowledgeBase, cross_faults
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.catalogue import COLUMNS, Catalogue
 from schemas.errors import InputError
+from trainer.simulation.knowledge_base import COLUMNS, Catalogue
 
 HEADER = ",".join(COLUMNS[:-1]) + "\n"  # without the instruments, which may be left out
 DEMOGRAPHY = (
