@@ -111,7 +111,7 @@ class Interview:
     def question(self) -> Question | None:
         """The next question, None when the model has decided."""
         answer = self._answer
-        if not answer.goes_on:
+        if not answer.asks:
             return None
         entry, chosen = answer.model.evidence[answer.question], answer.chosen
         if chosen is None:

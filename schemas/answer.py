@@ -83,8 +83,8 @@ ANSWER = (
     AnswerTensor(features.ACTION_LABEL, Kind.LABEL, features.ACTION, column=None),
     AnswerTensor(features.BEST_TRIAGE_LABEL, Kind.LABEL, features.BEST_TRIAGE, column=None),
 )
-BY_SERVER = frozenset({"model_version", "vocabulary_fingerprint", "next_questions", "explanation", "deferred"})
-"""Fields of the response that the server fills in: what the version is, and what only some requests ask for."""
+BY_SERVER = frozenset({"model_version", "vocabulary_fingerprint", "next_questions", "explanation", "deferred", "next"})
+"""Fields of the response that the server fills in: what the version is, and what depends on the rest of the request."""
 
 
 @functools.cache

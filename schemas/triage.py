@@ -73,18 +73,39 @@ def is_forced(questions_asked: Any, max_questions: Any, exhausted: Any = False) 
     return (questions_asked >= max_questions) | exhausted
 
 
-def deferral_flags(contradictory: Any, goes_on: Any, is_novel: Any, unsure: Any) -> tuple[Any, Any, Any]:
+def asks_next(
+    action: Any, best_triage: Any, forced: Any, worth_asking: Any = True, must_ask: Any = False, any_left: Any = True
+) -> Any:
+    """Returns whether the next step of an interview is to ask: the one rule, by which every interview goes on or ends.
+
+    It goes on while the agent asks and a question is worth asking. It also goes on where a question must be asked and
+    the decision is not Red yet: the agent may be sure enough of a less urgent decision before anybody asked. Takes
+    Python values, NumPy arrays and tensors. Where the questions are not known, the defaults follow the action.
+
+    Args:
+        action: of the agent; int, or integers `[B]`.
+        best_triage: the best triage decision; int, or integers `[B]`.
+        forced: see `is_forced`; bool, or booleans `[B]`, as are the others.
+        worth_asking: whether a question is worth more than it costs.
+        must_ask: whether a question is about age, sex or a red flag.
+        any_left: whether any question is left.
+    """
+    agent_asks = (action == int(Action.ASK)) & worth_asking
+    return (agent_asks | (must_ask & (best_triage != int(Action.RED)))) & any_left & (forced ^ True)
+
+
+def deferral_flags(contradictory: Any, asks: Any, is_novel: Any, unsure: Any) -> tuple[Any, Any, Any]:
     """Returns whether a case is handed over to a person as contradictory, as novel, and as unsure; at most one holds.
 
     They are in the order of `triage.v1.DeferralReason`, from its number 1. Takes booleans, NumPy arrays and tensors.
 
     Args:
         contradictory: whether the evidence is; bool or booleans `[B]`, as are all.
-        goes_on: whether the interview does.
+        asks: whether the next step is to ask, see `asks_next`, or nothing is known, so that nothing is decided.
         is_novel: whether the evidence is.
         unsure: whether the decision is not safe enough.
     """
-    decided = (contradictory | goes_on) ^ True
+    decided = (contradictory | asks) ^ True
     return contradictory, decided & is_novel, decided & unsure & (is_novel ^ True)
 
 

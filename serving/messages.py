@@ -93,22 +93,6 @@ IN_DANGER = "If somebody may be in danger, call the emergency number now."
 """What somebody is told whose words are not understood."""
 
 
-def goes_on(response: Any) -> bool:
-    """Returns whether an interview goes on after a TriageResponse, of the server's package or of the client's.
-
-    It does while the model asks and, where the response suggests questions, one of them is worth more than it costs. It
-    also does where one may raise a red flag, or asks for the age or sex, and the decision is not Red yet: the model may
-    be sure enough of a less urgent decision before anybody asked. It ends where the case is handed over to a person.
-    """
-    questions = response.next_questions
-    asks = response.action == triage_pb2.TRIAGE_ACTION_ASK and (
-        not questions or any(question.worth_asking for question in questions)
-    )
-    first = any(question.one_of or question.reason == triage_pb2.QUESTION_REASON_RED_FLAG for question in questions)
-    must_ask = first and response.best_triage != triage_pb2.TRIAGE_ACTION_RED
-    return not response.forced and not response.HasField("deferred") and (asks or must_ask)
-
-
 def speaks(effect: Any, best_triage: int) -> str:
     """Returns whether a piece of evidence speaks "for" the decision `best_triage` or "against" it; "" where neither.
 

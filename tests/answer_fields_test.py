@@ -76,7 +76,7 @@ def whole(engine):
         if tensor.kind is Kind.FLAG:
             setattr(response, tensor.name, True)
     response.fired_rules[0].from_action = response.fired_rules[0].to_action = 1  # so that it says not all
-    response.deferred = triage_pb2.DEFERRAL_REASON_NOVEL
+    response.deferred, response.next = triage_pb2.DEFERRAL_REASON_NOVEL, triage_pb2.NEXT_STEP_ASK
     response.next_questions.add(code="e4", question="e4?", reason=1, expected_gain=0.25, worth_asking=True)
     response.explanation.effects.add(
         evidence={"code": "e1", "status": 1}, effect=0.5, best_triage_without=2, support=0.25
@@ -145,7 +145,7 @@ def test_every_field_changes_what_ask_prints(whole, field, monkeypatch, capsys):
 
 # The console sends neither codes that the model does not know, nor a code twice.
 @pytest.mark.parametrize(
-    "field", sorted(FIELDS - {"vocabulary_fingerprint", "unknown_codes", "conflicting_codes", "q_values"})
+    "field", sorted(FIELDS - {"vocabulary_fingerprint", "unknown_codes", "conflicting_codes", "q_values", "next"})
 )
 def test_every_field_changes_the_page_of_a_case(whole, field):
     evidence = {entry.code: entry for entry in VOCABULARY}

@@ -19,13 +19,13 @@ import triage_cli
 from schemas import safety_rules
 from schemas.answer import ANSWER, Kind
 from schemas.evidence import Evidence, Vocabulary
-from serving.messages import action_label, goes_on
+from serving.messages import action_label
 from tests.builders import network_of, random_network, served, symptoms, trained_agent, write_version
 from trainer.export import tflite_file
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty
-from triage_client import TriageAction, TriageClient
+from triage_client import NextStep, TriageAction, TriageClient
 
 MOBILE = pathlib.Path(__file__).resolve().parents[1] / "examples" / "mobile"
 VOCABULARY = symptoms("cough", "fever", "rash")
@@ -295,7 +295,7 @@ def at_the_server(client, complaint, patient, can_measure):
     put = []
     with client.interview(questions=1, can_measure=can_measure, defer_below=0.0) as interview:
         answer = interview.present(complaint)
-        while not answer.ended and goes_on(answer.response):
+        while answer.response.next == NextStep.NEXT_STEP_ASK:
             question = answer.response.next_questions[0]
             put.append((question.code, tuple(question.any_of), tuple(question.one_of)))
             codes = [*question.any_of] or [*question.one_of] or [question.code]

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from schemas.triage import DECISION_LABELS
 from serving.console.local_server import serving
-from serving.messages import action_label, goes_on
+from serving.messages import action_label
 from trainer.graph.relations import settled_by
 from trainer.simulation.knowledge_base import KnowledgeBase
-from triage_client import QuestionReason, TriageClient, TriageResponse, evidence_state
+from triage_client import NextStep, QuestionReason, TriageClient, TriageResponse, evidence_state
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXTBOOK = ROOT / "schemas" / "cases" / "textbook.jsonl"
@@ -150,7 +150,7 @@ def _lead(client: TriageClient, has: list[str]) -> _Interview:
         for place, turn in enumerate(turns):
             if not turn.so_far:
                 turns[place] = turn._replace(so_far=_so_far(response))
-        if decision is None and not (goes_on(response) and response.next_questions):
+        if decision is None and not (response.next == NextStep.NEXT_STEP_ASK and response.next_questions):
             decision, stops_after = response, number - 1
         if (decision is not None and number > WITHIN) or not response.next_questions:
             return _Interview(has[0], at_first, turns, stops_after, decision)

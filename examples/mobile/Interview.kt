@@ -201,7 +201,7 @@ class Interview(private val model: TriageModel, private val canMeasure: Boolean 
      * and sex, and about red flags, where the decision is not Red yet. Evidence that contradicts itself ends it; other
      * reasons to hand over count at the end.
      */
-    fun goesOn(decision: Decision, question: Question?): Boolean {
+    fun asksNext(decision: Decision, question: Question?): Boolean {
         val asks = decision.action == "ask" && (question == null || question.worthAsking)
         val first = question != null && (question.oneOf.isNotEmpty() || question.redFlag)
         val mustAsk = first && decision.bestTriage != "Red"

@@ -232,7 +232,7 @@ final class Interview {
   /// Returns whether the interview goes on: while the model asks what is worth it, or must ask, which it must for age
   /// and sex, and about red flags, where the decision is not Red yet. Evidence that contradicts itself ends it; other
   /// reasons to hand over count at the end.
-  func goesOn(_ decision: Decision, _ question: Question?) -> Bool {
+  func asksNext(_ decision: Decision, _ question: Question?) -> Bool {
     let asks = decision.action == "ask" && (question?.worthAsking ?? true)
     let first = question.map { !$0.oneOf.isEmpty || $0.redFlag } ?? false
     let mustAsk = first && decision.bestTriage != "Red"

@@ -240,9 +240,9 @@ def main() -> int:
 
 
 def converse(interview: Interview) -> Decision:
-    """Reads evidence while `goes_on` says so and the user has something to tell."""
+    """Reads evidence while `asks_next` says so and the user has something to tell."""
     read_evidence(interview, "What is the matter? ", needed=True)
-    while goes_on(decision := interview.decide(), question := interview.question()):
+    while asks_next(decision := interview.decide(), question := interview.question()):
         prompt = f"{question.text} (y, n, ?, or other evidence) " if question else "What else? "
         if question and (several := question.any_of or question.one_of):
             listed = "".join(f"\n  {place} {interview.name(code)}" for place, code in enumerate(several, start=1))
@@ -253,7 +253,7 @@ def converse(interview: Interview) -> Decision:
     return interview.decide_now() if decision.action == "ask" else decision
 
 
-def goes_on(decision: Decision, question: Question | None) -> bool:
+def asks_next(decision: Decision, question: Question | None) -> bool:
     """Returns whether the interview goes on: while the model asks what is worth it, or must ask.
 
     It must ask for age and sex, and about red flags, where the decision is not Red yet. Evidence that contradicts

@@ -12,10 +12,11 @@ import rich.text
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from serving.client.search import Search
-from serving.messages import ANSWERS, ANY_OF, ENOUGH, GROUPS, IN_DANGER, action_label, goes_on
+from serving.messages import ANSWERS, ANY_OF, ENOUGH, GROUPS, IN_DANGER, action_label
 from triage_client import (
     EvidenceState,
     NextQuestion,
+    NextStep,
     QuestionReason,
     TriageAction,
     TriageClient,
@@ -76,7 +77,7 @@ def converse(
     vocabulary: Vocabulary,
     read: Callable[[], str],
 ) -> TriageResponse:
-    """Puts questions while `goes_on` says so, and returns the model's last answer.
+    """Puts questions while the next step is to ask, and returns the model's last answer.
 
     Args:
         client: of the server.
@@ -93,7 +94,7 @@ def converse(
         state = known.state(options.max_questions)
         # Two questions are age and sex, which are asked in one turn.
         response = options.triage(client, state, questions=2, not_to_ask=known.not_known)
-        asks = goes_on(response)
+        asks = response.next == NextStep.NEXT_STEP_ASK
         decided = not asks and response.action != TriageAction.TRIAGE_ACTION_ASK
         if decided or response.forced or response.HasField("deferred"):
             return response  # forced to ask: nothing is known, and nobody can say more

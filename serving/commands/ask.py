@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import sys
+from typing import Any
 
 import rich.box
 import rich.console
@@ -20,8 +21,10 @@ from triage_client import (
     EvidenceStatus,
     InvalidArgumentError,
     NextQuestion,
+    NextStep,
     NotFoundError,
     QuestionReason,
+    TriageAction,
     TriageClient,
     TriageError,
     TriageResponse,
@@ -178,13 +181,26 @@ def _worth(question: NextQuestion) -> str:
     return f"red flag, {worth}" if question.reason == QuestionReason.QUESTION_REASON_RED_FLAG else worth
 
 
+_STEPS: dict[Any, str] = {
+    NextStep.NEXT_STEP_ASK: "ask a question",
+    NextStep.NEXT_STEP_DECIDE: "decide",
+    NextStep.NEXT_STEP_HAND_OVER: "hand over to a person",
+}
+
+
 def _print(response: TriageResponse, language: str) -> None:
     """Prints an answer for a person to read."""
     console = rich.console.Console(highlight=False, soft_wrap=True)
     action = action_label(response.action)
     forced = " (asking was not possible)" if response.forced else ""
     console.print(rich.text.Text(f"action       {action}{forced}", style="bold"))
-    if response.HasField("deferred"):
+    deferred = response.HasField("deferred")
+    asks = response.action == TriageAction.TRIAGE_ACTION_ASK
+    by_action = NextStep.NEXT_STEP_ASK if asks else NextStep.NEXT_STEP_DECIDE
+    says_why = deferred and response.next == NextStep.NEXT_STEP_HAND_OVER
+    if response.next not in (NextStep.NEXT_STEP_UNSPECIFIED, by_action) and not says_why:
+        console.print(rich.text.Text(f"next         {_STEPS[response.next]}", style="bold"))
+    if deferred:
         console.print(rich.text.Text(f"hand over to a person: {DEFERRALS[response.deferred]}", style="bold"))
     console.print(rich.text.Text(f"best triage  {action_label(response.best_triage)}"))
     numbers = ("Q-value", "appropriate", "safe") if response.probabilities else ("Q-value",)

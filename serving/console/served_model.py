@@ -11,11 +11,12 @@ from schemas.evidence import Evidence, Vocabulary
 from serving.client import channel
 from serving.client.search import Search
 from serving.console.case import Case
-from serving.messages import MOST_EXPLAINED, goes_on
+from serving.messages import MOST_EXPLAINED
 from triage_client import (
     EvidenceState,
     InvalidArgumentError,
     NextQuestion,
+    NextStep,
     TriageError,
     TriageResponse,
     evidence_state,
@@ -49,8 +50,8 @@ class Answer(NamedTuple):
 
     model: ModelVersion
     response: TriageResponse
-    goes_on: bool
-    """Whether the model would put another question, see `serving.messages.goes_on`."""
+    asks: bool
+    """Whether the next step is to ask, and there is a question."""
     question: str
     """The code to ask about next, "" if there is none."""
     chosen: NextQuestion | None
@@ -110,12 +111,12 @@ class ServedModel:
         )
         with self._in_plain_words():
             model, response = self._ask(state, case.not_known, defer_below)
-        on = goes_on(response)
         chosen = next(iter(response.next_questions), None)
         question = chosen.code if chosen else ""
         if not model.chooses_questions and not response.forced:
             question = _open(model, case)
-        return Answer(model, response, on and bool(question), question, chosen)
+        asks = response.next == NextStep.NEXT_STEP_ASK and bool(question)
+        return Answer(model, response, asks, question, chosen)
 
     def _ask(
         self, state: EvidenceState, not_to_ask: list[str], defer_below: float = 0.0

@@ -93,7 +93,7 @@ class CasePage:
 def case_page(case: Case, answer: Answer | None, model: ModelVersion) -> CasePage:
     """Returns what to show of a case; `answer` is None while nothing is known."""
     response = answer.response if answer else None
-    asks = answer is not None and answer.goes_on
+    asks = answer is not None and answer.asks
     question = model.evidence[answer.question] if answer and answer.question else None
     chosen = answer.chosen if answer and answer.chosen else NextQuestion()
     figures = {"case": case.request(), "answer": message_figures(response) if response else None}
@@ -229,9 +229,9 @@ def _why_asked(answer: Answer) -> str:
 def _status(case: Case, answer: Answer) -> str:
     response = answer.response
     asks = response.action == TriageAction.TRIAGE_ACTION_ASK
-    if _deciding_rule(response) and not answer.goes_on:
+    if _deciding_rule(response) and not answer.asks:
         return "A safety rule decides, whatever the model says:"
-    if answer.goes_on:
+    if answer.asks:
         if asks:
             return "The model is not sure enough yet and asks on."
         if answer.chosen and answer.chosen.one_of:

@@ -20,7 +20,7 @@ from schemas.evidence import Vocabulary
 from schemas.text_file import read_text
 from schemas.triage import DECISION_LABELS
 from serving.hospital.fhir_resources import RESEARCH_ONLY, Resource, quantity_fault
-from serving.messages import ANY_OF, DEFERRALS, MEANINGS, action_label, codes_of, goes_on
+from serving.messages import ANY_OF, DEFERRALS, MEANINGS, action_label, codes_of
 from triage.v1 import triage_pb2
 
 SERVICES = {"triage": "patient-view", "triage-order": "order-select"}
@@ -273,7 +273,8 @@ def card_of(
         vocabulary: for names.
         link: address of a SMART app that goes on with the case, "" for none.
     """
-    label, on, handed_over = action_label(answer.best_triage), goes_on(answer), answer.HasField("deferred")
+    label, handed_over = action_label(answer.best_triage), answer.HasField("deferred")
+    on = answer.next == triage_pb2.NEXT_STEP_ASK
     summary = f"{label}{' so far' if on else ''}: {MEANINGS[label]} (research only)"
     indicator = _INDICATORS[label]
     if handed_over:

@@ -25,12 +25,12 @@ from serving.hospital.fhir_resources import (
     questionnaire,
     read_form,
 )
-from serving.messages import goes_on, state_message
+from serving.messages import state_message
 from serving.service import TriageService
 from serving.wires.http_endpoints import Exchange
 from serving.wires.http_problems import BodyError, problem_of
 from serving.wires.json_body import read_json
-from triage.v1 import triage_service_pb2
+from triage.v1 import triage_pb2, triage_service_pb2
 
 MEDIA_TYPE = "application/fhir+json"
 _VERSION = re.compile(r'fhirVersion\s*=\s*"?([\w.]{1,20})', re.IGNORECASE)
@@ -72,7 +72,7 @@ class FhirRoutes:
         except FaultyRequestError as error:
             raise FaultyRequestError([form.place(fault) for fault in error.faults]) from None
         next_asked: list[str] = []
-        if goes_on(answer):
+        if answer.next == triage_pb2.NEXT_STEP_ASK:
             if not answer.next_questions and not self._chooses_questions():
                 raise UnsupportedError(
                     f"model version {answer.model_version} cannot choose questions: export one that was trained on 100 "

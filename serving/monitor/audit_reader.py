@@ -12,7 +12,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 from schemas import features
 from schemas.errors import InputError
 from schemas.triage import NUM_DECISIONS, Action, action_on_wire
-from serving.messages import codes_of, goes_on
+from serving.messages import codes_of
 from triage.v1 import triage_pb2
 
 
@@ -110,13 +110,17 @@ def _cases(log: prediction_log_pb2.PredictionLog) -> list[ServedCase]:
 def _typed(version: int, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> ServedCase:
     present, absent = map(frozenset, codes_of(state))
     # An interview may go on after the model's decision, and end although the model asks: nothing is worth asking, or a
-    # person takes over.
-    action = response.best_triage if response.next_questions or response.HasField("deferred") else response.action
+    # person takes over. Older answers do not say what comes next: their action does.
+    action = response.action
+    if response.next == triage_pb2.NEXT_STEP_ASK:
+        action = triage_pb2.TRIAGE_ACTION_ASK
+    elif response.next == triage_pb2.NEXT_STEP_DECIDE or response.HasField("deferred"):
+        action = response.best_triage
     return ServedCase(
         version,
         present,
         absent,
-        Action.ASK if goes_on(response) else action_on_wire(action),
+        action_on_wire(action),
         response.forced,
         frozenset(response.unknown_codes),
         _deferred_red(response),

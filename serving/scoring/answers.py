@@ -11,7 +11,7 @@ from schemas import features
 from schemas.answer import RULES, Kind, of_model
 from schemas.errors import InputError
 from schemas.evidence import StateEncoder, pad_rows
-from schemas.triage import ACTION_LABELS, Action, deferral_flags, may_be_red
+from schemas.triage import ACTION_LABELS, Action, asks_next, deferral_flags, may_be_red
 from serving.engine.saved_model import SavedModelEngine
 from serving.scoring.cases import ID, Cases
 from serving.wires.message_json import names_of
@@ -114,11 +114,16 @@ class Scorer:
         for tensor in of_model(self.engine.info.has | {RULES}):
             if tensor.column is not None:
                 columns |= self._columns(tensor.column or tensor.name, tensor.kind, outputs[tensor.name])
-        questions = self._next_questions(states, columns[features.FORCED])
+        questions, must_ask = self._next_questions(states, columns[features.FORCED])
         if self._defer_below is not None:
-            conflicting, asks = encoded[features.CONFLICTING_CODES], outputs[features.ACTION] == Action.ASK
-            if questions:  # as `serving.messages.goes_on`
-                asks = np.array(questions["worth_asking"]) & (asks | (outputs[features.BEST_TRIAGE] != Action.RED))
+            conflicting, nothing_known = encoded[features.CONFLICTING_CODES], ~states.any(axis=1)
+            asks = nothing_known | asks_next(
+                outputs[features.ACTION],
+                outputs[features.BEST_TRIAGE],
+                outputs[features.FORCED],
+                worth_asking=np.array(questions["worth_asking"]) if questions else True,
+                must_ask=must_ask,
+            )
             columns["deferred"] = self._deferred(outputs, conflicting, asks, self._defer_below)
             columns |= self._columns(features.CONFLICTING_CODES, Kind.CODES, conflicting)
             for column in questions.values():  # nothing is asked of a case that is handed over
@@ -154,27 +159,35 @@ class Scorer:
             return {name: [[code.decode() for code in row if code] for row in values.tolist()]}
         return {name: _rounded(values) if kind is Kind.NUMBER else values.tolist()}
 
-    def _next_questions(self, states: np.ndarray, forced: Sequence[bool]) -> Columns:
+    def _next_questions(self, states: np.ndarray, forced: Sequence[bool]) -> tuple[Columns, np.ndarray]:
+        """Returns the columns of the questions, and whether one is about age, sex or a red flag, bool `[B]`."""
         if not self._questions:
-            return {}
+            return {}, np.zeros(len(states), bool)
         vocabulary = self.engine.vocabulary
         not_to_ask = np.broadcast_to(vocabulary.takes_instrument, states.shape)
         inputs = {features.STATES: states, features.NOT_TO_ASK: not_to_ask}
         outputs = self.engine.predict(features.QUESTIONS, inputs)
         cells = outputs[features.QUESTION_CODES][:, : self._questions]
-        cells = np.where(np.array(forced)[:, np.newaxis], -1, cells).tolist()  # asking is not possible
+        cells = np.where(np.array(forced)[:, np.newaxis], -1, cells)  # asking is not possible
+        opening: np.ndarray = np.zeros(states.shape, bool)
+        for group in map(list, vocabulary.openings.values()):
+            opening[:, group] = ((states == 0) & ~not_to_ask)[:, group].all(axis=1, keepdims=True)
+        red_flags = outputs[features.QUESTION_RED_FLAGS][:, : self._questions]
+        must_ask = ((red_flags | np.take_along_axis(opening, cells, axis=1)) & (cells >= 0)).any(axis=1)
+        cells = cells.tolist()
         worth = outputs[features.QUESTION_WORTH_ASKING][:, : self._questions].tolist()
         together = outputs.get(features.QUESTION_TOGETHER, np.full([len(cells), 1], -1))
         together = np.where(np.array(forced)[:, np.newaxis], -1, together).tolist()
         codes = vocabulary.codes
         kept = [[place for place, cell in enumerate(row) if cell >= 0] for row in cells]
-        return {
+        columns: Columns = {
             "next_questions": [
                 [codes[row[place]] for place in places] for row, places in zip(cells, kept, strict=True)
             ],
             "asked_together": [[codes[cell] for cell in row if cell >= 0] for row in together],
             "worth_asking": [any(row[place] for place in places) for row, places in zip(worth, kept, strict=True)],
         }
+        return columns, must_ask
 
 
 def _first(path: pathlib.Path, cases: Cases, codes: np.ndarray) -> tuple[str, str]:

@@ -27,7 +27,7 @@ class InterviewState:
         self.can_measure = False
         """Whether questions may be about what takes an instrument."""
         self.defer_below: float | None = None
-        """See `serving.service.deferral.defer`."""
+        """See `serving.service.next_step.set_next_step`."""
 
     @property
     def not_to_ask(self) -> tuple[str, ...]:

@@ -21,9 +21,9 @@ from serving.engine.safeguards import described_rules
 from serving.engine.served_models import ServedModels
 from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
 from serving.messages import ANSWERS
-from serving.service.deferral import defer
 from serving.service.explanation import check_explainable, explain, give_rationales
 from serving.service.interview import InterviewState
+from serving.service.next_step import set_next_step
 from serving.service.validation import (
     RequestLimits,
     are_clear,
@@ -257,12 +257,14 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     async def _run(
         self, engine: Engine, states: Sequence[triage_pb2.EvidenceState], asked: Asked
     ) -> list[triage_pb2.TriageResponse]:
-        """Returns the answers with their next questions; what a person must look at is handed over."""
+        """Returns the answers with their next questions and their next step."""
         responses = await engine.answer(states, _remaining(), alone=self._concurrency.taken == 1)
-        put = asked.questions > 0
-        if put:
+        with_questions = asked.questions > 0
+        if with_questions:
             await self._add_questions(engine, states, responses, asked)
-        defer(states, responses, engine.vocabulary, asked.defer_below, engine.info.hand_over_from, put)
+        set_next_step(
+            states, responses, engine.vocabulary, asked.defer_below, engine.info.hand_over_from, with_questions
+        )
         return responses
 
     async def _add_questions(

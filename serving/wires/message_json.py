@@ -66,7 +66,7 @@ def _reader(field: FieldDescriptor) -> Read:
         return _read_by_action(field)
     each: Read | None = None
     if field.enum_type:
-        each = names_of(field.enum_type).__getitem__
+        each = names_of(field.enum_type).get  # None for "unspecified"
     elif field.message_type:
         each = message_figures
     if _is_repeated(field):

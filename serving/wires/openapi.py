@@ -71,6 +71,7 @@ _MEANINGS = {
     "TriageResponse.forced": "asking was not possible",
     "TriageResponse.unknown_codes": "codes that the model does not know: they had no part in the decision",
     "TriageResponse.conflicting_codes": "codes that contradict themselves, without part in the decision, or each other",
+    "TriageResponse.next": "what comes next: ask a question, decide by best_triage, or hand over to a person",
     "TriageResponse.deferred": "why the case is handed over to a person, with defer_below alone",
     "NextQuestion.code": "the answer is this evidence, present or absent",
     "NextQuestion.question": "to ask a patient, in the language of Accept-Language where the vocabulary has it",

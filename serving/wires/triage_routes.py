@@ -11,7 +11,6 @@ from msgspec import UnsetType
 from serving.admission import Cost
 from serving.call import PARSE, current
 from serving.errors import FaultyRequestError
-from serving.messages import goes_on
 from serving.service import TriageService
 from serving.wires.http_endpoints import Exchange
 from serving.wires.json_body import given, reader
@@ -41,16 +40,16 @@ class TriageRoutes:
         return {"answers": await self._many(exchange, body.states, "states", body)}
 
     async def interview(self, exchange: Exchange) -> Any:
-        """Answers all that is known so far: a decision, or what to ask next; see `serving.messages.goes_on`."""
+        """Answers all that is known so far: a decision, or what to ask next."""
         body = await self._body(exchange, _read_patient)
         response = await self._decide(exchange, body, suggested=1)
         answer = message_figures(response)
         questions = answer.pop("next_questions")
-        asks = goes_on(response)
-        nothing_known = response.forced and response.action == triage_pb2.TRIAGE_ACTION_ASK
+        asks = response.next == triage_pb2.NEXT_STEP_ASK
+        decided = response.next == triage_pb2.NEXT_STEP_DECIDE
         return {
             "done": not asks,
-            "decision": None if asks or nothing_known or answer["deferred"] else answer["best_triage"],
+            "decision": answer["best_triage"] if decided else None,
             "questions": questions if asks else [],
             "answer": answer,
         }

@@ -10,6 +10,7 @@ from schemas.triage import (
     NUM_ACTIONS,
     NUM_DECISIONS,
     Action,
+    asks_next,
     deferral_flags,
     is_forced,
     may_be_red,
@@ -56,7 +57,33 @@ def test_a_triage_is_forced_row_by_row(batch):
 
 
 @pytest.mark.parametrize(
-    ("contradictory", "goes_on", "is_novel", "unsure", "flags"),
+    ("action", "best_triage", "forced", "worth_asking", "must_ask", "any_left", "expected"),
+    [
+        (Action.ASK, Action.GREEN, False, True, False, True, True),
+        (Action.ASK, Action.GREEN, False, False, False, True, False),  # the agent asks, and nothing is worth it
+        (Action.ASK, Action.GREEN, False, True, False, False, False),
+        (Action.ASK, Action.GREEN, True, True, True, True, False),
+        (Action.GREEN, Action.GREEN, False, True, False, True, False),
+        (Action.GREEN, Action.GREEN, False, False, True, True, True),  # a red flag is open
+        (Action.GREEN, Action.GREEN, False, False, True, False, False),
+        (Action.GREEN, Action.GREEN, True, False, True, True, False),
+        (Action.RED, Action.RED, False, False, True, True, False),  # nothing is more urgent
+        (Action.ASK, Action.RED, False, False, True, True, False),
+        (Action.ASK, Action.RED, False, True, True, True, True),
+    ],
+)
+def test_the_next_step_is_to_ask_for_values_arrays_and_tensors_alike(
+    action, best_triage, forced, worth_asking, must_ask, any_left, expected
+):
+    given = (action, best_triage, forced, worth_asking, must_ask, any_left)
+    assert asks_next(*given) is expected
+    for array in (np.array, tf.constant):
+        assert np.asarray(asks_next(*(array([each]) for each in given))).tolist() == [expected]
+        assert np.asarray(asks_next(*(array([each]) for each in given[:3]))).tolist() == [asks_next(*given[:3])]
+
+
+@pytest.mark.parametrize(
+    ("contradictory", "asks", "is_novel", "unsure", "flags"),
     [
         (False, False, False, False, (False, False, False)),
         (True, True, True, True, (True, False, False)),  # answers that contradict each other get no better by more
@@ -66,9 +93,9 @@ def test_a_triage_is_forced_row_by_row(batch):
     ],
 )
 def test_a_case_is_handed_over_for_one_reason_for_booleans_arrays_and_tensors_alike(
-    contradictory, goes_on, is_novel, unsure, flags
+    contradictory, asks, is_novel, unsure, flags
 ):
-    given = (contradictory, goes_on, is_novel, unsure)
+    given = (contradictory, asks, is_novel, unsure)
     assert deferral_flags(*given) == flags
     for array in (np.array, tf.constant):
         assert (

@@ -43,7 +43,7 @@ class BriefEngine(Engine):
         if SLOW in states:
             self.entered.set()
             assert self.gate.wait(30)
-        return [triage_pb2.TriageResponse(model_version="1") for _ in states]
+        return [triage_pb2.TriageResponse(action=1, best_triage=1, model_version="1") for _ in states]
 
 
 def batched(engine):

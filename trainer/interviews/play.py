@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import RuleSet
-from schemas.triage import Action
+from schemas.triage import asks_next
 from trainer.graph import rewards
 from trainer.graph.decide import OperatingPoint, best_triage, decide, handed_over, utilities
 from trainer.graph.mixture import Mixture
@@ -83,7 +83,7 @@ class Interviews(NamedTuple):
     def ends(self, point: OperatingPoint) -> np.ndarray:
         """Returns the number of questions after which an interview ends, or nothing is left to ask, int `[V]`.
 
-        By the rule of `serving.messages.goes_on`.
+        By the rule `schemas.triage.asks_next`.
         """
         return self.ends_by(self._actions(point), self.decisions(point))
 
@@ -91,7 +91,7 @@ class Interviews(NamedTuple):
         """Returns how V `patients` leave interviews that obey `rules`.
 
         They are handed over where the interview ends, also where the agent would ask on and nothing is left, as
-        `serving.service.deferral` does.
+        `serving.service.next_step` does.
         """
         actions, decisions = self._actions(point), self.decisions(point)
         if rules is not None:
@@ -111,10 +111,11 @@ class Interviews(NamedTuple):
 
     def ends_by(self, actions: np.ndarray, decisions: np.ndarray) -> np.ndarray:
         """Returns `ends` with other actions and decisions, `[Q + 1, V]` each."""
-        asks = (actions == Action.ASK) | (self.flagged & (decisions != Action.RED))
+        forced: np.ndarray = np.zeros(actions.shape, bool)
+        forced[-1] = True
         # Where nothing is left to ask after q questions, question q + 1 is about nothing.
-        asks[:-1] &= self.revealed.any(axis=2)
-        asks[-1] = False
+        any_left = np.concatenate([self.revealed.any(axis=2), forced[-1:]])
+        asks = asks_next(actions, decisions, forced, must_ask=self.flagged, any_left=any_left)
         return np.asarray((~asks).argmax(axis=0))
 
 

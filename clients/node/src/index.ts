@@ -10,6 +10,7 @@ export {
   EvidenceStatus,
   FiredRule,
   NextQuestion,
+  NextStep,
   QuestionReason,
   QValue,
   TriageAction,

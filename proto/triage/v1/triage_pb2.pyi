@@ -34,6 +34,13 @@ class DeferralReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DEFERRAL_REASON_CONTRADICTORY: _ClassVar[DeferralReason]
     DEFERRAL_REASON_NOVEL: _ClassVar[DeferralReason]
     DEFERRAL_REASON_UNSURE: _ClassVar[DeferralReason]
+
+class NextStep(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    NEXT_STEP_UNSPECIFIED: _ClassVar[NextStep]
+    NEXT_STEP_ASK: _ClassVar[NextStep]
+    NEXT_STEP_DECIDE: _ClassVar[NextStep]
+    NEXT_STEP_HAND_OVER: _ClassVar[NextStep]
 TRIAGE_ACTION_UNSPECIFIED: TriageAction
 TRIAGE_ACTION_RED: TriageAction
 TRIAGE_ACTION_YELLOW: TriageAction
@@ -50,6 +57,10 @@ DEFERRAL_REASON_UNSPECIFIED: DeferralReason
 DEFERRAL_REASON_CONTRADICTORY: DeferralReason
 DEFERRAL_REASON_NOVEL: DeferralReason
 DEFERRAL_REASON_UNSURE: DeferralReason
+NEXT_STEP_UNSPECIFIED: NextStep
+NEXT_STEP_ASK: NextStep
+NEXT_STEP_DECIDE: NextStep
+NEXT_STEP_HAND_OVER: NextStep
 
 class Evidence(_message.Message):
     __slots__ = ("code", "status")
@@ -158,7 +169,7 @@ class Explanation(_message.Message):
     def __init__(self, effects: _Optional[_Iterable[_Union[EvidenceEffect, _Mapping]]] = ..., sufficient: _Optional[_Iterable[_Union[Evidence, _Mapping]]] = ..., turning: _Optional[_Iterable[_Union[TurningAnswer, _Mapping]]] = ...) -> None: ...
 
 class TriageResponse(_message.Message):
-    __slots__ = ("action", "best_triage", "q_values", "forced", "unknown_codes", "conflicting_codes", "model_version", "vocabulary_fingerprint", "fired_rules", "novelty", "is_novel", "probabilities", "next_questions", "explanation", "deferred")
+    __slots__ = ("action", "best_triage", "q_values", "forced", "unknown_codes", "conflicting_codes", "model_version", "vocabulary_fingerprint", "fired_rules", "novelty", "is_novel", "probabilities", "next_questions", "explanation", "deferred", "next")
     ACTION_FIELD_NUMBER: _ClassVar[int]
     BEST_TRIAGE_FIELD_NUMBER: _ClassVar[int]
     Q_VALUES_FIELD_NUMBER: _ClassVar[int]
@@ -174,6 +185,7 @@ class TriageResponse(_message.Message):
     NEXT_QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     EXPLANATION_FIELD_NUMBER: _ClassVar[int]
     DEFERRED_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
     action: TriageAction
     best_triage: TriageAction
     q_values: _containers.RepeatedCompositeFieldContainer[QValue]
@@ -189,4 +201,5 @@ class TriageResponse(_message.Message):
     next_questions: _containers.RepeatedCompositeFieldContainer[NextQuestion]
     explanation: Explanation
     deferred: DeferralReason
-    def __init__(self, action: _Optional[_Union[TriageAction, str]] = ..., best_triage: _Optional[_Union[TriageAction, str]] = ..., q_values: _Optional[_Iterable[_Union[QValue, _Mapping]]] = ..., forced: bool = ..., unknown_codes: _Optional[_Iterable[str]] = ..., conflicting_codes: _Optional[_Iterable[str]] = ..., model_version: _Optional[str] = ..., vocabulary_fingerprint: _Optional[str] = ..., fired_rules: _Optional[_Iterable[_Union[FiredRule, _Mapping]]] = ..., novelty: _Optional[float] = ..., is_novel: bool = ..., probabilities: _Optional[_Iterable[_Union[DecisionProbability, _Mapping]]] = ..., next_questions: _Optional[_Iterable[_Union[NextQuestion, _Mapping]]] = ..., explanation: _Optional[_Union[Explanation, _Mapping]] = ..., deferred: _Optional[_Union[DeferralReason, str]] = ...) -> None: ...
+    next: NextStep
+    def __init__(self, action: _Optional[_Union[TriageAction, str]] = ..., best_triage: _Optional[_Union[TriageAction, str]] = ..., q_values: _Optional[_Iterable[_Union[QValue, _Mapping]]] = ..., forced: bool = ..., unknown_codes: _Optional[_Iterable[str]] = ..., conflicting_codes: _Optional[_Iterable[str]] = ..., model_version: _Optional[str] = ..., vocabulary_fingerprint: _Optional[str] = ..., fired_rules: _Optional[_Iterable[_Union[FiredRule, _Mapping]]] = ..., novelty: _Optional[float] = ..., is_novel: bool = ..., probabilities: _Optional[_Iterable[_Union[DecisionProbability, _Mapping]]] = ..., next_questions: _Optional[_Iterable[_Union[NextQuestion, _Mapping]]] = ..., explanation: _Optional[_Union[Explanation, _Mapping]] = ..., deferred: _Optional[_Union[DeferralReason, str]] = ..., next: _Optional[_Union[NextStep, str]] = ...) -> None: ...

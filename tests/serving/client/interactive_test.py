@@ -5,7 +5,7 @@ import pytest
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from serving.client.interactive import InterviewOptions, KnownEvidence, ask_complaint, converse
-from triage_client import DeferralReason, EvidenceStatus, QuestionReason, TriageAction, TriageResponse
+from triage_client import DeferralReason, EvidenceStatus, NextStep, QuestionReason, TriageAction, TriageResponse
 
 VOCABULARY = Vocabulary(
     [
@@ -30,6 +30,15 @@ class Script:
         return f"{self._lines.pop(0)}\n" if self._lines else ""
 
 
+def with_next_step(response):
+    """Returns a response that says what comes next, by its questions."""
+    red_flag = any(each.reason == QuestionReason.QUESTION_REASON_RED_FLAG for each in response.next_questions)
+    asks = any(each.worth_asking for each in response.next_questions)
+    asks |= red_flag and response.best_triage != TriageAction.TRIAGE_ACTION_RED
+    response.next = NextStep.NEXT_STEP_ASK if asks else NextStep.NEXT_STEP_DECIDE
+    return response
+
+
 class Questioner:
     """A server that asks about each of some codes in turn and then says Red."""
 
@@ -51,7 +60,7 @@ class Questioner:
                 worth_asking=open_codes[0] not in self._worthless,
             )
         response.forced = state.no_more_evidence
-        return response
+        return with_next_step(response)
 
 
 def test_an_interview_takes_numbered_answers_and_ends_with_a_decision(capsys):
@@ -83,7 +92,9 @@ class HandingOver:
     def triage(self, state, **_):
         self.calls += 1
         return TriageResponse(
-            action=TriageAction.TRIAGE_ACTION_ASK, deferred=DeferralReason.DEFERRAL_REASON_CONTRADICTORY
+            action=TriageAction.TRIAGE_ACTION_ASK,
+            deferred=DeferralReason.DEFERRAL_REASON_CONTRADICTORY,
+            next=NextStep.NEXT_STEP_HAND_OVER,
         )
 
 
@@ -107,7 +118,7 @@ class Flagged:
             reason = QuestionReason.QUESTION_REASON_RED_FLAG if flag else QuestionReason.QUESTION_REASON_INFORMATION
             if code not in known | set(not_to_ask) and not response.next_questions:
                 response.next_questions.add(code=code, question=f"{code}?", reason=reason)
-        return response
+        return with_next_step(response)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +147,7 @@ class Opening:
             if not known & {*group} and not state.no_more_evidence:
                 response.action = TriageAction.TRIAGE_ACTION_ASK
                 response.next_questions.add(code=group[0], one_of=group, worth_asking=True)
-        return response
+        return with_next_step(response)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +185,7 @@ class Grouping:
             response.action = TriageAction.TRIAGE_ACTION_ASK
             response.next_questions.add(code="fever", any_of=["fever", "cold"], question="F?", worth_asking=True)
             response.next_questions.add(code="chest_pain", question="P?", worth_asking=True)
-        return response
+        return with_next_step(response)
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ def test_an_answer_for_programs_is_json_alone(ask, hand_set, vocabulary):
         "next_questions": [],
         "explanation": None,
         "deferred": None,
+        "next": "decide",
         "novelty": None,
         "is_novel": False,
         "model_version": "3",

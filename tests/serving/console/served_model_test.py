@@ -10,7 +10,7 @@ def test_a_model_that_cannot_choose_questions_gets_those_of_the_vocabulary_in_it
     # Fever alone makes the hand-set model ask; the vocabulary is chest_pain, fever, smoker.
     fever = Case((Statement("fever", PRESENT, False),))
     answer = served_model.answer(fever)
-    assert (answer.goes_on, answer.question, answer.chosen) == (True, "chest_pain", None)
+    assert (answer.asks, answer.question, answer.chosen) == (True, "chest_pain", None)
     assert served_model.answer(fever.after(Statement("chest_pain", NOT_KNOWN, True))).question == "smoker"
 
 
@@ -21,19 +21,19 @@ def test_the_interview_ends_where_no_question_is_left(served_model):
         Statement("smoker", NOT_KNOWN, True),
     )
     answer = served_model.answer(Case(said))
-    assert (answer.goes_on, answer.question) == (False, "")
+    assert (answer.asks, answer.question) == (False, "")
     assert answer.response.forced  # so the decision is final, and handed over where it must be
 
 
 def test_nobody_is_asked_after_the_end(served_model):
     answer = served_model.answer(Case((Statement("fever", PRESENT, False),), ended=True))
-    assert (answer.goes_on, answer.question, answer.response.forced) == (False, "", True)
+    assert (answer.asks, answer.question, answer.response.forced) == (False, "", True)
 
 
 def test_an_answer_counts_the_questions(served_model, hand_set):
     # With fever the model asks, up to its limit of ten questions.
     many = [Statement("chest_pain", NOT_KNOWN, True, turn) for turn in range(hand_set.max_questions)]
-    assert served_model.answer(Case((Statement("fever", PRESENT, False), *many[:-1]))).goes_on
+    assert served_model.answer(Case((Statement("fever", PRESENT, False), *many[:-1]))).asks
     assert served_model.answer(Case((Statement("fever", PRESENT, False), *many))).response.forced
 
 

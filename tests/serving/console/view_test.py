@@ -15,8 +15,8 @@ RED, YELLOW, GREEN, BLUE, ASK = WIRE_NUMBERS.values()
 FEVER = Case((Statement("fever", PRESENT, False),))
 
 
-def _answer(served_model, response, goes_on=False, question="", chosen=None):
-    return Answer(served_model.version(), response, goes_on, question, chosen)
+def _answer(served_model, response, asks=False, question="", chosen=None):
+    return Answer(served_model.version(), response, asks, question, chosen)
 
 
 def _present(code):
@@ -79,8 +79,8 @@ def test_rules_novelty_and_turning_answers_are_named(served_model):
 
 
 def test_a_page_says_why_the_model_asks_or_stops(served_model):
-    def status(case, goes_on, **fields):
-        return view.case_page(case, _answer(served_model, _response(**fields), goes_on), served_model.version()).status
+    def status(case, asks, **fields):
+        return view.case_page(case, _answer(served_model, _response(**fields), asks), served_model.version()).status
 
     fired = [{"rule_id": "pain", "reason": "Pain.", "from_action": GREEN, "to_action": RED}]
     handed_over = {"deferred": DeferralReason.DEFERRAL_REASON_UNSURE}
@@ -133,13 +133,11 @@ def test_each_of_several_red_flags_has_the_reason_of_its_own_rule_beside_it(serv
 
 
 @pytest.mark.parametrize(
-    ("goes_on", "order"),
+    ("asks", "order"),
     [(True, ("question", "add", "known", "decision", "why")), (False, ("decision", "known", "question", "add", "why"))],
 )
-def test_a_page_is_in_the_order_in_which_it_is_read_and_the_decision_first_once_there_is_one(
-    served_model, goes_on, order
-):
-    page = view.case_page(FEVER, _answer(served_model, _response(), goes_on, "smoker"), served_model.version())
+def test_a_page_is_in_the_order_in_which_it_is_read_and_the_decision_first_once_there_is_one(served_model, asks, order):
+    page = view.case_page(FEVER, _answer(served_model, _response(), asks, "smoker"), served_model.version())
     shown = Pages().show("case", page=page, case=FEVER, typed="", results=[], number="").body.decode()
     places = [*(shown.index(f'id="{part}"') for part in order), shown.index("<table>")]
     assert places == sorted(places)

@@ -55,10 +55,6 @@ def test_typed_calls_interviews_and_predicts_are_read_as_cases(serving, tmp_path
     assert (reading.files, reading.records, reading.unread, reading.damaged) == (1, 6, 0, [])
 
 
-def response(action, best_triage, **question):
-    return answer_of(action, best_triage, next_questions=[triage_pb2.NextQuestion(code="fever", **question)])
-
-
 def answer_of(action, best_triage, **fields):
     actions = {"action": f"TRIAGE_ACTION_{action}", "best_triage": f"TRIAGE_ACTION_{best_triage}"}
     return triage_pb2.TriageResponse(**actions, **fields)
@@ -77,15 +73,16 @@ def record_of(answer):
 @pytest.mark.parametrize(
     ("answer", "action"),
     [
-        (response("ASK", "GREEN", worth_asking=True), ASK),
-        (response("ASK", "RED", worth_asking=False), RED),  # it asks, but nothing is worth asking: the interview ends
-        (response("YELLOW", "YELLOW", reason=triage_pb2.QUESTION_REASON_RED_FLAG), ASK),  # it goes on all the same
-        (response("RED", "RED", reason=triage_pb2.QUESTION_REASON_RED_FLAG), RED),
-        (response("YELLOW", "YELLOW", worth_asking=False), YELLOW),
-        (answer_of("ASK", "RED", deferred="DEFERRAL_REASON_CONTRADICTORY"), RED),  # a person takes over
-        (answer_of("YELLOW", "YELLOW", deferred="DEFERRAL_REASON_UNSURE"), YELLOW),
+        (answer_of("ASK", "GREEN", next="NEXT_STEP_ASK"), ASK),
+        (answer_of("ASK", "RED", next="NEXT_STEP_DECIDE"), RED),  # nothing is worth asking: the interview ends
+        (answer_of("YELLOW", "YELLOW", next="NEXT_STEP_ASK"), ASK),  # a red flag is open
+        (answer_of("YELLOW", "YELLOW", next="NEXT_STEP_DECIDE"), YELLOW),
+        (answer_of("ASK", "RED", deferred="DEFERRAL_REASON_CONTRADICTORY", next="NEXT_STEP_HAND_OVER"), RED),
+        (answer_of("ASK", "GREEN", forced=True, next="NEXT_STEP_HAND_OVER"), ASK),  # nothing at all is known
+        # Answers of older servers, which do not say what comes next.
         (answer_of("ASK", "GREEN"), ASK),
-        (answer_of("ASK", "GREEN", forced=True), ASK),  # nothing at all is known: it ends undecided
+        (answer_of("YELLOW", "YELLOW"), YELLOW),
+        (answer_of("ASK", "RED", deferred="DEFERRAL_REASON_CONTRADICTORY"), RED),
     ],
 )
 def test_an_interview_is_one_case_where_it_ends(answer, action, tmp_path):

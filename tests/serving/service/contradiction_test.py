@@ -108,7 +108,7 @@ def test_the_console_hands_it_over(server):
     case = Case((Statement("chest_pain", ABSENT, False), Statement("crushing_chest_pain", PRESENT, False)))
     with ServedModel(Connection(server.address, timeout=60.0)) as agent:
         answer = agent.answer(case)
-    assert (answer.response.deferred, answer.goes_on) == (1, False)
+    assert (answer.response.deferred, answer.asks) == (1, False)
 
 
 def test_a_notebook_hands_it_over(asking_base_path):

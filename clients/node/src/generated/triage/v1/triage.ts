@@ -222,6 +222,56 @@ export function deferralReasonToJSON(object: DeferralReason): string {
   }
 }
 
+/** What comes next in an interview. */
+export enum NextStep {
+  /** NEXT_STEP_UNSPECIFIED - Not set. Never sent by the server; the answer of an exported model's signature `triage` lacks it. */
+  NEXT_STEP_UNSPECIFIED = 0,
+  /** NEXT_STEP_ASK - Ask a question: the first of next_questions, or one that the caller chooses where there are none. */
+  NEXT_STEP_ASK = 1,
+  /** NEXT_STEP_DECIDE - Triage: best_triage is the decision. */
+  NEXT_STEP_DECIDE = 2,
+  /** NEXT_STEP_HAND_OVER - A person must look: the case is deferred, or nobody can say more and nothing is known. */
+  NEXT_STEP_HAND_OVER = 3,
+  UNRECOGNIZED = -1,
+}
+
+export function nextStepFromJSON(object: any): NextStep {
+  switch (object) {
+    case 0:
+    case "NEXT_STEP_UNSPECIFIED":
+      return NextStep.NEXT_STEP_UNSPECIFIED;
+    case 1:
+    case "NEXT_STEP_ASK":
+      return NextStep.NEXT_STEP_ASK;
+    case 2:
+    case "NEXT_STEP_DECIDE":
+      return NextStep.NEXT_STEP_DECIDE;
+    case 3:
+    case "NEXT_STEP_HAND_OVER":
+      return NextStep.NEXT_STEP_HAND_OVER;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return NextStep.UNRECOGNIZED;
+  }
+}
+
+export function nextStepToJSON(object: NextStep): string {
+  switch (object) {
+    case NextStep.NEXT_STEP_UNSPECIFIED:
+      return "NEXT_STEP_UNSPECIFIED";
+    case NextStep.NEXT_STEP_ASK:
+      return "NEXT_STEP_ASK";
+    case NextStep.NEXT_STEP_DECIDE:
+      return "NEXT_STEP_DECIDE";
+    case NextStep.NEXT_STEP_HAND_OVER:
+      return "NEXT_STEP_HAND_OVER";
+    case NextStep.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
+
 /** One piece of evidence (a symptom, a sign or a risk factor) that is known about the patient. */
 export interface Evidence {
   /**
@@ -446,7 +496,16 @@ export interface TriageResponse {
    * the least urgency until then. Evidence that contradicts itself is handed over at once, and the rest in place of a
    * triage decision: not while the agent asks, except where the request wants questions and none is worth asking.
    */
-  deferred?: DeferralReason | undefined;
+  deferred?:
+    | DeferralReason
+    | undefined;
+  /**
+   * What comes next. Where the request wants questions it is ASK while the action is ASK and one of next_questions is worth
+   * asking, and while one of them is about age, sex or a red flag and best_triage is less urgent than Red. Where the
+   * request wants none it follows the action alone, as only questions tell what is left. Callers follow this field
+   * instead of the action.
+   */
+  next: NextStep;
 }
 
 function createBaseEvidence(): Evidence {
@@ -1574,6 +1633,7 @@ function createBaseTriageResponse(): TriageResponse {
     nextQuestions: [],
     explanation: undefined,
     deferred: undefined,
+    next: 0,
   };
 }
 
@@ -1623,6 +1683,9 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     }
     if (message.deferred !== undefined) {
       writer.uint32(120).int32(message.deferred);
+    }
+    if (message.next !== 0) {
+      writer.uint32(128).int32(message.next);
     }
     return writer;
   },
@@ -1760,6 +1823,14 @@ export const TriageResponse: MessageFns<TriageResponse> = {
             message.deferred = reader.int32() as any;
             continue;
           }
+          case 16: {
+            if (tag !== 128) {
+              break;
+            }
+
+            message.next = reader.int32() as any;
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1827,6 +1898,7 @@ export const TriageResponse: MessageFns<TriageResponse> = {
         : [],
       explanation: isSet(object.explanation) ? Explanation.fromJSON(object.explanation) : undefined,
       deferred: isSet(object.deferred) ? deferralReasonFromJSON(object.deferred) : undefined,
+      next: isSet(object.next) ? nextStepFromJSON(object.next) : 0,
     };
   },
 
@@ -1877,6 +1949,9 @@ export const TriageResponse: MessageFns<TriageResponse> = {
     if (message.deferred !== undefined) {
       obj.deferred = deferralReasonToJSON(message.deferred);
     }
+    if (message.next !== 0) {
+      obj.next = nextStepToJSON(message.next);
+    }
     return obj;
   },
 
@@ -1902,6 +1977,7 @@ export const TriageResponse: MessageFns<TriageResponse> = {
       ? Explanation.fromPartial(object.explanation)
       : undefined;
     message.deferred = object.deferred ?? undefined;
+    message.next = object.next ?? 0;
     return message;
   },
 };

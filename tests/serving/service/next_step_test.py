@@ -1,16 +1,16 @@
-"""When a case is handed over to a person, and why."""
+"""What comes next after an answer, and when and why a case is handed over to a person."""
 
 import pytest
 
 from schemas.evidence import Evidence, Vocabulary
-from serving.messages import goes_on
-from serving.service.deferral import defer
+from serving.service.next_step import set_next_step
 from serving.wires.message_json import message_figures
 from triage.v1 import triage_pb2
 
 VOCABULARY = Vocabulary([Evidence("fever", "symptom", "Fever", "Fever?")])
 ASK, YELLOW = triage_pb2.TRIAGE_ACTION_ASK, triage_pb2.TRIAGE_ACTION_YELLOW
 INFORMATION, RED_FLAG = triage_pb2.QUESTION_REASON_INFORMATION, triage_pb2.QUESTION_REASON_RED_FLAG
+KNOWN = triage_pb2.EvidenceState(evidence=[triage_pb2.Evidence(code="fever", status=1)])
 SAFE = [triage_pb2.DecisionProbability(decision=decision, safe=safe) for decision, safe in ((1, 1.0), (2, 0.8))]
 
 
@@ -34,9 +34,9 @@ def answer(**fields):
 )
 def test_the_reason_follows_from_the_answer(response, below, reason):
     action = response.action
-    defer([triage_pb2.EvidenceState()], [response], VOCABULARY, below)
+    set_next_step([KNOWN], [response], VOCABULARY, below)
     assert message_figures(response)["deferred"] == reason
-    assert goes_on(response) == (action == ASK and reason is None)
+    assert message_figures(response)["next"] == ("hand_over" if reason else "ask" if action == ASK else "decide")
     assert response.action == action, "old callers see what they saw"
 
 
@@ -54,7 +54,7 @@ def test_a_model_may_hand_over_what_may_be_red(red, reason):
         (answer(probabilities=RED_POSSIBLE, action=ASK), None),
         (answer(probabilities=[]), None),
     ):
-        defer([triage_pb2.EvidenceState()], [response], VOCABULARY, 0.0, red)
+        set_next_step([KNOWN], [response], VOCABULARY, 0.0, red)
         assert message_figures(response)["deferred"] == expected
 
 
@@ -71,8 +71,8 @@ def test_a_model_may_hand_over_what_may_be_red(red, reason):
 def test_an_agent_that_asks_without_a_question_that_is_worth_it_is_judged_as_having_decided(worth, fields, reason):
     questions = [triage_pb2.NextQuestion(code="fever", reason=INFORMATION, worth_asking=each) for each in worth]
     response = answer(action=ASK, next_questions=questions, **fields)
-    for put, expected in ((False, None), (True, reason)):
-        defer([triage_pb2.EvidenceState()], [response], VOCABULARY, 0.85, put=put)
+    for with_questions, expected in ((False, None), (True, reason)):
+        set_next_step([KNOWN], [response], VOCABULARY, 0.85, with_questions=with_questions)
         assert message_figures(response)["deferred"] == expected
 
 
@@ -89,12 +89,45 @@ def test_a_decision_stands_only_where_the_interview_does_not_go_on(fields, reaso
     conflicting = fields.pop("conflicting_codes", [])
     question = triage_pb2.NextQuestion(code="fever", **fields)
     response = answer(next_questions=[question], conflicting_codes=conflicting)
-    defer([triage_pb2.EvidenceState()], [response], VOCABULARY, 0.85, put=True)
+    set_next_step([KNOWN], [response], VOCABULARY, 0.85, with_questions=True)
     assert message_figures(response)["deferred"] == reason
     assert bool(response.next_questions) == (reason is None), "nothing is asked of a case that is handed over"
 
 
 def test_who_does_not_ask_for_it_is_not_handed_over():
     response = answer(is_novel=True, conflicting_codes=["fever"])
-    defer([triage_pb2.EvidenceState()], [response], VOCABULARY, None, 0.0)
+    set_next_step([KNOWN], [response], VOCABULARY, None, 0.0)
     assert not response.HasField("deferred")
+
+
+@pytest.mark.parametrize(
+    ("fields", "questions", "step"),
+    [
+        ({"action": ASK}, None, "ask"),  # without questions the action says it
+        ({}, None, "decide"),
+        ({"action": ASK}, [{"worth_asking": True}], "ask"),
+        ({"action": ASK}, [{"worth_asking": False}, {"worth_asking": True}], "ask"),
+        ({"action": ASK}, [{"worth_asking": False}], "decide"),
+        ({"action": ASK}, [], "decide"),  # nothing is left to ask
+        ({}, [{"worth_asking": True}], "decide"),
+        ({}, [{"reason": RED_FLAG}], "ask"),
+        ({}, [{"one_of": ["fever"]}], "ask"),
+        ({"action": 1, "best_triage": 1}, [{"reason": RED_FLAG}], "decide"),  # nothing is more urgent
+        ({"action": ASK, "best_triage": 1}, [{"reason": RED_FLAG}], "decide"),
+        ({"forced": True}, [], "decide"),
+        ({"action": ASK, "forced": True}, [], "hand_over"),  # nothing is known, and nobody can say more
+        ({"action": ASK, "forced": True}, None, "hand_over"),
+    ],
+)
+def test_the_next_step_follows_from_the_answer_and_its_questions(fields, questions, step):
+    response = answer(**fields, next_questions=[triage_pb2.NextQuestion(**each) for each in questions or ()])
+    set_next_step([KNOWN], [response], VOCABULARY, None, with_questions=questions is not None)
+    assert message_figures(response)["next"] == step
+
+
+@pytest.mark.parametrize("evidence", [[], [triage_pb2.Evidence(code="gout", status=1)]])
+def test_nobody_is_triaged_on_nothing(evidence):
+    response = answer(action=ASK, is_novel=True, unknown_codes=["gout"])
+    state = triage_pb2.EvidenceState(evidence=evidence)
+    set_next_step([state], [response], VOCABULARY, 0.85, with_questions=True)
+    assert (message_figures(response)["next"], message_figures(response)["deferred"]) == ("ask", None)
