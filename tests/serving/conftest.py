@@ -40,6 +40,7 @@ from serving.engine.watcher import Watcher
 from tests.builders import channel_to, http_to, network_of, served, trained_agent, watching, write_version
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty
+from trainer.importing.derived_vocabulary import with_known_relations
 from triage_client import TriageClient
 
 L = math.log(3)
@@ -439,6 +440,7 @@ def _write_asking(base, others=(), spread=1.5, flags=(), german=()):
                     texts=texts.get(code, ()))
            for code, name in codes.items()), *others]
     )  # fmt: skip
+    vocabulary = with_known_relations(vocabulary)  # as `triage prepare` does
     size, generator = len(vocabulary), np.random.default_rng(5)
     model = network_of((generator.normal(0, spread, [size, 5]), [0.0, 0.5, 0.8, 0.2, 1.5]))
     present = generator.uniform(0.02, 0.4, [8, size]).astype(np.float32)

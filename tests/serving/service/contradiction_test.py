@@ -1,7 +1,6 @@
 """Evidence that cannot be so together is refused by every route, or handed over to a person where one asks for that.
 
-The model's vocabulary states no relations, so it has those of the knowledge base: who has crushing chest pain has chest
-pain.
+The model's vocabulary has the relations of the knowledge base: who has crushing chest pain has chest pain.
 """
 
 import json
