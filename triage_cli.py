@@ -49,6 +49,7 @@ COMMANDS = {
         "trainer.commands.stats",
         "print statistics of a data directory, show vignettes, or check for anomalies",
         tensorflow=True,
+        work="trainer.commands.data_statistics",
     ),
     "fold": Command(
         "trainer.commands.fold", "write one fold of a cross-validation as a data directory", tensorflow=True

@@ -7,7 +7,7 @@ import pytest
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
-from trainer.commands.stats import evidence_counts
+from trainer.commands.data_statistics import evidence_counts
 from trainer.evaluation.vignette_statistics import PAPER
 from trainer.vignettes.arrays import ShardReader
 from trainer.vignettes.output import describe

@@ -1,0 +1,142 @@
+"""The work of `triage stats`; its options are in `trainer.commands.stats`."""
+
+import argparse
+import random
+from collections.abc import Iterator
+
+import numpy as np
+from rich.console import Console
+
+from schemas import directories
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from schemas.triage import TRIAGE_DECISIONS
+from trainer.commands.stats import ANOMALOUS, StatsOptions
+from trainer.evaluation.vignette_statistics import PAPER, PAPER_DECISIONS, Sums, statistics_table, to_json
+from trainer.importing.validation import ERROR, SEVERITIES, validate
+from trainer.vignettes.arrays import ShardReader, VignetteArrays
+from trainer.vignettes.state import evidence_codes
+from trainer.vignettes.tfrecord import DataDirectory
+from trainer.vignettes.vignette import Vignette, vignette_text
+from triage_runtime.command_line import json_output, options
+from triage_runtime.command_line.progress import print_table, progress_bar, say, tracked
+from triage_runtime.storage import locations
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command; returns the exit code."""
+    given = options.read(StatsOptions, arguments)
+    if given.validate:
+        return _validate(given)
+    data = DataDirectory.open(given.data)
+    if given.show is None:
+        _statistics(data, given)
+    else:
+        _show(data, given, given.show)
+    return 0
+
+
+def _statistics(data: DataDirectory, given: StatsOptions) -> None:
+    sums = Sums()
+    risk_factor = np.array([entry.kind == "risk_factor" for entry in data.vocabulary])
+    for arrays in _shards(data, given.splits):
+        sums.add(evidence_counts(arrays, risk_factor), arrays.decision_counts)
+    moments = sums.moments()
+    decisions = None
+    if sums.fewest_decisions is not None and sums.most_decisions is not None:
+        decisions = (sums.fewest_decisions, sums.most_decisions)
+    if given.json != "-":
+        console = Console()
+        console.print(f"{data.path}: {' and '.join(given.splits)} split", highlight=False, markup=False, soft_wrap=True)
+        print_table(statistics_table(moments, decisions))
+    report = {
+        "data": str(data.path),
+        "data_fingerprint": data.data_fingerprint,
+        "splits": list(given.splits),
+        **to_json(moments, decisions),
+        "paper": to_json(PAPER, PAPER_DECISIONS),
+    }
+    json_output.write(report, given.json)
+
+
+def evidence_counts(arrays: VignetteArrays, risk_factor: np.ndarray) -> np.ndarray:
+    """Returns the numbers of symptoms present and absent, and of risk factors present and absent; int `[V, 4]`.
+
+    Args:
+        arrays: V vignettes.
+        risk_factor: bool `[E]`, whether each piece of evidence is one.
+    """
+    vignettes = len(arrays.offsets) - 1
+    codes: np.ndarray = arrays.signed_codes.astype(np.int64)
+    columns = 2 * risk_factor[np.abs(codes) - 1] + (codes < 0)
+    rows: np.ndarray = np.repeat(np.arange(vignettes), np.diff(arrays.offsets))
+    return np.bincount(rows * 4 + columns, minlength=vignettes * 4).reshape(vignettes, 4)
+
+
+def _show(data: DataDirectory, given: StatsOptions, count: int) -> None:
+    total = sum(data.stats["splits"][split]["vignettes"] for split in given.splits)
+    chosen = sorted(random.Random(given.seed).sample(range(total), min(count, total)))  # noqa: S311
+    shown = []
+    start = 0
+    for arrays in _shards(data, given.splits):
+        end = start + len(arrays.vignette_ids)
+        for position in chosen:
+            if start <= position < end:
+                vignette = _vignette(arrays, position - start, data.vocabulary)
+                shown.append({"vignette_id": vignette.vignette_id, "text": vignette_text(vignette, data.vocabulary)})
+        start = end
+    if given.json != "-":
+        say(Console(), "\n\n".join(entry["text"] for entry in shown))
+    json_output.write({"data": str(data.path), "seed": given.seed, "vignettes": shown}, given.json)
+
+
+def _vignette(arrays: VignetteArrays, row: int, vocabulary: Vocabulary) -> Vignette:
+
+    signed = arrays.signed_codes[arrays.offsets[row] : arrays.offsets[row + 1]].tolist()
+    counts = arrays.decision_counts[row].tolist()
+    decisions = tuple(decision for decision in TRIAGE_DECISIONS for _ in range(counts[decision]))
+    return Vignette(str(arrays.vignette_ids[row]), *evidence_codes(signed, vocabulary), decisions)
+
+
+def _shards(data: DataDirectory, splits: tuple[str, ...]) -> Iterator[VignetteArrays]:
+    """Yields the vignettes of one shard at a time, with a progress bar on a terminal.
+
+    Raises:
+        InputError: a shard is damaged, or a split has another number of vignettes than in stats.json.
+    """
+    reader = ShardReader(data.vocabulary)
+    with progress_bar(Console(stderr=True)) as bar:
+        for split in splits:
+            stated, counted = data.stats["splits"][split]["vignettes"], 0
+            task = bar.add_task(split, total=stated, remark="", unit="vignettes")
+            for shard in data.shards(split):
+                arrays = reader.read([shard])
+                counted += len(arrays.vignette_ids)
+                bar.update(task, completed=counted)
+                yield arrays
+            if counted != stated:
+                raise InputError(
+                    f"{data.path}: the {split} split has {counted} vignettes, {directories.STATS} says {stated}: see "
+                    "triage stats --validate"
+                )
+
+
+def _validate(given: StatsOptions) -> int:
+
+    with progress_bar(Console(stderr=True)) as bar:
+        report = validate(given.data, lambda records, shard: tracked(records, bar, shard))
+    if given.json != "-":
+        console = Console()
+        for anomaly in report.anomalies:
+            say(console, f"{anomaly}\n")
+        counts = [(report.count(severity), severity) for severity in SEVERITIES]
+        numbers = [f"{count} {severity}{'' if count == 1 else 's'}" for count, severity in counts]
+        checked = ", ".join(f"{split} {count:,}" for split, count in report.vignettes.items())
+        say(console, f"{checked} vignettes: {', '.join(numbers) if report.anomalies else 'no anomalies'}")
+    content = {
+        "data": locations.shown(given.data),
+        "vignettes": report.vignettes,
+        "anomalies": [anomaly.to_dict() for anomaly in report.anomalies],
+    }
+    json_output.write(content, given.json)
+    return ANOMALOUS if report.count(ERROR) else 0
