@@ -115,7 +115,7 @@ def _prepare(
         raise _with_rejects(error, log.count, output, given) from None
     vocabulary = with_known_relations(content.vocabulary)
     if changed := sum(one != other for one, other in zip(vocabulary, content.vocabulary, strict=True)):
-        say(bar.console, f"the vocabulary got the knowledge base's relations of {changed:,} codes; correct them there")
+        say(bar.console, f"relations of {changed:,} codes come from the knowledge base: check them in vocabulary.csv")
     read = [reader.sha256 for reader in source.readers]
     stats = _header(source, read, vocabulary, given) | written
     stats |= {"rejected": log.count, "blank_lines": blank_lines}
