@@ -19,7 +19,6 @@ from serving.console import view
 from serving.console.case import PRESENT, Case, Statement
 from serving.console.served_model import Answer, ModelVersion
 from serving.engine.saved_model import SavedModelEngine
-from serving.engine.state_tensors import outputs_of
 from serving.messages import state_message
 from serving.scoring.answers import Scorer
 from serving.scoring.cases import Cases
@@ -90,12 +89,11 @@ def names(*without):
     return {tensor.name for tensor in ANSWER if tensor.kind not in without}
 
 
-def test_every_tensor_is_an_output_of_the_graph_of_the_phone_and_is_read_by_the_server(folder, engine):
+def test_every_tensor_is_an_output_of_the_graph_and_of_the_phone(folder):
     version = load_version(folder)
     assert set(version.signature.structured_outputs) == names(Kind.CODES)
     assert set(version.model.signatures["serving_default"].structured_outputs) == names()
     assert set(LiteRtModel(convert(version, "none")).tensors["outputs"]) == names(Kind.CODES, Kind.LABEL)
-    assert set(outputs_of(engine.info)) == names(Kind.LABEL, Kind.REASON)
 
 
 def test_every_field_is_in_the_messages_of_the_graph_and_of_the_server(engine):

@@ -16,6 +16,7 @@ from schemas.model_directory import read_version
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import ACTION_LABELS, DECISION_LABELS, Action
 from serving.engine.litert import LiteRtEngine
+from serving.engine.state_tensors import Wish
 from serving.wires.message_json import message_figures
 from tests.builders import channel_to, http_to, random_network, served, trained_agent, write_version
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
@@ -258,10 +259,7 @@ def messages(agent):
 
 def litert(agent):
     engine = LiteRtEngine(agent.base / "1")
-    asked = engine.next_questions(agent.messages, 3, [f"e{MEASURED}"])
-    responses = engine.triage(agent.messages)
-    for response, questions in zip(responses, asked, strict=True):
-        response.next_questions.extend(questions)
+    responses = engine.triage(agent.messages, [Wish(3)] * len(agent.messages))
     return of_messages(agent, responses, responses) | {"deferred": engine.decide(agent.states, agent.asked)["deferred"]}
 
 

@@ -57,11 +57,8 @@ def test_names_and_rules_of_the_server_read_it():
     class Asks(Engine):
         info, vocabulary, signatures = INFO, Vocabulary([Evidence("cough", "symptom", "Cough", "Do you cough?")]), {}
 
-        def triage(self, states, timeout_seconds=None):
+        def triage(self, states, wishes=()):
             return Responses(INFO).of(OUTPUTS)
-
-        def next_questions(self, states, number, not_to_ask=()):
-            return []
 
     rule = SafetyRule("cough", "A cough.", Action.GREEN, stop_asking=False, all_of=(("cough", True),))
     (response,) = SafeguardedEngine(Asks(), [rule]).triage([state_message(["cough"])])

@@ -13,16 +13,19 @@ import copy
 import pathlib
 import time
 from collections.abc import Sequence
+from typing import TypeVar
 
 from serving import call as calls
 from serving.config.batching_parameters import BatchingParameters
 from serving.engine.engine import Engine, WrappedEngine
+from serving.engine.state_tensors import NO_WISH, Wish
 from serving.engine.watcher import VersionSource
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
 from serving.fair_queue import FairQueue
 from triage.v1 import triage_pb2
 
 _Responses = list[triage_pb2.TriageResponse]
+_Row = TypeVar("_Row")
 
 _STATES_OF_A_CALL = 16
 """How many states cost as much as answering one call more."""
@@ -37,21 +40,18 @@ _ENGINE_FAILURES = (UnavailableError, DeadlineError, ExhaustedError)
 class _Request:
     """A call that waits for its responses. The thread of a run fills in `outcome` and the fields below it."""
 
-    __slots__ = ("answered", "call", "end", "entered", "outcome", "runs", "stages", "states")
+    __slots__ = ("answered", "call", "entered", "outcome", "runs", "stages", "states", "wish")
 
-    def __init__(self, states: Sequence[triage_pb2.EvidenceState], end: float | None):
+    def __init__(self, states: Sequence[triage_pb2.EvidenceState], wish: Wish):
         self.states = states
+        self.wish = wish
         self.call = calls.current()
         self.entered = time.perf_counter()
-        self.end = end  # of its deadline, by `time.monotonic`
         # Errors are results too: asyncio would log an exception that nobody retrieves, together with its evidence.
         self.answered: asyncio.Future[_Responses | Exception] = asyncio.get_running_loop().create_future()
         self.outcome: _Responses | Exception = RuntimeError("the run was interrupted")
         self.runs: list[int] = []
         self.stages: list[tuple[str, float, float]] = []
-
-    def remaining(self) -> float | None:
-        return None if self.end is None else self.end - time.monotonic()
 
     def resolve(self) -> None:
         """Hands the outcome to the waiting caller."""
@@ -67,15 +67,52 @@ class BatchedEngine(WrappedEngine):
     """Answers several callers from one run of another engine.
 
     One version answers all requests of a batch. Whoever borrowed the version waits for `answer`, so neither retiring a
-    version nor stopping the server leaves a request in a queue.
+    version nor stopping the server leaves a request in a queue. Requests for questions, which take longer, have a queue
+    of their own, so that no other request waits for them.
 
     Args:
         engine: one version of a model.
-        parameters: how large batches become, how long they gather, and how many requests may wait.
+        parameters: of each queue, how large batches become, how long they gather, and how many requests may wait.
     """
 
     def __init__(self, engine: Engine, parameters: BatchingParameters):
         super().__init__(engine)
+        self._without_questions, self._with_questions = (_Queue(engine, parameters) for _ in range(2))
+
+    @property
+    def waiting(self) -> int:
+        """The number of evidence states that wait for a batch."""
+        return self._without_questions.waiting + self._with_questions.waiting
+
+    @property
+    def gathering(self) -> bool:
+        """Whether a batch waits for more requests."""
+        return self._without_questions.gathering or self._with_questions.gathering
+
+    async def answer(
+        self, states: Sequence[triage_pb2.EvidenceState], wish: Wish = NO_WISH, alone: bool = False
+    ) -> _Responses:
+        """Returns one response for each state, in the same order, possibly from a run shared with other calls.
+
+        Args:
+            states: the states of one call, at least one.
+            wish: which questions each response is to suggest.
+            alone: whether the server holds no other call, which work on the event loop would delay.
+
+        Raises:
+            ExhaustedError: too many states wait already.
+            DeadlineError: the deadline of the call passed before the model ran.
+            Exception: whatever the engine raises for these states.
+        """
+        queue = self._with_questions if wish.questions else self._without_questions
+        return await queue.answer(states, wish, alone)
+
+
+class _Queue:
+    """Requests that wait for the same engine, see `BatchedEngine`."""
+
+    def __init__(self, engine: Engine, parameters: BatchingParameters):
+        self._engine = engine
         self._parameters = parameters
         self._threads = concurrent.futures.ThreadPoolExecutor(parameters.num_batch_threads, thread_name_prefix="model")
         # Only the event loop touches the fields below.
@@ -95,32 +132,14 @@ class BatchedEngine(WrappedEngine):
         """Whether a batch waits for more requests."""
         return self._timer is not None
 
-    async def answer(
-        self,
-        states: Sequence[triage_pb2.EvidenceState],
-        timeout_seconds: float | None = None,
-        alone: bool = False,
-    ) -> _Responses:
-        """Returns one response for each state, in the same order, possibly from a run shared with other calls.
-
-        Args:
-            states: the states of one call, at least one.
-            timeout_seconds: what is left of the caller's deadline, None if there is none.
-            alone: whether the server holds no other call, which work on the event loop would delay.
-
-        Raises:
-            ExhaustedError: too many states wait already.
-            DeadlineError: the deadline passed before the model ran.
-            Exception: whatever the engine raises for these states.
-        """
+    async def answer(self, states: Sequence[triage_pb2.EvidenceState], wish: Wish, alone: bool) -> _Responses:
         self._check_room(len(states))
-        end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         part = self._part_of(states)
         if len(states) <= part:
-            return await self._answer_part(states, end, alone)
+            return await self._answer_part(states, wish, alone)
         responses: _Responses = []
         for begin in range(0, len(states), part):
-            responses += await self._answer_part(states[begin : begin + part], end, alone=False)
+            responses += await self._answer_part(states[begin : begin + part], wish, alone=False)
         return responses
 
     def _part_of(self, states: Sequence[triage_pb2.EvidenceState]) -> int:
@@ -138,13 +157,11 @@ class BatchedEngine(WrappedEngine):
         if self.waiting >= room - (room // 4 if states > 1 else 0):
             raise ExhaustedError(f"{self.waiting} evidence states wait for the model: try again later")
 
-    async def _answer_part(
-        self, states: Sequence[triage_pb2.EvidenceState], end: float | None, alone: bool
-    ) -> _Responses:
-        request = _Request(states, end)
+    async def _answer_part(self, states: Sequence[triage_pb2.EvidenceState], wish: Wish, alone: bool) -> _Responses:
+        request = _Request(states, wish)
         answered = request.answered
         idle = not self._running and not self._waiting
-        if alone and idle and len(states) <= self.brief_states:
+        if alone and idle and len(states) <= self._engine.brief_states:
             contextvars.copy_context().run(self._answer, [request])  # a run makes another call the current one
             request.resolve()
         else:
@@ -243,11 +260,12 @@ class BatchedEngine(WrappedEngine):
             return
         call = calls.Call(request_id=batch[0].call.request_id)
         call.outgoing = batch[0].call.outgoing  # a remote server sees the ids of one of the calls
+        deadlines = [request.call.deadline for request in batch]
+        call.deadline = None if None in deadlines else max(each for each in deadlines if each is not None)
         calls.enter(call)
         states = [state for request in batch for state in request.states]
-        remaining = [request.remaining() for request in batch]
-        timeout = None if None in remaining else max(seconds for seconds in remaining if seconds is not None)
-        responses = self.triage(self._filled_up(states), timeout)
+        wishes = [request.wish for request in batch for _ in request.states]
+        responses = self._engine.triage(self._filled_up(states), self._filled_up(wishes))
         batch[0].runs = [len(states)]  # the first request counts the run
         place = 0
         for request in batch:
@@ -255,10 +273,10 @@ class BatchedEngine(WrappedEngine):
             request.stages.extend(call.stages)
             place += len(request.states)
 
-    def _filled_up(self, states: list[triage_pb2.EvidenceState]) -> list[triage_pb2.EvidenceState]:
-        """Repeats the first state up to the next allowed size."""
-        size = next((size for size in self._parameters.allowed_batch_sizes if size >= len(states)), len(states))
-        return states + states[:1] * (size - len(states))
+    def _filled_up(self, rows: list[_Row]) -> list[_Row]:
+        """Repeats the first row up to the next allowed size."""
+        size = next((size for size in self._parameters.allowed_batch_sizes if size >= len(rows)), len(rows))
+        return rows + rows[:1] * (size - len(rows))
 
 
 class BatchedModels:
@@ -283,7 +301,7 @@ class BatchedModels:
 
 
 def _expired(request: _Request) -> bool:
-    remaining = request.remaining()
+    remaining = request.call.remaining_seconds()
     if remaining is None or remaining > 0:
         return False
     request.outcome = DeadlineError.before_the_model()

@@ -14,7 +14,7 @@ from schemas import features
 from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo, read_version
 from serving.call import MODEL, PARSE, RESPOND, current
-from serving.engine.state_tensors import MessageEncoder, Responses, to_questions
+from serving.engine.state_tensors import NO_WISH, MessageEncoder, Responses, Wish, to_questions
 from serving.messages import state_message
 from triage.v1 import triage_pb2
 
@@ -43,21 +43,9 @@ class Engine(abc.ABC):
         """The most evidence states that take less time to answer than to hand to a thread; 0 if none do."""
         return 0
 
-    def next_questions(
-        self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
-    ) -> list[list[triage_pb2.NextQuestion]]:
-        """Returns the best questions to ask next in each state, the best first; none unless an engine can choose.
-
-        Args:
-            states: evidence states; what has no part in a decision has none here.
-            number: of questions, at most; `info.questions` says whether the model can choose any.
-            not_to_ask: codes that no question is about; codes that the model does not know are ignored.
-        """
-        return [[] for _ in states]
-
     @abc.abstractmethod
     def triage(
-        self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
+        self, states: Sequence[triage_pb2.EvidenceState], wishes: Sequence[Wish] = ()
     ) -> list[triage_pb2.TriageResponse]:
         """Returns one response for each state, in the same order.
 
@@ -66,23 +54,21 @@ class Engine(abc.ABC):
 
         Args:
             states: evidence states.
-            timeout_seconds: what is left of the caller's deadline, None if there is none.
+            wishes: which questions each response is to suggest; by default none does. What has no part in a decision
+                has none in them. Where asking is not possible, none is suggested.
         """
 
     async def answer(
-        self,
-        states: Sequence[triage_pb2.EvidenceState],
-        timeout_seconds: float | None = None,
-        alone: bool = False,
+        self, states: Sequence[triage_pb2.EvidenceState], wish: Wish = NO_WISH, alone: bool = False
     ) -> list[triage_pb2.TriageResponse]:
         """Returns what `triage` does, without blocking the event loop; a server's engines answer in batches.
 
         Args:
             states: the states of one call, at least one.
-            timeout_seconds: what is left of the caller's deadline, None if there is none.
+            wish: which questions each response is to suggest.
             alone: whether the server holds no other call, which work on the event loop would delay.
         """
-        return await asyncio.to_thread(self.triage, states, timeout_seconds)
+        return await asyncio.to_thread(self.triage, states, [wish] * len(states))
 
     def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Returns the outputs of one signature for inputs of the types and shapes that it declares.
@@ -108,16 +94,10 @@ class WrappedEngine(Engine):
         return self.engine.brief_states
 
     def triage(
-        self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
+        self, states: Sequence[triage_pb2.EvidenceState], wishes: Sequence[Wish] = ()
     ) -> list[triage_pb2.TriageResponse]:
         """Returns one response for each state, in the same order, from the wrapped engine."""
-        return self.engine.triage(states, timeout_seconds)
-
-    def next_questions(
-        self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
-    ) -> list[list[triage_pb2.NextQuestion]]:
-        """Returns the questions of the wrapped engine."""
-        return self.engine.next_questions(states, number, not_to_ask)
+        return self.engine.triage(states, wishes)
 
     def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Returns the outputs of one signature of the wrapped engine."""
@@ -125,11 +105,8 @@ class WrappedEngine(Engine):
 
 
 def warm_up(engine: Engine) -> None:
-    """Runs one state as the typed service would."""
-    state = state_message(engine.vocabulary.codes[:1])
-    engine.triage([state])
-    if engine.info.questions:
-        engine.next_questions([state], 1)
+    """Runs one state as the typed service would, with a question if the model can choose any."""
+    engine.triage([state_message(engine.vocabulary.codes[:1])], wishes=[Wish(int(engine.info.questions))])
 
 
 def run_in_one_thread() -> None:
@@ -141,8 +118,8 @@ def run_in_one_thread() -> None:
     os.environ.setdefault(THREADS, "1")
 
 
-class LocalEngine(Engine):
-    """Runs one version of an exported model in this process. Codes are looked up here, as that takes less time.
+class EncodingEngine(Engine):
+    """Answers from the signatures `state` and `questions`. Codes are looked up here, as that takes less time.
 
     Args:
         folder: the version, `<model base path>/<number>`.
@@ -157,12 +134,14 @@ class LocalEngine(Engine):
         self._responses = Responses(self.info)
 
     def triage(
-        self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
+        self, states: Sequence[triage_pb2.EvidenceState], wishes: Sequence[Wish] = ()
     ) -> list[triage_pb2.TriageResponse]:
-        """Returns one response for each state, in the same order, from one run of the model, which cannot time out.
+        """Returns one response for each state, in the same order, from one run of each signature.
+
+        Questions are chosen only for the states in which some are wished for and asking is possible.
 
         Raises:
-            Exception: what `decide` raises.
+            Exception: what `decide` and `choose_questions` raise.
         """
         if not states:
             return []
@@ -171,21 +150,25 @@ class LocalEngine(Engine):
             encoded = self._encoder.encode(states)
         with call.timed(MODEL):
             outputs = self.decide(encoded.states, encoded.questions_asked)
+            forced = outputs[features.FORCED].tolist()
+            asking = [row for row, wish in enumerate(wishes) if wish.questions and not forced[row]]
+            wished = [wishes[row] for row in asking]
+            inputs = {
+                features.STATES: encoded.states[asking],
+                features.NOT_TO_ASK: self._encoder.not_to_ask(wished),
+            }
+            chosen = self.choose_questions(inputs) if asking else {}
         with call.timed(RESPOND):
             codes = {
                 features.UNKNOWN_CODES: encoded.unknown_codes,
                 features.CONFLICTING_CODES: encoded.conflicting_codes,
             }
-            return self._responses.of({**outputs, **codes})
-
-    def next_questions(
-        self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
-    ) -> list[list[triage_pb2.NextQuestion]]:
-        """Returns the best questions to ask next in each state."""
-        if not states:
-            return []
-        inputs = self._encoder.encode_questions(states, not_to_ask)
-        return to_questions(self.choose_questions(inputs), inputs, self.vocabulary, number)
+            responses = self._responses.of({**outputs, **codes})
+            if asking:
+                questions = to_questions(chosen, inputs, self.vocabulary, wished)
+                for row, suggested in zip(asking, questions, strict=True):
+                    responses[row].next_questions.extend(suggested)
+            return responses
 
     @abc.abstractmethod
     def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:

@@ -14,7 +14,7 @@ import numpy as np
 from schemas import directories, features, parity
 from schemas.errors import InputError
 from schemas.model_directory import ModelInfo
-from serving.engine.engine import LocalEngine
+from serving.engine.engine import EncodingEngine
 from serving.errors import EngineError
 from triage_runtime.litert import LiteRtModel
 
@@ -23,6 +23,8 @@ _MOST_INTERPRETERS = 8  # each holds a copy of the weights, packed for its proce
 
 MOST_STATES = 64
 """Largest batch for LiteRT; the SavedModel is as fast for larger ones (docs/serving.md)."""
+MOST_ASKED = 4
+"""Most states in which LiteRT chooses questions, one after the other; of more, the SavedModel does so in less time."""
 BRIEF_BYTES = 24 * 2**20
 """Length of a TFLite file up to which one state takes a millisecond or two, the time to read its weights once."""
 
@@ -70,14 +72,14 @@ class InterpreterPool:
         return self._if_idle(lambda model: model.run(states, questions_asked))
 
     def ask(self, states: np.ndarray, not_to_ask: np.ndarray) -> Mapping[str, np.ndarray] | None:
-        """Returns the best questions `[1, Q]` in a state float32 `[1, E]`, without `not_to_ask`, bool `[1, E]`.
+        """Returns the best questions `[B, Q]` in states float32 `[B, E]`, without `not_to_ask`, bool `[B, E]`.
 
         None if the file cannot choose any, or all interpreters are in use.
 
         Raises:
             InputError: LiteRT failed; the interpreter is not used again.
         """
-        return self._if_idle(lambda model: model.ask(states, not_to_ask)) if self.asks else None
+        return self._if_idle(lambda model: _ask_each(model, states, not_to_ask)) if self.asks else None
 
     def _if_idle(self, run: Callable[[LiteRtModel], Mapping[str, np.ndarray]]) -> Mapping[str, np.ndarray] | None:
         try:
@@ -124,7 +126,7 @@ def read_litert_model(folder: pathlib.Path, info: ModelInfo) -> InterpreterPool:
         raise InputError(f"{path}: {error}") from error
 
 
-class LiteRtEngine(LocalEngine):
+class LiteRtEngine(EncodingEngine):
     """Runs one version with LiteRT alone, without TensorFlow and so without signatures to predict with.
 
     Batches above `MOST_STATES` are run in parts, as the answers were compared with the SavedModel's, at the export, for
@@ -168,14 +170,13 @@ class LiteRtEngine(LocalEngine):
         return _joined(parts)
 
     def choose_questions(self, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Returns the outputs of the signature `questions` for its inputs, `[B, E]` each, one state at a time.
+        """Returns the outputs of the signature `questions` for its inputs, `[B, E]` each.
 
         Raises:
             EngineError: LiteRT failed.
         """
-        pairs = zip(inputs[features.STATES], inputs[features.NOT_TO_ASK], strict=True)
         with self._lent() as model:
-            return _joined([model.ask(state[np.newaxis], not_to_ask[np.newaxis]) for state, not_to_ask in pairs])
+            return _ask_each(model, inputs[features.STATES], inputs[features.NOT_TO_ASK])
 
     @contextlib.contextmanager
     def _lent(self) -> Iterator[LiteRtModel]:
@@ -185,6 +186,12 @@ class LiteRtEngine(LocalEngine):
         except InputError as error:  # not the caller's fault
             _LOGGER.error("version %s: %s", self.info.model_version, error)
             raise EngineError("LiteRT failed; see the server's log") from error
+
+
+def _ask_each(model: LiteRtModel, states: np.ndarray, not_to_ask: np.ndarray) -> Mapping[str, np.ndarray]:
+    """Returns the best questions of one state after the other, as the file asks about one at a time."""
+    pairs = zip(states, not_to_ask, strict=True)
+    return _joined([model.ask(state[np.newaxis], withheld[np.newaxis]) for state, withheld in pairs])
 
 
 def _joined(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:

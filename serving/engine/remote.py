@@ -4,7 +4,7 @@ import logging
 import pathlib
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import grpc
@@ -19,10 +19,9 @@ from tensorflow_serving.apis import (
 
 from schemas import features
 from schemas.errors import InputError
-from schemas.model_directory import list_versions, read_version
-from serving.call import MODEL, PARSE, RESPOND, current
-from serving.engine.engine import Engine, warm_up
-from serving.engine.state_tensors import MessageEncoder, Responses, outputs_of, to_inputs, to_questions
+from schemas.model_directory import list_versions
+from serving.call import current
+from serving.engine.engine import EncodingEngine, warm_up
 from serving.errors import DeadlineError, EngineError, ExhaustedError, GoneError, UnavailableError
 from triage.v1 import triage_pb2
 
@@ -127,7 +126,7 @@ class Connection:
         return EngineError(f"{place} failed: {code.name}")
 
 
-class RemoteEngine(Engine):
+class RemoteEngine(EncodingEngine):
     """One version of a remote model, with manifest and vocabulary from the local copy of the version.
 
     Args:
@@ -143,61 +142,37 @@ class RemoteEngine(Engine):
     def __init__(self, connection: Connection, model_name: str, folder: pathlib.Path):
         self._connection = connection
         self._model_name = model_name
-        self.info, self.vocabulary = read_version(folder)
-        self._encoder = MessageEncoder(self.vocabulary)
-        self._responses = Responses(self.info)
+        super().__init__(folder)
         self._check_same_model(folder)
 
-    def triage(
-        self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
-    ) -> list[triage_pb2.TriageResponse]:
-        """Returns one response for each state, in the same order, from one call of Predict.
+    def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Returns the outputs of the signature `state` for states float32 `[B, E]` and questions asked int32 `[B]`.
 
         Raises:
             UnavailableError: and the other errors of `Connection`.
         """
-        call = current()
-        with call.timed(PARSE):
-            inputs = to_inputs(states)
-        with call.timed(MODEL):
-            outputs = self._predict(features.SERVING_DEFAULT, inputs, outputs_of(self.info), timeout_seconds)
-        with call.timed(RESPOND):
-            return self._responses.of(outputs)
+        return self._predict(features.STATE, {features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
 
-    def next_questions(
-        self, states: Sequence[triage_pb2.EvidenceState], number: int, not_to_ask: Sequence[str] = ()
-    ) -> list[list[triage_pb2.NextQuestion]]:
-        """Returns the best questions to ask next in each state, from one call of Predict.
+    def choose_questions(self, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Returns the outputs of the signature `questions` for its inputs, `[B, E]` each; raises as `decide` does."""
+        return self._predict(features.QUESTIONS, inputs)
 
-        Raises:
-            UnavailableError: and the other errors of `Connection`.
-        """
-        inputs = self._encoder.encode_questions(states, not_to_ask)
-        outputs = self._predict(features.QUESTIONS, inputs)
-        return to_questions(outputs, inputs, self.vocabulary, number)
-
-    def _predict(
-        self,
-        signature: str,
-        inputs: Mapping[str, np.ndarray],
-        outputs: Sequence[str] = (),
-        timeout_seconds: float | None = None,
-    ) -> dict[str, np.ndarray]:
-        """Returns these outputs of a signature, all by default."""
-        request = predict_pb2.PredictRequest(output_filter=outputs)
+    def _predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Returns the outputs of a signature, within the deadline of the current call."""
+        request = predict_pb2.PredictRequest()
         request.model_spec.name = self._model_name
         request.model_spec.signature_name = signature
         request.model_spec.version.value = int(self.info.model_version)
         for alias, value in inputs.items():
             request.inputs[alias].CopyFrom(tf.make_tensor_proto(value))
-        response = self._connection.predict(request, timeout_seconds)
-        return {alias: tf.make_ndarray(response.outputs[alias]) for alias in outputs or response.outputs}
+        response = self._connection.predict(request, current().remaining_seconds())
+        return {alias: tf.make_ndarray(value) for alias, value in response.outputs.items()}
 
     def _check_same_model(self, folder: pathlib.Path) -> None:
         """Compares the fingerprints of both vocabularies, as equal version numbers do not make the same model."""
         state = triage_pb2.EvidenceState().SerializeToString()
         inputs = {features.EVIDENCE_STATES: np.array([state], object)}
-        answer = self._predict(features.TRIAGE, inputs, [features.TRIAGE_RESPONSES])[features.TRIAGE_RESPONSES][0]
+        answer = self._predict(features.TRIAGE, inputs)[features.TRIAGE_RESPONSES][0]
         fingerprint = triage_pb2.TriageResponse.FromString(answer).vocabulary_fingerprint
         if fingerprint != self.info.vocabulary_fingerprint:
             raise InputError(

@@ -11,7 +11,7 @@ from schemas.model_directory import ModelInfo
 from schemas.safety_rules import SafetyRule
 from schemas.triage import WIRE_NUMBERS, action_on_wire
 from serving.engine.engine import Engine, WrappedEngine
-from serving.engine.state_tensors import add_fired_rules
+from serving.engine.state_tensors import Wish, add_fired_rules
 from serving.engine.watcher import VersionSource
 from serving.messages import codes_of
 from triage.v1 import triage_pb2, triage_service_pb2
@@ -61,10 +61,10 @@ class SafeguardedEngine(WrappedEngine):
         self.info = dataclasses.replace(engine.info, server_rules=tuple(rules))
 
     def triage(
-        self, states: Sequence[triage_pb2.EvidenceState], timeout_seconds: float | None = None
+        self, states: Sequence[triage_pb2.EvidenceState], wishes: Sequence[Wish] = ()
     ) -> list[triage_pb2.TriageResponse]:
         """Returns one response for each state, in their order; see `serving.engine.engine.Engine`."""
-        responses = self.engine.triage(states, timeout_seconds)
+        responses = self.engine.triage(states, wishes)
         for state, response in zip(states, responses, strict=True):
             _apply(self._rules, state, response, self.vocabulary)
         return responses

@@ -14,8 +14,8 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from schemas import directories, features, parity
 from schemas.errors import InputError
-from serving.engine.engine import Engine, LocalEngine
-from serving.engine.litert import MOST_STATES, InterpreterPool, read_litert_model
+from serving.engine.engine import EncodingEngine, Engine
+from serving.engine.litert import MOST_ASKED, MOST_STATES, InterpreterPool, read_litert_model
 
 _LOGGER = logging.getLogger(__name__)
 MAX_REQUESTS = 1000
@@ -83,7 +83,7 @@ def _is_for_operators(record: logging.LogRecord) -> bool:
 tf.get_logger().addFilter(_is_for_operators)
 
 
-class SavedModelEngine(LocalEngine):
+class SavedModelEngine(EncodingEngine):
     """Runs the SavedModel of one version.
 
     Args:
@@ -123,7 +123,7 @@ class SavedModelEngine(LocalEngine):
 
 
 class SavedModelWithLiteRt(SavedModelEngine):
-    """Runs small batches, and the questions of one state, with LiteRT, and everything else with the SavedModel.
+    """Runs small batches, and the questions of a few states, with LiteRT, and everything else with the SavedModel.
 
     If the TFLite file is missing or damaged, or its answers differ from the SavedModel's, the log says so, and the
     SavedModel runs everything.
@@ -167,7 +167,7 @@ class SavedModelWithLiteRt(SavedModelEngine):
     def choose_questions(self, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Returns the outputs of the signature `questions`, as those of `SavedModelEngine`."""
         states, not_to_ask = inputs[features.STATES], inputs[features.NOT_TO_ASK]
-        if len(states) == 1:  # the file asks about one state at a time
+        if len(states) <= MOST_ASKED:
             outputs = self._by_litert(lambda model: model.ask(states, not_to_ask))
             if outputs is not None:
                 return outputs

@@ -14,7 +14,7 @@ from schemas.model_directory import list_versions
 from serving.call import current
 from serving.config.settings import ServeConfig
 from serving.engine.batching import BatchedModels
-from serving.engine.engine import LocalEngine, run_in_one_thread, warm_up
+from serving.engine.engine import EncodingEngine, run_in_one_thread, warm_up
 from serving.engine.litert import LiteRtEngine
 from serving.engine.model_config import ModelConfig, Wanted
 from serving.engine.model_store import ModelStore, StoredModels, local_base
@@ -55,7 +55,7 @@ class LocalModels:
                 self._ignored.add(name)
         return versions
 
-    def load(self, folder: pathlib.Path) -> LocalEngine:
+    def load(self, folder: pathlib.Path) -> EncodingEngine:
         """Returns the engine of a version, warm.
 
         Raises:
@@ -78,7 +78,7 @@ class LocalModels:
 class LiteRtModels(LocalModels):
     """The same, with LiteRT alone and without TensorFlow."""
 
-    def load(self, folder: pathlib.Path) -> LocalEngine:
+    def load(self, folder: pathlib.Path) -> EncodingEngine:
         """Returns the engine of a version, warm.
 
         Raises:

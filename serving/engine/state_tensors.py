@@ -8,40 +8,31 @@ no line of Python runs once per piece of evidence.
 import dataclasses
 import operator
 from collections.abc import Mapping, Sequence
-from itertools import chain, compress, repeat
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from schemas import features, safety_rules
 from schemas.answer import Kind, of_model
-from schemas.evidence import StateEncoder, Vocabulary, pad_rows
+from schemas.evidence import StateEncoder, Vocabulary
 from schemas.model_directory import ModelInfo
 from schemas.safety_rules import SafetyRule, Step
 from schemas.triage import NO_QUESTIONS_LEFT, TRIAGE_DECISIONS, WIRE_NUMBERS, Action, is_forced
 from triage.v1 import triage_pb2
 
-
-def outputs_of(info: ModelInfo) -> tuple[str, ...]:
-    """Returns the outputs that `Responses` reads of a model."""
-    return tuple(tensor.name for tensor in of_model(info.has) if tensor.kind not in (Kind.LABEL, Kind.REASON))
-
-
 _CODE, _STATUS = operator.attrgetter("code"), operator.attrgetter("status")
 
 
-def to_inputs(states: Sequence[triage_pb2.EvidenceState]) -> dict[str, np.ndarray]:
-    """Returns the inputs of `serving_default`: `present` and `absent` bytes [B, N], `questions_asked` int32 [B].
+class Wish(NamedTuple):
+    """Which questions an answer is to suggest."""
 
-    Evidence whose status is neither present nor absent is ignored. The codes have at least one column.
-    """
-    pieces = [list(state.evidence) for state in states]
-    statuses = [list(map(_STATUS, evidence)) for evidence in pieces]
-    return {
-        features.PRESENT: pad_rows(map(_codes, pieces, statuses, repeat(triage_pb2.EVIDENCE_STATUS_PRESENT))),
-        features.ABSENT: pad_rows(map(_codes, pieces, statuses, repeat(triage_pb2.EVIDENCE_STATUS_ABSENT))),
-        features.QUESTIONS_ASKED: np.array([questions_asked(state) for state in states], np.int32),
-    }
+    questions: int = 0  # at most; `ModelInfo.questions` says whether the model can choose any
+    not_to_ask: Sequence[str] = ()  # codes that no question is about; those that the model does not know are ignored
+    can_measure: bool = False  # whether questions may be about what takes an instrument
+
+
+NO_WISH = Wish()
 
 
 def _set(messages: Sequence[triage_pb2.TriageResponse], name: str, values: list[Any]) -> None:
@@ -143,11 +134,6 @@ def add_fired_rules(response: triage_pb2.TriageResponse, steps: Sequence[Step]) 
     )
 
 
-def _codes(evidence: Sequence[triage_pb2.Evidence], statuses: Sequence[int], status: int) -> list[bytes]:
-    """Returns the codes of one status, without running a line of Python per piece of evidence."""
-    return list(map(str.encode, map(_CODE, compress(evidence, map(status.__eq__, statuses)))))
-
-
 def questions_asked(state: triage_pb2.EvidenceState) -> int:
     """Returns the number of questions for a signature: beyond any limit if the model must triage now."""
     own_limit = state.max_questions if state.max_questions > 0 else NO_QUESTIONS_LEFT
@@ -185,29 +171,35 @@ class MessageEncoder:
         asked = np.array(list(map(questions_asked, messages)), np.int32)
         return Encoded(encoded.states, asked, encoded.unknown_codes, encoded.conflicting_codes)
 
-    def encode_questions(
-        self, messages: Sequence[triage_pb2.EvidenceState], not_to_ask: Sequence[str]
-    ) -> dict[str, np.ndarray]:
-        """Returns the inputs of the signature `questions`; codes in `not_to_ask` that are unknown are ignored."""
-        states = self.encode(messages).states
-        withheld: np.ndarray = np.zeros(states.shape, bool)
-        withheld[:, [self._vocabulary.index(code) for code in not_to_ask if code in self._vocabulary]] = True
-        return {features.STATES: states, features.NOT_TO_ASK: withheld}
+    def not_to_ask(self, wishes: Sequence[Wish]) -> np.ndarray:
+        """Returns what questions are not to be about, bool `[B, E]`."""
+        measuring = np.array([wish.can_measure for wish in wishes], bool)[:, np.newaxis]
+        withheld: np.ndarray = self._vocabulary.takes_instrument & ~measuring
+        for row, wish in zip(withheld, wishes, strict=True):
+            row[[self._vocabulary.index(code) for code in wish.not_to_ask if code in self._vocabulary]] = True
+        return withheld
 
 
 def to_questions(
-    outputs: Mapping[str, np.ndarray], inputs: Mapping[str, np.ndarray], vocabulary: Vocabulary, number: int
+    outputs: Mapping[str, np.ndarray],
+    inputs: Mapping[str, np.ndarray],
+    vocabulary: Vocabulary,
+    wishes: Sequence[Wish],
 ) -> list[list[triage_pb2.NextQuestion]]:
-    """Returns at most `number` questions for each row of the outputs of the signature `questions` and of its inputs.
+    """Returns the questions in each row of the outputs of the signature `questions`, as many as its wish is for.
 
     A version that was exported before red flags were asked together has no `QUESTION_TOGETHER`.
     """
     *of_each, together = features.QUESTION
-    listed = [outputs[name][:, :number].tolist() for name in of_each]
+    listed = zip(*(outputs[name].tolist() for name in of_each), strict=True)
     open_cells = (inputs[features.STATES] == 0) & ~inputs[features.NOT_TO_ASK]
     chosen = [
-        [_question(vocabulary, here, *question) for question in zip(*row, strict=True) if question[0] >= 0]
-        for here, row in zip(open_cells, zip(*listed, strict=True), strict=True)
+        [
+            _question(vocabulary, here, *question)
+            for question in islice(zip(*row, strict=True), wish.questions)
+            if question[0] >= 0
+        ]
+        for here, row, wish in zip(open_cells, listed, wishes, strict=True)
     ]
     if together in outputs:
         for questions, cells in zip(chosen, outputs[together].tolist(), strict=True):
@@ -229,7 +221,7 @@ def _question(
     entry = vocabulary[cell]
     # As in the opening of an interview, see `trainer.graph.questions`.
     group = list(vocabulary.openings.get(entry.exclusive, ()))
-    one_of = [vocabulary[member].code for member in group] if open_cells[group].all() else []
+    one_of = [vocabulary[member].code for member in group] if group and open_cells[group].all() else []
     return triage_pb2.NextQuestion(
         code=entry.code,
         question=entry.question,

@@ -14,12 +14,13 @@ from schemas.errors import InputError
 from schemas.evidence import OWN_LANGUAGE, Vocabulary
 from schemas.features import MOST_QUESTIONS
 from serving.admission import Admission, Cost, Workers, costs
-from serving.call import MODEL, PARSE, current, preferred_language
+from serving.call import PARSE, current, preferred_language
 from serving.config.settings import ServeConfig
 from serving.engine.engine import Engine
 from serving.engine.safeguards import described_rules
 from serving.engine.served_models import ServedModels
-from serving.errors import DeadlineError, ExhaustedError, Fault, FaultyRequestError, GoneError
+from serving.engine.state_tensors import NO_WISH, Wish
+from serving.errors import ExhaustedError, Fault, FaultyRequestError, GoneError
 from serving.messages import ANSWERS
 from serving.service.explanation import check_explainable, explain, give_rationales
 from serving.service.interview import InterviewState
@@ -43,13 +44,11 @@ INTERVIEW_SECONDS = 3600.0
 class Asked(NamedTuple):
     """What a request asks for beside its states."""
 
+    wish: Wish = NO_WISH
     allow_unknown_codes: bool = False
-    questions: int = 0  # how many the responses suggest
-    not_to_ask: Sequence[str] = ()
     explain: bool = False
     model: str = ""  # its name, "" for the server's first model
     defer_below: float | None = None  # hand over what is less safe, and what is novel or contradictory
-    can_measure: bool = False  # whether questions may be about what takes an instrument
     questions_if_able: bool = False  # a model that cannot choose questions answers without, instead of refusing
 
 
@@ -98,8 +97,8 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         if not request.HasField("state"):
             raise FaultyRequestError([Fault("state", "missing: set the evidence state to answer", "MISSING_STATE")])
         asked = Asked(
-            request.allow_unknown_codes, request.questions, request.not_to_ask, request.explain,
-            request.model, _deferral(request), request.can_measure, questions_if_able,
+            Wish(request.questions, request.not_to_ask, request.can_measure), request.allow_unknown_codes,
+            request.explain, request.model, _deferral(request), questions_if_able,
         )  # fmt: skip
         if request.explain:
             check_explainable(request.state)
@@ -112,8 +111,8 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     ) -> triage_service_pb2.BatchTriageResponse:
         """Answers several evidence states in their order; no states get no responses."""
         asked = Asked(
-            request.allow_unknown_codes, request.questions, model=request.model, defer_below=_deferral(request),
-            can_measure=request.can_measure,
+            Wish(request.questions, can_measure=request.can_measure), request.allow_unknown_codes,
+            model=request.model, defer_below=_deferral(request),
         )  # fmt: skip
         responses = await self._answer(request.states, asked, batch=True)
         return triage_service_pb2.BatchTriageResponse(responses=responses)
@@ -144,12 +143,8 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                     state = await self.workers.run(_add_message, interview, request)
                     check_questions(interview.questions, "settings.questions", engine.info)
                     check_deferral(interview.defer_below, "settings.defer_below")
-                    asked = Asked(
-                        questions=interview.questions,
-                        not_to_ask=interview.not_to_ask,
-                        can_measure=interview.can_measure,
-                        defer_below=interview.defer_below,
-                    )
+                    wish = Wish(interview.questions, interview.not_to_ask, interview.can_measure)
+                    asked = Asked(wish, defer_below=interview.defer_below)
                     (response,) = await self._run(engine, [state], asked)
                     self._record([state], [response])
                     message = interview.respond(response)
@@ -221,17 +216,17 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     ) -> Sequence[triage_pb2.TriageResponse]:
         with self._models.named(asked.model).versions.borrow() as engine:
             if asked.questions_if_able and not engine.info.questions:
-                asked = asked._replace(questions=0)
-            check_questions(asked.questions, "questions", engine.info)
+                asked = asked._replace(wish=NO_WISH)
+            check_questions(asked.wish.questions, "questions", engine.info)
             check_deferral(asked.defer_below, "defer_below")
             limits = self._limits(engine, asked)
-            check_codes(len(asked.not_to_ask), limits, "not_to_ask")
+            check_codes(len(asked.wish.not_to_ask), limits, "not_to_ask")
             await self._validate(states, limits, batch)
             if not states:
                 return []
             responses = await self._run(engine, states, asked)
             if asked.explain:
-                await self.workers.run(_add_explanation, engine, states[0], responses[0], _not_to_ask(engine, asked))
+                await self.workers.run(_add_explanation, engine, states[0], responses[0], asked.wish)
         if current().large:
             await self.workers.run(self._record, states, responses)
         else:
@@ -258,33 +253,14 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, engine: Engine, states: Sequence[triage_pb2.EvidenceState], asked: Asked
     ) -> list[triage_pb2.TriageResponse]:
         """Returns the answers with their next questions and their next step."""
-        responses = await engine.answer(states, _remaining(), alone=self._concurrency.taken == 1)
-        with_questions = asked.questions > 0
-        if with_questions:
-            await self._add_questions(engine, states, responses, asked)
+        responses = await engine.answer(states, asked.wish, alone=self._concurrency.taken == 1)
+        with_questions = asked.wish.questions > 0
         set_next_step(
             states, responses, engine.vocabulary, asked.defer_below, engine.info.hand_over_from, with_questions
         )
+        if with_questions:
+            _translate(responses, engine.vocabulary)
         return responses
-
-    async def _add_questions(
-        self,
-        engine: Engine,
-        states: Sequence[triage_pb2.EvidenceState],
-        responses: Sequence[triage_pb2.TriageResponse],
-        asked: Asked,
-    ) -> None:
-        """Adds the next questions to the responses in which asking is possible."""
-        not_to_ask = _not_to_ask(engine, asked)
-        with current().timed(MODEL):
-            if len(states) == 1 and engine.brief_states and self._concurrency.taken == 1:
-                chosen = engine.next_questions(states, asked.questions, not_to_ask)  # handing over takes longer
-            else:
-                chosen = await self.workers.run(engine.next_questions, states, asked.questions, not_to_ask)
-        for response, questions in zip(responses, chosen, strict=True):
-            if not response.forced:
-                response.next_questions.extend(questions)
-        _translate(responses, engine.vocabulary)
 
     def _record(
         self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]
@@ -342,27 +318,22 @@ def _deferral(request: Any) -> float | None:
     return request.defer_below if request.HasField("defer_below") else None
 
 
-def _not_to_ask(engine: Engine, asked: Asked) -> Sequence[str]:
-    """Returns the codes that no question is about."""
-    return asked.not_to_ask if asked.can_measure else (*asked.not_to_ask, *engine.vocabulary.measured)
-
-
 def _add_explanation(
-    engine: Engine, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse, not_to_ask: Sequence[str]
+    engine: Engine, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse, wish: Wish
 ) -> None:
-    questions = _one_by_one(engine, state, not_to_ask) if engine.info.questions else []
+    questions = _one_by_one(engine, state, wish) if engine.info.questions else []
     response.explanation.CopyFrom(explain(state, response, questions, engine.vocabulary, engine.triage))
     give_rationales(state, response, engine.triage)
 
 
-def _one_by_one(
-    engine: Engine, state: triage_pb2.EvidenceState, not_to_ask: Sequence[str]
-) -> list[triage_pb2.NextQuestion]:
-    """Returns the best questions, of those that ask about several codes one for each."""
+def _one_by_one(engine: Engine, state: triage_pb2.EvidenceState, wish: Wish) -> list[triage_pb2.NextQuestion]:
+    """Returns the best questions, of those that ask about several codes one for each; also where no more are asked."""
+    known = triage_pb2.EvidenceState(evidence=state.evidence)
     alone: list[triage_pb2.NextQuestion] = []
     while True:
-        withheld = (*not_to_ask, *(question.code for question in alone))
-        best = engine.next_questions([state], MOST_QUESTIONS - len(alone), withheld)[0]
+        withheld = (*wish.not_to_ask, *(question.code for question in alone))
+        (answer,) = engine.triage([known], [Wish(MOST_QUESTIONS - len(alone), withheld, wish.can_measure)])
+        best = list(answer.next_questions)
         if not best or not best[0].any_of or len(alone) + 1 == MOST_QUESTIONS:
             return alone + best
         alone.append(best[0])
@@ -376,15 +347,3 @@ def _check_states(states: Sequence[triage_pb2.EvidenceState], limits: RequestLim
 def _add_message(interview: InterviewState, request: triage_service_pb2.InterviewRequest) -> triage_pb2.EvidenceState:
     with current().timed(PARSE):
         return interview.add(request)
-
-
-def _remaining() -> float | None:
-    """Returns the seconds until the caller's deadline, None if there is none.
-
-    Raises:
-        DeadlineError: it has passed, so nobody waits for the model any more.
-    """
-    remaining = current().remaining_seconds()
-    if remaining is not None and remaining <= 0:
-        raise DeadlineError.before_the_model()
-    return remaining

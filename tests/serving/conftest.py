@@ -65,7 +65,7 @@ class Gated(Engine):
         watcher.look()
         return watcher
 
-    def triage(self, states, timeout_seconds=None):
+    def triage(self, states, wishes=()):
         self.asked.put(states)
         assert self.gate.wait(60)
         return self._engine.triage(states)

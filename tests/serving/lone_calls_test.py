@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -37,7 +38,7 @@ class BriefEngine(Engine):
         self.brief_states = brief_states
         self.threads, self.gate, self.entered = [], threading.Event(), threading.Event()
 
-    def triage(self, states, timeout_seconds=None):
+    def triage(self, states, wishes=()):
         self.threads.append(threading.current_thread().name)
         calls.current().add(calls.MODEL, 1.0, 2.0)
         if SLOW in states:
@@ -94,8 +95,13 @@ def test_a_lone_call_keeps_its_own_stages_and_counts_its_run(loop):
 
 def test_a_lone_call_whose_deadline_has_passed_does_not_reach_the_engine(loop):
     engine = BriefEngine(1)
+
+    async def ask():
+        calls.enter(calls.Call(deadline=time.monotonic()))
+        await batched(engine).answer([FEVER], alone=True)
+
     with pytest.raises(DeadlineError):
-        loop.run(batched(engine).answer([FEVER], timeout_seconds=0.0, alone=True))
+        loop.run(ask())
     assert engine.threads == []
 
 

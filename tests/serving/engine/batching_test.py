@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import threading
+import time
 import weakref
 
 import pytest
@@ -12,6 +13,7 @@ from serving.admission.event_loop import EventLoop
 from serving.config.batching_parameters import BatchingParameters
 from serving.engine.batching import BatchedEngine
 from serving.engine.engine import Engine
+from serving.engine.state_tensors import NO_WISH, Wish
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
 from serving.messages import state_message
 from tests.waiting import until
@@ -25,15 +27,17 @@ class GatedEngine(Engine):
 
     def __init__(self):
         self.runs = []  # the numbers of questions of each run
-        self.timeouts = []
+        self.wishes = []
+        self.remaining = []  # seconds until the deadline of each run
         self.fault = None  # raised by a run that holds a state with 13 questions
         self._entered = threading.Semaphore(0)
         self._gate = threading.Semaphore(0)
 
-    def triage(self, states, timeout_seconds=None):
+    def triage(self, states, wishes=()):
         numbers = [state.questions_asked for state in states]
         self.runs.append(numbers)
-        self.timeouts.append(timeout_seconds)
+        self.wishes.append(list(wishes))
+        self.remaining.append(calls.current().remaining_seconds())
         self._entered.release()
         self._gate.acquire()
         if self.fault is not None and 13 in numbers:
@@ -73,23 +77,28 @@ class Batched:
     def gathering(self):
         return self.front.gathering
 
-    def triage(self, states, timeout=None):
-        return self.loop.run(self.front.answer(states, timeout))
+    def triage(self, states, timeout=None, wish=NO_WISH):
+        async def answer():
+            calls.enter(calls.Call(deadline=None if timeout is None else time.monotonic() + timeout))
+            return await self.front.answer(states, wish)
+
+        return self.loop.run(answer())
 
 
 class Call(threading.Thread):
     """A call in a new thread, with one state per number of questions."""
 
-    def __init__(self, engine, *numbers, timeout=None):
+    def __init__(self, engine, *numbers, timeout=None, wish=NO_WISH):
         super().__init__(daemon=True)
-        self._engine, self._timeout = engine, timeout
+        self._engine, self._timeout, self._wish = engine, timeout, wish
         self._states = [state_message(["fever"], questions_asked=number) for number in numbers]
         self.outcome = None
         self.start()
 
     def run(self):
         try:
-            self.outcome = [response.model_version for response in self._engine.triage(self._states, self._timeout)]
+            responses = self._engine.triage(self._states, self._timeout, self._wish)
+            self.outcome = [response.model_version for response in responses]
         except Exception as error:
             self.outcome = error
 
@@ -120,6 +129,24 @@ def test_a_batch_holds_no_more_than_its_largest_size_and_keeps_the_order():
     engine.let(3)
     assert [call.result() for call in calls] == [["0"], ["1", "2"], ["3"], ["4"]]
     assert engine.runs == [[0], [1, 2, 3], [4]]
+
+
+def test_calls_for_questions_share_a_run_each_with_its_wish_and_no_other_call_waits_for_them():
+    engine = GatedEngine()
+    front = batched(engine)
+    one, three = Wish(1), Wish(3, ["fever"])
+    calls = [Call(front, 0, wish=one)]
+    engine.entered()
+    calls.append(Call(front, 1, wish=one))
+    until(lambda: front.waiting == 1)
+    calls.append(Call(front, 2, 3, wish=three))
+    until(lambda: front.waiting == 3)
+    calls.append(Call(front, 4))
+    engine.entered()  # before the run for questions has ended
+    engine.let(3)
+    assert [call.result() for call in calls] == [["0"], ["1"], ["2", "3"], ["4"]]
+    assert engine.runs == [[0], [4], [1, 2, 3]]
+    assert engine.wishes == [[one], [NO_WISH], [one, three, three]]
 
 
 def test_a_call_above_the_largest_batch_runs_in_parts_that_leave_room_for_others():
@@ -210,8 +237,8 @@ def test_a_request_whose_deadline_passed_while_it_waited_is_left_out():
     assert isinstance(late.result(), DeadlineError)
     assert in_time.result() == ["2"]
     assert engine.runs == [[0], [2]]
-    assert engine.timeouts[0] is None
-    assert 900 < engine.timeouts[1] <= 1000
+    assert engine.remaining[0] is None
+    assert 900 < engine.remaining[1] <= 1000
 
 
 def test_a_batch_gets_the_longest_of_its_deadlines():
@@ -224,7 +251,7 @@ def test_a_batch_gets_the_longest_of_its_deadlines():
         until(lambda waiting=waiting: front.waiting == waiting)
     engine.let(2)
     assert [call.result() for call in calls] == [["0"], ["1"], ["1"]]
-    assert 900 < engine.timeouts[1] <= 1000
+    assert 900 < engine.remaining[1] <= 1000
 
 
 def test_a_batch_waits_for_as_many_callers_as_there_were_before():
@@ -284,7 +311,7 @@ class TimedEngine(Engine):
 
     info = vocabulary = None
 
-    def triage(self, states, timeout_seconds=None):
+    def triage(self, states, wishes=()):
         calls.current().add(calls.MODEL, 1.0, 2.0)
         return [triage_pb2.TriageResponse() for _ in states]
 
@@ -317,7 +344,7 @@ class AwayEngine(Engine):
     brief_states = 1
     away = True
 
-    def triage(self, states, timeout_seconds=None):
+    def triage(self, states, wishes=()):
         if self.away:
             raise UnavailableError("away")
         return [triage_pb2.TriageResponse() for _ in states]

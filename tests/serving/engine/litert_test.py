@@ -28,7 +28,7 @@ from serving.engine.litert import (
     read_litert_model,
 )
 from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt
-from serving.engine.state_tensors import Responses, to_inputs
+from serving.engine.state_tensors import Wish
 from serving.errors import EngineError
 from serving.messages import state_message
 from tests.builders import symptoms, trained_agent, write_version
@@ -37,6 +37,7 @@ from trainer.dyqn.network import build_network
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty
 from trainer.simulation.knowledge_base import KnowledgeBase
+from triage.v1 import triage_pb2
 from triage_runtime.litert import LiteRtModel
 
 INFO = ModelInfo("1", "", "", 3, 5, "{}")  # of a model without probabilities
@@ -179,9 +180,11 @@ def assert_same(responses, expected):
         assert response == message
 
 
-def by_codes(engine, states):
-    """Returns the answers of the signature `serving_default`, which looks up codes in the graph."""
-    return Responses(engine.info).of(engine.predict("serving_default", to_inputs(states)))
+def by_graph(engine, states):
+    """Returns the answers of the signature `triage`, which looks up codes in the graph."""
+    serialized = np.array([state.SerializeToString() for state in states], object)
+    answers = engine.predict("triage", {"evidence_states": serialized})["triage_responses"]
+    return list(map(triage_pb2.TriageResponse.FromString, answers))
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +232,7 @@ def test_any_evidence_gets_the_answer_of_the_graph(engines, alone, name, states)
     engine = engines[name]
     assert engine.litert is not None
     for served in (engine, alone[name]):
-        assert_same(served.triage(states), by_codes(engine, states))
+        assert_same(served.triage(states), by_graph(engine, states))
 
 
 @pytest.fixture
@@ -250,7 +253,7 @@ def test_litert_answers_small_batches_and_the_saved_model_larger_ones(watched):
     engine, sizes = watched
     states = [state_message(["a"], ["b"], number) for number in range(MOST_STATES + 1)]
     for number in (1, 3, MOST_STATES, MOST_STATES + 1):
-        assert_same(engine.triage(states[:number]), by_codes(engine, states[:number]))
+        assert_same(engine.triage(states[:number]), by_graph(engine, states[:number]))
     assert sizes == [1, 3, MOST_STATES]
     assert engine.triage([]) == []
 
@@ -258,7 +261,7 @@ def test_litert_answers_small_batches_and_the_saved_model_larger_ones(watched):
 def test_the_saved_model_answers_while_all_interpreters_are_at_work(engines, monkeypatch):
     engine, states = engines["whole"], [state_message(["a"], ["b"])]
     monkeypatch.setattr(engine.litert, "run", lambda states, questions_asked: None)
-    assert_same(engine.triage(states), by_codes(engine, states))
+    assert_same(engine.triage(states), by_graph(engine, states))
 
 
 def test_where_litert_fails_the_saved_model_answers_from_then_on(engines, monkeypatch, caplog):
@@ -269,14 +272,18 @@ def test_where_litert_fails_the_saved_model_answers_from_then_on(engines, monkey
 
     monkeypatch.setattr(engine, "litert", engine.litert)  # and so back again, after the test
     monkeypatch.setattr(engine.litert, "run", fail)
-    assert_same(engine.triage(states), by_codes(engine, states))
+    assert_same(engine.triage(states), by_graph(engine, states))
     assert engine.litert is None
     (record,) = caplog.records
     assert record.levelno == logging.ERROR
     assert record.getMessage() == "version 1: LiteRT failed and is no longer used: no memory"
 
 
-def test_litert_chooses_the_questions_of_one_state_and_the_saved_model_those_of_several(engines, monkeypatch):
+def questions_of(engine, states, number, *not_to_ask):
+    return [list(each.next_questions) for each in engine.triage(states, [Wish(number, not_to_ask)] * len(states))]
+
+
+def test_litert_chooses_the_questions_of_a_few_states_and_the_saved_model_those_of_more(engines, monkeypatch):
     engine, asked = engines["whole"], []
     states, ask = [state_message(["a"], ["b"]), state_message(["c"])], engine.litert.ask
 
@@ -285,9 +292,9 @@ def test_litert_chooses_the_questions_of_one_state_and_the_saved_model_those_of_
         return ask(states, not_to_ask)
 
     monkeypatch.setattr(engine.litert, "ask", noting)
-    alone = [engine.next_questions([state], 3, ["d"])[0] for state in states]
-    together = engine.next_questions(states, 3, ["d"])
-    assert asked == [1, 1]
+    alone = questions_of(engine, states, 3, "d")
+    together = questions_of(engine, states * 3, 3, "d")[:2]
+    assert asked == [2]
     assert [[question.code for question in each] for each in alone] == [
         [question.code for question in each] for each in together
     ]
@@ -297,21 +304,21 @@ def test_litert_chooses_the_questions_of_one_state_and_the_saved_model_those_of_
     with engine.litert.lent(), contextlib.ExitStack() as others:
         for _ in range(1, min(os.cpu_count(), 8)):
             others.enter_context(engine.litert.lent())
-        assert [question.code for question in engine.next_questions(states[:1], 3, ["d"])[0]] == [
+        assert [question.code for question in questions_of(engine, states[:1], 3, "d")[0]] == [
             question.code for question in together[0]
         ]
 
 
 def test_where_litert_fails_to_choose_questions_the_saved_model_does_from_then_on(engines, monkeypatch, caplog):
     engine, states = engines["whole"], [state_message(["a"], ["b"])]
-    expected = engine.next_questions(states * 2, 3)[0]
+    expected = questions_of(engine, states * 5, 3)[0]
     monkeypatch.setattr(engine, "litert", engine.litert)  # and so back again, after the test
 
     def fail(states, not_to_ask):
         raise InputError("no memory")
 
     monkeypatch.setattr(engine.litert, "ask", fail)
-    assert [question.code for question in engine.next_questions(states, 3)[0]] == [each.code for each in expected]
+    assert [question.code for question in questions_of(engine, states, 3)[0]] == [each.code for each in expected]
     assert engine.litert is None
     assert caplog.messages == ["version 1: LiteRT failed and is no longer used: no memory"]
 
@@ -392,7 +399,7 @@ def alone(base, engines):
 def test_litert_alone_runs_large_batches_in_parts(engines, alone):
     states = [state_message(["a"], ["b"], number) for number in range(2 * MOST_STATES + 1)]
     for number in (MOST_STATES, MOST_STATES + 1, 2 * MOST_STATES + 1):
-        assert_same(alone["whole"].triage(states[:number]), by_codes(engines["whole"], states[:number]))
+        assert_same(alone["whole"].triage(states[:number]), by_graph(engines["whole"], states[:number]))
 
 
 def test_litert_alone_offers_no_signatures(litert_alone):

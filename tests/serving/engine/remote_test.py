@@ -13,6 +13,7 @@ from tensorflow_serving.apis import get_model_status_pb2, predict_pb2, predictio
 from schemas.errors import InputError
 from serving.engine.remote import Connection, RemoteEngine, RemoteModels
 from serving.engine.saved_model import SavedModelEngine
+from serving.engine.state_tensors import Wish
 from serving.errors import DeadlineError, EngineError, ExhaustedError, GoneError, UnavailableError
 from serving.messages import state_message
 from tests.builders import served, symptoms
@@ -42,10 +43,10 @@ def test_the_questions_are_those_of_the_engine_in_this_process(grouping_watcher,
     with served(grouping_watcher) as server:
         connection = Connection(server.address, timeout_seconds=30.0)
         remote = RemoteEngine(connection, "triage", grouping_base_path / "1")
-        questions = remote.next_questions(states, 2)
+        responses = remote.triage(states, [Wish(2)] * 2)
         connection.close()
-    assert questions == SavedModelEngine(grouping_base_path / "1").next_questions(states, 2)
-    assert [len(row[0].any_of) for row in questions] == [3, 2]
+    assert responses == SavedModelEngine(grouping_base_path / "1").triage(states, [Wish(2)] * 2)
+    assert [len(response.next_questions[0].any_of) for response in responses] == [3, 2]
 
 
 def test_another_vocabulary_under_the_same_number_is_refused(connection, model_base_path, tmp_path):

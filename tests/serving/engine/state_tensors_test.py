@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from schemas import features
-from serving.engine.state_tensors import MessageEncoder, to_inputs, to_questions
+from serving.engine.state_tensors import MessageEncoder, Wish, to_questions
 from serving.messages import state_message
 from triage.v1 import triage_pb2
 
@@ -43,27 +43,14 @@ def test_answers_equal_those_of_the_signature_of_messages(request, kind, states)
         assert response == message
 
 
-def test_states_of_different_lengths_are_padded():
-    inputs = to_inputs([state_message(["a", "b"], ["c"]), state_message([], [], 4), state_message(["d"])])
-    assert inputs["present"].tolist() == [[b"a", b"b"], [b"", b""], [b"d", b""]]
-    assert inputs["absent"].tolist() == [[b"c"], [b""], [b""]]
-    assert inputs["questions_asked"].tolist() == [0, 4, 0]
-
-
-def test_evidence_of_no_known_status_is_left_out():
-    state = triage_pb2.EvidenceState(evidence=[triage_pb2.Evidence(code="a"), triage_pb2.Evidence(code="b", status=7)])
-    inputs = to_inputs([state])
-    assert inputs["present"].tolist() == inputs["absent"].tolist() == [[b""]]
-
-
-def test_no_question_is_left_at_the_states_own_limit_or_when_nobody_can_answer():
+def test_no_question_is_left_at_the_states_own_limit_or_when_nobody_can_answer(encode):
     states = [
         state_message(["a"], [], 2, max_questions=2),
         state_message(["a"], [], 2, max_questions=3),
         state_message(["a"], [], 2, max_questions=0),
         state_message(["a"], [], 2, no_more_evidence=True),
     ]
-    assert to_inputs(states)["questions_asked"].tolist() == [2**31 - 1, 2, 2, 2**31 - 1]
+    assert encode(states).questions_asked.tolist() == [2**31 - 1, 2, 2, 2**31 - 1]
 
 
 def test_rules_and_novelty_are_reported(guarded_engine):
@@ -147,7 +134,7 @@ def test_questions_of_versions_without_groups_are_about_one_code_each(vocabulary
     inputs = {features.STATES: np.zeros([3, 3]), features.NOT_TO_ASK: np.zeros([3, 3], bool)}
 
     def asked():
-        questions = to_questions(outputs, inputs, vocabulary, 2)
+        questions = to_questions(outputs, inputs, vocabulary, [Wish(2)] * 3)
         return [[(each.code, list(each.any_of)) for each in row] for row in questions]
 
     assert asked() == [[("smoker", ["smoker", "fever"]), ("chest_pain", [])], [("fever", [])], []]

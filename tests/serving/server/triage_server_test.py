@@ -195,7 +195,7 @@ class BrokenEngine(Engine):
     def __init__(self, engine):
         self.info, self.vocabulary = engine.info, engine.vocabulary
 
-    def triage(self, states, timeout_seconds=None):
+    def triage(self, states, wishes=()):
         raise RuntimeError(f"cannot answer {states}")
 
 
