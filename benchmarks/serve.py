@@ -1,4 +1,4 @@
-"""Calls a second and latency of the server beside an empty gRPC handler, in rounds, with questions and without.
+"""Calls a second and latency of the server beside an empty gRPC handler, in rounds: with three questions, and without.
 
     python benchmarks/serve.py --model-base-path models --rounds 5 --seconds 2 --json serve.json
 
@@ -35,9 +35,9 @@ from triage.v1 import triage_service_pb2
 
 SERVICE = "triage.v1.TriageService"
 METHOD = f"/{SERVICE}/Triage"
-LEVELS = (1, 16, 64)
+LEVELS = (64, 16, 1)
 """Numbers of concurrent calls."""
-SERVER, WITH_QUESTIONS, EMPTY = "server", "server, 3 questions", "empty handler"
+WITH_QUESTIONS, PLAIN, EMPTY = "server, 3 questions", "server, no questions", "empty handler"
 EVIDENCE, REQUESTS, CONNECTIONS = 10, 256, 8
 WARM_UP_SECONDS = 0.3
 TIMEOUT_SECONDS = 120.0
@@ -60,13 +60,13 @@ def main() -> None:
         with grpc.insecure_channel(server, DIRECT) as channel:
             size = len(channel.unary_unary(METHOD)(plain[0], timeout=TIMEOUT_SECONDS, wait_for_ready=True))
         empty = stack.enter_context(empty_server(size))
-        callees = [(SERVER, server, plain), (WITH_QUESTIONS, server, asking), (EMPTY, empty, plain)]
+        callees = [(WITH_QUESTIONS, server, asking), (PLAIN, server, plain), (EMPTY, empty, plain)]
         rounds: list[dict[tuple[str, int], dict[str, float]]] = [{} for _ in range(arguments.rounds)]
         for number, level in itertools.product(range(arguments.rounds), LEVELS):
             for name, address, requests in callees[number % 3 :] + callees[: number % 3]:
                 measured = asyncio.run(measure(address, requests, level, arguments.seconds))
                 rounds[number][name, level] = measured
-    print(table(rounds))
+    print(*(table(rounds, callee) for callee in (WITH_QUESTIONS, PLAIN)), sep="\n\n")
     if arguments.json:
         rows = [{"round": number, "callee": name, "concurrent": level, **measured}
                 for number, each in enumerate(rounds) for (name, level), measured in each.items()]  # fmt: skip
@@ -114,15 +114,15 @@ async def measure(address: str, requests: Sequence[bytes], concurrent: int, seco
     return {"calls_per_second": len(durations) / seconds, "p50_ms": float(p50), "p99_ms": float(p99), "failed": failed}
 
 
-def table(rounds: Rounds) -> str:
+def table(rounds: Rounds, callee: str) -> str:
     """Returns medians over the rounds; the share of the empty handler's calls is taken within a round."""
-    lines = ["| concurrent | | calls/s | of empty | p50 ms | p99 ms | failed |", "|" + " --- |" * 7]
-    for name, level in sorted(rounds[0], key=lambda row: row[1]):
-        measured = [each[name, level] for each in rounds]
-        shares = [each[name, level]["calls_per_second"] / each[EMPTY, level]["calls_per_second"] for each in rounds]
+    lines = [f"| {callee}: in progress | calls/s | of empty | p50 ms | p99 ms | failed |", "|" + " --- |" * 6]
+    for level in sorted({level for _, level in rounds[0]}, reverse=True):
+        measured = [each[callee, level] for each in rounds]
+        shares = [each[callee, level]["calls_per_second"] / each[EMPTY, level]["calls_per_second"] for each in rounds]
         rate, p50, p99 = (statistics.median(each[key] for each in measured) for key in list(measured[0])[:3])
         share, failed = statistics.median(shares), sum(each["failed"] for each in measured)
-        lines.append(f"| {level} | {name} | {rate:,.0f} | {share:.2f} | {p50:.2f} | {p99:.2f} | {failed} |")
+        lines.append(f"| {level} | {rate:,.0f} | {share:.2f} | {p50:.2f} | {p99:.2f} | {failed} |")
     return "\n".join(lines)
 
 

@@ -110,6 +110,6 @@ def test_calls_are_counted_and_compared_within_a_round():
     assert measured["failed"] == 0
     assert measured["calls_per_second"] > 0
     # A machine that is half as fast in one round changes no share.
-    rates = [{serve.SERVER: 3000.0, serve.EMPTY: 4000.0}, {serve.SERVER: 1500.0, serve.EMPTY: 2000.0}]
+    rates = [{serve.PLAIN: 3000.0, serve.EMPTY: 4000.0}, {serve.PLAIN: 1500.0, serve.EMPTY: 2000.0}]
     rounds = [{(name, 1): measured | {"calls_per_second": rate} for name, rate in each.items()} for each in rates]
-    assert "| 1 | server | 2,250 | 0.75 |" in serve.table(rounds)
+    assert "| 1 | 2,250 | 0.75 |" in serve.table(rounds, serve.PLAIN)
