@@ -104,9 +104,10 @@ class WrappedEngine(Engine):
         return self.engine.predict(signature, inputs)
 
 
-def warm_up(engine: Engine) -> None:
-    """Runs one state as the typed service would, with a question if the model can choose any."""
-    engine.triage([state_message(engine.vocabulary.codes[:1])], wishes=[Wish(int(engine.info.questions))])
+def warm_up(engine: Engine, states: int = 1) -> None:
+    """Runs some states as the typed service would, with a question for each if the model can choose any."""
+    wish = Wish(int(engine.info.questions))
+    engine.triage([state_message(engine.vocabulary.codes[:1])] * states, [wish] * states)
 
 
 def run_in_one_thread() -> None:

@@ -15,7 +15,7 @@ from serving.call import current
 from serving.config.settings import ServeConfig
 from serving.engine.batching import BatchedModels
 from serving.engine.engine import EncodingEngine, run_in_one_thread, warm_up
-from serving.engine.litert import LiteRtEngine
+from serving.engine.litert import MOST_ASKED, LiteRtEngine
 from serving.engine.model_config import ModelConfig, Wanted
 from serving.engine.model_store import ModelStore, StoredModels, local_base
 from serving.engine.safeguards import SafeguardedModels
@@ -70,7 +70,8 @@ class LocalModels:
         with verified(folder, self._key) as files:
             engine = SavedModelWithLiteRt(files) if self._litert else SavedModelEngine(files)
             requests = run_warmup_requests(engine, files)
-        warm_up(engine)
+        for states in (1, MOST_ASKED + 1):  # of so many TensorFlow chooses the questions: a second, the first time
+            warm_up(engine, states)
         _LOGGER.info("version %s: loaded, %d warm-up requests answered", engine.info.model_version, requests)
         return engine
 

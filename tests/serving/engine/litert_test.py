@@ -28,6 +28,7 @@ from serving.engine.litert import (
     read_litert_model,
 )
 from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt
+from serving.engine.served_models import LocalModels
 from serving.engine.state_tensors import Wish
 from serving.errors import EngineError
 from serving.messages import state_message
@@ -307,6 +308,17 @@ def test_litert_chooses_the_questions_of_a_few_states_and_the_saved_model_those_
         assert [question.code for question in questions_of(engine, states[:1], 3, "d")[0]] == [
             question.code for question in together[0]
         ]
+
+
+def test_a_loaded_version_has_chosen_questions_by_litert_and_by_the_saved_model(engines, base, monkeypatch):
+    """Either takes longest the first time: the SavedModel of the demo's agent a second."""
+    asked, choose, ask = [], SavedModelEngine.choose_questions, InterpreterPool.ask
+    monkeypatch.setattr(
+        SavedModelEngine, "choose_questions", lambda self, inputs: asked.append("graph") or choose(self, inputs)
+    )
+    monkeypatch.setattr(InterpreterPool, "ask", lambda self, *inputs: asked.append("litert") or ask(self, *inputs))
+    LocalModels().load(base / engines["whole"].info.model_version)
+    assert asked == ["litert", "graph"]
 
 
 def test_where_litert_fails_to_choose_questions_the_saved_model_does_from_then_on(engines, monkeypatch, caplog):

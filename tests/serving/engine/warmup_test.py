@@ -68,7 +68,7 @@ def test_a_damaged_file_is_reported(version):
         run_warmup_requests(SavedModelEngine(version), version)
 
 
-def test_the_typed_service_is_warmed_up_with_one_known_piece_of_evidence(version):
+def test_the_typed_service_is_warmed_up_with_known_evidence_and_with_questions_if_there_are_any(version):
     class Asked:
         def __init__(self, engine, questions):
             self.vocabulary, self.info = engine.vocabulary, dataclasses.replace(engine.info, questions=questions)
@@ -80,4 +80,6 @@ def test_the_typed_service_is_warmed_up_with_one_known_piece_of_evidence(version
     for questions in (False, True):
         engine = Asked(SavedModelEngine(version), questions)
         warm_up(engine)
-        assert engine.asked == [([state_message(["chest_pain"])], [questions])]
+        warm_up(engine, 2)
+        known = state_message(["chest_pain"])
+        assert engine.asked == [([known], [questions]), ([known] * 2, [questions] * 2)]
