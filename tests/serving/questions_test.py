@@ -160,6 +160,14 @@ def test_an_answer_explains_itself_where_that_is_asked_for(client):
     assert sorted(each.code for each in why.sufficient) == ["e1", "e2"]
 
 
+@pytest.mark.parametrize("over", [False, True])
+def test_an_explanation_names_the_answers_that_would_turn_the_decision_also_where_no_more_are_asked_for(client, over):
+    """What turns it is a yes to e2 beside e1, which fires the rule."""
+    state = evidence_state(["e1", *ADULT], no_more_evidence=over)
+    turning = client.triage(state, explain=True).explanation.turning
+    assert [(each.evidence.code, each.best_triage) for each in turning] == [("e2", TriageAction.TRIAGE_ACTION_RED)]
+
+
 def _described(http, name):
     """The schema of the OpenAPI document with this name."""
     document = http.get("/openapi.json").json()

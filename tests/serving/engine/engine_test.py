@@ -8,6 +8,7 @@ import pytest
 from schemas.errors import InputError
 from serving.engine.engine import THREADS, run_in_one_thread
 from serving.engine.saved_model import SavedModelEngine
+from serving.engine.state_tensors import NO_WISH, Wish
 from serving.messages import state_message
 from triage.v1 import triage_pb2
 
@@ -35,6 +36,25 @@ def test_each_state_of_a_batch_gets_its_own_response(engine, hand_set):
         triage_pb2.TRIAGE_ACTION_BLUE,
     ]
     assert [response.forced for response in responses] == [False, False, True]
+
+
+def test_questions_are_chosen_only_where_they_are_wished_for_and_can_be_asked(grouping_base_path, monkeypatch):
+    engine, runs = SavedModelEngine(grouping_base_path / "1"), []
+    choose = engine.choose_questions
+    monkeypatch.setattr(engine, "choose_questions", lambda inputs: runs.append(len(inputs["states"])) or choose(inputs))
+    headache, over = state_message(["headache"]), state_message(["headache"], no_more_evidence=True)
+    (first,) = engine.triage([headache], [Wish(3)])
+    put = [question.code for question in first.next_questions]
+    runs.clear()
+    wishes = [NO_WISH, Wish(1), Wish(2), Wish(1, [*put[:1], "gout"])]
+    responses = engine.triage([headache, headache, over, headache], wishes)
+    asked = [[question.code for question in response.next_questions] for response in responses]
+    assert (runs, asked[:3]) == ([2], [[], put[:1], []])
+    assert len(asked[3]) == 1
+    assert asked[3] != put[:1]
+    for response in responses:
+        response.ClearField("next_questions")
+    assert responses == engine.triage([headache, headache, over, headache])
 
 
 def test_codes_without_a_place_are_listed(engine, hand_set):
