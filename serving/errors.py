@@ -79,11 +79,6 @@ class GoneError(UnavailableError):
 class DeadlineError(Exception):
     """The caller's deadline passed before the answer."""
 
-    @classmethod
-    def before_the_model(cls) -> "DeadlineError":
-        """Returns the error of a call whose deadline passed while it waited."""
-        return cls("the deadline passed before the model ran: set a longer deadline, or try again later")
-
 
 class ExhaustedError(Exception):
     """The request is too large, or the server has too many.

@@ -304,5 +304,7 @@ def _expired(request: _Request) -> bool:
     remaining = request.call.remaining_seconds()
     if remaining is None or remaining > 0:
         return False
-    request.outcome = DeadlineError.before_the_model()
+    request.outcome = DeadlineError(
+        "the deadline passed before the model ran: set a longer deadline, or try again later"
+    )
     return True
