@@ -12,7 +12,7 @@ import pandas as pd
 from dyqn_triage.keywords import parsed
 from schemas.errors import InputError
 from trainer.commands import prepare as command
-from trainer.importing.csv_table import LIST_SEPARATOR
+from trainer.importing.csv_cells import LIST_SEPARATOR
 from trainer.vignettes.tfrecord import DataDirectory
 
 __all__ = ["DataDirectory", "open_data", "prepare"]
@@ -70,8 +70,7 @@ def _write_lines(frame: pd.DataFrame, path: pathlib.Path) -> None:
     with path.open("w", encoding="utf-8") as file:
         for row in frame.to_dict("records"):
             fields = {str(name): _plain(value) for name, value in row.items()}
-            stated = {name: value for name, value in fields.items() if value is not None}
-            file.write(json.dumps(stated, ensure_ascii=False) + "\n")
+            file.write(json.dumps(fields, ensure_ascii=False) + "\n")
 
 
 def _plain(value: Any) -> Any:

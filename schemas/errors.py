@@ -1,9 +1,12 @@
 """What a person reads when something goes wrong, and of the errors of libraries no more than is of use."""
 
 import re
+from typing import Any
 
 # What TensorFlow puts before and behind the message of an operation.
 _OPERATION = re.compile(r"\{\{(?:function_)?node [^}]*\}\}|\[Op:\w+\].*")
+SHOWN_CHARACTERS = 60
+"""Of a text in a message."""
 
 
 class InputError(ValueError):
@@ -23,3 +26,13 @@ def first_line(error: BaseException) -> str:
     message = getattr(error, "strerror", None) or getattr(error, "message", None) or error
     lines = (_OPERATION.sub("", line).strip() for line in str(message).splitlines())
     return next(filter(None, lines), type(error).__name__)
+
+
+def shown(value: Any) -> str:
+    """Returns the value as it appears in a one-line message: escaped, and shortened if it is long."""
+    kinds = {dict: "an object", list: "a list", bool: str(value).lower(), type(None): "null"}
+    if type(value) in kinds:
+        return kinds[type(value)]
+    if isinstance(value, str) and len(value) > SHOWN_CHARACTERS:
+        return f"{value[:SHOWN_CHARACTERS]!r}..."
+    return repr(value)

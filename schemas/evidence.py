@@ -24,6 +24,7 @@ import numpy as np
 
 from schemas import relations, synonyms
 from schemas.bands import BAND, Bands
+from schemas.csv_table import CsvTable
 from schemas.errors import InputError
 from schemas.relations import EXHAUSTIVE, ONLY_IF, RELATIONS, Relations
 from schemas.synonyms import CRISIS, SYNONYMS
@@ -39,7 +40,7 @@ TEXT = re.compile(r"(?:name|question)\.([a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)")
 """Columns with the name or the question in another language, such as `question.de`."""
 OWN_LANGUAGE = "en"
 """That of the columns `name` and `question` where there are others."""
-_DELIMITERS = (",", ";", "\t")
+_TEXT_EXAMPLES = ("name.de", "question.de")  # for messages
 MAX_CODE_LENGTH = 128
 
 # A code is a key on the wire, in file names of slices and in a CSV column that TensorFlow reads without unquoting:
@@ -305,38 +306,21 @@ class Vocabulary:
         Raises:
             InputError: the header or a line is malformed; the message names the file and the line.
         """
-        text = text.removeprefix("\ufeff")
-        header_line = text.partition("\n")[0]
-        delimiter = max(_DELIMITERS, key=header_line.count)  # a comma if there is none
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        table = CsvTable.of_text(text, source, COLUMNS, (*OPTIONAL, *_TEXT_EXAMPLES), TEXT.pattern)
+        texts = sorted(column for column in table.columns if TEXT.fullmatch(column))
         entries: list[Evidence] = []
         seen: dict[str, int] = {}
-        try:
-            header = tuple(next(reader, []))
-            added = header[len(COLUMNS) :]
-            texts = sorted(column for column in added if TEXT.fullmatch(column))
-            known = {*OPTIONAL, *texts}
-            if header[: len(COLUMNS)] != COLUMNS or len(set(added)) < len(added) or not known.issuperset(added):
-                raise InputError(
-                    f"{source}: line 1: expected the header {','.join(COLUMNS)!r}, and after it any of "
-                    f"{', '.join(OPTIONAL)}, or name.de, question.de and the like; not {','.join(header)!r}"
-                )
-            for row in reader:
-                line = f"{source}: line {reader.line_num}"
-                if len(row) != len(header):
-                    raise InputError(f"{line}: expected {len(header)} columns ({','.join(header)}), found {len(row)}")
-                cells: dict[str, Any] = dict(zip(header, row, strict=True))
-                said = tuple((column, text) for column in texts if (text := cells.pop(column)))
-                entry = Evidence(**{**cells, SYNONYMS: synonyms.split(cells.get(SYNONYMS, "")), "texts": said})
-                fault = _entry_fault(entry)
-                if fault is None and entry.code in seen:
-                    fault = f"evidence code {entry.code!r} is a duplicate of line {seen[entry.code]}"
-                if fault:
-                    raise InputError(f"{line}: {fault}")
-                seen[entry.code] = reader.line_num
-                entries.append(entry)
-        except csv.Error as error:
-            raise InputError(f"{source}: line {reader.line_num}: not valid CSV: {error}") from error
+        for number, read in table.records():
+            cells: dict[str, Any] = dict(read)
+            said = tuple((column, text) for column in texts if (text := cells.pop(column)))
+            entry = Evidence(**{**cells, SYNONYMS: synonyms.split(cells.get(SYNONYMS, "")), "texts": said})
+            fault = _entry_fault(entry)
+            if fault is None and entry.code in seen:
+                fault = f"evidence code {entry.code!r} is a duplicate of line {seen[entry.code]}"
+            if fault:
+                raise InputError(f"{source}: line {number}: {fault}")
+            seen[entry.code] = number
+            entries.append(entry)
         if not entries:
             raise InputError(f"{source}: expected at least one piece of evidence below the header")
         try:
@@ -346,9 +330,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Vocabulary":
-        """Reads a vocabulary file: UTF-8 CSV with the columns code, kind, name, question, and perhaps more.
-
-        The delimiter is a comma, semicolon or tab, as spreadsheets write them; `save` writes commas.
+        """Reads a vocabulary file: a `CsvTable` with the columns code, kind, name, question, and perhaps more.
 
         Raises:
             InputError: the file cannot be read or is not a vocabulary file.

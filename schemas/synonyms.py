@@ -1,9 +1,8 @@
 """What patients say for a piece of evidence: a cell of a vocabulary file, or a file of its own beside a catalogue."""
 
-import csv
-import io
 from collections.abc import Sequence
 
+from schemas.csv_table import CsvTable
 from schemas.errors import InputError
 
 SYNONYMS = "synonyms"
@@ -34,12 +33,9 @@ def parse(text: str, source: str, column: str = SYNONYMS) -> dict[str, tuple[str
     Raises:
         InputError: the header or a line is malformed.
     """
-    header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
-    if header != ["code", column]:
-        raise InputError(f"{source}: line 1: expected the header 'code,{column}'")
     phrases: dict[str, tuple[str, ...]] = {}
-    for number, row in enumerate(rows, start=2):
-        if len(row) != 2 or row[0] in phrases:
-            raise InputError(f"{source}: line {number}: expected a code, once, and its {column}")
-        phrases[row[0]] = split(row[1])
+    for number, row in CsvTable.of_text(text, source, ("code", column)).records():
+        if row["code"] in phrases:
+            raise InputError(f"{source}: line {number}: {row['code']!r} is on a line above already")
+        phrases[row["code"]] = split(row[column])
     return phrases

@@ -3,7 +3,7 @@
 import enum
 from typing import Any
 
-from schemas.errors import InputError
+from schemas.errors import InputError, shown
 
 
 class Action(enum.IntEnum):
@@ -133,5 +133,5 @@ def parse_decision(label: str) -> Action:
     """
     decision = _DECISIONS_BY_LABEL.get(label) if isinstance(label, str) else None
     if decision is None:
-        raise InputError(f"triage decision {label!r} is not one of {', '.join(DECISION_LABELS)}")
+        raise InputError(f"triage decision {shown(label)} is not one of {', '.join(DECISION_LABELS)}")
     return decision

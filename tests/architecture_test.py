@@ -12,6 +12,7 @@ PACKAGES = ("schemas", "triage_runtime", "trainer", "serving", "dyqn_triage")
 # A package, or a module at the root, imports only from itself and from the lines above its own.
 LAYERS = {
     "triage_runtime": (
+        ("case",),
         ("storage",),
         ("command_line",),
         ("litert", "promise"),

@@ -4,10 +4,8 @@ Resources of FHIR R4 are read as plain JSON. What the map does not name is left 
 cannot use is said on the card.
 """
 
-import csv
 import dataclasses
 import datetime
-import io
 import json
 import pathlib
 import uuid
@@ -15,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from schemas.bands import Bands, NumberError
+from schemas.csv_table import CsvTable
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.text_file import read_text
@@ -83,19 +82,13 @@ class CodeMap:
         Raises:
             InputError: the file cannot be read or is no such file.
         """
-        text = read_text(path, "--cds-codes").removeprefix("\ufeff")
-        try:
-            rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-        except csv.Error as error:
-            raise InputError(f"--cds-codes {path}: not valid CSV: {error}") from error
-        header = tuple(rows[0]) if rows else ()
-        if header not in (_COLUMNS, _COLUMNS[:-1]):
-            raise InputError(f"--cds-codes {path}: line 1: expected the header {','.join(_COLUMNS)!r}")
+        text = read_text(path, "--cds-codes")
+        table = CsvTable.of_text(text, f"--cds-codes {path}", _COLUMNS[:-1], _COLUMNS[-1:])
         meanings: dict[tuple[str, str], Meaning] = {}
-        for number, row in enumerate(rows[1:], start=2):
-            system, code, evidence, hours = (*row, "", "", "", "")[:4]
-            if len(row) != len(header) or not system or not evidence.strip(_DENIED) or (system, code) in meanings:
-                raise InputError(f"--cds-codes {path}: line {number}: expected {','.join(header)}, each code once")
+        for number, row in table.records():
+            system, code, evidence, hours = (row.get(column, "") for column in _COLUMNS)
+            if not system or not evidence.strip(_DENIED) or (system, code) in meanings:
+                raise InputError(f"--cds-codes {path}: line {number}: expected a system and evidence, each code once")
             if hours and not hours.replace(".", "", 1).isdecimal():
                 raise InputError(f"--cds-codes {path}: line {number}: hours {hours!r}: expected a number")
             limit = float(hours) if hours else None

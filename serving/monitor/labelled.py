@@ -11,9 +11,10 @@ from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo
 from schemas.text_file import read_text
-from schemas.triage import DECISION_LABELS, may_be_red
+from schemas.triage import DECISION_LABELS, TRIAGE_DECISIONS, may_be_red, parse_decision
 from serving.monitor.audit_reader import ServedCase
 from triage_runtime import promise
+from triage_runtime.case import parse_object, read_codes
 
 _Evidence = tuple[frozenset[str], frozenset[str]]
 
@@ -61,27 +62,27 @@ class Labelled:
         self._vocabulary = vocabulary
         self._labels: dict[_Evidence, list[tuple[list[int], list[str]]]] = {}
         self._decided: dict[_Evidence, int] = {}
-        lines = read_text(path, "--labels").removeprefix("\ufeff").split("\n")
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(read_text(path, "--labels").split("\n"), start=1):
             if line.strip():
                 try:
-                    self._read(json.loads(line))
-                except (ValueError, TypeError, KeyError, AttributeError) as error:
+                    self._read(parse_object(line))
+                except InputError as error:
                     raise InputError(
                         f"--labels {path}: line {number}: expected a vignette with present, absent and decisions "
                         f"(docs/data.md): {error}"
-                    ) from error
+                    ) from None
 
     def _read(self, fields: dict[str, Any]) -> None:
-        counted = collections.Counter(fields["decisions"])
-        if not counted or not set(counted) <= set(DECISION_LABELS):
-            raise ValueError(f"decisions {fields['decisions']!r}")
-        for key in ("present", "absent"):
-            if not isinstance(fields[key], list):  # the letters of a text would be a case that nobody has
-                raise ValueError(f"{key} {fields[key]!r}")
-        present, absent = map(frozenset, self._vocabulary.read_numbers(fields["present"], fields["absent"]))
-        label = [counted[each] for each in DECISION_LABELS], list(fields.get("tags", []))
-        self._labels.setdefault((present, absent), []).append(label)
+        for key in ("present", "absent", "decisions"):
+            if key not in fields:
+                raise InputError(f"{key}: missing")
+        counted = collections.Counter(map(parse_decision, read_codes(fields["decisions"], "decisions")))
+        if not counted:
+            raise InputError("decisions: none")
+        given = (read_codes(fields[key], key) for key in ("present", "absent"))
+        present, absent = self._vocabulary.read_numbers(*given)
+        label = [counted[each] for each in TRIAGE_DECISIONS], read_codes(fields.get("tags"), "tags")
+        self._labels.setdefault((frozenset(present), frozenset(absent)), []).append(label)
 
     def add(self, case: ServedCase) -> None:
         """Notes how a case was decided, if it is labelled."""

@@ -4,22 +4,22 @@ A case has a `vignette_id`, the codes that are `present` and those that are `abs
 and `no_more_evidence`. Vignettes are cases, whose decisions, splits and tags are not read.
 """
 
-import codecs
-import csv
 import gzip
-import io
 import itertools
-import json
 import pathlib
+import re
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import IO, Any, AnyStr, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from schemas.csv_table import CsvTable
 from schemas.directories import GZIP_MAGIC, UTF_16_MARKS
-from schemas.errors import InputError, first_line
+from schemas.errors import InputError, first_line, shown
+from schemas.text_file import BYTE_ORDER_MARK, MAX_LINE_BYTES, Line, lines_of
 from schemas.triage import NO_QUESTIONS_LEFT
+from triage_runtime.case import PRESENCE, id_of, parse_object, read_codes, whole_number
 from triage_runtime.command_line.extras import need
 from triage_runtime.storage.locations import Location
 
@@ -30,9 +30,6 @@ ID, PRESENT, ABSENT, ASKED, ENDED = FIELDS = (
     "vignette_id", "present", "absent", "questions_asked", "no_more_evidence",
 )  # fmt: skip
 _NOT_READ = ("decisions", "split", "tags")
-_MOST_QUESTIONS = 2**31 - 1
-MOST_LINE_BYTES = 1024 * 1024
-"""Length of a case; one of a thousand codes takes a fiftieth."""
 MOST_CODES = 1024 * 1024
 """Codes in a batch if each case had as many as the longest one; it ends early where there are more."""
 MOST_BATCH_BYTES = 16 * 1024 * 1024
@@ -94,7 +91,7 @@ def check_kind(path: pathlib.Path) -> None:
         raise InputError(f"{path}: compressed with gzip: rename it to {path.name}{COMPRESSED}")
     elif start.startswith(UTF_16_MARKS) and format_of(path) in (JSONL, CSV):
         raise InputError(f"{path}: UTF-16 text: save the file as UTF-8")
-    elif format_of(path) == JSONL and (first := start.removeprefix(codecs.BOM_UTF8).lstrip()) and first[:1] != b"{":
+    elif format_of(path) == JSONL and (first := start.removeprefix(BYTE_ORDER_MARK).lstrip()) and first[:1] != b"{":
         raise InputError(f"{path}: not JSON Lines: expected an object on each line")
 
 
@@ -134,24 +131,21 @@ def _batches(cases: Iterator[StoredCase], size: int) -> Iterator[list[StoredCase
 
 def _case(path: pathlib.Path, place: int, row: Any, unit: str) -> StoredCase:
     where = f"{path}: {unit} {place}"
-    if not isinstance(row, Mapping):
-        raise InputError(f"{where}: expected an object with {', '.join(FIELDS[:3])}")
     _check_names(where, row.keys())
-    vignette_id = row.get(ID)
+    vignette_id = id_of(row.get(ID))
     if not isinstance(vignette_id, str) or not vignette_id:
         raise InputError(f"{where}: no {ID}: every case needs one, to find its answer by")
-    present, absent = row.get(PRESENT, []), row.get(ABSENT, [])
-    for name, codes in ((PRESENT, present), (ABSENT, absent)):
-        if not isinstance(codes, list) or not all(map(str.__instancecheck__, codes)):
-            raise InputError(f"{where}, {vignette_id!r}: {name}: expected a list of codes")
-    asked, ended = row.get(ASKED, 0), row.get(ENDED, False)
-    if type(asked) is not int or not 0 <= asked <= _MOST_QUESTIONS:
-        raise InputError(f"{where}, {vignette_id!r}: {ASKED}: expected a number from 0, not {asked!r}")
-    if type(ended) is not bool:
-        raise InputError(f"{where}, {vignette_id!r}: {ENDED}: expected true or false, not {ended!r}")
+    stated = {ASKED: 0, ENDED: False, **{name: value for name, value in row.items() if value is not None}}
+    try:
+        present, absent = (read_codes(stated.get(name), name) for name in (PRESENT, ABSENT))
+        asked, ended = whole_number(stated[ASKED], ASKED), stated[ENDED]
+        if type(ended) is not bool:
+            raise InputError(f"{ENDED}: expected true or false, found {shown(ended)}")
+    except InputError as error:
+        raise InputError(f"{where}, {vignette_id!r}: {error}") from None
     length = len(vignette_id) + sum(map(len, present)) + sum(map(len, absent))
-    if length > MOST_LINE_BYTES:
-        raise InputError(f"{where}: longer than {MOST_LINE_BYTES} bytes")
+    if length > MAX_LINE_BYTES:
+        raise InputError(f"{where}: longer than {MAX_LINE_BYTES} bytes")
     return StoredCase(place, vignette_id, present, absent, NO_QUESTIONS_LEFT if ended else asked, length)
 
 
@@ -162,6 +156,7 @@ def _check_names(where: str, names: Collection[str]) -> None:
 
 
 _KNOWN = {*FIELDS, *_NOT_READ}
+_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,15})?")
 
 
 def _open(path: pathlib.Path) -> IO[bytes]:
@@ -170,61 +165,32 @@ def _open(path: pathlib.Path) -> IO[bytes]:
     return file
 
 
-def _json_lines(path: pathlib.Path, _: int) -> Rows:
+def _lines(path: pathlib.Path) -> Iterator[Line]:
     with _open(path) as file:
-        for number, line in enumerate(_lines(path, file, b""), start=1):
-            if not line.isspace():
-                try:
-                    row = json.loads(line, object_pairs_hook=_to_object)
-                    if b"\\u" in line:
-                        json.dumps(row, ensure_ascii=False).encode()  # half a pair of surrogates cannot be encoded
-                    yield number, row
-                except (ValueError, RecursionError) as error:
-                    raise InputError(f"{path}: line {number}: not JSON: {first_line(error)}") from error
+        yield from lines_of(file, path)
 
 
-def _lines(path: pathlib.Path, file: IO[AnyStr], end: AnyStr) -> Iterator[AnyStr]:
-    """Yields the lines of a file, which `end` is read after; raises InputError for one that is too long."""
-    for number, line in enumerate(iter(lambda: file.readline(MOST_LINE_BYTES + 1), end), start=1):
-        if len(line) > MOST_LINE_BYTES:
-            raise InputError(
-                f"{path}: line {number}: longer than {MOST_LINE_BYTES} bytes: expected a case on each line"
-            )
-        yield line
-
-
-def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    row = dict(pairs)
-    if len(row) != len(pairs):
-        raise ValueError("a key comes twice")
-    return row
+def _json_lines(path: pathlib.Path, _: int) -> Rows:
+    for line in _lines(path):
+        if not line.blank:
+            try:
+                yield line.number, parse_object(line.decoded())
+            except InputError as error:
+                raise InputError(f"{path}: line {line.number}: {error}") from None
 
 
 def _csv_rows(path: pathlib.Path, _: int) -> Rows:
     """Yields the rows of a CSV file, in which codes are separated by spaces."""
-    with _open(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as file:
-        rows = csv.DictReader(_lines(path, file, ""), strict=True)
-        try:
-            for row in rows:
-                if None in row or None in row.values():
-                    raise InputError(f"{path}: line {rows.line_num}: expected {len(rows.fieldnames or ())} columns")
-                yield rows.line_num, {name: _cell(path, rows.line_num, name, text) for name, text in row.items()}
-        except csv.Error as error:
-            raise InputError(f"{path}: line {rows.line_num}: not valid CSV: {error}") from error
+    for number, cells in CsvTable(_lines(path), path, (ID,), (*FIELDS[1:], *_NOT_READ)).records():
+        yield number, {name: _cell(name, text) for name, text in cells.items()}
 
 
-def _cell(path: pathlib.Path, line: int, name: str, text: str) -> Any:
+def _cell(name: str, text: str) -> Any:
     if name in (PRESENT, ABSENT):
         return text.split()
     if name == ASKED:
-        try:
-            return int(text or 0)
-        except ValueError:
-            raise InputError(f"{path}: line {line}: {ASKED}: expected a number from 0, not {text!r}") from None
-    return _TRUTHS.get(text.lower(), text) if name == ENDED else text
-
-
-_TRUTHS = {"": False, "0": False, "false": False, "1": True, "true": True}
+        return float(text) if _NUMBER.fullmatch(text) else text or None
+    return PRESENCE.get(text.lower(), text or None) if name == ENDED else text
 
 
 def _examples(path: pathlib.Path, batch_size: int) -> Iterator[Mapping[str, Any]]:
@@ -266,10 +232,10 @@ def _longest_record(path: pathlib.Path) -> int:
             length = int.from_bytes(head[:8], "little")
             if len(head) < 12:
                 break
-            if length > MOST_LINE_BYTES:
+            if length > MAX_LINE_BYTES:
                 raise InputError(
                     f"{path}: not a TFRecord file of cases, or damaged: record {number} is longer than "
-                    f"{MOST_LINE_BYTES} bytes"
+                    f"{MAX_LINE_BYTES} bytes"
                 )
             longest = max(longest, length)
             file.read(length + 4)  # and its checksum

@@ -13,7 +13,7 @@ def evidence(code, kind="symptom", name="A name", question="A question?"):
     return Evidence(code, kind, name, question)
 
 
-LINE_OF_TEXT = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1).filter(str.strip)
+LINE_OF_TEXT = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])).map(str.strip).filter(bool)
 CODES = st.from_regex(r"[a-zA-Z0-9][\w.@:/+()\-']{0,20}", fullmatch=True).filter(
     lambda code: code_fault(code) is None and code != COLUMNS[0]
 )
@@ -80,7 +80,7 @@ def test_names_and_questions_in_other_languages_are_optional_columns():
 
 @pytest.mark.parametrize("column", ["question.", "question.de_DE", "synonyms.de", "title.de"])
 def test_columns_that_are_in_no_language_are_refused(column):
-    with pytest.raises(InputError, match=r"or name\.de, question\.de and the like"):
+    with pytest.raises(InputError, match="line 1: column 5: unknown column"):
         Vocabulary.parse(f"code,kind,name,question,{column}\nfever,symptom,Fever,Hot?,x\n", "a file")
 
 
@@ -162,13 +162,12 @@ HEADER = b"code,kind,name,question\n"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "line 1: expected the header"),
-        (b"code,kind,name\n", "line 1: expected the header"),
+        (b"", "line 1: expected a header"),
+        (b"code,kind,name\n", "line 1: expected a header"),
         (HEADER, "at least one piece of evidence"),
         (HEADER + b"a,symptom,A\n", "line 2: expected 4 columns .*found 3"),
-        (HEADER + b"a,symptom,A,A?\n\nb,symptom,B,B?\n", "line 3: expected 4 columns"),
         (HEADER + b"a,symptom,A,A?\nb,symptom,B,B?\na,symptom,A,A?\n", "line 4: .*'a' is a duplicate of line 2"),
-        (HEADER + b'a,symptom,"A,A?\n', "not valid CSV"),
+        (HEADER + b'a,symptom,"A,A?\n', "line 2: a quoted cell does not end"),
         (HEADER + b"\xff,symptom,A,A?\n", "not UTF-8"),
     ],
 )

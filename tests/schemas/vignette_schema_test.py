@@ -85,7 +85,7 @@ def test_json_schema_is_a_schema_and_states_the_keys_and_limits_of_the_code(json
     assert tuple(json_schema["required"]) == REQUIRED_KEYS
     assert json_schema["additionalProperties"] is False
     assert tuple(properties["decisions"]["items"]["enum"]) == DECISION_LABELS
-    assert tuple(properties["split"]["enum"]) == directories.SPLITS
+    assert tuple(properties["split"]["enum"]) == (*directories.SPLITS, None)
     assert json_schema["$defs"]["name"]["maxLength"] == MAX_NAME_LENGTH
     limits = {part["contains"]["const"]: part["maxContains"] for part in properties["decisions"]["allOf"]}
     assert limits == dict.fromkeys(DECISION_LABELS, MAX_SAME_DECISIONS)

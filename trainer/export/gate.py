@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from schemas.errors import InputError
+from schemas.errors import InputError, shown
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.cases import CaseDecisions, Later, later_emergencies
@@ -20,7 +20,6 @@ from trainer.evaluation.estimates import Estimate, bracketed
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.split import FEW_TEST_VIGNETTES
 from trainer.vignettes.textbook_case import EMERGENCY, TextbookCase
-from trainer.vignettes.vignette import shown
 from triage_runtime.command_line.json_output import plain
 
 DECIDING = "safety"

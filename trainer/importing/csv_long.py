@@ -2,26 +2,26 @@
 
 import array
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from schemas.errors import InputError
+from schemas.csv_table import CsvTable, Row
+from schemas.errors import InputError, shown
 from schemas.evidence import Vocabulary
+from schemas.text_file import Line
 from schemas.triage import parse_decision
-from trainer.importing.csv_table import (
+from trainer.importing.csv_cells import (
     OPTIONAL_COLUMNS,
-    CsvTable,
-    Row,
     decision_label,
     optional_fields,
     parse_presence,
     stated_id,
 )
 from trainer.importing.derived_vocabulary import CodeCollector
-from trainer.vignettes.source import Accepted, Line, LineReader, Outcome, Rejected
-from trainer.vignettes.vignette import VignetteError, from_fields, name_fault, shown
+from trainer.vignettes.source import Accepted, LineReader, Outcome, Rejected
+from trainer.vignettes.vignette import VignetteError, from_fields
 
 EVIDENCE_COLUMNS = ("vignette_id", "evidence", "presence")
 DECISION_COLUMNS = ("vignette_id", "decision")
@@ -43,15 +43,19 @@ class LongTables:
 
     def __init__(self, evidence: LineReader, decisions: LineReader):
         self.tables = (
-            CsvTable(evidence, EVIDENCE_COLUMNS, ()),
-            CsvTable(decisions, DECISION_COLUMNS, OPTIONAL_COLUMNS),
+            CsvTable(evidence, evidence.path, EVIDENCE_COLUMNS),
+            CsvTable(decisions, decisions.path, DECISION_COLUMNS, OPTIONAL_COLUMNS),
         )
         self.blank_lines = 0
         self.collected = CodeCollector()
         """The codes in the evidence file, after `load` with `collect`."""
 
     def load(self, groups: "RowGroups", collect: bool) -> Iterator[None]:
-        """Puts all rows into `groups`, yielding after each; collects the codes if `collect` is true."""
+        """Puts all rows into `groups`, yielding after each; collects the codes if `collect` is true.
+
+        Raises:
+            InputError: a row does not say to which vignette it belongs, so that one of them would lack it.
+        """
         for source, table in enumerate(self.tables):
             id_place = table.columns.index("vignette_id")
             code_place = table.columns.index("evidence") if collect and source == _EVIDENCE else None
@@ -60,13 +64,14 @@ class LongTables:
                 if row is None:
                     self.blank_lines += 1
                     continue
-                groups.add(_group_name(row, id_place), source, row.line)
+                vignette_id = stated_id(row, id_place)
+                if vignette_id is None:
+                    raise InputError(f"{row.line.file}: line {row.line.number}: no readable vignette_id: {row.fault}")
+                groups.add(vignette_id, source, row.line)
                 if code_place is not None and row.fault is None:
                     self.collected.add(row.cells[code_place], f"{row.line.file}: line {row.line.number}")
 
-    def read(
-        self, groups: "Iterable[Iterable[GroupedLine]]", vocabulary: Vocabulary, explain: Callable[[str], str]
-    ) -> Iterator[Outcome]:
+    def read(self, groups: "RowGroups", vocabulary: Vocabulary, explain: Callable[[str], str]) -> Iterator[Outcome]:
         """Yields the outcome of the rows of each vignette.
 
         Args:
@@ -76,39 +81,25 @@ class LongTables:
         """
         for _ in range(self.blank_lines):
             yield None
-        for lines in groups:
-            vignette_rows: _VignetteRows | None = None
+        for vignette_id, lines in groups:
+            vignette_rows = _VignetteRows(self.tables, vignette_id, lines[0][1])
             for source, line in lines:
-                row = self.tables[source].row(line)
-                if row is None:  # blank, and not in `groups`
-                    continue
-                if vignette_rows is None:
-                    vignette_id = stated_id(row, self.tables[source].columns.index("vignette_id"))
-                    vignette_rows = _VignetteRows(self.tables, vignette_id, line)
-                vignette_rows.add(source, row, vocabulary, explain)
-            if vignette_rows is not None:
-                yield vignette_rows.outcome(vocabulary)
-
-
-def _group_name(row: Row, id_place: int) -> str | None:
-    """Returns the id by which a row is grouped, None if it is not a valid id."""
-    vignette_id = stated_id(row, id_place)
-    return None if name_fault(vignette_id) else vignette_id
+                if row := self.tables[source].row(line):  # blank ones are not in `groups`
+                    vignette_rows.add(source, row, vocabulary, explain)
+            yield vignette_rows.outcome(vocabulary)
 
 
 class _VignetteRows:
     """The rows of one vignette, and their faults."""
 
-    def __init__(self, tables: Sequence[CsvTable], vignette_id: str | None, first: Line):
+    def __init__(self, tables: Sequence[CsvTable], vignette_id: str, first: Line):
         self._tables = tables
         self._vignette_id = vignette_id
         self._first = first
         self._evidence: dict[str, tuple[bool, int]] = {}  # presence and line number, by code
         self._decisions: list[str] = []
         self._optional: tuple[dict[str, Any], int] | None = None  # of the first decision, and its line number
-        self._fault: tuple[Line, str] | None = None
-        self._more_faults = 0
-        self._more_places: list[str] = []
+        self._faults: list[tuple[Line, str]] = []
 
     def add(self, source: int, row: Row, vocabulary: Vocabulary, explain: Callable[[str], str]) -> None:
         """Adds a row, or records why it cannot be added."""
@@ -116,9 +107,6 @@ class _VignetteRows:
             if row.fault:
                 raise VignetteError(row.fault)
             cells = dict(zip(self._tables[source].columns, row.cells, strict=True))
-            fault = name_fault(cells["vignette_id"])
-            if fault:
-                raise VignetteError(f"vignette_id: {fault}")
             if source == _DECISIONS:
                 self._add_decision(cells, row.line.number)
             elif cells["evidence"] in vocabulary.bands.units:
@@ -128,13 +116,13 @@ class _VignetteRows:
             else:
                 self._add_evidence(cells["evidence"], cells["presence"], row.line.number)
         except InputError as error:
-            self._note_fault(row.line, str(error))
+            self._faults.append((row.line, str(error)))
 
     def _add_evidence(self, code: str, presence: str, number: int) -> None:
         try:
             present = parse_presence(presence)
         except VignetteError as error:
-            raise VignetteError(f"presence: {error}; delete the row if it is not known") from None
+            raise VignetteError(f"presence of {shown(code)}: {error}; delete the row if it is not known") from None
         if code in self._evidence:
             before, line = self._evidence[code]
             words = {True: "present", False: "absent"}
@@ -159,20 +147,12 @@ class _VignetteRows:
                     )
         self._decisions.append(decision.label)
 
-    def _note_fault(self, line: Line, reason: str) -> None:
-        if self._fault is None:
-            self._fault = line, reason
-            return
-        self._more_faults += 1
-        if self._more_faults <= _LISTED:
-            self._more_places.append(f"{line.file}:{line.number}")
-
     def outcome(self, vocabulary: Vocabulary) -> Accepted | Rejected:
         """Returns the outcome of all rows together."""
-        line, reason = self._fault or (self._first, self._missing())
-        if self._more_faults:
-            places = ", ".join(self._more_places + ["..."] * (self._more_faults > _LISTED))
-            reason = f"{reason}; {self._more_faults:,} more of its rows are faulty: {places}"
+        (line, reason), *more = self._faults or [(self._first, self._missing())]
+        if more:
+            places = [f"{each.file}:{each.number}" for each, _ in more[:_LISTED]] + ["..."] * (len(more) > _LISTED)
+            reason = f"{reason}; {len(more):,} more of its rows are faulty: {', '.join(places)}"
         if reason:
             return Rejected(line, self._vignette_id, reason)
         fields = {
@@ -190,22 +170,15 @@ class _VignetteRows:
     def _missing(self) -> str:
         for rows, source, what in ((self._evidence, _EVIDENCE, "evidence"), (self._decisions, _DECISIONS, "decisions")):
             if not rows:
-                return f"no {what}: no row of {self._tables[source].reader.path} has this vignette_id"
+                return f"no {what}: no row of {self._tables[source].source} has this vignette_id"
         return ""
-
-
-class GroupedLine(NamedTuple):
-    """A line, and the number of the file that it is from."""
-
-    source: int
-    line: Line
 
 
 class RowGroups:
     """Takes lines with the id they belong to, and returns them group by group.
 
     Groups come in the order of their first lines, and the lines of a group in the order in which they were added. A
-    line takes its bytes and 48 more, as Python's objects would take some 300.
+    line takes its bytes and 40 more, as Python's objects would take some 300.
 
     Args:
         files: the name of each source.
@@ -214,26 +187,24 @@ class RowGroups:
     def __init__(self, files: tuple[str, ...]):
         self._files = files
         self._ids: dict[str, int] = {}  # their groups
-        self._count = 0  # of groups
         self._groups = array.array("q")  # of each line
-        self._lines = array.array("q")  # five numbers for each line: source, number, offset, length, end of its content
+        self._lines = array.array("q")  # four numbers for each line: source, number, length, end of its content
         self._content = bytearray()
 
-    def add(self, name: str | None, source: int, line: Line) -> None:
-        """Adds a line to the group with the id `name`; with None, to a new group."""
-        group = self._count if name is None else self._ids.setdefault(name, self._count)
-        self._count = max(self._count, group + 1)
-        self._groups.append(group)
+    def add(self, name: str, source: int, line: Line) -> None:
+        """Adds a line to the group with the id `name`."""
+        self._groups.append(self._ids.setdefault(name, len(self._ids)))
         self._content += line.content
-        self._lines.extend((source, line.number, line.offset, line.length, len(self._content)))
+        self._lines.extend((source, line.number, line.length, len(self._content)))
 
-    def __iter__(self) -> Iterator[Iterable[GroupedLine]]:
-        """Yields the lines of each group."""
+    def __iter__(self) -> Iterator[tuple[str, list[tuple[int, Line]]]]:
+        """Yields the id and the lines of each group, each with its source."""
         order = np.argsort(np.asarray(self._groups), kind="stable")
-        for _, rows in itertools.groupby(order, self._groups.__getitem__):
-            yield map(self._line, rows)
+        by_group = itertools.groupby(order, self._groups.__getitem__)
+        for vignette_id, (_, rows) in zip(self._ids, by_group, strict=True):
+            yield vignette_id, list(map(self._line, rows))
 
-    def _line(self, row: int) -> GroupedLine:
-        source, number, offset, length, end = self._lines[5 * row : 5 * row + 5]
-        start = self._lines[5 * row - 1] if row else 0
-        return GroupedLine(source, Line(self._files[source], number, offset, length, bytes(self._content[start:end])))
+    def _line(self, row: int) -> tuple[int, Line]:
+        source, number, length, end = self._lines[4 * row : 4 * row + 4]
+        start = self._lines[4 * row - 1] if row else 0
+        return source, Line(self._files[source], number, length, bytes(self._content[start:end]))

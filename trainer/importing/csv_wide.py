@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from schemas.errors import InputError
+from schemas.csv_table import CsvTable, Row
+from schemas.errors import InputError, shown
 from schemas.evidence import Vocabulary
-from trainer.importing.csv_table import (
+from trainer.importing.csv_cells import (
     OPTIONAL_COLUMNS,
-    CsvTable,
-    Row,
     decision_label,
     optional_fields,
     parse_list,
@@ -17,7 +16,7 @@ from trainer.importing.csv_table import (
 )
 from trainer.importing.derived_vocabulary import CodeCollector, malformed_code
 from trainer.vignettes.source import Accepted, LineReader, Outcome, Rejected
-from trainer.vignettes.vignette import VignetteError, from_fields, shown
+from trainer.vignettes.vignette import VignetteError, from_fields
 
 COLUMNS = ("vignette_id", "decisions")
 """Required columns beside those of evidence."""
@@ -36,14 +35,14 @@ class WideTable:
     """
 
     def __init__(self, reader: LineReader, ignored: Sequence[str] = ()):
-        self.reader = reader
-        self._table = CsvTable(reader, COLUMNS, None)
+        self._table = CsvTable(reader, reader.path, COLUMNS, OPTIONAL_COLUMNS, others=".+")
+        self.header = where = self._table.header
+        """Its place, for errors."""
         known = (*COLUMNS, *OPTIONAL_COLUMNS)
-        self._known = {name: place for name in known if (place := self._table.place(name)) is not None}
+        self._known = {name: self._table.columns.index(name) for name in known if name in self._table.columns}
         self._evidence = [
             (n, column) for n, column in enumerate(self._table.columns) if column not in (*known, *ignored)
         ]
-        where = f"{reader.path}: line 1"
         for column in ignored:
             if column in COLUMNS or column not in self._table.columns:
                 fault = "it is required" if column in COLUMNS else f"{reader.path} has no such column"
@@ -67,20 +66,25 @@ class WideTable:
             others = [f"column {n} {shown(column)}" for n, column, _ in faults[1:]]
             more = ", ".join(others[:_LISTED] + ["..."] * (len(others) > _LISTED))
             also = f"; the same applies to {len(others):,} more: {more}" if others else ""
-            raise InputError(f"{self.reader.path}: line 1: column {place}: {fault}{also}")
+            raise InputError(f"{self.header}: column {place}: {fault}{also}")
 
     def read(self, vocabulary: Vocabulary) -> Iterator[Outcome]:
-        """Yields the outcome of each row, once; all headings must be in the vocabulary."""
+        """Yields the outcome of each row, once; all headings must be in the vocabulary.
+
+        Raises:
+            InputError: a row has no vignette id.
+        """
         for row in self._table:
             yield None if row is None else self._outcome(row, vocabulary)
 
     def _outcome(self, row: Row, vocabulary: Vocabulary) -> Outcome:
+        vignette_id = stated_id(row, self._known["vignette_id"])
         try:
             if row.fault:
                 raise VignetteError(row.fault)
             return Accepted(row.line, from_fields(self._fields(row.cells, vocabulary), vocabulary))
         except VignetteError as error:
-            return Rejected(row.line, stated_id(row, self._known["vignette_id"]), str(error))
+            return Rejected(row.line, vignette_id, str(error))
 
     def _fields(self, cells: Sequence[str], vocabulary: Vocabulary) -> dict[str, Any]:
         known = {name: cells[place] for name, place in self._known.items()}
@@ -124,5 +128,5 @@ def wide_vocabulary(tables: Sequence[WideTable], given: Vocabulary | None, risk_
     for table in tables:
         table.check_codes(malformed_code)
         for code in table.codes:
-            collected.add(code, f"{table.reader.path}: line 1")
-    return collected.vocabulary(risk_factors, str(tables[0].reader.path))
+            collected.add(code, table.header)
+    return collected.vocabulary(risk_factors, tables[0].header)

@@ -7,10 +7,8 @@ include triage: `SEVERITY_URGENCY` is a substitute for clinicians' decisions, wi
 
 import ast
 import bisect
-import csv
 import dataclasses
 import functools
-import json
 import math
 import pathlib
 import random
@@ -18,16 +16,17 @@ import re
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from schemas.csv_table import CsvTable
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary, code_fault
-from schemas.text_file import read_text
 from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS, Action
-from trainer.vignettes.source import Accepted, Line, LineReader, Outcome, Rejected
+from trainer.vignettes.source import Accepted, LineReader, Outcome, Rejected
 from trainer.vignettes.split import apportion
 from trainer.vignettes.vignette import Vignette, VignetteError, name_fault
+from triage_runtime.storage.whole_file import read_json
 
 LANGUAGES = ("en", "fr")
 VALUE_MARK = "_@_"
@@ -183,12 +182,8 @@ def _conditions(
 
 
 def _load(path: pathlib.Path) -> dict[str, dict[str, Any]]:
-    text = read_text(path).removeprefix("\ufeff")
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON: {error}") from error
-    if not isinstance(content, dict) or not content:
+    content = read_json(path)
+    if not content:
         raise InputError(f"{path}: expected a JSON object with an entry for each condition or evidence")
     for key, fields in content.items():
         if not isinstance(fields, dict):
@@ -265,49 +260,20 @@ def read_patients(
     fault = name_fault(f"{stem}-{'9' * 12}")
     if fault:
         raise InputError(f"{reader.path}: its name becomes part of the vignette ids: {fault}")
-    lines = iter(reader)
-    columns = _columns(next(lines, None), reader)
-    for line in lines:
-        if line.blank:
+    table = CsvTable(reader, reader.path, COLUMNS, others=".+")
+    for row in table:
+        if row is None:
             yield None
             continue
-        vignette_id = f"{stem}-{line.number - 1}"
+        vignette_id = f"{stem}-{row.line.number - 1}"
         try:
-            line.require_whole()
-            vignette = _vignette(vignette_id, _fields(line, columns), release, options)
-            yield Accepted(line, dataclasses.replace(vignette, split=split))
+            if row.fault:
+                raise VignetteError(row.fault)
+            fields = dict(zip(table.columns, row.cells, strict=True))
+            vignette = _vignette(vignette_id, fields, release, options)
+            yield Accepted(row.line, dataclasses.replace(vignette, split=split))
         except VignetteError as error:
-            yield Rejected(line, vignette_id, str(error))
-
-
-def _columns(header: Line | None, reader: LineReader) -> list[str]:
-    try:
-        columns = [] if header is None else _cells(header)
-    except VignetteError as error:
-        raise InputError(f"{reader.path}: line 1: {error}") from None
-    missing = [column for column in COLUMNS if columns.count(column) != 1]
-    if missing:
-        raise InputError(
-            f"{reader.path}: line 1: expected a header with each of {', '.join(COLUMNS)} once; see {', '.join(missing)}"
-        )
-    return columns
-
-
-def _cells(line: Line) -> list[str]:
-    """Returns the cells of a line. The release has no line breaks inside cells, so a stray quote spoils one line."""
-    try:
-        return next(csv.reader([line.content.decode("utf-8")], strict=True), [])
-    except UnicodeDecodeError as error:
-        raise VignetteError(f"not UTF-8 at byte {error.start} of the line") from None
-    except csv.Error as error:
-        raise VignetteError(f"not a row of a CSV file: {error}") from None
-
-
-def _fields(line: Line, columns: Sequence[str]) -> dict[str, str]:
-    cells = _cells(line)
-    if len(cells) != len(columns):
-        raise VignetteError(f"expected {len(columns)} columns, found {len(cells)}")
-    return dict(zip(columns, cells, strict=True))
+            yield Rejected(row.line, vignette_id, str(error))
 
 
 def _vignette(vignette_id: str, fields: Mapping[str, str], release: Release, options: PatientOptions) -> Vignette:

@@ -11,9 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from schemas import feedback
+from schemas.errors import shown
 from schemas.evidence import Vocabulary
-from trainer.vignettes.source import Accepted, Line, LineReader, Outcome, Rejected, read_each
-from trainer.vignettes.vignette import VignetteError, from_fields, parse_object, shown
+from schemas.text_file import Line
+from trainer.vignettes.source import Accepted, LineReader, Outcome, Rejected, read_each
+from trainer.vignettes.vignette import VignetteError, from_fields
+from triage_runtime.case import parse_object
 
 _EVIDENCE = ("present", "absent")
 
@@ -59,7 +62,7 @@ def _card_or_outcome(line: Line) -> _Said:
     Raises:
         VignetteError: it is neither of a card nor of an outcome.
     """
-    fields = parse_object(line.content)
+    fields = parse_object(line.decoded())
     texts = (feedback.CARD, *((feedback.TIME,) if feedback.OUTCOME in fields else (feedback.DECISION,)))
     for key in texts:
         handed_over = key == feedback.DECISION and fields.get(key, "") is None

@@ -10,13 +10,15 @@ from typing import Any, NamedTuple, Protocol
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
+from schemas.text_file import Line
 from trainer.importing.csv_long import LongTables, RowGroups
 from trainer.importing.csv_wide import WideTable, wide_vocabulary
 from trainer.importing.ddxplus import ABSENT_FROM, LANGUAGES, PatientOptions, read_patients, read_release
 from trainer.importing.derived_vocabulary import malformed_code
 from trainer.importing.feedback import read_feedback
-from trainer.vignettes.source import Accepted, Line, LineReader, Outcome, check_kind, read_each
-from trainer.vignettes.vignette import MAX_SAME_DECISIONS, from_fields, parse_object
+from trainer.vignettes.source import Accepted, LineReader, Outcome, check_kind, read_each
+from trainer.vignettes.vignette import MAX_SAME_DECISIONS, from_fields
+from triage_runtime.case import parse_object
 from triage_runtime.command_line import options
 from triage_runtime.storage import locations
 
@@ -144,7 +146,7 @@ class Jsonl:
         vocabulary = Vocabulary.load(self.vocabulary)
 
         def accepted(line: Line) -> Accepted:
-            return Accepted(line, from_fields(parse_object(line.content), vocabulary))
+            return Accepted(line, from_fields(parse_object(line.decoded()), vocabulary))
 
         outcomes = itertools.chain.from_iterable(read_each(reader, accepted) for reader in readers)
         return Source(readers, lambda _: Content(vocabulary, outcomes))

@@ -17,13 +17,13 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas import directories, features
-from schemas.errors import InputError, first_line
+from schemas.errors import InputError, first_line, shown
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS
 from trainer.vignettes.arrays import damage
 from trainer.vignettes.split import split_warnings
 from trainer.vignettes.tfrecord import DataDirectory, read_records
-from trainer.vignettes.vignette import Vignette, VignetteError, from_fields, shown
+from trainer.vignettes.vignette import Vignette, VignetteError, from_fields
 
 EXAMPLES = 5
 """Examples that an anomaly shows; its count includes all."""

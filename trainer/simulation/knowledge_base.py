@@ -7,12 +7,10 @@ Its files are in `schemas/knowledge/`. The catalogue, `evidence.csv`, begins wit
 A file of `conditions/` is TOML with one table per condition, so that a changed figure is a changed line.
 """
 
-import csv
 import dataclasses
 import functools
 import hashlib
 import importlib.resources
-import io
 import itertools
 import pathlib
 import re
@@ -27,6 +25,7 @@ else:
 
 from schemas import evidence, synonyms
 from schemas.bands import BAND
+from schemas.csv_table import CsvTable
 from schemas.errors import InputError
 from schemas.evidence import FLAGGED, RED_FLAG, Evidence, Vocabulary
 from schemas.relations import EXHAUSTIVE, ONLY_IF
@@ -141,21 +140,15 @@ class Catalogue:
         Raises:
             InputError: a line is malformed, or relations contradict each other; the message has one line per fault.
         """
-        reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
-        try:
-            rows = list(reader)
-        except csv.Error as error:
-            raise InputError(f"{source}: line {reader.line_num}: not valid CSV: {error}") from error
-        if not rows or tuple(rows[0]) not in (COLUMNS, COLUMNS[:-1]):
-            raise InputError(f"{source}: line 1: expected the header {','.join(COLUMNS)!r}")
+        table = CsvTable.of_text(text, source, COLUMNS[:-1], COLUMNS[-1:])
         entries, faults = [], []
-        for number, row in enumerate(rows[1:], start=2):  # the vocabulary refuses line breaks in a field
+        for row in filter(None, table):
             try:
-                if len(row) != len(rows[0]):
-                    raise InputError(f"expected {len(rows[0])} columns ({','.join(rows[0])}), found {len(row)}")
-                entries.append(_entry(*row))
+                if row.fault:
+                    raise InputError(row.fault)
+                entries.append(_entry(**dict(zip(table.columns, row.cells, strict=True))))
             except InputError as error:
-                faults.append(f"{source}: line {number}: {error}")
+                faults.append(f"{source}: line {row.line.number}: {error}")
         if not faults:
             try:
                 catalogue = cls(entries)

@@ -11,49 +11,15 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from schemas.directories import GZIP_MAGIC, UTF_16_MARKS
 from schemas.errors import InputError
+from schemas.text_file import MAX_LINE_BYTES, Line, lines_of
 from trainer.vignettes.vignette import Vignette, VignetteError
 
-MAX_LINE_BYTES = 1 << 20
-PREFIX_BYTES = 1_000
-"""How much of an overlong line goes into the list of rejects."""
-
 _ZIP_MAGIC = b"PK\x03\x04"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_LINE_END = b"\r\n"
 
 Read = TypeVar("Read")
-
-
-class Line(NamedTuple):
-    """One line of a file, without its end."""
-
-    file: str
-    number: int  # from 1
-    offset: int  # bytes before it in the file
-    length: int  # bytes
-    content: bytes  # the whole line, or its first PREFIX_BYTES if it is longer than MAX_LINE_BYTES
-
-    @property
-    def blank(self) -> bool:
-        """Whether the line is empty or white space."""
-        return not self.content.strip() and self.length == len(self.content)
-
-    @property
-    def text(self) -> str:
-        """The content as text; bytes that are not UTF-8 become a backslash, x and two digits."""
-        return self.content.decode("utf-8", errors="backslashreplace")
-
-    def require_whole(self) -> None:
-        """Raises a VignetteError if the line is too long to be read."""
-        if self.length > len(self.content):
-            raise VignetteError(
-                f"the line is longer than {MAX_LINE_BYTES:,} bytes: it has {self.length:,}, starting at byte "
-                f"{self.offset:,} of the file; the list of rejects holds the first {PREFIX_BYTES:,}"
-            )
 
 
 class Accepted(NamedTuple):
@@ -75,11 +41,7 @@ Outcome = Accepted | Rejected | None  # None: a blank line
 
 
 class LineReader:
-    """Reads the lines of a file, or of the one file inside a zip archive.
-
-    A byte order mark at the start is skipped; lines end with LF or CR LF. At most `MAX_LINE_BYTES` of a line are in
-    memory.
-    """
+    """Reads the lines of a file, or of the one file inside a zip archive."""
 
     def __init__(self, path: pathlib.Path):
         self.path = path
@@ -101,10 +63,10 @@ class LineReader:
             if self.path.is_file() and _is_archive(self.path):  # a pipe can only be read once
                 self._hash_file()
                 with zipfile.ZipFile(self.path) as archive, archive.open(self._member(archive)) as stream:
-                    yield from _lines(stream, str(self.path))
+                    yield from lines_of(stream, self.path)
             else:
                 with self.path.open("rb") as stream:
-                    yield from _lines(stream, str(self.path), self._hash.update)
+                    yield from lines_of(stream, self.path, self._hash.update)
         except OSError as error:
             raise InputError(f"{self.path}: cannot read: {error.strerror or error}") from error
         # Damaged, encrypted, or of an unknown compression.
@@ -123,51 +85,15 @@ class LineReader:
         return members[0]
 
 
-def _lines(stream: IO[bytes], file: str, note: Callable[[bytes], object] = lambda piece: None) -> Iterator[Line]:
-    """Yields the lines of an open file.
-
-    Args:
-        stream: at its start.
-        file: its name, for the lines.
-        note: is given all that is read, piece by piece.
-    """
-    number, offset = 0, 0
-    longest = len(_BYTE_ORDER_MARK) + MAX_LINE_BYTES + len(_LINE_END)
-    while first := stream.readline(longest):
-        number += 1
-        read, chunk, tail = 0, first, b""
-        while chunk:
-            read += len(chunk)
-            tail = (tail + chunk)[-len(_LINE_END) :]
-            note(chunk)
-            chunk = b"" if tail.endswith(b"\n") else stream.readline(longest)
-        skipped = len(_BYTE_ORDER_MARK) if number == 1 and first.startswith(_BYTE_ORDER_MARK) else 0
-        length = read - skipped - (len(_LINE_END) if tail == _LINE_END else tail.endswith(b"\n"))
-        kept = length if length <= MAX_LINE_BYTES else PREFIX_BYTES
-        yield Line(file, number, offset + skipped, length, first[skipped : skipped + kept])
-        offset += read
-
-
 def check_kind(path: pathlib.Path) -> None:
-    """Checks that a file can be a vignette file (JSON Lines), by its first bytes.
+    """Checks that a file can be a vignette file (JSON Lines), by its first line.
 
     Raises:
         InputError: it cannot be read, or is of another kind.
     """
     if not path.is_file():  # a pipe can only be read once
         return
-    try:
-        with path.open("rb") as stream:
-            start = stream.read(PREFIX_BYTES).removeprefix(_BYTE_ORDER_MARK)
-    except OSError as error:
-        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
-    if start.startswith(_ZIP_MAGIC):  # in which a line may stand as it is
-        return
-    first = start.lstrip().partition(b"\n")[0].strip()
-    if start.startswith(GZIP_MAGIC):
-        raise InputError(f"{path}: compressed with gzip: decompress it first (gunzip), or give a zip archive")
-    if start.startswith(UTF_16_MARKS):
-        raise InputError(f"{path}: UTF-16 text: save the file as UTF-8")
+    first = next((line.content.strip() for line in LineReader(path) if not line.blank), b"")
     if first.startswith(b"["):
         raise InputError(
             f"{path}: a JSON array, not JSON Lines: write one object per line, without brackets (in pandas "
@@ -178,7 +104,7 @@ def check_kind(path: pathlib.Path) -> None:
 
 
 def read_each(reader: LineReader, read: Callable[[Line], Read]) -> Iterator[Read | Rejected | None]:
-    """Yields what `read` makes of each line, a reject where it raises a VignetteError, and None for a blank line.
+    """Yields what `read` makes of each line, a reject where it raises an InputError, and None for a blank line.
 
     Raises:
         InputError: the file cannot be read.
@@ -188,10 +114,9 @@ def read_each(reader: LineReader, read: Callable[[Line], Read]) -> Iterator[Read
             yield None
             continue
         try:
-            line.require_whole()
             yield read(line)
-        except VignetteError as error:
-            yield Rejected(line, error.vignette_id, str(error))
+        except InputError as error:
+            yield Rejected(line, error.vignette_id if isinstance(error, VignetteError) else None, str(error))
 
 
 def _is_archive(path: pathlib.Path) -> bool:

@@ -9,11 +9,12 @@ import importlib.resources
 import pathlib
 from typing import Any
 
-from schemas.errors import InputError
+from schemas.errors import InputError, shown
 from schemas.evidence import Vocabulary
 from schemas.triage import Action, parse_decision
 from trainer.vignettes.source import LineReader
-from trainer.vignettes.vignette import VignetteError, check_keys, from_fields, name_fault, parse_object, shown
+from trainer.vignettes.vignette import VignetteError, check_keys, from_fields, name_fault
+from triage_runtime.case import parse_object
 
 EMERGENCY = "emergency"
 CATEGORIES = {EMERGENCY: Action.RED, "urgent": Action.YELLOW, "routine": Action.GREEN, "self_care": Action.BLUE}
@@ -64,8 +65,7 @@ def read_cases(path: pathlib.Path, vocabulary: Vocabulary) -> tuple[TextbookCase
         if line.blank:
             continue
         try:
-            line.require_whole()
-            case = _case(parse_object(line.content), vocabulary)
+            case = _case(parse_object(line.decoded()), vocabulary)
             if case.vignette_id in lines:
                 raise VignetteError(
                     f"vignette_id {shown(case.vignette_id)} is on line {lines[case.vignette_id]} already"

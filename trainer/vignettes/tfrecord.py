@@ -1,6 +1,5 @@
 """Vignettes as tf.Examples in TFRecord shards, and the data directory that holds them (schemas/vignette.pbtxt)."""
 
-import json
 import os
 import pathlib
 import sys
@@ -13,10 +12,10 @@ import tensorflow as tf
 from schemas import directories, features
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from schemas.text_file import read_text
 from schemas.triage import parse_decision
 from trainer.vignettes.arrays import BATCH_SIZE, ShardReader, VignetteArrays
 from trainer.vignettes.vignette import Vignette
+from triage_runtime.storage.whole_file import read_json
 
 DDXPLUS = "ddxplus"
 """`format` of imported DDXPlus patients."""
@@ -222,12 +221,11 @@ def _compression(compressed: bool) -> str:
 
 
 def _load_stats(path: pathlib.Path) -> dict[str, Any]:
-    text = read_text(path)
+    stats = read_json(path)
     try:
-        stats = json.loads(text)
         counts = [stats["splits"][split]["vignettes"] for split in directories.SPLITS]
         texts = [stats["vocabulary_fingerprint"], stats["data_fingerprint"]]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (KeyError, TypeError) as error:
         raise InputError(f"{path}: not a file of triage prepare: {error!r}") from error
     if not all(type(count) is int for count in counts) or not all(isinstance(text, str) for text in texts):
         raise InputError(f"{path}: not a file of triage prepare: prepare the data again")

@@ -6,7 +6,6 @@ vocabulary, no code is both present and absent, and no JSON key is repeated in a
 
 import dataclasses
 import difflib
-import json
 import re
 import sys
 from collections import Counter
@@ -14,9 +13,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from schemas.directories import SPLITS
-from schemas.errors import InputError
+from schemas.errors import SHOWN_CHARACTERS, InputError, shown
 from schemas.evidence import Vocabulary
 from schemas.triage import TRIAGE_DECISIONS, Action, parse_decision
+from triage_runtime.case import id_of, read_codes
 
 REQUIRED_KEYS = ("vignette_id", "present", "absent", "decisions")
 KEYS = (*REQUIRED_KEYS, "split", "tags")
@@ -27,7 +27,6 @@ MAX_SAME_DECISIONS = 255
 
 # Control characters would break one-line messages; a lone surrogate is not a character and has no UTF-8.
 _NO_TEXT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_SHOWN_CHARACTERS = 60
 
 
 class VignetteError(InputError):
@@ -65,84 +64,34 @@ def from_fields(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
     Raises:
         VignetteError: they are not a vignette; the message is the reason, without file and line.
     """
-    vignette_id = fields.get("vignette_id")
+    vignette_id = id_of(fields.get("vignette_id"))
     try:
         return _checked(fields, vocabulary)
     except InputError as error:
         raise VignetteError(str(error), vignette_id if isinstance(vignette_id, str) else None) from None
 
 
-def parse_object(line: bytes) -> dict[str, Any]:
-    """Returns the JSON object on a line of a vignette file, in UTF-8 and without a byte order mark.
-
-    Raises:
-        VignetteError: the line is not UTF-8, not JSON, not an object, or has a key twice; the message is the reason.
-    """
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise VignetteError(f"not UTF-8 at byte {error.start} of the line: save the file as UTF-8") from None
-    try:
-        value = _DECODER.decode(text)
-    except VignetteError:
-        raise
-    except RecursionError:
-        raise VignetteError("not a vignette: JSON nested too deeply") from None
-    except json.JSONDecodeError as error:
-        raise VignetteError(f"not valid JSON at character {error.pos + 1} of the line: {error.msg}") from None
-    except ValueError:  # Python refuses to convert integers of thousands of digits
-        raise VignetteError("not a vignette: a number has too many digits") from None
-    if not isinstance(value, dict):
-        raise VignetteError(f"expected a JSON object, found {shown(value)}")
-    return value
-
-
-def _refuse_constant(name: str) -> None:
-    raise VignetteError(f"not valid JSON: {name} is not a JSON value")
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise VignetteError(f"the key {shown(twice)} is repeated")
-    return fields
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
-
-
 def _checked(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
     check_keys(fields, KEYS, REQUIRED_KEYS)
-    if any(isinstance(each, str) and vocabulary.bands.is_number(each) for each in _list(fields, "present")):
-        fields = {**fields, **_numbers_read(fields, vocabulary)}
-    present = _codes(fields, "present", vocabulary)
-    absent = _codes(fields, "absent", vocabulary)
+    given = (read_codes(fields[key], key) for key in ("present", "absent"))
+    there, missing = vocabulary.read_numbers(*given)
+    present, absent = _known(there, "present", vocabulary), _known(missing, "absent", vocabulary)
     both = set(present).intersection(absent)
     if both:
         raise InputError(f"{shown(min(both))} is both present and absent")
     if not present and not absent:
         raise InputError("no evidence: expected at least one code in present or absent")
-    if "split" in fields and fields["split"] not in SPLITS:
+    if fields.get("split") not in (None, *SPLITS):
         raise InputError(f"split: expected {' or '.join(SPLITS)}, found {shown(fields['split'])}")
+    tags = [] if fields.get("tags") is None else _list(fields, "tags")
     return Vignette(
-        vignette_id=_name(fields["vignette_id"], "vignette_id"),
+        vignette_id=_name(id_of(fields["vignette_id"]), "vignette_id"),
         present=present,
         absent=absent,
         decisions=_decisions(fields),
         split=fields.get("split"),
-        tags=_unique((_name(tag, "tags") for tag in _list(fields, "tags")), "tags") if "tags" in fields else (),
+        tags=_unique((_name(tag, "tags") for tag in tags), "tags"),
     )
-
-
-def _numbers_read(fields: dict[str, Any], vocabulary: Vocabulary) -> dict[str, list[Any]]:
-    """Returns `present` and `absent` with the codes of their bands in place of numbers, see `schemas.bands`."""
-    given = {key: _list(fields, key) for key in ("present", "absent")}
-    read = vocabulary.read_numbers(*([each for each in codes if isinstance(each, str)] for codes in given.values()))
-    return {  # what is no text stays, to be refused
-        key: [*codes, *(each for each in given[key] if not isinstance(each, str))]
-        for key, codes in zip(given, read, strict=True)
-    }
 
 
 def check_keys(fields: dict[str, Any], keys: Sequence[str], required: Sequence[str]) -> None:
@@ -150,7 +99,7 @@ def check_keys(fields: dict[str, Any], keys: Sequence[str], required: Sequence[s
     # Otherwise a misspelt "absent" would make a vignette without absent evidence.
     for key in fields:
         if key not in keys:
-            near = difflib.get_close_matches(key[:_SHOWN_CHARACTERS], keys, n=1)
+            near = difflib.get_close_matches(key[:SHOWN_CHARACTERS], keys, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(keys)}"
             raise InputError(f"unknown key {shown(key)}: {hint}")
     for key in required:
@@ -182,11 +131,8 @@ def _name(value: Any, key: str) -> str:
     return value
 
 
-def _codes(fields: dict[str, Any], key: str, vocabulary: Vocabulary) -> tuple[str, ...]:
-    codes = _list(fields, key)
+def _known(codes: Sequence[str], key: str, vocabulary: Vocabulary) -> tuple[str, ...]:
     for code in codes:
-        if not isinstance(code, str):
-            raise InputError(f"{key}: expected evidence codes, found {shown(code)}")
         if code not in vocabulary:
             raise InputError(f"{key}: {vocabulary.unknown_message(code)}")
     return _unique(map(sys.intern, codes), key)  # a million vignettes share the codes
@@ -204,9 +150,6 @@ def _decisions(fields: dict[str, Any]) -> tuple[Action, ...]:
     labels = _list(fields, "decisions")
     if not labels:
         raise InputError("decisions: expected at least one triage decision")
-    for label in labels:
-        if not isinstance(label, str):
-            raise InputError(f"decisions: expected triage decisions, found {shown(label)}")
     decisions = tuple(parse_decision(label) for label in labels)
     for decision in TRIAGE_DECISIONS if len(decisions) > MAX_SAME_DECISIONS else ():
         count = decisions.count(decision)
@@ -215,16 +158,6 @@ def _decisions(fields: dict[str, Any]) -> tuple[Action, ...]:
                 f"decisions: {decision.label} is listed {count} times, expected at most {MAX_SAME_DECISIONS}"
             )
     return decisions
-
-
-def shown(value: Any) -> str:
-    """Returns the value as it appears in a one-line message: escaped, and shortened if it is long."""
-    kinds = {dict: "an object", list: "a list", bool: str(value).lower(), type(None): "null"}
-    if type(value) in kinds:
-        return kinds[type(value)]
-    if isinstance(value, str) and len(value) > _SHOWN_CHARACTERS:
-        return f"{value[:_SHOWN_CHARACTERS]!r}..."
-    return repr(value)
 
 
 def vignette_text(vignette: Vignette, vocabulary: Vocabulary) -> str:

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import json
 import os
 import pathlib
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from typing import IO, Any
 
 from schemas.errors import InputError
 from schemas.text_file import read_text
+from triage_runtime.case import parse_object
 
 UNFINISHED = ".new."
 """Prefix of the name of a file that is still being written."""
@@ -84,9 +84,6 @@ def read_json(path: pathlib.Path) -> dict[str, Any]:
     """
     text = read_text(path)
     try:
-        values = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"{path}: not valid JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise InputError(f"{path}: expected a JSON object, not {type(values).__name__}")
-    return values
+        return parse_object(text)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None

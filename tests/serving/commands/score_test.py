@@ -49,7 +49,7 @@ def test_a_faulty_file_has_no_answers_and_those_before_it_keep_theirs(guarded_ba
     with (inputs / "b.jsonl").open("a") as file:
         file.write("{\n")
     assert _score(guarded_base_path, inputs, out) == 2
-    assert f"{inputs / 'b.jsonl'}: line 3: not JSON" in capsys.readouterr().err
+    assert f"{inputs / 'b.jsonl'}: line 3: not valid JSON" in capsys.readouterr().err
     assert [path.name for path in out.iterdir()] == ["a.jsonl"]
 
 

@@ -15,6 +15,7 @@ import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
+from schemas.text_file import MAX_LINE_BYTES
 from schemas.triage import NO_QUESTIONS_LEFT
 from serving.scoring import cases
 
@@ -109,6 +110,23 @@ def test_vignettes_are_cases_whose_decisions_are_not_read(tmp_path):
     assert (read.ids, read.places) == (["a"], [2])
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "\ufeffvignette_id,present,absent,questions_asked\nv1,a b,,3\n",
+        "vignette_id;present;absent;questions_asked\r\nv1;a b;;3.0\r\n",
+        "sep=;\nvignette_id;present;absent;questions_asked;;\nv1;a b;;3;;\n",
+        "questions_asked\tpresent\tvignette_id\n3\ta b\tv1\n\n",
+    ],
+    ids=["byte order mark", "semicolons", "sep= and empty columns", "tabs"],
+)
+def test_a_csv_file_is_read_as_spreadsheets_write_it(tmp_path, content):
+    path = tmp_path / "a.csv"
+    path.write_text(content, encoding="utf-8", newline="")
+    [read] = cases.read(path, 10)
+    assert (read.ids, read.present, read.absent, read.questions_asked.tolist()) == (["v1"], [["a", "b"]], [[]], [3])
+
+
 def _parquet(**columns):
     file = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table({"vignette_id": ["v"], **columns}), file)
@@ -117,7 +135,7 @@ def _parquet(**columns):
 
 DAMAGED = bytearray(gzip.compress(_json_lines([{"vignette_id": f"v{number}"} for number in range(1000)]), mtime=0))
 DAMAGED[20:40] = b"\xff" * 20
-LONG = b" " * (cases.MOST_LINE_BYTES + 1)
+LONG = b" " * (MAX_LINE_BYTES + 1)
 
 
 @pytest.mark.parametrize(
@@ -130,21 +148,23 @@ LONG = b" " * (cases.MOST_LINE_BYTES + 1)
         ("a.jsonl", b'{"vignette_id": "a", "present": "x"}\n', "line 1, 'a': present"),
         ("a.jsonl", b'{"vignette_id": "a", "questions_asked": -1}\n', "line 1, 'a': questions_asked"),
         ("a.jsonl", b'{"vignette_id": "a", "no_more_evidence": 1}\n', "line 1, 'a': no_more_evidence"),
-        ("a.jsonl", b'{"vignette_id": "v", "present": ["fever"], "present": ["cough"]}', "line 1: .*twice"),
+        ("a.jsonl", b'{"vignette_id": "v", "present": ["fever"], "present": ["cough"]}', "line 1: .*repeated"),
         ("a.jsonl", b'\xff\n', "line 1"),
         ("a.jsonl", b'{"vignette_id": "\\ud800"}', "line 1"),
         ("a.jsonl", b'{"vignette_id": "v", "present": ["\\udc00x"]}', "line 1"),
         ("a.jsonl", b"[" * 100_000, "line 1"),
-        ("a.jsonl.gz", gzip.compress(LONG, mtime=0), "line 1: longer than 1048576 bytes"),
+        ("a.jsonl.gz", gzip.compress(LONG, mtime=0), "line 1: .*longer than 1,048,576 bytes"),
         ("a.jsonl.gz", b"no gzip", "cannot read"),
         ("a.jsonl.gz", gzip.compress(b'{"vignette_id": "a"}\n' * 9, mtime=0)[:-9], "cannot read"),
         ("a.jsonl.gz", bytes(DAMAGED), "cannot read"),
         ("a.csv", b"vignette_id,present\na,x,y\n", "line 2: expected 2 columns"),
         ("a.csv", b"vignette_id,present\na\n", "line 2: expected 2 columns"),
-        ("a.csv", b"id,present\na,x\n", "line 2: unknown field 'id'"),
-        ("a.csv", b'vignette_id,present\n"a,x\n', "line 1: not valid CSV"),
-        ("a.csv", b"vignette_id,questions_asked\na,many\n", "line 2: questions_asked"),
-        ("a.csv", b"vignette_id,present\nv1," + LONG, "line 2: longer than 1048576 bytes"),
+        ("a.csv", b"id,present\na,x\n", "line 1: .*'vignette_id' is missing"),
+        ("a.csv", b'vignette_id,present\n"a,x\n', "line 2: a quoted cell does not end"),
+        ("a.csv", b"vignette_id,questions_asked\na,many\n", "line 2, 'a': questions_asked"),
+        ("a.csv", b"vignette_id,present,present\nv1,crushing_chest_pain chest_pain sweating,cough\n",
+         "line 1: column 3: 'present' is already the heading of column 2"),
+        ("a.csv", b"vignette_id,present\nv1," + LONG, "line 2: .*longer than 1,048,576 bytes"),
         ("a.csv", b"vignette_id\n\xff\n", "not UTF-8"),
         ("a.tfrecord", b"this is no record of TensorFlow", "not a TFRecord file"),
         # A record that says it is longer than the memory.
@@ -153,7 +173,7 @@ LONG = b" " * (cases.MOST_LINE_BYTES + 1)
         ("a.parquet", _parquet(present=[[["a"]]]), "records 1 to 1"),
         ("a.parquet", _parquet(Present=[["a"]]), "unknown field 'Present'"),
     ],
-    ids=map(str, range(30)),
+    ids=map(str, range(31)),
 )  # fmt: skip
 def test_a_faulty_case_is_named_by_file_and_line(tmp_path, name, content, complaint):
     path = tmp_path / name

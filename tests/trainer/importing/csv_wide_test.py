@@ -65,9 +65,8 @@ def test_a_list_is_quoted_where_the_delimiter_is_a_semicolon(tmp_path):
             "v1",
             "cough: expected present or absent (or 1/0, yes/no, true/false, +/-), found 'NA'; leave",
         ),
-        (",1,,Red,,", None, "vignette_id: expected a non-empty string"),
         ("v1,1,,Red,", "v1", "expected 6 columns (vignette_id, fever, cough, decisions, split, tags), found 5"),
-        ("v1,1,,Red;Blue,,,", "v1", "expected 6 columns"),
+        ("v1,1,,Red,,,x", "v1", "expected 6 columns"),
         ('v1,1,,Red,,"a', "v1", "a quoted cell does not end on its line"),
         ("v" * 257 + ",1,,Red,,", "v" * 257, "is longer than 256 characters"),
     ],
@@ -78,6 +77,11 @@ def test_a_bad_row_is_rejected_with_the_reason(tmp_path, row, vignette_id, reaso
     assert isinstance(outcome, Rejected)
     assert reason in outcome.reason
     assert (outcome.line.number, outcome.line.text, outcome.vignette_id) == (2, row, vignette_id)
+
+
+def test_a_file_with_merged_id_cells_is_refused_as_a_whole(tmp_path):
+    with pytest.raises(InputError, match=r"wide\.csv: line 3: no vignette_id"):
+        outcomes_of(tmp_path, HEADER + "v1,1,,Red,,\n,1,,Blue,,\n")
 
 
 def test_rows_of_empty_cells_are_blank(tmp_path):
@@ -91,7 +95,7 @@ def test_rows_of_empty_cells_are_blank(tmp_path):
         ("vignette_id,decisions,tags", "expected a column for each piece of evidence, with its code as the heading"),
         ("vignette_id,decisions,Tags,fever", "column 3: 'Tags' is not evidence: write 'tags'"),
         ("vignette_id,decisions,fever,fever", "column 4: 'fever' is already the heading of column 3"),
-        ("vignette_id,decisions,fever,", "column 4 has no heading"),
+        ("vignette_id,decisions,,fever", "column 3 has no heading"),
     ],
 )
 def test_another_header_is_one_error(tmp_path, header, message):
@@ -150,8 +154,11 @@ CELLS = st.sampled_from(["", "1", "absent", "Red", "Red;Blue", "v1", "test", '"'
 def test_whatever_stands_in_the_rows_each_is_accepted_rejected_or_blank(tmp_path_factory, rows, junk):
     content = "\n".join(rows).encode(errors="surrogatepass") + b"\n" + junk
 
-    outcomes = outcomes_of(tmp_path_factory.mktemp("wide"), HEADER.encode() + content)
-
+    try:
+        outcomes = outcomes_of(tmp_path_factory.mktemp("wide"), HEADER.encode() + content)
+    except InputError as error:
+        assert "no vignette_id" in str(error)  # noqa: PT017
+        return
     assert len(outcomes) == content.count(b"\n") + (content[-1:] != b"\n")
     assert all(outcome is None or isinstance(outcome, Accepted | Rejected) for outcome in outcomes)
     assert all(outcome.reason.isprintable() for outcome in outcomes if isinstance(outcome, Rejected))

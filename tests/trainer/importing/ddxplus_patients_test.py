@@ -135,7 +135,8 @@ def test_ids_are_row_numbers_whatever_stands_between(tmp_path):
 
     assert first.vignette.vignette_id == "people-1"
     assert blank is None
-    assert (bad.vignette_id, bad.reason) == ("people-3", "expected 6 columns, found 7")
+    assert bad.vignette_id == "people-3"
+    assert bad.reason.startswith("expected 6 columns")
     assert last.vignette.vignette_id == "people-4"
 
 
@@ -186,7 +187,7 @@ def test_a_stray_quote_or_byte_costs_its_own_line_only(tmp_path):
     header, row = csv_text(GOOD).encode().splitlines()
     broken, latin, good = outcomes_of(tmp_path, b"\n".join([header, b'5,"[', b"\xe9,", row]))
 
-    assert "not a row of a CSV file" in broken.reason
+    assert "a quoted cell does not end" in broken.reason
     assert "not UTF-8 at byte 0" in latin.reason
     assert good.vignette.vignette_id == "people-3"
 

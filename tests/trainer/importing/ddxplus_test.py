@@ -136,8 +136,8 @@ def changed(content, key, **fields):
     ("evidences", "message"),
     [
         ("{", r"evidences\.json: not valid JSON"),
-        ("[" * 100_000, r"evidences\.json: not valid JSON"),
-        ("[]", "expected a JSON object with an entry"),
+        ("[" * 100_000, r"evidences\.json: JSON nested too deeply"),
+        ("{}", "expected a JSON object with an entry"),
         ({"hot": 3}, r"evidences\.json: 'hot': expected a JSON object, found 3"),
         (changed(EVIDENCES, "hot", data_type="X"), "'hot': data_type: expected B, C or M, found 'X'"),
         (changed(EVIDENCES, "hot", question_en=None), "'hot': question_en: expected a value of type str, found None"),

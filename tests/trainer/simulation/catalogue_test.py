@@ -64,7 +64,7 @@ def test_synonyms_of_an_unknown_code_are_refused():
         (PAIN + "cramp,symptom,C,C?,general,pain,,,0.2\n", "background 0.2 is above that of its parent 'pain'"),
         (PAIN + "cramp,symptom,C,C?,general,,,pain,0.2\n", "only_if: 'pain' is not a risk factor"),
         ("old,risk_factor,Old,Old?,demographic,,age,,0.2\n", "group 'age': every patient has one .* sums to 1.2"),
-        ('"pain,symptom', "not valid CSV"),
+        ('"pain,symptom', "a quoted cell does not end"),
     ],
 )
 def test_a_faulty_line_is_named_with_what_was_expected(line, fault):
@@ -79,7 +79,7 @@ def test_all_faults_are_reported_at_once():
 
 
 def test_another_header_is_refused():
-    with pytest.raises(InputError, match="line 1: expected the header 'code,kind,name,question,system"):
+    with pytest.raises(InputError, match=r"line 1: .*'system' is missing"):
         Catalogue.parse("code,kind,name,question\n", "evidence.csv")
 
 

@@ -28,7 +28,7 @@ def written(directory, split):
 
 
 def test_every_line_is_accepted_logged_or_counted(tmp_path):
-    lines = [Line("f", number, 0, 1, b"x") for number in range(5)]
+    lines = [Line("f", number, 1, b"x") for number in range(5)]
     outcomes = [
         Accepted(lines[0], vignette("v1")),
         None,

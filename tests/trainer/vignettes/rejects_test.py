@@ -4,7 +4,7 @@ from trainer.vignettes.source import SHOWN, Line, Rejected, RejectLog
 
 
 def rejected(number=3, vignette_id="v1", reason="a reason", content=b'{"x": 1}'):
-    return Rejected(Line("in.jsonl", number, 0, len(content), content), vignette_id, reason)
+    return Rejected(Line("in.jsonl", number, len(content), content), vignette_id, reason)
 
 
 def test_a_reject_is_a_record_in_the_file_and_a_line_on_the_screen(tmp_path):

@@ -1,3 +1,4 @@
+import io
 import json
 
 import pytest
@@ -5,18 +6,22 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
+from schemas.text_file import lines_of
 from schemas.triage import Action
 from tests.builders import symptoms
-from trainer.vignettes.vignette import Vignette, VignetteError, from_fields, parse_object
+from trainer.vignettes.vignette import Vignette, VignetteError, from_fields
+from triage_runtime.case import parse_object
 
 CODES = ("fever", "chest_pain", "cough")
 VOCABULARY = symptoms(*CODES)
 GOOD = {"vignette_id": "v1", "present": ["fever"], "absent": ["cough"], "decisions": ["Red", "Blue", "Red"]}
 
 
-def read(line):
-    return from_fields(parse_object(line), VOCABULARY)
+def read(content):
+    [line] = lines_of(io.BytesIO(content), "a file")
+    return from_fields(parse_object(line.decoded()), VOCABULARY)
 
 
 def parse(fields):
@@ -24,7 +29,7 @@ def parse(fields):
 
 
 def reason_of(line):
-    with pytest.raises(VignetteError) as raised:
+    with pytest.raises(InputError) as raised:
         read(line)
     return str(raised.value)
 
@@ -59,7 +64,7 @@ def test_what_is_no_code_is_refused_beside_a_number_too(key, entry):
         (b"\xff{}", "not UTF-8 at byte 0"),
         (b'{"vignette_id": "caf\xe9"}', "not UTF-8 at byte 20"),
         (b"{", "not valid JSON at character 2"),
-        (b'{"a": 1} x', "not valid JSON at character 10 of the line: Extra data"),
+        (b'{"a": 1} x', "not valid JSON at character 10: Extra data"),
         (b'{"vignette_id": NaN}', "NaN is not a JSON value"),
         (b'{"vignette_id": -Infinity}', "-Infinity is not a JSON value"),
         (b'{"a": ' + b"1" * 5_000 + b"}", "too many digits"),
@@ -80,15 +85,15 @@ def test_lines_that_are_no_object_are_rejected_with_the_reason(line, reason):
         ({"abscent": ["cough"]}, "unknown key 'abscent': did you mean 'absent'?"),
         ({"zzz": 1}, "unknown key 'zzz': expected vignette_id, present, absent"),
         ({"vignette_id": ""}, "vignette_id: expected a non-empty string, found ''"),
-        ({"vignette_id": 17}, "vignette_id: expected a non-empty string, found 17"),
+        ({"vignette_id": 1.5}, "vignette_id: expected a non-empty string, found 1.5"),
         ({"vignette_id": True}, "found true"),
         ({"vignette_id": "a\x00b"}, "control character"),
         ({"vignette_id": "v1\n"}, "control character"),
         ({"vignette_id": "\x85"}, "control character"),
         ({"vignette_id": "\ud800"}, "half a surrogate pair"),
         ({"vignette_id": "v" * 257}, "longer than 256 characters"),
-        ({"present": "fever"}, "present: expected a list, found 'fever'"),
-        ({"present": {"fever": 1}}, "present: expected a list, found an object"),
+        ({"present": "fever"}, "present: expected a list of codes, found 'fever'"),
+        ({"present": {"fever": 1}}, "present: expected a list of codes, found an object"),
         ({"present": [True]}, "present: expected evidence codes, found true"),
         ({"present": ["fever", "fever"]}, "present: 'fever' is listed 2 times"),
         ({"present": ["fevr"]}, "present: unknown evidence code 'fevr': did you mean fever?"),
@@ -99,10 +104,9 @@ def test_lines_that_are_no_object_are_rejected_with_the_reason(line, reason):
         ({"decisions": "Red"}, "decisions: expected a list"),
         ({"decisions": ["red"]}, "triage decision 'red' is not one of Red, Yellow, Green, Blue"),
         ({"decisions": ["ask"]}, "triage decision 'ask' is not one of"),
-        ({"decisions": [["Red"]]}, "decisions: expected triage decisions, found a list"),
+        ({"decisions": [["Red"]]}, "triage decision a list is not one of"),
         ({"decisions": ["Red"] * 256}, "Red is listed 256 times, expected at most 255"),
         ({"split": "dev"}, "split: expected train or test, found 'dev'"),
-        ({"split": None}, "split: expected train or test, found null"),
         ({"split": ["test"]}, "split: expected train or test, found a list"),
         ({"tags": ["t", "t"]}, "tags: 't' is listed 2 times"),
         ({"tags": [""]}, "tags: expected a non-empty string"),
@@ -129,7 +133,7 @@ def test_a_reject_keeps_the_id_where_the_line_has_one():
     assert raised.value.vignette_id == "v1"
 
     with pytest.raises(VignetteError) as raised:
-        parse(GOOD | {"vignette_id": 3})
+        parse(GOOD | {"vignette_id": True})
     assert raised.value.vignette_id is None
 
 
@@ -174,14 +178,14 @@ def test_json_schema_and_code_accept_the_same_objects(validator, fields, change)
         fields = fields | {change[0]: change[1]}
     present, absent = fields["present"], fields["absent"]
     # What no JSON Schema can state: see the description of `absent`, and the vocabulary.
-    if isinstance(present, list) and isinstance(absent, list):
-        assume(not any(code in absent for code in present))
-        assume(all(code in CODES for code in [*present, *absent] if isinstance(code, str)))
+    listed = [each for each in (present, absent) if isinstance(each, list)]
+    assume(len(listed) < 2 or not any(code in absent for code in present))
+    assume(all(code in CODES for codes in listed for code in codes if isinstance(code, str)))
 
     try:
         parse(fields)
         accepted = True
-    except VignetteError:
+    except InputError:
         accepted = False
 
     assert accepted == validator.is_valid(fields)
