@@ -16,6 +16,7 @@ from serving.console.local_server import serving
 from serving.console.served_model import ServedModel
 from serving.messages import ANY_OF, DEFERRALS, GROUPS, action_label, speaks
 from serving.wires.message_json import message_figures
+from triage_runtime.case import read_codes
 
 _SECONDS = 30.0
 
@@ -96,6 +97,7 @@ class Interview:
     """A patient's answers so far, and what the model makes of them. `Model.interview` makes it."""
 
     def __init__(self, served: ServedModel, present: Sequence[str], absent: Sequence[str], defer_below: float):
+        present, absent = read_codes(present, PRESENT), read_codes(absent, ABSENT)
         if not present and not absent:
             raise InputError("nothing is known of the patient: give a code in present or absent")
         self._served, self._defer_below = served, defer_below
@@ -187,7 +189,7 @@ class Interview:
 
     def _take(self, case: Case, present: Sequence[str], absent: Sequence[str]) -> None:
         for codes, status in ((present, PRESENT), (absent, ABSENT)):
-            for code in codes:
+            for code in read_codes(codes, status):
                 case = case.after(Statement(code, status, asked=False))
         self._go_on(case)
 

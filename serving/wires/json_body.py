@@ -10,12 +10,19 @@ from typing import Any, TypeVar
 import msgspec
 
 from schemas.errors import InputError
+from schemas.text_file import BYTE_ORDER_MARK
 from serving.errors import Fault, FaultyRequestError
+from triage_runtime.case import MOST, whole_number
 
 MOST_VALUES = 400_000
 """Strings, or values between commas, in a body."""
 MOST_NESTED = 32_768
 """Lists and objects in a body, or keys in all its objects."""
+
+
+class Whole(int):
+    """A whole number that a message can hold, in JSON perhaps 3.0. The service refuses negative ones, and says why."""
+
 
 _Kind = TypeVar("_Kind", bound=msgspec.Struct)
 _NAMES = {
@@ -23,7 +30,7 @@ _NAMES = {
     "bool": "true or false",
 }  # fmt: skip
 _INVALID = re.compile(r"(?P<text>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
-_EXPECTED = re.compile(r"Expected `(?P<name>\w+)`(?P<limit> [^,]*)?")
+_EXPECTED = re.compile(r"Expected `(?P<name>\w+)(?: \| null)?`(?P<limit> [^,]*)?")
 _KEY = re.compile(rb'"\s*:')
 _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"\s*(:)?', re.DOTALL)
@@ -33,6 +40,7 @@ def reader(kind: type[_Kind], each: str = "", item: type[msgspec.Struct] = msgsp
     """Returns a function that reads JSON as a kind of object, whose optional fields are UNSET by default.
 
     It raises InputError where the body is not JSON or too large, and FaultyRequestError where it is another object.
+    A byte order mark is skipped.
 
     Args:
         kind: of object.
@@ -44,9 +52,11 @@ def reader(kind: type[_Kind], each: str = "", item: type[msgspec.Struct] = msgsp
         outline = msgspec.defstruct(
             kind.__name__, [(each, list[msgspec.Raw])], bases=(kind,), kw_only=True, forbid_unknown_fields=True
         )
-    decoder, decode_item = msgspec.json.Decoder(outline), msgspec.json.Decoder(item).decode
+    decoder = msgspec.json.Decoder(outline, dec_hook=_whole)
+    decode_item = msgspec.json.Decoder(item, dec_hook=_whole).decode
 
     def read(content: bytes) -> _Kind:
+        content = content.removeprefix(BYTE_ORDER_MARK)
         _check_size(content)
         place = ""
         try:
@@ -66,11 +76,12 @@ def reader(kind: type[_Kind], each: str = "", item: type[msgspec.Struct] = msgsp
 
 
 def read_json(content: bytes) -> Any:
-    """Returns what JSON holds.
+    """Returns what JSON holds; a byte order mark is skipped.
 
     Raises:
         InputError: it is not JSON or too large, or has a key twice.
     """
+    content = content.removeprefix(BYTE_ORDER_MARK)
     _check_size(content)
     if content.count(b":") > MOST_NESTED and sum(1 for _ in _KEY.finditer(content)) > MOST_NESTED:
         raise _too_large()
@@ -83,11 +94,18 @@ def read_json(content: bytes) -> Any:
 
 
 def given(body: msgspec.Struct | msgspec.UnsetType | None) -> dict[str, Any]:
-    """Returns the fields that a body, or an object in it, has; none where it is not there."""
+    """Returns the fields that a body, or an object in it, states: null states nothing."""
+    return {name: value for name, value in _fields(body).items() if value is not None}
+
+
+def _fields(body: Any) -> dict[str, Any]:
     if not isinstance(body, msgspec.Struct):
         return {}
-    values = ((name, getattr(body, name)) for name in body.__struct_fields__)
-    return {name: value for name, value in values if value is not msgspec.UNSET}
+    return {name: value for name, value in msgspec.structs.asdict(body).items() if value is not msgspec.UNSET}
+
+
+def _whole(kind: type, value: Any) -> Any:
+    return kind(whole_number(value, least=-MOST - 1))
 
 
 def _check_size(content: bytes) -> None:
@@ -114,7 +132,7 @@ def _keys(body: Any) -> int:
     """Returns the number of keys in all objects of a body."""
     if isinstance(body, list):
         return sum(_keys(each) for each in body if not isinstance(each, str))
-    values = body if isinstance(body, dict) else given(body)
+    values = body if isinstance(body, dict) else _fields(body)
     return len(values) + sum(map(_keys, values.values()))
 
 

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import msgspec
 from starlette.routing import Route
 
-from schemas.features import MOST_QUESTIONS
 from serving.config.settings import ServeConfig
 from serving.wires import message_json
 from serving.wires.http_problems import MEDIA_TYPE, TITLES
 from serving.wires.triage_json import Batch, Instances, Patient, State
 from triage.v1 import triage_pb2, triage_service_pb2
+from triage_runtime.case import MOST
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The page's content security policy: it loads nothing, not even from here."""
@@ -54,12 +54,10 @@ def content_of(*names: str, media_type: str = _JSON) -> dict[str, Any]:
 def _requests() -> dict[str, Any]:
     """Returns the schemas of bodies as they are read."""
     kinds = (State, Patient, Batch, Instances)
-    _, schemas = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
-    for schema in schemas.values():
-        for name, field in schema["properties"].items():
-            if field.get("type") == "integer":  # a body may have others, which are refused with what they mean
-                field["minimum"] = 0
-                field["maximum"] = MOST_QUESTIONS if name == "questions" else field["maximum"]
+    whole = {"type": "integer", "minimum": 0, "maximum": MOST}
+    _, schemas = msgspec.json.schema_components(
+        kinds, schema_hook=lambda _: whole, ref_template="#/components/schemas/{name}"
+    )
     for name in ("State", "Patient"):
         schemas[name]["example"] = _EXAMPLE
     return schemas

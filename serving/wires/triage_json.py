@@ -15,62 +15,61 @@ from schemas.evidence import MAX_CODE_LENGTH
 from schemas.features import MOST_QUESTIONS
 from serving.errors import Fault, FaultyRequestError
 from serving.messages import state_message
-from serving.wires.json_body import given
+from serving.wires.json_body import Whole, given
 from triage.v1 import triage_pb2
 
 _PATH = re.compile(r"state(s\[(?P<number>\d+)\])?\.(evidence\[(?P<piece>\d+)\](\.\w+)?|(?P<field>\w+))")
-_INT32 = Meta(ge=-(2**31), le=2**31 - 1)  # what a message holds; the service refuses negative numbers, and says why
 _SHARE = Meta(extra_json_schema={"minimum": 0, "maximum": 1})
 _SUGGESTED = f"questions to suggest, 0 to {MOST_QUESTIONS}: by default 0, in an interview 1 if the model can choose any"
+_NO_MORE = "nobody can answer another question: the agent must triage"
+_PERSON = "hand over to a person what is novel, contradictory or has a lower P(safe)"
 
+_Left = UnsetType | None
+"""Of a field that may be left out; null is the same."""
 _Code = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": MAX_CODE_LENGTH})]
-_Codes = Annotated[list[_Code], Meta(description="codes of the vocabulary")]
-_NotToAsk = Annotated[list[str], Meta(description="codes not to ask about, such as what the patient could not tell")]
-_QuestionsAsked = Annotated[
-    int, _INT32, Meta(description="questions so far, from 0; at the limit the agent must triage")
-]
-_MaxQuestions = Annotated[int, _INT32, Meta(description="limit on questions, from 0, which means the model's own")]
-_NoMoreEvidence = Annotated[bool, Meta(description="nobody can answer another question: the agent must triage")]
-_AllowUnknownCodes = Annotated[bool, Meta(description="ignore codes that the model does not know")]
-_Questions = Annotated[int, _INT32, Meta(description=_SUGGESTED)]
-_Model = Annotated[str, Meta(description="name of the model; by default the first one of the server")]
-_DeferBelow = Annotated[
-    float, _SHARE, Meta(description="hand over to a person what is novel, contradictory or has a lower P(safe)")
-]
-_CanMeasure = Annotated[bool, Meta(description="whether questions may be about what takes an instrument")]
-_Explain = Annotated[bool, Meta(description="say why: takes some further runs of the model")]
+_Codes = Annotated[list[_Code], Meta(description="codes of the vocabulary")] | _Left
+_NotToAsk = Annotated[list[str], Meta(description="codes not to ask about, as nobody could tell")] | _Left
+_QuestionsAsked = Annotated[Whole, Meta(description="questions so far; at the limit the agent must triage")] | _Left
+_MaxQuestions = Annotated[Whole, Meta(description="limit on questions; 0 means the model's own")] | _Left
+_NoMoreEvidence = Annotated[bool, Meta(description=_NO_MORE)] | _Left
+_AllowUnknownCodes = Annotated[bool, Meta(description="ignore codes that the model does not know")] | _Left
+_Questions = Annotated[Whole, Meta(description=_SUGGESTED, extra_json_schema={"maximum": MOST_QUESTIONS})] | _Left
+_Model = Annotated[str, Meta(description="name of the model; by default the first one of the server")] | _Left
+_DeferBelow = Annotated[float, _SHARE, Meta(description=_PERSON)] | _Left
+_CanMeasure = Annotated[bool, Meta(description="whether questions may be about what takes an instrument")] | _Left
+_Explain = Annotated[bool, Meta(description="say why: takes some further runs of the model")] | _Left
 
 
 class State(Struct, forbid_unknown_fields=True):
     """An evidence state."""
 
-    present: _Codes | UnsetType = UNSET
-    absent: _Codes | UnsetType = UNSET
-    questions_asked: _QuestionsAsked | UnsetType = UNSET
-    max_questions: _MaxQuestions | UnsetType = UNSET
-    no_more_evidence: _NoMoreEvidence | UnsetType = UNSET
+    present: _Codes = UNSET
+    absent: _Codes = UNSET
+    questions_asked: _QuestionsAsked = UNSET
+    max_questions: _MaxQuestions = UNSET
+    no_more_evidence: _NoMoreEvidence = UNSET
 
 
 class Patient(State, forbid_unknown_fields=True):
     """A single state, and what is asked for beside it."""
 
-    allow_unknown_codes: _AllowUnknownCodes | UnsetType = UNSET
-    questions: _Questions | UnsetType = UNSET
-    model: _Model | UnsetType = UNSET
-    not_to_ask: _NotToAsk | UnsetType = UNSET
-    explain: _Explain | UnsetType = UNSET
-    defer_below: _DeferBelow | UnsetType = UNSET
-    can_measure: _CanMeasure | UnsetType = UNSET
+    allow_unknown_codes: _AllowUnknownCodes = UNSET
+    questions: _Questions = UNSET
+    model: _Model = UNSET
+    not_to_ask: _NotToAsk = UNSET
+    explain: _Explain = UNSET
+    defer_below: _DeferBelow = UNSET
+    can_measure: _CanMeasure = UNSET
 
 
 class Parameters(Struct, forbid_unknown_fields=True):
     """What is asked for beside several states."""
 
-    allow_unknown_codes: _AllowUnknownCodes | UnsetType = UNSET
-    questions: _Questions | UnsetType = UNSET
-    model: _Model | UnsetType = UNSET
-    defer_below: _DeferBelow | UnsetType = UNSET
-    can_measure: _CanMeasure | UnsetType = UNSET
+    allow_unknown_codes: _AllowUnknownCodes = UNSET
+    questions: _Questions = UNSET
+    model: _Model = UNSET
+    defer_below: _DeferBelow = UNSET
+    can_measure: _CanMeasure = UNSET
 
 
 class Batch(Parameters, forbid_unknown_fields=True, kw_only=True):
@@ -83,7 +82,7 @@ class Instances(Struct, forbid_unknown_fields=True):
     """A prediction request of Vertex AI."""
 
     instances: list[State]
-    parameters: Parameters | UnsetType | None = UNSET
+    parameters: Parameters | _Left = UNSET
 
 
 def to_message(state: State) -> triage_pb2.EvidenceState:

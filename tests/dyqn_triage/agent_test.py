@@ -160,4 +160,12 @@ def test_what_nobody_knows_is_refused_and_changes_nothing(model):
         interview.add(present=["e9"])
     assert list(interview.explain().index) == ["e0"]
     with pytest.raises(dyqn_triage.InputError, match="nothing is known"):
-        model.interview()
+        model.interview(present=None)
+
+
+@pytest.mark.parametrize("argument", ["present", "absent"])
+def test_a_single_text_is_not_read_letter_by_letter(model, argument):
+    with pytest.raises(dyqn_triage.InputError, match=f"{argument}: expected a list of codes, found 'e0'"):
+        model.interview(**{argument: "e0"})
+    with pytest.raises(dyqn_triage.InputError, match=f"{argument}: expected a list of codes, found 'e0'"):
+        model.interview(present=["e1"]).add(**{argument: "e0"})

@@ -1,25 +1,27 @@
 """Makes requests from Python values."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Optional
 
 from triage_client.v1 import triage_pb2, triage_service_pb2
 
 
 def evidence_state(
-    present: Iterable[str] = (),
-    absent: Iterable[str] = (),
+    present: Optional[Iterable[str]] = (),
+    absent: Optional[Iterable[str]] = (),
     *,
-    questions_asked: int = 0,
-    no_more_evidence: bool = False,
-    max_questions: int = 0,
+    questions_asked: Optional[float] = 0,
+    no_more_evidence: Optional[bool] = False,
+    max_questions: Optional[float] = 0,
 ) -> triage_pb2.EvidenceState:
     """Returns what is known about a patient at one moment.
+
+    None says nothing, as an argument that is left out.
 
     Args:
         present: codes of present evidence.
         absent: codes of absent evidence.
-        questions_asked: number of questions so far, 0 or more.
+        questions_asked: number of questions so far, 0 or more; 3.0 is 3.
         no_more_evidence: whether nobody can answer further questions, so that the server must triage.
         max_questions: limit on the number of questions; 0 means the model's limit.
 
@@ -33,21 +35,31 @@ def evidence_state(
     ]
     return triage_pb2.EvidenceState(
         evidence=evidence,
-        questions_asked=questions_asked,
-        no_more_evidence=no_more_evidence,
-        max_questions=max_questions,
+        questions_asked=_whole(questions_asked),
+        no_more_evidence=no_more_evidence or False,
+        max_questions=_whole(max_questions),
     )
 
 
-def _evidence(name: str, codes: Iterable[str], status: triage_pb2.EvidenceStatus) -> list[triage_pb2.Evidence]:
+def _whole(number: Any) -> Any:
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def _evidence(
+    name: str, codes: Optional[Iterable[str]], status: triage_pb2.EvidenceStatus
+) -> list[triage_pb2.Evidence]:
     return [triage_pb2.Evidence(code=code, status=status) for code in several(name, codes)]
 
 
-def several(name: str, codes: Iterable[str]) -> Iterable[str]:
-    """Returns the codes of the argument `name`; raises TypeError for a single text, whose letters would be codes."""
+def several(name: str, codes: Optional[Iterable[str]]) -> Iterable[str]:
+    """Returns the codes of the argument `name`, none for None.
+
+    Raises:
+        TypeError: they are a single text, whose letters would be codes.
+    """
     if isinstance(codes, (str, bytes)):
         raise TypeError(f"{name}: expected several codes, such as [{codes!r}]; got a single text")
-    return codes
+    return () if codes is None else codes
 
 
 class Script:
