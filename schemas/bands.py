@@ -16,7 +16,7 @@ from schemas.relations import Relations
 BAND = "band"
 """The optional column of a vocabulary."""
 _SEPARATOR = "|"
-_EQUALS = "="
+EQUALS = "="
 _BAND = re.compile(
     r"(?P<measure>[^\W\d]\w*)(?: (?P<above>>=?)(?P<low>-?\d+(?:\.\d+)?))?(?: (?P<below><=?)(?P<high>-?\d+(?:\.\d+)?))?"
     r"(?: (?!if )(?P<unit>\S+))?(?: if (?P<given>\S+(?: \S+)*))?"
@@ -90,6 +90,40 @@ def bands_of(cell: str) -> list[Band]:
     return bands
 
 
+def is_numeric(text: str) -> bool:
+    """Returns whether a text is a number as a measure has it, such as "38.9" or "38,9"."""
+    return _NUMBER.fullmatch(text.strip()) is not None
+
+
+def by_numbers(numbers: Mapping[str, str], *codes: str) -> str:
+    """Returns, for a message about codes, which of the numbers by code speak of them; "" where none does."""
+    texts = dict.fromkeys(numbers[code] for code in codes if code in numbers)
+    return f" (by {', '.join(texts)})" if texts else ""
+
+
+def _implausible(value: float, bands: Sequence[Band]) -> str:
+    """Returns what is expected of a number that no patient can have, "" for another.
+
+    Bands that end at the same number, as those of fever and high fever, are of what is high: lower numbers are
+    plausible, too, as far as twice the width of the bands. So are numbers above bands that begin at the same number, or
+    have no lower bound. Other bands leave nothing plausible outside, such as those of a low and a high temperature.
+    """
+    lows, highs = {band.low for band in bands}, {band.high for band in bands}
+    low, high = least, most = min(lows), max(highs)
+    if len(highs) == 1:
+        least = max(low - 2 * (high - low), min(low, 0))
+    if len(lows) == 1 and (len(highs) > 1 or low == -math.inf):
+        most = high + 2 * (high - low)
+    below = not any(band.begins_before(value) for band in bands) and (value < least or least == low)
+    above = not any(band.ends_after(value) for band in bands) and (value > most or most == high)
+    if not (below or above):
+        return ""
+    unit = f" {bands[0].unit}" if bands[0].unit else ""
+    if math.isinf(least) or math.isinf(most):
+        return f"expected a number {f'above {least:g}' if below else f'below {most:g}'}{unit}"
+    return f"expected a number between {least:g} and {most:g}{unit}"
+
+
 class Bands:
     """Reads numbers by the bands of a vocabulary.
 
@@ -139,11 +173,11 @@ class Bands:
 
     def codes_of(self, number: str) -> Set[str]:
         """Returns the codes that are bands of the measure of a number, such as `temperature=38.9`."""
-        return self._measures[number.partition(_EQUALS)[0]].keys()
+        return self._measures[number.partition(EQUALS)[0]].keys()
 
     def is_number(self, code: str) -> bool:
         """Returns whether a text in the place of a code is a number of a measure, such as `temperature=38.9`."""
-        return code.partition(_EQUALS)[0] in self._measures and _EQUALS in code
+        return code.partition(EQUALS)[0] in self._measures and EQUALS in code
 
     def read(self, present: Sequence[str]) -> Iterator[Finding]:
         """Yields what the numbers among the codes that are present say, but for what follows from the rest.
@@ -164,14 +198,14 @@ class Bands:
                 yield finding
 
     def _is_conditional(self, text: str) -> bool:
-        coded = self._measures[text.partition(_EQUALS)[0]]
+        coded = self._measures[text.partition(EQUALS)[0]]
         return any(band.given for bands in coded.values() for band in bands)
 
     def _statuses(self, text: str, known: Set[str], texts: Iterable[str]) -> Iterator[tuple[str, bool]]:
-        measure, _, number = text.partition(_EQUALS)
-        if sum(other.partition(_EQUALS)[0] == measure for other in texts) > 1:
+        measure, _, number = text.partition(EQUALS)
+        if sum(other.partition(EQUALS)[0] == measure for other in texts) > 1:
             raise NumberError(text, f"{measure} is given twice")
-        if not _NUMBER.fullmatch(number.strip()):
+        if not is_numeric(number):
             raise NumberError(text, f"expected a number, such as {measure}=38.9")
         value = float(number.strip().replace(",", "."))
         coded = self._measures[measure]
@@ -179,13 +213,10 @@ class Bands:
         applying = {
             code: [band for band in bands if not band.given or band.given & known] for code, bands in coded.items()
         }
-        bands = [band for listed in applying.values() for band in listed]
-        if not bands:
+        if not any(applying.values()):
             raise NumberError(text, f"what it means depends on others: give one of {', '.join(sorted(needed))}, too")
-        if not (any(band.begins_before(value) for band in bands) and any(band.ends_after(value) for band in bands)):
-            low, high = min(band.low for band in bands), max(band.high for band in bands)
-            unit = f" {bands[0].unit}" if bands[0].unit else ""
-            raise NumberError(text, f"expected a number between {low:g} and {high:g}{unit}")
+        if fault := _implausible(value, [band for bands in coded.values() for band in bands]):
+            raise NumberError(text, f"{fault} (by the bands of {', '.join(coded)})")
         for code, listed in applying.items():
             if listed:
                 yield code, any(band.begins_before(value) and band.ends_after(value) for band in listed)

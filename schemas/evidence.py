@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schemas import relations, synonyms
-from schemas.bands import BAND, Bands
+from schemas.bands import BAND, EQUALS, Bands
 from schemas.csv_table import CsvTable
 from schemas.errors import InputError
 from schemas.relations import EXHAUSTIVE, ONLY_IF, RELATIONS, Relations
@@ -125,6 +125,10 @@ def _entry_fault(entry: Evidence) -> str | None:
 
 def unknown_message(code: str, nearest: Sequence[str]) -> str:
     """Returns the message about an unknown code; `nearest` are the known codes that resemble it."""
+    measure, equals, _ = code.partition(EQUALS)
+    if equals:
+        measure = measure[:MAX_CODE_LENGTH]
+        return f"a number of {measure!r} cannot stand here: it needs a band in the vocabulary, and a place in present"
     hint = f"did you mean {' or '.join(nearest)}?" if nearest else "see the vocabulary for the known codes"
     return f"unknown evidence code {code[:MAX_CODE_LENGTH]!r}: {hint}"
 
@@ -184,18 +188,25 @@ class Vocabulary:
         """The codes in the order of the state vector's cells."""
         return tuple(self._index)
 
-    def read_numbers(self, present: Sequence[str], absent: Sequence[str]) -> tuple[list[str], list[str]]:
+    def read_numbers(
+        self, present: Sequence[str], absent: Sequence[str]
+    ) -> tuple[list[str], list[str], Mapping[str, str]]:
         """Returns codes that are present and absent, with those of bands in place of numbers, see `schemas.bands`.
+
+        The mapping has the number that speaks of a code, by the code.
 
         Raises:
             NumberError: one of the numbers is faulty.
         """
-        there, missing = [code for code in present if not self.bands.is_number(code)], list(absent)
-        for finding in self.bands.read(present):
-            codes = there if finding.present else missing
-            if finding.code not in codes:
-                codes.append(finding.code)
-        return there, missing
+        there, missing, numbers = list(present), list(absent), dict[str, str]()
+        if any(map(self.bands.is_number, present)):
+            there = [code for code in present if not self.bands.is_number(code)]
+            for finding in self.bands.read(present):
+                numbers[finding.code] = present[finding.place]
+                codes = there if finding.present else missing
+                if finding.code not in codes:
+                    codes.append(finding.code)
+        return there, missing, numbers
 
     def index(self, code: str) -> int:
         """Returns the state cell of `code`, in `[0, len(self))`.

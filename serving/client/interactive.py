@@ -142,7 +142,7 @@ def ask_complaint(known: KnownEvidence, vocabulary: Vocabulary, read: Callable[[
     line = typed(_COMPLAINT)
     while not known.present and not known.absent:
         try:
-            present, absent = vocabulary.read_numbers(line.split(), known.absent)
+            present, absent, _ = vocabulary.read_numbers(line.split(), known.absent)
         except InputError as error:
             line = typed(f"{error}\n{_COMPLAINT}")
             continue
@@ -192,7 +192,7 @@ def _take(
         if measure and answer.startswith("="):
             try:
                 number = f"{measure}{answer}"
-                present, absent = vocabulary.read_numbers([*known.present, number], known.absent)
+                present, absent, _ = vocabulary.read_numbers([*known.present, number], known.absent)
                 if set(present) & set(absent) or any(vocabulary.relations.contradictions(present, set(absent))):
                     raise InputError(f"{number!r} contradicts what is known")  # the server would end the interview
             except InputError as error:

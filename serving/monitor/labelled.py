@@ -80,7 +80,7 @@ class Labelled:
         if not counted:
             raise InputError("decisions: none")
         given = (read_codes(fields[key], key) for key in ("present", "absent"))
-        present, absent = self._vocabulary.read_numbers(*given)
+        present, absent, _ = self._vocabulary.read_numbers(*given)
         label = [counted[each] for each in TRIAGE_DECISIONS], read_codes(fields.get("tags"), "tags")
         self._labels.setdefault((frozenset(present), frozenset(absent)), []).append(label)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from schemas import features
 from schemas.answer import RULES, Kind, of_model
+from schemas.bands import by_numbers
 from schemas.errors import InputError
 from schemas.evidence import StateEncoder, pad_rows
 from schemas.triage import ACTION_LABELS, Action, asks_next, deferral_flags, may_be_red
@@ -57,26 +58,28 @@ class Scorer:
             InputError: codes contradict each other, one is not in the vocabulary, or a number is faulty; `path` is for
                 the message.
         """
-        cases = self._numbers_read(path, cases)
+        cases, numbers = self._numbers_read(path, cases)
         codes = list(chain.from_iterable(chain.from_iterable(zip(cases.present, cases.absent, strict=True))))
         lengths = [length for pair in zip(cases.present, cases.absent, strict=True) for length in map(len, pair)]
         present: np.ndarray = np.repeat(np.arange(len(lengths)) % 2 == 0, lengths)
         encoded = self._encoder.encode(codes, np.reshape(lengths, [-1, 2]).sum(axis=1).tolist(), present, ~present)
         if encoded.conflicting_codes.size and self._defer_below is None:
-            where, code = _first(path, cases, encoded.conflicting_codes)
-            raise InputError(f"{where}: {code!r} is both present and absent: give one of them")
+            row, code = _first(encoded.conflicting_codes)
+            by = by_numbers(numbers[row], code)
+            raise InputError(f"{_place(path, cases, row)}: {code!r} is both present and absent{by}: give one of them")
         conflicting: list[list[bytes]] = [list(filter(None, row)) for row in encoded.conflicting_codes.tolist()]
         for row, (there, missing) in enumerate(zip(cases.present, cases.absent, strict=True)):
             for contradiction in self.engine.vocabulary.relations.contradictions(there, frozenset(missing)):
+                both = contradiction.code, contradiction.other
                 if self._defer_below is None:
-                    raise InputError(f"{_place(path, cases, row)}: {contradiction}: correct one of them")
-                both = contradiction.code.encode(), contradiction.other.encode()
-                conflicting[row] += [code for code in both if code not in conflicting[row]]
+                    by = by_numbers(numbers[row], *both)
+                    raise InputError(f"{_place(path, cases, row)}: {contradiction}{by}: correct one of them")
+                conflicting[row] += [code for code in map(str.encode, both) if code not in conflicting[row]]
         if encoded.unknown_codes.size and not self._allow_unknown_codes:
-            where, code = _first(path, cases, encoded.unknown_codes)
+            row, code = _first(encoded.unknown_codes)
             raise InputError(
-                f"{where}: {self.engine.vocabulary.unknown_message(code)}; --allow-unknown-codes leaves such codes out "
-                "of the decision, and lists them"
+                f"{_place(path, cases, row)}: {self.engine.vocabulary.unknown_message(code)}; --allow-unknown-codes "
+                "leaves such codes out of the decision, and lists them"
             )
         return {
             features.STATES: encoded.states,
@@ -85,17 +88,16 @@ class Scorer:
             features.CONFLICTING_CODES: pad_rows(conflicting),
         }
 
-    def _numbers_read(self, path: pathlib.Path, cases: Cases) -> Cases:
-        """Returns the cases with the codes of their bands in place of numbers."""
-        vocabulary, read = self.engine.vocabulary, []
+    def _numbers_read(self, path: pathlib.Path, cases: Cases) -> tuple[Cases, list[Mapping[str, str]]]:
+        """Returns the cases with the codes of their bands in place of numbers, and each case's numbers by code."""
+        read = []
         for row, (there, missing) in enumerate(zip(cases.present, cases.absent, strict=True)):
             try:
-                with_number = any(map(vocabulary.bands.is_number, there))
-                read.append(vocabulary.read_numbers(there, missing) if with_number else (there, missing))
+                read.append(self.engine.vocabulary.read_numbers(there, missing))
             except InputError as error:
                 raise InputError(f"{_place(path, cases, row)}: {error}") from None
-        present, absent = map(list, zip(*read, strict=True))
-        return cases._replace(present=present, absent=absent)
+        present, absent, numbers = (list(column) for column in zip(*read, strict=True))
+        return cases._replace(present=present, absent=absent), numbers
 
     def answer(self, ids: Sequence[str], encoded: Mapping[str, np.ndarray]) -> Columns:
         """Returns the answers to encoded cases.
@@ -190,10 +192,9 @@ class Scorer:
         return columns, must_ask
 
 
-def _first(path: pathlib.Path, cases: Cases, codes: np.ndarray) -> tuple[str, str]:
-    """Returns the first case of which there are `codes`, bytes `[B, N]`, in words, and the first of its codes."""
-    row, code = next((row, listed[0]) for row, listed in enumerate(codes.tolist()) if listed[0])
-    return _place(path, cases, row), code.decode()
+def _first(codes: np.ndarray) -> tuple[int, str]:
+    """Returns the first row in which there are `codes`, bytes `[B, N]`, and the first of its codes."""
+    return next((row, listed[0].decode()) for row, listed in enumerate(codes.tolist()) if listed[0])
 
 
 def _place(path: pathlib.Path, cases: Cases, row: int) -> str:

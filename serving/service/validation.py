@@ -1,11 +1,11 @@
 """Checks evidence states before they reach the model."""
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from typing import NamedTuple
 
-from schemas.bands import NumberError
+from schemas.bands import NumberError, by_numbers
 from schemas.evidence import MAX_CODE_LENGTH, Vocabulary, unknown_message
 from schemas.features import MOST_QUESTIONS
 from schemas.model_directory import ModelInfo
@@ -145,16 +145,16 @@ def _state_faults(state: triage_pb2.EvidenceState, path: str, limits: RequestLim
         yield Fault(place, description, "TOO_MUCH_EVIDENCE")
         return
     try:
-        places = _read_numbers(state, limits.vocabulary)
+        places, numbers = _read_numbers(state, limits.vocabulary)
     except NumberError as error:
         number = [piece.code for piece in state.evidence].index(error.text)
         yield Fault(f"{place}[{number}].code", str(error), "FAULTY_NUMBER")
         return
-    yield from _evidence_faults(state, place, places, limits)
+    yield from _evidence_faults(state, place, places, numbers, limits)
 
 
-def _read_numbers(state: triage_pb2.EvidenceState, vocabulary: Vocabulary) -> Sequence[int]:
-    """Puts codes in place of the numbers that are present; returns the place that each piece had.
+def _read_numbers(state: triage_pb2.EvidenceState, vocabulary: Vocabulary) -> tuple[Sequence[int], Mapping[str, str]]:
+    """Puts codes in place of the numbers that are present; returns the place that each piece had, and numbers by code.
 
     Raises:
         NumberError: one of the numbers is faulty.
@@ -163,18 +163,18 @@ def _read_numbers(state: triage_pb2.EvidenceState, vocabulary: Vocabulary) -> Se
     present = [piece.code if piece.status == triage_pb2.EVIDENCE_STATUS_PRESENT else "" for piece in pieces]
     findings = list(vocabulary.bands.read(present))
     if not findings:
-        return range(len(pieces))
+        return range(len(pieces)), {}
     kept = [(place, piece) for place, piece in enumerate(pieces) if not vocabulary.bands.is_number(present[place])]
     for code, there, place in findings:
         status = triage_pb2.EVIDENCE_STATUS_PRESENT if there else triage_pb2.EVIDENCE_STATUS_ABSENT
         kept.append((place, triage_pb2.Evidence(code=code, status=status)))
     del state.evidence[:]
     state.evidence.extend(piece for _, piece in kept)
-    return [place for place, _ in kept]
+    return [place for place, _ in kept], {code: present[place] for code, _, place in findings}
 
 
 def _evidence_faults(
-    state: triage_pb2.EvidenceState, path: str, places: Sequence[int], limits: RequestLimits
+    state: triage_pb2.EvidenceState, path: str, places: Sequence[int], numbers: Mapping[str, str], limits: RequestLimits
 ) -> Iterator[Fault]:
     first: dict[str, tuple[int, int]] = {}  # code -> index and status of its first occurrence
     for number, evidence in zip(places, state.evidence, strict=True):
@@ -196,12 +196,10 @@ def _evidence_faults(
             yield Fault(f"{place}.code", unknown_message(evidence.code, near), UNKNOWN_CODE, code, near)
         earlier, status = first.setdefault(evidence.code, (number, evidence.status))
         if status != evidence.status and not limits.allow_contradictions:
-            description = f"{code!r} is both present and absent (see evidence[{earlier}])"
+            description = f"{code!r} is both present and absent{by_numbers(numbers, code)} (see evidence[{earlier}])"
             yield Fault(place, description, "CONTRADICTORY_EVIDENCE")
     if not limits.allow_contradictions:
         for contradiction in contradictions(state, limits.vocabulary):
-            yield Fault(
-                f"{path}[{first[contradiction.code][0]}]",
-                f"{contradiction} (see evidence[{first[contradiction.other][0]}])",
-                "CONTRADICTORY_EVIDENCE",
-            )
+            (number, _), (other, _) = first[contradiction.code], first[contradiction.other]
+            said = f"{contradiction}{by_numbers(numbers, contradiction.code, contradiction.other)}"
+            yield Fault(f"{path}[{number}]", f"{said} (see evidence[{other}])", "CONTRADICTORY_EVIDENCE")

@@ -33,11 +33,12 @@ def vocabulary():
         (["pulse=120", "age=40"], ["adult", "fast_pulse"], ["slow_pulse"]),
         (["pulse=120", "child"], ["child"], ["slow_pulse", "fast_pulse"]),
         (["pulse=50"], ["slow_pulse"], []),  # whether it is fast depends on the age
+        (["pulse=120"], [], ["slow_pulse"]),
         (["cough", "fever", "temperature=38.2"], ["cough", "fever"], ["high_fever", "cold"]),
     ],
 )
 def test_a_number_says_in_which_bands_it_lies(vocabulary, numbers, present, absent):
-    there, missing = vocabulary.read_numbers(numbers, [])
+    there, missing, _ = vocabulary.read_numbers(numbers, [])
     assert (there, sorted(missing)) == (present, sorted(absent))
 
 
@@ -55,6 +56,33 @@ def test_a_number_says_in_which_bands_it_lies(vocabulary, numbers, present, abse
 def test_a_number_that_cannot_be_is_refused(vocabulary, numbers, fault):
     with pytest.raises(InputError, match=fault):
         vocabulary.read_numbers(numbers, [])
+
+
+@pytest.mark.parametrize(
+    ("bands", "absent", "refused"),
+    [
+        (["m >=38 <45"], [36.9, 38 - 14], [45, 46, 23.9, 101]),  # two widths of 7 below
+        (["m >=38 <45", "m >39 <45"], [36.9], [45, 23]),
+        (["m >100 <350"], [70, 100, 0], [350, 400, -1]),  # nothing below 0 where no band is
+        (["m >=38"], [36.9, 0], [-1]),
+        (["m <92"], [98, 200], []),
+        (["m >=50 <92", "m >=50 <85"], [92, 98], [49, 177]),  # two widths of 42 above
+        (["m >=20 <35", "m >=38 <45"], [35, 36.9], [19.9, 45]),
+        (["m >=20 <35", "m >=38"], [36.9], [19.9]),
+        (["m >=1 <4", "m >=4 <=10"], [], [0, 11]),  # each number between is in a band
+    ],
+)
+def test_outside_the_bands_a_plausible_number_means_absent(bands, absent, refused):
+    lines = "".join(f"b{place},symptom,B,B?,,,{band}\n" for place, band in enumerate(bands))
+    vocabulary = Vocabulary.parse(TEXT.partition("\n")[0] + "\n" + lines, "v.csv")
+    codes = [f"b{place}" for place in range(len(bands))]
+    for number in absent:
+        there, missing, numbers = vocabulary.read_numbers([f"m={number}"], [])
+        assert (there, sorted(missing)) == ([], codes), number
+        assert numbers == dict.fromkeys(codes, f"m={number}")
+    for number in refused:
+        with pytest.raises(InputError, match=rf"'m={number}': expected a number .*bands of {', '.join(codes)}"):
+            vocabulary.read_numbers([f"m={number}"], [])
 
 
 def test_a_number_that_means_nothing_without_another_is_refused_with_what_it_needs():
@@ -96,5 +124,5 @@ def test_bands_are_written_as_they_were_read(vocabulary):
     ],
 )  # fmt: skip
 def test_the_knowledge_base_has_bands_for_age_temperature_and_heart_rate(numbers, present):
-    there, _ = KnowledgeBase.load().catalogue.vocabulary.read_numbers(numbers, [])
+    there, _, _ = KnowledgeBase.load().catalogue.vocabulary.read_numbers(numbers, [])
     assert sorted(there) == sorted(present)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from schemas.bands import is_numeric
 from schemas.csv_table import Row
 from schemas.errors import InputError, shown
 from schemas.triage import DECISION_LABELS
@@ -22,7 +23,8 @@ def parse_presence(cell: str) -> bool:
     """
     presence = PRESENCE.get(cell.lower())
     if presence is None:
-        raise VignetteError(f"expected present or absent (or 1/0, yes/no, true/false, +/-), found {shown(cell)}")
+        found = "a number, of which the vocabulary has no band (docs/data.md)" if is_numeric(cell) else shown(cell)
+        raise VignetteError(f"expected present or absent (or 1/0, yes/no, true/false, +/-), found {found}")
     return presence
 
 

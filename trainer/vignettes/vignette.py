@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from schemas.bands import by_numbers
 from schemas.directories import SPLITS
 from schemas.errors import SHOWN_CHARACTERS, InputError, shown
 from schemas.evidence import Vocabulary
@@ -74,11 +75,11 @@ def from_fields(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
 def _checked(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
     check_keys(fields, KEYS, REQUIRED_KEYS)
     given = (read_codes(fields[key], key) for key in ("present", "absent"))
-    there, missing = vocabulary.read_numbers(*given)
+    there, missing, numbers = vocabulary.read_numbers(*given)
     present, absent = _known(there, "present", vocabulary), _known(missing, "absent", vocabulary)
     both = set(present).intersection(absent)
     if both:
-        raise InputError(f"{shown(min(both))} is both present and absent")
+        raise InputError(f"{shown(min(both))} is both present and absent{by_numbers(numbers, min(both))}")
     if not present and not absent:
         raise InputError("no evidence: expected at least one code in present or absent")
     if fields.get("split") not in (None, *SPLITS):

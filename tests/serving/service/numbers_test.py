@@ -64,13 +64,13 @@ def test_http_names_the_place_of_a_number_that_cannot_be(server):
         [error] = http.post("/v1/triage", json={"present": ["smoker", "temperature=101"]}).json()["errors"]
         [entry] = [each for each in http.get("/v1/vocabulary").json()["entries"] if each["band"]]
     assert (error["field"], error["reason"]) == ("present[1]", "FAULTY_NUMBER")
-    assert error["description"] == "'temperature=101': expected a number between 38 and 45 °C"
+    assert error["description"] == "'temperature=101': expected a number between 24 and 45 °C (by the bands of fever)"
     assert (entry["code"], entry["band"]) == ("fever", "temperature >=38 <45 °C")
 
 
 def test_a_number_that_contradicts_a_code_is_refused_at_its_place():
     limits = RequestLimits(VOCABULARY, max_batch=1, max_evidence=9)
-    with pytest.raises(Exception, match=r"state\.evidence\[0\]: 'fever' is both present and absent"):
+    with pytest.raises(Exception, match=r"state\.evidence\[0\]: 'fever' .* absent \(by temperature=38\)"):
         check_states([state_message(["temperature=38", "smoker"], ["fever"])], limits, batch=False)
     state = state_message(["temperature=38", "fever"], ["smoker"])
     check_states([state], limits, batch=False)
@@ -90,7 +90,12 @@ def test_commands_take_numbers(server, client, base, tmp_path, capsys):
     )
     cases.write_text('{"vignette_id": "v1", "present": ["temperature=3900"], "absent": []}\n')
     assert triage_cli.main([*score, str(tmp_path / "other")]) == 2
-    assert "'v1' (line or record 1): 'temperature=3900': expected a number between 38" in capsys.readouterr().err
+    assert "'v1' (line or record 1): 'temperature=3900': expected a number between 24" in capsys.readouterr().err
+    cases.write_text('{"vignette_id": "v1", "present": ["temperature=36.9", "fever"]}\n')
+    assert triage_cli.main([*score, str(tmp_path / "other")]) == 2
+    assert (
+        "'v1' (line or record 1): 'fever' is both present and absent (by temperature=36.9)" in capsys.readouterr().err
+    )
 
 
 def test_the_console_takes_a_number_from_the_search_and_as_an_answer(server):

@@ -24,6 +24,16 @@ def test_other_words_are_refused(cell):
     assert str(raised.value).isprintable()
 
 
+def test_all_numbers_of_a_column_without_a_band_have_the_same_fault():
+    """So that the list of rejects shows one line for the column."""
+    faults = set()
+    for cell in ("36.9", "38,2", "-4", "120"):
+        with pytest.raises(VignetteError, match="no band") as raised:
+            parse_presence(cell)
+        faults.add(str(raised.value))
+    assert len(faults) == 1
+
+
 @pytest.mark.parametrize(
     ("cell", "label"), [("Red", "Red"), ("red", "Red"), ("YELLOW", "Yellow"), ("purple", "purple"), ("", "")]
 )

@@ -87,7 +87,7 @@ def test_what_triage_prepare_writes_fits_the_schema(directory, more):
         ({"present": (b"a", b"a")}, Kind.NO_VIGNETTE, ["present", "'a'", "2"]),
         ({"absent": (b"rash",)}, Kind.NO_VIGNETTE, ["'rash'"]),
         ({"absent": (b"\xff",)}, Kind.NO_VIGNETTE, [r"\\xff"]),
-        ({"present": (b"temperature=39",)}, Kind.NO_VIGNETTE, ["'temperature=39'"]),  # only vignette files have these
+        ({"present": (b"temperature=39",)}, Kind.NO_VIGNETTE, ["'temperature'"]),  # only vignette files have these
         ({"vignette_id": (b"v1",)}, Kind.DUPLICATE_ID, [f"{SHARD} record 1"]),
         ({"vignette_id": (b"v3",)}, Kind.DUPLICATE_ID, ["test-00000-of-00001.tfrecord record 1"]),
     ],

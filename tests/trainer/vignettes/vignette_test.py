@@ -116,6 +116,14 @@ def test_bad_fields_are_rejected_with_the_reason(change, reason):
     assert reason in reason_of(json.dumps(GOOD | change).encode())
 
 
+def test_a_contradiction_names_the_number_that_caused_it():
+    hot = Vocabulary([Evidence("hot", "symptom", "Hot", "Hot?", band="temperature >=38 <45 °C"), *VOCABULARY])
+    for number, change in (("temperature=39", {"absent": ["hot"]}), ("temperature=36.9", {"present": ["hot"]})):
+        fields = GOOD | {"absent": []} | change
+        with pytest.raises(VignetteError, match=rf"'hot' is both present and absent \(by {number}\)"):
+            from_fields(fields | {"present": [*fields["present"], number]}, hot)
+
+
 @pytest.mark.parametrize("key", ["vignette_id", "present", "absent", "decisions"])
 def test_each_required_key_is_required(key):
     assert f"the key {key!r} is missing" in reason_of(json.dumps({k: v for k, v in GOOD.items() if k != key}).encode())
