@@ -90,12 +90,6 @@ def test_an_empty_synonym_is_refused(synonyms):
         Vocabulary.parse(f"code,kind,name,question,synonyms\nsting,symptom,Sting,Stung?,{synonyms}\n", "a file")
 
 
-def test_byte_order_mark_and_crlf_are_accepted(tmp_path):
-    (tmp_path / "v.csv").write_bytes(b"\xef\xbb\xbfcode,kind,name,question\r\nfever,symptom,Fever,Fever?\r\n")
-
-    assert Vocabulary.load(tmp_path / "v.csv").codes == ("fever",)
-
-
 def test_index_is_the_position_in_the_file():
     vocabulary = Vocabulary([evidence("b"), evidence("a"), evidence("c")])
 
@@ -227,12 +221,6 @@ def test_vocabularies_with_equal_entries_are_equal_and_hash_alike():
     assert one == other
     assert hash(one) == hash(other)
     assert one != Vocabulary([evidence("a", name="Another")])
-
-
-@pytest.mark.parametrize("delimiter", [";", "\t"])
-def test_a_vocabulary_from_a_spreadsheet_may_have_semicolons_or_tabs(delimiter):
-    text = "code,kind,name,question\na,symptom,A,A?\n"
-    assert Vocabulary.parse(text.replace(",", delimiter), "v.csv") == Vocabulary.parse(text, "v.csv")
 
 
 def test_a_code_in_another_unicode_form_is_named_as_such():
