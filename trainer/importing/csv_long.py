@@ -125,12 +125,8 @@ class _VignetteRows:
             raise VignetteError(f"presence of {shown(code)}: {error}; delete the row if it is not known") from None
         if code in self._evidence:
             before, line = self._evidence[code]
-            words = {True: "present", False: "absent"}
-            if before is present:
-                raise VignetteError(f"evidence: {shown(code)} is on line {line} already: delete one of the rows")
-            raise VignetteError(
-                f"evidence: {shown(code)} is {words[present]} here and {words[before]} on line {line}: delete one row"
-            )
+            word = "present" if before else "absent"
+            raise VignetteError(f"evidence: {shown(code)} is {word} on line {line} already: delete one of the rows")
         self._evidence[code] = present, number
 
     def _add_decision(self, cells: Mapping[str, str], number: int) -> None:

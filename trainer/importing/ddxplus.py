@@ -16,12 +16,12 @@ import re
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from schemas.csv_table import CsvTable
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary, code_fault
+from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS, Action
 from trainer.vignettes.source import Accepted, LineReader, Outcome, Rejected
 from trainer.vignettes.split import apportion
@@ -95,8 +95,11 @@ def read_release(conditions: pathlib.Path, evidences: pathlib.Path, language: st
         if kind == "B":
             binary.add(key)
     entries += demographics(language)
-    _check_codes(entries, evidences)
-    return Release(Vocabulary(entries), _conditions(conditions, codes, binary, _load(evidences)), codes)
+    try:
+        vocabulary = Vocabulary(entries)
+    except InputError as error:  # two pieces of evidence may become one code
+        raise InputError(f"{evidences}: {error}") from None
+    return Release(vocabulary, _conditions(conditions, codes, binary, _load(evidences)), codes)
 
 
 def normalised(text: str) -> str:
@@ -212,17 +215,6 @@ def _stem(question: str) -> str:
 
 def _code(text: str) -> str:
     return re.sub(r"\s+", "_", normalised(text))
-
-
-def _check_codes(entries: Iterable[Evidence], path: pathlib.Path) -> None:
-    seen: set[str] = set()
-    for entry in entries:
-        fault = code_fault(entry.code)
-        if fault is None and entry.code in seen:
-            fault = f"two pieces of evidence become the code {entry.code!r}"
-        if fault:
-            raise InputError(f"{path}: {fault}")
-        seen.add(entry.code)
 
 
 COLUMNS = ("AGE", "DIFFERENTIAL_DIAGNOSIS", "SEX", "PATHOLOGY", "EVIDENCES")

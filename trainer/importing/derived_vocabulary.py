@@ -7,7 +7,7 @@ import dataclasses
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from schemas.errors import InputError
@@ -50,7 +50,9 @@ class CodeCollector:
         self._codes[code] = None
 
     def vocabulary(self, risk_factors: Sequence[str], source: str) -> Vocabulary:
-        """Returns the vocabulary of the collected codes; `source` is their file's name in errors.
+        """Returns the vocabulary of the collected codes, in their order; `source` is their file's name in errors.
+
+        They are symptoms, except for those in `risk_factors`.
 
         Raises:
             InputError: there is no well-formed code, or `risk_factors` has other codes.
@@ -58,20 +60,11 @@ class CodeCollector:
         if not self._codes:
             why = f"; {self._malformed}" if self._malformed else ""
             raise InputError(f"{source}: no evidence code to derive a vocabulary from{why}")
-        return derive(self._codes, risk_factors)
-
-
-def derive(codes: Iterable[str], risk_factors: Sequence[str]) -> Vocabulary:
-    """Returns the vocabulary of `codes`, in their order: symptoms, except for those in `risk_factors`.
-
-    Raises:
-        InputError: a code of `risk_factors` is not among `codes`.
-    """
-    vocabulary = Vocabulary(_evidence(code, code in risk_factors) for code in codes)
-    for code in risk_factors:
-        if code not in vocabulary:
-            raise InputError(f"--risk-factors: {vocabulary.unknown_message(code)}")
-    return vocabulary
+        vocabulary = Vocabulary(_evidence(code, code in risk_factors) for code in self._codes)
+        for code in risk_factors:
+            if code not in vocabulary:
+                raise InputError(f"--risk-factors: {vocabulary.unknown_message(code)}")
+        return vocabulary
 
 
 def with_known_relations(vocabulary: Vocabulary) -> Vocabulary:

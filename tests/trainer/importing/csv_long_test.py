@@ -71,11 +71,11 @@ def test_vignettes_come_in_the_order_of_first_appearance_wherever_their_rows_sta
         ("", DECIDED, ("decisions.csv", 2), "no evidence: no row of {evidence} has this vignette_id"),
         (
             GOOD + "v1,fever,absent\n", DECIDED, ("evidence.csv", 3),
-            "evidence: 'fever' is absent here and present on line 2: delete one row",
+            "evidence: 'fever' is present on line 2 already: delete one of the rows",
         ),
         (
             GOOD + GOOD, DECIDED, ("evidence.csv", 3),
-            "evidence: 'fever' is on line 2 already: delete one of the rows",
+            "evidence: 'fever' is present on line 2 already: delete one of the rows",
         ),
         (
             GOOD + "v1,coug,0\n", DECIDED, ("evidence.csv", 3),

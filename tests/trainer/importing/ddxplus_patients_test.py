@@ -224,12 +224,9 @@ def test_whatever_stands_in_the_cells_the_row_is_accepted_or_rejected(tmp_path_f
     assert all(outcome.reason.isprintable() for outcome in outcomes if isinstance(outcome, Rejected))
 
 
-@pytest.mark.parametrize(
-    "content", ["", "\n", "AGE,SEX\n", csv_text(header=(*HEADER, "AGE")), '"AGE\n', b"\xff\n"], ids=range(6)
-)
-def test_another_header_is_one_error_that_names_the_file(tmp_path, content):
-    with pytest.raises(InputError, match=r"people\.csv: line 1: "):
-        outcomes_of(tmp_path, content)
+def test_another_header_is_one_error_that_names_the_file(tmp_path):
+    with pytest.raises(InputError, match=r"people\.csv: line 1: .*'DIFFERENTIAL_DIAGNOSIS' is missing"):
+        outcomes_of(tmp_path, "AGE,SEX\n")
 
 
 def test_columns_may_stand_in_another_order_and_inside_an_archive(tmp_path):

@@ -144,9 +144,9 @@ def changed(content, key, **fields):
         (changed(EVIDENCES, "hot", is_antecedent=1), "'hot': is_antecedent: expected a value of type bool, found 1"),
         (changed(EVIDENCES, "ache", **{"possible-values": [1.5]}), "'ache': possible-values: expected strings"),
         (changed(EVIDENCES, "where", value_meaning={"V_1": {}}), "'where': value_meaning 'V_1': en: expected a value"),
-        (EVIDENCES | {"face_faible": evidence("B", "Twice?")}, "two pieces of evidence become the code 'face_faible'"),
-        (EVIDENCES | {"sex_male": evidence("B", "Twice?")}, "two pieces of evidence become the code 'sex_male'"),
-        (EVIDENCES | {"a,b": evidence("B", "Comma?")}, r"evidences\.json: evidence code 'a,b' is malformed"),
+        (EVIDENCES | {"face_faible": evidence("B", "Twice?")}, "evidence code 'face_faible' is a duplicate"),
+        (EVIDENCES | {"sex_male": evidence("B", "Twice?")}, "evidence code 'sex_male' is a duplicate"),
+        (EVIDENCES | {"a,b": evidence("B", "Comma?")}, r"evidences\.json: .* evidence code 'a,b' is malformed"),
     ],
 )
 def test_a_bad_evidences_file_is_one_error_with_file_and_key(tmp_path, evidences, message):

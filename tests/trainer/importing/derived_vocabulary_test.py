@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary, code_fault
 from trainer.importing import derived_vocabulary
-from trainer.importing.derived_vocabulary import CodeCollector, derive, kinds_of, malformed_code, suggested_code
+from trainer.importing.derived_vocabulary import CodeCollector, kinds_of, malformed_code, suggested_code
 
 
 def collected(*codes):
@@ -44,7 +44,7 @@ def test_without_a_code_there_is_no_vocabulary(codes, message):
 
 def test_an_unknown_risk_factor_is_an_error_with_the_nearest_code():
     with pytest.raises(InputError, match="--risk-factors: unknown evidence code 'smokr': did you mean smoker"):
-        derive(["smoker", "fever"], ["smokr"])
+        collected("smoker", "fever").vocabulary(["smokr"], "in.csv")
 
 
 def test_a_column_of_free_text_is_noticed(monkeypatch):
@@ -98,6 +98,6 @@ def test_what_is_suggested_is_a_code(text):
 
 @given(st.lists(st.text(min_size=1, max_size=5).map(suggested_code).filter(bool), min_size=1, unique=True))
 def test_a_derived_vocabulary_can_be_saved_and_loaded(codes):
-    vocabulary = derive(codes, codes[:1])
+    vocabulary = collected(*codes).vocabulary(codes[:1], "in.csv")
 
     assert Vocabulary.parse(vocabulary.to_csv(), "vocabulary.csv") == vocabulary
