@@ -8,6 +8,7 @@ import dataclasses
 import datetime
 import json
 import pathlib
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,10 +16,22 @@ from typing import Any, NamedTuple
 from schemas.bands import Bands, NumberError
 from schemas.csv_table import CsvTable
 from schemas.errors import InputError
-from schemas.evidence import Vocabulary
+from schemas.evidence import KINDS, Vocabulary
+from schemas.feedback import read_time
 from schemas.text_file import read_text
 from schemas.triage import DECISION_LABELS
-from serving.hospital.fhir_resources import RESEARCH_ONLY, Resource, quantity_fault
+from serving.hospital.fhir_resources import RESEARCH_ONLY
+from serving.hospital.fhir_values import (
+    NO,
+    NOT_KNOWN,
+    NUMBER,
+    YES,
+    Resource,
+    codings_of,
+    names_unit,
+    read_status,
+    read_value,
+)
 from serving.messages import ANY_OF, DEFERRALS, MEANINGS, action_label, codes_of
 from triage.v1 import triage_pb2
 
@@ -32,14 +45,31 @@ PREFETCH = {
 _COLUMNS = ("system", "code", "evidence", "hours")
 _GENDER, _BIRTH_DATE = "Patient.gender", "Patient.birthDate"
 _DENIED = "!"
-_YES_OR_NO = {"Y": True, "N": False}
 _INDICATORS = {"Red": "critical", "Yellow": "warning", "Green": "info", "Blue": "info"}
 _URGENCY = "urn:dyqn-triage:urgency"
 """The code system of override reasons, which are the other decisions, or all where the case is handed over."""
 _MAX_SUMMARY = 139
-_NOT_VALID = {"entered-in-error", "cancelled", "registered"}
 _ORDERS = ("ServiceRequest", "MedicationRequest")
-_NOT_ACTIVE = {"inactive", "remission", "resolved"}
+
+
+def _by_code(counts: str, denied: str = "", others: str = "") -> Mapping[str, bool | None]:
+    by_meaning = ((True, counts), (False, denied), (None, others))
+    return {code: meaning for meaning, codes in by_meaning for code in codes.split()}
+
+
+_ORDERED = _by_code("draft active on-hold completed", others="entered-in-error revoked cancelled stopped")
+_STATUSES = {
+    "Condition": {
+        "clinicalStatus": _by_code("active recurrence relapse", others="inactive remission resolved"),
+        "verificationStatus": _by_code("confirmed unconfirmed provisional differential", "refuted", "entered-in-error"),
+    },
+    "Observation": {
+        "status": _by_code("final amended corrected preliminary", others="entered-in-error cancelled registered")
+    },
+    "ServiceRequest": {"status": _ORDERED},
+    "MedicationRequest": {"status": _ORDERED},
+}
+"""By resource and element what each status means, see `read_status`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,13 +90,16 @@ class Findings:
     present: list[str]
     absent: list[str]
     left_out: list[str]
-    """What the map names and the model cannot use, in words."""
+    """What was delivered and cannot be used, each with the reason, in words."""
+    missing: list[str]
+    """What was not delivered, or is too old, likewise."""
 
 
 class _Finding(NamedTuple):
     evidence: str  # a code, or a number of a measure
     present: bool = True
-    fault: str = ""  # why the number cannot be used
+    fault: str = ""  # why it cannot be used
+    lacks: str = ""  # why there is nothing to use
 
 
 class CodeMap:
@@ -104,140 +137,169 @@ class CodeMap:
             now: with a time zone.
         """
         known: dict[str, bool] = {}
-        left_out: list[str] = []
         measured: set[str] = set()
-        for evidence, there, fault in self._findings(list(_resources(prefetch)), vocabulary.bands.units, now):
-            measure = evidence.partition("=")[0]
-            if evidence in vocabulary:
-                if known.setdefault(evidence, there) != there:
-                    left_out.append(f"{evidence}: there and not there")
+        resources: list[Resource] = []
+        left_out: dict[str, str] = {}
+        missing = {name: "it was not delivered" for name in PREFETCH if prefetch.get(name) is None}
+        for name, value in prefetch.items():
+            if value is not None and (faults := list(_unpack(value, resources))):
+                left_out[name] = " and ".join(faults)
+        for evidence, there, fault, lacks in self._findings(resources, vocabulary.bands.units, now):
+            measure = evidence.partition(NUMBER)[0]
+            if lacks:
+                missing.setdefault(evidence, lacks)
+            elif evidence in vocabulary:
+                if fault or known.setdefault(evidence, there) != there:
+                    left_out[evidence] = fault or "what was read before says the opposite"
             elif measure not in measured:  # the latest comes first, and no older one stands in for it
                 measured.add(measure)
                 present_codes = [code for code in known if known[code]]
                 if fault := fault or _number_fault(evidence, present_codes, vocabulary.bands):
-                    left_out.append(f"{evidence}: {fault}")
+                    left_out[evidence] = fault
                 else:
                     known[evidence] = True
+        missing = {name: why for name, why in missing.items() if name not in known and name not in measured}
         present, absent = ([code for code in known if known[code] is there] for there in (True, False))
-        return Findings(present, absent, left_out)
+        return Findings(present, absent, _lines(left_out), _lines(missing))
 
     def _findings(
         self, resources: Sequence[Resource], units: Mapping[str, str], now: datetime.datetime
     ) -> Iterator[_Finding]:
         """Yields codes and numbers: the patient's, on whose age others depend, first."""
         for patient in _of_type(resources, "Patient"):
-            yield from self._of_codings([{"system": _GENDER, "code": patient.get("gender")}])
-            born, age = _date(patient.get("birthDate")), self._meanings.get((_BIRTH_DATE, ""))
-            if born is not None and age is not None:
-                yield _Finding(f"{age.evidence}={(now - born).days / 365.25:.2f}")
+            yield from self._stated(patient, [{"system": _GENDER, "code": patient.get("gender")}])
+            born, age = patient.get("birthDate"), self._meanings.get((_BIRTH_DATE, ""))
+            if age is not None and born is not None:
+                date = _date(born)
+                number = "" if date is None else f"{NUMBER}{(now - date).days / 365.25:.2f}"
+                yield _Finding(f"{age.evidence}{number}", fault="" if number else "the date of birth cannot be read")
         for condition in _of_type(resources, "Condition"):
-            if _codes_of(condition.get("clinicalStatus")) & _NOT_ACTIVE:
-                continue
-            status = _codes_of(condition.get("verificationStatus"))
-            if not status & _NOT_VALID:
-                yield from self._of_codings(_codings(condition.get("code")), "refuted" not in status)
-        for order in (each for kind in _ORDERS for each in _of_type(resources, kind)):
-            reasons = order.get("reasonCode")
-            for reason in reasons if isinstance(reasons, list) else []:
-                yield from self._of_codings(_codings(reason))
-        observations = [each for each in _of_type(resources, "Observation") if each.get("status") not in _NOT_VALID]
-        for observation in sorted(observations, key=lambda each: _taken(each) or _NEVER, reverse=True):
-            for meaning in self._meant(_codings(observation.get("code"))):
-                if _is_recent(observation, meaning, now):
-                    yield from _value(observation, meaning, units)
-            for meaning in self._meant(_codings(observation.get("valueCodeableConcept"))):
-                if _is_recent(observation, meaning, now):
-                    yield _Finding(meaning.evidence, meaning.present)
+            yield from self._stated(condition, codings_of(condition.get("code")))
+        for order in _of_type(resources, *_ORDERS):
+            for reason in _listed(order.get("reasonCode")):
+                yield from self._stated(order, codings_of(reason))
+        observations = sorted(_of_type(resources, "Observation"), key=lambda each: _taken(each) or _NEVER, reverse=True)
+        for observation in observations:
+            for element in (observation, *_listed(observation.get("component"))):
+                if isinstance(element, dict):
+                    yield from self._observed(observation, element, units, now)
 
-    def _meant(self, codings: Sequence[Mapping[str, Any]]) -> Iterator[Meaning]:
+    def _stated(self, resource: Resource, codings: Sequence[Resource]) -> Iterator[_Finding]:
+        """Yields what the codes of a resource say by its status."""
+        there, fault = _status(resource)
+        for meaning in self._meant(codings):
+            if fault or there is not None:
+                yield _Finding(meaning.evidence, meaning.present == there, fault)
+
+    def _observed(
+        self, observation: Resource, element: Resource, units: Mapping[str, str], now: datetime.datetime
+    ) -> Iterator[_Finding]:
+        """Yields what an Observation, or a component of one, says: its value, or the code of that."""
+        (there, fault), taken = _status(observation), _taken(observation)
+        chosen = list(self._meant(codings_of(element.get("valueCodeableConcept"))))
+        asked = [each for each in self._meant(codings_of(element.get("code"))) if not chosen or each.evidence in units]
+        for meaning in (*asked, *chosen) if fault or there else ():
+            limit = None if meaning.hours is None else datetime.timedelta(hours=meaning.hours)
+            if fault or (limit is not None and taken is None):
+                yield _Finding(meaning.evidence, fault=fault or "it has no time with an offset from UTC")
+            elif limit is not None and now - (taken or now) > limit:
+                yield _Finding(meaning.evidence, lacks=f"it is older than {meaning.hours:g} hours")
+            elif meaning in asked:
+                yield _valued(element, meaning, units.get(meaning.evidence))
+            else:
+                yield _Finding(meaning.evidence, meaning.present)
+
+    def _meant(self, codings: Sequence[Resource]) -> Iterator[Meaning]:
         for coding in codings:
-            meaning = self._meanings.get((coding["system"], str(coding["code"])))
+            meaning = self._meanings.get((str(coding.get("system")), str(coding.get("code"))))
             if meaning is not None:
                 yield meaning
-
-    def _of_codings(self, codings: Sequence[Mapping[str, Any]], present: bool = True) -> Iterator[_Finding]:
-        for meaning in self._meant(codings):
-            yield _Finding(meaning.evidence, meaning.present == present)
 
 
 _NEVER = datetime.datetime.min.replace(tzinfo=datetime.timezone.utc)
 
 
-def _value(observation: Resource, meaning: Meaning, units: Mapping[str, str]) -> Iterator[_Finding]:
-    quantity, unit = observation.get("valueQuantity"), units.get(meaning.evidence)
-    if isinstance(quantity, dict) and isinstance(quantity.get("value"), int | float):
-        fault = "" if unit is None else quantity_fault(quantity, unit)
-        yield _Finding(f"{meaning.evidence}={quantity['value']:g}", fault=fault)
-    elif unit is not None:
-        yield _Finding(meaning.evidence, fault="expected a number")
+def _lines(reasons: Mapping[str, str]) -> list[str]:
+    return [f"{what}: left out, because {why}" for what, why in reasons.items()]
+
+
+def _unpack(value: Any, resources: list[Resource]) -> Iterator[str]:
+    """Adds a resource, or those of a Bundle, to `resources`; yields why some are not there."""
+    given = value if isinstance(value, dict) else {}
+    if given.get("resourceType") == "Bundle" or "entry" in given:
+        if any(isinstance(each, dict) and each.get("relation") == "next" for each in _listed(given.get("link"))):
+            yield "only its first page was delivered"
+        for entry in _listed(given.get("entry")):
+            yield from _unpack(entry.get("resource") if isinstance(entry, dict) else None, resources)
+    elif given.get("resourceType") == "OperationOutcome":
+        issues = [each for each in _listed(given.get("issue")) if isinstance(each, dict)]
+        yield f"the record failed: {', '.join(str(each.get('diagnostics', each.get('code'))) for each in issues)}"
+    elif isinstance(given.get("resourceType"), str):
+        resources.append(given)
     else:
-        answer = observation.get("valueBoolean")
-        answers = [answer] if isinstance(answer, bool) else []
-        answers += [_YES_OR_NO[code] for code in _codes_of(observation.get("valueCodeableConcept")) & _YES_OR_NO.keys()]
-        for there in answers:
-            yield _Finding(meaning.evidence, meaning.present == there)
+        yield "something in it is no resource"
+
+
+def _status(resource: Resource) -> tuple[bool | None, str]:
+    """Returns whether what a resource says is there, None where it does not count, and why that cannot be told."""
+    if resource.get("modifierExtension"):
+        return None, "a modifierExtension may change its meaning"
+    there: bool | None = True
+    for name, meanings in _STATUSES.get(str(resource.get("resourceType")), {}).items():
+        meaning, fault = read_status(resource.get(name), meanings)
+        if fault:
+            return None, f"its {name} is {fault}"
+        there = None if meaning is None else there and meaning
+    return there, ""
+
+
+def _valued(element: Resource, meaning: Meaning, unit: str | None) -> _Finding:
+    said, fault = read_value(element, unit)
+    is_number = said.startswith(NUMBER)
+    name = f"{meaning.evidence}{said if is_number and unit is not None else ''}"
+    if unit is None and said == NOT_KNOWN:
+        return _Finding(name, lacks="it is recorded as not known")
+    if not any(key.startswith("value") for key in element):
+        return _Finding(name, fault="it has no value")
+    if unit is None and said not in (YES, NO):
+        fault = "expected yes or no"
+    elif unit is not None and not is_number:
+        fault = "expected a number"
+    elif unit and not names_unit(element):
+        fault = f"expected {unit}, not a number without a unit"
+    return _Finding(name, is_number or meaning.present == (said == YES), fault and f"its value is of no use: {fault}")
 
 
 def _number_fault(number: str, present: Sequence[str], bands: Bands) -> str:
     if not bands.is_number(number):
-        return "not known to the model"
+        return "the model does not know it"
     try:
         list(bands.read([*present, number]))
     except NumberError as error:
-        return error.reason
+        return f"its value is of no use: {error.reason}"
     return ""
 
 
-def _resources(prefetch: Mapping[str, Any]) -> Iterator[Resource]:
-    for value in prefetch.values():
-        entries = value.get("entry", [{"resource": value}]) if isinstance(value, dict) else []
-        for entry in entries if isinstance(entries, list) else []:
-            resource = entry.get("resource") if isinstance(entry, dict) else None
-            if isinstance(resource, dict):
-                yield resource
+def _of_type(resources: Sequence[Resource], *kinds: str) -> list[Resource]:
+    return [each for each in resources if each.get("resourceType") in kinds]
 
 
-def _of_type(resources: Sequence[Resource], kind: str) -> list[Resource]:
-    return [each for each in resources if each.get("resourceType") == kind]
-
-
-def _codings(concept: Any) -> list[Mapping[str, Any]]:
-    listed = concept.get("coding") if isinstance(concept, dict) else None
-    return [
-        {"system": each["system"], "code": each["code"]}
-        for each in (listed if isinstance(listed, list) else [])
-        if isinstance(each, dict) and isinstance(each.get("system"), str) and isinstance(each.get("code"), str)
-    ]
-
-
-def _codes_of(concept: Any) -> set[str]:
-    return {each["code"] for each in _codings(concept)}
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _taken(observation: Resource) -> datetime.datetime | None:
     period = observation.get("effectivePeriod")
     of_period = period.get("end") or period.get("start") if isinstance(period, dict) else None
-    given = (observation.get("effectiveDateTime"), observation.get("effectiveInstant"), of_period)
-    return next((date for each in (*given, observation.get("issued")) if (date := _date(each))), None)
-
-
-def _is_recent(observation: Resource, meaning: Meaning, now: datetime.datetime) -> bool:
-    if meaning.hours is None:
-        return True
-    taken = _taken(observation)
-    return taken is not None and now - taken <= datetime.timedelta(hours=meaning.hours)
+    times = (*map(observation.get, ("effectiveDateTime", "effectiveInstant")), of_period, observation.get("issued"))
+    return _date(next(filter(None, times), None))
 
 
 def _date(text: Any) -> datetime.datetime | None:
-    """Returns a date of FHIR, which may lack month, day or time; None for anything else."""
+    """Returns a date of FHIR, which may lack month and day, or a time with its offset; None for anything else."""
     if not isinstance(text, str):
         return None
-    whole = {4: f"{text}-01-01", 7: f"{text}-01"}.get(len(text), text).replace("Z", "+00:00")
-    try:
-        date = datetime.datetime.fromisoformat(whole)
-    except ValueError:
-        return None
-    return date if date.tzinfo else date.replace(tzinfo=datetime.timezone.utc)
+    return read_time(f"{text}-01-01"[:10] + "T00:00:00Z" if re.fullmatch(r"\d{4}(-\d\d){0,2}", text) else text)
 
 
 def discovery() -> dict[str, Any]:
@@ -248,6 +310,28 @@ def discovery() -> dict[str, Any]:
         "prefetch": PREFETCH,
     }
     return {"services": [{"hook": hook, "id": name, **described} for name, hook in SERVICES.items()]}
+
+
+def knows_complaint(present: Sequence[str], vocabulary: Vocabulary) -> bool:
+    """Returns whether a symptom is among what is present; age, sex and other risk factors alone are no complaint."""
+    symptom, *_ = KINDS
+    there, _ = vocabulary.read_numbers(present, ())
+    return any(entry.kind == symptom and entry.code in there for entry in vocabulary)
+
+
+def unread_card(lines: Sequence[str]) -> dict[str, Any]:
+    """Returns the card without a decision, which says what of the record could not be read."""
+    return {
+        "uuid": str(uuid.uuid4()),
+        "summary": "No decision: no complaint is known, and a part of the record could not be read (research only)",
+        "indicator": "info",
+        "source": {"label": "dyqn-triage"},
+        "detail": _listing(lines),
+    }
+
+
+def _listing(lines: Sequence[str]) -> str:
+    return "\n".join(["Left out:\n", *(f"- {each}" for each in lines)])
 
 
 def card_of(
@@ -314,5 +398,5 @@ def _details(
     if answer.is_novel:
         yield "Unlike anything seen in training: do not rely on this."
     if left_out:
-        yield "\n".join(["Left out:\n", *(f"- {each}" for each in left_out)])
+        yield _listing(left_out)
     yield RESEARCH_ONLY

@@ -12,7 +12,7 @@ from schemas import feedback
 from schemas.errors import InputError
 from schemas.triage import DECISION_LABELS
 from serving.errors import Fault, FaultyRequestError, NotFoundError, UnavailableError
-from serving.hospital.cds_hooks import PREFETCH, SERVICES, CodeMap, card_of, discovery
+from serving.hospital.cds_hooks import PREFETCH, SERVICES, CodeMap, card_of, discovery, knows_complaint, unread_card
 from serving.messages import action_label, codes_of, state_message
 from serving.service import TriageService
 from serving.wires.http_endpoints import Exchange
@@ -76,33 +76,39 @@ class CdsHooksRoutes:
         return discovery()
 
     async def call(self, exchange: Exchange) -> Any:
-        """Answers the hook with a card; with none where the record says nothing that the model knows."""
+        """Answers the hook with a card.
+
+        There is none where the record tells of no complaint that the model knows, unless a part of it cannot be read.
+        """
         body, hook = await self._body(exchange), SERVICES[exchange.request.path_params["name"]]
+        prefetch = {} if body.get("prefetch") is None else body["prefetch"]
         faults = [
             Fault(name, f"expected {what}", "FAULTY_HOOK")
             for name, what, there in (
                 ("hook", repr(hook), body.get("hook") == hook),
                 ("hookInstance", "a text", isinstance(body.get("hookInstance"), str)),
                 ("context", "an object", isinstance(body.get("context"), dict)),
-                ("prefetch", "an object", isinstance(body.get("prefetch", {}), dict)),
+                ("prefetch", "an object", isinstance(prefetch, dict)),
             )
             if not there
         ]
         if faults:
             raise FaultyRequestError(faults)
-        prefetch = body.get("prefetch", {})
-        if not prefetch.keys() & PREFETCH.keys():
-            raise BodyError(412, f"prefetch: expected {', '.join(PREFETCH)}: this server asks no FHIR server itself")
+        delivered = [value for name, value in prefetch.items() if name in PREFETCH and isinstance(value, dict)]
+        if all(value.get("resourceType") == "OperationOutcome" for value in delivered):
+            raise BodyError(
+                412, f"prefetch: expected any of {', '.join(PREFETCH)}: this server asks no FHIR server itself"
+            )
         vocabulary = self._service.vocabulary()
         now = datetime.datetime.now(datetime.timezone.utc)
         sent = {**prefetch, "draftOrders": body["context"].get("draftOrders")}
         findings = await self._service.workers.run(self._codes.read, sent, vocabulary, now)
-        if not findings.present and not findings.absent:
-            return {"cards": []}
+        if not knows_complaint(findings.present, vocabulary):
+            return {"cards": [unread_card([*findings.left_out, *findings.missing])] if findings.left_out else []}
         state = state_message(findings.present, findings.absent)
         request = triage_service_pb2.TriageRequest(state=state, questions=1, allow_unknown_codes=True, defer_below=0.0)
         answer = await self._service.triage(request, questions_if_able=True)
-        card = card_of(answer, request.state, findings.left_out, vocabulary, self._link)
+        card = card_of(answer, request.state, [*findings.left_out, *findings.missing], vocabulary, self._link)
         present, absent = codes_of(request.state)
         await self._keep(
             {

@@ -13,6 +13,7 @@ from typing import Any
 from schemas import VERSION
 from schemas.errors import InputError
 from serving.errors import Fault, FaultyRequestError
+from serving.hospital.fhir_values import ABSENT_REASON, NO, NOT_KNOWN, NUMBER, YES, YES_OR_NO, Resource, read_value
 from serving.messages import ANSWERS, ANY_OF, COMPLAINTS, DEFERRALS, GROUPS, action_label
 from triage.v1 import triage_pb2, triage_service_pb2
 
@@ -34,16 +35,9 @@ _FORM, _SEARCH, _RESPONSE = (
     f"{_SDC}/StructureDefinition/sdc-{name}"
     for name in ("questionnaire-adapt", "questionnaire-adapt-srch", "questionnaireresponse-adapt")
 )
-_YES, _NO, _NOT_KNOWN = "Y", "N", "asked-unknown"
-_NUMBER = "="
-_YES_OR_NO = "http://terminology.hl7.org/CodeSystem/v2-0136"
 _EXCLUSIVE = "http://hl7.org/fhir/StructureDefinition/questionnaire-optionExclusive"
-_ABSENT_REASON = "http://terminology.hl7.org/CodeSystem/data-absent-reason"
-_ANSWERS = ((_YES_OR_NO, _YES), (_YES_OR_NO, _NO), (_ABSENT_REASON, _NOT_KNOWN))
-_UNITS = ({"°C", "Cel", "C"}, {"/min", "{beats}/min", "beats/min", "bpm", "1/min"}, {"years", "year", "a"})
-"""What units of vocabularies are called alike, also in UCUM."""
+_ANSWERS = ((YES_OR_NO, YES), (YES_OR_NO, NO), (ABSENT_REASON, NOT_KNOWN))
 RESEARCH_ONLY = "Research only: this is no medical device, and it was not validated for the care of patients."
-Resource = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +107,7 @@ def read_form(body: Any, one_of: Mapping[str, Sequence[str]], units: Mapping[str
     }
     asked = tuple(_text(item, "linkId", place) for place, item in questions.items())
     any_of = {
-        link: [code for code, _ in _answers(item, "answerOption", place) if code not in (_NO, _NOT_KNOWN)]
+        link: [code for code, _ in _answers(item, "answerOption", place) if code not in (NO, NOT_KNOWN)]
         for link, (place, item) in zip(asked, questions.items(), strict=True)
         if item.get("repeats") is True and link != COMPLAINT
     }
@@ -130,32 +124,32 @@ def read_form(body: Any, one_of: Mapping[str, Sequence[str]], units: Mapping[str
         if "item" in item:
             raise _fault(f"{place}.item", "expected questions without parts, as this form asks them")
         answers = _answers(item, "answer", place, units.get(link))
-        code, where = answers[0] if answers else (_NOT_KNOWN, "")
+        code, where = answers[0] if answers else (NOT_KNOWN, "")
         if link == COMPLAINT:
             present |= answers
         elif link in any_of:
             codes = any_of[link]
             chosen = {each for each, _ in answers}
-            if chosen <= {_NOT_KNOWN}:
+            if chosen <= {NOT_KNOWN}:
                 not_known += codes
-            elif chosen != {_NO} and not chosen <= {*codes}:
-                raise _fault(f"{place}.answer", f"expected any of {', '.join(codes)}, or {_NO} or {_NOT_KNOWN} alone")
+            elif chosen != {NO} and not chosen <= {*codes}:
+                raise _fault(f"{place}.answer", f"expected any of {', '.join(codes)}, or {NO} or {NOT_KNOWN} alone")
             else:
-                present |= {each: at for each, at in answers if each != _NO}
+                present |= {each: at for each, at in answers if each != NO}
                 absent |= {each: f"{place}.linkId" for each in codes if each not in chosen}
         elif len(answers) > 1:
             raise _fault(f"{place}.answer", "expected one answer, not several")
-        elif code == _NOT_KNOWN:
+        elif code == NOT_KNOWN:
             not_known.append(link)
-        elif code.startswith(_NUMBER):
+        elif code.startswith(NUMBER):
             present[f"{link}{code}"] = f"{place}.linkId"
-        elif code in (_YES, _NO):
-            (present if code == _YES else absent)[link] = f"{place}.linkId"
+        elif code in (YES, NO):
+            (present if code == YES else absent)[link] = f"{place}.linkId"
         elif code in one_of.get(link, ()):
             present[code] = where
         else:
-            expected = ", ".join([*one_of.get(link, ()), _YES, _NO])
-            raise _fault(where, f"expected the code {expected} or {_NOT_KNOWN}, or true or false")
+            expected = ", ".join([*one_of.get(link, ()), YES, NO])
+            raise _fault(where, f"expected the code {expected} or {NOT_KNOWN}, or true or false")
     if COMPLAINT in links and COMPLAINT not in asked:
         asked = (COMPLAINT, *asked)
     return Form(resource, asked, present, absent, tuple(not_known), frozenset(links), one_of, any_of)
@@ -191,41 +185,14 @@ def _text(item: Any, name: str, place: str) -> str:
 
 
 def _answers(item: Resource, name: str, place: str, unit: str | None = None) -> list[tuple[str, str]]:
-    """Returns the codes in a list of answers or of options, each with its place; see `_answer`."""
-    places = ((each, f"{place}.{name}[{number}]") for number, each in enumerate(_list(item, name, place)))
-    return [(_answer(each, where, unit), where) for each, where in places]
-
-
-def _answer(answer: Any, place: str, unit: str | None = None) -> str:
-    """Returns the code of an answer; a boolean is yes or no, and a number is what `schemas.bands` reads.
-
-    `unit` is that of the measure that was asked for, None if it was none.
-    """
-    value = answer if isinstance(answer, dict) else {}
-    quantity = value.get("valueQuantity")
-    if isinstance(quantity, dict) and unit is not None and (fault := quantity_fault(quantity, unit)):
-        raise _fault(place, fault)
-    if isinstance(value.get("valueBoolean"), bool):
-        return _YES if value["valueBoolean"] else _NO
-    measured = quantity.get("value") if isinstance(quantity, dict) else None
-    for number in (value.get("valueDecimal"), value.get("valueInteger"), measured):
-        if isinstance(number, int | float):
-            return f"{_NUMBER}{number}"
-    coding = value.get("valueCoding")
-    code = coding.get("code") if isinstance(coding, dict) else None
-    if not isinstance(code, str):
-        raise _fault(place, "expected valueCoding with a code, valueBoolean or a number")
-    return code
-
-
-def quantity_fault(quantity: Resource, unit: str) -> str:
-    """Returns why the number of a Quantity is none in `unit`, "" if it is; one that names no unit is taken for it."""
-    if quantity.get("comparator") is not None:
-        return f"expected an exact number, not {quantity['comparator']}"
-    named = {quantity[key] for key in ("unit", "code") if isinstance(quantity.get(key), str)}
-    if not named or named & next((alike for alike in _UNITS if unit in alike), {unit}):
-        return ""
-    return f"expected {unit or 'no unit'}, not {' or '.join(sorted(named))}"
+    """Returns what the answers, or options, in a list say, each with its place; `unit` is as in `read_value`."""
+    answers = []
+    for number, each in enumerate(_list(item, name, place)):
+        said, fault = read_value(each, unit)
+        if fault:
+            raise _fault(f"{place}.{name}[{number}]", fault)
+        answers.append((said, f"{place}.{name}[{number}]"))
+    return answers
 
 
 def _fault(place: str, description: str) -> FaultyRequestError:

@@ -18,13 +18,13 @@ from serving.hospital.fhir_resources import (
     FHIR_VERSIONS,
     ID,
     R4,
-    Resource,
     capability_statement,
     next_form,
     operation_outcome,
     questionnaire,
     read_form,
 )
+from serving.hospital.fhir_values import Resource
 from serving.messages import state_message
 from serving.service import TriageService
 from serving.wires.http_endpoints import Exchange

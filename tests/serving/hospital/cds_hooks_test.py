@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import re
 import stat
 
 import pytest
@@ -44,6 +45,7 @@ KNOWN = Vocabulary(
         Evidence("fast", "symptom", "Fast pulse", "Fast?", band="pulse >90 <350 /min if old"),
     ]
 )
+SERVED = Vocabulary(list(KNOWN)[:3])
 PATIENT = {"resourceType": "Patient", "gender": "male", "birthDate": "1925-12-23", "id": "1288992", "active": True}
 
 
@@ -57,21 +59,30 @@ def observation(code, taken="2026-03-01T11:00:00Z", **value):
             "effectiveDateTime": taken, **value}  # fmt: skip
 
 
+def quantity(value, unit):
+    return {"valueQuantity": {"value": value, "unit": unit}}
+
+
 def celsius(value, **fields):
-    return observation("8310-5", valueQuantity={"value": value, "unit": "Cel"}, **fields)
+    return observation("8310-5", **quantity(value, "Cel"), **fields)
+
+
+def concept(*codings, **fields):
+    return {"coding": [dict(zip(("code", "system"), coding, strict=False)) for coding in codings], **fields}
 
 
 def coded(code, **fields):
-    return observation("72166-2", valueCodeableConcept={"coding": [{"system": SNOMED, "code": code}]}, **fields)
+    return observation("72166-2", valueCodeableConcept=concept((code, SNOMED)), **fields)
+
+
+def panel(*parts, **fields):
+    return {**observation("85354-9", **fields), "component": [{**part, "status": "", "effectiveDateTime": None}
+                                                              for part in parts]}  # fmt: skip
 
 
 def bundle(*resources):
     entries = [{"resource": each} for each in resources]
     return {"resourceType": "Bundle", "type": "searchset", "entry": entries}
-
-
-def status(code):
-    return {"coding": [{"system": "http://terminology.hl7.org/CodeSystem/condition-ver-status", "code": code}]}
 
 
 @pytest.fixture(scope="module")
@@ -86,23 +97,18 @@ def code_map(tmp_path_factory):
     [
         ([PATIENT], ["man", "age=100.19"], [], []),
         ([condition("29857009")], ["chest_pain"], [], []),
-        ([condition("29857009", verificationStatus=status("refuted"))], [], ["chest_pain"], []),
-        ([condition("29857009", verificationStatus=status("entered-in-error"))], [], [], []),
-        ([condition("29857009", clinicalStatus=status("resolved"))], [], [], []),
         ([condition("8392000")], [], ["smoker"], []),
         ([condition("1")], [], [], ["gout"]),
         ([condition("99")], [], [], []),
         ([celsius(39.1)], ["temperature=39.1"], [], []),
         ([celsius(39.1, taken="2026-02-20")], [], [], []),  # too old
         ([celsius(36.5, taken="2026-03-01T09:00:00+00:00"), celsius(39.1)], ["temperature=39.1"], [], []),
-        ([observation("8310-5", valueQuantity={"value": 102.4, "unit": "degF"})], [], [],
-         ["temperature=102.4"]),
+        ([celsius(39.1, taken="2026-03-01T11:00:00.1234567Z"), celsius(36.5, taken="2026-03-01T10:00:00Z")],
+         ["temperature=39.1"], [], []),
+        ([panel(celsius(39.1))], ["temperature=39.1"], [], []),
+        ([bundle(condition("29857009"))], ["chest_pain"], [], []),
         ([celsius(391)], [], [], ["temperature=391"]),
-        ([observation("8867-4", valueQuantity={"value": 99}), PATIENT], ["man", "age=100.19", "pulse=99"], [], []),
-        ([PATIENT, observation("8867-4", valueQuantity={"value": 100, "comparator": ">"})], ["man", "age=100.19"], [],
-         ["pulse=100"]),
-        ([observation("72166-2", valueQuantity={"value": number}) for number in (3, 4)], [], [],
-         ["smoker=3"]),
+        ([observation("8867-4", **quantity(99, "/min")), PATIENT], ["man", "age=100.19", "pulse=99"], [], []),
         ([observation("72166-2", valueBoolean=False)], [], ["smoker"], []),
         ([coded("8392000")], [], ["smoker"], []),
         ([coded("386661006")], ["fever"], [], []),
@@ -111,13 +117,124 @@ def code_map(tmp_path_factory):
          ["smoker"]),
         ([{"resourceType": "ServiceRequest", "reasonCode": [{"coding": [{"system": SNOMED, "code": "8392000"}]}, 3]},
           {"resourceType": "ServiceRequest", "reasonCode": 3}], [], ["smoker"], []),
-        ([{"resourceType": "OperationOutcome"}, {"resourceType": "Observation", "code": 3}], [], [], []),
+        ([{"resourceType": "Observation", "code": 3}], [], [], []),
     ],
 )  # fmt: skip
 def test_resources_are_read_by_the_map(code_map, resources, present, absent, left_out):
-    findings = code_map.read({"conditions": bundle(*resources), "observations": None}, KNOWN, NOW)
+    findings = code_map.read({"conditions": bundle(*resources)}, KNOWN, NOW)
     assert (findings.present, findings.absent) == (present, absent)
     assert [each.partition(": ")[0] for each in findings.left_out] == left_out
+
+
+ACTIVE = "http://terminology.hl7.org/CodeSystem/condition-clinical"
+
+
+@pytest.mark.parametrize(
+    ("given", "present", "absent", "left_out"),
+    [
+        ({"verificationStatus": concept(("confirmed",), text="by the ward")}, True, False, False),
+        ({"verificationStatus": concept(("refuted", "urn:x"))}, False, True, False),
+        ({"verificationStatus": concept(("refuted",))}, False, True, False),
+        ({"verificationStatus": {"text": "Refuted"}}, False, True, False),
+        ({"verificationStatus": concept(("entered-in-error",))}, False, False, False),
+        ({"verificationStatus": {"text": "Entered in error"}}, False, False, False),
+        ({"verificationStatus": concept(("410516002", SNOMED), text="widerlegt")}, False, False, True),
+        ({"verificationStatus": concept(("refuted",), ("confirmed",))}, False, False, True),
+        ({"verificationStatus": {}}, False, False, True),
+        ({"clinicalStatus": concept(("resolved",))}, False, False, False),
+        ({"clinicalStatus": "resolved"}, False, False, False),
+        ({"clinicalStatus": {"text": "Resolved"}}, False, False, False),
+        ({"clinicalStatus": concept(("relapse", ACTIVE))}, True, False, False),
+        ({"clinicalStatus": concept(("unknown", ACTIVE))}, False, False, True),
+        ({"modifierExtension": [{"url": "urn:not-done", "valueBoolean": True}]}, False, False, True),
+    ],
+)
+def test_a_condition_counts_by_its_status_and_not_where_that_is_not_understood(
+    code_map, given, present, absent, left_out
+):
+    findings = code_map.read({"conditions": condition("29857009", **given)}, KNOWN, NOW)
+    assert (findings.present, findings.absent) == (["chest_pain"] * present, ["chest_pain"] * absent)
+    assert [each.partition(": ")[0] for each in findings.left_out] == ["chest_pain"] * left_out
+
+
+@pytest.mark.parametrize(
+    ("status", "counts", "left_out"),
+    [("final", True, []), ("cancelled", False, []), ("unknown", False, ["smoker"]), ("endgültig", False, ["smoker"])],
+)
+def test_an_observation_counts_by_its_status(code_map, status, counts, left_out):
+    findings = code_map.read({"observations": {**coded("8392000"), "status": status}}, KNOWN, NOW)
+    assert findings.absent == ["smoker"] * counts
+    assert [each.partition(": ")[0] for each in findings.left_out] == left_out
+
+
+@pytest.mark.parametrize(
+    ("status", "counts", "left_out"),
+    [("draft", True, []), ("revoked", False, []), ("unknown", False, ["smoker"])],
+)
+def test_the_reason_of_an_order_counts_by_its_status(code_map, status, counts, left_out):
+    order = {"resourceType": "ServiceRequest", "status": status, "reasonCode": [concept(("8392000", SNOMED))]}
+    findings = code_map.read({"draftOrders": order}, KNOWN, NOW)
+    assert findings.absent == ["smoker"] * counts
+    assert [each.partition(": ")[0] for each in findings.left_out] == left_out
+
+
+@pytest.mark.parametrize(
+    ("value", "smokes"),
+    [
+        (concept(("Y", "http://terminology.hl7.org/CodeSystem/v2-0532")), True),
+        (concept(("373066001", SNOMED)), True),
+        (concept(("LA32-8", LOINC)), False),
+        ({"text": "No"}, False),
+    ],
+)
+def test_a_coded_yes_or_no_is_an_answer_in_each_terminology(code_map, value, smokes):
+    findings = code_map.read({"observations": observation("72166-2", valueCodeableConcept=value)}, KNOWN, NOW)
+    assert (findings.present, findings.absent) == (["smoker"] * smokes, ["smoker"] * (not smokes))
+
+
+@pytest.mark.parametrize(
+    ("prefetch", "line", "said"),
+    [
+        ({"observations": {"resourceType": "OperationOutcome", "issue": [{"diagnostics": "no access"}]}},
+         "observations", "no access"),
+        ({"observations": bundle({"resourceType": "OperationOutcome", "issue": [{"code": "timeout"}]})},
+         "observations", "timeout"),
+        ({"observations": {**bundle(), "link": [{"relation": "self"}, {"relation": "next", "url": "urn:p2"}]}},
+         "observations", "first page"),
+        ({"observations": "Bundle"}, "observations", "no resource"),
+        ({"patient": {"resourceType": "Patient", "birthDate": "around 1950"}}, "age", "date of birth"),
+        ({"observations": observation("72166-2")}, "smoker", "no value"),
+        ({"observations": observation("72166-2", valueString="now and then")}, "smoker", "yes or no"),
+        ({"observations": observation("72166-2", valueCodeableConcept=concept(("maybe",)))}, "smoker", "yes or no"),
+        ({"observations": observation("72166-2", **quantity(3, "/d"))}, "smoker", "yes or no"),
+        ({"observations": observation("8310-6", valueQuantity={"value": 39.1})}, "temperature=39.1", "without a unit"),
+        ({"observations": observation("8310-6", valueInteger=39)}, "temperature=39", "without a unit"),
+        ({"observations": celsius(39.1, taken=None)}, "temperature", "no time"),
+        ({"observations": celsius(39.1, taken="2026-03-01T11:00:00")}, "temperature", "no time"),
+        ({"observations": panel(observation("8310-6", **quantity(102.4, "degF")))}, "temperature=102.4", "not degF"),
+    ],
+)  # fmt: skip
+def test_what_is_delivered_and_cannot_be_read_is_left_out_with_the_reason(code_map, prefetch, line, said):
+    findings = code_map.read(prefetch, KNOWN, NOW)
+    assert (findings.present, findings.absent) == ([], [])
+    [left_out] = findings.left_out
+    assert left_out.startswith(f"{line}: left out, because ")
+    assert said in left_out
+
+
+@pytest.mark.parametrize(
+    ("observations", "name"),
+    [
+        (None, "observations"),
+        (celsius(39.1, taken="2026-02-20"), "temperature"),
+        (coded("386661006", taken="2019-05-01"), "fever"),
+        (observation("72166-2", valueCodeableConcept=concept(("asked-declined",))), "smoker"),
+    ],
+)
+def test_what_is_not_there_or_too_old_is_missing(code_map, observations, name):
+    findings = code_map.read({"patient": PATIENT, "conditions": bundle(), "observations": observations}, KNOWN, NOW)
+    assert findings.left_out == []
+    assert [each.partition(": ")[0] for each in findings.missing] == [name]
 
 
 @pytest.mark.parametrize(
@@ -161,9 +278,9 @@ def feedback(tmp_path_factory):
 def client(feedback, without_litert, tmp_path_factory):
     base = tmp_path_factory.mktemp("models")
     with without_litert():
-        write_model(Vocabulary(list(KNOWN)[:3]), base, 3)
+        write_model(SERVED, base, 3)
     codes = base / "codes.csv"
-    codes.write_text(CODES)
+    codes.write_text("".join(line for line in CODES.splitlines(True) if not re.search("gout|pulse|Patient", line)))
     settings = {"cds_feedback": str(feedback), "cds_link": "https://app.example.org/launch", "cors_origins": RECORDS}
     with served(base, http_port=0, cds_codes=str(codes), **settings) as server, http_to(server) as client:
         yield client
@@ -241,11 +358,12 @@ def test_the_record_of_a_card_that_hands_over_has_no_decision(client, feedback, 
 
 def test_a_card_has_the_decision_what_it_is_based_on_and_the_ways_to_answer(client):
     fahrenheit = observation("8310-6", valueQuantity={"value": 102.4, "code": "[degF]"})
-    shown = card(client, condition("29857009"), condition("8392000"), condition("1"), fahrenheit)
+    shown = card(client, condition("29857009"), condition("8392000"), fahrenheit)
     assert shown["summary"].startswith("Red: ")
     assert len(shown["summary"]) < 140
     assert (shown["indicator"], shown["source"]["label"]) == ("critical", "dyqn-triage, model version 3")
-    for part in ("Chest pain, no Smoker.", "\n- gout: ", "\n- temperature=102.4: ", "Research only"):
+    left_out = ("temperature=102.4: left out, because ", "observations: left out, because ")
+    for part in ("Chest pain, no Smoker.", *(f"\n- {line}" for line in left_out), "Research only"):
         assert part in shown["detail"]
     assert [suggestion["label"] for suggestion in shown["suggestions"]] == ["Agree: Red"]
     assert [reason["code"] for reason in shown["overrideReasons"]] == ["Yellow", "Green", "Blue"]
@@ -269,8 +387,29 @@ def test_the_reasons_of_orders_are_findings(client):
     assert client.post("/cds-services/triage-order", json=request()).status_code == 400  # another hook's
 
 
-def test_a_record_that_says_nothing_of_what_the_model_knows_gets_no_card(client):
-    assert client.post("/cds-services/triage", json=request()).json() == {"cards": []}
+@pytest.mark.parametrize(
+    "resource",
+    [
+        PATIENT,
+        observation("72166-2", valueBoolean=True),  # a smoker
+        condition("29857009", verificationStatus="refuted"),
+        condition("29857009", clinicalStatus="resolved"),
+    ],
+)
+def test_a_record_without_a_complaint_gets_no_card(client, resource):
+    assert client.post("/cds-services/triage", json=request(resource)).json() == {"cards": []}
+
+
+@pytest.mark.parametrize(("complaint", "known"), [([], False), (["temperature=39"], True), (["chest_pain"], True)])
+def test_age_and_sex_are_no_complaint(complaint, known):
+    assert cds_hooks.knows_complaint(["man", "age=66", *complaint], KNOWN) == known
+
+
+def test_a_record_whose_complaint_cannot_be_read_gets_a_card_without_a_decision(client):
+    shown = card(client, condition("29857009", verificationStatus=concept(text="widerlegt")))
+    assert (shown["summary"].partition(":")[0], shown["indicator"]) == ("No decision", "info")
+    assert "\n- chest_pain: left out, because " in shown["detail"]
+    assert not {"suggestions", "links"} & shown.keys()
 
 
 @pytest.mark.parametrize(
@@ -279,7 +418,8 @@ def test_a_record_that_says_nothing_of_what_the_model_knows_gets_no_card(client)
         ("/cds-services/triage", request(hook="order-select"), 400, "hook"),
         ("/cds-services/triage", request(hookInstance=None), 400, "hookInstance"),
         ("/cds-services/triage", request(prefetch=[]), 400, "prefetch"),
-        ("/cds-services/triage", request(prefetch={}), 412, None),
+        *[("/cds-services/triage", request(prefetch=nothing), 412, None)
+          for nothing in (None, {}, {"patient": None, "conditions": {"resourceType": "OperationOutcome"}})],
         ("/cds-services/other", request(), 404, None),
         ("/cds-services/triage", [1], 400, None),
         ("/cds-services/triage/feedback", {"feedback": [{"card": "c", "outcome": "ignored"}]}, 400,
@@ -313,7 +453,7 @@ def test_what_clinicians_made_of_cards_becomes_vignettes(client, feedback, tmp_p
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert "1288992" not in file.read_text()
     vocabulary = tmp_path / "vocabulary.csv"
-    Vocabulary(list(KNOWN)[:3]).save(vocabulary)
+    SERVED.save(vocabulary)
     (tmp_path / "own.jsonl").write_text(
         '{"vignette_id": "own", "present": ["smoker"], "absent": [], "decisions": ["Blue"]}\n'
     )
