@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from schemas.bands import Bands, NumberError
 from schemas.csv_table import CsvTable
 from schemas.errors import InputError
-from schemas.evidence import KINDS, Vocabulary
+from schemas.evidence import Vocabulary
 from schemas.feedback import read_time
 from schemas.text_file import read_text
 from schemas.triage import DECISION_LABELS
@@ -310,13 +310,6 @@ def discovery() -> dict[str, Any]:
         "prefetch": PREFETCH,
     }
     return {"services": [{"hook": hook, "id": name, **described} for name, hook in SERVICES.items()]}
-
-
-def knows_complaint(present: Sequence[str], vocabulary: Vocabulary) -> bool:
-    """Returns whether a symptom is among what is present; age, sex and other risk factors alone are no complaint."""
-    symptom, *_ = KINDS
-    there, _ = vocabulary.read_numbers(present, ())
-    return any(entry.kind == symptom and entry.code in there for entry in vocabulary)
 
 
 def unread_card(lines: Sequence[str]) -> dict[str, Any]:

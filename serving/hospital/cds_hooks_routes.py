@@ -12,7 +12,8 @@ from schemas import feedback
 from schemas.errors import InputError
 from schemas.triage import DECISION_LABELS
 from serving.errors import Fault, FaultyRequestError, NotFoundError, UnavailableError
-from serving.hospital.cds_hooks import PREFETCH, SERVICES, CodeMap, card_of, discovery, knows_complaint, unread_card
+from serving.hospital.cds_hooks import PREFETCH, SERVICES, CodeMap, card_of, discovery, unread_card
+from serving.hospital.fhir_resources import knows_complaint
 from serving.messages import action_label, codes_of, state_message
 from serving.service import TriageService
 from serving.wires.http_endpoints import Exchange

@@ -1,21 +1,24 @@
 """FHIR resources of an adaptive form (Structured Data Capture): what is read from them, and what is written.
 
-The form is a QuestionnaireResponse with the Questionnaire that was asked so far in `contained`. It is read as plain
-JSON: everything that is used is checked, and the rest goes back as it came.
+The form is a QuestionnaireResponse with the Questionnaire that was asked so far in `contained`. Its items alone say
+what was asked and answered. It is read as plain JSON: everything that is used is checked, and the rest goes back as it
+came.
 Resources of R4 and R5 differ in the type of a question with options, and profiles are those of R4.
 """
 
 import dataclasses
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from schemas import VERSION
+from schemas.bands import NumberError
 from schemas.errors import InputError
+from schemas.evidence import KINDS, Evidence, Vocabulary
 from serving.errors import Fault, FaultyRequestError
 from serving.hospital.fhir_values import ABSENT_REASON, NO, NOT_KNOWN, NUMBER, YES, YES_OR_NO, Resource, read_value
 from serving.messages import ANSWERS, ANY_OF, COMPLAINTS, DEFERRALS, GROUPS, action_label
-from triage.v1 import triage_pb2, triage_service_pb2
+from triage.v1 import triage_pb2
 
 R4, R5 = "4.0", "5.0"
 FHIR_VERSIONS = {R4: "4.0.1", R5: "5.0.0"}
@@ -28,6 +31,8 @@ DECISION = "decision"
 """Id of the RiskAssessment in a response."""
 COMPLAINT = "complaint"
 """The linkId of the first question, whose answers are evidence that is present; no code is spelled so."""
+_ASKED, _AND = "?", "|"
+"""Begins the linkId of a question that was asked, and stands between its codes; no code has them."""
 _SDC = "http://hl7.org/fhir/uv/sdc"
 NEXT_QUESTION = f"{_SDC}/OperationDefinition/Questionnaire-next-question"
 _ADAPTIVE = f"{_SDC}/StructureDefinition/sdc-questionnaire-questionnaireAdaptive"
@@ -46,34 +51,29 @@ class Form:
 
     Attributes:
         resource: the QuestionnaireResponse.
-        asked: linkIds of the questions that were asked, in their order.
+        asked: linkIds of the questions that were asked and came back, in their order.
         present: codes that are present, with the place of each in the resource.
         absent: the same of those that are absent.
         not_known: codes that were asked about without an answer.
-        answered: linkIds of the items.
         one_of: by code, those of its group, of which the patient has exactly one.
-        any_of: by linkId, the codes of a question about several, any number of which the patient has.
     """
 
     resource: Resource
-    asked: tuple[str, ...]
+    asked: Sequence[str]
     present: Mapping[str, str]
     absent: Mapping[str, str]
-    not_known: tuple[str, ...]
-    answered: frozenset[str]
+    not_known: Sequence[str]
     one_of: Mapping[str, Sequence[str]]
-    any_of: Mapping[str, Sequence[str]]
 
     @property
     def questions_asked(self) -> int:
         """Questions that were asked and came back, 0 or more; age and sex are one together."""
-        links = {link for link in self.asked if link in self.answered and link != COMPLAINT}
-        return len({"" if link in self.one_of else link for link in links})
+        return len({"" if _codes(link)[0] in self.one_of else link for link in self.asked if link != COMPLAINT})
 
-    def options(self, link: str) -> Sequence[str]:
+    def options(self, code: str) -> Sequence[str]:
         """Returns the codes that a question is to choose from, () if it is answered by yes or no."""
-        group = self.one_of.get(link, ())
-        return () if any(code in self.absent for code in group) else group
+        group = self.one_of.get(code, ())
+        return () if any(each in self.absent for each in group) else group
 
     def place(self, fault: Fault) -> Fault:
         """Returns a fault of a state with the place in the resource that it is about."""
@@ -84,75 +84,95 @@ class Form:
         return dataclasses.replace(fault, field=places[int(rest.partition("]")[0])])
 
 
-def read_form(body: Any, one_of: Mapping[str, Sequence[str]], units: Mapping[str, str]) -> Form:
+def link_of(question: triage_pb2.NextQuestion) -> str:
+    """Returns the linkId of a question, which says that it was asked, and about what."""
+    return _ASKED + _AND.join(question.any_of or [question.code])
+
+
+def _codes(link: str) -> list[str]:
+    return link.removeprefix(_ASKED).split(_AND)
+
+
+def knows_complaint(present: Iterable[str], vocabulary: Vocabulary) -> bool:
+    """Returns whether a symptom is among what is present; age, sex and other risk factors alone are no complaint.
+
+    A number that cannot be is left to the service, which refuses it.
+    """
+    symptom, *_ = KINDS
+    try:
+        there, _ = vocabulary.read_numbers([*present], ())
+    except NumberError:
+        return True
+    return any(entry.kind == symptom and entry.code in there for entry in vocabulary)
+
+
+def read_form(body: Any, vocabulary: Vocabulary) -> Form:
     """Returns what the body of `$next-question` says.
 
     Args:
         body: a QuestionnaireResponse, or Parameters with one as `questionnaire-response`.
-        one_of: as in `Form`.
-        units: of the vocabulary's measures.
+        vocabulary: of the model.
 
     Raises:
         InputError: it is neither.
         FaultyRequestError: something that is used is not as expected; the message names the place.
     """
     resource = _resource_of(body)
-    path = "QuestionnaireResponse"
-    contained = _list(resource, "contained", path)
-    forms = [each for each in contained if isinstance(each, dict) and each.get("resourceType") == "Questionnaire"]
-    questions = {
-        f"{path}.contained.item[{number}]": item
-        for form in forms[:1]
-        for number, item in enumerate(_list(form, "item", f"{path}.contained"))
-    }
-    asked = tuple(_text(item, "linkId", place) for place, item in questions.items())
-    any_of = {
-        link: [code for code, _ in _answers(item, "answerOption", place) if code not in (NO, NOT_KNOWN)]
-        for link, (place, item) in zip(asked, questions.items(), strict=True)
-        if item.get("repeats") is True and link != COMPLAINT
-    }
+    _list(resource, "contained", "QuestionnaireResponse")
+    groups = [[vocabulary[cell].code for cell in cells] for cells in vocabulary.openings.values()]
+    one_of = {code: group for group in groups for code in group}
+    units = vocabulary.bands.units
+    links: dict[str, None] = {}  # in their order
     present: dict[str, str] = {}
     absent: dict[str, str] = {}
     not_known: list[str] = []
-    links: set[str] = set()
-    for number, item in enumerate(_list(resource, "item", path)):
-        place = f"{path}.item[{number}]"
-        link = _text(item, "linkId", place)
+    for place, item in _items(resource, "QuestionnaireResponse"):
+        link, here = item["linkId"], f"{place}.linkId"
         if link in links:
-            raise _fault(f"{place}.linkId", f"{link[:80]!r} is there twice: give each question once")
-        links.add(link)
-        if "item" in item:
-            raise _fault(f"{place}.item", "expected questions without parts, as this form asks them")
+            raise _fault(here, f"{link[:80]!r} is there twice: give each question once")
+        links[link] = None
+        codes = [] if link == COMPLAINT else _codes(link)
+        for code in codes:
+            if code not in vocabulary and link not in units:
+                raise _fault(here, vocabulary.unknown_message(code))
         answers = _answers(item, "answer", place, units.get(link))
+        chosen = {each for each, _ in answers}
         code, where = answers[0] if answers else (NOT_KNOWN, "")
-        if link == COMPLAINT:
+        if chosen <= {NOT_KNOWN}:
+            not_known += codes
+        elif link == COMPLAINT:
             present |= answers
-        elif link in any_of:
-            codes = any_of[link]
-            chosen = {each for each, _ in answers}
-            if chosen <= {NOT_KNOWN}:
-                not_known += codes
-            elif chosen != {NO} and not chosen <= {*codes}:
+        elif len(codes) > 1:
+            if chosen != {NO} and not chosen <= {*codes}:
                 raise _fault(f"{place}.answer", f"expected any of {', '.join(codes)}, or {NO} or {NOT_KNOWN} alone")
-            else:
-                present |= {each: at for each, at in answers if each != NO}
-                absent |= {each: f"{place}.linkId" for each in codes if each not in chosen}
+            present |= {each: at for each, at in answers if each != NO}
+            absent |= {each: here for each in codes if each not in chosen}
         elif len(answers) > 1:
             raise _fault(f"{place}.answer", "expected one answer, not several")
-        elif code == NOT_KNOWN:
-            not_known.append(link)
         elif code.startswith(NUMBER):
-            present[f"{link}{code}"] = f"{place}.linkId"
+            present[f"{link}{code}"] = here
         elif code in (YES, NO):
-            (present if code == YES else absent)[link] = f"{place}.linkId"
-        elif code in one_of.get(link, ()):
+            (present if code == YES else absent)[codes[0]] = here
+        elif code in one_of.get(codes[0], ()):
             present[code] = where
         else:
-            expected = ", ".join([*one_of.get(link, ()), YES, NO])
+            expected = ", ".join([*one_of.get(codes[0], ()), YES, NO])
             raise _fault(where, f"expected the code {expected} or {NOT_KNOWN}, or true or false")
-    if COMPLAINT in links and COMPLAINT not in asked:
-        asked = (COMPLAINT, *asked)
-    return Form(resource, asked, present, absent, tuple(not_known), frozenset(links), one_of, any_of)
+    asked = [link for link in links if link == COMPLAINT or link.startswith(_ASKED)]
+    return Form(resource, asked, present, absent, not_known, one_of)
+
+
+def _items(element: Resource, path: str) -> Iterator[tuple[str, Resource]]:
+    """Yields the questions in an element and below their answers, each with its place; a group stands for its parts."""
+    for number, item in enumerate(_list(element, "item", path)):
+        place = f"{path}.item[{number}]"
+        _text(item, "linkId", place)
+        if "answer" in item or "item" not in item:
+            yield place, item
+        for at, answer in enumerate(_list(item, "answer", place)):
+            if isinstance(answer, dict):
+                yield from _items(answer, f"{place}.answer[{at}]")
+        yield from _items(item, place)
 
 
 def _resource_of(body: Any) -> Resource:
@@ -201,10 +221,9 @@ def _fault(place: str, description: str) -> FaultyRequestError:
 
 def next_form(
     form: Form,
-    asked: Sequence[str],
     next_asked: Sequence[str],
     answer: triage_pb2.TriageResponse | None,
-    vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry],
+    vocabulary: Vocabulary,
     base: str,
     fhir: str,
     language: str,
@@ -213,19 +232,24 @@ def next_form(
 
     Args:
         form: what was known.
-        asked: linkIds of the questions that were asked.
-        next_asked: those of the next ones; the form is completed where there are none.
-        answer: of the model, None before anything was asked.
-        vocabulary: by code.
+        next_asked: linkIds of the next questions; the form is completed where there are none.
+        answer: of the model, None before it was asked.
+        vocabulary: of the model.
         base: address of the FHIR API.
         fhir: one of `FHIR_VERSIONS`.
         language: that of the vocabulary's texts, one of `ANSWERS`.
     """
-    others = [each for each in form.resource.get("contained", []) if not _is_ours(each)]
-    if next_asked and answer is not None and answer.next_questions:
-        first = answer.next_questions[0]
-        form = dataclasses.replace(form, any_of={**form.any_of, first.code: first.any_of})
-    items = [{**_item(link, form, vocabulary, base, language), "type": _TYPES[fhir]} for link in (*asked, *next_asked)]
+    named = str(form.resource.get("questionnaire")).removeprefix("#")
+    ours = [("Questionnaire", named), ("Questionnaire", ID), ("RiskAssessment", DECISION)]
+    others = [
+        each
+        for each in form.resource.get("contained", [])
+        if not isinstance(each, dict) or (each.get("resourceType"), each.get("id")) not in ours
+    ]
+    entries = {entry.code: entry for entry in vocabulary}
+    items = [
+        {**_item(link, form, entries, base, language), "type": _TYPES[fhir]} for link in (*form.asked, *next_asked)
+    ]
     questionnaire = {**_header(base, answer.model_version if answer else "", _FORM, fhir), "id": ID, "item": items}
     questionnaire["language"] = language
     questionnaire["derivedFrom"] = [questionnaire.pop("url")]
@@ -244,13 +268,8 @@ def next_form(
     }
 
 
-def _is_ours(contained: Any) -> bool:
-    return isinstance(contained, dict) and contained.get("resourceType") in ("Questionnaire", "RiskAssessment")
-
-
-def _item(
-    link: str, form: Form, vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry], base: str, language: str
-) -> dict[str, Any]:
+def _item(link: str, form: Form, vocabulary: Mapping[str, Evidence], base: str, language: str) -> dict[str, Any]:
+    codes = _codes(link)
     system = f"{base}/CodeSystem/evidence"
 
     def codings(codes: Iterable[str]) -> list[Resource]:
@@ -260,20 +279,22 @@ def _item(
     answers = [{"system": of, "code": code, "display": text} for (of, code), text in zip(_ANSWERS, texts, strict=True)]
     item: Resource = {"linkId": link}
     if link == COMPLAINT:
+        symptom, *_ = KINDS
         # Once it is answered, the answers alone: hundreds of options would go to and fro with each question.
         answered = [code for code in form.present if code in vocabulary]
-        options = codings(answered if COMPLAINT in form.asked else _symptoms(vocabulary))
+        symptoms = [code for code, entry in vocabulary.items() if entry.kind == symptom]
+        options = codings(answered if COMPLAINT in form.asked else symptoms)
         item |= {"text": COMPLAINTS[language], "repeats": True}
-    elif group := form.options(link):
+    elif group := form.options(codes[0]):
         options = [*codings(group), answers[-1]]
-        item["text"] = GROUPS[language][vocabulary[link].exclusive]
-    elif codes := [code for code in form.any_of.get(link, ()) if code in vocabulary]:
+        item["text"] = GROUPS[language][vocabulary[codes[0]].exclusive]
+    elif len(codes) > 1:
         text, none = ANY_OF[language]
         options = [*codings(codes), {**answers[1], "display": none}, answers[2]]
         item |= {"text": text, "repeats": True}
     else:
         options = answers
-        item |= {"code": codings([link]), "text": vocabulary[link].question}
+        item |= {"code": codings(codes), "text": vocabulary[codes[0]].question}
     alone = {"extension": [{"url": _EXCLUSIVE, "valueBoolean": True}]}  # no code may be chosen beside it
     return item | {
         "answerOption": [
@@ -281,10 +302,6 @@ def _item(
             for option in options
         ]
     }
-
-
-def _symptoms(vocabulary: Mapping[str, triage_service_pb2.VocabularyEntry]) -> list[str]:
-    return [code for code, entry in vocabulary.items() if entry.kind == triage_service_pb2.EVIDENCE_KIND_SYMPTOM]
 
 
 def _risk(form: Form, answer: triage_pb2.TriageResponse, final: bool) -> Resource:

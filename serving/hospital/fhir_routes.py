@@ -19,6 +19,8 @@ from serving.hospital.fhir_resources import (
     ID,
     R4,
     capability_statement,
+    knows_complaint,
+    link_of,
     next_form,
     operation_outcome,
     questionnaire,
@@ -53,16 +55,10 @@ class FhirRoutes:
         The first question is for what the patient comes with; the model chooses the others. Age and sex come together.
         """
         fhir = _version(exchange)
-        entries = self._service.GetVocabulary(triage_service_pb2.GetVocabularyRequest(), None).entries
-        vocabulary, language = {entry.code: entry for entry in entries}, self._service.language()
-        groups = [[entry.code for entry in entries if entry.exclusive == name] for name in EXHAUSTIVE]
-        one_of = {code: group for group in groups if len(group) > 1 for code in group}
-        units = self._service.vocabulary().bands.units
-        form = read_form(await self._service.workers.run(read_json, exchange.raw), one_of, units)
-        # A question that did not come back is asked again, if at all, behind those that did.
-        asked = [link for link in form.asked if link == COMPLAINT or (link in vocabulary and link in form.answered)]
-        if not form.asked and not form.present and not form.absent:
-            return _fhir(next_form(form, (), (COMPLAINT,), None, vocabulary, self._base, fhir, language), fhir)
+        vocabulary, language = self._service.vocabulary(), self._service.language()
+        form = read_form(await self._service.workers.run(read_json, exchange.raw), vocabulary)
+        if COMPLAINT not in form.asked and not knows_complaint(form.present, vocabulary):
+            return _fhir(next_form(form, [COMPLAINT], None, vocabulary, self._base, fhir, language), fhir)
         state = state_message(form.present, form.absent, questions_asked=form.questions_asked)
         request = triage_service_pb2.TriageRequest(
             state=state, questions=len(EXHAUSTIVE), not_to_ask=form.not_known, defer_below=0.0
@@ -79,8 +75,8 @@ class FhirRoutes:
                     "vignettes or more"
                 )
             choices = list(itertools.takewhile(lambda question: question.one_of, answer.next_questions))
-            next_asked = [question.code for question in choices or answer.next_questions[:1]]
-        return _fhir(next_form(form, asked, next_asked, answer, vocabulary, self._base, fhir, language), fhir)
+            next_asked = [link_of(question) for question in choices or answer.next_questions[:1]]
+        return _fhir(next_form(form, next_asked, answer, vocabulary, self._base, fhir, language), fhir)
 
     def questionnaire(self, exchange: Exchange) -> Response:
         """Answers a read of the form."""

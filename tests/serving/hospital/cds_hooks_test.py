@@ -13,6 +13,7 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import TRIAGE_DECISIONS, WIRE_NUMBERS
 from serving.hospital import cds_hooks
 from serving.hospital.cds_hooks import CodeMap
+from serving.hospital.fhir_resources import knows_complaint
 from serving.service import TriageService
 from tests.builders import http_to, served
 from tests.serving.conftest import write_model
@@ -402,7 +403,7 @@ def test_a_record_without_a_complaint_gets_no_card(client, resource):
 
 @pytest.mark.parametrize(("complaint", "known"), [([], False), (["temperature=39"], True), (["chest_pain"], True)])
 def test_age_and_sex_are_no_complaint(complaint, known):
-    assert cds_hooks.knows_complaint(["man", "age=66", *complaint], KNOWN) == known
+    assert knows_complaint(["man", "age=66", *complaint], KNOWN) == known
 
 
 def test_a_record_whose_complaint_cannot_be_read_gets_a_card_without_a_decision(client):

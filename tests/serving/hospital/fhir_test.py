@@ -128,10 +128,10 @@ def test_a_client_that_knows_no_codes_goes_from_an_empty_form_to_a_decision(clie
         )
         code = asked["item"][-1]["linkId"]
         assert (code, asked["item"][-1]["text"]) == (
-            expected.next_questions[0].code, expected.next_questions[0].question
+            f"?{expected.next_questions[0].code}", expected.next_questions[0].question
         )  # fmt: skip
         said = "No" if len(absent) < 2 else "Yes"
-        (present if answers[said] else absent).append(code)
+        (present if answers[said] else absent).append(code.removeprefix("?"))
         form, asked, decided = _next(client, _answered(form, (asked["item"][-1], said)), fhir)
     assert {item["type"] for item in asked["item"]} == {kind}
     assert decided["status"] == "final"
@@ -159,7 +159,9 @@ def test_age_and_sex_are_choices_of_one_round_and_one_question(opening_client, s
     present = {piece.code for piece in states[-1].state.evidence}
     assert present == {"headache", age.lower(), sex.lower()} - {"don't know"}
     assert states[-1].state.questions_asked == 1
-    assert [_options(question) for question in asked["item"][:2]] == [_options(one) for one in questions.values()]
+    assert [_options(question) for question in asked["item"][:2]] == [
+        _options(questions[text]) for text in ("Age", "Sex")
+    ]
     assert _options(asked["item"][-1]) == ["Yes", "No", "Don't know"]
     assert form["status"] == "in-progress"
 
@@ -246,6 +248,53 @@ def test_none_of_several_red_flags_stands_alone(grouping_client):
     assert response.json()["issue"][0]["expression"] == ["QuestionnaireResponse.item[1].answer"]
 
 
+def _without_contained(form):
+    return {key: value for key, value in form.items() if key != "contained"}
+
+
+def test_what_was_asked_is_in_the_items_where_a_client_drops_the_questionnaire(grouping_client, states):
+    form, asked, _ = _next(grouping_client, _without_contained(_with("headache")))
+    counts = []
+    while form["status"] == "in-progress":
+        answered = _answered(form, (asked["item"][-1], _options(asked["item"][-1])[-2]))  # None of these, then No
+        form, asked, _ = _next(grouping_client, _without_contained(answered))
+        counts.append(states[-1].state.questions_asked)
+    assert counts == list(range(1, len(counts) + 1))
+    denied = {piece.code for piece in states[-1].state.evidence if piece.status == 2}
+    assert {"fever", "rash", "stiff_neck"} < denied
+
+
+def test_contained_resources_of_others_are_returned_as_they_came(client):
+    others = [
+        {"resourceType": "Questionnaire", "id": "phq9", "status": "active", "item": [{"linkId": "1", "type": "group"}]},
+        {"resourceType": "RiskAssessment", "id": "falls", "status": "final", "subject": {"reference": "#p"}},
+        {"resourceType": "Patient", "id": "p"},
+    ]
+    form = _with("headache", contained=[*EMPTY["contained"], *others])
+    for _ in range(2):
+        form = client.post(NEXT, json=form).json()
+        assert [each for each in form["contained"] if each in others] == others
+        assert [each["id"] for each in form["contained"] if each not in others] == ["triage", "decision"]
+
+
+@pytest.mark.parametrize("part", ["item", "answer"])
+def test_questions_in_groups_and_below_answers_are_read(client, states, part):
+    sweating = {"linkId": "sweating", "answer": [{"valueBoolean": True}]}
+    below = {"linkId": "crushing_chest_pain", "answer": [{"valueBoolean": True, "item": [sweating]}]}
+    group = {"linkId": "history", "item": [{**below, "answer": [{"valueBoolean": True}]}, sweating]}
+    _, _, decided = _next(client, {**EMPTY, "item": [below if part == "answer" else group]})
+    assert {piece.code for piece in states[-1].state.evidence} == {"crushing_chest_pain", "sweating"}
+    assert decided["prediction"][0]["outcome"]["text"] == "Red"
+
+
+def test_the_complaint_is_asked_first_where_only_other_things_are_known(opening_client):
+    form, asked, decided = _next(opening_client, _with("adult", "female"))
+    assert ([item["linkId"] for item in asked["item"]], decided) == (["complaint"], None)
+    headache = next(each for each in _options(asked["item"][0]) if each == "Headache")
+    form, asked, decided = _next(opening_client, _answered(form, (asked["item"][0], headache)))
+    assert decided is not None
+
+
 def test_a_rule_that_decides_is_the_rationale_of_the_first_prediction(client):
     form, _, decided = _next(client, _with("crushing_chest_pain", "sweating"))
     assert decided["prediction"][0]["outcome"]["text"] == "Red"
@@ -256,8 +305,10 @@ def test_a_rule_that_decides_is_the_rationale_of_the_first_prediction(client):
 def test_what_is_not_known_is_not_asked_again(client):
     form, asked, _ = _next(client, _with("headache"))
     first = asked["item"][-1]["linkId"]
+    declined = [{"valueCoding": {"code": "asked-declined"}}]
     for unknown in (
         _answered(form, (asked["item"][-1], "Don't know")),
+        {**form, "item": [*form["item"], {"linkId": first, "answer": declined}]},
         {**form, "item": [*form["item"], {"linkId": first}]},
     ):
         _, again, _ = _next(client, unknown)
@@ -271,16 +322,16 @@ def test_what_hl7s_example_of_an_adaptive_form_has_is_understood_or_kept(client)
     questions = {**EMPTY["contained"][0], "version": "0.0.1", "name": "TRIAGE", "title": "Triage",
                  "extension": [{"url": "http://hl7.org/fhir/uv/sdc/StructureDefinition/sdc-questionnaire-"
                                        "questionnaireAdaptive", "valueBoolean": True}],
-                 "item": [{"linkId": "headache", "prefix": "1.", "text": "Headache?", "type": "choice",
+                 "item": [{"linkId": "?headache", "prefix": "1.", "text": "Headache?", "type": "choice",
                            "required": True, "repeats": False, "answerValueSet": "#VS"}]}  # fmt: skip
-    said = {"linkId": "headache", "text": "Headache?", "answer": [{"valueCoding": {"code": "Y", "display": "Yes"}}]}
+    said = {"linkId": "?headache", "text": "Headache?", "answer": [{"valueCoding": {"code": "Y", "display": "Yes"}}]}
     sent = {**EMPTY, "id": "adaptive", "contained": [questions, values], "identifier": {"value": "adaptive-1"},
             "author": {"reference": "Patient/proband"}, "item": [said]}  # fmt: skip
     form, asked, decided = _next(client, sent)
     changed = {key for key in form if form[key] != sent.get(key)}
     assert changed == {"meta", "contained", "questionnaire"}
     assert form["contained"][1] == values
-    assert asked["item"][0]["linkId"] == "headache"
+    assert asked["item"][0]["linkId"] == "?headache"
     assert decided["status"] == "preliminary"
 
 
@@ -312,7 +363,10 @@ def test_parameters_wrap_the_form(client):
         ({"item": [{"answer": []}]}, "QuestionnaireResponse.item[0].linkId"),
         ({"item": {}}, "QuestionnaireResponse.item"),
         # A form of groups, as HL7's PHQ-9, is not taken for this one.
-        ({"item": [{"linkId": "H1/T1", "item": [{"linkId": "Q1"}]}]}, "QuestionnaireResponse.item[0].item"),
+        ({"item": [{"linkId": "H1/T1", "item": [{"linkId": "Q1"}]}]}, "QuestionnaireResponse.item[0].item[0].linkId"),
+        ({"item": [{"linkId": "fever", "answer": [{"valueBoolean": True, "item": [{"linkId": "Q1"}]}]}]},
+         "QuestionnaireResponse.item[0].answer[0].item[0].linkId"),
+        ({"item": [{"linkId": "?fever|Q1"}]}, "QuestionnaireResponse.item[0].linkId"),
         ({"resourceType": "Patient"}, None),
     ],
 )  # fmt: skip

@@ -142,7 +142,8 @@ def test_a_corrected_number_replaces_the_first_in_the_console(without_litert, tm
 
 def form_with(quantity, measure, unit):
     item = {"linkId": measure, "answer": [{"valueQuantity": quantity}]}
-    return read_form({"resourceType": "QuestionnaireResponse", "item": [item]}, {}, {measure: unit})
+    vocabulary = Vocabulary([Evidence("high", "symptom", "High", "High?", band=f"{measure} >=38 <45 {unit}")])
+    return read_form({"resourceType": "QuestionnaireResponse", "item": [item]}, vocabulary)
 
 
 def test_an_adaptive_form_may_state_numbers():
