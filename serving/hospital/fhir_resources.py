@@ -398,7 +398,8 @@ def operation_outcome(problem: Mapping[str, Any]) -> Resource:
 
 
 _ISSUES = {
-    400: "invalid", 401: "login", 403: "forbidden", 404: "not-found", 406: "not-supported", 411: "too-long",
-    413: "too-long", 415: "not-supported", 429: "throttled", 501: "not-supported", 503: "transient", 504: "timeout",
+    400: "invalid", 401: "login", 403: "forbidden", 404: "not-found", 405: "not-supported", 406: "not-supported",
+    411: "too-long", 413: "too-long", 415: "not-supported", 429: "throttled", 501: "not-supported", 503: "transient",
+    504: "timeout",
 }  # fmt: skip
 """The IssueType of each HTTP status."""

@@ -35,6 +35,8 @@ from serving.wires.json_body import read_json
 from triage.v1 import triage_pb2, triage_service_pb2
 
 MEDIA_TYPE = "application/fhir+json"
+_KEPT = ("allow", "retry-after", "www-authenticate")
+_JSON = re.compile(r"json|\*/\*|application/\*")
 _VERSION = re.compile(r'fhirVersion\s*=\s*"?([\w.]{1,20})', re.IGNORECASE)
 
 
@@ -100,14 +102,28 @@ class FhirRoutes:
 def failure_of(error: Exception, name: str) -> tuple[Response, str]:
     """Returns what `http_problems.problem_of` does, as an OperationOutcome."""
     problem, code = problem_of(error, name)
-    headers = {key: value for key, value in problem.headers.items() if key in ("retry-after", "www-authenticate")}
-    return _fhir(operation_outcome(json.loads(bytes(problem.body))), R4, problem.status_code, headers), code
+    return as_outcome(problem), code
+
+
+def as_outcome(problem: Response) -> Response:
+    """Returns a problem as an OperationOutcome."""
+    headers = {key: value for key, value in problem.headers.items() if key in _KEPT}
+    return _fhir(operation_outcome(json.loads(bytes(problem.body))), R4, problem.status_code, headers)
 
 
 def _version(exchange: Exchange) -> str:
-    """Returns the version of FHIR that a request asks for, or is written in; R4 where it says none."""
+    """Returns the version of FHIR that a request asks for, or is written in; R4 where it says none.
+
+    Raises:
+        BodyError: it is another version than the server has, or XML.
+    """
+    wanted = exchange.request.query_params.get("_format", "")  # in place of Accept
     for header, status in (("accept", 406), ("content-type", 415)):
-        version = _VERSION.search(exchange.request.headers.get(header, ""))
+        media = exchange.request.headers.get(header, "")
+        kind = wanted if wanted and header == "accept" else media
+        if "xml" in kind and not _JSON.search(kind):
+            raise BodyError(status, f"{kind[:80]}: this server reads and writes {MEDIA_TYPE} alone")
+        version = _VERSION.search(media)
         if version and version[1] not in FHIR_VERSIONS:
             raise BodyError(status, f"fhirVersion={version[1]}: this server has {' and '.join(FHIR_VERSIONS)}")
         if version:

@@ -11,7 +11,7 @@ from schemas import feedback
 from serving.config.settings import ServeConfig
 from serving.hospital.cds_hooks import CodeMap
 from serving.hospital.cds_hooks_routes import CdsHooksRoutes, FeedbackLog
-from serving.hospital.fhir_routes import MEDIA_TYPE, FhirRoutes, failure_of
+from serving.hospital.fhir_routes import MEDIA_TYPE, FhirRoutes, as_outcome, failure_of
 from serving.service import TriageService
 from serving.wires.http_endpoints import Endpoints
 from serving.wires.openapi import ANY_OBJECT, TEXT, Api, Operation, content_of, list_of, object_of
@@ -34,7 +34,8 @@ def hospital_paths(endpoints: Endpoints, service: TriageService, config: ServeCo
     """
     if config.fhir:
         route = functools.partial(endpoints.route, failure_of=failure_of)
-        yield _api(_FHIR, FhirRoutes(service, config.fhir.rstrip("/")), route, _FHIR_SCHEMAS)
+        fhir = _api(_FHIR, FhirRoutes(service, config.fhir.rstrip("/")), route, _FHIR_SCHEMAS)
+        yield fhir._replace(prefix="/fhir", written=as_outcome)
     if config.cds_codes:
         log = FeedbackLog(pathlib.Path(config.cds_feedback)) if config.cds_feedback else None
         codes = CodeMap.load(pathlib.Path(config.cds_codes))

@@ -89,11 +89,14 @@ def application(
         CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"],
         allow_headers=["authorization", "content-type", REQUEST_ID], expose_headers=[REQUEST_ID, "retry-after"],
     )  # fmt: skip
-    handlers: Any = {404: _missing, 405: _missing}
+
+    async def missing(request: Request, error: Any) -> Response:
+        detail = f"there is no {request.method} of this path: see /openapi.json"
+        body = {"detail": detail, "reason": TITLES[error.status_code]}
+        response = problem(error.status_code, body, error.headers)
+        asked = [each for each in others if each.prefix and f"{request.url.path}/".startswith(f"{each.prefix}/")]
+        return asked[0].written(response) if asked else response
+
+    handlers: Any = {404: missing, 405: missing}
     middleware = [Middleware(KnownPages, config=config), *([cors] if origins else [])]
     return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
-
-
-async def _missing(request: Request, error: Any) -> Response:
-    detail = f"there is no {request.method} of this path: see /openapi.json"
-    return problem(error.status_code, {"detail": detail, "reason": TITLES[error.status_code]}, error.headers)

@@ -5,10 +5,11 @@ import copy
 import html
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+from starlette.responses import Response
 from starlette.routing import Route
 
 from serving.config.settings import ServeConfig
@@ -178,11 +179,15 @@ class Api(NamedTuple):
         routes: each with the name of its operation.
         operations: what the routes do, by their names.
         schemas: those that the operations refer to, by name.
+        prefix: what all of the routes begin with, "" where they have nothing in common.
+        written: how a problem with another path below `prefix` is written.
     """
 
     routes: Sequence[Route]
     operations: Mapping[str, Operation]
     schemas: Mapping[str, Any]
+    prefix: str = ""
+    written: Callable[[Response], Response] = lambda problem: problem
 
 
 _OPERATIONS = {

@@ -407,13 +407,45 @@ def test_the_version_of_a_body_is_that_of_its_answer_unless_another_is_asked_for
         assert form["item"][0]["type"] == kind
 
 
+@pytest.mark.parametrize("media", ["application/fhir+json; fhirVersion=3.0", "application/fhir+xml", "text/xml"])
 @pytest.mark.parametrize(("header", "status"), [("accept", 406), ("content-type", 415)])
-def test_other_versions_are_refused(client, header, status):
-    response = client.post(NEXT, json=EMPTY, headers={header: "application/fhir+json; fhirVersion=3.0"})
+def test_other_versions_and_xml_are_refused_by_name(client, media, header, status):
+    response = client.post(NEXT, json=EMPTY, headers={header: media})
     assert response.status_code == status
     [issue] = response.json()["issue"]
     assert issue["code"] == "not-supported"
-    assert "fhirVersion=3.0" in issue["diagnostics"]
+    assert media.rpartition(" ")[2] in issue["diagnostics"]
+
+
+@pytest.mark.parametrize(
+    ("accept", "wanted", "status"),
+    [
+        ("application/fhir+json", "xml", 406),
+        ("application/fhir+xml", "json", 200),
+        ("application/fhir+xml, application/fhir+json;q=0.9", None, 200),
+        ("text/html, application/xml;q=0.9, */*;q=0.8", None, 200),
+    ],
+)
+def test_json_is_answered_where_the_caller_takes_it(client, accept, wanted, status):
+    parameters = {"_format": wanted} if wanted else {}
+    assert client.get("/fhir/metadata", headers={"accept": accept}, params=parameters).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/fhir", 404, "not-found"),
+        ("GET", "/fhir/Patient/1", 404, "not-found"),
+        ("POST", "/fhir/metadata", 405, "not-supported"),
+        ("DELETE", "/fhir/Questionnaire/triage", 405, "not-supported"),
+    ],
+)
+def test_a_path_that_does_not_exist_is_an_operation_outcome(client, method, path, status, code):
+    response = client.request(method, path)
+    assert (response.status_code, response.headers["content-type"]) == (status, "application/fhir+json")
+    assert READ[R4]("OperationOutcome", response.json()).issue[0].code == code
+    assert ("allow" in response.headers) == (status == 405)
+    assert client.get("/fhirs").headers["content-type"] == "application/problem+json"
 
 
 def test_it_is_off_unless_asked_for(http):
