@@ -223,6 +223,7 @@ def _start(
         server = TriageServer(config)
         stack.callback(server.stop)
         server.start(*watchers)
+    server.check()
     return server, watchers
 
 

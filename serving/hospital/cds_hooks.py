@@ -6,6 +6,7 @@ cannot use is said on the card.
 
 import dataclasses
 import datetime
+import difflib
 import json
 import pathlib
 import re
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 from schemas.bands import Bands, NumberError
 from schemas.csv_table import CsvTable
 from schemas.errors import InputError
-from schemas.evidence import Vocabulary
+from schemas.evidence import Vocabulary, unknown_message
 from schemas.feedback import read_time
 from schemas.text_file import read_text
 from schemas.triage import DECISION_LABELS
@@ -44,6 +45,7 @@ PREFETCH = {
 }
 _COLUMNS = ("system", "code", "evidence", "hours")
 _GENDER, _BIRTH_DATE = "Patient.gender", "Patient.birthDate"
+_GENDERS = ("male", "female", "other", "unknown")
 _DENIED = "!"
 _INDICATORS = {"Red": "critical", "Yellow": "warning", "Green": "info", "Blue": "info"}
 _URGENCY = "urn:dyqn-triage:urgency"
@@ -81,6 +83,8 @@ class Meaning:
     present: bool
     hours: float | None
     """How old an Observation may be; None for any age."""
+    line: int
+    """Of the file."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,8 +109,8 @@ class _Finding(NamedTuple):
 class CodeMap:
     """From codes of a hospital to evidence. Made by `load`."""
 
-    def __init__(self, meanings: Mapping[tuple[str, str], Meaning]):
-        self._meanings = meanings
+    def __init__(self, source: str, meanings: Mapping[tuple[str, str], Meaning]):
+        self._source, self._meanings = source, meanings
 
     @classmethod
     def load(cls, path: pathlib.Path) -> "CodeMap":
@@ -125,8 +129,19 @@ class CodeMap:
             if hours and not hours.replace(".", "", 1).isdecimal():
                 raise InputError(f"--cds-codes {path}: line {number}: hours {hours!r}: expected a number")
             limit = float(hours) if hours else None
-            meanings[system, code] = Meaning(evidence.removeprefix(_DENIED), not evidence.startswith(_DENIED), limit)
-        return cls(meanings)
+            there = not evidence.startswith(_DENIED)
+            meanings[system, code] = Meaning(evidence.removeprefix(_DENIED), there, limit, number)
+        return cls(f"--cds-codes {path}", meanings)
+
+    def check(self, vocabulary: Vocabulary) -> None:
+        """Refuses a map with a row that can never say anything to a model.
+
+        Raises:
+            InputError: the message names the row, and the nearest evidence or system.
+        """
+        for (system, code), meaning in self._meanings.items():
+            if fault := _row_fault(system, code, meaning, vocabulary):
+                raise InputError(f"{self._source}: line {meaning.line}: {fault}")
 
     def read(self, prefetch: Mapping[str, Any], vocabulary: Vocabulary, now: datetime.datetime) -> Findings:
         """Returns what is known of a patient.
@@ -214,6 +229,22 @@ class CodeMap:
             meaning = self._meanings.get((str(coding.get("system")), str(coding.get("code"))))
             if meaning is not None:
                 yield meaning
+
+
+def _row_fault(system: str, code: str, meaning: Meaning, vocabulary: Vocabulary) -> str:
+    measures = vocabulary.bands.units
+    if meaning.evidence not in vocabulary and meaning.evidence not in measures:
+        near = difflib.get_close_matches(meaning.evidence, [*vocabulary.codes, *measures])
+        return unknown_message(meaning.evidence, near)
+    if meaning.evidence in measures and not meaning.present:
+        return f"{meaning.evidence} is a measure, which cannot be denied: leave out {_DENIED!r}"
+    if system == _BIRTH_DATE:
+        return "" if not code and meaning.evidence in measures else "expected no code, and a measure of the age"
+    if system == _GENDER:
+        return "" if code in _GENDERS else f"code {code!r}: expected one of {', '.join(_GENDERS)}"
+    if system.startswith("Patient."):
+        return f"system {system!r}: expected {_GENDER} or {_BIRTH_DATE}"
+    return "" if code and not re.search(r"\s", system) else "expected a code, and a system without white space"
 
 
 _NEVER = datetime.datetime.min.replace(tzinfo=datetime.timezone.utc)

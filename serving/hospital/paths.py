@@ -39,7 +39,8 @@ def hospital_paths(endpoints: Endpoints, service: TriageService, config: ServeCo
     if config.cds_codes:
         log = FeedbackLog(pathlib.Path(config.cds_feedback)) if config.cds_feedback else None
         codes = CodeMap.load(pathlib.Path(config.cds_codes))
-        yield _api(_CDS, CdsHooksRoutes(service, codes, log, config.cds_link), endpoints.route, _CDS_SCHEMAS)
+        cds = _api(_CDS, CdsHooksRoutes(service, codes, log, config.cds_link), endpoints.route, _CDS_SCHEMAS)
+        yield cds._replace(check=codes.check)
 
 
 def _api(paths: Sequence[_Path], answers: object, route: Callable[..., Any], schemas: Mapping[str, Any]) -> Api:

@@ -30,6 +30,7 @@ from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 if TYPE_CHECKING:
     from serving.engine.served_models import ServedModels
     from serving.engine.watcher import Watcher
+    from serving.wires.openapi import Api
 
 SERVICE = triage_service_pb2.DESCRIPTOR.services_by_name["TriageService"].full_name
 
@@ -72,6 +73,7 @@ class TriageServer:
             raise
         self.port, self.address = self._listener.port, self._listener.address
         self.http: Any = None
+        self._others: list[Api] = []
         if config.http_port >= 0:
             from serving.server.http_port import HttpPort  # loads uvicorn
 
@@ -115,8 +117,19 @@ class TriageServer:
             from serving.wires.http_endpoints import Endpoints  # loads starlette
 
             endpoints = Endpoints(self.admission, self._workers, self.telemetry, self._config)
-            others = [*hospital_paths(endpoints, service, self._config)]
-            self.http.start(application(endpoints, self.models, self._config, service, self.telemetry, others))
+            self._others = [*hospital_paths(endpoints, service, self._config)]
+            self.http.start(application(endpoints, self.models, self._config, service, self.telemetry, self._others))
+
+    def check(self) -> None:
+        """Refuses settings that do not fit the first model, once that has a version.
+
+        Raises:
+            InputError: the message names the setting.
+        """
+        first = next(iter(self.models)).versions
+        for other in self._others if first.default is not None else ():
+            with first.borrow() as engine:
+                other.check(engine.vocabulary)
 
     def update_health(self) -> None:
         """Reports SERVING for the server ("") and each service if each model can answer, NOT_SERVING otherwise."""

@@ -12,6 +12,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.routing import Route
 
+from schemas.evidence import Vocabulary
 from serving.config.settings import ServeConfig
 from serving.wires import message_json
 from serving.wires.http_problems import MEDIA_TYPE, TITLES
@@ -181,6 +182,7 @@ class Api(NamedTuple):
         schemas: those that the operations refer to, by name.
         prefix: what all of the routes begin with, "" where they have nothing in common.
         written: how a problem with another path below `prefix` is written.
+        check: raises InputError where the settings do not fit the first model's evidence.
     """
 
     routes: Sequence[Route]
@@ -188,6 +190,7 @@ class Api(NamedTuple):
     schemas: Mapping[str, Any]
     prefix: str = ""
     written: Callable[[Response], Response] = lambda problem: problem
+    check: Callable[[Vocabulary], None] = lambda vocabulary: None
 
 
 _OPERATIONS = {

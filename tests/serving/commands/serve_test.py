@@ -341,6 +341,16 @@ def test_a_version_that_is_missing_ends_the_command_with_one_line(model_base_pat
     assert line.endswith(complaint)
 
 
+def test_a_map_of_codes_that_does_not_fit_the_model_ends_the_command_with_one_line(model_base_path, tmp_path, capsys):
+    codes = tmp_path / "codes.csv"
+    codes.write_text("system,code,evidence\nurn:x,1,fever\nurn:x,2,fevr\n")
+    options = ["--port", "0", "--http-port", "0", "--grace-seconds", "0", "--cds-codes", str(codes)]
+    assert triage_cli.main(["serve", "--model-base-path", str(model_base_path), *options]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert f"--cds-codes {codes}: line 3: " in line
+    assert line.endswith("did you mean fever?")
+
+
 @pytest.mark.parametrize(
     ("options", "what"),
     [

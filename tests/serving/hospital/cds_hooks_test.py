@@ -270,6 +270,26 @@ def test_a_faulty_map_is_refused(text, place, tmp_path):
         CodeMap.load(tmp_path / "codes.csv")
 
 
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("urn:x,1,temprature", "did you mean temperature"),
+        ("urn:x,1,!smokr", "did you mean smoker"),
+        ("urn:x,1,!temperature", "measure"),
+        ("http://loinc .org,8310-5,temperature", "white space"),
+        ("urn:x,,temperature", "expected a code"),
+        ("Patient.birthdate,,age", "Patient.birthDate"),
+        ("Patient.birthDate,,old", "measure"),
+        ("Patient.gender,m,man", "male"),
+    ],
+)
+def test_a_row_that_never_says_anything_to_the_model_is_refused(row, said, tmp_path):
+    (tmp_path / "codes.csv").write_text(f"system,code,evidence\nPatient.gender,male,man\n{row}\n")
+    codes = CodeMap.load(tmp_path / "codes.csv")
+    with pytest.raises(InputError, match=rf"line 3: .*{said}"):
+        codes.check(KNOWN)
+
+
 @pytest.fixture(scope="module")
 def feedback(tmp_path_factory):
     return tmp_path_factory.mktemp("cds") / "feedback"
