@@ -264,7 +264,8 @@ def _unpack(value: Any, resources: list[Resource]) -> Iterator[str]:
             yield from _unpack(entry.get("resource") if isinstance(entry, dict) else None, resources)
     elif given.get("resourceType") == "OperationOutcome":
         issues = [each for each in _listed(given.get("issue")) if isinstance(each, dict)]
-        yield f"the record failed: {', '.join(str(each.get('diagnostics', each.get('code'))) for each in issues)}"
+        said = ", ".join(str(each.get("diagnostics", each.get("code"))) for each in issues)
+        yield f"the record failed: {' '.join(said.split())[:200]}"  # one line of a list
     elif isinstance(given.get("resourceType"), str):
         resources.append(given)
     else:

@@ -191,10 +191,10 @@ def _resource_of(body: Any) -> Resource:
 
 
 def _list(resource: Resource, name: str, path: str) -> list[Any]:
-    value = resource.get(name, [])
-    if not isinstance(value, list):
+    value = resource.get(name)
+    if not isinstance(value, list | None):
         raise _fault(f"{path}.{name}", "expected a list")
-    return value
+    return value or []
 
 
 def _text(item: Any, name: str, place: str) -> str:
@@ -243,7 +243,7 @@ def next_form(
     ours = [("Questionnaire", named), ("Questionnaire", ID), ("RiskAssessment", DECISION)]
     others = [
         each
-        for each in form.resource.get("contained", [])
+        for each in form.resource.get("contained") or []
         if not isinstance(each, dict) or (each.get("resourceType"), each.get("id")) not in ours
     ]
     entries = {entry.code: entry for entry in vocabulary}
