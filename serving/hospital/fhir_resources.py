@@ -100,7 +100,7 @@ def knows_complaint(present: Iterable[str], vocabulary: Vocabulary) -> bool:
     """
     symptom, *_ = KINDS
     try:
-        there, _ = vocabulary.read_numbers([*present], ())
+        there, *_ = vocabulary.read_numbers([*present], ())
     except NumberError:
         return True
     return any(entry.kind == symptom and entry.code in there for entry in vocabulary)

@@ -34,16 +34,18 @@ def hospital_paths(endpoints: Endpoints, service: TriageService, config: ServeCo
     """
     if config.fhir:
         route = functools.partial(endpoints.route, failure_of=failure_of)
-        fhir = _api(_FHIR, FhirRoutes(service, config.fhir.rstrip("/")), route, _FHIR_SCHEMAS)
-        yield fhir._replace(prefix="/fhir", written=as_outcome)
+        answers = FhirRoutes(service, config.fhir.rstrip("/"))
+        yield _api(_FHIR, answers, route, _FHIR_SCHEMAS, prefix="/fhir", written=as_outcome)
     if config.cds_codes:
         log = FeedbackLog(pathlib.Path(config.cds_feedback)) if config.cds_feedback else None
         codes = CodeMap.load(pathlib.Path(config.cds_codes))
-        cds = _api(_CDS, CdsHooksRoutes(service, codes, log, config.cds_link), endpoints.route, _CDS_SCHEMAS)
-        yield cds._replace(check=codes.check)
+        cards = CdsHooksRoutes(service, codes, log, config.cds_link)
+        yield _api(_CDS, cards, endpoints.route, _CDS_SCHEMAS, check=codes.check)
 
 
-def _api(paths: Sequence[_Path], answers: object, route: Callable[..., Any], schemas: Mapping[str, Any]) -> Api:
+def _api(
+    paths: Sequence[_Path], answers: object, route: Callable[..., Any], schemas: Mapping[str, Any], **more: Any
+) -> Api:
     routes = [
         Route(
             each.path, route(each.recorded, functools.partial(each.handler, answers)), methods=[each.method],
@@ -51,7 +53,7 @@ def _api(paths: Sequence[_Path], answers: object, route: Callable[..., Any], sch
         )
         for each in paths
     ]  # fmt: skip
-    return Api(routes, {each.name: each.operation for each in paths}, schemas)
+    return Api(routes, {each.name: each.operation for each in paths}, schemas, **more)
 
 
 _resource = functools.partial(content_of, media_type=MEDIA_TYPE)

@@ -76,6 +76,10 @@ def coded(code, **fields):
     return observation("72166-2", valueCodeableConcept=concept((code, SNOMED)), **fields)
 
 
+def order(**fields):
+    return {"resourceType": "ServiceRequest", "reasonCode": [concept(("8392000", SNOMED))], **fields}
+
+
 def panel(*parts, **fields):
     return {**observation("85354-9", **fields), "component": [{**part, "status": "", "effectiveDateTime": None}
                                                               for part in parts]}  # fmt: skip
@@ -116,8 +120,7 @@ def code_map(tmp_path_factory):
         ([coded("386661006", taken="2019-05-01")], [], [], []),  # too old
         ([observation("72166-2", valueBoolean=True), condition("8392000")], [], ["smoker"],
          ["smoker"]),
-        ([{"resourceType": "ServiceRequest", "reasonCode": [{"coding": [{"system": SNOMED, "code": "8392000"}]}, 3]},
-          {"resourceType": "ServiceRequest", "reasonCode": 3}], [], ["smoker"], []),
+        ([order(reasonCode=[concept(("8392000", SNOMED)), 3]), order(reasonCode=3)], [], ["smoker"], []),
         ([{"resourceType": "Observation", "code": 3}], [], [], []),
     ],
 )  # fmt: skip
@@ -159,22 +162,19 @@ def test_a_condition_counts_by_its_status_and_not_where_that_is_not_understood(
 
 
 @pytest.mark.parametrize(
-    ("status", "counts", "left_out"),
-    [("final", True, []), ("cancelled", False, []), ("unknown", False, ["smoker"]), ("endgültig", False, ["smoker"])],
+    ("resource", "status", "counts", "left_out"),
+    [
+        (coded("8392000"), "final", True, []),
+        (coded("8392000"), "cancelled", False, []),
+        (coded("8392000"), "unknown", False, ["smoker"]),
+        (coded("8392000"), "endgültig", False, ["smoker"]),
+        (order(), "draft", True, []),
+        (order(), "revoked", False, []),
+        (order(), "unknown", False, ["smoker"]),
+    ],
 )
-def test_an_observation_counts_by_its_status(code_map, status, counts, left_out):
-    findings = code_map.read({"observations": {**coded("8392000"), "status": status}}, KNOWN, NOW)
-    assert findings.absent == ["smoker"] * counts
-    assert [each.partition(": ")[0] for each in findings.left_out] == left_out
-
-
-@pytest.mark.parametrize(
-    ("status", "counts", "left_out"),
-    [("draft", True, []), ("revoked", False, []), ("unknown", False, ["smoker"])],
-)
-def test_the_reason_of_an_order_counts_by_its_status(code_map, status, counts, left_out):
-    order = {"resourceType": "ServiceRequest", "status": status, "reasonCode": [concept(("8392000", SNOMED))]}
-    findings = code_map.read({"draftOrders": order}, KNOWN, NOW)
+def test_an_observation_and_the_reason_of_an_order_count_by_their_status(code_map, resource, status, counts, left_out):
+    findings = code_map.read({"observations": {**resource, "status": status}}, KNOWN, NOW)
     assert findings.absent == ["smoker"] * counts
     assert [each.partition(": ")[0] for each in findings.left_out] == left_out
 
