@@ -4,8 +4,12 @@ Every text of an entry is compared with what was typed: how much of the one is i
 all texts of the entry together, as each tells it in other words. Words that the vocabulary does not know count against
 a match, so that a sentence about something else finds nothing. So does what a text says of another part of the body, a
 word in another form, and a short phrase that is a piece of a longer one.
+
+A measured number, such as "BP 120/80" or "67 year old", finds the entries in whose range it lies, and nothing else that
+is about its measure. The ranges are the bands of the vocabulary, and synonyms that are written as those are.
 """
 
+import contextlib
 import itertools
 import math
 import re
@@ -17,6 +21,8 @@ from typing import NamedTuple
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
+from schemas.bands import Band, bands_of
+from schemas.errors import InputError
 from schemas.evidence import Evidence
 from schemas.synonyms import CRISIS
 
@@ -24,6 +30,8 @@ MOST = 40
 """Results, at most."""
 _WORD = re.compile(r"[^\W_]+")
 _IDIOM = re.compile(r"\b(?:(?:is |are )?killing me|fa(?:nno)? male)\b")  # of pain, not of killing or of a man
+_UNSTOPPABLE = re.compile(r"\b(?:can.?t|cannot|couldn.?t) stop\b")
+"""Of too much, which is the opposite of what somebody cannot do."""
 _ELISION = re.compile("\\b(?:[cdjlmnst]|qu|un|all|dall|dell|nell)['\N{RIGHT SINGLE QUOTATION MARK}](?=\\w)")
 _APOSTROPHES = str.maketrans("", "", "'\N{RIGHT SINGLE QUOTATION MARK}")
 _MOST_CHARACTERS, _MOST_WORDS = 200, 24
@@ -61,6 +69,27 @@ _BESIDE_BEST = 0.8
 """The same as a share of the best score. A name with all the typed words need not reach either."""
 _ALL = 0.85
 """Least share of what was typed that counts as all of it."""
+
+_FIGURES = r"(?<![\d.,/])\d+(?:[.,]\d+)?(?![\d,.]*\d)(?! ?(?:day|week|month|hour|tag|woche|monat|stunde))"
+_FILLER = r"\W*(?:(?:is|was|are|of|at|reading|ist|von)\W+){0,2}"
+_AGE = re.compile(
+    rf"\b(?:aged?|alter)\W*(?P<years>{_FIGURES})(?:\W*(?:years?|jahren?)\b)?|"
+    rf"^\W*(?P<after>{_FIGURES}) ?(?:years?|jahre)\W*$|"
+    r"(?<![\d.,/])(?P<number>\d+(?:[.,]\d+)?)[ -]?(?P<unit>years?|yrs?|y|months?|mo|weeks?|wk|jahre?|monate?|wochen?)"
+    r"[ /-]*(?:old|of age|alt|o)\b(?: (?:baby|infant|toddler|child|kid))?"
+)
+_AGE_IN = {"m": 12, "w": 52}
+"""How many of a unit are a year, by its first letter; other units are years."""
+_MEASURES = {
+    "temperature": ("temp|temperatur|fever|fieber", "degrees|grad|celsius"),
+    "heart_rate": ("hr|pulse|puls", "bpm"),
+    "blood_pressure": ("bp|blutdruck|systolic", "mmhg"),
+    "oxygen_saturation": ("sats?|spo2|saturation|oxygen(?: level)?|sauerstoff", "sats?"),
+    "blood_sugar": ("sugars?|glucose|bm|bsl|blutzucker|zucker", "mmol(?:/l)?|mg/dl"),
+}
+"""Other words for measures, which stand before a number, and units, which stand after it."""
+_DIASTOLIC = "diastolic"
+"""The measure of the second number of two, such as 120/80."""
 
 # What people say of their own bodies, beside what vocabularies say.
 _SAME = (
@@ -203,13 +232,66 @@ class Search:
                 self._with[word].append(number)
         self._frequency = Counter(itertools.chain.from_iterable(words.values()))  # number of entries with a word
         self._rarest = math.log1p(len(entries))
+        banded = {band.measure: band.unit for entry in entries for band in bands_of(entry.band)}
+        self._counted = banded.keys()
+        self._patterns = {
+            measure: _AGE if (measure, unit) == ("age", "years") else _number_of(measure, unit)
+            for measure, unit in (dict.fromkeys(_MEASURES, "") | banded).items()
+        }
+        self._about: dict[str, dict[int, list[Band]]] = defaultdict(dict)  # the ranges of entries about a measure
+        for place, entry in enumerate(entries):
+            for measure in self._patterns:
+                if {*measure.split("_")} <= {*words_of(entry.name)}:
+                    self._about[measure][place] = []
+            for band in (*bands_of(entry.band), *(band for synonym in entry.synonyms for band in _ranges(synonym))):
+                self._about[band.measure].setdefault(place, []).append(band)
+
+    def numbers(self, text: str) -> list[str]:
+        """Returns the measured numbers that somebody typed, such as `temperature=38.9` for "temp 38,9".
+
+        They are those of measures for which the vocabulary has bands.
+        """
+        return [f"{measure}={number}" for measure, number in self._read(text)[0].items() if measure in self._counted]
+
+    def _read(self, text: str) -> tuple[dict[str, str], str]:
+        """Returns the number of each measure that was typed, and the text without them."""
+        numbers: dict[str, str] = {}
+        rest = text[:_MOST_CHARACTERS].casefold()
+        for measure, pattern in self._patterns.items():
+            if match := pattern.search(rest):
+                found = {name: number.replace(",", ".") for name, number in match.groupdict().items() if number}
+                number = found.get("number") or found.get("after") or found["years"]
+                per_year = _AGE_IN.get(found.get("unit", "")[:1], 1)
+                numbers[measure] = number if per_year == 1 else f"{float(number) / per_year:.3g}"
+                numbers |= {_DIASTOLIC: found["second"]} if "second" in found else {}
+                if self._is_plausible(measure, float(numbers[measure])):
+                    rest = f"{rest[: match.start()]} {rest[match.end() :]}"
+        return numbers, rest
+
+    def _measured(self, numbers: Mapping[str, str]) -> tuple[list[int], set[int]]:
+        """Returns the entries in whose ranges numbers lie, and all that are about the same measures."""
+        in_range: list[int] = []
+        about: set[int] = set()
+        for measure, number in numbers.items():
+            if self._is_plausible(measure, float(number)):
+                about |= self._about[measure].keys()
+                in_range += [entry for entry, bands in self._about[measure].items() if _has(bands, float(number))]
+        return in_range, about
+
+    def _is_plausible(self, measure: str, number: float) -> bool:
+        """Returns whether a patient can have a number, as far as the ranges of its measure have an end."""
+        ranges = [band for bands in self._about[measure].values() for band in bands]
+        low, high = (min(band.low for band in ranges), max(band.high for band in ranges)) if ranges else (0, math.inf)
+        return math.isinf(low) or math.isinf(high) or low <= number <= high
 
     def find(self, text: str) -> list[Evidence]:
         """Returns at most `MOST` entries that match what somebody typed: those of a crisis, then the best ones.
 
         Where nothing else matches, it is pain in the part of the body that was named, if any.
         """
-        said = _typed(text)
+        numbers, rest = self._read(text)
+        in_range, about = self._measured(numbers)
+        said = {} if numbers and _SILENT.issuperset(words_of(rest)) else _typed(rest)
         weights = {word: self._weight(word) for word in said}
         total = sum(weights.values())
         sites = _sites(said)
@@ -250,10 +332,11 @@ class Search:
         ranked = sorted(
             (not fit.crisis, -fit.score, len(self._entries[entry].name), self._entries[entry].name, entry)
             for entry, fit in fits.items()
-            if is_enough(entry, fit)
+            if is_enough(entry, fit) and entry not in about
         )
-        entries = [entry for *_, entry in ranked[:MOST]] or dict.fromkeys(pains)
-        return [self._entries[entry] for entry in entries]
+        crises = [entry for no_crisis, *_, entry in ranked if not no_crisis]
+        best_first = dict.fromkeys([*crises, *in_range, *(entry for *_, entry in ranked)]) or dict.fromkeys(pains)
+        return [self._entries[entry] for entry in [*best_first][:MOST]]
 
     def _fit(
         self,
@@ -319,8 +402,33 @@ def _phrases(place: int, entry: Evidence) -> Iterable[Phrase]:
     yield Phrase(place, _typed(entry.code.replace("_", " ")), 1.0, crisis=False)
     yield Phrase(place, _typed(entry.name), 1.0, crisis=False)
     yield Phrase(place, _typed(entry.question), _IN_QUESTION, crisis=False)
-    for synonym in entry.synonyms:
+    for synonym in itertools.filterfalse(_ranges, entry.synonyms):
         yield Phrase(place, _typed(synonym), _IN_SYNONYM, crisis=synonym.startswith(CRISIS))
+
+
+def _ranges(synonym: str) -> list[Band]:
+    """Returns the ranges in a synonym that is written as a band is, such as "blood_pressure <90"; [] for others."""
+    with contextlib.suppress(InputError):
+        return bands_of(synonym)
+    return []
+
+
+def _has(bands: Sequence[Band], number: float) -> bool:
+    """Returns whether a number lies in one of the bands; where all depend on others, in that of most patients."""
+    if bands and all(band.given for band in bands):
+        bands = [max(bands, key=lambda band: len(band.given))]
+    return any(band.begins_before(number) and band.ends_after(number) for band in bands)
+
+
+def _number_of(measure: str, unit: str) -> re.Pattern[str]:
+    """Returns the pattern of a number with its measure or its unit: of `number` or `after`, and perhaps `second`."""
+    words, units = _MEASURES.get(measure, ("", ""))
+    named = "|".join(filter(None, (measure.replace("_", "[ _]"), words)))
+    after = "|".join(filter(None, (re.escape(unit.casefold()), units)))
+    number = rf"\b(?:{named})\b{_FILLER}(?P<number>{_FIGURES})(?:/(?P<second>\d+))?"
+    return re.compile(
+        rf"{number}(?:\W*(?:{after})(?!\w))?|(?P<after>{_FIGURES}) ?(?:{after})(?!\w)" if after else number
+    )
 
 
 def _best(similarities: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -372,12 +480,13 @@ def _sites(words: Iterable[str]) -> set[int]:
 def _is_mistyped(typed: str, known: str) -> bool:
     """Returns whether a word that resembles a known one may be meant for it."""
     another = len(typed) == len(known) <= _SHORT and sorted(typed) != sorted(known)
-    return typed[0] == known[0] and len(known) >= _SHORT and not another
+    opposite = known.startswith("hyp") and typed.startswith("hypo") != known.startswith("hypo")
+    return typed[0] == known[0] and len(known) >= _SHORT and not another and not opposite
 
 
 def _typed(text: str) -> dict[str, str]:
     """Returns the words of a text that count: the form of each by its stem, in their order."""
-    words = words_of(_IDIOM.sub(" hurts", text[:_MOST_CHARACTERS].casefold()))
+    words = words_of(_UNSTOPPABLE.sub(" nonstop", _IDIOM.sub(" hurts", text[:_MOST_CHARACTERS].casefold())))
     telling = [word for word in words if word not in _SILENT] or words
     forms: dict[str, str] = {}
     for word in telling:

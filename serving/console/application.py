@@ -26,6 +26,7 @@ from starlette.routing import Route
 from schemas.directories import CARD_FOR_MAKERS, MODEL_CARD
 from schemas.errors import InputError
 from schemas.evidence import code_fault
+from serving.client.search import Search
 from serving.console import view
 from serving.console.case import ABSENT, PRESENT, STATUSES, Case, Statement
 from serving.console.guard import Guard, Shared
@@ -98,9 +99,8 @@ class Console:
 
     def search(self, form: dict[str, str]) -> Response:
         """Returns the results of a search alone, which the script puts into the page while somebody types."""
-        case, typed, model = Case.parse(form.get("case", "")), form.get("search", ""), self._served.version()
-        shown: dict[str, Any] = {"results": model.search.find(typed), "number": view.number_in(typed, model)}
-        return self.pages.show("results", case=case, typed=typed, **shown)
+        case, typed, search = Case.parse(form.get("case", "")), form.get("search", ""), self._served.version().search
+        return self.pages.show("results", case=case, **_found(search, typed))
 
     def model_card(self, form: dict[str, str]) -> Response:
         """Returns the model card of the version that answers, as far as it is here and for clinicians."""
@@ -114,8 +114,8 @@ class Console:
     def _case(self, case: Case, typed: str) -> Response:
         answer = self._served.answer(case) if case.present or case.absent else None
         model = answer.model if answer else self._served.version()
-        shown: dict[str, Any] = {"results": model.search.find(typed), "number": view.number_in(typed, model)}
-        return self.pages.show("case", page=view.case_page(case, answer, model), case=case, typed=typed, **shown)
+        page = view.case_page(case, answer, model)
+        return self.pages.show("case", page=page, case=case, **_found(model.search, typed))
 
     def _after(self, case: Case, form: dict[str, str]) -> Case:
         """Returns a case after what a button says, which `do` names.
@@ -154,6 +154,11 @@ class Console:
                 return case
             statuses = {code: PRESENT if code in ticked else ABSENT for code in codes}
         return case.after(*(Statement(code, said, asked) for code, said in statuses.items()))
+
+
+def _found(search: Search, typed: str) -> dict[str, Any]:
+    """Returns what results.html.jinja shows of a search."""
+    return {"typed": typed, "results": search.find(typed), "numbers": search.numbers(typed)}
 
 
 class _ResultPages:

@@ -3,12 +3,10 @@
 import dataclasses
 import itertools
 import json
-import re
 from typing import Any, NamedTuple
 
 from schemas.evidence import Evidence
 from schemas.triage import DECISION_LABELS
-from serving.client.search import words_of
 from serving.console.case import Case
 from serving.console.served_model import Answer, ModelVersion
 from serving.messages import DEFERRALS, action_label, speaks
@@ -16,7 +14,6 @@ from serving.wires.message_json import STATUSES, message_figures
 from triage_client import NextQuestion, QuestionReason, TriageAction, TriageResponse
 
 _MOST_TURNING = 5
-_NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?")
 
 
 class Row(NamedTuple):
@@ -114,18 +111,6 @@ def case_page(case: Case, answer: Answer | None, model: ModelVersion) -> CasePag
         status=_status(case, answer) if answer else "",
         json=json.dumps(figures, ensure_ascii=False, indent=2),
     )
-
-
-def number_in(typed: str, model: ModelVersion) -> str:
-    """Returns the measured number that somebody typed, such as `temperature=38.9` for "temperature 38,9"; or ""."""
-    words = words_of(_NUMBER.sub(" ", typed))
-    numbers = _NUMBER.findall(typed)
-    for measure, unit in model.vocabulary.bands.units.items():
-        if len(numbers) == 1 and (
-            set(words_of(measure.replace("_", " "))) <= set(words) or f"{numbers[0]} {unit}" in typed
-        ):
-            return f"{measure}={numbers[0].replace(',', '.')}"
-    return ""
 
 
 def verdict(response: TriageResponse, model: ModelVersion) -> Verdict:

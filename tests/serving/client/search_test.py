@@ -194,3 +194,63 @@ WORDS = (
 )
 def test_words_are_compared_as_they_are_meant(typed, codes):
     assert [entry.code for entry in Search(WORDS).find(typed)] == codes
+
+
+@pytest.mark.parametrize(
+    ("typed", "codes"),
+    [
+        ("67 year old", ["age_60_to_74"]),
+        ("67yo woman", ["age_60_to_74", "sex_female"]),
+        ("67 years", ["age_60_to_74"]),
+        ("age 67", ["age_60_to_74"]),
+        ("a 3 month old baby", ["age_3_to_11_months"]),
+        ("11-week-old infant", ["age_under_3_months"]),
+        ("smoked for 40 years", ["smoker"]),  # no age
+        ("BP 120/80", []),
+        ("bp 85/50", ["low_blood_pressure"]),
+        ("blood pressure is 150/115", ["very_high_blood_pressure_reading"]),  # by its second number
+        ("sats 91", ["low_oxygen_saturation"]),
+        ("98 % sats", []),
+        ("temp 38,9", ["fever"]),  # not over 39
+        ("fever for 3 days", ["fever"]),
+        ("fever of 103", ["fever_over_39"]),  # Fahrenheit, which no band has
+        ("pulse 130", ["fast_heart_rate"]),
+        ("glucose 2.1", ["low_blood_sugar_reading"]),
+        ("crushing chest pain, BP 120/80", ["crushing_chest_pain"]),
+        ("hypotension", ["low_blood_pressure"]),  # no typing error for hypertension
+        ("hypotenson", ["low_blood_pressure"]),
+        ("epigastric pain", ["upper_abdominal_pain"]),
+        ("ectopic", ["one_sided_pelvic_pain", "early_pregnancy"]),
+        ("DKA", ["deep_rapid_breathing", "high_blood_sugar_reading", "fruity_breath"]),
+        ("haemoptysis", ["coughing_blood"]),
+    ],
+)
+def test_clinicians_find_what_their_words_and_numbers_say(search, typed, codes):
+    assert [entry.code for entry in search.find(typed)][: max(len(codes), 1)] == codes
+
+
+def test_what_somebody_cannot_stop_is_not_what_he_cannot_do(search):
+    found = [entry.code for entry in search.find("can't stop peeing and drinking")]
+    assert {"frequent_urination", "very_thirsty"} <= set(found)
+    assert "unable_to_pass_urine" not in found
+
+
+def test_a_number_decides_about_a_measure_also_where_the_vocabulary_has_no_ranges():
+    entries = (Evidence("low_bp", "symptom", "Low blood pressure", "?"), Evidence("pain", "symptom", "Pain", "?"))
+    assert Search(entries).find("BP 120/80") == []
+    assert [entry.code for entry in Search(entries).find("blood pressure")] == ["low_bp"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "numbers"),
+    [
+        ("temperature of 38,9", ["temperature=38.9"]),
+        ("temperature 104", ["temperature=104"]),  # which is refused with what was expected
+        ("67 year old, HR 130, BP 120/80", ["heart_rate=130", "age=67"]),  # no band of blood pressure
+        ("18 months old", ["age=1.5"]),
+        ("130/min", ["heart_rate=130"]),
+        ("pain for 39 days", []),
+    ],
+)
+def test_numbers_are_read_by_their_measure_or_their_unit(search, typed, numbers):
+    assert sorted(search.numbers(typed)) == sorted(numbers)

@@ -19,7 +19,7 @@ def test_what_a_vocabulary_or_a_rule_says_is_text():
         question=entry, choices=[], together=[],
         question_why=evil, question_unit=evil, verdict=verdict, so_far=True, status=evil, json=evil,
     )  # fmt: skip
-    shown = Pages().show("case", page=page, case=Case(), typed=evil, results=[entry], number="").body.decode()
+    shown = Pages().show("case", page=page, case=Case(), typed=evil, results=[entry], numbers=[]).body.decode()
     assert "<script>" not in shown
     assert shown.count("&lt;script&gt;") >= 16  # each of the values above
 
@@ -35,7 +35,7 @@ def shown_case(so_far, rule=""):
         question=entry, choices=[], together=[],
         question_why="", question_unit=None, verdict=verdict, so_far=so_far, status="Why.", json="{}",
     )  # fmt: skip
-    return Pages().show("case", page=page, case=Case(), typed="", results=[], number="").body.decode()
+    return Pages().show("case", page=page, case=Case(), typed="", results=[], numbers=[]).body.decode()
 
 
 def test_where_a_rule_decides_it_stands_before_the_figures_of_the_model():
@@ -48,7 +48,7 @@ def test_where_a_rule_decides_it_stands_before_the_figures_of_the_model():
 
 def test_more_than_eight_results_are_a_click_away():
     entries = [Evidence(f"pain_{number}", "symptom", f"Pain {number}", "Pain?") for number in range(11)]
-    shown = Pages().show("results", case=Case(), typed="pain", results=entries, number="").body.decode()
+    shown = Pages().show("results", case=Case(), typed="pain", results=entries, numbers=[]).body.decode()
     first, _, more = shown.partition("<details><summary>3 more</summary>")
     assert [first.count("<li>"), more.count("<li>")] == [8, 3]
     assert "11 matches" in first

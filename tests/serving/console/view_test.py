@@ -127,7 +127,7 @@ def test_each_of_several_red_flags_has_the_reason_of_its_own_rule_beside_it(serv
         ("chest_pain", "It may be a heart attack."),
     ]
     assert page.question_why == "May be a red flag; 25% say yes to the first."
-    shown = Pages().show("case", page=page, case=FEVER, typed="", results=[], number="").body.decode()
+    shown = Pages().show("case", page=page, case=FEVER, typed="", results=[], numbers=[]).body.decode()
     assert '>chest_pain, by name</span> <span class="small">It may be a heart attack.</span></label>' in shown
     assert ">smoker, by name</span></label>" in shown
 
@@ -138,7 +138,7 @@ def test_each_of_several_red_flags_has_the_reason_of_its_own_rule_beside_it(serv
 )
 def test_a_page_is_in_the_order_in_which_it_is_read_and_the_decision_first_once_there_is_one(served_model, asks, order):
     page = view.case_page(FEVER, _answer(served_model, _response(), asks, "smoker"), served_model.version())
-    shown = Pages().show("case", page=page, case=FEVER, typed="", results=[], number="").body.decode()
+    shown = Pages().show("case", page=page, case=FEVER, typed="", results=[], numbers=[]).body.decode()
     places = [*(shown.index(f'id="{part}"') for part in order), shown.index("<table>")]
     assert places == sorted(places)
 
