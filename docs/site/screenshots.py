@@ -52,7 +52,7 @@ def main(demo: pathlib.Path) -> int:
                 page.goto(report.as_uri())
                 _take(page, f"report-{device}")
                 page = browser.new_page(viewport={"width": width, "height": CONSOLE_HEIGHT}, color_scheme="light")
-                _interview(page, url, ASKED, until=".choice")
+                _interview(page, url, ASKED, until=".sign")
                 _take(page, f"console-{device}")
                 _interview(page, url, DECIDED, until=".final")
                 _take(page, f"console-decision-{device}")
@@ -88,12 +88,11 @@ def _interview(page: Any, url: str, patient: tuple[str, ...], until: str) -> Non
     page.click(f'button[value="add present {patient[0]}"]')
     while not page.query_selector(until):
         for code in patient:
-            if box := page.query_selector(f'[name="ticked {code}"]'):
-                box.check()
+            if sign := page.query_selector(f'[name="says {code}"][value="present"]'):
+                sign.check()
         known = [f'[value="answer present {code}"]' for code in patient]
-        ticked = '[value^="answer ticked"]' if page.query_selector(".choice :checked") else ""
-        answers = (*known, ticked, '[value^="answer absent"]', '[value^="answer not_known"]')
-        answer = next((answer for answer in answers if answer and page.query_selector(answer)), None)
+        answers = (*known, '[value^="answer absent"]', '[value^="answer not_known"]')
+        answer = next(filter(page.query_selector, answers), None)
         if answer is None:
             raise RuntimeError(f"the interview about {patient[0]} ended without {until}")
         page.click(answer)

@@ -9,7 +9,7 @@ import pathlib
 import re
 import secrets
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jinja2
@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from schemas.bands import NumberError
 from schemas.directories import CARD_FOR_MAKERS, MODEL_CARD
 from schemas.errors import InputError
 from schemas.evidence import code_fault
@@ -35,8 +36,8 @@ from serving.messages import ANSWERS, ANY_OF, GROUPS, IN_DANGER, MEANINGS
 
 NUMBER = "number"
 """In place of a status: a measured number follows, see `schemas.bands`."""
-TICKED = "ticked"
-"""In place of a status: of several codes, those with a field of this word and the code are present."""
+EACH = "each"
+"""In place of a status: each of several codes has its own, in a field of its name."""
 _FOR_MAKERS = re.compile(rf"^## (?:{'|'.join(CARD_FOR_MAKERS)})\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _NO_BUTTON = "this page has no such button: start over"
 _MOST_BYTES = 1 << 20
@@ -45,6 +46,10 @@ _MOST_PAGES = 500  # some 10 MB
 _HERE = pathlib.Path(__file__).parent
 _FILES = {"console.css": "text/css", "console.js": "text/javascript"}
 _MARKDOWN = markdown_it.MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+class _FaultyAnswerError(Exception):
+    """An answer changes nothing; the message says why."""
 
 
 class Pages:
@@ -64,6 +69,7 @@ class Pages:
         self._templates.globals |= {
             "meanings": MEANINGS, "answers": answers, "language": language, "groups": GROUPS[language],
             "any_of": any_of, "none_of": none_of, "in_danger": IN_DANGER,
+            "focus": "step", "fault": "", "filled": {},  # unless a form was faulty
         }  # fmt: skip
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
@@ -90,12 +96,18 @@ class Console:
 
     def start(self, form: dict[str, str]) -> Response:
         """Returns the page of a new case."""
-        return self._case(Case(), "")
+        return self._case(Case(), "", "search")
 
     def go_on(self, form: dict[str, str]) -> Response:
         """Returns the page of a case after what its form asks for."""
-        case = self._after(Case.parse(form.get("case", "")), form)
-        return self._case(case, form.get("search", "") if form.get("do") == "search" else "")
+        case, do = Case.parse(form.get("case", "")), form.get("do", "")
+        searches = do == "search" or do.startswith("add ")
+        typed, focus = form.get("search", "") if searches else "", "search" if do == "search" else "step"
+        try:
+            return self._case(self._after(case, form), typed, focus)
+        except (_FaultyAnswerError, NoAnswerError) as error:  # the case stays as it is, and the page says why
+            field = "number" if do.startswith(f"answer {NUMBER} ") else "search" if searches else "question"
+            return self._case(case, typed, field, fault=str(error), filled=form)
 
     def search(self, form: dict[str, str]) -> Response:
         """Returns the results of a search alone, which the script puts into the page while somebody types."""
@@ -111,18 +123,32 @@ class Console:
             card = markup(_FOR_MAKERS.sub("", path.read_text(encoding="utf-8")))
         return self.pages.show("model", info=model.info, manifest=model.manifest, card=card)
 
-    def _case(self, case: Case, typed: str) -> Response:
+    def _case(self, case: Case, typed: str, focus: str, fault: str = "", filled: Mapping[str, str] = {}) -> Response:
+        """Returns the page of a case.
+
+        Args:
+            case: the case.
+            typed: in the search.
+            focus: part of the page that has the focus: its step, search, or the number or the question that is faulty.
+            fault: why a form changed nothing, "" if it did.
+            filled: fields of that form, which are shown again.
+        """
         answer = self._served.answer(case) if case.present or case.absent else None
         model = answer.model if answer else self._served.version()
         page = view.case_page(case, answer, model)
-        return self.pages.show("case", page=page, case=case, **_found(model.search, typed))
+        shown: dict[str, Any] = {"focus": focus, "fault": fault, "filled": filled, **_found(model.search, typed)}
+        return self.pages.show("case", 422 if fault else 200, page=page, case=case, **shown)
 
     def _after(self, case: Case, form: dict[str, str]) -> Case:
         """Returns a case after what a button says, which `do` names.
 
         It is search, undo, end, or `add` or `answer` with a status and a code, or with several that are said together.
-        In place of a status, `number` says that a measured number follows, or stands in a field, and `ticked` that the
-        codes with a tick are present and the others absent.
+        In place of a status, `number` says that a measured number follows, or stands in a field, and `each` that each
+        code has a field with its own. What such fields say counts before a status for all.
+
+        Raises:
+            InputError: the page has no such button.
+            _FaultyAnswerError: the number is faulty, or a code has no status.
         """
         do = form.get("do", "")
         if do in ("", "search"):
@@ -134,25 +160,32 @@ class Console:
         verb, _, rest = do.partition(" ")
         status, _, rest = rest.partition(" ")
         codes = rest.split(" ")
-        vocabulary = self._served.version().vocabulary
+        model = self._served.version()
+        vocabulary = model.vocabulary
         asked = verb == "answer" and case.counts(codes[0], vocabulary)
-        if verb not in ("add", "answer") or status not in (*STATUSES, NUMBER, TICKED):
+        if verb not in ("add", "answer") or status not in (*STATUSES, NUMBER, EACH):
             raise InputError(_NO_BUTTON)
-        statuses = dict.fromkeys(codes, status)
+        statuses = {code: form.get(f"says {code}", status) for code in codes}
         if status == NUMBER:
             bands = vocabulary.bands
-            text = codes[0] if verb == "add" else f"{bands.measure_of(codes[0])}={form.get('number', '').strip()}"
+            typed = form.get("number", "").strip()
+            text = codes[0] if verb == "add" else f"{bands.measure_of(codes[0])}={typed}"
             if not bands.is_number(text):
                 raise InputError(_NO_BUTTON)
+            if not typed and verb == "answer":
+                raise _FaultyAnswerError("No number yet: enter one, or choose an answer.")
             case = case.without(bands.codes_of(text))  # an earlier number of the same measure
-            statuses = {each.code: PRESENT if each.present else ABSENT for each in bands.read([*case.present, text])}
-        elif any(map(code_fault, codes)):
+            try:
+                findings = [*bands.read([*case.present, text])]
+            except NumberError as error:
+                number, why = text.replace("_", " ").replace("=", " "), error.reason.partition(" (")[0]  # without codes
+                raise _FaultyAnswerError(f"{number[0].upper()}{number[1:]}: {why}.") from error
+            statuses = {each.code: PRESENT if each.present else ABSENT for each in findings}
+        elif any(map(code_fault, codes)) or not {*statuses.values()} <= {*STATUSES, EACH}:
             raise InputError(_NO_BUTTON)
-        elif status == TICKED:
-            ticked = [code for code in codes if f"{TICKED} {code}" in form]
-            if not ticked:  # which is no answer: there is a button for none of them
-                return case
-            statuses = {code: PRESENT if code in ticked else ABSENT for code in codes}
+        elif open_codes := [code for code, said in statuses.items() if said == EACH]:
+            names = ", ".join(model.evidence[code].name for code in open_codes if code in model.evidence)
+            raise _FaultyAnswerError(f"No answer yet: {names}.")
         return case.after(*(Statement(code, said, asked) for code, said in statuses.items()))
 
 

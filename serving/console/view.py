@@ -86,6 +86,13 @@ class CasePage:
     """Why the model asks on or does not."""
     json: str
 
+    @property
+    def step(self) -> str:
+        """The title of the page, which a browser keeps: it names no finding."""
+        if self.verdict is None:
+            return "New case"
+        return f"Question {self.number}" if self.so_far else "Decision"
+
 
 def case_page(case: Case, answer: Answer | None, model: ModelVersion) -> CasePage:
     """Returns what to show of a case; `answer` is None while nothing is known."""

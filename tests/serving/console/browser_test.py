@@ -1,5 +1,6 @@
 """The console in a browser: with mouse, keyboard alone, without script, and what it leaves behind."""
 
+import contextlib
 import json
 import pathlib
 import re
@@ -35,19 +36,28 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture(scope="module")
-def url(asking_server):
-    """The console of `asking_server`."""
-    with ServedModel(Connection(asking_server, timeout=30.0)) as served_model, socket.socket() as bound:
+@contextlib.contextmanager
+def _address_of(served_model):
+    """Serves the console of a model, and yields its address."""
+    with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         bound.listen()
         app = application(Console(served_model, Pages()))
         server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None, access_log=False))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
-        yield f"http://127.0.0.1:{bound.getsockname()[1]}/"
-        server.should_exit = True
-        thread.join(SECONDS)
+        try:
+            yield f"http://127.0.0.1:{bound.getsockname()[1]}/"
+        finally:
+            server.should_exit = True
+            thread.join(SECONDS)
+
+
+@pytest.fixture(scope="module")
+def url(asking_server):
+    """The console of `asking_server`."""
+    with ServedModel(Connection(asking_server, timeout=30.0)) as served_model, _address_of(served_model) as url:
+        yield url
 
 
 @pytest.fixture
@@ -230,6 +240,27 @@ def test_pages_fit_and_axe_finds_nothing(chromium, url, axe, width, scheme):
     look()
     page.goto(f"{url}nowhere")
     look()
+    page.close()
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_answers_to_each_of_several_signs_stand_beside_their_boxes(chromium, grouping_model, axe, width):
+    page = chromium.new_page(viewport={"width": width, "height": 844})
+    with _address_of(grouping_model) as url:
+        page.goto(url)
+        _complain(page, "Headache")
+        page.click("text=Continue")  # with nothing said
+        page.wait_for_selector("#fault:focus")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.evaluate(axe)
+        assert page.evaluate("axe.run()")["violations"] == []
+        labels = page.query_selector_all(".says label")
+        assert len(labels) == 9  # yes, no and don't know of three signs
+        for label in labels:
+            box, around = label.query_selector("input").bounding_box(), label.bounding_box()
+            assert around["height"] < 2 * 1.5 * 17 + 1  # less than two lines
+            assert abs(box["y"] + box["height"] / 2 - around["y"] - around["height"] / 2) < 2
+            assert around["x"] + around["width"] <= width
     page.close()
 
 

@@ -19,9 +19,10 @@ def test_what_a_vocabulary_or_a_rule_says_is_text():
         question=entry, choices=[], together=[],
         question_why=evil, question_unit=evil, verdict=verdict, so_far=True, status=evil, json=evil,
     )  # fmt: skip
-    shown = Pages().show("case", page=page, case=Case(), typed=evil, results=[entry], numbers=[]).body.decode()
-    assert "<script>" not in shown
-    assert shown.count("&lt;script&gt;") >= 16  # each of the values above
+    found = {"typed": evil, "results": [entry], "numbers": [evil]}
+    shown = Pages().show("case", page=page, case=Case(), focus="number", fault=evil, filled={"number": evil}, **found)
+    assert "<script>" not in shown.body.decode()
+    assert shown.body.decode().count("&lt;script&gt;") >= 19  # each of the values above
 
 
 def shown_case(so_far, rule=""):

@@ -10,7 +10,7 @@ import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from serving.client.channel import Connection
 from serving.console.application import Console, Pages
-from serving.console.case import Case
+from serving.console.case import PRESENT, Case, Statement
 from serving.console.served_model import ServedModel
 from serving.errors import Fault, FaultyRequestError
 from serving.hospital.fhir_resources import read_form
@@ -111,6 +111,17 @@ def test_the_console_takes_a_number_from_the_search_and_as_an_answer(server):
         assert "measured: temperature (°C)" in asked
         answered = console.go_on({"case": smoker, "do": "answer number fever", "number": " 38,4 "}).body.decode()
         assert "Fever" in answered
+
+
+@pytest.mark.parametrize("typed", ["399", "", "warm"])
+def test_a_faulty_number_leaves_the_case_of_the_console_as_it_is_and_the_page_says_why(server, typed):
+    with ServedModel(Connection(server.address, timeout=60.0)) as agent:
+        case = Case((Statement("chest_pain", PRESENT, False, 1),)).to_text()
+        page = Console(agent, Pages()).go_on({"case": case, "do": "answer number fever", "number": typed})
+    shown = html.unescape(page.body.decode())
+    assert (page.status_code, f'name="case" value="{case}"' in shown) == (422, True)
+    assert typed in re.search('role="alert" id="fault"[^>]*>([^<]+)<', shown)[1]
+    assert f'value="{typed}" autofocus aria-invalid="true" aria-describedby="fault"' in shown
 
 
 def test_a_corrected_number_replaces_the_first_in_the_console(without_litert, tmp_path):
