@@ -89,7 +89,7 @@ def converse(
     Raises:
         TriageError: the server refuses or fails.
     """
-    console = rich.console.Console(highlight=False, soft_wrap=True)
+    console, search = rich.console.Console(highlight=False, soft_wrap=True), Search(tuple(vocabulary))
     while True:
         state = known.state(options.max_questions)
         # Two questions are age and sex, which are asked in one turn.
@@ -119,7 +119,7 @@ def converse(
             about = "" if question.one_of and not red_flag else f"{codes}: {why}; "
             so_far = action_label(response.best_triage)
             console.print(rich.text.Text(f"   {about}best triage so far: {so_far}"))
-            _take(console, known, question, vocabulary, options.language, read)
+            _take(console, known, question, vocabulary, search, options.language, read)
         known.questions_asked += before != (*known.present, *known.absent, *known.not_known)
 
 
@@ -141,6 +141,9 @@ def ask_complaint(known: KnownEvidence, vocabulary: Vocabulary, read: Callable[[
     search = Search(tuple(vocabulary))
     line = typed(_COMPLAINT)
     while not known.present and not known.absent:
+        if not line:
+            line = typed(f"Nothing was typed. {_COMPLAINT}")
+            continue
         try:
             present, absent, _ = vocabulary.read_numbers(line.split(), known.absent)
         except InputError as error:
@@ -148,17 +151,22 @@ def ask_complaint(known: KnownEvidence, vocabulary: Vocabulary, read: Callable[[
             continue
         if all(code in vocabulary for code in present):
             known.present, known.absent = present, absent
-            line = line or typed(_COMPLAINT)
-        elif matches := search.find(line)[:_OFFERED]:
-            choices = "   ".join(
-                f"{number} {entry.name} ({entry.code})" for number, entry in enumerate(matches, start=1)
-            )
-            line = typed(f"   {choices}   (one or more numbers, or other words): ")
-            numbers = line.replace(",", " ").split()
-            if {*numbers} <= {str(number + 1) for number in range(len(matches))}:
-                known.present = [entry.code for place, entry in enumerate(matches, start=1) if str(place) in numbers]
-        else:
+            continue
+        offered = {number: number.replace("_", " ").replace("=", " ") for number in search.numbers(line)}
+        said = set[str]().union(*map(vocabulary.bands.codes_of, offered))  # by these numbers
+        found = [entry for entry in search.find(line) if entry.code not in said][:_OFFERED]
+        offered |= {entry.code: f"{entry.name} ({entry.code})" for entry in found}
+        if not offered:
             line = typed(f"No match: try another word for it. {IN_DANGER}\n{_COMPLAINT}")
+            continue
+        codes = {str(number): code for number, code in enumerate(offered, start=1)}
+        choices = "   ".join(f"{number} {offered[code]}" for number, code in codes.items())
+        line = typed(f"   {choices}   (one or more numbers, or other words): ")
+        while (picked := line.replace(",", " ").split()) and all(map(str.isdecimal, picked)):
+            if codes.keys() >= {*picked}:
+                line = " ".join(code for number, code in codes.items() if number in picked)
+                break
+            line = typed(f"   expected numbers from 1 to {len(codes)}, or other words: ")
 
 
 def _take(
@@ -166,52 +174,95 @@ def _take(
     known: KnownEvidence,
     question: NextQuestion,
     vocabulary: Vocabulary,
+    search: Search,
     language: str,
     read: Callable[[], str],
 ) -> None:
-    """Adds the answer to a question; what is no answer is asked again."""
+    """Adds the answer to a question; what is no answer is asked again, with the reason.
+
+    Of red flags that are asked together, those without an answer are asked about again: nobody has denied them.
+    """
     measure = "" if question.any_of else vocabulary.bands.measure_of(question.code)
     yes, no, not_known = (answer.lower() for answer in ANSWERS[language])
     members = list(question.any_of or question.one_of)
-    codes = members or [question.code]  # that the first choices say are present
-    texts = [vocabulary[vocabulary.index(code)].name for code in members] or [yes]
-    if not question.one_of:
-        texts.append(ANY_OF[language][1].lower() if members else no)
-    texts += [not_known, ENOUGH[language]]
-    choices = "   ".join(f"{number} {text}" for number, text in enumerate(texts, start=1))
-    if question.any_of:
-        choices += "   (one or more numbers)"
-    if measure:
-        choices += f"   ={measure}{f' in {unit}' if (unit := vocabulary.bands.units[measure]) else ''}"
+    several, rest = bool(question.any_of), members or [question.code]
     while True:
+        names = [vocabulary[vocabulary.index(code)].name for code in rest] if members else [yes]
+        denial = [] if question.one_of else [ANY_OF[language][1].lower() if several else no]
+        texts = [*names, *denial, not_known, ENOUGH[language]]
+        choices = "   ".join(f"{number} {text}" for number, text in enumerate(texts, start=1))
+        if several:
+            choices += f"   (one or more numbers; 1? for {not_known})"
+        if measure:
+            choices += f"   ={measure}{f' in {unit}' if (unit := vocabulary.bands.units[measure]) else ''}"
         console.print(f"   {choices}: ", end="", markup=False)
         line = read()
         answer = line.strip() or (str(len(texts)) if not line else "")
         if not sys.stdin.isatty():
             console.print(answer)  # in a transcript, too, the answer stands behind its question
-        if measure and answer.startswith("="):
-            try:
-                number = f"{measure}{answer}"
-                present, absent, _ = vocabulary.read_numbers([*known.present, number], known.absent)
-                if set(present) & set(absent) or any(vocabulary.relations.contradictions(present, set(absent))):
-                    raise InputError(f"{number!r} contradicts what is known")  # the server would end the interview
-            except InputError as error:
-                console.print(f"   {error}", markup=False)
-                continue
-            known.present, known.absent = present, absent
-            return
-        typed = set(answer.replace(",", " ").split())
-        picked = [place for place in range(len(texts)) if str(place + 1) in typed]
-        several = bool(question.any_of) and picked[-1:] < [len(members)]
-        if picked and len(picked) == len(typed) and (len(picked) == 1 or several):
-            break
-    has = [code for place, code in enumerate(codes) if place in picked]
-    if has:
-        known.present += has
-        known.absent += [code for code in question.any_of if code not in has]
-    elif picked == [len(texts) - 1]:
-        known.no_more_evidence = True
-    elif picked == [len(texts) - 2]:
-        known.not_known += list(question.any_of) or [question.code]
-    else:
-        known.absent += codes
+        try:
+            if number := _number(answer, measure, search):
+                _add_number(known, number, vocabulary)
+                return
+            picked = _picked(answer, len(texts), len(names) if several else 0)
+        except InputError as error:
+            console.print(f"   {error}", markup=False)
+            continue
+        said = {rest[place]: doubtful for place, doubtful in picked.items() if place < len(names)}
+        known.present += [code for code, doubtful in said.items() if not doubtful]
+        known.not_known += [code for code, doubtful in said.items() if doubtful]
+        rest = [code for code in rest if code not in said]
+        last = len(texts) - max(picked)  # who says something of the rest says it last
+        if last == 1:
+            known.no_more_evidence = True
+        elif last == 2:
+            known.not_known += rest if several else [question.code]
+        elif max(picked) >= len(names):
+            known.absent += rest
+        elif several and rest:
+            console.print("   And the others?")
+            continue
+        return
+
+
+def _number(answer: str, measure: str, search: Search) -> str:
+    """Returns an answer as a number of a measure, "" if it is none; a whole number alone is that of a choice."""
+    if not measure or answer.isdecimal():
+        return ""
+    typed = answer.removeprefix("=").strip()
+    # "old" tells an age in months from a span of time.
+    numbers = search.numbers(f"{measure.replace('_', ' ')} {typed} old")
+    read = next((number for number in numbers if number.startswith(f"{measure}=")), "")
+    return read or (f"{measure}={typed}" if answer.startswith("=") else "")
+
+
+def _add_number(known: KnownEvidence, number: str, vocabulary: Vocabulary) -> None:
+    """Adds what a number says; raises an InputError where it is faulty, or contradicts what is known."""
+    present, absent, _ = vocabulary.read_numbers([*known.present, number], known.absent)
+    if set(present) & set(absent) or any(vocabulary.relations.contradictions(present, set(absent))):
+        raise InputError(f"{number!r} contradicts what is known")  # the server would end the interview
+    known.present, known.absent = present, absent
+
+
+def _picked(answer: str, choices: int, signs: int) -> dict[int, bool]:
+    """Returns the places of the choices that an answer names, from 0, and whether each is in doubt, as "2?" is.
+
+    Args:
+        answer: what was typed.
+        choices: how many there are.
+        signs: how many of them, the first ones, may be named together and be in doubt; 0 if only one may be named.
+
+    Raises:
+        InputError: it names none, or too many.
+    """
+    picked: dict[int, bool] = {}
+    for typed in answer.replace(",", " ").split():
+        number = typed.removesuffix("?") if signs else typed
+        if not number.isdecimal() or not 1 <= int(number) <= (signs if number != typed else choices):
+            raise InputError(f"{typed!r}: expected a number from 1 to {signs if number != typed else choices}")
+        picked[int(number) - 1] = number != typed
+    if not picked:
+        raise InputError(f"nothing was typed: expected a number from 1 to {choices}")
+    if sum(place >= signs for place in picked) > 1:
+        raise InputError(f"{answer!r}: expected only one number from {signs + 1} to {choices}")
+    return picked

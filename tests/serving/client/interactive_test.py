@@ -1,5 +1,7 @@
 """The interview of `triage ask --interactive`, with somebody who types."""
 
+import dataclasses
+
 import pytest
 
 from schemas.errors import InputError
@@ -17,6 +19,12 @@ VOCABULARY = Vocabulary(
         Evidence("female", "risk_factor", "Woman", "F?", exclusive="sex"),
         Evidence("male", "risk_factor", "Man", "M?", exclusive="sex"),
     ]
+)
+
+
+AGES = Vocabulary(
+    dataclasses.replace(entry, band={"child": "age >=0 <18 years", "adult": "age >=18 <130 years"}.get(entry.code, ""))
+    for entry in VOCABULARY
 )
 
 
@@ -191,24 +199,68 @@ class Grouping:
 @pytest.mark.parametrize(
     ("lines", "present", "absent", "not_known"),
     [
-        (["2"], ["cold"], ["fever"], []),
+        (["2", "2"], ["cold"], ["fever"], []),  # the other is asked about again, and then denied
+        (["2", "1"], ["cold", "fever"], [], []),
+        (["2 3"], ["cold"], ["fever"], []),
+        (["2 4"], ["cold"], [], ["fever"]),
+        (["1? 3"], [], ["cold"], ["fever"]),
+        (["1?, 2?"], [], [], ["fever", "cold"]),
         (["1, 2"], ["fever", "cold"], [], []),
         (["2 1"], ["fever", "cold"], [], []),
         (["3"], [], ["fever", "cold"], []),
         (["4"], [], [], ["fever", "cold"]),
-        (["1 3", "", "0", "=38", "1 x", "1"], ["fever"], ["cold"], []),  # what is no answer is asked again
+        (["2", "4"], ["cold"], [], []),  # no more questions
         (["5"], [], [], []),
     ],
 )
 def test_several_red_flags_are_answered_by_numbers(capsys, lines, present, absent, not_known):
     known = KnownEvidence(["pain"], [])
     converse(Grouping(), known, InterviewOptions(), VOCABULARY, Script(*lines))
-    assert (known.present[1:], known.absent, known.not_known) == (present, absent, not_known)
+    assert ({*known.present[1:]}, known.absent, known.not_known) == ({*present}, absent, not_known)
     assert known.questions_asked == (lines != ["5"])
     shown = capsys.readouterr().out.splitlines()
     assert shown[1] == "1. Do you have any of these?"
     unknown = "don\N{RIGHT SINGLE QUOTATION MARK}t know"
     assert shown[3].startswith(f"   1 F   2 C   3 none of these   4 {unknown}   5 no more questions   (one or more")
+
+
+@pytest.mark.parametrize(
+    ("typed", "reason"),
+    [
+        ("", "nothing was typed: expected a number from 1 to 5"),
+        ("0", "'0': expected a number from 1 to 5"),
+        ("maybe", "'maybe': expected a number from 1 to 5"),
+        ("=38", "'=38': expected a number from 1 to 5"),
+        ("1 x", "'x': expected a number from 1 to 5"),
+        ("3?", "'3?': expected a number from 1 to 2"),  # the signs alone may be in doubt
+        ("3 4", "'3 4': expected only one number from 3 to 5"),
+    ],
+)
+def test_what_is_no_answer_says_why_and_is_asked_again(capsys, typed, reason):
+    known = KnownEvidence(["pain"], [])
+    converse(Grouping(), known, InterviewOptions(), VOCABULARY, Script(typed, "3"))
+    assert f"   {reason}\n" in capsys.readouterr().out
+    assert (known.absent, known.questions_asked) == (["fever", "cold"], 1)
+
+
+@pytest.mark.parametrize("typed", ["67 years", "=67", "67 year old", "67,5"])
+def test_an_age_is_taken_with_its_unit(typed):
+    known = KnownEvidence(["pain"], [])
+    converse(Opening(), known, InterviewOptions(), AGES, Script(typed, "1"))
+    assert (known.present[1:], known.absent, known.questions_asked) == (["adult", "female"], [], 1)
+
+
+def test_an_age_in_months_is_one_in_years(capsys):
+    known = KnownEvidence(["pain"], [])
+    converse(Opening(), known, InterviewOptions(), AGES, Script("67", "18 months", "1"))
+    assert known.present[1:] == ["child", "female"]
+    assert "'67': expected a number from 1 to 4" in capsys.readouterr().out  # alone, it is that of a choice
+
+
+def test_a_complaint_in_words_may_have_numbers():
+    known = KnownEvidence([], [])
+    ask_complaint(known, AGES, Script("67 year old, chest pain", "1 2"))
+    assert known.present == ["chest_pain", "adult"]
 
 
 @pytest.mark.parametrize("ending", [("4",), ()], ids=["no more questions", "end of input"])
