@@ -159,6 +159,7 @@ setuptools.setup(
             "knowledge/conditions/*.toml",
         ],
         "serving.console": ["*.css", "*.jinja", "*.js"],
+        "trainer.export": ["*.jinja"],
         "trainer.reports": ["*.jinja", "report.css"],
         "triage.v1": ["*.proto", "*.pyi"],
         "triage_client": ["v1/*.pyi"],

@@ -255,7 +255,7 @@ def _write_card(
     text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     # Ids and tags from other programs may contain half a surrogate pair, which is not UTF-8.
     (stage.folder / directories.MODEL_CARD_JSON).write_text(text, encoding="utf-8", errors="backslashreplace")
-    (stage.folder / directories.MODEL_CARD).write_text(model_card.page(card, report, verdict), encoding="utf-8")
+    (stage.folder / directories.MODEL_CARD).write_text(model_card.page(card), encoding="utf-8")
 
 
 def _publish(stage: StagedVersion, target: Target, serving: LoadedVersion | None, blessed: bool) -> pathlib.Path:
