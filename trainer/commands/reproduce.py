@@ -5,13 +5,12 @@ from collections.abc import Mapping
 
 import joblib
 from rich.console import Console
-from rich.table import Table
 
 from schemas.errors import InputError
 from trainer import config, presets
 from trainer.study.settings import StudySettings
 from triage_runtime.command_line import json_output
-from triage_runtime.command_line.progress import print_table, progress_bar, say_result
+from triage_runtime.command_line.progress import progress_bar, say_result
 from triage_runtime.storage import locations
 from triage_runtime.storage.whole_file import read_json
 
@@ -49,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: settings or data are invalid, an agent cannot be trained, or `--out` not be written.
     """
-    from trainer.reports import page, report  # these load TensorFlow
+    from trainer.reports import page, report, tables  # these load TensorFlow
     from trainer.study import results as study_results
 
     out = arguments.out
@@ -64,11 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     json_output.write(results, out / "results.json")
     report.write_report(results, out)
     if arguments.json != "-":
-        _, columns, rows = report.agents_table(results)
-        table = Table(*columns)
-        for row in rows:
-            table.add_row(*row)
-        print_table(table)
+        tables.print_rows(report.agents_table(results))
         say_result(Console(), out, f"open {out / 'report.html'}")
     json_output.write(results, arguments.json)
     return 0

@@ -7,32 +7,16 @@ from typing import Any, NamedTuple
 from schemas.errors import InputError
 from schemas.promise import NOT_COVERED
 from schemas.triage import ACTION_LABELS, DECISION_LABELS
-from trainer.evaluation.cases import TOO_LATE
-from trainer.evaluation.estimates import SliceFigures
-from trainer.evaluation.slices import FALSE_DISCOVERIES, MINIMUM_VIGNETTES
+from trainer.evaluation.slices import FALSE_DISCOVERIES
+from trainer.reports import tables
 from trainer.reports.agent_report import AgentReport
 from trainer.reports.charts import calibration_chart, learning_chart, questions_chart
 from trainer.reports.comparison import comparison_table
-from trainer.reports.numbers import (
-    APPROPRIATENESS,
-    NONE,
-    OVER_TRIAGE,
-    QUESTIONS,
-    RED_SENSITIVITY,
-    SAFETY,
-    Table,
-    count,
-    difference,
-    several,
-    shown,
-    with_interval_if_enough,
-)
+from trainer.reports.numbers import APPROPRIATENESS, NONE, SAFETY, count, several, shown
 from trainer.reports.page import clean, page
 from trainer.training import promises
-from trainer.vignettes.textbook_case import EMERGENCY
 from triage_runtime.storage.whole_file import removed_unless_written
 
-_MOST_GAPS = 20
 _MOST_SLICES = 8
 """Values of one tag that the page shows, the largest ones; `--json` has all of them."""
 _CHOSEN = {
@@ -44,9 +28,6 @@ _SIMULATED = {
     True: "Vignettes and clinicians' decisions are simulated by a program: the figures say nothing about patients.",
     None: "It is not recorded whether the vignettes and decisions are simulated.",
 }
-_SLICES = {"majority": "clinicians' majority", "evidence": "pieces of evidence"}
-_READINGS = {"all_evidence": "all evidence", "interview": "interview"}
-_PLAYED = {"without_rules": "", "with_rules": ", with rules"}
 _ANSWERS = {"present": "yes", "absent": "no", None: "not known (no evidence left)"}
 
 
@@ -58,6 +39,7 @@ def agent_page(report: AgentReport, provenance: Mapping[str, Any]) -> str:
         provenance: as `trainer.reports.page.provenance` makes it.
     """
     report, provenance = clean(report), clean(provenance)
+    textbook = report.textbook_cases
     charts = {
         "calibration": calibration_chart(report),
         "questions": questions_chart(report),
@@ -72,14 +54,14 @@ def agent_page(report: AgentReport, provenance: Mapping[str, Any]) -> str:
         verdict=report.comparison.verdict,
         comparison=comparison_table(report.comparison, report.human_minimum_decisions),
         decides=_decides(report),
-        operating_points=_operating_points(report),
-        confusion=_confusion(report),
+        operating_points=tables.operating_points(report),
+        confusion=tables.confusion(report),
         corrected=FALSE_DISCOVERIES,
-        gaps=_gaps(report),
-        slices=_slices(report),
+        gaps=tables.gaps(report),
+        slices=tables.slices(report, _MOST_SLICES),
         cards=[_card(error) for error in report.errors],
-        textbook=_textbook(report),
-        missed_emergencies=_missed_emergencies(report),
+        textbook=textbook and tables.textbook_cases(textbook),
+        missed=textbook and tables.missed_cases(textbook),
         facts=_facts(report, provenance),
     )
 
@@ -124,111 +106,6 @@ def _decides(report: AgentReport) -> list[tuple[str, str]]:
         ("Always the same decision is appropriate in", ", ".join(constants)),
     )
     return [(name, value) for name, value in rows if value]
-
-
-def _operating_points(report: AgentReport) -> Table | None:
-    """Returns what each safety weight brings and costs; None for an agent without probabilities."""
-    measures = (SAFETY, APPROPRIATENESS, OVER_TRIAGE, RED_SENSITIVITY, QUESTIONS)
-    rows = tuple(
-        (
-            f"{point.safety_weight:g}{' (this agent)' if point.chosen else ''}",
-            f"price {point.price:.2g}" + ("" if point.sure_enough is None else f", threshold {point.sure_enough:g}"),
-            *(shown(measure, getattr(point, measure.key)) for measure in measures),
-        )
-        for point in report.frontier or []
-    )
-    columns = ("Safety weight", "Asks until", *(measure.label for measure in measures))
-    return Table("Operating points: means", columns, rows) if rows else None
-
-
-def _confusion(report: AgentReport) -> Table:
-    """Returns the confusion matrix in shares of each row; a row with too few vignettes has none."""
-    labels, rows = report.confusion.labels, []
-    for label, row in zip(labels, report.confusion.matrix, strict=True):
-        total = sum(row)
-        enough = total >= MINIMUM_VIGNETTES
-        rows.append((f"A clinician: {label}", *(shown(SAFETY, each / total if enough else None) for each in row)))
-    columns = ("", *(f"The agent: {label}" for label in labels))
-    return Table("Shares of the decisions of a clinician", columns, tuple(rows))
-
-
-def _gaps(report: AgentReport) -> Table | None:
-    """Returns the groups of patients for whom the agent is worse than for the others, the widest gap first."""
-    measures = {measure.key: measure for measure in (SAFETY, APPROPRIATENESS)}
-    rows = tuple(
-        (
-            _slice_name(gap.by, gap.value),
-            count(gap.vignettes),
-            measures[gap.metric].label,
-            shown(SAFETY, gap.mean),
-            shown(SAFETY, gap.others),
-            difference(SAFETY, gap.difference),
-        )
-        for gap in sorted(report.gaps.worse, key=lambda gap: gap.difference.mean)[:_MOST_GAPS]
-    )
-    columns = ("Group", "Vignettes", "Measure", "There", "Elsewhere", "Difference (95% interval)")
-    return Table("Where the agent is worse than elsewhere", columns, rows) if rows else None
-
-
-def _slices(report: AgentReport) -> Table | None:
-    """Returns the figures of each slice, of a tag's the largest; None without slices."""
-    measures = (APPROPRIATENESS, SAFETY, QUESTIONS)
-    kinds: dict[str, list[SliceFigures]] = {}
-    for entry in report.slices:
-        kinds.setdefault(entry.by, []).append(entry)
-    rows = []
-    for by, entries in kinds.items():
-        largest = sorted(entries, key=lambda entry: -entry.vignettes)[: _MOST_SLICES if by.startswith("tag") else None]
-        rows += [
-            (
-                _slice_name(by, entry.value),
-                count(entry.vignettes),
-                *(with_interval_if_enough(measure, entry.metrics[measure.key]) for measure in measures),
-            )
-            for entry in entries
-            if entry in largest
-        ]
-    columns = ("Group", "Vignettes", *(measure.label for measure in measures))
-    return Table(f"Mean (95% interval), of each tag the {_MOST_SLICES} largest", columns, tuple(rows)) if rows else None
-
-
-def _slice_name(by: str, value: str) -> str:
-    """Returns the name of a slice, such as "age: 75 years old or over"."""
-    kind, _, rest = by.partition(":")
-    return f"{rest or _SLICES.get(kind, kind)}: {value}"
-
-
-def _textbook(report: AgentReport) -> Table | None:
-    """Returns the textbook cases that were right and too late, by category; None if none were played."""
-    textbook = report.textbook_cases
-    if textbook is None:
-        return None
-    played = [
-        (f"{_READINGS[name].capitalize()}{_PLAYED[rules]}", reading.categories)
-        for rules, figures in textbook.played.items()
-        for name, reading in figures.readings.items()
-    ]
-    columns = ("Category", "Cases", *(label for label, _ in played))
-    rows = tuple(
-        (
-            name.replace("self_care", "self-care"),
-            count(counted.cases),
-            *(f"{categories[name].right} ({categories[name].too_late} late)" for _, categories in played),
-        )
-        for name, counted in textbook.without_rules.interview.categories.items()
-    )
-    return Table("Textbook cases that are right, and that are triaged too late", columns, rows)
-
-
-def _missed_emergencies(report: AgentReport) -> list[str]:
-    """Returns the textbook emergencies that are triaged too late, with the decisions."""
-    missed: dict[str, list[str]] = {}
-    for rules, figures in (report.textbook_cases.played if report.textbook_cases else {}).items():
-        for name, reading in figures.readings.items():
-            for miss in reading.misses:
-                if miss.category == EMERGENCY and miss.verdict == TOO_LATE:
-                    missed.setdefault(miss.title, []).append(f"{miss.decision} ({_READINGS[name]}{_PLAYED[rules]})")
-    return [f"{title}: {', '.join(decisions)}" for title, decisions in missed.items()]
 
 
 def _facts(report: AgentReport, provenance: Mapping[str, Any]) -> Sequence[tuple[str, str]]:

@@ -1,5 +1,7 @@
 """All figures of one agent, which `triage evaluate --data` writes as JSON and shows as a page."""
 
+import dataclasses
+import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -7,10 +9,11 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.errors import InputError
-from schemas.safety_rules import RuleSet
-from trainer.dyqn.rollout import order_seeds
+from schemas.safety_rules import RuleSet, SafetyRule
+from trainer.dyqn.rollout import greedy_policy, order_seeds
 from trainer.evaluation import (
     as_clinicians,
+    cases,
     cautions,
     frontier,
     measurement,
@@ -18,7 +21,8 @@ from trainer.evaluation import (
     slices,
     walk,
 )
-from trainer.evaluation.cases import TextbookFigures
+from trainer.evaluation.case_play import lead_cases, play_cases
+from trainer.evaluation.cases import CaseFigures, TextbookFigures
 from trainer.evaluation.estimates import (
     AsClinicians,
     Calibration,
@@ -33,14 +37,14 @@ from trainer.evaluation.frontier import HandedOver, Point
 from trainer.evaluation.options import EvaluateOptions
 from trainer.evaluation.prefixes import EvidencePoint, metrics_by_evidence, prefix_outputs
 from trainer.graph import decide
+from trainer.graph.questions import QuestionGraph
 from trainer.graph.rules import RuleGraph
-from trainer.reports import case_report
 from trainer.reports.comparison import Comparison, compare
 from trainer.training import operating_point_options, promises
 from trainer.training.job import JobDirectory, TrainedNetwork
 from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.textbook_case import DEFAULT, fitting_cases, read_cases
+from trainer.vignettes.textbook_case import DEFAULT, TextbookCase, fitting_cases, read_cases
 from trainer.vignettes.tfrecord import DataDirectory, is_simulated
 from triage_runtime.command_line.progress import followed
 from triage_runtime.storage import locations
@@ -222,7 +226,30 @@ def _textbook(given: EvaluateOptions, trained: TrainedNetwork, rules: RuleSet) -
         textbook = read_cases(given.cases, trained.vocabulary)
     else:
         textbook = () if given.html is None else fitting_cases(trained.vocabulary)
-    return case_report.case_figures(given.cases or DEFAULT, textbook, trained, rules) if textbook else None
+    return case_figures(given.cases or DEFAULT, textbook, trained, rules) if textbook else None
+
+
+def case_figures(
+    path: str | pathlib.Path, textbook: Sequence[TextbookCase], trained: TrainedNetwork, rules: RuleSet
+) -> TextbookFigures:
+    """Returns the figures of the agent on the cases of `path`, also with rules if there are any."""
+    point = dataclasses.replace(trained.operating_point, hand_over_from=None)
+    network = trained.model if trained.has_probabilities else None
+
+    def played(obeyed: Sequence[SafetyRule]) -> CaseFigures:
+        rule_graph = RuleGraph(obeyed, trained.vocabulary) if obeyed else None
+        policy = greedy_policy(trained.model, rule_graph, point)
+        decided = play_cases(policy, textbook, trained.vocabulary, trained.max_questions)
+        if trained.questions is not None:
+            graph = QuestionGraph(trained.questions, trained.vocabulary, obeyed, point, network)
+            interview, questions = lead_cases(
+                trained.model, graph, rule_graph, point, textbook, trained.vocabulary, trained.max_questions
+            )
+            decided = decided._replace(interview=interview, questions=questions)
+        return cases.figures(textbook, decided)
+
+    with_rules = played(rules.rules) if len(rules) else None
+    return TextbookFigures(locations.shown(path), played(()), with_rules)
 
 
 def _evidence_groups(given: EvaluateOptions, trained: TrainedNetwork, vignettes: VignetteArrays) -> list[slices.Group]:

@@ -10,8 +10,9 @@ from rich.console import Console
 from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.safety_rules import RuleSet
+from trainer.evaluation.cases import TextbookFigures
 from trainer.evaluation.options import EvaluateOptions
-from trainer.reports import agent_page, agent_report, case_report, evaluation_table, question_report
+from trainer.reports import agent_page, agent_report, question_report, tables
 from trainer.reports.agent_report import AgentReport
 from trainer.reports.page import provenance
 from trainer.training import operating_point_options
@@ -21,7 +22,7 @@ from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.textbook_case import read_cases
 from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line import json_output
-from triage_runtime.command_line.progress import say_result
+from triage_runtime.command_line.progress import say, say_result
 from triage_runtime.storage import locations
 
 
@@ -64,19 +65,19 @@ def _print(given: EvaluateOptions, report: AgentReport) -> None:
         sys.stderr.write(f"warning: {caution}\n")
     if given.json == "-":
         return
-    evaluation_table.print_report(report, given.details, bool(given.slice))
+    tables.print_report(report, given.details, bool(given.slice))
     if report.safety_rules is not None and (given.details or given.rules):
-        evaluation_table.print_rule_effect(report.safety_rules)
+        tables.print_rows(tables.rule_effect(report.safety_rules))
     if report.textbook_cases is not None and (given.details or given.cases):
-        case_report.print_report(report.textbook_cases, report.training["steps"])
+        _print_cases(report.textbook_cases, report.training["steps"])
 
 
 def _on_cases(given: EvaluateOptions, path: pathlib.Path, point: OperatingPointOptions) -> None:
     trained = operating_point_options.apply(point, load_network(given.job_dir, given.step), given.job_dir)
     rules, _ = _rules(given, trained)
-    played = case_report.case_figures(path, read_cases(path, trained.vocabulary), trained, rules)
+    played = agent_report.case_figures(path, read_cases(path, trained.vocabulary), trained, rules)
     if given.json != "-":
-        case_report.print_report(played, trained.training["steps"])
+        _print_cases(played, trained.training["steps"])
     figures: Mapping[str, Any] = {
         "job_dir": locations.shown(given.job_dir),
         "cases": played.cases,
@@ -85,6 +86,14 @@ def _on_cases(given: EvaluateOptions, path: pathlib.Path, point: OperatingPointO
         **played.described(),
     }
     json_output.write(figures, given.json)
+
+
+def _print_cases(textbook: TextbookFigures, steps: int) -> None:
+    """Prints the figures of an agent after so many steps."""
+    total = textbook.without_rules.interview.categories["all"].cases
+    say(Console(), f"{total:,} textbook cases; agent after {steps:,} steps.")
+    tables.print_rows(tables.textbook_cases(textbook))
+    tables.print_rows(tables.missed_cases(textbook))
 
 
 def _rules(given: EvaluateOptions, trained: TrainedNetwork) -> tuple[RuleSet, str]:

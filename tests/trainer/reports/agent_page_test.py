@@ -75,13 +75,12 @@ def test_each_section_has_its_figures(agent_report):
         "confusion": "A clinician: Red 50.0% 25.0% 25.0% 0.0%",
         "slices": "age: 75 years old or over 30 Safety 80.0% 92.0% \u221212.0 (\u221218.0 to \u22126.0)",
         "errors": "hot would make it Red",
-        "textbook": "emergency 3 2 (1 late) 2 (1 late) 3 (0 late) 3 (0 late)",
+        "textbook": "emergency 3 2 (1 late, 0 early) 2 (1 late, 0 early) 3 (0 late, 0 early)",
         "limits": "The agent is never forced to decide.",
         "reproduce": "triage evaluate --html report.html",
     }
     assert {name: words in page.sections[name] for name, words in shown.items()} == dict.fromkeys(shown, True)
-    assert "Stroke at noon: Green (all evidence), Green (interview)" in page.sections["textbook"]
-    assert ("open", None) in page.attributes, "emergencies that come too late are not folded away"
+    assert "Stroke at noon Red Green ! Green !" in page.sections["textbook"]
 
 
 def test_figures_on_few_vignettes_are_left_out(agent_report):

@@ -1,10 +1,8 @@
-import re
-
 import pytest
 
 from trainer.evaluation.estimates import Calibration, Estimate, SliceFigures
 from trainer.evaluation.frontier import HandedOver, Point
-from trainer.reports.evaluation_table import print_report
+from trainer.reports.tables import print_report
 
 QUALITY = {name: Estimate(0.5, 0.25, 0.75, 12) for name in ("appropriateness", "safety", "over_triage", "under_triage")}
 _PROBABILITY = Calibration(
@@ -44,33 +42,23 @@ def test_agent_and_clinicians_are_side_by_side_and_more_is_shown_on_demand(repor
     assert rows[0] == "Not as good as the clinicians: lower in safety."
     assert "Safety 89.0% (87.0\u201391.0%) 95.0% (93.0\u201397.0%) \u22126.0 (\u22129.0 to \u22123.0)" in rows
     assert "Questions asked 7.00 (6.50\u20137.50) \u2013 \u2013" in rows
-    for words in ("always red 0.500 0.500 0.500 0.500", "skin 1,234"):
+    for words in ("always red 50.0% 50.0% 50.0% 50.0%", "system: [bold]heart 1,234"):
         assert not any(words in row for row in rows)
         assert any(words in row for row in _rows(capsys, report))
 
 
-def test_the_frontier_marks_the_agent_and_ends_with_the_clinicians(report, capsys):
+def test_the_details_have_operating_points_probabilities_and_handing_over(report, capsys):
     rows = _rows(capsys, report)
-    assert "0.25 0.008 0.850 0.950 0.100 - 9.2 4.5 0.30" in rows
-    place = rows.index("1.5 * 0.008 or 0.92 0.850 0.950 0.100 0.700 9.2 4.5 0.30")
-    assert rows[place + 1] == "clinicians 0.820 0.950 0.130 0.650 - all -"
-
-
-def test_its_probabilities_stand_beside_what_came_true(report, capsys):
-    text = " ".join(_rows(capsys, report))
+    assert "0.25 price 0.008 95.0% 85.0% 10.0% \u2013 9.25 4.50 30.0%" in rows
+    assert "1.5 (this agent) price 0.008, threshold 0.92 95.0% 85.0% 10.0% 70.0% 9.25 4.50 30.0%" in rows
     for which in ("of its decision", "of all four"):
-        assert re.search(rf"P\(safe\) {which} +0\.920 +0\.940 +0\.020 \[0\.010, 0\.030\]", text)
-    assert "mean Q of the triage 0.900, appropriate 0.700, error 0.200 [0.100, 0.300], Brier score 0.250" in text
+        assert f"P(safe) {which} 0.920 0.940 0.020 [0.010, 0.030] 0.100" in rows
+    assert "P(safe) < 0.9 12.5% 2.0% \u2013" in rows
+    assert "below Red, P(Red) >= 0.15 25.0% \u2013 10.0%" in rows
+    without = _rows(capsys, report._replace(probabilities=None))
+    assert "Q-value of its decision 0.900 0.700 0.200 [0.100, 0.300] 0.250 [0.200, 0.300]" in without
 
 
-def test_what_is_handed_over_stands_beside_the_risk_that_is_left(report, capsys):
-    rows = _rows(capsys, report)
-    assert "P(safe) < 0.9 12.5% 2.0% -" in rows
-    assert "below Red, P(Red) >= 0.15 25.0% - 10.0%" in rows
-
-
-@pytest.mark.parametrize(
-    "name", ["human", "human_agreement", "calibration", "probabilities", "frontier", "handing_over"]
-)
-def test_missing_parts_of_the_report_are_left_out(name, report, capsys):
-    assert "Safety 89.0%" in " ".join(_rows(capsys, report._replace(**{name: None})))
+def test_missing_parts_of_the_report_are_left_out(report, capsys):
+    nothing = dict.fromkeys(("human", "human_agreement", "calibration", "probabilities", "frontier", "handing_over"))
+    assert "Safety 89.0%" in " ".join(_rows(capsys, report._replace(**nothing)))

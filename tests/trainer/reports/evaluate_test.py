@@ -77,25 +77,14 @@ def test_the_report_has_both_readings_without_and_with_rules(job, cases, rules, 
     assert report["with_rules"]["interview"]["categories"]["emergency"]["too_late"] == 1
 
 
-def test_misses_are_printed_by_title_within_80_columns(job, cases, rules, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
+def test_misses_are_printed_by_title(job, cases, rules, capsys):
     code, out, _ = run(capsys, "--job-dir", job, "--cases", cases, "--rules", rules)
     assert code == 0
-    assert max(map(len, out.splitlines())) <= 80
-    missed = {line.split("  ")[0].strip(): line for line in out.partition("Missed cases")[2].splitlines()}
-    assert missed["Case sepsis"].split()[2:] == [
-        "Red",
-        "Green",
-        "!",
-        "Green",
-        "!",
-        "Green",
-        "!",
-    ]  # not with all + rules
-    assert missed["Case mark"].split()[2:] == ["Blue", *["Green"] * 4]
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "Case sepsis Red Green ! Green ! Green !" in lines  # not with all + rules
+    assert "Case mark Blue Green Green Green Green" in lines
     assert "Case [bold]cold" not in out
-    assert "emergency (Red)" in out
-    assert "Interview, with rules (0.0 questions on average)" in out
+    assert any(line.startswith("emergency 1 0 (1 late, 0 early)") for line in lines)
 
 
 def test_bad_input_is_one_line(job, cases, capsys):

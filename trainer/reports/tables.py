@@ -1,0 +1,230 @@
+"""The tables of `triage evaluate`: the terminal prints them and the page shows them, from one list of rows each."""
+
+import itertools
+
+from rich import box, table
+from rich.console import Console
+from rich.text import Text
+
+from trainer.evaluation.cases import TOO_LATE, WITH, Miss, Reading, TextbookFigures
+from trainer.evaluation.estimates import Calibration, RuleEffect, SliceFigures, bracketed
+from trainer.evaluation.slices import MINIMUM_VIGNETTES
+from trainer.reports.agent_report import AgentReport
+from trainer.reports.comparison import comparison_table
+from trainer.reports.numbers import (
+    APPROPRIATENESS,
+    EVIDENCE_SEEN,
+    FORCED,
+    OVER_TRIAGE,
+    QUESTIONS,
+    RED_SENSITIVITY,
+    SAFETY,
+    UNDER_TRIAGE,
+    Table,
+    count,
+    difference,
+    shown,
+    with_interval_if_enough,
+)
+from triage_runtime.command_line.progress import print_table, say
+
+_MOST_GAPS = 20
+_SLICES = {"majority": "clinicians' majority", "evidence": "pieces of evidence"}
+_READINGS = {"all_evidence": "All evidence", "interview": "Interview"}
+
+
+def print_report(report: AgentReport, details: bool, with_slices: bool = False) -> None:
+    """Prints the verdict, if there is one, and the agent beside the clinicians; with `details` all tables."""
+    console = Console(highlight=False)
+    if report.comparison.verdict:
+        console.print(Text(f"{report.comparison.verdict}\n", style="bold"))
+    console.print(
+        f"{report.split} split: {report.vignettes:,} vignettes, each in {report.orders} evidence orders; "
+        f"agent after {report.training['steps']:,} steps."
+    )
+    print_rows(comparison_table(report.comparison, report.human_minimum_decisions, rules=False))
+    if details:
+        for make in (constants, calibration, operating_points, handing_over, confusion, gaps):
+            print_rows(make(report))
+    if details or with_slices:
+        print_rows(slices(report))
+    if not details:
+        console.print("All figures: --details, or as a page: --html FILE.")
+
+
+def print_rows(rows: Table | None) -> None:
+    """Prints a table, if there is one, as it is: a tag or a title may contain markup."""
+    if rows is None:
+        return
+    say(Console(), f"{rows.caption}:")
+    printed = table.Table(*rows.columns, box=box.SIMPLE, padding=(0, 1, 0, 0))
+    for row in rows.rows:
+        printed.add_row(*map(Text, row))
+    print_table(printed)
+
+
+def rule_effect(effect: RuleEffect) -> Table:
+    """Returns what safety rules change, judged by all clinicians."""
+    caption = (
+        f"Safety rules ({effect.rules['source']}, {len(effect.rules['rules'])} of them), which change the decision in "
+        f"{effect.changed:.1%} of the episodes"
+    )
+    rows = ((name.replace("_", " "), *map(bracketed, compared)) for name, compared in effect.metrics.items())
+    return Table(caption, ("", "without", "with", "difference"), tuple(rows))
+
+
+def constants(report: AgentReport) -> Table:
+    """Returns the quality of the agent and of the policies that always decide the same."""
+    measures = (APPROPRIATENESS, SAFETY, OVER_TRIAGE, UNDER_TRIAGE)
+    rows = (
+        (name, *(shown(measure, estimates[measure.key].mean) for measure in measures))
+        for name, estimates in {"agent": report.agent, **report.constants}.items()
+    )
+    return Table("Judged by all clinicians", ("", *(measure.label for measure in measures)), tuple(rows))
+
+
+def calibration(report: AgentReport) -> Table | None:
+    """Returns what the agent says of its decisions beside what is true of them; None if it says nothing."""
+    said: dict[str, Calibration] = {}
+    for part, text in (("own_decision", "of its decision"), ("every_decision", "of all four")):
+        for name, calibrated in (report.probabilities or {}).get(part, {}).items():
+            said[f"P({name}) {text}"] = calibrated
+    if report.calibration is not None and not said:
+        said["Q-value of its decision"] = report.calibration["best_decision"]
+    rows = tuple(
+        (name, f"{each.predicted.mean:.3f}", f"{each.observed.mean:.3f}", bracketed(each.expected_calibration_error),
+         bracketed(each.brier_score))
+        for name, each in said.items()
+    )  # fmt: skip
+    columns = ("", "Mean", "True share", "Calibration error", "Brier score")
+    return Table("Calibration at the decision", columns, rows) if rows else None
+
+
+def operating_points(report: AgentReport) -> Table | None:
+    """Returns what each safety weight brings and costs; None for an agent without probabilities."""
+    measures = (SAFETY, APPROPRIATENESS, OVER_TRIAGE, RED_SENSITIVITY, QUESTIONS, EVIDENCE_SEEN, FORCED)
+    rows = tuple(
+        (
+            f"{point.safety_weight:g}{' (this agent)' if point.chosen else ''}",
+            f"price {point.price:.2g}" + ("" if point.sure_enough is None else f", threshold {point.sure_enough:g}"),
+            *(shown(measure, getattr(point, measure.key)) for measure in measures),
+        )
+        for point in report.frontier or []
+    )
+    columns = ("Safety weight", "Asks until", *(measure.label for measure in measures))
+    return Table("Operating points: means", columns, rows) if rows else None
+
+
+def handing_over(report: AgentReport) -> Table | None:
+    """Returns what handing over costs, and the risk that is left; None for an agent without probabilities."""
+    rows = []
+    for point in report.handing_over or ():
+        by_red = point.hand_over_from is not None
+        rule = f"below Red, P(Red) >= {point.hand_over_from:g}" if by_red else f"P(safe) < {point.defer_below:g}"
+        shares = (point.handed_over, point.under_triage, point.red_missed)
+        rows.append((rule, *(shown(SAFETY, share) for share in shares)))
+    columns = ("Handed over", "Share", "Under-triage of the others", "Red that leave below Red")
+    caption = "Handing over, by a caller's defer_below and as a promise does"
+    return Table(caption, columns, tuple(rows)) if rows else None
+
+
+def confusion(report: AgentReport) -> Table:
+    """Returns the confusion matrix in shares of each row; a row with too few vignettes has none."""
+    labels, rows = report.confusion.labels, []
+    for label, row in zip(labels, report.confusion.matrix, strict=True):
+        total = sum(row)
+        enough = total >= MINIMUM_VIGNETTES
+        rows.append((f"A clinician: {label}", *(shown(SAFETY, each / total if enough else None) for each in row)))
+    columns = ("", *(f"The agent: {label}" for label in labels))
+    return Table("Shares of the decisions of a clinician", columns, tuple(rows))
+
+
+def gaps(report: AgentReport) -> Table | None:
+    """Returns the groups of patients for whom the agent is worse than for the others, the widest gap first."""
+    measures = {measure.key: measure for measure in (SAFETY, APPROPRIATENESS)}
+    rows = tuple(
+        (
+            _slice_name(gap.by, gap.value),
+            count(gap.vignettes),
+            measures[gap.metric].label,
+            shown(SAFETY, gap.mean),
+            shown(SAFETY, gap.others),
+            difference(SAFETY, gap.difference),
+        )
+        for gap in sorted(report.gaps.worse, key=lambda gap: gap.difference.mean)[:_MOST_GAPS]
+    )
+    columns = ("Group", "Vignettes", "Measure", "There", "Elsewhere", "Difference (95% interval)")
+    return Table("Where the agent is worse than elsewhere", columns, rows) if rows else None
+
+
+def slices(report: AgentReport, most: int | None = None) -> Table | None:
+    """Returns the figures of each slice, with `most` of a tag's only so many, the largest; None without slices."""
+    measures = (APPROPRIATENESS, SAFETY, QUESTIONS)
+    kinds: dict[str, list[SliceFigures]] = {}
+    for entry in report.slices:
+        kinds.setdefault(entry.by, []).append(entry)
+    rows = []
+    for by, entries in kinds.items():
+        largest = sorted(entries, key=lambda entry: -entry.vignettes)[: most if by.startswith("tag") else None]
+        rows += [
+            (
+                _slice_name(by, entry.value),
+                count(entry.vignettes),
+                *(with_interval_if_enough(measure, entry.metrics[measure.key]) for measure in measures),
+            )
+            for entry in entries
+            if entry in largest
+        ]
+    columns = ("Group", "Vignettes", *(measure.label for measure in measures))
+    caption = "Mean (95% interval)" + ("" if most is None else f", of each tag the {most} largest")
+    return Table(caption, columns, tuple(rows)) if rows else None
+
+
+def _slice_name(by: str, value: str) -> str:
+    """Returns the name of a slice, such as "age: 75 years old or over"."""
+    kind, _, rest = by.partition(":")
+    return f"{rest or _SLICES.get(kind, kind)}: {value}"
+
+
+def textbook_cases(textbook: TextbookFigures) -> Table:
+    """Returns how many textbook cases were right, too late and too early, by category and reading."""
+    readings = _readings(textbook)
+    rows = []
+    for name, counted in textbook.without_rules.interview.categories.items():
+        cells = (each.categories[name] for each in readings.values())
+        right = (f"{each.right} ({each.too_late} late, {each.too_early} early)" for each in cells)
+        rows.append((_words(name), count(counted.cases), *right))
+    questions = ", ".join(f"{_words(name)} {played.questions:.1f}" for name, played in textbook.played.items())
+    caption = f"Textbook cases that are right; questions in an interview in the mean: {questions}"
+    return Table(caption, ("Category", "Cases", *readings), tuple(rows))
+
+
+def missed_cases(textbook: TextbookFigures) -> Table | None:
+    """Returns the cases that are missed in any reading, with their decisions; None if there are none."""
+    missed = [{miss.vignette_id: miss for miss in reading.misses} for reading in _readings(textbook).values()]
+    rows = []
+    for vignette_id in dict.fromkeys(itertools.chain.from_iterable(missed)):
+        misses = [each.get(vignette_id) for each in missed]
+        one = next(miss for miss in misses if miss is not None)
+        rows.append((one.title, "/".join(one.allowed), *map(_decision, misses)))
+    caption = "Missed cases, with the decision; ! is less urgent than allowed"
+    return Table(caption, ("Case", "Allowed", *_readings(textbook)), tuple(rows)) if rows else None
+
+
+def _readings(textbook: TextbookFigures) -> dict[str, Reading]:
+    """Returns what was played, by its name as a column."""
+    return {
+        f"{_READINGS[name]}{', with rules' if rules == WITH else ''}": reading
+        for rules, played in textbook.played.items()
+        for name, reading in played.readings.items()
+    }
+
+
+def _decision(miss: Miss | None) -> str:
+    if miss is None:
+        return ""
+    return miss.decision + (" !" if miss.verdict == TOO_LATE else "")
+
+
+def _words(name: str) -> str:
+    return name.replace("self_care", "self-care").replace("_", " ")
