@@ -12,6 +12,7 @@ from schemas.errors import InputError
 from schemas.reference import Reference
 from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.extras import need
+from triage_runtime.command_line.options import option
 
 if TYPE_CHECKING:  # loads SciPy and TensorFlow
     from serving.monitor.audit_reader import Reading
@@ -24,21 +25,26 @@ DRIFTED = 1
 class MonitorOptions:
     """The options of `triage monitor`, see its help."""
 
-    log: pathlib.Path
+    log: pathlib.Path = option("directory of triage serve --audit-log", metavar="DIR")
     model: pathlib.Path | None
     data: pathlib.Path | None
-    model_name: str
-    alpha: float
-    fewest_cases: int
-    unknown_limit: float
-    labels: pathlib.Path | None
-    fail_on_drift: bool
+    model_name: str = option("model whose answers count, if the server had several", default="", metavar="NAME")
+    alpha: float = option(
+        "false discovery rate of drift, and error of the intervals of --labels (default 0.01)", default=0.01
+    )
+    fewest_cases: int = option("draw no conclusion from fewer cases (default 100)", default=100, metavar="N")
+    unknown_limit: float = option("acceptable share of cases with unknown codes (default 0.01)", default=0.01)
+    labels: pathlib.Path | None = option(
+        "vignettes of served cases with clinicians' decisions, in JSON Lines: does the version keep its promise?",
+        metavar="FILE",
+    )
+    fail_on_drift: bool = option(f"end with exit code {DRIFTED} if there is drift, or the promise is broken")
     json: str | pathlib.Path | None
 
     def __post_init__(self) -> None:
-        for option, value in (("--alpha", self.alpha), ("--unknown-limit", self.unknown_limit)):
+        for flag, value in (("--alpha", self.alpha), ("--unknown-limit", self.unknown_limit)):
             if not 0 < value < 1:
-                raise InputError(f"{option} {value}: expected a number between 0 and 1")
+                raise InputError(f"{flag} {value}: expected a number between 0 and 1")
         if self.labels is not None and self.model is None:
             raise InputError("--labels: they are compared with the promise of a version: give --model DIR, too")
         if self.fewest_cases < 1:
@@ -52,9 +58,6 @@ def check(_: argparse.Namespace) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage monitor`."""
-    parser.add_argument(
-        "--log", type=pathlib.Path, required=True, metavar="DIR", help="directory of triage serve --audit-log"
-    )
     reference = parser.add_mutually_exclusive_group(required=True)
     reference.add_argument(
         "--model",
@@ -65,32 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reference.add_argument(
         "--data", type=pathlib.Path, metavar="DIR", help="data directory that the version was trained on"
     )
-    parser.add_argument(
-        "--model-name", default="", metavar="NAME", help="model whose answers count, if the server had several"
-    )
-    parser.add_argument(
-        "--alpha",
-        type=float,
-        default=0.01,
-        help="false discovery rate of drift, and error of the intervals of --labels (default 0.01)",
-    )
-    parser.add_argument(
-        "--fewest-cases", type=int, default=100, metavar="N", help="draw no conclusion from fewer cases (default 100)"
-    )
-    parser.add_argument(
-        "--unknown-limit", type=float, default=0.01, help="acceptable share of cases with unknown codes (default 0.01)"
-    )
-    parser.add_argument(
-        "--labels",
-        type=pathlib.Path,
-        metavar="FILE",
-        help="vignettes of served cases with clinicians' decisions, in JSON Lines: does the version keep its promise?",
-    )
-    parser.add_argument(
-        "--fail-on-drift",
-        action="store_true",
-        help=f"end with exit code {DRIFTED} if there is drift, or the promise is broken",
-    )
+    options.add_arguments(parser, MonitorOptions)
     json_output.add_argument(parser)
 
 

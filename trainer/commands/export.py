@@ -14,6 +14,7 @@ from trainer.training import operating_point_options, promise_options, rule_opti
 from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.training.promise_options import PromiseOptions
 from triage_runtime.command_line import json_output, options
+from triage_runtime.command_line.options import option
 from triage_runtime.command_line.progress import say_result
 from triage_runtime.storage import locations
 
@@ -30,22 +31,40 @@ _MARGIN = 0.02
 class ExportOptions:
     """The options of `triage export`, see its help."""
 
-    job_dir: pathlib.Path
+    job_dir: pathlib.Path = option("directory that `triage train` wrote", type=locations.job)
     model_base_path: pathlib.Path | None
     push_to: pathlib.Path | None
-    compare_with: pathlib.Path | None
-    version: int | None
-    step: int | None
+    compare_with: pathlib.Path | None = option(
+        "with --model-base-path: mark the version as BLESSED or NOT_BLESSED by comparing it with the newest one "
+        f"of this BASE, for a later `triage push`; needs --data; exit code {REJECTED} if it is not blessed",
+        type=locations.source_model, metavar="BASE",
+    )  # fmt: skip
+    version: int | None = option("number of the version; the highest that exists plus 1 by default")
+    step: int | None = option("checkpoint to export; the last one by default")
     rules: pathlib.Path | None
-    model_name: str | None
-    data: pathlib.Path | None
-    orders: int
-    seed: int
-    margin: float | None
-    cases: pathlib.Path | None
-    allow_small_test: bool
-    rejected: pathlib.Path | None
-    sign: pathlib.Path | None
+    model_name: str | None = option('name under which TensorFlow Serving offers the model; default: "triage"')
+    data: pathlib.Path | None = option(
+        "data directory on whose test split to evaluate the version", type=locations.source, metavar="DIR"
+    )
+    orders: int = option(f"random evidence orders to average over (default {ORDERS})", default=ORDERS)
+    seed: int = option("seed of the orders and the bootstrap (default 0)", default=0)
+    margin: float | None = option(f"loss of safety that --push-to accepts, from 0 to 1 (default {_MARGIN:g})")
+    cases: pathlib.Path | None = option(
+        "textbook cases, a file (docs/evaluating.md) or default, for --push-to and --compare-with: a version that "
+        "decides an emergency less urgently than the version before it does not pass",
+        type=locations.source, metavar="FILE",
+    )  # fmt: skip
+    allow_small_test: bool = option(
+        "let a version pass --push-to and --compare-with on fewer than 50 test vignettes, which say little"
+    )
+    rejected: pathlib.Path | None = option(
+        "where --push-to keeps a version that it does not publish", type=locations.result, metavar="DIR"
+    )
+    sign: pathlib.Path | None = option(
+        "private Ed25519 key, in PEM format, with which to sign a version that is published, for triage serve "
+        "--require-signature",
+        metavar="KEY",
+    )
     json: str | pathlib.Path | None
 
     def __post_init__(self) -> None:
@@ -91,7 +110,6 @@ class ExportOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage export`."""
-    parser.add_argument("--job-dir", type=locations.job, required=True, help="directory that `triage train` wrote")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(
         "--model-base-path",
@@ -106,56 +124,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the same, but publish only a version that is not less safe than the newest one there; needs --data; "
         f"exit code {REJECTED} if it is not published",
     )
-    parser.add_argument(
-        "--compare-with",
-        type=locations.source_model,
-        metavar="BASE",
-        help="with --model-base-path: mark the version as BLESSED or NOT_BLESSED by comparing it with the newest one "
-        f"of this BASE, for a later `triage push`; needs --data; exit code {REJECTED} if it is not blessed",
-    )
-    parser.add_argument("--version", type=int, help="number of the version; the highest that exists plus 1 by default")
-    parser.add_argument("--step", type=int, help="checkpoint to export; the last one by default")
+    options.add_arguments(parser, ExportOptions)
     rule_options.add_argument(parser)
     operating_point_options.add_arguments(parser)
     promise_options.add_arguments(parser)
-    parser.add_argument("--model-name", help='name under which TensorFlow Serving offers the model; default: "triage"')
-    parser.add_argument(
-        "--data",
-        type=locations.source,
-        metavar="DIR",
-        help="data directory on whose test split to evaluate the version",
-    )
-    parser.add_argument(
-        "--orders", type=int, default=ORDERS, help=f"random evidence orders to average over (default {ORDERS})"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the orders and the bootstrap (default 0)")
-    parser.add_argument(
-        "--margin", type=float, help=f"loss of safety that --push-to accepts, from 0 to 1 (default {_MARGIN:g})"
-    )
-    parser.add_argument(
-        "--cases",
-        type=locations.source,
-        metavar="FILE",
-        help="textbook cases, a file (docs/evaluating.md) or default, for --push-to and --compare-with: a version that "
-        "decides an emergency less urgently than the version before it does not pass",
-    )
-    parser.add_argument(
-        "--allow-small-test", action="store_true",
-        help="let a version pass --push-to and --compare-with on fewer than 50 test vignettes, which say little",
-    )  # fmt: skip
-    parser.add_argument(
-        "--rejected",
-        type=locations.result,
-        metavar="DIR",
-        help="where --push-to keeps a version that it does not publish",
-    )
-    parser.add_argument(
-        "--sign",
-        type=pathlib.Path,
-        metavar="KEY",
-        help="private Ed25519 key, in PEM format, with which to sign a version that is published, for triage serve "
-        "--require-signature",
-    )
     json_output.add_argument(parser)
 
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from schemas import directories
 from schemas.errors import InputError
 from triage_runtime.command_line import json_output, options
+from triage_runtime.command_line.options import option
 from triage_runtime.command_line.progress import say_result
 from triage_runtime.storage import locations
 
@@ -25,12 +26,12 @@ _SHARD_SIZE = 50_000
 class FoldOptions:
     """The options of `triage fold`, see its help."""
 
-    data: pathlib.Path
-    out: pathlib.Path
-    folds: int
-    fold: int
-    seed: int
-    overwrite: bool
+    data: pathlib.Path = option("data directory, as triage prepare makes it", type=locations.source)
+    out: pathlib.Path = option("data directory to make", type=locations.result, metavar="DIR")
+    folds: int = option("number K of folds of the training split")
+    fold: int = option("fold to test on, from 0 to K - 1")
+    seed: int = option("seed of the division, the same for all folds (default 0)", default=0)
+    overwrite: bool = option("replace an existing data directory")
     json: str | pathlib.Path | None
 
     def __post_init__(self) -> None:
@@ -41,14 +42,7 @@ class FoldOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage fold`."""
-    parser.add_argument(
-        "--data", type=locations.source, required=True, help="data directory, as triage prepare makes it"
-    )
-    parser.add_argument("--out", type=locations.result, required=True, metavar="DIR", help="data directory to make")
-    parser.add_argument("--folds", type=int, required=True, help="number K of folds of the training split")
-    parser.add_argument("--fold", type=int, required=True, help="fold to test on, from 0 to K - 1")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the division, the same for all folds (default 0)")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
+    options.add_arguments(parser, FoldOptions)
     json_output.add_argument(parser)
 
 

@@ -16,6 +16,7 @@ from schemas import VERSION
 from schemas.errors import InputError
 from triage_runtime.command_line import options
 from triage_runtime.command_line.extras import WHOLE
+from triage_runtime.command_line.options import option
 from triage_runtime.command_line.progress import say, say_result
 
 IMAGE = f"{WHOLE}:{VERSION}"
@@ -27,55 +28,44 @@ FAILED = 1
 class CompileOptions:
     """The options of `triage kubeflow compile`, see its help."""
 
-    out: pathlib.Path
-    image: str
-    claim: str
+    out: pathlib.Path = option("YAML file to write", metavar="FILE")
+    image: str = option(f"container image with this package and its extra kubeflow (default {IMAGE})", default=IMAGE)
+    claim: str = option(
+        f'PersistentVolumeClaim with the vignettes and the models; "" for none (default {CLAIM})',
+        default=CLAIM, metavar="NAME",
+    )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
 class LocalRunOptions:
     """The options of `triage kubeflow run-local`, see its help."""
 
-    vignettes: pathlib.Path
-    vocabulary: pathlib.Path
-    push_to: pathlib.Path
-    root: pathlib.Path
-    cases: pathlib.Path | None
-    parameter: list[str]
+    vignettes: pathlib.Path = option("vignettes, JSON Lines", metavar="FILE")
+    vocabulary: pathlib.Path = option("their vocabulary", metavar="FILE")
+    push_to: pathlib.Path = option("model base path", metavar="BASE")
+    root: pathlib.Path = option(
+        "folder for the artifacts; each run gets its own subfolder (default pipeline)",
+        default=pathlib.Path("pipeline"), metavar="DIR",
+    )  # fmt: skip
+    cases: pathlib.Path | None = option(
+        "textbook cases (docs/evaluating.md) for the gate: no emergency among them may come later than before",
+        metavar="FILE",
+    )
+    parameter: list[str] = option(
+        "another parameter of the pipeline, such as folds=2 or 'seeds=[0, 1]'; can be repeated",
+        type=str, action="append", default=[], metavar="NAME=VALUE",
+    )  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage kubeflow`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     compiling = actions.add_parser("compile", help="write the pipeline as YAML, for Kubeflow Pipelines 2")
-    compiling.add_argument("--out", type=pathlib.Path, required=True, metavar="FILE", help="YAML file to write")
-    compiling.add_argument(
-        "--image", default=IMAGE, help=f"container image with this package and its extra kubeflow (default {IMAGE})"
-    )
-    compiling.add_argument(
-        "--claim",
-        default=CLAIM,
-        metavar="NAME",
-        help=f'PersistentVolumeClaim with the vignettes and the models; "" for none (default {CLAIM})',
-    )
+    options.add_arguments(compiling, CompileOptions)
     running = actions.add_parser(
         "run-local", help="run the same pipeline on this machine, each task in its own process"
     )
-    running.add_argument("--vignettes", type=pathlib.Path, required=True, metavar="FILE", help="vignettes, JSON Lines")
-    running.add_argument("--vocabulary", type=pathlib.Path, required=True, metavar="FILE", help="their vocabulary")
-    running.add_argument("--push-to", type=pathlib.Path, required=True, metavar="BASE", help="model base path")
-    running.add_argument(
-        "--root", type=pathlib.Path, default=pathlib.Path("pipeline"), metavar="DIR",
-        help="folder for the artifacts; each run gets its own subfolder (default pipeline)",
-    )  # fmt: skip
-    running.add_argument(
-        "--cases", type=pathlib.Path, metavar="FILE",
-        help="textbook cases (docs/evaluating.md) for the gate: no emergency among them may come later than before",
-    )  # fmt: skip
-    running.add_argument(
-        "--parameter", action="append", default=[], metavar="NAME=VALUE",
-        help="another parameter of the pipeline, such as folds=2 or 'seeds=[0, 1]'; can be repeated",
-    )  # fmt: skip
+    options.add_arguments(running, LocalRunOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -24,6 +24,7 @@ from trainer.vignettes.output import OutputDirectory, writing
 from trainer.vignettes.source import RejectLog
 from trainer.vignettes.split import split_warnings
 from triage_runtime.command_line import json_output, options
+from triage_runtime.command_line.options import option
 from triage_runtime.command_line.progress import progress_bar, say, say_result, tracked
 from triage_runtime.storage import locations
 
@@ -38,15 +39,15 @@ _COLUMNS_LISTED = 12
 class PrepareOptions:
     """The options of `triage prepare` beside those of the input format, see its help."""
 
-    out: pathlib.Path
+    out: pathlib.Path = option("data directory to make", type=locations.result, metavar="DIR")
     format: str
-    test_fraction: float
-    seed: int
-    whole_patient: bool
-    shard_size: int
-    gzip: bool
-    allow_rejects: bool
-    overwrite: bool
+    test_fraction: float = option("share of the test split (default 0.1)", default=0.1)
+    seed: int = option("seed of the split and of absent evidence (default 0)", default=0)
+    whole_patient: bool = option("complete patients, the complaint first: what is not listed is absent")
+    shard_size: int = option("vignettes in a shard (default 50000)", default=50_000)
+    gzip: bool = option("compress the shards")
+    allow_rejects: bool = option("leave out lines that are not vignettes")
+    overwrite: bool = option("replace an existing data directory")
     json: str | pathlib.Path | None
 
     def __post_init__(self) -> None:
@@ -58,19 +59,8 @@ class PrepareOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage prepare`."""
-    parser.add_argument("--out", type=locations.result, required=True, metavar="DIR", help="data directory to make")
+    options.add_arguments(parser, PrepareOptions)
     input_formats.add_arguments(parser)
-    parser.add_argument("--test-fraction", type=float, default=0.1, help="share of the test split (default 0.1)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the split and of absent evidence (default 0)")
-    parser.add_argument(
-        "--whole-patient",
-        action="store_true",
-        help="complete patients, the complaint first: what is not listed is absent",
-    )
-    parser.add_argument("--shard-size", type=int, default=50_000, help="vignettes in a shard (default 50000)")
-    parser.add_argument("--gzip", action="store_true", help="compress the shards")
-    parser.add_argument("--allow-rejects", action="store_true", help="leave out lines that are not vignettes")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
     json_output.add_argument(parser)
 
 

@@ -16,26 +16,17 @@ from triage_runtime.storage import locations
 class PushOptions:
     """The options of `triage push`, see its help."""
 
-    version_dir: pathlib.Path
-    to: pathlib.Path
+    version_dir: pathlib.Path = options.option(
+        "folder of the version, as `triage export --compare-with` wrote it", type=locations.source, metavar="DIR"
+    )
+    to: pathlib.Path = options.option(
+        "directory that holds a folder for each version", type=locations.model_base, metavar="BASE"
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage push`."""
-    parser.add_argument(
-        "--version-dir",
-        type=locations.source,
-        required=True,
-        metavar="DIR",
-        help="folder of the version, as `triage export --compare-with` wrote it",
-    )
-    parser.add_argument(
-        "--to",
-        type=locations.model_base,
-        required=True,
-        metavar="BASE",
-        help="directory that holds a folder for each version",
-    )
+    options.add_arguments(parser, PushOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -19,6 +19,7 @@ from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.simulation.simulator import Simulator, simulated
 from trainer.vignettes.output import OutputDirectory, writing
 from triage_runtime.command_line import json_output, options
+from triage_runtime.command_line.options import option
 from triage_runtime.command_line.progress import progress_bar, say, say_result, tracked
 from triage_runtime.storage import locations
 
@@ -29,22 +30,38 @@ PAPER_VIGNETTES, PAPER_TEST = 1374, 126
 _FORMAT = "simulate"
 
 
+def _fraction(text: str) -> Fraction:
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number such as 0.1 or 1/10") from None
+
+
 @dataclasses.dataclass(frozen=True)
 class SimulateOptions:
     """The options of `triage simulate`, see its help."""
 
-    out: pathlib.Path
-    vignettes: int
-    seed: int
-    test_fraction: Fraction
-    unseen_conditions: list[str]
-    whole_patient: bool
-    caution: float
-    knowledge: pathlib.Path | None
-    processes: int
-    shard_size: int
-    gzip: bool
-    overwrite: bool
+    out: pathlib.Path = option("data directory to make", type=locations.result, metavar="DIR")
+    vignettes: int = option(f"number of vignettes (default {PAPER_VIGNETTES})", default=PAPER_VIGNETTES, metavar="N")
+    seed: int = option("seed of every random draw (default 0)", default=0)
+    test_fraction: Fraction = option(
+        f"share of the test split, such as 0.1 or 1/10 (default {PAPER_TEST}/{PAPER_VIGNETTES})",
+        type=_fraction, default=Fraction(PAPER_TEST, PAPER_VIGNETTES), metavar="F",
+    )  # fmt: skip
+    unseen_conditions: list[str] = option(
+        "conditions to hold out of the training split", type=str, nargs="+", default=[], metavar="CODE"
+    )
+    whole_patient: bool = option("complete patients, who can answer any question; clinicians read the whole case")
+    caution: float = option(
+        "how much worse the clinicians find a decision that is too late than the default panel does (default 1): "
+        "another panel's habits",
+        default=1.0, metavar="FACTOR",
+    )  # fmt: skip
+    knowledge: pathlib.Path | None = option("another knowledge base", type=locations.source, metavar="DIR")
+    processes: int = option("number of processes (default: one per core)", default=os.cpu_count() or 1, metavar="N")
+    shard_size: int = option("vignettes in a shard (default 50000)", default=50_000)
+    gzip: bool = option("compress the shards")
+    overwrite: bool = option("replace an existing data directory")
     json: str | pathlib.Path | None
 
     def __post_init__(self) -> None:
@@ -60,50 +77,7 @@ class SimulateOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage simulate`."""
-    parser.add_argument("--out", type=locations.result, required=True, metavar="DIR", help="data directory to make")
-    parser.add_argument(
-        "--vignettes",
-        type=int,
-        default=PAPER_VIGNETTES,
-        metavar="N",
-        help=f"number of vignettes (default {PAPER_VIGNETTES})",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of every random draw (default 0)")
-    parser.add_argument(
-        "--test-fraction", type=_fraction, default=Fraction(PAPER_TEST, PAPER_VIGNETTES), metavar="F",
-        help=f"share of the test split, such as 0.1 or 1/10 (default {PAPER_TEST}/{PAPER_VIGNETTES})",
-    )  # fmt: skip
-    parser.add_argument(
-        "--unseen-conditions",
-        nargs="+",
-        default=[],
-        metavar="CODE",
-        help="conditions to hold out of the training split",
-    )
-    parser.add_argument(
-        "--whole-patient",
-        action="store_true",
-        help="complete patients, who can answer any question; clinicians read the whole case",
-    )
-    parser.add_argument(
-        "--caution",
-        type=float,
-        default=1.0,
-        metavar="FACTOR",
-        help="how much worse the clinicians find a decision that is too late than the default panel does (default 1): "
-        "another panel's habits",
-    )
-    parser.add_argument("--knowledge", type=locations.source, metavar="DIR", help="another knowledge base")
-    parser.add_argument(
-        "--processes",
-        type=int,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="number of processes (default: one per core)",
-    )
-    parser.add_argument("--shard-size", type=int, default=50_000, help="vignettes in a shard (default 50000)")
-    parser.add_argument("--gzip", action="store_true", help="compress the shards")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing data directory")
+    options.add_arguments(parser, SimulateOptions)
     json_output.add_argument(parser)
 
 
@@ -189,10 +163,3 @@ def _header(knowledge: KnowledgeBase, given: SimulateOptions, config: Simulation
         "test_fraction": float(given.test_fraction),
         "vocabulary_fingerprint": knowledge.catalogue.vocabulary.fingerprint,
     }
-
-
-def _fraction(text: str) -> Fraction:
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number such as 0.1 or 1/10") from None

@@ -12,6 +12,7 @@ from rich.console import Console
 from schemas.errors import InputError
 from schemas.model_directory import version_folder
 from triage_runtime.command_line import json_output, options
+from triage_runtime.command_line.options import option
 from triage_runtime.command_line.progress import say_result
 from triage_runtime.storage import locations
 
@@ -23,12 +24,20 @@ _QUANTIZATIONS = ("none", "float16", "dynamic", "int8")  # trainer.export.conver
 class TfliteOptions:
     """The options of `triage tflite`, see its help."""
 
-    model: pathlib.Path
-    out: pathlib.Path
-    quantize: str
-    data: pathlib.Path | None
-    states: int
-    seed: int
+    model: pathlib.Path = option(
+        "version that `triage export` wrote, or a model base path, whose highest version is used",
+        type=locations.source_model, metavar="DIR",
+    )  # fmt: skip
+    out: pathlib.Path = option("file to write, with FILE.json beside it", type=locations.result, metavar="FILE")
+    quantize: str = option(
+        "none: float32; float16: half the size; dynamic: int8 weights; int8: int8 products too (default none)",
+        choices=_QUANTIZATIONS, default="none",
+    )  # fmt: skip
+    data: pathlib.Path | None = option(
+        "data directory with whose training split int8 is calibrated", type=locations.source, metavar="DIR"
+    )
+    states: int = option(f"random states to compare with the SavedModel on (default {STATES})", default=STATES)
+    seed: int = option("seed of the states and of the calibration (default 0)", default=0)
     json: str | pathlib.Path | None
 
     def __post_init__(self) -> None:
@@ -42,32 +51,7 @@ class TfliteOptions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage tflite`."""
-    parser.add_argument(
-        "--model",
-        type=locations.source_model,
-        required=True,
-        metavar="DIR",
-        help="version that `triage export` wrote, or a model base path, whose highest version is used",
-    )
-    parser.add_argument(
-        "--out", type=locations.result, required=True, metavar="FILE", help="file to write, with FILE.json beside it"
-    )
-    parser.add_argument(
-        "--quantize",
-        choices=_QUANTIZATIONS,
-        default="none",
-        help="none: float32; float16: half the size; dynamic: int8 weights; int8: int8 products too (default none)",
-    )
-    parser.add_argument(
-        "--data",
-        type=locations.source,
-        metavar="DIR",
-        help="data directory with whose training split int8 is calibrated",
-    )
-    parser.add_argument(
-        "--states", type=int, default=STATES, help=f"random states to compare with the SavedModel on (default {STATES})"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the states and of the calibration (default 0)")
+    options.add_arguments(parser, TfliteOptions)
     json_output.add_argument(parser)
 
 

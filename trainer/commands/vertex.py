@@ -10,6 +10,7 @@ from rich.console import Console
 
 from trainer.cloud.vertex_request import Place, read_request, send
 from triage_runtime.command_line import options
+from triage_runtime.command_line.options import option
 from triage_runtime.command_line.progress import say_result
 from triage_runtime.storage import locations
 
@@ -25,11 +26,11 @@ class SubmitOptions:
     """The options of `triage vertex submit`, see its help."""
 
     file: pathlib.Path
-    project: str
-    region: str
-    bucket: str | None
-    display_name: str | None
-    dry_run: bool
+    project: str = option("Google Cloud project; ${PROJECT} in the file")
+    region: str = option("region such as europe-west4; ${REGION} in the file")
+    bucket: str | None = option("bucket, without gs://; ${BUCKET} in the file")
+    display_name: str | None = option("name of the job or model (default: the file's)", metavar="NAME")
+    dry_run: bool = option("print the request as JSON and send nothing; needs no credentials")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,13 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="YAML: a CustomJobSpec, a HyperparameterTuningJob, or a model to upload, as in deploy/vertex/",
     )
-    submit.add_argument("--project", required=True, help="Google Cloud project; ${PROJECT} in the file")
-    submit.add_argument("--region", required=True, help="region such as europe-west4; ${REGION} in the file")
-    submit.add_argument("--bucket", help="bucket, without gs://; ${BUCKET} in the file")
-    submit.add_argument("--display-name", metavar="NAME", help="name of the job or model (default: the file's)")
-    submit.add_argument(
-        "--dry-run", action="store_true", help="print the request as JSON and send nothing; needs no credentials"
-    )
+    options.add_arguments(submit, SubmitOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:

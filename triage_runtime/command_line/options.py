@@ -1,8 +1,9 @@
-"""The options of a command as a frozen dataclass, and the bounds of its numbers."""
+"""The options of a command as a frozen dataclass, from which its parser is made, and the bounds of its numbers."""
 
 import argparse
 import dataclasses
-from typing import TYPE_CHECKING, TypeVar
+import typing
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from schemas.errors import InputError
 
@@ -10,6 +11,29 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     _Options = TypeVar("_Options", bound=DataclassInstance)
+
+
+def option(text: str, **arguments: Any) -> Any:
+    """Returns the field of an option: `text` is its help, and `arguments` are those of `add_argument` of a parser.
+
+    Without a `default` the option is None, or False of a bool, and must be given if its type allows neither.
+    """
+    return dataclasses.field(metadata={"help": text, **arguments})
+
+
+def add_arguments(parser: argparse.ArgumentParser, kind: "type[DataclassInstance]") -> None:
+    """Gives `parser` an option for each `option` among the fields of `kind`, of the field's name and type."""
+    for field in dataclasses.fields(kind):
+        arguments = dict(field.metadata)
+        if not arguments:
+            continue
+        if field.type is bool:
+            arguments["action"] = "store_true"
+        else:
+            kinds = typing.get_args(field.type) or (field.type,)
+            arguments.setdefault("type", kinds[0])
+            arguments.setdefault("required", "default" not in arguments and type(None) not in kinds)
+        parser.add_argument(flag(field.name), **arguments)
 
 
 def read(kind: "type[_Options]", arguments: argparse.Namespace) -> "_Options":
