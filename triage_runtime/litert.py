@@ -18,9 +18,6 @@ XNNPACK = b"Created TensorFlow Lite XNNPACK delegate"
 class LiteRtModel:
     """The signatures of a TFLite file, such as that of a version, run by LiteRT; one call at a time.
 
-    Args:
-        content: the whole file.
-
     Raises:
         InputError: LiteRT is not installed, or `content` is not a TFLite file with the signature `state`.
     """

@@ -36,9 +36,6 @@ class ConcurrencyLimit:
     """Places for calls; for use in one thread.
 
     When all are taken, a quarter more is kept for callers who have none, so that one cannot keep the others out.
-
-    Args:
-        number: how many there are.
     """
 
     def __init__(self, number: int):
@@ -111,10 +108,6 @@ class Drain:
 
 class Admission:
     """Admits calls to a server; for use on one event loop.
-
-    Args:
-        limits: limits on calls.
-        access: who may call what.
 
     Attributes:
         pace: of refusals.

@@ -32,9 +32,6 @@ class Arrivals:
     Callers who have sent little lately come first, then new ones, then those who have sent much; among equals, the last
     to arrive. A crowd of large requests then does not keep back the small ones that come after it. If many take longer
     than a moment, those of the callers who send most are refused.
-
-    Args:
-        idle_timeout: reads a message, and can end the call while it waits for it.
     """
 
     def __init__(self, idle_timeout: IdleTimeout):

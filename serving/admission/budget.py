@@ -60,11 +60,7 @@ DEFAULT_PENDING = Cost(states=16 * 1024, size=32 * 1024 * 1024)
 
 
 class Pace:
-    """How often refusals of large requests end: a few at once, and then so many a second.
-
-    Args:
-        clock: tells the time in seconds.
-    """
+    """How often refusals of large requests end: a few at once, and then so many a second."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
@@ -82,9 +78,6 @@ class Shares:
 
     A caller may hold as much as is left, so that there is always room for another: one caller alone gets half, and each
     of n callers 1/(n + 1).
-
-    Args:
-        limit: the largest sum.
     """
 
     def __init__(self, limit: Cost):
@@ -128,10 +121,7 @@ class Budget:
 
     Of the callers each may hold its share, see `Shares`. A request is accepted, too, if it is the only one.
 
-    Args:
-        limit: the largest sum.
-        turns: number of requests that are worked on at a time.
-        pace: of refusals.
+    So many `turns` are worked on at a time.
     """
 
     def __init__(self, limit: Cost, turns: int, pace: Pace):

@@ -43,9 +43,6 @@ class EventLoop:
 
     It tells systemd every second that it runs, so that WatchdogSec restarts a service whose loop is blocked.
 
-    Args:
-        name: the thread's name.
-
     Attributes:
         loop: the event loop.
     """
@@ -87,11 +84,7 @@ class EventLoop:
 
 
 class Workers:
-    """Threads for work that would block the event loop for too long.
-
-    Args:
-        threads: number of threads.
-    """
+    """Threads for work that would block the event loop for too long."""
 
     def __init__(self, threads: int):
         self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="worker")

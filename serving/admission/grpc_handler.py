@@ -40,12 +40,7 @@ class GrpcHandler(grpc.GenericRpcHandler):
     Coroutines and asynchronous generators run on the event loop, other methods in a worker. They raise exceptions and
     never abort. Health is always answered, whatever the limits and the access, and is not recorded.
 
-    Args:
-        admission: admits them.
-        workers: threads for long work.
-        telemetry: records each call.
-        idle_seconds: see `serving.admission.idle_timeout.IdleTimeout`.
-        may_idle: methods whose callers may say nothing for as long as they like.
+    Callers of the methods that `may_idle` may say nothing for as long as they like.
     """
 
     def __init__(

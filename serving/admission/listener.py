@@ -16,13 +16,7 @@ _BEGIN_SECONDS = 0.01  # until gRPC has told all clients to connect elsewhere
 class Listener:
     """Binds a port when it is made, and answers on it between `start` and `stop`.
 
-    Args:
-        loop: answers the calls.
-        handler: receives the calls.
-        address: host and port; port 0 takes any free one.
-        silence_seconds: as in ServeConfig.
-        options: further options of gRPC.
-        credentials: the server's, None for plain text.
+    Port 0 takes any free one. Without credentials it speaks plain text.
 
     Raises:
         OSError: the address cannot be bound.

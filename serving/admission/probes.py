@@ -30,13 +30,6 @@ class ProbePort:
     answer, but not one that waits for a model. While the event loop has been blocked for `BLOCKED_SECONDS`, all are
     NOT_SERVING.
 
-    Args:
-        loop: answers the calls on the other ports.
-        host: as in ServeConfig.
-        port: number of the port, 0 for any free one.
-        servicer: the statuses that the server's main port reports.
-        silence_seconds: as in ServeConfig.
-
     Raises:
         InputError: the address cannot be bound.
     """

@@ -38,11 +38,7 @@ class Place(NamedTuple):
 class HttpPort:
     """Binds a port when it is made, and answers on it between `start` and `stop`.
 
-    Args:
-        loop: answers the requests.
-        config: address and limits.
-        certificate: the server's, None for plain text.
-        place: another address than that of the HTTP API.
+    It is that of the HTTP API, or at another `place`; without a certificate it speaks plain text.
 
     Raises:
         InputError: the address cannot be bound.

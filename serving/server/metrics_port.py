@@ -15,11 +15,7 @@ from serving.server.http_port import HttpPort, Place
 class MetricsPort:
     """Serves `/metrics` until `close`, on other addresses than loopback over TLS if the server uses TLS.
 
-    Args:
-        config: address and limits.
-        registry: the metrics.
-        tokens: those with the role metrics may read them; None lets everybody.
-        certificate: the server's, which may change while it runs.
+    Of `tokens`, those with the role metrics may read them; without any, everybody may.
 
     Raises:
         InputError: the address cannot be bound.

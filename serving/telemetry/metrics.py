@@ -135,12 +135,7 @@ class Metrics:
 
 
 class _Series:
-    """Finds a metric's child by its label values, faster than the library's `labels`.
-
-    Args:
-        metric: the library's metric.
-        labels: the names of its labels.
-    """
+    """Finds a metric's child by its label values, faster than the library's `labels`."""
 
     def __init__(self, metric: Any, labels: Sequence[str]):
         self._metric = metric

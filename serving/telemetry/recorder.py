@@ -23,14 +23,7 @@ _CALLS = logging.getLogger("serving.calls")
 
 
 class Telemetry:
-    """Records calls, answers and runs of the model; without arguments it records nothing.
-
-    Args:
-        metrics: counts them, if given.
-        log_calls: whether to log a line for each call.
-        audit: writes answers to the audit log, if given.
-        tracing: makes spans, if given.
-    """
+    """Records calls, answers and runs of the model; without arguments it records nothing."""
 
     def __init__(
         self,

@@ -20,11 +20,7 @@ _SERVER_ERRORS = ("UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "
 
 
 class Tracing:
-    """Makes the spans of one server, and passes them to an exporter in a separate thread.
-
-    Args:
-        exporter: where the spans go.
-    """
+    """Makes the spans of one server, and passes them to an exporter in a separate thread."""
 
     def __init__(self, exporter: "SpanExporter"):
         from opentelemetry import trace

@@ -165,11 +165,7 @@ def push(model: dsl.Input[dsl.Model], verdict: str, push_to: str) -> str:
 
 
 def build(place: Place) -> Any:
-    """Returns the pipeline, a KFP graph component.
-
-    Args:
-        place: image and volume of the tasks.
-    """
+    """Returns the pipeline, a KFP graph component."""
     part = _components(place)
 
     @dsl.pipeline(name="cross-validate")

@@ -102,13 +102,6 @@ def simulate_splits(
 ) -> None:
     """Makes the data directory of `triage simulate` with just so many vignettes in each split; replaces one at `out`.
 
-    Args:
-        out: of the directory.
-        train: vignettes.
-        test: vignettes.
-        seed: of every random draw.
-        simulation: constants in place of the command's.
-
     Raises:
         InputError: a number is out of range, or `out` cannot be written.
     """

@@ -138,12 +138,6 @@ class Evaluation:
 def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evaluation: Evaluation | None) -> Exported:
     """Exports `trained` to `target`; with a margin it is published only if it passes the gate.
 
-    Args:
-        trained: the agent.
-        job_dir: its job directory, for messages.
-        target: where the version goes.
-        evaluation: what it is evaluated on; the gate needs it.
-
     Raises:
         InputError: it cannot be written, evaluated or compared; then nothing is published.
     """

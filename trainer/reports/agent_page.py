@@ -32,12 +32,7 @@ _ANSWERS = {"present": "yes", "absent": "no", None: "not known (no evidence left
 
 
 def agent_page(report: AgentReport, provenance: Mapping[str, Any]) -> str:
-    """Returns the page; sections for which something is missing say so.
-
-    Args:
-        report: on the agent.
-        provenance: as `trainer.reports.page.provenance` makes it.
-    """
+    """Returns the page; sections for which something is missing say so."""
     report, provenance = clean(report), clean(provenance)
     textbook = report.textbook_cases
     charts = {

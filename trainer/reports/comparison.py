@@ -120,13 +120,7 @@ def _verdict(differences: Estimates, red_cases: int, beats_constants: bool) -> s
 
 
 def comparison_table(comparison: Comparison, minimum_decisions: int, rules: bool = True) -> Table:
-    """Returns the rows as texts.
-
-    Args:
-        comparison: to show.
-        minimum_decisions: that a vignette needs to judge clinicians.
-        rules: with a column for the agent with safety rules, if it was played with them.
-    """
+    """Returns the rows as texts; with `rules`, also the agent with safety rules, if it was played with them."""
     rules = rules and any(row.with_rules for row in comparison.rows)
     columns = ("Measure", "Agent", *(("With safety rules",) if rules else ()), "Clinicians", "Agent less clinicians")
     measures = {measure.key: measure for measure in MEASURES}

@@ -24,10 +24,6 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>#|])")
 def write_report(results: dict[str, Any], out: pathlib.Path) -> None:
     """Writes report.html, which stands alone, and results.md.
 
-    Args:
-        results: results.json of `triage reproduce`.
-        out: an existing directory.
-
     Raises:
         InputError: `out` cannot be written.
     """

@@ -37,13 +37,7 @@ class EvidenceSets(NamedTuple):
 
 
 def powerset(vignettes: Vignettes, evidence_count: int, seed: int) -> Powerset:
-    """Returns all rows of D_pow: of the paper's 1,248 vignettes some 730,000, which take about 50 MB.
-
-    Args:
-        vignettes: V of them.
-        evidence_count: E, the width of the states.
-        seed: of the pieces that the growths of long vignettes consist of.
-    """
+    """Returns all rows of D_pow: of the paper's 1,248 vignettes some 730,000, which take about 50 MB."""
     generator = np.random.default_rng(seed)
     kept = [
         _evidence_sets(length, generator.permutation(length)[: max(0, length - POWERSET_PIECES)])
@@ -58,12 +52,7 @@ def powerset(vignettes: Vignettes, evidence_count: int, seed: int) -> Powerset:
 
 
 def _evidence_sets(length: int, further: np.ndarray) -> np.ndarray:
-    """Returns which pieces each evidence set of a vignette holds, bool `[R, length]`, growth by growth.
-
-    Args:
-        length: pieces of evidence of the vignette.
-        further: places of v_1 .. v_k.
-    """
+    """Returns which pieces each evidence set holds, bool `[R, length]`, growth by growth; `further` are v_1 .. v_k."""
     others = np.setdiff1d(np.arange(length), further)
     subsets: np.ndarray = np.zeros([2 ** len(others), length], bool)
     subsets[:, others] = np.arange(len(subsets))[:, np.newaxis] >> np.arange(len(others)) & 1

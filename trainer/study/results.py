@@ -61,13 +61,7 @@ def collect(study: Study) -> dict[str, Any]:
 
 
 def figures(study: Study, splits: Splits, trained: Mapping[Training, Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns the paper's table, learning curves, calibration and folds.
-
-    Args:
-        study: whose trainings are done.
-        splits: the common split.
-        trained: the content of the file of each training.
-    """
+    """Returns the paper's table, learning curves, calibration and folds, from the content of each training's file."""
     first, limit = study.settings.config.loop.seed, study.settings.config.environment.max_questions
     of_agent = {
         agent: {training.seed: file for training, file in trained.items()
