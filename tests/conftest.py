@@ -85,11 +85,12 @@ def made_once(tmp_path_factory):
 
 
 @pytest.fixture
-def full_disk():
+def full_disk(monkeypatch):
     """Limits files of this process to some bytes in a block; Python turns the signal into an OSError."""
 
     @contextlib.contextmanager
     def limited(room):
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)  # half of a module would stay for the next import
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
         try:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import socket
-import threading
 
 import grpc
 import pytest
@@ -149,15 +148,6 @@ def test_a_server_that_is_missing_is_unavailable(connect):
             connect(f"127.0.0.1:{taken.getsockname()[1]}").triage(STATE)
 
 
-def test_another_service_is_unimplemented(connect):
-    server = grpc.server(None)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    with pytest.raises(triage_client.UnimplementedError):
-        connect(f"127.0.0.1:{port}").triage(STATE)
-    server.stop(0).wait()
-
-
 @each_call
 def test_every_call_has_the_clients_deadline(connect, silent, call):
     with pytest.raises(triage_client.DeadlineExceededError):  # an interview's own would be half an hour
@@ -196,27 +186,6 @@ def test_a_task_that_is_cancelled_is_cancelled(silent):
                     await interview.present("fever")
 
     asyncio.run(main())
-
-
-def test_calls_of_one_loop_run_side_by_side(server):
-    async def main():
-        async with AsyncTriageClient(server.address, timeout_seconds=30.0) as client:
-            return await asyncio.gather(*(client.triage(STATE) for _ in range(8)))
-
-    assert [each.model_version for each in asyncio.run(main())] == ["7"] * 8
-
-
-def test_threads_share_a_client(server):
-    versions = []
-    with TriageClient(server.address, timeout_seconds=30.0) as client:
-        threads = [
-            threading.Thread(target=lambda: versions.append(client.triage(STATE).model_version)) for _ in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert versions == ["7"] * 8
 
 
 @pytest.mark.parametrize("call", [CALLS["triage"], interviewed], ids=["triage", "interview"])

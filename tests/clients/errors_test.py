@@ -18,11 +18,6 @@ def test_each_status_has_its_error(status):
     assert (error.status, error.message) == (status, "why")
 
 
-def test_an_error_without_details_says_nothing_more():
-    error = errors.from_status(grpc.StatusCode.UNAVAILABLE, "why")
-    assert (error.reason, error.violations, error.retry_after_seconds, error.request_id) == ("", (), None, "")
-
-
 def test_an_error_goes_through_a_process_pool():
     violation = triage_client.FieldViolation("state.evidence[0].code", "unknown", "UNKNOWN_CODE", "fevr", ("fever",))
     sent = errors.from_status(

@@ -1,20 +1,10 @@
 import pytest
 
-import triage_cli
 from schemas.errors import InputError, first_line
 
 
 def test_library_users_may_catch_it_as_a_value_error():
     assert issubclass(InputError, ValueError)
-
-
-def test_the_command_line_shows_it_as_one_line_and_exits_with_2(tmp_path, capsys):
-    missing = str(tmp_path / "none")
-
-    code = triage_cli.main(["prepare", "--vignettes", missing, "--vocabulary", missing, "--out", str(tmp_path / "out")])
-
-    assert code == 2
-    assert capsys.readouterr().err == f"triage prepare: error: {missing}: no such file\n"
 
 
 class MessageError(Exception):

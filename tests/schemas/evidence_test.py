@@ -90,17 +90,6 @@ def test_an_empty_synonym_is_refused(synonyms):
         Vocabulary.parse(f"code,kind,name,question,synonyms\nsting,symptom,Sting,Stung?,{synonyms}\n", "a file")
 
 
-def test_index_is_the_position_in_the_file():
-    vocabulary = Vocabulary([evidence("b"), evidence("a"), evidence("c")])
-
-    assert [vocabulary.index(code) for code in ("b", "a", "c")] == [0, 1, 2]
-    assert vocabulary.codes == ("b", "a", "c")
-    assert vocabulary[1].code == "a"
-    assert len(vocabulary) == 3
-    assert "a" in vocabulary
-    assert "d" not in vocabulary
-
-
 @pytest.mark.parametrize(
     ("code", "fault"),
     [
@@ -176,11 +165,6 @@ def test_bad_files_are_refused_with_file_and_line(tmp_path, content, message):
     assert "\n" not in str(raised.value)
 
 
-def test_a_file_that_does_not_exist_is_one_clear_error(tmp_path):
-    with pytest.raises(InputError, match="cannot read: No such file"):
-        Vocabulary.load(tmp_path / "none.csv")
-
-
 @pytest.mark.parametrize(
     ("codes", "expected"),
     [
@@ -213,14 +197,6 @@ def test_an_unknown_code_brings_the_nearest_known_one():
     with pytest.raises(InputError, match="unknown evidence code 'fevr': did you mean Fever"):
         vocabulary.index("fevr")
     assert "see the vocabulary" in vocabulary.unknown_message("zzz")
-
-
-def test_vocabularies_with_equal_entries_are_equal_and_hash_alike():
-    one, other = Vocabulary([evidence("a")]), Vocabulary([evidence("a")])
-
-    assert one == other
-    assert hash(one) == hash(other)
-    assert one != Vocabulary([evidence("a", name="Another")])
 
 
 def test_a_code_in_another_unicode_form_is_named_as_such():

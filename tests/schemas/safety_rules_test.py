@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from schemas.safety_rules import SafetyRule, find_line
+from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
 from trainer.simulation.knowledge_base import KnowledgeBase
 
@@ -116,6 +116,8 @@ def test_each_rule_begins_where_the_one_before_it_ended():
     [
         (f'[r]\n{HEAD}all.present = [\n  "fever",\n  "swetting",\n]\n',
          "rules.toml: line 6: rule 'r': all.present: unknown evidence code 'swetting': did you mean sweating?"),
+        (f'# swetting\n[a]\n{HEAD}all.present = ["fever"]\n[r]\n{HEAD}all.present = ["swetting"]\n',
+         "rules.toml: line 9: rule 'r': all.present: unknown evidence code 'swetting'"),
         (f'[r]\n{HEAD}all.present = ["fever"]\nalso = 1\n', "rules.toml: line 5: rule 'r': unknown key 'also'"),
         ('[r]\nurgency = "Red"\nall.present = ["fever"]\n', "rules.toml: line 1: rule 'r': the key 'reason' is"),
         ('[r]\nreason = ""\nurgency = "Red"\nall.present = ["fever"]\n', "rules.toml: line 2: rule 'r': reason: "),
@@ -228,45 +230,3 @@ def test_another_vocabulary_gets_no_half_of_the_default_rules():
     assert remark.startswith("no safety rules: the default ones are for the vocabulary of triage simulate")
     with pytest.raises(InputError, match=r"default: line .*unknown evidence code 'unrousable'"):
         safety_rules.choose("default", VOCABULARY)
-
-
-def test_none_means_no_rules_and_a_path_means_its_file(tmp_path):
-    path = tmp_path / "mine.toml"
-    path.write_text(f'[r]\n{HEAD}all.present = ["fever"]\n')
-    assert safety_rules.choose("none", VOCABULARY) == (safety_rules.RuleSet(), "")
-    rules, remark = safety_rules.choose(str(path), VOCABULARY)
-    assert ([rule.rule_id for rule in rules], rules.source, remark) == (["r"], str(path), "")
-
-
-LINES = """\
-# [a] is not here
-[a]
-reason = "fever"
-# fever_over_39 is not here
-all.present = [
-  "fever_over_39",
-]
-
-["b b"]
-all.present = ["fever"]
-[c.all]
-absent = ["cough"]
-"""
-
-
-@pytest.mark.parametrize(
-    ("table", "mark", "line"),
-    [
-        ("a", "", 2),
-        ("a", "reason", 3),
-        ("a", "fever_over_39", 6),  # not the comment before it
-        ("a", "fever", 3),
-        ("a", "39", 2),  # a part of a code is not the code: the header
-        ("a", "cough", 2),  # in another table
-        ("b b", "fever", 10),
-        ("c", "cough", 12),
-        ("nowhere", "fever", 1),
-    ],
-)
-def test_a_word_is_found_in_the_lines_of_its_table(table, mark, line):
-    assert find_line(LINES, table, mark) == line

@@ -4,12 +4,6 @@ from schemas import synonyms
 from schemas.errors import InputError
 
 
-@pytest.mark.parametrize(("cell", "phrases"), [("", ()), ("it hurts", ("it hurts",)), ("!a|b", ("!a", "b"))])
-def test_a_cell_holds_phrases(cell, phrases):
-    assert synonyms.split(cell) == phrases
-    assert synonyms.join(phrases) == cell
-
-
 def test_a_file_has_a_line_for_each_code():
     assert synonyms.parse("code,synonyms\npain,it hurts|Schmerzen\nfever,\n", "synonyms.csv") == {
         "pain": ("it hurts", "Schmerzen"), "fever": (),

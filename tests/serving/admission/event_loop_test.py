@@ -8,7 +8,6 @@ import threading
 
 import pytest
 
-from serving import call as calls
 from serving.admission.event_loop import Workers, step_back
 
 
@@ -17,18 +16,6 @@ def workers():
     workers = Workers(1)
     yield workers
     workers.close()
-
-
-def test_coroutines_run_in_one_thread_and_their_outcome_comes_back(loop):
-    async def name():
-        return threading.current_thread().name
-
-    async def fail():
-        raise KeyError("seven")
-
-    assert [loop.run(name()) for _ in range(2)] == ["under test"] * 2
-    with pytest.raises(KeyError, match="seven"):
-        loop.run(fail())
 
 
 def test_running_tasks_are_cancelled_at_the_end(loop):
@@ -50,27 +37,6 @@ def test_running_tasks_are_cancelled_at_the_end(loop):
     assert task.cancelled()
     assert ended == ["cancelled"]
     assert loop.loop.is_closed()
-
-
-def test_a_worker_does_not_hold_the_loop_up_and_knows_the_call(loop, workers):
-    gate = threading.Event()
-
-    def work(number):
-        assert gate.wait(60)
-        return number, calls.current().request_id, threading.current_thread() is threading.main_thread()
-
-    async def ask():
-        calls.enter(calls.Call("/s/m", "r-17"))
-        running = asyncio.create_task(workers.run(work, 7))
-        await asyncio.sleep(0)
-        gate.set()  # by the loop, while the worker waits for it
-        return await running, calls.current()
-
-    outcome, call = loop.run(ask())
-    assert outcome == (7, "r-17", False)
-    ((stage, begin, end),) = call.stages
-    assert stage == calls.QUEUE
-    assert begin <= end
 
 
 def test_work_cancelled_before_its_turn_is_not_done(loop, workers):

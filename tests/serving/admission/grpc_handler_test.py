@@ -2,10 +2,8 @@
 
 import asyncio
 import gc
-import json
 import logging
 import queue
-import subprocess
 import threading
 import types
 import urllib.request
@@ -32,7 +30,7 @@ from serving.security import LocalReloads
 from serving.telemetry.recorder import Telemetry
 from tests.builders import channel_to, served
 from tests.waiting import until
-from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
+from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient
 
 TRIAGE = {"grpc_type": "unary", "grpc_service": "triage.v1.TriageService", "grpc_method": "Triage"}
@@ -452,13 +450,6 @@ def test_a_call_that_has_ended_is_released_at_once_and_not_at_the_next_garbage_c
     assert ended_with == codes
 
 
-def test_a_silent_call_that_has_ended_is_released_at_once_too(handled, no_collection):
-    for _ in range(20):
-        call = handled.begin("/test.Service/Double")
-        handled.end_silent(1)
-        assert call.code() is grpc.StatusCode.CANCELLED
-
-
 @pytest.mark.parametrize("method", ["test.Service/Double", "test.Service/Slow", "grpc.health.v1.Health/Check"])
 def test_callers_who_send_no_request_are_cut_off_and_give_their_places_back(handled, method):
     silent = [handled.begin(f"/{method}") for _ in range(3)]
@@ -498,45 +489,7 @@ def test_calls_take_places_when_their_headers_arrive(handled):
         call.cancel()
 
 
-@pytest.mark.slow
-def test_the_command_logs_each_call_as_json_without_evidence(python, model_base_path):
-    options = ["--model-base-path", str(model_base_path), "--port", "0", "--metrics-port", "0"]
-    process = python.start(
-        "-m", "triage_cli", "serve", *options, "--log-format", "json", "--log-calls",
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        address = process.stdout.readline().split()[2].rstrip(",")
-        assert process.stdout.readline().startswith("metrics at http://127.0.0.1:")
-        with channel_to(address) as channel:
-            triage(channel, "chest_pain", metadata=(("x-request-id", "r-17"),))
-            with pytest.raises(grpc.RpcError):
-                triage(channel, "chest_pains", metadata=(("x-request-id", "r-18"),))
-        process.terminate()
-        errors = process.communicate(timeout=60)[1]
-    finally:
-        process.kill()
-        process.communicate()
-    assert [line for line in errors.splitlines() if not line.startswith("{")] == []
-    entries = {entry.get("request_id"): entry for entry in map(json.loads, errors.splitlines())}
-    assert (entries["r-17"]["code"], entries["r-17"]["model_version"], entries["r-17"]["states"]) == ("OK", "3", 1)
-    assert (entries["r-18"]["code"], entries["r-18"]["reason"]) == ("INVALID_ARGUMENT", "INVALID_REQUEST")
-    assert "chest_pain" not in errors
-
-
 BROKEN = b"\x0a\xff"  # field 1, of a length that is cut short
-
-FEVER = triage_service_pb2.InterviewRequest(
-    evidence={"code": "fever", "status": triage_pb2.EVIDENCE_STATUS_PRESENT}
-).SerializeToString()
-
-
-def test_malformed_bytes_end_an_interview(channel):
-    call = channel.stream_stream("/triage.v1.TriageService/Interview")(iter([FEVER, BROKEN]), timeout=30)
-    answers = []
-    with pytest.raises(grpc.RpcError) as error:
-        answers.extend(iter(lambda: next(call), None))
-    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 def test_a_server_can_stop_after_malformed_bytes(serving):

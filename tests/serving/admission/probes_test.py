@@ -65,17 +65,6 @@ def test_it_says_what_the_server_says_in_plain_text_where_the_server_wants_tls_a
         assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-def test_a_compressed_check_is_refused_and_not_decompressed(serving):
-    request = health_pb2.HealthCheckRequest(service="a" * 5_000_000)  # above gRPC's limit, which has another status
-    options = [("grpc.enable_http_proxy", 0)]
-    with (
-        serving(probe_port=0) as server,
-        grpc.insecure_channel(server.probes.address, options, grpc.Compression.Gzip) as channel,
-        pytest.raises(grpc.RpcError, match="Compression algorithm 'gzip' is disabled"),
-    ):
-        health_pb2_grpc.HealthStub(channel).Check(request, timeout=30)
-
-
 def test_an_unknown_service_is_not_found_and_nobody_may_watch(serving, check, open_channel):
     with serving(probe_port=0) as server:
         with pytest.raises(grpc.RpcError) as error:

@@ -94,13 +94,6 @@ def test_the_metadata_of_a_failure_names_the_call_and_has_its_details():
     assert call.reason == "NOT_READY"
 
 
-def test_bad_input_is_not_logged(caplog):
-    with caplog.at_level(logging.DEBUG):
-        status, _ = end_of(raised(InputError(EVIDENCE)), "Triage")
-    assert (status.code, status.message) == (grpc.StatusCode.INVALID_ARGUMENT, EVIDENCE)
-    assert caplog.text == ""
-
-
 def unpacked(details):
     """Returns the messages in the details of each type, by the type's name."""
     types = (

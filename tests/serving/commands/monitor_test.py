@@ -116,6 +116,7 @@ def test_of_several_models_in_a_log_one_is_chosen(serving, model, tmp_path, caps
         (["--model", "{bare}"], "no reference.json: export the version with --data DIR, or compare with --data DIR"),
         (["--data", "{tmp}"], "no training shards"),
         (["--model", "{model}"], "no .tfrecord files"),
+        (["--model", "{model}", "--labels", "labels.jsonl"], "--labels: version 3 makes no promise"),
         (["--model", "{model}", "--alpha", "1"], "--alpha 1.0: expected a number between 0 and 1"),
         (["--model", "{model}", "--fewest-cases", "0"], "--fewest-cases 0: expected a whole number from 1"),
     ],

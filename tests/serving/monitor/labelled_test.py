@@ -7,9 +7,8 @@ import pytest
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from schemas.model_directory import read_version, version_folder
 from serving.monitor.audit_reader import ServedCase
-from serving.monitor.labelled import Labelled, promise_of
+from serving.monitor.labelled import Labelled
 from triage_runtime.promise import Count, lower_bound
 
 RED, BLUE = 0, 3
@@ -111,12 +110,6 @@ def test_patients_with_the_same_evidence_count_each(tmp_path):
     ]  # fmt: skip
 
 
-def test_without_a_served_label_nothing_is_shown(tmp_path):
-    report = Labelled(labels(tmp_path, [("a", ["Red"], [])]), {"red": 0.1}, VOCABULARY).compare(0.05)
-    assert (report["labelled"], report["broken"]) == (0, False)
-    assert report["risks"][0]["interval"] == [0.0, 1.0]
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -133,9 +126,3 @@ def test_a_line_that_is_no_label_is_named(tmp_path, line):
     path.write_text(line)
     with pytest.raises(InputError, match=r"labels\.jsonl: line 1: expected a vignette"):
         Labelled(path, {"red": 0.1}, VOCABULARY)
-
-
-def test_a_version_without_a_promise_has_none_to_keep(model_base_path):
-    info, _ = read_version(version_folder(model_base_path))
-    with pytest.raises(InputError, match="version 3 makes no promise"):
-        promise_of(info)

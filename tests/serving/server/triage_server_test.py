@@ -33,12 +33,6 @@ SERVICES = [
 ]  # fmt: skip
 
 
-def test_health_of_another_service_is_not_found(channel):
-    with pytest.raises(grpc.RpcError) as error:
-        health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service="other"), timeout=30)
-    assert error.value.code() is grpc.StatusCode.NOT_FOUND
-
-
 def test_reflection_lists_the_services(channel):
     request = reflection_pb2.ServerReflectionRequest(list_services="")
     (answer,) = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter([request]), timeout=30)

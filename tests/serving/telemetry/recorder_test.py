@@ -14,16 +14,6 @@ RESPONSE = triage_pb2.TriageResponse(
 )
 
 
-def test_without_arguments_nothing_is_kept(caplog):
-    telemetry = Telemetry()
-    call = calls.Call("/s/m")
-    with caplog.at_level(logging.DEBUG):
-        telemetry.record_run("3", "serving_default", 1)
-        telemetry.record_stages(call)
-        telemetry.end(call, "unary", "OK")
-    assert caplog.text == ""
-
-
 def _answer(telemetry):
     """Records an answer of the model "triage"."""
     call = calls.Call("/s/m")
@@ -40,17 +30,6 @@ def test_a_server_keeps_what_its_settings_ask_for(tmp_path):
     named = {"model_name": "triage", "model_version": "3", "action": "Red"}
     assert telemetry.metrics.registry.get_sample_value("triage_actions_total", named) == 1
     assert telemetry.metrics.registry.get_sample_value("triage_audit_records_total", {"outcome": "written"}) == 1
-
-
-def test_an_answer_names_the_version_of_its_call():
-    def answer():
-        calls.enter(calls.Call("/s/m"))
-        Telemetry().record_answers([triage_pb2.EvidenceState()], [RESPONSE])
-        Telemetry().record_answers([triage_pb2.EvidenceState()], [RESPONSE])
-        return calls.current()
-
-    call = contextvars.copy_context().run(answer)
-    assert (call.model_version, call.states) == ("3", 2)
 
 
 def test_a_call_is_a_line_in_the_log_on_request(caplog):

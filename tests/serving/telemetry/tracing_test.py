@@ -57,17 +57,6 @@ def test_a_call_is_a_span_below_the_callers_and_its_stages_are_below_it(traced):
     assert (spans["model"].start_time - root.start_time) / 1e9 == pytest.approx(0.25, abs=1e-6)
 
 
-def test_what_is_passed_on_names_the_calls_own_span(traced):
-    call = Call("/s/m", "r-17")
-    traced[0].begin(call, [TRACEPARENT])
-    traced[0].end(call, "INTERNAL")
-    span = spans_of(traced)["s/m"]
-    assert dict(call.outgoing)["x-request-id"] == "r-17"
-    assert dict(call.outgoing)["traceparent"] == f"00-{TRACE}-{span.context.span_id:016x}-01"
-    assert not span.status.is_ok
-    assert not span.status.is_unset
-
-
 def test_a_tensorflow_serving_receives_the_trace_and_the_request_id(model_base_path, watcher, monkeypatch):
     exporters = {"front": InMemorySpanExporter(), "back": InMemorySpanExporter()}
     monkeypatch.setattr("serving.telemetry.tracing.exporter_of", exporters.__getitem__)

@@ -92,13 +92,6 @@ def test_the_gate_hands_textbook_cases_on_and_small_tests_only_where_they_are_al
     assert given[given.index("--json") + 2 :] == options
 
 
-def test_a_version_that_is_not_blessed_stays_where_it_is(tmp_path):
-    (tmp_path / "model" / "4").mkdir(parents=True)
-    model = dsl.Model(name="model", uri=str(tmp_path / "model"))
-    assert pipeline.push(model, "NOT_BLESSED", str(tmp_path / "served")) == ""
-    assert not (tmp_path / "served").exists()
-
-
 def test_a_command_that_fails_fails_its_task(capfd):
     with pytest.raises(RuntimeError, match="triage health ended with exit code 1"):
         pipeline.triage(["health", "--server", "127.0.0.1:1"])

@@ -184,15 +184,6 @@ def test_a_run_with_rejects_does_not_touch_the_data_it_was_to_replace(tmp_path, 
     assert str(tmp_path / "out.rejects.jsonl") in capsys.readouterr().err
 
 
-def test_data_is_replaced_with_overwrite_only(tmp_path):
-    prepare(tmp_path, line("v1"))
-
-    assert prepare(tmp_path, line("v2")) == 2
-    assert prepare(tmp_path, line("v2"), more=["--overwrite"]) == 0
-
-    assert DataDirectory.open(tmp_path / "out").read("train").vignette_ids.tolist() == ["v2"]
-
-
 def test_a_duplicate_in_a_second_file_names_the_first(tmp_path):
     (tmp_path / "more.jsonl").write_text(line("v2") + "\n" + line("v1"))
 

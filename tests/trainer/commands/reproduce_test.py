@@ -39,7 +39,6 @@ def test_flags_come_before_the_file_and_that_before_quick(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--seeds", 0], "--seeds 0"),
         (["--learning-rate", 0], "learning_rate"),
         (["--preset", "default"], "--preset default"),
         (["--folds", 51], "--folds 51"),

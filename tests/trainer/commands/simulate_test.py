@@ -40,16 +40,6 @@ def test_a_number_of_vignettes_that_cuts_the_last_block_is_kept(simulate):
     assert len(_vignettes(directory, "train")) + len(_vignettes(directory, "test")) == BLOCK + 7
 
 
-def test_more_vignettes_of_a_seed_begin_with_the_same_ones(simulate):
-    few, more = (simulate(str(n), "--vignettes", n, "--test-fraction", 0)[1] for n in (20, BLOCK + 20))
-    assert _vignettes(more, "train")[:20] == _vignettes(few, "train")
-
-
-def test_another_seed_gives_other_vignettes(simulate):
-    one, other = (simulate(str(seed), "--vignettes", 50, "--seed", seed)[1] for seed in (0, 1))
-    assert DataDirectory.open(one).data_fingerprint != DataDirectory.open(other).data_fingerprint
-
-
 def test_an_unseen_condition_is_in_the_test_split_only(simulate):
     _, directory = simulate("data", "--vignettes", 400, "--unseen-conditions", "heart_attack")
     assert not any("condition=heart_attack" in vignette.tags for vignette in _vignettes(directory, "train"))
@@ -101,14 +91,6 @@ def test_a_test_fraction_that_is_not_a_number_is_refused(simulate, capsys, fract
         simulate("data", "--test-fraction", fraction)
     assert caught.value.code == 2
     assert "expected a number such as 0.1 or 1/10" in capsys.readouterr().err
-
-
-def test_a_directory_with_something_else_in_it_is_left_alone(simulate, tmp_path, capsys):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "notes.txt").write_text("mine")
-    assert simulate("data")[0] == 2
-    assert "not empty" in capsys.readouterr().err
-    assert (tmp_path / "data" / "notes.txt").read_text() == "mine"
 
 
 def test_splits_of_a_given_size_are_what_the_command_makes(tmp_path):

@@ -7,11 +7,9 @@ import pytest
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
-from trainer.commands.data_statistics import evidence_counts
 from trainer.evaluation.vignette_statistics import PAPER
-from trainer.vignettes.arrays import ShardReader
 from trainer.vignettes.output import describe
-from trainer.vignettes.tfrecord import DataDirectory, ShardWriter, encode_example
+from trainer.vignettes.tfrecord import ShardWriter, encode_example
 from trainer.vignettes.vignette import Vignette
 
 SYMPTOMS = [Evidence(code, "symptom", f"Symptom {code}", f"{code}?") for code in "abcd"]
@@ -45,12 +43,6 @@ def stats(*arguments):
 def report(capsys, *arguments):
     assert stats(*arguments, "--json", "-") == 0
     return json.loads(capsys.readouterr().out)
-
-
-def test_evidence_is_counted_by_kind_and_presence(directory):
-    arrays = ShardReader(VOCABULARY).read(DataDirectory.open(directory).shards("train"))
-    risk_factor = np.array([False, False, False, False, True])
-    assert evidence_counts(arrays, risk_factor).tolist() == [[2, 1, 1, 0], [1, 0, 0, 0]]
 
 
 def test_figures_are_of_all_vignettes_or_of_a_split(directory, capsys):
@@ -108,12 +100,6 @@ def test_the_seed_chooses_the_vignettes_and_all_are_shown_where_more_are_wanted(
     assert shown("--show", "2", "--seed", "4") == shown("--show", "2", "--seed", "4")
 
 
-def test_validation_says_so_where_there_is_nothing(data_directory, capsys):
-    assert stats(data_directory, "--validate") == 0
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith("train 40, test 10 vignettes: ")
-
-
 def test_validation_exits_with_1_only_where_there_are_errors(directory, capsys, tmp_path):
     assert stats(directory, "--validate") == 0  # the test split is small
     assert capsys.readouterr().out.splitlines()[-1] == "train 2, test 1 vignettes: 0 errors, 1 warning"
@@ -125,30 +111,6 @@ def test_validation_exits_with_1_only_where_there_are_errors(directory, capsys, 
     assert [anomaly["name"] for anomaly in written["anomalies"] if anomaly["severity"] == "error"] == [
         "duplicate vignette id"
     ]
-
-
-def test_sound_data_are_only_warned_about_their_size(tmp_path, capsys):
-    lines = [
-        {"vignette_id": "v1", "present": ["a", "b", "r"], "absent": [], "decisions": ["Red", "Red"], "split": "train"},
-        {"vignette_id": "v2", "present": ["c"], "absent": ["d"], "decisions": ["Red", "Red"], "split": "train"},
-        {"vignette_id": "v3", "present": ["a"], "absent": ["r"], "decisions": ["Red", "Red"], "split": "test"},
-    ]
-    (tmp_path / "v.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    VOCABULARY.save(tmp_path / "vocabulary.csv")
-    given = [
-        "--vignettes",
-        tmp_path / "v.jsonl",
-        "--vocabulary",
-        tmp_path / "vocabulary.csv",
-        "--out",
-        tmp_path / "data",
-    ]
-    assert triage_cli.main(["prepare", *map(str, given)]) == 0
-    capsys.readouterr()
-    assert stats(tmp_path / "data", "--validate") == 0
-    shown = capsys.readouterr().out
-    assert "all decisions in the test split are Red" in shown
-    assert shown.splitlines()[-1] == "train 2, test 1 vignettes: 0 errors, 1 warning"
 
 
 @pytest.mark.parametrize(

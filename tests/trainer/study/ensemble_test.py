@@ -11,7 +11,6 @@ from trainer.study.ensemble import (
     MEMBERS,
     EnsembleConfig,
     TriageEnsemble,
-    decision_rows,
     draw_states,
     train_ensemble,
 )
@@ -122,14 +121,6 @@ def test_a_row_that_counts_three_times_is_three_rows(member, make):
     expected = make().fit(np.stack([state for state, _ in rows]), [colour for _, colour in rows])
     voter = _train(states, counts, members=(member,), calibrated=False).voters[member]
     np.testing.assert_allclose(voter.decision_function(states), expected.decision_function(states), atol=2e-3)
-
-
-def test_training_rows_of_decisions():
-    counts = np.array([[1, 0, 2, 0], [0, 0, 0, 1]], np.uint8)
-    rows, colours, weights = decision_rows(counts, repeated=False)
-    assert (rows.tolist(), colours.tolist(), weights.tolist()) == ([0, 0, 1], [0, 2, 3], [1.0, 2.0, 1.0])
-    rows, colours, weights = decision_rows(counts, repeated=True)
-    assert (rows.tolist(), colours.tolist(), weights.tolist()) == ([0, 0, 0, 1], [0, 2, 2, 3], [1.0] * 4)
 
 
 @pytest.mark.parametrize("seed", range(5))
