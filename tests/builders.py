@@ -1,11 +1,13 @@
 """Vocabularies, networks, agents and servers of tests, with what a test is not about filled in."""
 
 import contextlib
+import json
 
 import grpc
 import httpx
 import numpy as np
 
+import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from serving.config.settings import ServeConfig
 from serving.engine.model_config import Wanted
@@ -86,6 +88,18 @@ def data_directory_of(path, vocabulary, train, test, shard_size=2, compressed=Fa
     stats = {"vocabulary_fingerprint": vocabulary.fingerprint, "data_fingerprint": "sha256:0", "splits": splits}
     describe(path, vocabulary, stats)
     return path
+
+
+def prepared(folder, lines, vocabulary, *options):
+    """The data directory that `triage prepare` makes of vignettes as JSON objects, and of a vocabulary or its file."""
+    files = {"--vignettes": folder / "vignettes.jsonl", "--vocabulary": vocabulary, "--out": folder / "data"}
+    files["--vignettes"].write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    if isinstance(vocabulary, Vocabulary):
+        files["--vocabulary"] = folder / "vocabulary.csv"
+        vocabulary.save(files["--vocabulary"])
+    given = [str(part) for pair in files.items() for part in pair]
+    assert triage_cli.main(["prepare", *given, *options]) == 0
+    return files["--out"]
 
 
 def watching(base, models=None, **wanted):

@@ -4,21 +4,17 @@ import asyncio
 import collections
 import concurrent.futures
 import contextlib
-import datetime
 import inspect
-import ipaddress
 import socket
 
 import grpc
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from google.protobuf import duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
 from schemas.evidence import Evidence, Vocabulary
 from tests.builders import network_of, served, trained_agent, write_version
+from tests.certificates import write_certificates
 from triage_client import AsyncTriageClient, TriageClient
 from triage_client.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
@@ -190,36 +186,8 @@ def detailed():
 
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory):
-    """A folder with ca.pem, and the pairs server and client (.pem, .key) that it vouches for; and other.pem."""
-    folder = tmp_path_factory.mktemp("certificates")
-    issuer = None
-    for name in ("other", "ca", "server", "client"):
-        key = ec.generate_private_key(ec.SECP256R1())
-        authority = name in ("other", "ca")
-        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-        certificate = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(subject if authority else issuer[0])
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(datetime.datetime(2000, 1, 1))
-            .not_valid_after(datetime.datetime(2100, 1, 1))
-            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
-            .add_extension(
-                x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False
-            )
-            .sign(key if authority else issuer[1], hashes.SHA256())
-        )
-        if authority:
-            issuer = (subject, key)
-        (folder / f"{name}.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-        (folder / f"{name}.key").write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
-        )
-    return folder
+    """The folder of `tests.certificates`."""
+    return write_certificates(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture

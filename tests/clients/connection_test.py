@@ -28,7 +28,7 @@ def test_tls_with_a_client_certificate_carries_the_token(connect, encrypted, cer
 
 
 @pytest.mark.parametrize(
-    ("root", "name"), [("other.pem", "client"), ("ca.pem", None), ("ca.pem", "other"), (None, None)]
+    ("root", "name"), [("other_ca.pem", "client"), ("ca.pem", None), ("ca.pem", "stranger"), (None, None)]
 )
 def test_peers_without_a_trusted_certificate_are_refused(connect, root, name, encrypted, certificates):
     service, address = encrypted

@@ -355,7 +355,7 @@ print([
   await ask(trusted, "right"),
   await ask(trusted, "wrong"),
   await ask(trusted),
-  await ask({ ...trusted, rootCertificates: "other.pem" }, "right"),
+  await ask({ ...trusted, rootCertificates: "other_ca.pem" }, "right"),
   await ask(undefined, "right"),
 ]);
 print([

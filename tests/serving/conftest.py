@@ -38,6 +38,7 @@ from serving.engine.served_models import LocalModels
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from tests.builders import channel_to, http_to, network_of, served, trained_agent, watching, write_version
+from tests.certificates import write_certificates
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty
 from trainer.importing.derived_vocabulary import with_known_relations
@@ -245,13 +246,13 @@ def channel(server):
 
 
 class Certificates(NamedTuple):
-    """Files of two authorities, and of certificates that they signed; each key stands beside its certificate."""
+    """Files of `tests.certificates`, each of which stands beside its key."""
 
     ca: str
     other_ca: str
-    server: str  # for 127.0.0.1 and localhost, signed by `ca`
-    client: str  # signed by `ca`
-    stranger: str  # signed by `other_ca`
+    server: str
+    client: str
+    stranger: str
 
     @staticmethod
     def key(certificate):
@@ -259,37 +260,8 @@ class Certificates(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def openssl(tmp_path_factory):
-    """Runs the program in a separate folder."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the program openssl")
-    folder = tmp_path_factory.mktemp("openssl")
-
-    def run(*arguments):
-        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True, timeout=60)
-        return folder
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def certificates(openssl):
-    folder = openssl("version")
-    new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-
-    def authority(name):
-        openssl("req", "-x509", *new_key, "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}")
-
-    def signed(name, by):
-        openssl("req", *new_key, "-keyout", f"{name}.key", "-out", f"{name}.request", "-subj", f"/CN={name}")
-        (folder / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-        signer = ["-CA", f"{by}.pem", "-CAkey", f"{by}.key", "-CAcreateserial"]
-        openssl("x509", "-req", "-in", f"{name}.request", "-out", f"{name}.pem", *signer, "-extfile", "names")
-
-    for name in ("ca", "other_ca"):
-        authority(name)
-    for name, by in (("server", "ca"), ("client", "ca"), ("stranger", "other_ca")):
-        signed(name, by)
+def certificates(tmp_path_factory):
+    folder = write_certificates(tmp_path_factory.mktemp("certificates"))
     return Certificates(*(str(folder / f"{name}.pem") for name in Certificates._fields))
 
 

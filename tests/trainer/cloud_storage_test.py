@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import ssl
 import subprocess
 import sys
@@ -14,12 +13,13 @@ import urllib.parse
 
 import pytest
 
+from tests.certificates import write_certificates
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2",
          "--hidden-sizes", "8", "--batch-size", "8", "--memory-capacity", "100", "--burn-in-steps", "20",
          "--steps", "60", "--checkpoint-interval", "30", "--steps-per-call", "30",
          "--evaluation-interval", "30"]  # fmt: skip
-HOSTS = ("www.googleapis.com", "storage.googleapis.com")
 
 
 class _CloudStorage(http.server.BaseHTTPRequestHandler):
@@ -133,21 +133,14 @@ class CloudStorage:
 @pytest.fixture
 def cloud_storage(tmp_path):
     """What Google's hosts are for a process with its `environment`."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("makes its certificate with openssl, which is not here")
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    names = ",".join(f"DNS:{host}" for host in HOSTS)
-    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=storage",
-               "-addext", f"subjectAltName={names}", "-keyout", str(key), "-out", str(certificate)]  # fmt: skip
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    folder = write_certificates(tmp_path)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _CloudStorage)
     server.daemon_threads, server.objects = True, {}
     server.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.tls.load_cert_chain(certificate, key)
+    server.tls.load_cert_chain(folder / "server.pem", folder / "server.key")
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield CloudStorage(server, certificate)
+    yield CloudStorage(server, folder / "ca.pem")
     server.shutdown()
     thread.join()
     server.server_close()

@@ -1,7 +1,6 @@
 """Small vignette sets that tests spell out in full."""
 
 import hashlib
-import json
 import pickle
 import shutil
 from collections.abc import Sequence
@@ -10,10 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import triage_cli
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS
-from tests.builders import random_network, symptoms, trained_agent, write_version
+from tests.builders import prepared, random_network, symptoms, trained_agent, write_version
 from trainer.dyqn.rollout import Slice
 from trainer.export import signatures
 from trainer.export.policy import load_version
@@ -52,7 +50,6 @@ def data_directory(made_once):
 
 def _prepare(folder):
     codes = [f"e{index}" for index in range(12)]
-    symptoms(*codes).save(folder / "vocabulary.csv")
     generator = np.random.default_rng(11)
     lines = []
     for number in range(50):
@@ -66,10 +63,7 @@ def _prepare(folder):
                 "decisions": [DECISION_LABELS[index] for index in generator.choice(4, 3, p=[0.1, 0.4, 0.4, 0.1])],
             }
         )
-    (folder / "vignettes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    arguments = ["--vignettes", folder / "vignettes.jsonl", "--vocabulary", folder / "vocabulary.csv"]
-    code = triage_cli.main(["prepare", *map(str, arguments), "--out", str(folder / "data"), "--test-fraction", "0.2"])
-    assert code == 0
+    prepared(folder, lines, symptoms(*codes), "--test-fraction", "0.2")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import ssl
 
 import grpc
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from schemas.errors import InputError
 from serving.security.tls import ServerCertificate, channel_credentials
@@ -78,9 +79,11 @@ def test_files_that_are_not_what_they_should_be_are_reported_with_their_option(c
         assert str(error.value).startswith(complaint)
 
 
-def test_a_key_with_a_password_is_refused_rather_than_asked_for(certificates, tmp_path, openssl):
+def test_a_key_with_a_password_is_refused_rather_than_asked_for(certificates, tmp_path):
     key = tmp_path / "locked.key"
-    openssl("ec", "-in", certificates.key(certificates.server), "-aes256", "-passout", "pass:secret", "-out", str(key))
+    private = serialization.load_pem_private_key(pathlib.Path(certificates.key(certificates.server)).read_bytes(), None)
+    locked = serialization.BestAvailableEncryption(b"secret")
+    key.write_bytes(private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked))
     with pytest.raises(InputError, match=r"locked.key: expected the private key of .* without a password"):
         ServerCertificate(certificates.server, str(key), "")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import triage_cli
-from schemas.evidence import Evidence, Vocabulary
+from tests.builders import prepared, symptoms
 from trainer.config import TrainConfig
 from trainer.training.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory
@@ -41,10 +41,7 @@ def tagged(data_directory, tmp_path_factory):
         }
         for number in range(28)
     ]
-    (folder / "v.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    arguments = ["--vignettes", folder / "v.jsonl", "--vocabulary", data_directory / "vocabulary.csv"]
-    assert triage_cli.main(["prepare", *map(str, arguments), "--out", str(folder / "data")]) == 0
-    return folder / "data"
+    return prepared(folder, lines, data_directory / "vocabulary.csv")
 
 
 def _no_constant(name):
@@ -105,14 +102,8 @@ def test_a_full_disk_leaves_no_half_file(job, data_directory, tmp_path, option, 
 
 
 def test_data_with_another_vocabulary_are_refused(job, data_directory, tmp_path, capsys):
-    other = tmp_path / "data"
-    other.mkdir()
-    vocabulary = Vocabulary([Evidence("alien", "symptom", "Alien", "Alien?")])
     line = {"vignette_id": "v", "present": ["alien"], "absent": [], "decisions": ["Red"], "split": "train"}
-    vocabulary.save(tmp_path / "vocabulary.csv")
-    (tmp_path / "v.jsonl").write_text(json.dumps(line) + "\n")
-    prepared = ["prepare", "--vignettes", str(tmp_path / "v.jsonl"), "--vocabulary", str(tmp_path / "vocabulary.csv")]
-    assert triage_cli.main([*prepared, "--out", str(other)]) == 0
+    other = prepared(tmp_path, [line], symptoms("alien"))
     assert triage_cli.main(["evaluate", "--job-dir", str(job), "--data", str(other)]) == 2
     assert "its vocabulary is not the one" in capsys.readouterr().err
 
@@ -156,11 +147,9 @@ def test_the_tags_of_the_data_reach_the_slices(tagged_evaluated):
 def test_a_single_vignette_is_reported_without_intervals(job, data_directory, tmp_path, capsys):
     line = {"vignette_id": "v", "present": ["e1"], "absent": [], "decisions": ["Green"], "split": "test"}
     train = {**line, "vignette_id": "w", "present": ["e2"], "split": "train"}
-    (tmp_path / "v.jsonl").write_text(json.dumps(line) + "\n" + json.dumps(train) + "\n")
-    prepared = ["prepare", "--vignettes", tmp_path / "v.jsonl", "--vocabulary", data_directory / "vocabulary.csv"]
-    assert triage_cli.main([*map(str, prepared), "--out", str(tmp_path / "data")]) == 0
+    data = prepared(tmp_path, [line, train], data_directory / "vocabulary.csv")
     capsys.readouterr()
-    arguments = ["evaluate", "--job-dir", str(job), "--data", str(tmp_path / "data"), "--orders", "1"]
+    arguments = ["evaluate", "--job-dir", str(job), "--data", str(data), "--orders", "1"]
     assert triage_cli.main([*arguments, "--json", "-"]) == 0
     report = json.loads(capsys.readouterr().out, parse_constant=_no_constant)
     assert report["agreement"]["red_sensitivity"] is None

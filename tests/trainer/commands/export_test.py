@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import triage_cli
-from tests.builders import network_of, symptoms
+from tests.builders import network_of, prepared, symptoms
 from trainer.config import TrainConfig
 from trainer.dyqn.network import build_network
 from trainer.graph.decide import OperatingPoint
@@ -81,11 +81,7 @@ def data(tmp_path_factory):
         for row in range(12)
     ]
     lines.append(lines[0] | {"vignette_id": "train", "split": "train"})  # a data directory needs one
-    VOCABULARY.save(folder / "vocabulary.csv")
-    (folder / "vignettes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    given = ["--vignettes", folder / "vignettes.jsonl", "--vocabulary", folder / "vocabulary.csv"]
-    assert triage_cli.main(["prepare", *map(str, given), "--out", str(folder / "data")]) == 0
-    return folder / "data"
+    return prepared(folder, lines, VOCABULARY)
 
 
 @pytest.fixture(scope="module")
@@ -327,16 +323,13 @@ def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, 
 def test_newer_patients_in_other_codes_may_break_a_promise_and_then_nothing_is_published(
     asking, tmp_path, capsys, monkeypatch
 ):
-    symptoms("fever", "cough").save(tmp_path / "vocabulary.csv")
     line = {"vignette_id": "v", "present": ["fever"], "absent": ["cough"], "decisions": ["Red"] * 3, "split": "test"}
     lines = [line, line | {"vignette_id": "train", "split": "train"}]  # a data directory needs one
-    (tmp_path / "new.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    given = ["--vignettes", tmp_path / "new.jsonl", "--vocabulary", tmp_path / "vocabulary.csv"]
-    assert run(capsys, "prepare", *given, "--out", tmp_path / "data")[0] == 0
+    data = prepared(tmp_path, lines, symptoms("fever", "cough"))
     judged = []
     broken = {"holds": False, "broken": {"interview": ["red"]}, "confidence": 0.95, "found": {}}
     monkeypatch.setattr(promises, "on_newer", lambda *given: (judged.append(given[2]), broken)[1])
-    given = ["--job-dir", asking, "--push-to", tmp_path / "models", "--data", tmp_path / "data", "--allow-small-test"]
+    given = ["--job-dir", asking, "--push-to", tmp_path / "models", "--data", data, "--allow-small-test"]
     given += ["--rules", "none", "--promise", "red=0.03", "--question-limit", "3"]
     code, _, error = run(capsys, "export", *given)
     assert (code, list((tmp_path / "models").iterdir())) == (3, [])

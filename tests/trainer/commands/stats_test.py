@@ -7,9 +7,8 @@ import pytest
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
+from tests.builders import data_directory_of
 from trainer.evaluation.vignette_statistics import PAPER
-from trainer.vignettes.output import describe
-from trainer.vignettes.tfrecord import ShardWriter, encode_example
 from trainer.vignettes.vignette import Vignette
 
 SYMPTOMS = [Evidence(code, "symptom", f"Symptom {code}", f"{code}?") for code in "abcd"]
@@ -24,16 +23,7 @@ TEST = [Vignette("v3", ("a", "b", "d"), ("c", "r"), (YELLOW, YELLOW, GREEN, GREE
 
 @pytest.fixture
 def directory(tmp_path):
-    path = tmp_path / "data"
-    path.mkdir()
-    for split, vignettes in (("train", TRAIN), ("test", TEST)):
-        with ShardWriter(path, split, len(vignettes), 1, compressed=False) as writer:
-            for vignette in vignettes:
-                writer.write(encode_example(vignette))
-    splits = {"train": {"vignettes": 2}, "test": {"vignettes": 1}}
-    stats = {"vocabulary_fingerprint": VOCABULARY.fingerprint, "data_fingerprint": "sha256:0", "splits": splits}
-    describe(path, VOCABULARY, stats)
-    return path
+    return data_directory_of(tmp_path / "data", VOCABULARY, TRAIN, TEST, shard_size=1)
 
 
 def stats(*arguments):

@@ -1,15 +1,12 @@
 """What an exported version leaves for the comparison of served cases."""
 
-import json
-
 import numpy as np
 import pytest
 
-import triage_cli
 from schemas import directories
 from schemas.evidence import Vocabulary
 from schemas.reference import Reference
-from tests.builders import network_of, symptoms, trained_agent
+from tests.builders import network_of, prepared, symptoms, trained_agent
 from trainer.export.policy import load_version
 from trainer.export.publish import Evaluation, Target, case_reference, export
 from trainer.vignettes.tfrecord import DataDirectory
@@ -35,11 +32,7 @@ def data(vocabulary, tmp_path_factory):
         {"vignette_id": f"v{row}", "present": present, "absent": absent, "decisions": ["Red"], "split": split}
         for row, (split, present, absent) in enumerate(VIGNETTES)
     ]
-    vocabulary.save(folder / "vocabulary.csv")
-    (folder / "vignettes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    given = ["--vignettes", folder / "vignettes.jsonl", "--vocabulary", folder / "vocabulary.csv"]
-    assert triage_cli.main(["prepare", *map(str, given), "--out", str(folder / "data")]) == 0
-    return folder / "data"
+    return prepared(folder, lines, vocabulary)
 
 
 def always(best, vocabulary, ask=0.0):

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-import triage_cli
 from schemas.errors import InputError
 from schemas.triage import Action
-from tests.builders import network_of, symptoms, trained_agent
+from tests.builders import network_of, prepared, symptoms, trained_agent
 from trainer.export import publish
 from trainer.export.policy import load_version
 from trainer.export.publish import Evaluation, Target
@@ -39,11 +38,7 @@ def prepare(folder, decisions=TEST, codes=("cough", "fever")):
         for row, label in enumerate(decisions)
     ]
     lines.append(lines[0] | {"vignette_id": "train", "split": "train"})  # a data directory needs one
-    symptoms(*codes).save(folder / "vocabulary.csv")
-    (folder / "vignettes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    given = ["--vignettes", folder / "vignettes.jsonl", "--vocabulary", folder / "vocabulary.csv"]
-    assert triage_cli.main(["prepare", *map(str, given), "--out", str(folder / "data")]) == 0
-    return folder / "data"
+    return prepared(folder, lines, symptoms(*codes))
 
 
 @pytest.fixture(scope="module")

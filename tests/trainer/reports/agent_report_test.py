@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 import triage_cli
+from tests.builders import prepared
 from trainer.config import TrainConfig
 from trainer.evaluation.metrics import episode_metrics
 from trainer.presets import preset
@@ -43,10 +44,7 @@ def patients(tmp_path_factory):
         }
         for number in range(70)
     ]
-    (folder / "v.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    given = ["--vignettes", folder / "v.jsonl", "--vocabulary", folder / "vocabulary.csv", "--out", folder / "data"]
-    assert triage_cli.main(["prepare", *map(str, given)]) == 0
-    return folder / "data"
+    return prepared(folder, lines, folder / "vocabulary.csv")
 
 
 @pytest.fixture(scope="module")

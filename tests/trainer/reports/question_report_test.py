@@ -8,6 +8,7 @@ import tensorflow as tf
 
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
+from tests.builders import prepared
 from trainer.config import TrainConfig
 from trainer.graph.decide import ASK_POINTS, PRICES, OperatingPoint
 from trainer.interviews.patients import Patients
@@ -249,10 +250,7 @@ def test_complete_patients_are_measured_by_what_they_come_with(ddxplus, capsys):
 def test_a_track_that_the_data_do_not_fit_is_refused(ddxplus, tmp_path, capsys):
     line = {"vignette_id": "v", "present": ["hot"], "absent": ["numb"], "decisions": ["Red"], "split": "test"}
     lines = [line, {**line, "vignette_id": "w", "split": "train"}]
-    (tmp_path / "v.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in lines))
-    vocabulary = ddxplus / "job" / "vocabulary.csv"
-    arguments = ["--vignettes", tmp_path / "v.jsonl", "--vocabulary", vocabulary, "--out", tmp_path / "data"]
-    assert triage_cli.main(["prepare", *map(str, arguments)]) == 0
+    data = prepared(tmp_path, lines, ddxplus / "job" / "vocabulary.csv")
     for track, complaint in (("ddxplus", "not of triage prepare --format ddxplus"), ("whole-patient", "cannot answer")):
-        assert _compared(ddxplus, tmp_path / "data", "--track", track) == 2
+        assert _compared(ddxplus, data, "--track", track) == 2
         assert complaint in capsys.readouterr().err
