@@ -28,7 +28,7 @@ TARGETS = {
 }
 MESSAGES = int(os.environ.get("TRIAGE_FUZZED_MESSAGES", "300"))
 EACH = settings(
-    max_examples=-(-MESSAGES // (3 * len(TARGETS) + 1)),  # in each of the tests below
+    max_examples=-(-MESSAGES // (2 * len(TARGETS) + 1)),  # in each of the tests below
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
@@ -148,17 +148,6 @@ def test_what_the_fuzzer_begins_with_is_answered(channel, method, messages):
 def test_damaged_messages_are_answered_or_refused_with_the_right_status(channel, method, messages):
     @EACH
     @given(requests=st.tuples(*(damaged(each.SerializeToString()) for each in messages)))
-    def answer(requests):
-        assert refusal(channel, method, requests) not in FAULTS
-
-    answer()
-
-
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("method", "message"), TARGETS.items())
-def test_random_bytes_are_refused_with_the_right_status(channel, method, message):
-    @EACH
-    @given(requests=st.lists(st.binary(max_size=100), min_size=1, max_size=3))
     def answer(requests):
         assert refusal(channel, method, requests) not in FAULTS
 

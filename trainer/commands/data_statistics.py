@@ -2,19 +2,16 @@
 
 import argparse
 import random
-from collections.abc import Iterator
 
 import numpy as np
 from rich.console import Console
 
-from schemas import directories
-from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.triage import TRIAGE_DECISIONS
 from trainer.commands.stats import ANOMALOUS, StatsOptions
 from trainer.evaluation.vignette_statistics import PAPER, PAPER_DECISIONS, Sums, statistics_table, to_json
 from trainer.importing.validation import ERROR, SEVERITIES, validate
-from trainer.vignettes.arrays import ShardReader, VignetteArrays
+from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.state import evidence_codes
 from trainer.vignettes.tfrecord import DataDirectory
 from trainer.vignettes.vignette import Vignette, vignette_text
@@ -39,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _statistics(data: DataDirectory, given: StatsOptions) -> None:
     sums = Sums()
     risk_factor = np.array([entry.kind == "risk_factor" for entry in data.vocabulary])
-    for arrays in _shards(data, given.splits):
+    for arrays in map(data.read, given.splits):
         sums.add(evidence_counts(arrays, risk_factor), arrays.decision_counts)
     moments = sums.moments()
     decisions = None
@@ -74,55 +71,24 @@ def evidence_counts(arrays: VignetteArrays, risk_factor: np.ndarray) -> np.ndarr
 
 
 def _show(data: DataDirectory, given: StatsOptions, count: int) -> None:
-    total = sum(data.stats["splits"][split]["vignettes"] for split in given.splits)
-    chosen = sorted(random.Random(given.seed).sample(range(total), min(count, total)))  # noqa: S311
-    shown = []
-    start = 0
-    for arrays in _shards(data, given.splits):
-        end = start + len(arrays.vignette_ids)
-        for position in chosen:
-            if start <= position < end:
-                vignette = _vignette(arrays, position - start, data.vocabulary)
-                shown.append({"vignette_id": vignette.vignette_id, "text": vignette_text(vignette, data.vocabulary)})
-        start = end
+    vignettes = [(arrays, row) for arrays in map(data.read, given.splits) for row in range(len(arrays.vignette_ids))]
+    chosen = sorted(random.Random(given.seed).sample(range(len(vignettes)), min(count, len(vignettes))))  # noqa: S311
+    shown = [_shown(*vignettes[place], data.vocabulary) for place in chosen]
     if given.json != "-":
         say(Console(), "\n\n".join(entry["text"] for entry in shown))
     json_output.write({"data": str(data.path), "seed": given.seed, "vignettes": shown}, given.json)
 
 
-def _vignette(arrays: VignetteArrays, row: int, vocabulary: Vocabulary) -> Vignette:
-
+def _shown(arrays: VignetteArrays, row: int, vocabulary: Vocabulary) -> dict[str, str]:
+    """Returns the id of a vignette, and the vignette as text."""
     signed = arrays.signed_codes[arrays.offsets[row] : arrays.offsets[row + 1]].tolist()
     counts = arrays.decision_counts[row].tolist()
     decisions = tuple(decision for decision in TRIAGE_DECISIONS for _ in range(counts[decision]))
-    return Vignette(str(arrays.vignette_ids[row]), *evidence_codes(signed, vocabulary), decisions)
-
-
-def _shards(data: DataDirectory, splits: tuple[str, ...]) -> Iterator[VignetteArrays]:
-    """Yields the vignettes of one shard at a time, with a progress bar on a terminal.
-
-    Raises:
-        InputError: a shard is damaged, or a split has another number of vignettes than in stats.json.
-    """
-    reader = ShardReader(data.vocabulary)
-    with progress_bar(Console(stderr=True)) as bar:
-        for split in splits:
-            stated, counted = data.stats["splits"][split]["vignettes"], 0
-            task = bar.add_task(split, total=stated, remark="", unit="vignettes")
-            for shard in data.shards(split):
-                arrays = reader.read([shard])
-                counted += len(arrays.vignette_ids)
-                bar.update(task, completed=counted)
-                yield arrays
-            if counted != stated:
-                raise InputError(
-                    f"{data.path}: the {split} split has {counted} vignettes, {directories.STATS} says {stated}: see "
-                    "triage stats --validate"
-                )
+    vignette = Vignette(str(arrays.vignette_ids[row]), *evidence_codes(signed, vocabulary), decisions)
+    return {"vignette_id": vignette.vignette_id, "text": vignette_text(vignette, vocabulary)}
 
 
 def _validate(given: StatsOptions) -> int:
-
     with progress_bar(Console(stderr=True)) as bar:
         report = validate(given.data, lambda records, shard: tracked(records, bar, shard))
     if given.json != "-":

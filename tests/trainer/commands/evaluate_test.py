@@ -26,24 +26,6 @@ def job(data_directory, tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def tagged(data_directory, tmp_path_factory):
-    """Test vignettes of the same vocabulary, 12 with the tag `unseen` and 15 without."""
-    folder = tmp_path_factory.mktemp("tagged")
-    lines = [
-        {
-            "vignette_id": f"t{number}",
-            "present": [f"e{number % 12}", f"e{(number + 1 + number // 12) % 12}"],
-            "absent": [],
-            "decisions": ["Red", "Yellow"] if number % 2 else ["Green"],
-            "split": "test" if number else "train",
-            "tags": ["unseen", "system=[red]skin"] if number > 15 else ["system=eye"],
-        }
-        for number in range(28)
-    ]
-    return prepared(folder, lines, data_directory / "vocabulary.csv")
-
-
 def _no_constant(name):
     raise AssertionError(f"{name} is not JSON")
 
@@ -67,11 +49,6 @@ def evaluated_with(folder, *arguments):
 def evaluated(job, data_directory, tmp_path_factory):
     folder = tmp_path_factory.mktemp("evaluated")
     return evaluated_with(folder, "--job-dir", job, "--data", data_directory, "--orders", 3)
-
-
-@pytest.fixture(scope="module")
-def tagged_evaluated(job, tagged, tmp_path_factory):
-    return evaluated_with(tmp_path_factory.mktemp("evaluated"), "--job-dir", job, "--data", tagged, "--details")
 
 
 def test_reports_agent_human_and_constant_policies_as_json(evaluated):
@@ -134,13 +111,6 @@ def test_the_report_contains_every_figure_beyond_the_papers(evaluated):
         assert line in evaluated.out
     assert "majority" not in evaluated.out
     assert "Calibration at the decision" not in evaluated.out
-
-
-def test_the_tags_of_the_data_reach_the_slices(tagged_evaluated):
-    report = tagged_evaluated.figures
-    sizes = {(row["by"], row["value"]): row["vignettes"] for row in report["slices"]}
-    assert sizes["tag", "unseen"] == sizes["tag:system", "[red]skin"] == 12
-    assert sizes["tag:system", "eye"] == 15
 
 
 @pytest.mark.usefixtures("eager")

@@ -135,13 +135,6 @@ def test_rejects_stop_the_run_and_are_listed(tmp_path, capsys):
     )
 
 
-def test_after_a_failed_run_the_corrected_file_needs_no_further_option(tmp_path):
-    assert prepare(tmp_path, line("v1"), "{") == 2
-    assert prepare(tmp_path, line("v1")) == 0
-
-    assert "rejects.jsonl" not in names_in(tmp_path / "out")
-
-
 def test_rejects_may_be_left_out(tmp_path, capsys):
     code = prepare(tmp_path, line("v1"), "{", line("v2"), more=["--allow-rejects"])
 
@@ -171,17 +164,6 @@ def test_an_input_without_vignettes_is_an_error_and_leaves_nothing(tmp_path, cap
 
     assert "error: the input has no vignettes\n" in capsys.readouterr().err
     assert names_in(tmp_path) == ["in.jsonl", "vocabulary.csv"]
-
-
-def test_a_run_with_rejects_does_not_touch_the_data_it_was_to_replace(tmp_path, capsys):
-    prepare(tmp_path, line("v1"))
-    before = {name: (tmp_path / "out" / name).read_bytes() for name in names_in(tmp_path / "out")}
-
-    assert prepare(tmp_path, line("v2"), "{", more=["--overwrite"]) == 2
-
-    assert {name: (tmp_path / "out" / name).read_bytes() for name in names_in(tmp_path / "out")} == before
-    assert len(rejects_in(tmp_path / "out.rejects.jsonl")) == 1
-    assert str(tmp_path / "out.rejects.jsonl") in capsys.readouterr().err
 
 
 def test_a_duplicate_in_a_second_file_names_the_first(tmp_path):
