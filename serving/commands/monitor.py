@@ -21,7 +21,7 @@ DRIFTED = 1
 """Exit code with --fail-on-drift if there is drift."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class MonitorOptions:
     """The options of `triage monitor`, see its help."""
 

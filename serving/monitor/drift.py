@@ -84,7 +84,8 @@ def compare(observed: Observed, reference: Reference, thresholds: Thresholds) ->
     distributions = _distributions(observed, reference)
     evidence = _evidence(observed, reference)
     for tests in (distributions, evidence):  # separately, or a thousand rates would outweigh two distributions
-        for test, q in zip(tests, _correct(tests), strict=True):
+        corrected = stats.false_discovery_control([test["p"] for test in tests]).tolist() if tests else []
+        for test, q in zip(tests, corrected, strict=True):
             effect = test["psi"] >= LARGE_SHIFT if "psi" in test else abs(test["effect"]) >= SMALL_EFFECT
             test["q"], test["drifted"] = q, bool(q < thresholds.alpha and effect)
     drifted = sorted((test for test in evidence if test["drifted"]), key=lambda test: (test["q"], -abs(test["effect"])))
@@ -114,10 +115,6 @@ def stability_index(observed: Sequence[float], expected: Sequence[float]) -> flo
     first, second = (np.asarray(counts, float) + 0.5 for counts in (observed, expected))
     first, second = first / first.sum(), second / second.sum()
     return float(((first - second) * np.log(first / second)).sum())
-
-
-def _correct(tests: Sequence[dict[str, Any]]) -> list[float]:
-    return stats.false_discovery_control([test["p"] for test in tests]).tolist() if tests else []
 
 
 def _unknown(observed: Observed, thresholds: Thresholds) -> dict[str, Any]:

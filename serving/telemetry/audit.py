@@ -58,7 +58,7 @@ class AuditLog:
         count: Callable[[str, int], None] | None = None,
     ):
         self._directory, self._share = directory, percent / 100
-        self._count = _ignore if count is None else count
+        self._count = (lambda outcome, records: None) if count is None else count
         self._file_bytes, self._files = rotation
         self._random = random.SystemRandom()
         self._changed = threading.Condition()
@@ -217,10 +217,6 @@ class AuditLog:
         if self._files:
             for old in sorted(self._directory.glob("triage-*.tfrecord"))[: -self._files]:
                 old.unlink(missing_ok=True)
-
-
-def _ignore(outcome: str, records: int) -> None:
-    pass
 
 
 def _bytes_of(values: np.ndarray) -> int:

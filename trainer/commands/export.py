@@ -27,7 +27,7 @@ REJECTED = 3
 _MARGIN = 0.02
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportOptions:
     """The options of `triage export`, see its help."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # TensorFlow loads only when the command runs
 _SHARD_SIZE = 50_000
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class FoldOptions:
     """The options of `triage fold`, see its help."""
 

@@ -29,13 +29,12 @@ from triage_runtime.command_line.progress import progress_bar, say, say_result, 
 from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
-    from trainer.vignettes.data_writer import WriteOptions
     from trainer.vignettes.vignette import Vignette
 
 _COLUMNS_LISTED = 12
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class PrepareOptions:
     """The options of `triage prepare` beside those of the input format, see its help."""
 
@@ -91,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _prepare(
     source: Source, given: PrepareOptions, output: OutputDirectory, bar: bars.Progress
 ) -> tuple[Vocabulary, dict[str, Any]]:
-    from trainer.vignettes.data_writer import accept, check_accepted, write_splits
+    from trainer.vignettes.data_writer import WriteOptions, accept, check_accepted, write_splits
 
     log = RejectLog(output.staging / directories.REJECTS, lambda text: say(bar.console, text))
     with log:
@@ -100,7 +99,8 @@ def _prepare(
     try:
         check_accepted(len(vignettes), log.count, source.unit, given.allow_rejects)
         shown = functools.partial(tracked, bar=bar, description="write", total=len(vignettes))
-        written = write_splits(vignettes, _how(given), output.staging, shown)
+        how = WriteOptions(Fraction(str(given.test_fraction)), given.seed, given.shard_size, given.gzip)
+        written = write_splits(vignettes, how, output.staging, shown)
     except InputError as error:
         raise _with_rejects(error, log.count, output, given) from None
     vocabulary = with_known_relations(content.vocabulary)
@@ -121,12 +121,6 @@ def _contradictory(vignettes: Sequence["Vignette"], vocabulary: Vocabulary) -> d
     )
     faults = [f"vignette {vignette.vignette_id}: {fault}" for vignette, fault in first_faults if fault]
     return {"vignettes": len(faults), "first": next(iter(faults), None)}
-
-
-def _how(given: PrepareOptions) -> "WriteOptions":
-    from trainer.vignettes.data_writer import WriteOptions
-
-    return WriteOptions(Fraction(str(given.test_fraction)), given.seed, given.shard_size, given.gzip)
 
 
 def _with_rejects(error: InputError, rejected: int, output: OutputDirectory, given: PrepareOptions) -> InputError:

@@ -7,7 +7,7 @@ import math
 import os
 import pathlib
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich import progress as bars
 from rich.console import Console
@@ -23,9 +23,6 @@ from triage_runtime.command_line.options import option
 from triage_runtime.command_line.progress import progress_bar, say, say_result, tracked
 from triage_runtime.storage import locations
 
-if TYPE_CHECKING:  # TensorFlow loads only when the command runs
-    from trainer.vignettes.data_writer import WriteOptions
-
 PAPER_VIGNETTES, PAPER_TEST = 1374, 126
 _FORMAT = "simulate"
 
@@ -37,7 +34,7 @@ def _fraction(text: str) -> Fraction:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a number such as 0.1 or 1/10") from None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SimulateOptions:
     """The options of `triage simulate`, see its help."""
 
@@ -106,8 +103,9 @@ def simulate_splits(
         InputError: a number is out of range, or `out` cannot be written.
     """
     given = SimulateOptions(
-        out, train + test, seed, Fraction(test, train + test), unseen_conditions=[], whole_patient=False, caution=1.0,
-        knowledge=None, processes=os.cpu_count() or 1, shard_size=50_000, gzip=False, overwrite=True, json=None,
+        out=out, vignettes=train + test, seed=seed, test_fraction=Fraction(test, train + test), unseen_conditions=[],
+        whole_patient=False, caution=1.0, knowledge=None, processes=os.cpu_count() or 1, shard_size=50_000, gzip=False,
+        overwrite=True, json=None,
     )  # fmt: skip
     _simulate(KnowledgeBase.load(None), given, Console(quiet=True), simulation or SimulationConfig())
 
@@ -125,21 +123,16 @@ def _simulate(
     return stats
 
 
-def _how(given: SimulateOptions) -> "WriteOptions":
-    from trainer.vignettes.data_writer import WriteOptions
-
-    return WriteOptions(given.test_fraction, given.seed, given.shard_size, given.gzip)
-
-
 def _write(
     simulator: Simulator, knowledge: KnowledgeBase, given: SimulateOptions, output: OutputDirectory, bar: bars.Progress
 ) -> dict[str, Any]:
-    from trainer.vignettes.data_writer import write_splits
+    from trainer.vignettes.data_writer import WriteOptions, write_splits
 
     made = simulated(simulator, given.vignettes, given.processes)
     vignettes = list(tracked(made, bar, "simulate", given.vignettes))
     shown = functools.partial(tracked, bar=bar, description="write", total=len(vignettes))
-    return write_splits(vignettes, _how(given), output.staging, shown)
+    how = WriteOptions(given.test_fraction, given.seed, given.shard_size, given.gzip)
+    return write_splits(vignettes, how, output.staging, shown)
 
 
 def _header(knowledge: KnowledgeBase, given: SimulateOptions, config: SimulationConfig) -> dict[str, Any]:

@@ -20,7 +20,7 @@ STATES = 10_000
 _QUANTIZATIONS = ("none", "float16", "dynamic", "int8")  # trainer.export.conversion, which loads TensorFlow
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TfliteOptions:
     """The options of `triage tflite`, see its help."""
 
