@@ -120,8 +120,7 @@ def study_files(data_directory, tmp_path):
     """
     from trainer.config import TrainConfig
     from trainer.study.agents import METRICS, read_splits
-    from trainer.study.settings import StudySettings
-    from trainer.study.study import SUPERVISED, Study
+    from trainer.study.study import SUPERVISED, Study, StudySettings
     from trainer.vignettes.tfrecord import DataDirectory
 
     splits = read_splits(DataDirectory.open(data_directory))

@@ -2,17 +2,20 @@
 
 import argparse
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import joblib
 from rich.console import Console
 
 from schemas.errors import InputError
 from trainer import config, presets
-from trainer.study.settings import StudySettings
 from triage_runtime.command_line import json_output
 from triage_runtime.command_line.progress import progress_bar, say_result
 from triage_runtime.storage import locations
 from triage_runtime.storage.whole_file import read_json
+
+if TYPE_CHECKING:  # loads TensorFlow
+    from trainer.study.study import StudySettings
 
 _FULL = {"evaluation_interval": 150}
 """Settings of the loop that differ from the preset `paper`: enough evaluations to average the last ten."""
@@ -69,12 +72,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def settings_of(arguments: argparse.Namespace) -> StudySettings:
+def settings_of(arguments: argparse.Namespace) -> "StudySettings":
     """Returns the size of the study from flags, then the configuration file, then --quick or the defaults.
 
     Raises:
         InputError: the file cannot be read, or a value is invalid.
     """
+    from trainer.study.study import StudySettings
+
     sizes = {}
     for name, (full, quick, _) in _SIZES.items():
         given = getattr(arguments, name)

@@ -29,8 +29,6 @@ from schemas.triage import NUM_DECISIONS
 
 MEMBERS = ("sgd", "logistic", "mlp", "tree", "forest", "svc")
 """The classifiers of the paper's table. The MLP and the SVC are by far the slowest."""
-STATES_AT_ONCE = 2_048
-"""States that a member judges at a time: the layers of the MLP are dense."""
 MANY_STATES = 50_000
 """Of more states than these the MLP makes a single pass: more passes take hours."""
 
@@ -75,10 +73,6 @@ class TriageEnsemble:
         Without calibration, a member without probabilities (SGD with its hinge loss, SVC) votes with the softmax of its
         one-against-the-rest decision values, which are probabilities only in range and order.
         """
-        parts = [states[start : start + STATES_AT_ONCE] for start in range(0, states.shape[0], STATES_AT_ONCE)]
-        return np.concatenate([np.zeros([0, NUM_DECISIONS]), *map(self._vote, parts)])
-
-    def _vote(self, states: States) -> np.ndarray:
         total = np.zeros([states.shape[0], NUM_DECISIONS])
         for voter in self.voters.values():
             total[:, voter.classes_] += _probabilities(voter, states)

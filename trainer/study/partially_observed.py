@@ -35,8 +35,6 @@ from trainer.vignettes import state
 from trainer.vignettes.state import Vignettes
 
 EPISODES_AHEAD = 256
-STATES_AT_ONCE = 4_096
-"""States whose Q(s, ask) is computed at a time, so that their dense form stays small."""
 
 TriageValues = Callable[[scipy.sparse.csr_matrix], np.ndarray]
 """From states float32 `[B, E]` in {-1, 0, 1} to a value of each triage decision, float `[B, 4]` in [0, 1]."""
@@ -179,8 +177,7 @@ class PartiallyObservedLoop:
 
     def ask_values(self, codes: np.ndarray) -> np.ndarray:
         """Returns Q(s, ask) of states, see `AskValues`."""
-        parts = [codes[start : start + STATES_AT_ONCE] for start in range(0, len(codes), STATES_AT_ONCE)]
-        return np.concatenate([np.zeros(0, np.float32), *(self._ask(part).numpy() for part in parts)])
+        return self._ask(codes).numpy()
 
     def run(self, until_step: int) -> float | None:
         """Takes steps until `until_step` have been taken; returns the mean loss, None within the burn-in.

@@ -6,8 +6,7 @@ from schemas.errors import InputError
 from trainer.config import TrainConfig
 from trainer.dyqn.loop import TrainingDivergedError
 from trainer.study import agents
-from trainer.study.settings import StudySettings
-from trainer.study.study import Study, Training
+from trainer.study.study import Study, StudySettings, Training
 
 CONFIG = TrainConfig.from_dict(
     {
