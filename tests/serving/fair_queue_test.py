@@ -13,14 +13,6 @@ def drained(queue):
     return items
 
 
-def test_items_of_one_caller_come_out_in_their_order_whatever_they_cost():
-    queue = FairQueue()
-    for item, cost in (("a", 5), ("b", 1), ("c", 3)):
-        queue.put("caller", item, cost)
-    assert len(queue) == 3
-    assert drained(queue) == ["a", "b", "c"]
-
-
 def test_a_caller_with_many_items_does_not_keep_another_waiting():
     queue = FairQueue()
     for number in range(100):

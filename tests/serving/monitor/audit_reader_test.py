@@ -127,13 +127,6 @@ def test_another_file_is_reported(tmp_path, content):
         list(read_cases(tmp_path, Reading()))
 
 
-def test_a_directory_without_files_is_reported(tmp_path):
-    with pytest.raises(InputError, match=r"no \.tfrecord files"):
-        list(read_cases(tmp_path, Reading()))
-    with pytest.raises(InputError, match="cannot read"):
-        list(read_cases(tmp_path / "missing", Reading()))
-
-
 @pytest.mark.parametrize(("best", "deferred", "red"), [(1, 3, 0.25), (1, 0, None)], ids=["handed over", "decided"])
 def test_a_predict_call_is_handed_over_where_its_output_says_so(best, deferred, red, tmp_path):
     log = prediction_log_pb2.PredictionLog()

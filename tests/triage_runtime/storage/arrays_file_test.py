@@ -6,16 +6,6 @@ import pytest
 from triage_runtime.storage import arrays_file
 
 
-def test_what_is_written_is_read(tmp_path):
-    given = {"a/b": np.arange(6, dtype=np.int16).reshape(2, 3), "c": np.float32(0.5)}
-    arrays_file.write(tmp_path / "x.npz", given)
-    arrays = arrays_file.read(tmp_path / "x.npz")
-    assert arrays.keys() == given.keys()
-    for name, array in arrays.items():
-        assert array.dtype == given[name].dtype
-        np.testing.assert_array_equal(array, given[name])
-
-
 def test_other_files_raise_what_callers_expect(tmp_path):
     path = tmp_path / "x.npz"
     arrays_file.write(path, {"a": np.arange(100)})

@@ -20,11 +20,6 @@ def test_a_path_is_a_path(text):
     assert locations.result(text) == pathlib.Path(text)
 
 
-def test_an_address_names_its_folder_and_its_last_part():
-    remote = locations.job("gs://bucket/runs/first/")
-    assert (remote.folder, remote.name) == ("gs://bucket/runs", "first")
-
-
 @pytest.mark.parametrize("text", ["gs://bucket", "gs://bucket/", "gs:///x"])
 def test_a_whole_bucket_is_no_place(text):
     with pytest.raises(argparse.ArgumentTypeError, match="expected a folder or file in the bucket, such as gs://"):
