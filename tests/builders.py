@@ -1,7 +1,10 @@
 """Vocabularies, networks, agents and servers of tests, with what a test is not about filled in."""
 
 import contextlib
+import io
 import json
+import pathlib
+from typing import Any, NamedTuple
 
 import grpc
 import httpx
@@ -100,6 +103,23 @@ def prepared(folder, lines, vocabulary, *options):
     given = [str(part) for pair in files.items() for part in pair]
     assert triage_cli.main(["prepare", *given, *options]) == 0
     return files["--out"]
+
+
+class Evaluated(NamedTuple):
+    """The figures of an evaluation, what it said and warned of, and where its files are."""
+
+    figures: dict[str, Any]
+    out: str
+    err: str
+    folder: pathlib.Path
+
+
+def evaluated_with(folder, *arguments):
+    """Runs `triage evaluate`, whose figures it writes to the folder."""
+    path, out, err = folder / "figures.json", io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        assert triage_cli.main([*map(str, ["evaluate", *arguments, "--json", path])]) == 0
+    return Evaluated(json.loads(path.read_text()), out.getvalue(), err.getvalue(), folder)
 
 
 def watching(base, models=None, **wanted):

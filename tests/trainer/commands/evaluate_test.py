@@ -1,13 +1,10 @@
-import contextlib
-import io
 import json
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import triage_cli
-from tests.builders import prepared, symptoms
+from tests.builders import evaluated_with, prepared, symptoms
 from trainer.config import TrainConfig
 from trainer.training.session import open_run
 from trainer.vignettes.tfrecord import DataDirectory
@@ -28,21 +25,6 @@ def job(data_directory, tmp_path_factory):
 
 def _no_constant(name):
     raise AssertionError(f"{name} is not JSON")
-
-
-class Evaluated(NamedTuple):
-    """The figures of an evaluation, and what it said and warned of."""
-
-    figures: dict
-    out: str
-    err: str
-
-
-def evaluated_with(folder, *arguments):
-    path, out, err = folder / "figures.json", io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        assert triage_cli.main([*map(str, ["evaluate", *arguments, "--json", path])]) == 0
-    return Evaluated(json.loads(path.read_text(), parse_constant=_no_constant), out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")

@@ -1,16 +1,11 @@
 """The figures of one agent beyond `triage evaluate` without further options, and its page."""
 
-import contextlib
-import functools
-import io
 import json
-import pathlib
-from typing import NamedTuple
 
 import pytest
 
 import triage_cli
-from tests.builders import prepared
+from tests.builders import evaluated_with, prepared
 from trainer.config import TrainConfig
 from trainer.evaluation.metrics import episode_metrics
 from trainer.presets import preset
@@ -58,35 +53,10 @@ def job(patients, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def evaluate_to(job, patients):
-    def run(folder, *arguments):
-        given = ["--job-dir", job, "--data", patients, "--orders", 2, "--json", folder / "figures.json", *arguments]
-        code = triage_cli.main(["evaluate", *map(str, given)])
-        return code, json.loads((folder / "figures.json").read_text()) if code == 0 else None
-
-    return run
-
-
-@pytest.fixture
-def evaluate(evaluate_to, eager, tmp_path):
-    return functools.partial(evaluate_to, tmp_path)
-
-
-class Evaluated(NamedTuple):
-    """An evaluation with a page: its figures, what it said, and the path of the page."""
-
-    figures: dict
-    said: str
-    page: pathlib.Path
-
-
-@pytest.fixture(scope="module")
-def evaluated(evaluate_to, tmp_path_factory):
-    folder, said = tmp_path_factory.mktemp("evaluated"), io.StringIO()
-    with contextlib.redirect_stderr(said):
-        code, figures = evaluate_to(folder, "--slice", "cough", "--html", folder / "report.html")
-    assert code == 0
-    return Evaluated(figures, said.getvalue(), folder / "report.html")
+def evaluated(job, patients, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evaluated")
+    given = ["--job-dir", job, "--data", patients, "--orders", 2, "--slice", "cough"]
+    return evaluated_with(folder, *given, "--html", folder / "report.html")
 
 
 def test_slices_by_age_and_code_stand_beside_those_by_tag(evaluated):
@@ -118,22 +88,23 @@ def test_the_worst_cases_are_those_of_the_played_agent(evaluated):
 
 
 def test_the_page_says_what_does_not_fit_this_vocabulary(evaluated):
-    page = evaluated.page.read_text(encoding="utf-8")
+    page = (evaluated.folder / "report.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert evaluated.figures["safety_rules"] is None
     assert "the default ones are for the vocabulary of triage simulate" in page
     assert "<b>Fever</b>" not in page  # a name of the vocabulary is no markup
     assert "Not played: those of this software are in another vocabulary" in page
-    assert f"result in {evaluated.page}, " in evaluated.said
+    assert f"result in {evaluated.folder / 'report.html'}, " in evaluated.err
 
 
-def test_rules_and_textbook_cases_join_the_report(evaluate, tmp_path):
+@pytest.mark.usefixtures("eager")
+def test_rules_and_textbook_cases_join_the_report(job, patients, tmp_path):
     (tmp_path / "rules.toml").write_text('[hot]\nreason = "Hot."\nurgency = "Red"\nall.present = ["fever"]\n')
     case = {"vignette_id": "c", "title": "Hot", "category": "emergency", "allowed": ["Red"], "present": ["fever"],
             "absent": []}  # fmt: skip
     (tmp_path / "cases.jsonl").write_text(json.dumps(case) + "\n")
-    code, report = evaluate("--rules", tmp_path / "rules.toml", "--cases", tmp_path / "cases.jsonl")
-    assert code == 0
+    given = ["--job-dir", job, "--data", patients, "--orders", 2, "--rules", tmp_path / "rules.toml"]
+    report = evaluated_with(tmp_path, *given, "--cases", tmp_path / "cases.jsonl").figures
     assert report["textbook_cases"]["with_rules"]["interview"]["categories"]["all"]["right"] == 1
     judged = report["safety_rules"]["as_clinicians"]["by_all_but_one"]
     assert judged["red_sensitivity"]["vignettes"] == report["as_clinicians"]["by_all_but_one"]["red_sensitivity"][
