@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from google.protobuf import message
-from grpc_health.v1 import health, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from serving import call as calls
@@ -478,13 +478,15 @@ def test_a_unary_call_without_a_request_is_reported_so(handled):
     assert error.value.details() == "the request is missing: send one message"
 
 
-def test_calls_take_places_when_their_headers_arrive(handled):
+def test_calls_take_places_when_their_headers_arrive_and_health_needs_none(handled):
     said = queue.SimpleQueue()
     silent = [handled.channel.stream_unary("/test.Service/Double").future(iter(said.get, None)) for _ in range(3)]
     until(lambda: handled.handler.admission.concurrency.taken == 3)
     with pytest.raises(grpc.RpcError) as error:
         handled.channel.unary_unary("/test.Service/Double")(b"4", timeout=60)
     assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    check = health_pb2_grpc.HealthStub(handled.channel).Check
+    assert check(health_pb2.HealthCheckRequest(), timeout=60).status == health_pb2.HealthCheckResponse.SERVING
     for call in silent:
         call.cancel()
 

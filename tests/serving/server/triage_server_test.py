@@ -144,22 +144,6 @@ def test_the_grace_period_of_both_protocols_is_the_same_one(gated):
                 thread.join(30)
 
 
-def test_calls_beyond_the_threads_and_the_queue_are_refused_while_the_others_wait(gated):
-    ended = queue.SimpleQueue()
-    with (
-        served(gated.watcher(), max_workers=1, max_interviews=2, max_waiting=4) as server,
-        channel_to(server.address) as channel,
-    ):
-        ask_at_once(channel, 50, ended)
-        refused = [ended.get(timeout=30) for _ in range(43)]  # 50 less 1 + 2 threads and a queue of 4
-        assert {call.code() for call in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
-        gated.gate.set()
-        answered = [ended.get(timeout=30) for _ in range(7)]
-        assert {call.result().model_version for call in answered} == {"3"}
-        ask_at_once(channel, 1, ended)
-        assert ended.get(timeout=30).result().model_version == "3"  # the places are free again
-
-
 def test_one_connection_cannot_fill_the_server(gated):
     ended, other_ended = queue.SimpleQueue(), queue.SimpleQueue()
     # 2 calls of the one connection, 2 whose threads have answered and not yet ended, and the other's are 5 of 2 + 4.
