@@ -31,23 +31,6 @@ def listen(loop):
     return listen
 
 
-def echo(listener, data):
-    with channel_to(listener.address) as channel:
-        return channel.unary_unary("/test.Service/Echo")(data, timeout=30)
-
-
-def test_it_answers_between_start_and_stop_and_releases_the_port(listen):
-    listener = listen()
-    listener.start()
-    assert listener.address == f"127.0.0.1:{listener.port}"
-    assert echo(listener, b"seven") == b"seven"
-    listener.stop(0)
-    again = listen(listener.port)
-    again.start()
-    assert echo(again, b"eight") == b"eight"
-    again.stop(0)
-
-
 @pytest.mark.slow
 def test_calls_that_the_loop_does_not_look_at_are_ended(listen, loop, monkeypatch):
     """gRPC holds them, also those of connections that are closed already."""

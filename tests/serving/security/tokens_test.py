@@ -15,10 +15,6 @@ def path(tmp_path):
     return path
 
 
-def test_blank_lines_and_comments_are_no_tokens(path):
-    assert [*read_tokens(path)] == ["alpha-1", "beta+/="]
-
-
 def test_only_complete_tokens_are_accepted(path):
     tokens = TokenFile(path)
     assert [tokens.holder_of(token) is not None for token in ("alpha-1", "beta+/=")] == [True, True]

@@ -83,15 +83,6 @@ def test_a_tensorflow_serving_receives_the_trace_and_the_request_id(model_base_p
     assert (asked.attributes["triage.request_id"], behind.attributes["triage.request_id"]) == ("r-17", "r-17")
 
 
-def test_unsampled_traces_are_not_recorded(traced):
-    call = Call("/s/m")
-    traced[0].begin(call, [("traceparent", f"00-{TRACE}-{PARENT}-00")])
-    call.add("model", 1.0, 2.0)
-    traced[0].record_stages(call)
-    traced[0].end(call, "OK")
-    assert spans_of(traced) == {}
-
-
 def test_an_exporter_that_is_missing_is_reported():
     with pytest.raises(InputError, match=r"^--traces nowhere: no such exporter: installed are .*console"):
         exporter_of("nowhere")

@@ -55,14 +55,6 @@ def test_the_bound_is_the_5th_percentile_of_the_resampled_mean():
     assert metrics.estimate(differences, 0).low == pytest.approx(-0.11)
 
 
-def test_equal_versions_pass_without_any_margin():
-    decisions = blue_on(range(0, 40, 2), 40)
-    judged = verdict(decisions, decisions, margin=0.0)
-    assert judged.passed
-    assert judged.compared.lower_bound == 0.0
-    assert (judged.compared.worse, judged.compared.worst) == (0, [])
-
-
 def test_the_margin_decides_on_a_loss():
     # Losses on 6 of 100: the bound is -0.10, as above.
     new, serving = blue_on(range(6), 100), blue_on((), 100)
