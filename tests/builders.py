@@ -140,6 +140,12 @@ def served(*models, **settings):
         server.stop()
 
 
+def counted(server, name, **labels):
+    """The value of a metric of a server's, summed over other labels than these."""
+    samples = [sample for family in server.telemetry.metrics.registry.collect() for sample in family.samples]
+    return sum(each.value for each in samples if each.name == name and labels.items() <= each.labels.items())
+
+
 def channel_to(address, *options):
     """A channel that no proxy stands in."""
     return grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0), *options])

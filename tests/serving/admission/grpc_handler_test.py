@@ -6,7 +6,6 @@ import logging
 import queue
 import threading
 import types
-import urllib.request
 from typing import NamedTuple
 
 import grpc
@@ -28,7 +27,7 @@ from serving.errors import NotFoundError
 from serving.messages import state_message
 from serving.security import LocalReloads
 from serving.telemetry.recorder import Telemetry
-from tests.builders import channel_to, served
+from tests.builders import channel_to, counted, served
 from tests.waiting import until
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient
@@ -48,22 +47,9 @@ def channel(server):
         yield channel
 
 
-def read(server, name, **labels):
-    """Returns the value of one metric as Prometheus reads it, None if there is none."""
-    from prometheus_client.parser import text_string_to_metric_families
-
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(server.metrics_port.url, timeout=30) as answer:
-        for family in text_string_to_metric_families(answer.read().decode()):
-            for sample in family.samples:
-                if sample.name == name and labels.items() <= sample.labels.items():
-                    return sample.value
-    return None
-
-
 def handled_calls(server, code):
     """Returns how many calls of Triage ended with a status."""
-    return read(server, "grpc_server_handled_total", **TRIAGE, grpc_code=code)
+    return counted(server, "grpc_server_handled_total", **TRIAGE, grpc_code=code)
 
 
 def triage(channel, code, **options):
@@ -89,25 +75,25 @@ def test_answers_and_their_stages_are_counted_when_they_are_sent(server, channel
         interview.no_more_evidence()
         with pytest.raises(ValueError, match="has ended"):  # and so has the call on the server
             interview.not_known()
-    assert read(server, "grpc_server_handled_total", **TRIAGE, grpc_code="OK") == 2
-    assert read(server, "grpc_server_handled_total", **TRIAGE, grpc_code="INVALID_ARGUMENT") == 1
-    assert read(server, "grpc_server_handling_seconds_count", **TRIAGE) == 3
+    assert counted(server, "grpc_server_handled_total", **TRIAGE, grpc_code="OK") == 2
+    assert counted(server, "grpc_server_handled_total", **TRIAGE, grpc_code="INVALID_ARGUMENT") == 1
+    assert counted(server, "grpc_server_handling_seconds_count", **TRIAGE) == 3
     for stage in ("queue", "parse", "model", "respond"):
         named = {"model_version": "3", "signature": "serving_default", "stage": stage}
-        assert read(server, "triage_stage_seconds_count", **named) == 4, stage
-    assert read(server, "triage_actions_total", model_version="3", action="ask") == 2
-    assert read(server, "triage_actions_total", model_version="3", action="Red") == 1
-    assert read(server, "triage_forced_decisions_total", model_version="3") == 1
-    assert read(server, "triage_unknown_codes_total", outcome="refused") == 1
-    assert read(server, "triage_default_version", model_name="triage") == 3
+        assert counted(server, "triage_stage_seconds_count", **named) == 4, stage
+    assert counted(server, "triage_actions_total", model_version="3", action="ask") == 2
+    assert counted(server, "triage_actions_total", model_version="3", action="Red") == 1
+    assert counted(server, "triage_forced_decisions_total", model_version="3") == 1
+    assert counted(server, "triage_unknown_codes_total", outcome="refused") == 1
+    assert counted(server, "triage_default_version", model_name="triage") == 3
 
 
 def test_a_call_of_a_method_that_does_not_exist_leaves_its_name_nowhere(server, channel):
     with pytest.raises(grpc.RpcError):
         channel.unary_unary("/triage.v1.TriageService/Chosen")(b"", timeout=30)
     unknown = {"grpc_service": "unknown", "grpc_method": "unknown", "grpc_code": "UNIMPLEMENTED"}
-    assert read(server, "grpc_server_handled_total", **unknown) == 1
-    assert read(server, "grpc_server_handled_total", grpc_method="Chosen") is None
+    assert counted(server, "grpc_server_handled_total", **unknown) == 1
+    assert counted(server, "grpc_server_handled_total", grpc_method="Chosen") == 0
 
 
 def test_calls_whose_callers_leave_are_counted_whether_they_run_or_wait(gated):
@@ -130,7 +116,7 @@ def test_calls_whose_callers_leave_are_counted_whether_they_run_or_wait(gated):
             gated.gate.set()
             triage(channel, "fever")
         assert [handled_calls(server, code) for code in ("RESOURCE_EXHAUSTED", "OK")] == [1, 1]
-        assert read(server, "grpc_server_handling_seconds_count", **TRIAGE) == 6
+        assert counted(server, "grpc_server_handling_seconds_count", **TRIAGE) == 6
 
 
 def test_decisions_and_rules_are_counted_by_whichever_service_and_signature_they_are_made(guarded_base_path):
@@ -141,7 +127,7 @@ def test_decisions_and_rules_are_counted_by_whichever_service_and_signature_they
             for request in PREDICTIONS:
                 ask(request, timeout=30)
         counts = {
-            (name, value): read(server, f"triage_{name}_total", model_version="4", **{label: value})
+            (name, value): counted(server, f"triage_{name}_total", model_version="4", **{label: value})
             for name, label, values in (
                 ("rules_fired", "rule_id", ("pain", "fever", "hot_smoker")),
                 ("actions", "action", ("Red", "ask")),
@@ -149,8 +135,8 @@ def test_decisions_and_rules_are_counted_by_whichever_service_and_signature_they
             )
             for value in values
         }
-        unknown = read(server, "triage_unknown_codes_total", outcome="left_out")
-        forced = read(server, "triage_forced_decisions_total", model_version="4")
+        unknown = counted(server, "triage_unknown_codes_total", outcome="left_out")
+        forced = counted(server, "triage_forced_decisions_total", model_version="4")
     assert counts == {
         ("rules_fired", "pain"): 4,  # of the typed service, and of each of three signatures
         ("rules_fired", "fever"): 2,

@@ -2,7 +2,6 @@
 
 import socket
 import struct
-import urllib.request
 
 import pytest
 
@@ -10,6 +9,7 @@ from serving.admission import Admission, Cost, Limits
 from serving.errors import ExhaustedError
 from serving.messages import state_message
 from serving.security import LocalReloads
+from tests.builders import counted
 from tests.waiting import until
 from triage.v1 import triage_service_pb2
 from triage_client import TriageClient, evidence_state
@@ -58,10 +58,7 @@ CALL = b"".join(
 
 def handled(server, code):
     """Returns how many calls of BatchTriage ended with a status."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(server.metrics_port.url, timeout=30) as answer:
-        begin = f'grpc_server_handled_total{{grpc_code="{code}",grpc_method="BatchTriage"'
-        return sum(float(line.split()[-1]) for line in answer.read().decode().splitlines() if line.startswith(begin))
+    return counted(server, "grpc_server_handled_total", grpc_method="BatchTriage", grpc_code=code)
 
 
 @pytest.mark.parametrize("at_once", [False, True])

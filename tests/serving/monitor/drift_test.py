@@ -6,7 +6,7 @@ import pytest
 
 from schemas.reference import Reference
 from serving.monitor.audit_reader import ServedCase
-from serving.monitor.drift import Observed, Thresholds, compare
+from serving.monitor.drift import Observed, Thresholds, compare, stability_index
 
 RATES = {f"code{number}": 0.05 + 0.01 * number for number in range(40)}
 
@@ -93,3 +93,8 @@ def test_whole_vignettes_are_compared_by_what_of_them_is_known_at_a_decision():
     for _ in range(800):
         observed.add(ServedCase(3, frozenset(["code0"]), frozenset(), 0, False, frozenset()))
     assert compare(observed, whole, Thresholds())["evidence"][0]["code"] == "code0"
+
+
+def test_the_stability_index_is_the_textbook_one():
+    # Half a case more each: shares 0.25, 0.75 and 0.75, 0.25: 0.5 ln 3 twice.
+    assert stability_index([2.0, 7.0], [7.0, 2.0]) == pytest.approx(1.0986, abs=1e-4)
