@@ -187,38 +187,15 @@ def test_a_loss_that_is_not_finite_ends_the_training_with_a_clear_error(one_vign
     np.testing.assert_array_equal(hidden.get_weights()[1], bias)
 
 
-def _judged(*rows):
-    """Orders of which only the given triage values, by (place, decision), are not 0; a depth and values a row."""
-    depths = [depth for depth, _ in rows]
-    offsets = np.cumsum([0, *depths])
-    values = np.zeros([offsets[-1], 4], np.float32)
-    for start, (_, given) in zip(offsets, rows, strict=False):
-        for (place, decision), value in given.items():
-            values[start + place, decision] = value
-    return JudgedOrders(np.zeros([offsets[-1], 1], np.int32), offsets, values, np.array(depths))
-
-
-def _half(codes):
-    return np.full(len(codes), 0.5, np.float32)
-
-
-def test_the_agent_stops_in_the_first_state_in_which_a_triage_value_is_not_below_that_of_asking():
-    orders = _judged(
-        (3, {(0, Action.GREEN): 0.6, (1, Action.RED): 0.9}),  # .6 >= .5: Green at once, whatever comes later
-        (3, {(0, Action.GREEN): 0.4, (1, Action.RED): 0.7, (2, Action.BLUE): 0.9}),  # .4 < .5 <= .7: Red after one
-        (3, {(0, Action.GREEN): 0.5}),  # equal: triage comes before asking
-        (3, {(1, Action.RED): 0.5, (1, Action.BLUE): 0.5}),  # equal: the more urgent one
-        # Who asks in the last state asks to the limit.
-        (3, {(0, Action.BLUE): 0.3, (2, Action.YELLOW): 0.4}),
-        (2, {(1, Action.RED): 0.2}),
-        (1, {(0, Action.RED): 0.9}),
-    )
-    ends = greedy_outcomes([orders], _half, max_questions=23)
-    names = [Action.GREEN, Action.RED, Action.GREEN, Action.RED, Action.YELLOW, Action.RED, Action.RED]
-    assert ends.decisions.tolist() == [names]
-    assert ends.questions.tolist() == [[0, 1, 0, 1, 23, 23, 0]]
-    assert ends.evidence_seen.tolist() == [[1, 2, 1, 2, 3, 2, 1]]
-    assert ends.forced.tolist() == [[False] * 4 + [True] * 2 + [False]]
+def test_of_equal_values_triage_comes_before_asking_and_the_more_urgent_first():
+    values = np.zeros([4, 4], np.float32)
+    values[0, Action.GREEN] = 0.5
+    values[1] = 0.9
+    values[3, [Action.RED, Action.BLUE]] = 0.5
+    orders = JudgedOrders(np.zeros([4, 1], np.int32), np.array([0, 2, 4]), values, np.array([2, 2]))
+    ends = greedy_outcomes([orders], lambda codes: np.full(len(codes), 0.5, np.float32), max_questions=23)
+    assert ends.decisions.tolist() == [[Action.GREEN, Action.RED]]
+    assert ends.questions.tolist() == [[0, 1]]
 
 
 @pytest.mark.parametrize(("seed", "max_questions"), [(1, 2), (2, 5), (3, 23)])
