@@ -1,10 +1,7 @@
 """That a long run holds its memory flat."""
 
 import json
-import os
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -38,14 +35,11 @@ print(json.dumps(resident))
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 @pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
-def test_memory_does_not_grow_with_the_steps(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")])}
-
+def test_memory_does_not_grow_with_the_steps(python, tmp_path):
     def run(*arguments):
-        command = [sys.executable, *map(str, arguments)]
-        return subprocess.run(
-            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=1400
-        )
+        finished = python.run(*map(str, arguments), cwd=ROOT, timeout=1400)
+        assert finished.returncode == 0, finished.stderr
+        return finished
 
     run("triage_cli.py", "simulate", "--out", tmp_path / "data")
     resident = json.loads(run("-c", TRAINING, tmp_path / "data", tmp_path / "job", STEPS).stdout.splitlines()[-1])

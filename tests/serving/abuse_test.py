@@ -1,11 +1,8 @@
 """benchmarks/abuse.py runs: an attack over plain text, and one over TLS whose small calls open connections."""
 
 import json
-import os
 import pathlib
 import shutil
-import subprocess
-import sys
 
 import pytest
 
@@ -18,12 +15,11 @@ HANDSHAKES = "1,500 TLS handshakes left open, calls on new connections"
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the program openssl")
-def test_small_calls_are_measured_during_an_attack(model_base_path, tmp_path):
+def test_small_calls_are_measured_during_an_attack(python, model_base_path, tmp_path):
     report = tmp_path / "report.json"
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/proto:{ROOT}/clients/python"}
     options = ["--model-base-path", model_base_path, "--seconds", 2, "--json", report, "--only", WATCHES, HANDSHAKES]
-    command = [sys.executable, "benchmarks/abuse.py", *map(str, options)]
-    subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=1000)
+    finished = python.run("benchmarks/abuse.py", *map(str, options), cwd=ROOT, timeout=1000)
+    assert finished.returncode == 0, finished.stderr
     rows = json.loads(report.read_text())["rows"]
     assert set(rows) == {WATCHES, HANDSHAKES}
     assert min(row["calls"] for row in rows.values()) > 0

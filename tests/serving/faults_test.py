@@ -10,7 +10,6 @@ import pathlib
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 import time
 import types
@@ -32,7 +31,6 @@ from tests.builders import channel_to, watching
 from tests.waiting import until
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
-ROOT = pathlib.Path(__file__).parents[2]
 RED, BLUE = triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_BLUE
 STATE = state_message(["chest_pain"])
 
@@ -42,10 +40,10 @@ def server_process(python):
     """Runs `triage serve` for the length of a `with` block, which gets the process and its port once it answers."""
 
     @contextlib.contextmanager
-    def run(base, port=0, *options):
+    def run(base, port=0, *options, errors=subprocess.DEVNULL, **variables):
         command = ["-m", "triage_cli", "serve", "--model-base-path", str(base), "--port", str(port), *options]
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-        process = python.start(*command, **streams)
+        streams = {"stdout": subprocess.PIPE, "stderr": errors, "text": True}
+        process = python.start(*command, env=os.environ | variables, **streams)
         try:
             yield process, int(process.stdout.readline().split(":")[1].split(",")[0])
         finally:
@@ -53,25 +51,6 @@ def server_process(python):
             process.communicate()
 
     return run
-
-
-@contextlib.contextmanager
-def fresh_server_process(base, port=0, *options, errors=subprocess.DEVNULL, **variables):
-    """Runs `triage serve` in a new Python, which reads `variables` as it loads TensorFlow; as `server_process`."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")]), **variables}
-    command = [sys.executable, str(ROOT / "triage_cli.py"), "serve", "--model-base-path", str(base)]
-    process = subprocess.Popen(
-        [*command, "--port", str(port), *options],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        text=True,
-    )
-    try:
-        yield process, int(process.stdout.readline().split(":")[1].split(",")[0])
-    finally:
-        process.kill()
-        process.communicate()
 
 
 @dataclasses.dataclass
@@ -241,14 +220,14 @@ def test_a_server_that_ends_tells_callers_to_try_again_and_cancels_none(watcher)
 
 @pytest.mark.slow
 def test_a_server_ends_in_time_and_logs_json_alone_although_a_version_would_hang_and_strangers_knock(
-    model_base_path, certificates, tmp_path
+    server_process, model_base_path, certificates, tmp_path
 ):
     base = shutil.copytree(model_base_path, tmp_path / "models")
     pair = ["--tls-certificate", certificates.server, "--tls-key", certificates.key(certificates.server)]
     options = ["--poll-seconds", "0.1", "--grace-seconds", "1", "--log-format", "json", *pair]
     with (
         (tmp_path / "log").open("w") as log,
-        fresh_server_process(base, 0, *options, errors=log, TF_CPP_MIN_LOG_LEVEL="0") as (process, port),
+        server_process(base, 0, *options, errors=log, TF_CPP_MIN_LOG_LEVEL="0") as (process, port),
     ):
         for _ in range(20):
             with socket.create_connection(("127.0.0.1", port), timeout=30) as plain:

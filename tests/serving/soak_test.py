@@ -1,10 +1,7 @@
 """A server under load does not grow in memory: the command of docs/speed.md, with a new version each second."""
 
 import json
-import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
@@ -13,15 +10,11 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 @pytest.mark.slow
 @pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
-def test_memory_does_not_grow_with_calls_and_versions(model_base_path, tmp_path):
+def test_memory_does_not_grow_with_calls_and_versions(python, model_base_path, tmp_path):
     report = tmp_path / "report.json"
-    environment = {
-        **os.environ,
-        "PYTHONPATH": f"{ROOT}:{ROOT}/proto:{ROOT}/clients/python",
-    }
     options = ["--model-base-path", model_base_path, "--seconds", 240, "--swap-seconds", 1, "--json", report]
-    command = [sys.executable, "benchmarks/soak.py", *map(str, options)]
-    subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=550)
+    finished = python.run("benchmarks/soak.py", *map(str, options), cwd=ROOT, timeout=550)
+    assert finished.returncode == 0, finished.stderr
     written = json.loads(report.read_text())
     assert written["versions"] > 60
     assert set(written["calls"]) == {"answered", "refused", "cancelled"}

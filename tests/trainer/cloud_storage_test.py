@@ -3,11 +3,8 @@
 import http.server
 import json
 import os
-import pathlib
 import re
 import ssl
-import subprocess
-import sys
 import threading
 import urllib.parse
 
@@ -15,7 +12,6 @@ import pytest
 
 from tests.certificates import write_certificates
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2",
          "--hidden-sizes", "8", "--batch-size", "8", "--memory-capacity", "100", "--burn-in-steps", "20",
          "--steps", "60", "--checkpoint-interval", "30", "--steps-per-call", "30",
@@ -147,7 +143,9 @@ def cloud_storage(tmp_path):
 
 
 @pytest.mark.slow  # which it does for only 90 steps, but in the time of those that do
-def test_the_client_that_tensorflow_brings_for_cloud_storage_does_what_is_asked_of_it(cloud_storage, data_directory):
+def test_the_client_that_tensorflow_brings_for_cloud_storage_does_what_is_asked_of_it(
+    cloud_storage, data_directory, python
+):
     """The client is TensorFlow's, and so are its calls; only who answers them is not Google."""
     for path in data_directory.iterdir():
         cloud_storage.objects[f"bucket/data/{path.name}"] = path.read_bytes()
@@ -162,12 +160,8 @@ def test_the_client_that_tensorflow_brings_for_cloud_storage_does_what_is_asked_
          "--runner", "DirectRunner"],
     ]  # fmt: skip
     code = "import json, sys, triage_cli\nfor each in json.loads(sys.argv[1]): assert triage_cli.main(each) == 0, each"
-    paths = [str(ROOT), str(ROOT / "proto")]
-    environment = {**os.environ, **cloud_storage.environment, "PYTHONPATH": os.pathsep.join(paths)}
-    finished = subprocess.run(
-        [sys.executable, "-c", code, json.dumps(commands)],
-        env=environment, cwd=ROOT, capture_output=True, text=True, timeout=500,
-    )  # fmt: skip
+    environment = os.environ | cloud_storage.environment
+    finished = python.run("-c", code, json.dumps(commands), env=environment, timeout=500)
     assert finished.returncode == 0, finished.stderr
     assert "resumed at step 60 from gs://bucket/runs/job/checkpoints/ckpt-60" in finished.stderr
     assert "wrote version 2 to gs://bucket/models/2" in finished.stdout

@@ -1,17 +1,12 @@
 """What importing the trainer package does. That Keras 3 then stands beside TF-Agents: tests/triage_cli_test.py."""
 
-import os
-import pathlib
 import runpy
-import subprocess
 import sys
 
 import pytest
 import tensorflow as tf
 
 import trainer
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def test_tensorflow_imported_first_without_the_variable_is_an_error_that_says_what_to_do(monkeypatch):
@@ -22,8 +17,7 @@ def test_tensorflow_imported_first_without_the_variable_is_an_error_that_says_wh
 
 
 @pytest.mark.slow
-def test_the_package_alone_loads_no_tensorflow():
-    environment = {name: value for name, value in os.environ.items() if name != "TF_USE_LEGACY_KERAS"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "proto")])
+def test_the_package_alone_loads_no_tensorflow(python, monkeypatch):
+    monkeypatch.delenv("TF_USE_LEGACY_KERAS")
     code = "import trainer, sys; assert 'tensorflow' not in sys.modules"
-    assert subprocess.run([sys.executable, "-c", code], env=environment, timeout=120).returncode == 0
+    assert python.run("-c", code, timeout=120).returncode == 0

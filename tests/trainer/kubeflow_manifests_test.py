@@ -6,7 +6,6 @@ import pathlib
 import re
 import socket
 import subprocess
-import sys
 
 import kubernetes.client as kubernetes
 import pytest
@@ -136,14 +135,13 @@ def test_the_trainjob_gives_each_pod_its_place_among_the_names_of_jobset():
         assert (place.index, place.count) == (index, nodes)
 
 
-def _started(container, tf_config, volume):
+def _started(python, container, tf_config, volume):
     """Runs what a container runs, with the volume at `volume`."""
     command = [*container["command"], *container["args"], *SMALL]
     command = [part.replace(MOUNT, str(volume)) for part in command]
     assert command[0] == "python"
-    paths = [str(ROOT), str(ROOT / "proto"), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), TF_CONFIG: tf_config}
-    return subprocess.Popen([sys.executable, *command[1:]], env=environment, stderr=subprocess.PIPE, text=True)
+    environment = os.environ | {TF_CONFIG: tf_config}
+    return python.start(*command[1:], env=environment, stderr=subprocess.PIPE, text=True)
 
 
 def _on_this_machine(tf_configs):
@@ -172,7 +170,7 @@ def _tfjob_configs():
 
 
 @pytest.mark.parametrize(("kind", "workers"), [("TrainJob", 2), ("TFJob", 3)])
-def test_the_processes_of_a_manifest_train_one_agent(data_directory, tmp_path, kind, workers):
+def test_the_processes_of_a_manifest_train_one_agent(python, data_directory, tmp_path, kind, workers):
     if kind == "TrainJob":
         container = _documents("trainjob.yaml")["TrainJob"]["spec"]["trainer"]
         tf_configs = [environment[TF_CONFIG] for environment in _trainjob_environments()]
@@ -181,7 +179,7 @@ def test_the_processes_of_a_manifest_train_one_agent(data_directory, tmp_path, k
         tf_configs = _tfjob_configs()
     (tmp_path / "data").symlink_to(data_directory)
     (tmp_path / "jobs").mkdir()
-    processes = [_started(container, text, tmp_path) for text in _on_this_machine(tf_configs)]
+    processes = [_started(python, container, text, tmp_path) for text in _on_this_machine(tf_configs)]
     for process in processes:
         said = process.communicate(timeout=500)[1]
         assert process.returncode == 0, said

@@ -22,7 +22,6 @@ from tests.waiting import until
 from triage.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 from triage_client import ResourceExhaustedError, TriageClient, evidence_state
 
-ROOT = pathlib.Path(__file__).parents[3]
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 HALF_A_FRAME = b"\x00\x00\x40\x01\x04\x00\x00\x00\x01half"  # HEADERS of 64 bytes, of which 4 arrive
@@ -36,21 +35,6 @@ def own_channel(server):
 def never():
     """Returns an iterator of requests that never yields."""
     return iter(queue.SimpleQueue().get, None)
-
-
-@contextlib.contextmanager
-def client_process(script, *arguments):
-    """Runs a client in a process, which prints a line when it has begun."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto")])}
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, *arguments], env=environment, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout.readline() == "begun\n"
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 class Stream:
@@ -114,18 +98,22 @@ def can_interview(client):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_an_interview_whose_client_vanishes_gives_its_place_back(serving, number):
+def test_an_interview_whose_client_vanishes_gives_its_place_back(serving, python, number):
     settings = {"max_interviews": 1, "silence_seconds": 1.0}
     with (
         serving(**settings) as server,
-        client_process(INTERVIEW, server.address, FEVER.hex()) as process,
         TriageClient(server.address, timeout_seconds=60.0) as client,
+        python.start("-c", INTERVIEW, server.address, FEVER.hex(), stdout=subprocess.PIPE, text=True) as process,
     ):
-        assert not can_interview(client)
-        # A process that stands still is like a machine that lost its network: its kernel acknowledges, it does not.
-        process.send_signal(number)
-        assert client.triage(evidence_state(["fever"])).model_version == "3"
-        until(lambda: can_interview(client))
+        try:
+            assert process.stdout.readline() == "begun\n"
+            assert not can_interview(client)
+            # A process that stands still is like a machine that lost its network: only its kernel acknowledges.
+            process.send_signal(number)
+            assert client.triage(evidence_state(["fever"])).model_version == "3"
+            until(lambda: can_interview(client))
+        finally:
+            process.kill()
 
 
 @pytest.mark.slow

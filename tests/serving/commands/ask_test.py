@@ -1,11 +1,7 @@
 """`triage ask` against a real server."""
 
 import json
-import os
-import pathlib
 import socket
-import subprocess
-import sys
 
 import pytest
 
@@ -16,8 +12,6 @@ from serving.engine.served_models import LocalModels
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from tests.builders import served
-
-ROOT = pathlib.Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -229,14 +223,10 @@ def test_a_call_is_tried_again_until_the_server_is_ready(model_base_path, capsys
     assert watcher.versions.calls == 2
 
 
-def test_the_client_needs_no_tensorflow():
+def test_the_client_needs_no_tensorflow(python):
     loaded = "[name for name in sys.modules if name.startswith(('tensor', 'keras'))]"
     script = f"import sys, serving.commands.ask; print({loaded})"
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT}/proto:{ROOT}/clients/python"}
-    output = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, check=True, timeout=60
-    )
-    assert output.stdout == b"[]\n"
+    assert python.run("-c", script, timeout=60).stdout == "[]\n"
 
 
 def test_questions_that_a_model_cannot_choose_are_an_input_error(ask):

@@ -2,10 +2,8 @@
 
 import json
 import os
-import pathlib
 import signal
 import subprocess
-import sys
 
 import pytest
 
@@ -17,7 +15,6 @@ from trainer.evaluation.metrics import episode_metrics
 from trainer.training.session import RunHooks, open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
 SETTINGS = {
     "network": {"hidden_sizes": [8]},
     "memory": {"batch_size": 8, "memory_capacity": 100},
@@ -68,13 +65,11 @@ def test_validation_data_is_evaluated_in_place_of_the_test_split_and_summaries_g
 
 
 @pytest.mark.slow
-def test_a_preempted_job_goes_on_where_it_was_and_leaves_its_model_in_the_store(object_store, data_directory):
+def test_a_preempted_job_goes_on_where_it_was_and_leaves_its_model_in_the_store(python, object_store, data_directory):
     for path in data_directory.iterdir():
         object_store.write(f"gs://b/data/{path.name}", path.read_bytes())
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "proto"), str(ROOT / "clients" / "python")]),
-        "TF_CPP_MIN_LOG_LEVEL": "3",
         "AIP_TRAINING_DATA_URI": "gs://b/data/train-*",
         "AIP_VALIDATION_DATA_URI": "gs://b/data",
         "AIP_TEST_DATA_URI": "gs://b/data/test-*",
@@ -82,20 +77,18 @@ def test_a_preempted_job_goes_on_where_it_was_and_leaves_its_model_in_the_store(
         "AIP_TENSORBOARD_LOG_DIR": "gs://b/out/logs/",
         "AIP_MODEL_DIR": "gs://b/out/model/",
     }
-    command = [sys.executable, "-c", ON_A_STORE, str(object_store.folder), "--hidden-sizes", "8", "--batch-size", "8",
+    command = ["-c", ON_A_STORE, str(object_store.folder), "--hidden-sizes", "8", "--batch-size", "8",
                "--environments", "8", "--window-episodes", "8", "--networks", "2", "--patience", "1000000",
                "--memory-capacity", "100", "--burn-in-steps", "20", "--steps-per-call", "50",
                "--checkpoint-interval", "100"]  # fmt: skip
-    job = subprocess.Popen([*command, "--steps", "2000000"], env=environment, cwd=ROOT, stderr=subprocess.DEVNULL)
+    job = python.start(*command, "--steps", "2000000", env=environment, stderr=subprocess.DEVNULL)
     until(lambda: "gs://b/out/checkpoints/checkpoints/checkpoint" in object_store.names(), seconds=300)
     job.send_signal(signal.SIGTERM)
     assert job.wait(timeout=120) == 143, "0 would tell the service that all is done"
     assert not object_store.names("gs://b/out/model")
     indices = [name for name in object_store.names("gs://b/out/checkpoints/checkpoints/") if name.endswith(".index")]
     step = max(int(name.rpartition("-")[2].removesuffix(".index")) for name in indices)
-    restarted = subprocess.run(
-        [*command, "--steps", str(step + 50)], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
+    restarted = python.run(*command, "--steps", str(step + 50), env=environment, timeout=300)
     assert restarted.returncode == 0, restarted.stderr
     assert f"resumed at step {step:,} from gs://b/out/checkpoints/checkpoints/ckpt-{step}" in restarted.stderr
     assert "wrote model version 1 to gs://b/out/model\n" in restarted.stderr

@@ -1,7 +1,5 @@
 import json
-import os
 import pathlib
-import subprocess
 import sys
 
 import pytest
@@ -68,10 +66,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path, capsys
 
 
 @pytest.mark.timeout(1800)
-def test_the_pipeline_runs_here_and_pushes_only_what_is_blessed(tmp_path):
-    paths = [str(ROOT), str(ROOT / "proto"), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-
+def test_the_pipeline_runs_here_and_pushes_only_what_is_blessed(python, tmp_path):
     def run(*parameters):
         flags = ["--push-to", "models", "--root", "runs"]
         for parameter in (
@@ -84,8 +79,7 @@ def test_the_pipeline_runs_here_and_pushes_only_what_is_blessed(tmp_path):
             *parameters,
         ):
             flags += ["--parameter", parameter]
-        command = [sys.executable, "-m", "triage_cli", "kubeflow", *_local(*flags)]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1200)
+        return python.run("-m", "triage_cli", "kubeflow", *_local(*flags), cwd=tmp_path, timeout=1200)
 
     first = run("seeds=[0, 5]")
     assert first.returncode == 0, first.stdout + first.stderr

@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import subprocess
 import sys
 
 import pytest
@@ -19,24 +18,22 @@ PLACE = ["--project", "clinic", "--region", "europe-west4", "--bucket", "vignett
 
 def _nobody(tmp_path):
     """The environment of a machine without credentials, and without the service that hands some out."""
-    paths = [str(ROOT), str(ROOT / "proto"), os.environ.get("PYTHONPATH", "")]
     known = {key: value for key, value in os.environ.items() if not key.startswith("GOOGLE_")}
     return {
         **known,
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "HOME": str(tmp_path),
         "CLOUDSDK_CONFIG": str(tmp_path),
         "NO_GCE_CHECK": "true",
     }
 
 
-def _run(tmp_path, *arguments):
-    command = [sys.executable, str(ROOT / "triage_cli.py"), "vertex", "submit", str(FILE), *PLACE, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=_nobody(tmp_path), timeout=120)
+def _run(python, tmp_path, *arguments):
+    command = [ROOT / "triage_cli.py", "vertex", "submit", FILE, *PLACE, *arguments]
+    return python.run(*command, env=_nobody(tmp_path), timeout=120)
 
 
-def test_a_dry_run_prints_the_request_and_nothing_else_without_credentials(tmp_path):
-    finished = _run(tmp_path, "--dry-run", "--display-name", "mine")
+def test_a_dry_run_prints_the_request_and_nothing_else_without_credentials(python, tmp_path):
+    finished = _run(python, tmp_path, "--dry-run", "--display-name", "mine")
     assert (finished.returncode, finished.stderr) == (0, "")
     call = json.loads(finished.stdout)
     assert call["url"].endswith("/v1/projects/clinic/locations/europe-west4/customJobs")
@@ -46,8 +43,8 @@ def test_a_dry_run_prints_the_request_and_nothing_else_without_credentials(tmp_p
     assert "--data=gs://vignettes/data" in pool["containerSpec"]["args"]
 
 
-def test_without_credentials_nothing_is_sent_and_one_line_says_so(tmp_path):
-    refused = _run(tmp_path)
+def test_without_credentials_nothing_is_sent_and_one_line_says_so(python, tmp_path):
+    refused = _run(python, tmp_path)
     assert (refused.returncode, refused.stdout) == (2, "")
     [line] = refused.stderr.splitlines()
     assert line.startswith("triage vertex: error: no credentials for Vertex AI")
