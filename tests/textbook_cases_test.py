@@ -17,7 +17,8 @@ from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.panel import Panel
 from trainer.vignettes.textbook_case import read_cases
 
-FILE = pathlib.Path(__file__).resolve().parents[1] / "schemas" / "cases" / "textbook.jsonl"
+CASES = pathlib.Path(__file__).resolve().parents[1] / "schemas" / "cases"
+FILE, OTHER_COMPLAINTS = CASES / "textbook.jsonl", CASES / "other_complaints.jsonl"
 
 NEVER = 0.01
 """A risk factor that is at most so many times as frequent in an age band or sex is not plausible there."""
@@ -52,6 +53,12 @@ def possible(entry, present):
         any(risk[1:] not in present if risk.startswith("!") else risk in present for risk in term)
         for term in entry.only_if
     )
+
+
+def test_the_emergencies_that_begin_with_another_complaint_are_forty_and_no_textbook_case(cases, knowledge):
+    others = read_cases(OTHER_COMPLAINTS, knowledge.catalogue.vocabulary)
+    assert [case.category for case in others] == ["emergency"] * 40
+    assert not {case.vignette_id for case in others} & {case.vignette_id for case in cases}
 
 
 @pytest.mark.parametrize(("category", "least"), [("emergency", 35), ("urgent", 35), ("routine", 30), ("self_care", 25)])
