@@ -196,7 +196,7 @@ def ours(folder: pathlib.Path, seed: int, due: Callable[[], bool]) -> Learner:
 
     def decide() -> np.ndarray:
         trained = load_network(job)
-        return play(trained.model, test, list(ORDERS), trained.max_questions, point=trained.operating_point).decisions
+        return play(trained.model, test, list(ORDERS), trained.max_questions).decisions
 
     finished = False
     while not finished:

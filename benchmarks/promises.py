@@ -68,6 +68,7 @@ def resampled(
     panel: Panel,
     shifted: Mapping[str, Panel],
     held_out: HeldOutOutputs,
+    price: float,
     levels: Mapping[str, float],
     confidence: float,
     apart: int,
@@ -80,6 +81,7 @@ def resampled(
         panel: from which `apart` patients are drawn, `splits` times.
         shifted: other panels, by name.
         held_out: decides the order of the tests.
+        price: of a question.
         levels: what is asked for.
         confidence: with which.
         apart: number of patients.
@@ -97,7 +99,7 @@ def resampled(
     may_hand_over = "handed_over" in levels
     points = [point for point in panel.decisions if may_hand_over or point.hand_over_from is None]
     order = in_order(points, held_out, levels)
-    worths = {point: worth(held_out, point) for point in order}
+    worths = {point: worth(held_out, point, price) for point in order}
     risks = {point: panel.risks(point) for point in order}
     elsewhere = {name: {point: other.risks(point) for point in order} for name, other in shifted.items()}
     rows: dict[str, list[Any]] = {key: [] for key in ("made", "true", "risk", "bound", "bound_risk")}
@@ -179,7 +181,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--systems", nargs="*", default=[], help="a case mix of these systems alone, by their tags")
     parser.add_argument("--promises", type=levels_of, nargs="+", default=[levels_of(each) for each in PROMISES])
     parser.add_argument("--rules", nargs="+", default=["none"], help="a run for each, as `triage export` takes them")
-    parser.add_argument("--weights", type=float, nargs="+", help="safety weights to play, for speed; by default all")
     parser.add_argument("--patients", type=int, default=2000, help="of each panel")
     json_output.add_argument(parser)
     given = parser.parse_args(arguments)
@@ -192,14 +193,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise SystemExit(f"{each.path}: its vocabulary is not the one that {given.job_dir} was trained with")
     if trained.questions is None or trained.held_out is None:
         raise SystemExit(f"{given.job_dir}: no agent that leads interviews: train with --preset default")
-    points = candidates(trained.held_out, trained.operating_point)
-    points = [point for point in points if not given.weights or point.safety_weight in given.weights]
+    points = candidates(trained.operating_point)
     if any("handed_over" in levels for levels in given.promises):
         points += handing_over(points)
     found: dict[str, list[dict[str, Any]]] = {"points": [], "promises": []}
     for named in given.rules:
         rules, _ = safety_rules.choose(named, trained.vocabulary)
-        leader = Leader(trained.model, trained.vocabulary, trained.questions, rules, trained.max_questions)
+        leader = Leader(
+            trained.model, trained.vocabulary, trained.questions, rules, trained.signs, trained.max_questions
+        )
         panel, tags = play(leader, points, data, given.patients)
         shifted = {name: play(leader, points, other, given.patients)[0] for name, other in others.items()}
         if given.systems:
@@ -207,7 +209,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             shifted["systems"] = panel.only(np.flatnonzero([bool(wanted & each) for each in tags]))
         found["points"] += [{"rules": named} | dataclasses.asdict(point) | panel.risks(point) for point in points]
         for levels in given.promises:
-            drawn = resampled(panel, shifted, trained.held_out, levels, CONFIDENCE, APART, SPLITS, seed=0)
+            price = trained.target.price
+            drawn = resampled(panel, shifted, trained.held_out, price, levels, CONFIDENCE, APART, SPLITS, seed=0)
             found["promises"].append({"rules": named} | drawn)
     print(table(found["promises"]))
     json_output.write(found, given.json)

@@ -4,16 +4,16 @@
     triage train --data whole --job-dir job
     python benchmarks/question_rivals.py --job-dir job --data whole --json rivals.json
 
-The job's network decides for everybody, and every interview opens with age and sex. `learned` is what is served: red
-flags come first, several in one turn; then the same, `one at a time`; and `by value`, where none come first, as in all
-rivals but `mixture`, which leaves the choice to the agent's mixture of patients. `static` and `naive-bayes` are those
-of `triage evaluate --questions`. The others lower the cross-entropy of whether each decision is appropriate and safe:
+The job's network decides for everybody, and every interview opens with age and sex. `learned` is what is served:
+danger signs come first, several in one turn; then the same, `one at a time`; and `by value`, where none come first, as
+in all rivals. `static` and `naive-bayes` are those of `triage evaluate --questions`. The others lower the
+cross-entropy of whether each decision is appropriate and safe:
 
 - `dime` (Gadgil et al. 2024): a network says by how much an answer will lower it.
 - `gdfs` (Covert et al. 2023): a network chooses the question that lowers it the most. It learns by policy gradient, not
   by relaxed choices: the job's network reads answers that are yes or no.
-- `aaco` (Valancius et al. 2024), AACO-like, one step: of a shortlist as long as the agent's, the question that lowers
-  it the most in the nearest patients, who agree with what is known.
+- `aaco` (Valancius et al. 2024), AACO-like, one step: of a shortlist, the question that lowers it the most in the
+  nearest patients, who agree with what is known.
 
 `dime` and `gdfs` learn in simulated interviews, without changing the job's network. All rivals know the complete
 patients of the train split. An agent of cards never saw these, and one that learned from them is surer of them.
@@ -23,7 +23,6 @@ included; in brackets, the 95% interval of the paired difference from `learned`.
 """
 
 import argparse
-import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
 
@@ -36,7 +35,6 @@ from rich import box
 from rich.table import Table
 
 from schemas import safety_rules
-from schemas.evidence import Vocabulary
 from schemas.triage import NUM_DECISIONS
 from trainer.dyqn.network import PresentAndAbsent
 from trainer.evaluation.estimates import Estimate
@@ -44,8 +42,8 @@ from trainer.evaluation.metrics import estimate
 from trainer.evaluation.options import NAIVE_BAYES, STATIC
 from trainer.evaluation.question_policies import frequencies, simple_policies
 from trainer.graph import rewards
-from trainer.graph.decide import OperatingPoint, appropriate, safe
-from trainer.graph.questions import SHORTLIST, Network, QuestionGraph
+from trainer.graph.decide import appropriate, safe
+from trainer.graph.questions import Network, QuestionGraph
 from trainer.interviews.patients import Patients, whole_patients
 from trainer.interviews.play import Interviews, MayAsk, Opening, Policy, highest, learned_policy, play
 from trainer.reports.question_report import QUALITY, quality
@@ -61,6 +59,7 @@ LEARNING_RATE = 1e-3
 BATCH = 256  # interviews that are simulated together
 DRAWN = 4  # answers that are tried in each state
 NEIGHBOURS = 100
+SHORTLIST = 12  # questions whose answers the network judges
 QUESTIONS = 20  # of an interview
 SEED = 0
 _LEAST = 1e-6
@@ -71,9 +70,9 @@ Figures = dict[str, dict[int, dict[str, dict[str, Estimate]]]]
 class Judge:
     """What the truths of patients `[V, 8]` cost in bits: whether each decision is appropriate, then whether safe."""
 
-    def __init__(self, network: Network, point: OperatingPoint):
+    def __init__(self, network: Network, safety_weight: float):
         self._network = network
-        weights: np.ndarray = np.repeat([1.0, point.safety_weight], NUM_DECISIONS)
+        weights: np.ndarray = np.repeat([1.0, safety_weight], NUM_DECISIONS)
         self.weights = (weights / weights.sum() / np.log(2)).astype(np.float32)
 
     def probabilities(self, states: tf.Tensor) -> tf.Tensor:
@@ -116,7 +115,7 @@ def learned_rival(
     common = np.sqrt((patients.answers > 0).mean(axis=0) + 1 / len(patients.answers)).astype(np.float32)
     bias = np.log(common) if name == "gdfs" else np.full(width, -4.0)  # first at random, or worth nearly nothing
     inputs = keras.Input((width,))
-    hidden, seeds = PresentAndAbsent()(inputs), keras.random.SeedGenerator(seed)
+    hidden, seeds = PresentAndAbsent(None)(inputs), keras.random.SeedGenerator(seed)
     for size in HIDDEN:
         hidden = keras.layers.Dense(size, "relu", kernel_initializer=keras.initializers.HeNormal(seeds))(hidden)
     last = keras.layers.Dense(width, kernel_initializer="zeros", bias_initializer=keras.initializers.Constant(bias))
@@ -225,9 +224,9 @@ def after(interviews: Interviews, number: int, cost: str) -> np.ndarray:
     return np.full(codes.shape[1], number) if cost == "turns" else (codes <= number).sum(axis=0)
 
 
-def compare(interviews: Mapping[str, Interviews], counts: np.ndarray, point: OperatingPoint, seed: int) -> Figures:
+def compare(interviews: Mapping[str, Interviews], counts: np.ndarray, seed: int) -> Figures:
     """Returns estimates by cost, number, policy and metric; those with `_difference` are paired with `learned`."""
-    right = {name: quality(each, counts, point) for name, each in interviews.items()}
+    right = {name: quality(each, counts) for name, each in interviews.items()}
     found: Figures = {"turns": {}, "codes": {}}
     for cost, by_number in found.items():
         for number in (number for number in SHOWN if number < len(interviews[LEARNED].outputs)):
@@ -264,24 +263,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     json_output.add_argument(parser)
     given = parser.parse_args(arguments)
     trained, data = load_network(given.job_dir), DataDirectory.open(given.data)
-    if trained.questions is None or not data.whole_patients:
-        raise SystemExit("expected an agent that leads interviews, and data of complete patients")
-    vocabulary, point, mixture = trained.vocabulary, trained.operating_point, trained.questions
+    if trained.questions is None or not trained.has_probabilities or not data.whole_patients:
+        raise SystemExit("expected an agent with probabilities that leads interviews, and data of complete patients")
+    vocabulary, mixture = trained.vocabulary, trained.questions
     network = tf.function(trained.model, autograph=False)
     train, test = (data.read(split, names=False) for split in ("train", "test"))
     patients, others = (whole_patients(each, len(vocabulary)).at_home(vocabulary) for each in (test, train))
     patients = Patients(*(part[: given.patients] for part in patients))
-    unflagged = Vocabulary([dataclasses.replace(entry, red_flag="") for entry in vocabulary])
     rules = safety_rules.choose(None, vocabulary)[0].rules
-    served = QuestionGraph(mixture, vocabulary, rules, point, trained.model)
-    judge, others = Judge(network, point), opened(others, served.opening)
-    simple = simple_policies(frequencies(train, len(vocabulary)), point, SEED)
+    served = QuestionGraph(mixture, vocabulary, rules, trained.signs)
+    judge, others = Judge(network, trained.target.safety_weight), opened(others, served.opening)
+    simple = simple_policies(frequencies(train, len(vocabulary)), SEED)
     chosen = {
         LEARNED: learned_policy(served),
         f"{LEARNED}, one at a time": one_at_a_time(served),
-        f"{LEARNED}, by value": one_at_a_time(QuestionGraph(mixture, unflagged, (), point, trained.model)),
-        "mixture": learned_policy(QuestionGraph(mixture, vocabulary, rules, point)),
-        "mixture, by value": one_at_a_time(QuestionGraph(mixture, unflagged, (), point)),
+        f"{LEARNED}, by value": learned_policy(QuestionGraph(mixture, vocabulary)),
         **{name: simple[name] for name in (STATIC, NAIVE_BAYES)},
         **{
             name: learned_rival(name, judge, others, served.may_ask, QUESTIONS - 1, given.batches, SEED)
@@ -291,11 +287,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     found = compare(
         {
-            name: play(patients, network, served.may_ask, policy, QUESTIONS, point, opening=served.opening)
+            name: play(patients, network, served.may_ask, policy, QUESTIONS, opening=served.opening)
             for name, policy in followed(chosen.items(), "play", "policies")
         },
         patients.decision_counts,
-        point,
         SEED,
     )
     show(found)

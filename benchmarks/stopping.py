@@ -6,18 +6,16 @@
 
 All interviews are those that the agent leads, on the patients of the test split. They stop
 
-- `threshold`: where the utility of the best decision reaches a threshold, which falls with what is known;
-- `q_ask`: where Q(ask) at a price is no more than the utility of the best decision;
+- `threshold`: where the Q-value of the best decision reaches a threshold, as if that were all that asking is worth;
+- `q_ask`: where Q(ask), less a price beyond that of the training, is no more than the Q-value of the best decision;
 - `fixed`: after the same number of questions for everybody.
 
-By the first two, no interview ends while a red flag is open, as served. The threshold or price is the one with which
-interviews have so many questions in the mean; a rule that cannot stop so early is left out. In brackets stands the 95%
+By the first two, no interview ends while a danger sign is open, as served. The threshold or price is the one with which
+interviews have so many questions in the mean; what cannot stop so early is left out. In brackets stands the 95%
 interval of the paired difference from `threshold`, in the sum of appropriateness and safety.
 """
 
 import argparse
-import dataclasses
-import math
 import pathlib
 from collections.abc import Callable, Sequence
 
@@ -33,7 +31,7 @@ from schemas.triage import Action
 from trainer.evaluation.agreement import majority_decisions
 from trainer.evaluation.estimates import Estimate
 from trainer.evaluation.metrics import estimate
-from trainer.graph.decide import PRICES, OperatingPoint, ask_value, utilities
+from trainer.graph.decide import NEUTRAL, OperatingPoint, would_ask
 from trainer.graph.questions import QuestionGraph
 from trainer.interviews.patients import whole_patients
 from trainer.interviews.play import Interviews, lead
@@ -53,26 +51,23 @@ SEED = 0
 Figures = dict[int, dict[str, dict[str, Estimate]]]
 
 
-def ends_by_rule(interviews: Interviews, point: OperatingPoint, mean: int) -> dict[str, np.ndarray]:
+def ends_by_rule(interviews: Interviews, mean: int) -> dict[str, np.ndarray]:
     """Returns after how many questions each of V interviews ends by each rule, int `[V]`: `mean` in the mean."""
-    outputs = tf.constant(interviews.outputs.reshape(-1, interviews.outputs.shape[2]))
-    shape, decisions = interviews.outputs.shape[:2], interviews.decisions(point)
-    best = utilities(outputs, point).numpy().max(axis=1)
-    falling = best + outputs[:, -1].numpy()
+    outputs, decisions = interviews.outputs, interviews.decisions()
 
-    def ends(asks: np.ndarray) -> np.ndarray:
-        return interviews.ends_by(np.where(asks.reshape(shape), int(Action.ASK), decisions), decisions)
+    def ends(values_of_asking: np.ndarray, point: OperatingPoint = NEUTRAL) -> np.ndarray:
+        valued = outputs.copy()
+        valued[..., Action.ASK] = values_of_asking
+        asks = would_ask(tf.constant(valued.reshape(-1, outputs.shape[2])), point).numpy().reshape(decisions.shape)
+        return interviews.ends_by(np.where(asks, int(Action.ASK), decisions), decisions)
 
-    def by_price(logarithm: float) -> np.ndarray:
-        priced = dataclasses.replace(point, price=math.exp(-logarithm))
-        return ends(ask_value(outputs, priced).numpy() > best)
-
+    nothing, learned = np.zeros(decisions.shape), outputs[..., Action.ASK]
     found = {
-        THRESHOLD: _with_mean(lambda threshold: ends(falling < threshold), 0.0, 2.0, mean),
-        Q_ASK: _with_mean(by_price, -math.log(PRICES[-1]), -math.log(PRICES[0]), mean),
+        THRESHOLD: _with_mean(lambda threshold: ends(nothing, OperatingPoint(threshold)), 0.0, 1.0, mean),
+        Q_ASK: _with_mean(lambda more: ends(learned + more), -1.0, 1.0, mean),
     }
     return {name: each for name, each in found.items() if abs(each.mean() - mean) < 0.1} | {
-        FIXED: np.full(shape[1], mean)
+        FIXED: np.full(decisions.shape[1], mean)
     }
 
 
@@ -84,14 +79,16 @@ def _with_mean(ends: Callable[[float], np.ndarray], low: float, high: float, mea
     return ends(high)
 
 
-def compare(interviews: Interviews, counts: np.ndarray, point: OperatingPoint, seed: int) -> Figures:
+def compare(interviews: Interviews, counts: np.ndarray, seed: int) -> Figures:
     """Returns estimates by mean number of questions, rule and metric; the `difference` is from `threshold`."""
-    right = quality(interviews, counts, point)
+    right = quality(interviews, counts)
     red = majority_decisions(counts) == Action.RED
-    decisions, everybody = interviews.decisions(point), np.arange(len(counts))
+    decisions, everybody = interviews.decisions(), np.arange(len(counts))
     found: Figures = {}
     for mean in MEANS:
-        ends = ends_by_rule(interviews, point, mean)
+        ends = ends_by_rule(interviews, mean)
+        if THRESHOLD not in ends:
+            continue
         taken = {
             name: {metric: right[metric][end, everybody].astype(float) for metric in QUALITY}
             for name, end in ends.items()
@@ -129,14 +126,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     json_output.add_argument(parser)
     given = parser.parse_args(arguments)
     trained, data = load_network(given.job_dir), DataDirectory.open(given.data)
-    if trained.questions is None or not trained.has_probabilities or not data.whole_patients:
-        raise SystemExit("expected an agent with probabilities that leads interviews, and data of complete patients")
-    vocabulary, point = trained.vocabulary, trained.operating_point
+    if trained.questions is None or not data.whole_patients:
+        raise SystemExit("expected an agent that leads interviews, and data of complete patients")
+    vocabulary = trained.vocabulary
     patients = whole_patients(data.read("test", names=False), len(vocabulary)).at_home(vocabulary)
     rules = safety_rules.choose(None, vocabulary)[0].rules
-    graph = QuestionGraph(trained.questions, vocabulary, rules, point, trained.model)
-    interviews = lead(patients, trained.model, graph, QUESTIONS, point)
-    found = compare(interviews, patients.decision_counts, point, SEED)
+    graph = QuestionGraph(trained.questions, vocabulary, rules, trained.signs)
+    interviews = lead(patients, trained.model, graph, QUESTIONS)
+    found = compare(interviews, patients.decision_counts, SEED)
     show(found)
     json_output.write({"patients": len(patients.answers), "questions": json_output.plain(found)}, given.json)
 

@@ -53,6 +53,7 @@ from trainer.dyqn.rollout import order_seeds
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics
 from trainer.evaluation.estimates import Estimate, bracketed
 from trainer.evaluation.measurement import play
+from trainer.graph.decide import OperatingPoint
 from trainer.study.ensemble import EnsembleConfig, decision_rows, train_ensemble
 from trainer.training.job import load_network
 from trainer.vignettes.arrays import VignetteArrays
@@ -68,20 +69,17 @@ REPORTING = 1000
 SETS = 5
 LADDER = "ladder"
 CHANGES: dict[str, tuple[str, ...]] = {
-    "environments, starts and replay": (
-        "environments", "start", "draw", "masking", "window_episodes", "steps", "burn_in_steps", "steps_per_call",
+    "environments and replay": (
+        "environments", "window_episodes", "steps", "burn_in_steps", "collect_interval", "steps_per_call",
         "memory_capacity", "batch_size", "bucket_probabilities", "bucket_thresholds",
     ),
-    "network": (
-        "hidden_sizes", "activation", "inputs", "text_features", "dropout", "networks", "output_bias",
-    ),
+    "network": ("hidden_sizes", "activation", "inputs", "dropout", "networks"),
     "loss": ("loss",),
-    "optimiser": ("algorithm", "learning_rate"),
+    "optimiser": ("algorithm", "learning_rate", "schedule"),
     "averaging": ("average",),
-    "query of ask": ("ask_query",),
-    "probabilities": ("outputs", "bootstrap"),
-    "calibration and operating point": ("held_out_share",),
-    "learning in interviews": ("asks",),
+    "probabilities": ("outputs", "bootstrap", "safety_weight", "price"),
+    "calibration": ("held_out_share",),
+    "learning in interviews": ("episodes",),
 }  # fmt: skip
 """What leads from the preset paper to default, by the names of the settings; one change is as small as makes sense."""
 ORDERS = 3
@@ -307,13 +305,13 @@ def agent_figures(config: Mapping[str, Any], data: pathlib.Path, test: VignetteA
         triage("train", "--data", data, "--job-dir", job, "--config", settings)
         times = {"training_seconds": time.monotonic() - began}
         trained = load_network(job)
-    counts, point = test.decision_counts, trained.operating_point
-    outcomes = play(trained.model, test, order_seeds(seed, ORDERS), trained.max_questions, point=point)
+    counts = test.decision_counts
+    outcomes = play(trained.model, test, order_seeds(seed, ORDERS), trained.max_questions)
     figures: dict[str, Any] = decision_figures(outcomes.decisions, counts)
     figures["evidence_share"] = float(outcomes.evidence_seen.mean() / np.diff(test.offsets).mean())
     figures |= {name: float(getattr(outcomes, name).mean()) for name in ("evidence_seen", "questions", "forced")}
     if outcomes.probabilities is not None:
-        point = dataclasses.replace(point, sure_enough=1.0)
+        point = OperatingPoint(sure_enough=1.0)
         everything = play(trained.model, test, order_seeds(seed, 1), trained.max_questions, point=point)
         with_all = decision_figures(everything.decisions, counts)
         figures |= {f"{name}{WITH_ALL}": with_all[name] for name in DRAWN}

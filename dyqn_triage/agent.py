@@ -98,7 +98,7 @@ class Agent:
 
         Args:
             models: the model base path.
-            options: of `triage export`, such as `data=data`, `rules="rules.toml"`, `safety_weight=2`.
+            options: of `triage export`, such as `data=data`, `rules="rules.toml"`, `sure_enough=0.95`.
 
         Raises:
             InputError: an option is faulty, or the version did not pass the gate or keep the promise that one asks for.

@@ -21,6 +21,10 @@ CARD_FOR_MAKERS = ("Hyper-parameters", "How to reproduce")
 """Its sections that are for who makes models, and not for clinicians."""
 MODEL_CARD_JSON = "model_card.json"
 RULES = "assets.extra/rules.toml"
+DANGER_SIGNS = "danger_signs.toml"
+"""In a job directory."""
+VERSION_DANGER_SIGNS = f"assets.extra/{DANGER_SIGNS}"
+"""Only if the version has danger signs, see `schemas.danger_signs`."""
 WARMUP_REQUESTS = "assets.extra/tf_serving_warmup_requests"
 LITERT = "assets.extra/state.tflite"
 """For LiteRT, in float32: the signature `state` for any number of states, and `questions` where a model chooses them.

@@ -14,8 +14,6 @@ TRIAGE = "triage"
 """Serialized `triage.v1.EvidenceState` in, serialized `triage.v1.TriageResponse` out."""
 STATE = "state"
 """Dense state vectors in, decision tensors out."""
-FEW_STATES = "few_states"
-"""The same as STATE, in less time where little is known in all; only in a LiteRT file."""
 QUESTIONS = "questions"
 """Dense state vectors in, the best next questions out; only if the model has a question policy."""
 

@@ -42,8 +42,6 @@ class ModelInfo:
     """None for a model that does not estimate how novel evidence is."""
     probabilities: bool = False
     """Whether the model has probabilities beside its Q-values."""
-    safety_weight: float = 0.0
-    """Weight of P(safe) in the decision of a model that has probabilities."""
     hand_over_from: float | None = None
     """P(Red is appropriate) from which a decision below Red is handed over to a person; None if none is so."""
     questions: bool = False
@@ -183,7 +181,8 @@ def read_version(folder: pathlib.Path) -> tuple[ModelInfo, Vocabulary]:
             f"{path}: safety_rules, decision, questions, novelty or litert are missing or malformed: export the model "
             "again"
         ) from error
-    _check_rules(folder, manifest["safety_rules"])
+    _check(folder / directories.RULES, manifest["safety_rules"], "rules")
+    _check(folder / directories.VERSION_DANGER_SIGNS, manifest.get("danger_signs", {}), "complaints")
     return ModelInfo(model_version=folder.name, manifest_json=text, **values, **safeguards), vocabulary
 
 
@@ -197,7 +196,6 @@ def _safeguards(manifest: dict[str, Any]) -> dict[str, Any]:
     hand_over_from = decision.get("hand_over_from")
     return {
         "probabilities": bool(decision["probabilities"]),
-        "safety_weight": float(decision.get("safety_weight", 0.0)),
         "hand_over_from": None if hand_over_from is None else float(hand_over_from),
         "rules": tuple(
             SafetyRule(
@@ -214,15 +212,14 @@ def _safeguards(manifest: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check_rules(folder: pathlib.Path, described: dict[str, Any]) -> None:
-    """Raises InputError if the version's file of rules is not the one that the manifest describes."""
-    if not described["rules"]:
+def _check(path: pathlib.Path, described: dict[str, Any], what: str) -> None:
+    """Raises InputError if a file of the version is not the one that the manifest describes, if any."""
+    if not described.get(what):
         return
-    path = folder / directories.RULES
     try:
         fingerprint = f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
     except OSError as error:
-        raise InputError(f"{path}: cannot read the rules: {error.strerror or error}: export the model again") from error
+        raise InputError(f"{path}: cannot read it: {error.strerror or error}: export the model again") from error
     if fingerprint != described.get("fingerprint"):
         raise InputError(
             f"{path}: its fingerprint differs from the one in {directories.MANIFEST}: export the model again"

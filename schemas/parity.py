@@ -97,7 +97,7 @@ def _fault(
         within = (apart <= tensor.bound).all()
         return None if within else f"{tensor.name} by up to {apart.max():.2g}, more than {tensor.bound:g}"
     if tensor.kind is Kind.ACTION:
-        counts = decided_clearly(expected, info)
+        counts = decided_clearly(expected)
     elif tensor.kind is Kind.REASON:
         counts = _deferred_clearly(actual, expected, info)
     elif tensor.threshold_of:
@@ -111,7 +111,7 @@ def _deferred_clearly(
     actual: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], info: ModelInfo
 ) -> np.ndarray:
     """Returns, bool `[B]`, the rows in which rounding cannot change whether the case is handed over."""
-    clear = decided_clearly(expected, info)
+    clear = decided_clearly(expected)
     if features.NOVELTY in expected:
         clear &= actual[features.NOVELTY] == expected[features.NOVELTY]
     if info.probabilities and info.hand_over_from is not None:
@@ -119,14 +119,10 @@ def _deferred_clearly(
     return clear
 
 
-def decided_clearly(outputs: Mapping[str, np.ndarray], info: ModelInfo, bound: float = Q_BOUND) -> np.ndarray:
+def decided_clearly(outputs: Mapping[str, np.ndarray], bound: float = Q_BOUND) -> np.ndarray:
     """Returns, bool `[B]`, the rows of outputs whose decision cannot change by differences within `bound`."""
     q_values = outputs[features.Q_VALUES]
-    utilities = q_values[:, : Action.ASK]
-    if info.probabilities:
-        weight = info.safety_weight
-        utilities = (outputs[features.P_APPROPRIATE] + weight * outputs[features.P_SAFE]) / (1 + weight)
-    asking = np.abs(utilities.max(axis=1) - q_values[:, Action.ASK])
-    best = np.sort(utilities, axis=1)
+    best = np.sort(q_values[:, : Action.ASK], axis=1)
+    asking = np.abs(best[:, -1] - q_values[:, Action.ASK])
     clear: np.ndarray = np.minimum(asking, best[:, -1] - best[:, -2]) > 2 * bound
     return clear

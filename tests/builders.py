@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import grpc
 import httpx
 import numpy as np
+import scipy.special
 
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
@@ -28,13 +29,18 @@ from trainer.vignettes.output import describe
 from trainer.vignettes.tfrecord import ShardWriter, encode_example
 
 
-def symptoms(*codes):
-    """A vocabulary of symptoms that are named by their codes."""
-    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in codes)
+def symptoms(*codes, flags=(), parents=None):
+    """A vocabulary of symptoms that are named by their codes, some of them red flags."""
+    return Vocabulary(
+        Evidence(
+            code, "symptom", code, f"{code}?", parent=(parents or {}).get(code, ""), red_flag="yes" * (code in flags)
+        )
+        for code in codes
+    )
 
 
 def network_of(*layers, **settings):
-    """A network of these layers, each a kernel and its bias: Q = sigmoid(s kernel + bias) where there is one."""
+    """A network of these layers, each a kernel and its bias: its logits are s kernel + bias where there is one."""
     kernels = [np.asarray(kernel, np.float32) for kernel, _ in layers]
     sizes = tuple(kernel.shape[1] for kernel in kernels[:-1])
     network = build_network(len(kernels[0]), NetworkConfig(hidden_sizes=sizes, **settings), seed=0)
@@ -44,12 +50,20 @@ def network_of(*layers, **settings):
     return network
 
 
-def random_network(count, hidden_sizes, spread, seed=1, **settings):
+def random_network(count, hidden_sizes, spread, seed=1, patients=None, **settings):
     """A network whose every weight is drawn at random, biases too, so that no two cells or actions are alike."""
-    network = build_network(count, NetworkConfig(hidden_sizes=hidden_sizes, **settings), seed=0)
+    network = build_network(count, NetworkConfig(hidden_sizes=hidden_sizes, **settings), 0, patients)
     generator = np.random.default_rng(seed)
-    network.set_weights([generator.normal(0, spread, weight.shape) for weight in network.get_weights()])
+    for weight in network.trainable_variables:  # a calibration stays as it is
+        weight.assign(generator.normal(0, spread, weight.shape))
     return network
+
+
+def constant_network(count, safe, appropriate, asking):
+    """A network that gives these probabilities, of all four decisions, and this Q(ask), whatever is known."""
+    safe, appropriate = np.array(safe), np.array(appropriate)
+    given = np.concatenate([safe[1:], (safe - appropriate)[:-1], [asking]])  # the last of P(H) is 0
+    return network_of((np.zeros([count, 7]), scipy.special.logit(given)), outputs="probabilities")
 
 
 def trained_agent(network, vocabulary, max_questions=23, **more):

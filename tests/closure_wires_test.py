@@ -11,10 +11,7 @@ from schemas.triage import Action
 from serving.engine.safeguards import SafeguardedModels
 from serving.engine.served_models import LocalModels
 from serving.wires.message_json import message_figures
-from tests.builders import http_to, served, trained_agent, watching, write_version
-from trainer.config import NetworkConfig
-from trainer.dyqn.network import build_network
-from trainer.graph.closure import Closure
+from tests.builders import http_to, random_network, served, trained_agent, watching, write_version
 from trainer.graph.mixture import Mixture
 from triage_client import TriageClient, evidence_state
 
@@ -37,10 +34,9 @@ none.present = ["woman"]
 def trained():
     """A network of random weights, with rules about parents and denials, and with questions."""
     generator = np.random.default_rng(1)
-    shape = NetworkConfig(hidden_sizes=(16,), activation="relu", inputs="two", networks=2, outputs="probabilities")
-    network = build_network(COUNT, shape, seed=0, closure=Closure(VOCABULARY))
-    for layer in network.layers:
-        layer.set_weights([generator.normal(0, 0.5, weight.shape) for weight in layer.get_weights()])
+    network = random_network(
+        VOCABULARY, (16,), 0.5, activation="relu", inputs="two", networks=2, outputs="probabilities"
+    )
     rules = (
         SafetyRule("pain", "r", Action.RED, True, all_of=(("pain", True), ("fever", True)), none_of=(("man", True),)),
         SafetyRule("no", "r", Action.YELLOW, False, all_of=(("crushing", False), ("cough", True))),

@@ -51,7 +51,7 @@ def test_the_default_preset_beats_always_green_and_the_paper_on_few_vignettes(da
     always = Outcomes(nothing + int(Action.GREEN), nothing, nothing + 1, nothing.astype(bool))
     green = _qualities(always, test)
     default, paper = (
-        _qualities(play(each.model, test, order_seeds(0, 3), point=each.operating_point), test)
+        _qualities(play(each.model, test, order_seeds(0, 3)), test)
         for each in (agent, _trained("paper", data, tmp_path / "paper"))
     )
     # Both metrics at once, as either alone can be had by deciding always the same.
@@ -62,7 +62,7 @@ def test_the_default_preset_beats_always_green_and_the_paper_on_few_vignettes(da
 
 def test_the_probabilities_of_the_default_agent_agree_with_those_after_the_next_answer(data, agent):
     test = data.read("test")
-    graph = QuestionGraph(agent.questions, agent.vocabulary, (), agent.operating_point, agent.model)
+    graph = QuestionGraph(agent.questions, agent.vocabulary, (), agent.signs)
     states = np.zeros([len(test.decision_counts), len(agent.vocabulary)], np.float32)
     presenting = test.signed_codes[test.offsets[:-1]]
     states[np.arange(len(states)), np.abs(presenting) - 1] = np.sign(presenting)
@@ -73,7 +73,7 @@ def test_the_probabilities_of_the_default_agent_agree_with_those_after_the_next_
     outputs = [tf.convert_to_tensor(agent.model(states[asked] + answer * change)) for answer in (0, 1, -1)]
     now, yes, no = (np.concatenate([appropriate(each), safe(each)], axis=1) for each in outputs)
     share = likely[asked, np.newaxis]
-    decided, after_yes, after_no = (best_triage(each, agent.operating_point).numpy() for each in outputs)
+    decided, after_yes, after_no = (best_triage(each).numpy() for each in outputs)
     # The mean over both answers, and how often a yes and a no would change the decision alike. Measured: .009 and .011.
     assert np.abs(share * yes + (1 - share) * no - now).mean() < 0.015
     assert ((after_yes == after_no) & (after_yes != decided)).mean() < 0.03

@@ -1,7 +1,6 @@
 """The examples for phones fit the file that `triage tflite` writes, and the Python one needs LiteRT alone."""
 
 import contextlib
-import dataclasses
 import io
 import os
 import pathlib
@@ -18,6 +17,7 @@ from ai_edge_litert.interpreter import Interpreter
 import triage_cli
 from schemas import safety_rules
 from schemas.answer import ANSWER, Kind
+from schemas.danger_signs import DangerSigns
 from schemas.evidence import Evidence, Vocabulary
 from serving.messages import action_label
 from tests.builders import network_of, random_network, served, symptoms, trained_agent, write_version
@@ -87,9 +87,8 @@ def asking_file(mixture, without_litert, tmp_path_factory):
 @pytest.fixture(scope="module")
 def grouping_file(mixture, without_litert, tmp_path_factory):
     """A file that asks about a fever and a rash in one question."""
-    flagged = Vocabulary(dataclasses.replace(entry, red_flag="yes") for entry in VOCABULARY)
-    listing = mixture._replace(denied=np.full_like(mixture.denied, 1e-4))  # vignettes say only what is present
-    return converted(tmp_path_factory.mktemp("grouping"), without_litert, flagged, questions=listing)
+    signs = DangerSigns({"cough": (("fever", "rash"),)})
+    return converted(tmp_path_factory.mktemp("grouping"), without_litert, questions=mixture, signs=signs)
 
 
 def interview(file, *lines, options=()):
@@ -237,8 +236,11 @@ def opening(without_litert, tmp_path_factory):
     )  # fmt: skip
     present, truths = (generator.uniform(0.05, 0.45, [4, size]).astype(np.float32) for size in (COUNT, 8))
     mixture = Mixture(np.log(np.full(4, 0.25, np.float32)), present, truths, present)
+    network = random_network(COUNT, (8,), spread=1.0, seed=5, inputs="two", outputs="probabilities")
+    bias = network.get_layer("q_values").bias
+    bias.assign([6.0, 3.0, 0.0, 6.0, 3.0, 0.0, 3.0])  # less urgent decisions, too, and questions
     trained = trained_agent(
-        random_network(COUNT, (8,), spread=0.6, seed=5, inputs="two", outputs="probabilities"),
+        network,
         vocabulary,
         9,
         questions=mixture,
@@ -248,7 +250,8 @@ def opening(without_litert, tmp_path_factory):
             np.sort(generator.normal(-2, size=[4, 50])).astype(np.float32),
             200,
         ),
-        operating_point=OperatingPoint(hand_over_from=0.1),
+        operating_point=OperatingPoint(hand_over_from=0.005),
+        signs=DangerSigns({f"e{cell}": (tuple(f"e{flag}" for flag in FLAGS),) for cell in range(12, 16)}),
     )
     folder = tmp_path_factory.mktemp("opening")
     with without_litert():
@@ -277,6 +280,8 @@ def on_the_phone(example, file, complaint, patient, can_measure, monkeypatch):
         if not held._evidence:
             return complaint
         question = held.question()
+        if question is None:
+            return ""  # nothing is left to ask
         put.append((question.code, question.any_of, question.one_of))
         codes = question.any_of or question.one_of or (question.code,)
         if all(patient[code] is None for code in codes):

@@ -11,8 +11,9 @@ from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 from tf_agents.trajectories import time_step as ts
 
 from schemas import features, parity
+from schemas.answer import PROBABILITIES
+from schemas.danger_signs import DangerSigns
 from schemas.evidence import Evidence, Vocabulary
-from schemas.model_directory import read_version
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import ACTION_LABELS, DECISION_LABELS, Action
 from serving.engine.litert import LiteRtEngine
@@ -20,7 +21,7 @@ from serving.engine.state_tensors import Wish
 from serving.wires.message_json import message_figures
 from tests.builders import channel_to, http_to, random_network, served, trained_agent, write_version
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
-from trainer.dyqn.network import AVERAGE
+from trainer.dyqn.network import OUTPUTS
 from trainer.dyqn.policy import QPolicy
 from trainer.export.conversion import convert
 from trainer.export.policy import load_version
@@ -85,26 +86,36 @@ def agent(request, made_once):
     generator = np.random.default_rng(5)
     probable = request.param == "probabilities"
     vocabulary = Vocabulary(_entry(cell, FLAGS if probable else ()) for cell in range(COUNT))
-    more = {"inputs": "two", "activation": "relu", "networks": 2, "outputs": "probabilities"} if probable else {}
+    more = {"spread": 0.5, "seed": 3}
+    if probable:
+        more = {
+            "spread": 0.8,
+            "seed": 6,
+            "inputs": "two",
+            "activation": "relu",
+            "networks": 2,
+            "outputs": PROBABILITIES,
+        }
     present = generator.uniform(0.02, 0.4, [8, COUNT]).astype(np.float16).astype(np.float32)
-    truths = generator.uniform(0.05, 0.95, [8, 8]).astype(np.float16).astype(np.float32)
+    truths = generator.uniform(0.05, 0.95, [8, 8])
+    truths[:, 4:] = -np.sort(-truths[:, 4:])  # what is less urgent is less safe
+    truths = truths.astype(np.float16).astype(np.float32)
     prior, literals = (generator.normal(size=size).astype(np.float32) for size in ([3], [2 * COUNT, 4]))
-    network = random_network(COUNT, (16, 8), spread=0.5, seed=3, **more)
+    patients = Mixture(np.full(8, np.log(1 / 8), np.float32), present, truths, present)
+    network = random_network(vocabulary, (16, 8), patients=patients, **more)
     if probable:  # a calibration that differs between columns
-        average = network.get_layer(AVERAGE)
-        average.scale.assign(generator.uniform(0.5, 2, average.scale.shape))
-        average.shift.assign(generator.normal(0, 0.3, average.shift.shape))
+        outputs = network.get_layer(OUTPUTS)
+        outputs.scale.assign(generator.uniform(0.5, 2, outputs.scale.shape))
+        outputs.shift.assign([1, 0.5, 0, 1.5, 0.5, -0.5, 0.7])
     trained = trained_agent(
         network,
         vocabulary,
         MAX_QUESTIONS,
         rules=some_rules(vocabulary),
         novelty=Novelty(prior, literals, np.sort(generator.normal(size=[4, 50])).astype(np.float32), 200),
-        questions=Mixture(np.full(8, np.log(1 / 8), np.float32), present, truths, present),
-        # Between the prices for which Q(ask) is learned.
-        operating_point=OperatingPoint(0.25, price=0.006, hand_over_from=HAND_OVER_FROM)
-        if probable
-        else OperatingPoint(),
+        questions=patients,
+        operating_point=OperatingPoint(hand_over_from=HAND_OVER_FROM),
+        signs=DangerSigns({f"e{cell}": (tuple(f"e{flag}" for flag in FLAGS[:6]),) for cell in range(5)}),
     )
     states, asked = some_states()
     base = made_once(f"parity of {request.param}", lambda folder: write_version(folder, trained))
@@ -121,7 +132,7 @@ def agent(request, made_once):
     measured[MEASURED] = True
     agent.not_to_ask = np.broadcast_to(measured, states.shape)
     agent.expected = by_the_trainer(agent, probable)
-    agent.clear = parity.decided_clearly(agent.expected, read_version(base / "1")[0], TOLERANCE)
+    agent.clear = parity.decided_clearly(agent.expected, TOLERANCE)
     return agent
 
 
@@ -140,11 +151,11 @@ def by_the_trainer(agent, probable):
     graph = RuleGraph(rules, vocabulary)
     obedient = QPolicy(*specs, trained.model, rules=graph, point=point).action(time_step)
     fired = graph.fired(tf.constant(agent.states))
-    best = graph.apply(fired, decided.action, best_triage(decided.info, point)).best_triage.numpy()
+    best = graph.apply(fired, decided.action, best_triage(decided.info)).best_triage.numpy()
     raised = obedient.action.numpy()
-    asked = QuestionGraph(trained.questions, vocabulary, rules, point, trained.model if probable else None)(
-        tf.constant(agent.states), tf.constant(agent.not_to_ask)
-    )
+    network = trained.model if probable else None
+    questions = QuestionGraph(trained.questions, vocabulary, rules, trained.signs, network, point)
+    asked = questions(tf.constant(agent.states), tf.constant(agent.not_to_ask))
     expected = {
         "q_values": q_values(decided.info, point).numpy(),
         "action": raised,
@@ -155,11 +166,7 @@ def by_the_trainer(agent, probable):
         "questions": questions_of(dict(zip(features.QUESTION, asked, strict=True))),
     }
     if probable:
-        by_mixture = QuestionGraph(trained.questions, vocabulary, rules, point)(
-            tf.constant(agent.states), tf.constant(agent.not_to_ask)
-        )
-        assert (by_mixture.codes[:, 0] != asked.codes[:, 0]).numpy().mean() > 0.2
-        assert (best_triage(decided.info, point) != best_triage(decided.info, OperatingPoint(0.0))).numpy().sum() > 10
+        assert 0.1 < asked.worth_asking.numpy()[:, 1].mean() < 0.9
         judged = {"p_appropriate": appropriate(decided.info), "p_safe": safe(decided.info)}
         expected |= {name: values.numpy() for name, values in judged.items()}
     red = expected["p_appropriate"][:, 0] if probable else np.zeros(BATCH)
@@ -168,7 +175,7 @@ def by_the_trainer(agent, probable):
     expected["deferred"][expected["action"] == Action.ASK] = 0
     # A contract is worth what it compares: all actions, forced ones and ones that rules change, values and questions
     # that differ from row to row, and few rows in which rounding could decide.
-    assert (decided.action.numpy() != raised).sum() > 30
+    assert (decided.action.numpy() != raised).sum() > 10
     assert set(raised.tolist()) == set(Action)
     assert raised[:4].tolist() == [Action.ASK] * 4
     assert 0 < forced.sum() < BATCH
@@ -178,7 +185,7 @@ def by_the_trainer(agent, probable):
     assert reasons[0] > 100
     assert reasons[NOVEL] > 20
     assert (reasons[UNSURE] > 30) == probable
-    assert {len(together) for _, _, together in expected["questions"]} >= ({0, 6} if probable else {0})
+    assert {len(together) for _, _, together in expected["questions"]} >= {0, 6}
     return expected
 
 

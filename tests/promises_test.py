@@ -5,10 +5,10 @@ import pytest
 
 from benchmarks.promises import Panel, resampled, table
 from schemas.triage import Action
-from trainer.graph.decide import ASK_POINTS, OperatingPoint
+from trainer.graph.decide import OperatingPoint
 from trainer.graph.operating_point import HeldOutOutputs
 
-HASTY, SAFE, SAFER = (OperatingPoint(weight) for weight in (0.0, 1.0, 2.0))
+HASTY, SAFE, SAFER = (OperatingPoint(floor) for floor in (None, 0.8, 0.9))
 
 
 def panel(late):
@@ -23,14 +23,14 @@ def panel(late):
 
 @pytest.fixture
 def held_out():
-    row = [0.0] * 5 + [0.9, 0.2, 0.1, 0.0] + [1.0, 0.4, 0.2, 0.1] + [0.0] * len(ASK_POINTS)
+    row = [0.95, 0.3, 0.15, 0.05, 0.0, 0.9, 0.2, 0.1, 0.0, 1.0, 0.4, 0.2, 0.1]
     return HeldOutOutputs(np.array([row] * 50, np.float32), np.ones(50, np.int64), np.array([[3, 0, 0, 0]] * 50))
 
 
 def test_promises_are_true_as_often_as_they_say_and_some_are_made(held_out):
     here = panel({SAFER: 0.06, SAFE: 0.11, HASTY: 0.12})
     shifted = {"worse": panel({HASTY: 0.3, SAFE: 0.3, SAFER: 0.3}), "same": here}
-    figures = resampled(here, shifted, held_out, {"red": 0.1}, 0.9, 400, 300, seed=0)
+    figures = resampled(here, shifted, held_out, 0.004, {"red": 0.1}, 0.9, 400, 300, seed=0)
     # Of about 200 Red patients 13 or fewer errors pass: at .06 in 67% of the draws, at .11 in 3%.
     assert figures["true"] >= 0.9
     assert 0.4 < figures["made"] < 0.9
@@ -47,7 +47,7 @@ def test_the_monitor_notices_less_than_the_gate(held_out):
     """
     here = panel({HASTY: 0.05, SAFE: 0.05, SAFER: 0.05})
     shifted = {"worse": panel({HASTY: 0.15, SAFE: 0.15, SAFER: 0.15})}
-    found = resampled(here, shifted, held_out, {"red": 0.1}, 0.9, 400, 300, seed=0) | {"rules": "none"}
+    found = resampled(here, shifted, held_out, 0.004, {"red": 0.1}, 0.9, 400, 300, seed=0) | {"rules": "none"}
     worse = found["shifted"]["worse"]
     assert 0.1 < worse["monitored"] < worse["noticed"] < 0.9
     cells = table([found]).splitlines()[-1].split(" | ")

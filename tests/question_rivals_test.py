@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from benchmarks.question_rivals import Judge, aaco, after, compare, learned_rival
-from trainer.graph.decide import ASK_POINTS, NEUTRAL
 from trainer.interviews.patients import Patients
 from trainer.interviews.play import Interviews
 
@@ -14,11 +13,12 @@ def network(states):
     """Knows whether a patient is Red or Blue: after complaint 0 from answer 2, after complaint 1 from answer 3."""
     red = 0.5 + 0.45 * tf.where(states[:, :1] > 0, states[:, 2:3], states[:, 3:4])
     no, yes = tf.zeros_like(red), tf.ones_like(red)
-    return tf.concat([*[no] * 5, red, no, no, 1 - red, yes, *[1 - red] * 3, *[no] * len(ASK_POINTS)], axis=1)
+    return tf.concat([*[no] * 5, red, no, no, 1 - red, yes, *[1 - red] * 3], axis=1)
 
 
 def outputs(red):
-    return [0.0] * 5 + [red, 0, 0, 1 - red, 1] + [1 - red] * 3 + [0] * len(ASK_POINTS)
+    """Q-values that are the mean of P(appropriate) and P(safe), and these."""
+    return [(red + 1) / 2, *[(1 - red) / 2] * 2, 1 - red, 0, red, 0, 0, 1 - red, 1, *[1 - red] * 3]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def patients():
 
 @pytest.mark.parametrize("name", ["dime", "gdfs", "aaco"])
 def test_a_rival_asks_what_the_decision_depends_on_after_each_complaint(name, patients):
-    judge = Judge(network, NEUTRAL)
+    judge = Judge(network, safety_weight=1.0)
     if name == "aaco":
         policy = aaco(judge, patients)
     else:
@@ -46,7 +46,7 @@ def test_a_rival_asks_what_the_decision_depends_on_after_each_complaint(name, pa
 
 
 def test_a_loss_is_the_mean_over_the_truths_in_bits():
-    judge = Judge(network, NEUTRAL)
+    judge = Judge(network, safety_weight=1.0)
     now = judge.probabilities(tf.constant([[1.0, -1, 0, 0, 0, 0]]))
     # Of eight truths, those of Red and Blue and that Yellow, Green and Blue are safe cost a bit each, others nothing.
     red = np.array([[1, 0, 0, 0, 1, 0, 0, 0]], np.float32)
@@ -69,7 +69,7 @@ def test_an_interview_has_cost_the_turns_that_ask_no_more_codes(interviews):
 
 
 def test_policies_are_compared_patient_by_patient_at_equal_cost(interviews):
-    found = compare(interviews, np.array([[3, 0, 0, 0], [0, 0, 0, 3]]), NEUTRAL, seed=0)
+    found = compare(interviews, np.array([[3, 0, 0, 0], [0, 0, 0, 3]]), seed=0)
     # After three turns both say Red; after three codes, the one with a group has had one turn and says Blue.
     assert found["turns"][3]["single"]["safety_difference"].mean == 0
     assert found["codes"][3]["learned"]["safety"].mean == 0.5

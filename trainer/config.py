@@ -21,8 +21,8 @@ ASK_QUERIES = (*PAPER_QUERIES, "value")
 """The names in `trainer.dyqn.targets.QUERIES`, which loads TensorFlow and so is not imported here."""
 
 
-STEPS_PER_ROOT = 30
-"""Steps times the square root of the number of vignettes, where the number of steps follows from it: many epochs on few
+STEPS_PER_ROOT = 13
+"""Steps by the square root of the number of vignettes, where the number of steps follows from it: many epochs on few
 vignettes, few on many."""
 
 
@@ -36,29 +36,15 @@ class EnvironmentConfig:
 
     max_questions: int = _field(MAX_QUESTIONS, "questions after which the agent must triage")
     environments: int = _field(1, "episodes that run side by side; each step takes one action in each of them")
-    asks: str = _field(
+    episodes: str = _field(
         "order", "what ask reveals: the next piece of the vignette in a random order, or the answer to the question "
-        "that the agent chooses (interview)", ("order", "interview"),
+        "that the agent asks (interview)", ("order", "interview"),
     )  # fmt: skip
-    start: str = _field(
-        "one", "evidence known when an episode starts: one piece, or any number of them (exploring starts)",
-        ("one", "any"),
-    )  # fmt: skip
-    draw: str = _field(
-        "uniform", "how vignettes are drawn: uniformly, or each once before any comes again (epochs)",
-        ("uniform", "epochs"),
-    )  # fmt: skip
-    masking: float = _field(0.0, "share of the evidence of an exploring start that stays unknown, chosen at random")
 
 
 @dataclasses.dataclass(frozen=True)
 class NetworkConfig:
     """The Q-network (paper, section "The Agent")."""
-
-    @property
-    def served(self) -> "NetworkConfig":
-        """The settings of the trained network, whose kernels include the effect of the text features."""
-        return dataclasses.replace(self, text_features=0)
 
     hidden_sizes: tuple[int, ...] = _field((1024, 1024), "units of each hidden layer")
     activation: str = _field("selu", "activation of the hidden layers", ("selu", "relu"))
@@ -67,27 +53,25 @@ class NetworkConfig:
         "follows from the rest",
         ("signed", "two"),
     )  # fmt: skip
-    text_features: int = _field(
-        0, "further inputs for each of the two, computed from the words of the codes, their names and their questions"
-    )
     dropout: float = _field(0.0, "dropout rate of the hidden layers")
     networks: int = _field(1, "networks whose outputs are averaged")
     outputs: str = _field(
         "q_values", "only q_values, or also the probabilities that each decision is appropriate and safe",
         ("q_values", "probabilities"),
     )  # fmt: skip
-    output_bias: str = _field(
-        "zeros", "initial bias of the output layer: zeros, or the logits of the mean targets of the vignettes",
-        ("zeros", "means"),
-    )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
 class TargetConfig:
-    """The TD target of `ask` (paper, section "Dynamic Q-Learning")."""
+    """The TD targets (paper, section "Dynamic Q-Learning"); with probabilities, decisions have their utility."""
 
-    ask_query: str = _field("or", "query that gives the target of ask", ASK_QUERIES)
-    ask_price: float = _field(0.004, "price of a question in the target of ask, with the query value")
+    ask_query: str = _field("or", "query that gives the target of ask without probabilities", ASK_QUERIES)
+    safety_weight: float = _field(
+        1.0, "W, the weight of safety: with probabilities, the Q-value of a decision is (P(appropriate) + W P(safe)) / "
+        "(1 + W)"
+    )  # fmt: skip
+    price: float = _field(0.004, "price of a question in that unit: with probabilities, Q(ask) is the highest Q-value "
+                          "after the answer, less the price")  # fmt: skip
     loss: str = _field("squared", "loss between an output and its target", ("squared", "cross_entropy"))
     bootstrap: float = _field(
         0.0, "share of the probability in s' in the target of a probability; the clinicians' decisions have the rest"
@@ -129,7 +113,7 @@ class MemoryConfig:
 
 @dataclasses.dataclass(frozen=True)
 class ValidationConfig:
-    """Validation vignettes, which a network does not learn from: for early stopping and calibration."""
+    """Vignettes that a network does not learn from: for calibration and for promises."""
 
     set_apart: float = _field(
         0.0, "share of the training vignettes, at most 2,000, from which nothing is learned, for triage export "
@@ -137,10 +121,8 @@ class ValidationConfig:
     )  # fmt: skip
     held_out_share: float = _field(
         0.0, "share of the training vignettes that no network learns from, at most 1,000, on which the agent is "
-        "calibrated and its operating point chosen; 0 means none"
+        "calibrated; 0 means none"
     )  # fmt: skip
-    validation_interval: int = _field(100, "steps between validations")
-    patience: int = _field(5, "validations without a lower loss after which training ends; the best weights are kept")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,6 +131,10 @@ class OptimiserConfig:
 
     algorithm: str = _field("sgd", "how gradients become updates", ("adam", "sgd"))
     learning_rate: float = _field(0.02, "step size")
+    schedule: str = _field(
+        "constant", "the step size throughout: constant, or rising to it, then falling by a cosine",
+        ("constant", "cosine"),
+    )  # fmt: skip
     average: float = _field(
         0.0, "momentum of the moving average of the weights, which the trained agent has; 0 means no average"
     )
@@ -163,6 +149,7 @@ class LoopConfig:
         "from that of the vignettes"
     )  # fmt: skip
     burn_in_steps: int = _field(1000, "steps before the first optimisation")
+    collect_interval: int = _field(1, "steps from one step of the episodes to the next; each step learns")
     seed: int = _field(0, "seed of every random draw")
     window_episodes: int = _field(20, "episodes in the sliding window of the training metrics")
     steps_per_call: int = _field(200, "steps that the compiled loop takes before it returns to Python")
@@ -170,10 +157,6 @@ class LoopConfig:
     evaluation_orders: int = _field(3, "random evidence orders that an evaluation during training averages over")
     checkpoint_interval: int = _field(2000, "steps between checkpoints")
     checkpoints_kept: int = _field(3, "newest checkpoints that are kept")
-
-
-_WITHDRAWN = [("optimiser", "weight_decay", 0.0)]
-"""Settings of earlier configurations: section, name, and the value that changes nothing, with which it is ignored."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,7 +178,7 @@ class TrainConfig:
     def resolved(self, vignettes: int) -> "TrainConfig":
         """Returns the configuration with the number of steps that suits a training split of so many vignettes.
 
-        Where none is given, they grow with the root of the number of vignettes.
+        Where none is given, they grow with the square root of the number of vignettes.
         """
         if self.loop.steps:
             return self
@@ -220,7 +203,6 @@ class TrainConfig:
             given = values.get(name, {})
             if not isinstance(given, Mapping):
                 raise InputError(f"{source}: {name}: expected an object of settings, not {given!r}")
-            given = {key: value for key, value in given.items() if (name, key, value) not in _WITHDRAWN}
             fields = {field.name: field for field in dataclasses.fields(section)}
             _reject_unknown(given, fields, f"{source}: {name}")
             built[name] = section(**{key: _typed(fields[key], given[key], f"{source}: {name}.{key}") for key in given})
@@ -263,7 +245,7 @@ def _check(config: TrainConfig) -> None:
     memory, loop, exploration = config.memory, config.loop, config.exploration
     buckets = memory.bucket_probabilities
     positive = ("memory_capacity", "batch_size", "window_episodes", "steps_per_call", "evaluation_orders",
-                "environments", "networks", "validation_interval", "patience", "checkpoint_interval",
+                "environments", "networks", "checkpoint_interval", "collect_interval",
                 "checkpoints_kept", "max_questions", "ask_noise_episodes")  # fmt: skip
     network, validation = config.network, config.validation
     sections = (getattr(config, section.name) for section in dataclasses.fields(config))
@@ -281,12 +263,12 @@ def _check(config: TrainConfig) -> None:
          "ask noise must be 0 or more"),
         (min(loop.evaluation_interval, loop.seed) >= 0, "evaluation_interval and seed must be 0 or more"),
         (loop.burn_in_steps >= 1, "burn_in_steps must be at least 1: the first optimisation needs a memory"),
-        (network.text_features == 0 or (network.text_features > 0 and network.inputs == "two"),
-         "text_features must be 0, or 1 or more with inputs two"),
         (0 <= network.dropout < 1, "dropout must lie in [0, 1)"),
-        (0 <= config.environment.masking < 1, "masking must lie in [0, 1)"),
         (0 <= config.target.bootstrap < 1, "bootstrap must lie in [0, 1)"),
-        (0 <= config.target.ask_price < 1, "ask_price must lie in [0, 1)"),
+        (0 <= config.target.price < 1, "price must lie in [0, 1)"),
+        (0 <= config.target.safety_weight < math.inf, "safety_weight must be 0 or more"),
+        (config.environment.episodes == "order" or network.outputs == "probabilities",
+         "episodes interview needs outputs probabilities"),
         (0 <= config.optimiser.average < 1, "average must lie in [0, 1)"),
         (0 <= validation.set_apart <= 0.5, "set_apart must lie in [0, 0.5]"),
         (0 <= validation.held_out_share <= 0.5, "held_out_share must lie in [0, 0.5]"),

@@ -15,34 +15,32 @@ PAPER: dict[str, dict[str, Any]] = {}
 """Algorithm 1 as written: the defaults in `trainer.config`."""
 
 DEFAULT: dict[str, dict[str, Any]] = {
-    "environment": {"environments": 128, "asks": "interview", "start": "any", "draw": "epochs", "masking": 0.4},
+    "environment": {"environments": 256, "episodes": "interview"},
     "network": {
         "hidden_sizes": (256, 256),
         "activation": "relu",
         "inputs": "two",
-        "text_features": 128,
         "dropout": 0.5,
-        "networks": 5,
+        "networks": 2,
         "outputs": "probabilities",
-        "output_bias": "means",
     },
-    "target": {"ask_query": "value", "loss": "cross_entropy", "bootstrap": 0.5},
+    "target": {"safety_weight": 1.0, "price": 0.024, "loss": "cross_entropy", "bootstrap": 0.5},
     "memory": {
-        "memory_capacity": 300_000,
+        "memory_capacity": 200_000,
         "batch_size": 256,
         "bucket_probabilities": (1.0,),
         "bucket_thresholds": (),
     },
     "validation": {"held_out_share": 0.1},
-    "optimiser": {"algorithm": "adam", "learning_rate": 0.001, "average": 0.998},
-    "loop": {"steps": 0, "burn_in_steps": 20, "steps_per_call": 100, "window_episodes": 2_000},
+    "optimiser": {"algorithm": "adam", "learning_rate": 0.002, "schedule": "cosine", "average": 0.99},
+    "loop": {"steps": 0, "burn_in_steps": 100, "collect_interval": 2, "steps_per_call": 100, "window_episodes": 2_000},
 }
 """What was measured to be best (docs/how-it-works.md); the steps follow from the number of vignettes."""
 
 PRESETS = {"default": DEFAULT, "paper": PAPER}
 """Two tables of settings for one learner; what a table leaves out is as in the paper.
 
-Their targets differ: with the outputs `probabilities` come eight probabilities, and Q(ask) at every operating point.
+Their targets differ: with the outputs `probabilities`, the Q-value of a decision is its expected utility.
 """
 
 

@@ -32,6 +32,7 @@ class TrainOptions:
     log_dir: pathlib.Path | None
     model_dir: pathlib.Path | None
     start_from: pathlib.Path | None
+    danger_signs: pathlib.Path | None
     model_version: int
     rules: pathlib.Path | None
     json: str | pathlib.Path | None
@@ -61,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--start-from", type=locations.source_job, metavar="JOB_DIR",
         help="job directory of another agent, which is adapted to this data; codes that both have are matched",
+    )  # fmt: skip
+    parser.add_argument(
+        "--danger-signs", type=locations.source, metavar="FILE",
+        help="for each complaint the signs that must be known before an interview may end below Red: a TOML file "
+        "(docs/questions.md); by default those of this package, if the vocabulary has all of their codes, or else "
+        "those that the data suggest",
     )  # fmt: skip
     parser.add_argument(
         "--model-version", type=int, default=1, metavar="N", help="version of that model, in its answers (default 1)"

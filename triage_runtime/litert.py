@@ -9,8 +9,6 @@ from schemas import features
 from schemas.errors import InputError, first_line
 from triage_runtime.command_line.standard_error import standard_error_without
 
-MOST_KNOWN = 768
-"""Pieces of evidence in all states of a run up to which adding up a row of weights for each is faster than products."""
 XNNPACK = b"Created TensorFlow Lite XNNPACK delegate"
 """In a line that TFLite and LiteRT write to standard error with the first interpreter of a process."""
 
@@ -33,10 +31,8 @@ class LiteRtModel:
                 self._interpreter = Interpreter(model_content=content, num_threads=1)
                 self._interpreter.allocate_tensors()
             self._runner = self._interpreter.get_signature_runner(features.STATE)
-            self._for_few, self._asker = (
-                self._interpreter.get_signature_runner(name) if name in self._interpreter.get_signature_list() else None
-                for name in (features.FEW_STATES, features.QUESTIONS)
-            )
+            asks = features.QUESTIONS in self._interpreter.get_signature_list()
+            self._asker = self._interpreter.get_signature_runner(features.QUESTIONS) if asks else None
         except (ValueError, RuntimeError) as error:
             raise InputError(f"LiteRT cannot run the file: {first_line(error)}") from error
 
@@ -58,9 +54,7 @@ class LiteRtModel:
         Raises:
             InputError: LiteRT failed; the model must not be used again.
         """
-        few = self._for_few is not None and np.count_nonzero(states) <= MOST_KNOWN
-        runner = self._for_few if few else self._runner
-        return _run(runner, {features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
+        return _run(self._runner, {features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
 
     @property
     def asks(self) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 import dyqn_triage
 import triage_cli
+from schemas.danger_signs import DangerSigns
 from schemas.evidence import Evidence, Vocabulary
 from serving.console.served_model import NoAnswerError
 from tests.builders import network_of, trained_agent, write_version
@@ -116,17 +117,16 @@ def test_a_question_with_a_choice_is_answered_by_one_of_its_codes(model):
 
 @pytest.fixture(scope="module")
 def grouping_model(without_litert, folder):
-    """A model that always asks, first about e1 and e2, which are red flags."""
-    flags = ("e1", "e2")
-    vocabulary = Vocabulary(
-        Evidence(code, "symptom", code, f"{code}?", red_flag="yes" if code in flags else "") for code in CODES
-    )
+    """A model that always asks, first about e1 and e2, the danger signs of e0."""
+    vocabulary, signs = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in CODES), (("e1", "e2"),)
     present = np.array([[0.1] * 8, [0.5] * 8], np.float32)
     truths = np.array([[0.9] * 8, [0.1] * 8], np.float32)  # whoever has much is urgent
     mixture = Mixture(np.log([0.5, 0.5]).astype(np.float32), present, truths, present)
     network = network_of((np.zeros([8, 5]), [0, 0, 0, 0, 1]))
     with without_litert():
-        write_version(folder / "grouping", trained_agent(network, vocabulary, questions=mixture))
+        write_version(
+            folder / "grouping", trained_agent(network, vocabulary, questions=mixture, signs=DangerSigns({"e0": signs}))
+        )
     with dyqn_triage.Model(folder / "grouping") as model:
         yield model
 
@@ -140,7 +140,7 @@ def grouping_model(without_litert, folder):
         (None, {}),
     ],
 )
-def test_red_flags_that_are_asked_together_are_answered_by_those_that_are_present(grouping_model, said, statuses):
+def test_danger_signs_that_are_asked_together_are_answered_by_those_that_are_present(grouping_model, said, statuses):
     interview = grouping_model.interview(present=["e0"])
     question = interview.question
     assert (question.text, sorted(question.any_of)) == ("Do you have any of these?", ["e1", "e2"])

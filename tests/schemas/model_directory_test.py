@@ -19,7 +19,7 @@ MANIFEST = {
     "max_questions": 10,
     "safety_rules": {"rules": []},
     "novelty": None,
-    "decision": {"probabilities": True, "safety_weight": 0.75, "sure_enough": 0.9, "hand_over_from": 0.15},
+    "decision": {"probabilities": True, "hand_over_from": 0.15},
     "litert": {"file": "assets.extra/state.tflite", "sha256": "abc"},
     "metrics": {"safety": 0.9},
 }
@@ -121,7 +121,7 @@ def test_a_version_has_its_name_and_the_facts_in_its_manifest(version, vocabular
     assert info.vocabulary_fingerprint == vocabulary.fingerprint
     assert (info.data_fingerprint, info.evidence_count, info.max_questions) == ("sha256:data", 3, 10)
     assert (info.rules, info.novelty_threshold, info.litert_sha256) == ((), None, "abc")
-    assert (info.probabilities, info.safety_weight, info.hand_over_from) == (True, 0.75, 0.15)
+    assert (info.probabilities, info.hand_over_from) == (True, 0.15)
     assert json.loads(info.manifest_json)["metrics"] == {"safety": 0.9}
 
 
@@ -176,17 +176,23 @@ def test_a_vocabulary_that_was_reordered_after_the_export_is_reported(version):
         read_version(version)
 
 
-def test_rules_that_are_not_those_of_the_manifest_are_refused(version):
-    text = b"[pain]\n"
-    rule = {"rule_id": "pain", "reason": "Pain.", "urgency": "Red", "stop_asking": True}
-    described = {"rules": [rule], "fingerprint": f"sha256:{hashlib.sha256(text).hexdigest()}"}
-    manifest = json.loads((version / "manifest.json").read_text()) | {"safety_rules": described}
+RULE = {"rule_id": "pain", "reason": "Pain.", "urgency": "Red", "stop_asking": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "described"),
+    [("rules.toml", "safety_rules", {"rules": [RULE]}), ("danger_signs.toml", "danger_signs", {"complaints": 1})],
+)
+def test_rules_and_danger_signs_that_are_not_those_of_the_manifest_are_refused(version, name, entry, described):
+    described["fingerprint"] = f"sha256:{hashlib.sha256(b'pain').hexdigest()}"
+    manifest = json.loads((version / "manifest.json").read_text()) | {entry: described}
     (version / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(InputError, match=r"rules\.toml: cannot read the rules: No such file"):
+    file = version / "assets.extra" / name
+    with pytest.raises(InputError, match=f"{name}: cannot read it: No such file"):
         read_version(version)
-    (version / "assets.extra").mkdir()
-    (version / "assets.extra" / "rules.toml").write_bytes(text)
-    assert [each.rule_id for each in read_version(version)[0].rules] == ["pain"]
-    (version / "assets.extra" / "rules.toml").write_bytes(text + b"garbled")
-    with pytest.raises(InputError, match=r"rules\.toml: its fingerprint differs"):
+    file.parent.mkdir()
+    file.write_bytes(b"pain")
+    assert [rule.rule_id for rule in read_version(version)[0].rules] == ["pain"] * (entry == "safety_rules")
+    file.write_bytes(b"pain, garbled")
+    with pytest.raises(InputError, match=f"{name}: its fingerprint differs"):
         read_version(version)

@@ -82,19 +82,7 @@ def test_rows_are_decided_clearly_where_the_best_stands_out_by_twice_the_bound()
         [0.5, 0, 0, 0, 0.9],
         [0.5, 0.5, 0, 0, 0.9],
     ]
-    assert decided_clearly({"q_values": np.array(rows)}, model()).tolist() == [True, False, False, True, False]
-
-
-def test_probabilities_decide_by_their_utility_and_what_asking_is_worth():
-    # Utilities with weight 1: the mean of appropriate and safe. Row 1: .9 and .6; row 2: .7 and .7; row 3: .8 and .45;
-    # row 4: .9 and .6, where asking is worth .9, too.
-    outputs = {
-        "q_values": np.array([[0.9, 0, 0, 0, 0.1]] * 3 + [[0.5, 0, 0, 0, 0.9]]),
-        "p_appropriate": np.array([[0.8, 0.6, 0, 0], [0.4, 0.8, 0, 0], [0.6, 0.4, 0, 0], [0.8, 0.6, 0, 0]]),
-        "p_safe": np.array([[1, 0.6, 0, 0], [1, 0.6, 0, 0], [1, 0.5, 0, 0], [1, 0.6, 0, 0]]),
-    }
-    info = model(probabilities=True, safety_weight=1.0)
-    assert decided_clearly(outputs, info).tolist() == [True, False, True, False]
+    assert decided_clearly({"q_values": np.array(rows)}).tolist() == [True, False, False, True, False]
 
 
 def test_probabilities_that_rounding_cannot_explain_are_a_difference():
@@ -112,10 +100,10 @@ def test_handing_over_may_differ_where_rounding_turns_what_it_depends_on():
         "q_values": np.array([[0.9, 0.5, 0.4, 0.3, 0.2]] * 2, np.float32),
         "deferred": np.array([0, 0]),
     }
-    info = model(probabilities=True, safety_weight=1.0, hand_over_from=0.2001)
+    info = model(probabilities=True, hand_over_from=0.2001)
     second = expected | {"deferred": np.array([0, 3])}
     assert difference(second, expected, info) is None
-    assert difference(second, expected, model(probabilities=True, safety_weight=1.0)) == "deferred"
+    assert difference(second, expected, model(probabilities=True)) == "deferred"
     assert difference(expected | {"deferred": np.array([3, 0])}, expected, info) == "deferred"
     # Another novelty may mean that the case is another one: .99 is the threshold.
     novel = expected | {"novelty": np.array([0.5, 0.985], np.float32), "is_novel": np.array([False, False])}

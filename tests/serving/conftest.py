@@ -21,8 +21,8 @@ import pytest
 import yaml
 
 from schemas import safety_rules
+from schemas.danger_signs import DangerSigns
 from schemas.evidence import Evidence, Vocabulary
-from schemas.triage import NUM_DECISIONS, Action
 from serving.admission.event_loop import EventLoop
 from serving.commands import serve as command
 from serving.config import vertex
@@ -398,7 +398,7 @@ GERMAN = {"stiff_neck": "Steifer Nacken", "fever": "Fieber", "cough": "Husten"}
 
 @pytest.fixture(scope="session")
 def grouping_base_path(made_once, without_litert):
-    """The same as `asking_base_path`, of which `FLAGS` are one question, `GERMAN` in German; it always asks."""
+    """The same as `asking_base_path`, where all complaints have the danger signs `FLAGS`; partly in German."""
     return made_once(
         "grouping", functools.partial(without_litert()(_write_asking), spread=0.01, flags=FLAGS, german=GERMAN)
     )
@@ -417,13 +417,10 @@ def _write_asking(base, others=(), spread=1.5, flags=(), german=()):
     model = network_of((generator.normal(0, spread, [size, 5]), [0.0, 0.5, 0.8, 0.2, 1.5]))
     present = generator.uniform(0.02, 0.4, [8, size]).astype(np.float32)
     truths = generator.uniform(0.05, 0.95, [8, 8]).astype(np.float32)
-    if flags:  # set the last class apart, the only one for which Green is unsafe
-        cells = [vocabulary.index(code) for code in flags]
-        present[:, cells], present[-1, cells] = 0.02, 0.4
-        truths[:, NUM_DECISIONS + Action.GREEN], truths[-1, NUM_DECISIONS + Action.GREEN] = 0.95, 0.05
     rules = safety_rules.parse(ASKING_RULE, "rules.toml", vocabulary)
     mixture = Mixture(np.full(8, np.log(1 / 8), np.float32), present, truths, present)
-    write_version(base, trained_agent(model, vocabulary, rules=rules, questions=mixture), version=1)
+    signs = DangerSigns({code: (tuple(flags),) for code in codes if flags and code not in flags})
+    write_version(base, trained_agent(model, vocabulary, rules=rules, questions=mixture, signs=signs), version=1)
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,9 @@ def test_round_trip_through_the_saved_form():
         ({"optimiser": {"weight_decay": 0.1}}, "optimiser: .*'weight_decay'"),
         ({"loop": {"steps": -1}}, "steps"),
         ({"network": {"dropout": 1.0}}, "dropout"),
-        ({"network": {"text_features": 8}}, "text_features"),
+        ({"target": {"price": 1.0}}, "price"),
+        ({"target": {"safety_weight": -1.0}}, "safety_weight"),
+        ({"environment": {"episodes": "interview"}}, "episodes interview needs outputs probabilities"),
         ({"environment": {"environments": 21}}, "window_episodes.*environments"),
         ({"environment": {"environments": 9}, "memory": {"memory_capacity": 8}}, "memory_capacity"),
     ],
@@ -38,7 +40,3 @@ def test_round_trip_through_the_saved_form():
 def test_a_faulty_configuration_says_where(values, field):
     with pytest.raises(InputError, match=field):
         TrainConfig.from_dict(values, "file.json")
-
-
-def test_a_setting_that_is_no_more_is_ignored_where_it_changed_nothing():
-    assert TrainConfig.from_dict({"optimiser": {"weight_decay": 0.0}}) == TrainConfig()

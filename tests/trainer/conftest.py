@@ -45,14 +45,15 @@ def random_vignettes():
 @pytest.fixture(scope="session")
 def data_directory(made_once):
     """A data directory of 50 made-up vignettes, 40 to train on and 10 to test on, as `triage prepare` writes it."""
-    return made_once("prepared", _prepare) / "data"
+    return made_once("prepared", prepare) / "data"
 
 
-def _prepare(folder):
+def prepare(folder, vignettes=50):
+    """Writes made-up vignettes over 12 pieces of evidence, and the data directory of them, in `data`."""
     codes = [f"e{index}" for index in range(12)]
     generator = np.random.default_rng(11)
     lines = []
-    for number in range(50):
+    for number in range(vignettes):
         chosen = [codes[index] for index in generator.permutation(12)[: generator.integers(2, 8)]]
         split = int(generator.integers(1, len(chosen) + 1))
         lines.append(

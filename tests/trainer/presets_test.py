@@ -26,20 +26,22 @@ def _fields():
 def test_the_preset_paper_is_algorithm_1_as_written():
     defaults = presets.preset("paper")
     assert defaults == TrainConfig()
-    environment = defaults.environment
-    assert (environment.environments, environment.asks) == (1, "order")
-    assert (environment.start, environment.draw) == ("one", "uniform")
-    network, target = defaults.network, defaults.target
+    environment, network, target = defaults.environment, defaults.network, defaults.target
+    assert (environment.environments, environment.episodes) == (1, "order")
     assert (network.activation, network.inputs, network.networks, network.outputs) == ("selu", "signed", 1, "q_values")
-    assert (network.dropout, network.text_features, target.loss) == (0.0, 0, "squared")
+    assert (network.dropout, target.loss, target.ask_query) == (0.0, "squared", "or")
+    assert (target.best_triage_over, target.ask_successor) == ("appropriate", "counterfactual")
     assert (defaults.validation.held_out_share, defaults.validation.set_apart) == (0.0, 0.0)
     assert defaults.environment.max_questions == 23
     assert defaults.network.hidden_sizes == (1024, 1024)
-    assert defaults.memory.batch_size == 100
+    assert (defaults.memory.batch_size, defaults.memory.memory_capacity) == (100, 50_000)
     assert defaults.memory.bucket_probabilities == (0.01, 0.04, 0.15, 0.80)
     assert defaults.memory.priority_decay == 0.999
-    assert defaults.loop.burn_in_steps == 1000
-    assert defaults.loop.window_episodes == 20
+    assert defaults.memory.bucket_thresholds == (0.001, 0.003, 0.01)
+    optimiser, loop = defaults.optimiser, defaults.loop
+    assert (optimiser.algorithm, optimiser.learning_rate) == ("sgd", 0.02)
+    assert (optimiser.schedule, optimiser.average) == ("constant", 0.0)
+    assert (loop.steps, loop.burn_in_steps, loop.collect_interval, loop.window_episodes) == (6000, 1000, 1, 20)
     exploration = defaults.exploration
     assert (exploration.ask_noise_initial, exploration.ask_noise_final) == (0.05, 0.001)
     assert exploration.ask_noise_episodes == 3000
@@ -81,8 +83,8 @@ def test_a_file_may_name_the_preset_which_a_flag_overrides(tmp_path):
 
 
 def test_the_number_of_steps_follows_from_that_of_the_vignettes_unless_it_is_given():
-    # 30 steps for each root of the number of vignettes, after the burn-in of 20: 20 + 30 * 40.
-    assert presets.preset("default").resolved(1_600).loop.steps == 1_220
+    # 13 steps for each square root of the number of vignettes, after the burn-in of 100: 100 + 13 * 100.
+    assert presets.preset("default").resolved(10_000).loop.steps == 1_400
     given = _parse("--steps", "70")
     assert given.resolved(1_600) is given
     assert presets.preset("paper").resolved(1_600).loop.steps == 6_000

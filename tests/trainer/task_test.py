@@ -18,8 +18,7 @@ from trainer.commands.train import StopRequest
 from trainer.training.job import load_network
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Patience without end, so that a run ends with its steps.
-SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2", "--patience", "1000000",
+SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2",
          "--hidden-sizes", "16", "--batch-size", "8", "--memory-capacity", "200", "--burn-in-steps", "50",
          "--checkpoint-interval", "100", "--steps-per-call", "50", "--evaluation-interval", "200"]  # fmt: skip
 RULES = """
@@ -144,6 +143,8 @@ def test_a_finished_run_is_left_as_it_is_and_not_continued_with_other_settings(
     assert triage_cli.main(["train", *arguments]) == 0
     assert f"nothing to train: the run in {job} is finished\nresult in " in capsys.readouterr().err
     assert "seed 0 there, 9 given" in _refused(capsys, data_directory, job, "--seed", "9")
+    (tmp_path / "signs.toml").write_text('e1 = [["e2"]]\n')
+    assert "--danger-signs" in _refused(capsys, data_directory, job, "--danger-signs", str(tmp_path / "signs.toml"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -212,3 +213,12 @@ def test_rules_that_cannot_be_had_are_reported_before_the_training(
     flags += ["--rules", str(tmp_path / "rules.toml")]
     assert message in _refused(capsys, data_directory, tmp_path / "job", *flags, steps=60)
     assert not (tmp_path / "job").exists()
+
+
+def test_danger_signs_that_do_not_fit_are_reported_before_the_training(data_directory, tmp_path, capsys):
+    (tmp_path / "signs.toml").write_text('e1 = [["e2", "e33"]]\n')
+    flags = ("--danger-signs", str(tmp_path / "signs.toml"))
+    assert "signs.toml: e1: unknown evidence code 'e33'" in _refused(
+        capsys, data_directory, tmp_path / "job", *flags, steps=60
+    )
+    assert not (tmp_path / "job" / "run.json").exists()

@@ -39,9 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--details",
         action="store_true",
-        help="print all figures, also calibration, the frontier, and the metrics by tag, evidence, age and sex; "
-        "with --questions, where interviews would stop at other prices and thresholds; without it, the verdict and the "
-        "agent beside the clinicians",
+        help="print all figures, also calibration, and the metrics by tag, evidence, age and sex; "
+        "with --questions, where interviews would stop with --sure-enough; without it, the verdict and the agent "
+        "beside the clinicians",
     )
     parser.add_argument(
         "--slice",

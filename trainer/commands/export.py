@@ -151,7 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
     trained = operating_point_options.apply(point, job.load_network(given.job_dir, given.step), given.job_dir)
     trained = dataclasses.replace(trained, rules=rule_options.read_rules(given.rules, trained.vocabulary))
     if asked.promise:
-        answer = promises.make(trained, given.job_dir, asked, bool(point.flags))
+        answer = promises.make(trained, given.job_dir, asked, point.sure_enough is not None)
         sys.stderr.write(f"{promises.text(answer)}\n")
         if not answer.kept:
             json_output.write({"path": None, "published": False, "promise": answer.described()}, given.json)

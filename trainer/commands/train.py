@@ -11,8 +11,11 @@ from typing import Any
 
 from rich.console import Console
 
+from schemas import danger_signs
 from schemas.errors import InputError
+from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
+from schemas.text_file import read_text
 from trainer import presets
 from trainer.cloud.final_model import write_final_model
 from trainer.config import TrainConfig
@@ -72,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     rules = NO_RULES if given.model_dir is None else rule_options.read_rules(given.rules, data.vocabulary)
     with JobDirectory(given.job_dir).locked(workers.index), StopRequest() as stop:
         try:
-            hooks = _hooks(given, locations.upload(arguments))
+            hooks = _hooks(given, data.vocabulary, locations.upload(arguments))
             session = open_run(given.job_dir, data, resolved, workers, hooks)
             _warn(
                 cautions.before_training(data.stats["splits"], session.learned, resolved.optimiser)
@@ -167,7 +170,9 @@ def _tuning_report() -> Callable[[int, Mapping[str, float]], None]:
     return report
 
 
-def _hooks(given: TrainOptions, upload: Callable[[], None]) -> RunHooks:
+def _hooks(given: TrainOptions, vocabulary: Vocabulary, upload: Callable[[], None]) -> RunHooks:
+    if given.danger_signs is not None:
+        danger_signs.load(given.danger_signs, vocabulary)  # its faults are said before anything is written
     return RunHooks(
         episode_metrics,
         validation=None if given.validation_data is None else DataDirectory.open(given.validation_data),
@@ -175,6 +180,7 @@ def _hooks(given: TrainOptions, upload: Callable[[], None]) -> RunHooks:
         evaluated=_tuning_report() if _in_trial() else None,
         saved=upload,
         start_from=given.start_from,
+        danger_signs=None if given.danger_signs is None else read_text(given.danger_signs),
     )
 
 

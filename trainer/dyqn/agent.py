@@ -8,24 +8,22 @@ from tf_agents.agents import tf_agent
 from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
-from schemas.triage import NUM_ACTIONS
-from trainer.config import OptimiserConfig, TrainConfig
-from trainer.dyqn.environment import Imagine, action_spec, time_step_spec
-from trainer.dyqn.losses import Logits, LossFn, coherence_loss, dyqn_loss
-from trainer.dyqn.network import LEARNED_OUTPUTS, WITH_PROBABILITIES, copy_weights, logits_of
+from trainer.config import TrainConfig
+from trainer.dyqn.environment import action_spec, time_step_spec
+from trainer.dyqn.losses import Logits, LossFn, dyqn_loss
+from trainer.dyqn.network import logits_of
 from trainer.dyqn.policy import AskNoise, QPolicy
 from trainer.dyqn.targets import Transition
 from trainer.dyqn.workers import ALONE, Workers
-from trainer.graph.questions import Imagined
 
-IMAGINED = 128
-"""Number of states of a batch, at most, in which a question is imagined: it takes two more passes."""
+WARM_UP, LEAST_RATE = 0.05, 0.02
+"""Shares with the schedule `cosine`: of the steps in which the rate rises, and of the rate that is left at the end."""
 
 
 class LossExtra(NamedTuple):
     """What a train step returns beside the loss."""
 
-    action_losses: tf.Tensor  # float32 [A], or [O + 1]: mean loss of each output, then that of single decisions
+    losses: tf.Tensor  # float32 [L]: mean loss of each logit
     finite: tf.Tensor  # bool scalar; when False the step changed nothing
 
 
@@ -34,9 +32,6 @@ class DyqnAgent(tf_agent.TFAgent):
 
     `policy` is greedy. `collect_policy` adds noise to Q(s, ask); its info is the Q-values. `train(experience)` takes a
     batch of `Transition` as in `training_data_spec`, and performs one optimisation, compiled by XLA.
-
-    An agent that can `imagine` questions also learns that its probabilities before a question are the mean of those
-    after it. That is no part of `loss`.
     """
 
     def __init__(
@@ -48,7 +43,6 @@ class DyqnAgent(tf_agent.TFAgent):
         loss: LossFn,
         ask_noise: AskNoise | None = None,
         workers: Workers = ALONE,
-        imagine: Imagine | None = None,
     ):
         """Makes the agent.
 
@@ -60,9 +54,7 @@ class DyqnAgent(tf_agent.TFAgent):
             loss: of a batch, see `trainer.dyqn.losses`.
             ask_noise: of the collect policy, if any.
             workers: that train together, each on its own batch; before a step, all have the same weights.
-            imagine: questions, for a network with probabilities; None for none.
         """
-        self._imagine = imagine
         self.network = network
         self.optimizer = optimizer
         self.optimizer.build(network.trainable_variables)
@@ -79,23 +71,17 @@ class DyqnAgent(tf_agent.TFAgent):
             collect_policy=QPolicy(time_step_spec, action_spec, network, ask_noise),
             train_sequence_length=None,
             num_outer_dims=1,
-            training_data_spec=Transition(state, action_spec, time_step_spec.reward, state),
+            training_data_spec=Transition(state, action_spec, time_step_spec.reward, state, tf.TensorSpec([], tf.bool)),
             train_step_counter=tf.Variable(0, dtype=tf.int64, name="train_step"),
         )
-
-    @property
-    def losses(self) -> int:
-        """Number of losses that a train step reports: of what is learned, then that of single decisions, if any."""
-        return NUM_ACTIONS if self.network.output_shape[-1] == NUM_ACTIONS else LEARNED_OUTPUTS + 1
 
     def _train(self, experience: Transition, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
         """One optimisation, which changes nothing if it is not finite."""
         variables = self.network.trainable_variables
-        imagined = None if self._imagine is None else self._imagine(experience.s_tm1[:IMAGINED])
-        action_losses, *gradients = self._compiled(experience, weights, imagined)
+        losses, *gradients = self._compiled(experience, weights)
         # Means over the batches of all workers, so that every worker makes the same update.
-        action_losses, *gradients = self._workers.mean([action_losses, *gradients])
-        loss = tf.reduce_sum(action_losses)
+        losses, *gradients = self._workers.mean([losses, *gradients])
+        loss = tf.reduce_sum(losses)
         finite = tf.math.is_finite(loss) & tf.math.is_finite(tf.linalg.global_norm(gradients))
 
         def update() -> tf.Operation:
@@ -104,35 +90,23 @@ class DyqnAgent(tf_agent.TFAgent):
             return tf.no_op()
 
         tf.cond(finite, update, tf.no_op)
-        return tf_agent.LossInfo(loss, LossExtra(action_losses, finite))
+        return tf_agent.LossInfo(loss, LossExtra(losses, finite))
 
-    def _gradients(
-        self, experience: Transition, weights: tf.Tensor | None, imagined: Imagined | None
-    ) -> list[tf.Tensor]:
-        """Returns the losses of the outputs, then the gradient of all that is learned for each trainable variable."""
+    def _gradients(self, experience: Transition, weights: tf.Tensor | None) -> list[tf.Tensor]:
+        """Returns the losses of the logits, then the gradient of their sum for each trainable variable."""
         with tf.GradientTape() as tape:
-            logits = self._batch_logits(experience, training=True)
-            action_losses = self._losses(logits, experience, weights)
-            loss = tf.reduce_sum(action_losses)
-            if imagined is not None:
-                loss += self._incoherence(experience.s_tm1[:IMAGINED], logits.tm1[:IMAGINED], imagined)
+            losses = self._losses(self._batch_logits(experience, training=True), experience, weights)
+            loss = tf.reduce_sum(losses)
         variables = [variable.value for variable in self.network.trainable_variables]
-        return [action_losses, *tape.gradient(loss, variables)]
-
-    def _incoherence(self, states: tf.Tensor, logits: tf.Tensor, imagined: Imagined) -> tf.Tensor:
-        """Returns `coherence_loss` of questions in `states` `[B, E]`, in which the networks give `logits`."""
-        probabilities = slice(NUM_ACTIONS, WITH_PROBABILITIES)
-        answered = tf.concat([states + imagined.change, states - imagined.change], axis=0)
-        after = tf.split(self._logits(answered, training=True)[:, :, probabilities], 2)
-        before = tf.sigmoid(tf.reduce_mean(logits[:, :, probabilities], axis=1))
-        return coherence_loss(tf.stack(after), imagined.likely, before)
+        gradients = tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        return [losses, *gradients]
 
     def _loss(
         self, experience: Transition, weights: tf.Tensor | None = None, training: bool = False
     ) -> tf_agent.LossInfo:
-        action_losses = self._losses(self._batch_logits(experience, training), experience, weights)
-        loss = tf.reduce_sum(action_losses)
-        return tf_agent.LossInfo(loss, LossExtra(action_losses, tf.math.is_finite(loss)))
+        losses = self._losses(self._batch_logits(experience, training), experience, weights)
+        loss = tf.reduce_sum(losses)
+        return tf_agent.LossInfo(loss, LossExtra(losses, tf.math.is_finite(loss)))
 
     def _batch_logits(self, experience: Transition, training: bool) -> Logits:
         learned_tm1 = self._logits(experience.s_tm1, training=training)  # [B, N, L]
@@ -143,35 +117,38 @@ class DyqnAgent(tf_agent.TFAgent):
     def copy_weights_to(self, network: keras.Model) -> None:
         """Copies the agent's weights, or their moving average if the optimiser keeps one, to another network."""
         if not (self.optimizer.use_ema and int(self.optimizer.iterations)):
-            copy_weights(self.network, network)
+            network.set_weights(self.network.get_weights())
             return
         latest = self.network.get_weights()
         self.optimizer.finalize_variable_values(self.network.trainable_variables)
-        copy_weights(self.network, network)
+        network.set_weights(self.network.get_weights())
         self.network.set_weights(latest)
 
 
 def build_agent(
-    network: keras.Model,
-    config: TrainConfig,
-    ask_noise: AskNoise | None = None,
-    workers: Workers = ALONE,
-    imagine: Imagine | None = None,
+    network: keras.Model, config: TrainConfig, ask_noise: AskNoise | None = None, workers: Workers = ALONE
 ) -> DyqnAgent:
     """Returns the agent with the configured optimiser and loss, for states as wide as the network's."""
     return DyqnAgent(
         time_step_spec(network.input_shape[-1]),
         action_spec(),
         network,
-        build_optimizer(config.optimiser),
-        dyqn_loss(config.target),
+        build_optimizer(config),
+        dyqn_loss(network, config.target),
         ask_noise,
         workers,
-        imagine,
     )
 
 
-def build_optimizer(config: OptimiserConfig) -> keras.optimizers.Optimizer:
-    """Returns a new optimiser."""
+def build_optimizer(config: TrainConfig) -> keras.optimizers.Optimizer:
+    """Returns a new optimiser for the steps of a run that learn."""
+    optimiser, loop = config.optimiser, config.loop
     kinds = {"adam": keras.optimizers.Adam, "sgd": keras.optimizers.SGD}
-    return kinds[config.algorithm](config.learning_rate, use_ema=config.average > 0, ema_momentum=config.average)
+    rate = optimiser.learning_rate
+    if optimiser.schedule == "cosine":
+        steps = max(loop.steps - loop.burn_in_steps, 1)
+        warm_up = max(round(WARM_UP * steps), 1)
+        rate = keras.optimizers.schedules.CosineDecay(
+            0.0, max(steps - warm_up, 1), alpha=LEAST_RATE, warmup_target=rate, warmup_steps=warm_up
+        )
+    return kinds[optimiser.algorithm](rate, use_ema=optimiser.average > 0, ema_momentum=optimiser.average)

@@ -12,22 +12,15 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from schemas.triage import ACTION_LABELS, DECISION_LABELS, Action
 from trainer.config import TrainConfig
-from trainer.dyqn import targets
 from trainer.dyqn.agent import DyqnAgent
-from trainer.dyqn.environment import VignetteEnvironment
+from trainer.dyqn.episodes import Episodes
+from trainer.dyqn.losses import labels
 from trainer.dyqn.network import dropout_states
-from trainer.dyqn.policy import DecayingNoise
 from trainer.dyqn.replay import BucketMemory
-from trainer.dyqn.rollout import EpisodeWindow
-from trainer.dyqn.targets import Transition
 from trainer.dyqn.validation import Selection
 from trainer.dyqn.workers import ALONE, Workers
 from trainer.vignettes import state
-
-PROBABILITY_LABELS = tuple(f"{what} {label}" for what in ("appropriate", "safe") for label in DECISION_LABELS)
-SINGLE_DECISIONS = "single decisions"
 
 
 class TrainingDivergedError(RuntimeError):
@@ -38,7 +31,7 @@ class Progress(NamedTuple):
     """The result of one call of the loop."""
 
     loss: float | None  # mean over the optimisations of the call; None if there was none
-    action_losses: dict[str, float]  # mean loss of each action, by label
+    losses: dict[str, float]  # mean loss of each logit, by label
 
 
 class TrainingLoop:
@@ -50,9 +43,8 @@ class TrainingLoop:
     def __init__(
         self,
         config: TrainConfig,
-        environment: VignetteEnvironment,
+        episodes: Episodes,
         agent: DyqnAgent,
-        noise: DecayingNoise,
         memory: BucketMemory,
         selection: Selection,
         generators: Mapping[str, tf.random.Generator],
@@ -62,21 +54,18 @@ class TrainingLoop:
 
         Args:
             config: of the run.
-            environment: the episodes in which the agent learns, over E pieces of evidence.
+            episodes: in which the agent learns, over E pieces of evidence.
             agent: that learns.
-            noise: of the agent's collect policy; it counts the episodes.
             memory: of the transitions.
             selection: the weights that the run keeps.
             generators: all of them, by name; "memory" is that of the batches.
             workers: that train together.
         """
         self.config = config
-        self.environment = environment
+        self.episodes = episodes
         self.agent = agent
         self.memory = memory
         self.selection = selection
-        self.window = EpisodeWindow(config.loop.window_episodes)
-        self._noise = noise
         self._generators = dict(generators)
         self._workers = workers
         self._step = tf.Variable(0, dtype=tf.int64, name="step")
@@ -95,17 +84,12 @@ class TrainingLoop:
     @property
     def episode(self) -> int:
         """Number of episodes finished so far."""
-        return int(self._noise.episode)
-
-    @property
-    def ask_noise(self) -> float:
-        """The standard deviation of the noise on Q(s, ask)."""
-        return float(self._noise.scale)
+        return int(self.episodes.finished)
 
     @property
     def finished(self) -> bool:
-        """Whether all steps are done, or the validation loss has not fallen for long enough."""
-        return self.step >= self.config.loop.steps or self.selection.exhausted(self.step)
+        """Whether all steps are done."""
+        return self.step >= self.config.loop.steps
 
     def fingerprint(self) -> int:
         """Returns a checksum of the weights."""
@@ -121,13 +105,12 @@ class TrainingLoop:
             dropout=dropout_states(self.network),
             optimizer=self.agent.optimizer,
             train_step=self.agent.train_step_counter,
-            episode=self._noise.episode,
+            episode=self.episodes.finished,
             memory=self.memory,
-            environment=self.environment.state_variables,
+            episodes=dict(self.episodes.variables),
             generators=self._generators,
-            window=self.window,
             step=self._step,
-            **self.selection.variables(),
+            chosen=self.selection.chosen,
         )
 
     def run(self, until_step: int) -> Progress:
@@ -144,54 +127,37 @@ class TrainingLoop:
         if not learned:
             return Progress(None, {})
         means = (losses / tf.cast(learned, tf.float32)).numpy().tolist()
-        return Progress(sum(means), dict(zip(ACTION_LABELS, means, strict=False)))
+        return Progress(sum(means), dict(zip(labels(self.network), means, strict=True)))
 
     def _run(self, until_step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns (finite bool, optimisations done int64, sum of the action losses [A])."""
+        """Returns (finite bool, optimisations done int64, sum of the losses [L])."""
 
         def unfinished(finite: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
             return finite & (self._step < until_step)
 
         def body(finite: tf.Tensor, learned: tf.Tensor, losses: tf.Tensor) -> tuple[tf.Tensor, ...]:
             del finite  # true, or the loop would have ended
-            self._collect()
+            tf.cond(self._step % self.config.loop.collect_interval == 0, self._collect, tf.no_op)
             due = self._step >= self.config.loop.burn_in_steps
-            finite, action_losses = tf.cond(due, self._learn, lambda: (tf.constant(True), tf.zeros([count])))
+            finite, losses_of_step = tf.cond(due, self._learn, lambda: (tf.constant(True), tf.zeros([count])))
             self._step.assign_add(tf.cast(finite, tf.int64))
-            return finite, learned + tf.cast(due, tf.int64), losses + action_losses
+            return finite, learned + tf.cast(due, tf.int64), losses + losses_of_step
 
-        count = self.agent.losses
+        count = len(labels(self.network))
         start = (tf.constant(True), tf.constant(0, tf.int64), tf.zeros([count]))
         return tf.while_loop(unfinished, body, start, parallel_iterations=1)
 
-    def _collect(self) -> None:
-        """One action of the agent in each environment: lines 3 to 17 of the algorithm."""
-        self.environment.begin_where_ended()
-        s_tm1 = self._known()
-        outputs = self.network(self._states(s_tm1))
-        forced = self.environment.forced
-        action = self.agent.collect_policy.choose(outputs, forced)
-        if self.environment.interviewer is not None:
-            # All lengths are learned, wherever the agent would stop: rewards and s' are the same for every action.
-            action = tf.where(forced, action, int(Action.ASK))
-        after = self.environment.step(action)
-        transition = Transition(s_tm1, action, after.reward, self._known())
-        self.memory.add(transition, targets.priority(outputs, after.reward))
-        ended = tf.where(after.is_last())[:, 0]
-        self._noise.episode.assign_add(tf.size(ended, tf.int64))
-        rows = (action, self.environment.decision_counts, self.environment.questions_asked)
-        self.window.record(*(tf.gather(row, ended) for row in rows))
+    def _collect(self) -> tf.Operation:
+        """One step of each episode: lines 3 to 17 of the algorithm."""
+        self.memory.add(*self.episodes.collect())
+        return tf.no_op()
 
     def _learn(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """One optimisation: lines 18 to 21 of the algorithm. Returns (finite, action losses [A])."""
+        """One optimisation: lines 18 to 21 of the algorithm. Returns (finite, losses [L])."""
         batch = self.memory.sample(self.config.memory.batch_size, self._generators["memory"])
         batch = batch._replace(s_tm1=self._states(batch.s_tm1), s_t=self._states(batch.s_t))
         done = self.agent.train(batch).extra
-        return done.finite, done.action_losses
-
-    def _known(self) -> tf.Tensor:
-        """Returns the signed codes int32 `[B, W]` of the environment's state, as the memory keeps them."""
-        return self.environment.signed_codes[:, : self.memory.known_limit]
+        return done.finite, done.losses
 
     def _states(self, signed_codes: tf.Tensor) -> tf.Tensor:
         """Returns the states float32 `[B, E]` of signed codes `[B, W]`."""
@@ -201,9 +167,8 @@ class TrainingLoop:
         where = [f"weights {name}" for name in non_finite(self.network.variables)]
         where += [f"optimiser state {name}" for name in non_finite(self.agent.optimizer.variables)]
         if not np.isfinite(losses.numpy()).all():
-            labels = (*ACTION_LABELS, *PROBABILITY_LABELS, SINGLE_DECISIONS)
-            failed = [label for label, loss in zip(labels, losses.numpy(), strict=False) if not np.isfinite(loss)]
-            where.append(f"TD errors of {', '.join(failed)}")
+            named = zip(labels(self.network), losses.numpy(), strict=True)
+            where.append(f"losses of {', '.join(label for label, loss in named if not np.isfinite(loss))}")
         return f"step {self.step}, episode {self.episode}: not finite: {'; '.join(where) or 'a gradient'}"
 
 

@@ -1,26 +1,22 @@
 """The loss of Algorithm 1 (paper, algo:dyqn) on a batch, as pure functions of logits.
 
-A network gives logits `[L]`: A of Q-values alone, or those of `trainer.dyqn.network.WITH_SINGLE_DECISIONS`.
+A network gives logits `[L]`: A of Q-values alone, or those of `trainer.dyqn.network` with probabilities.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+import keras
 import tensorflow as tf
 
-from schemas.triage import NUM_ACTIONS
+from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.config import TargetConfig
 from trainer.dyqn import targets
-from trainer.dyqn.network import LEARNED_OUTPUTS
+from trainer.dyqn.network import NUM_CUMULATIVE, OUTPUTS
 from trainer.dyqn.targets import Transition
 
 OutputLoss = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
-"""From logits, targets and weights `[B, O]` to the mean loss of each output over the batch, `[O]`."""
-
-
-WEIGHT_OF_ASK_POINTS = 0.05
-"""Weight of each Q(ask) in the loss: together they weigh like one other output, as all of them say much the same."""
-_LEAST = 1e-5
+"""From logits, targets and weights `[B, L]` to the mean loss of each logit over the batch, `[L]`."""
 
 
 class Logits(NamedTuple):
@@ -35,39 +31,67 @@ class LossFn(Protocol):
     """The loss that an agent is given."""
 
     def __call__(self, logits: Logits, batch: Transition, weights: tf.Tensor | None) -> tf.Tensor:
-        """Returns the loss of each output, `[A]` or `[O + 1]`; `weights`, float32 `[B]`, scale the transitions."""
+        """Returns the loss of each logit, `[L]`; `weights`, float32 `[B]`, scale the transitions."""
 
 
-def dyqn_loss(config: TargetConfig) -> LossFn:
-    """Returns the sum of the losses of networks that learn independently of each other.
+def dyqn_loss(network: keras.Model, config: TargetConfig) -> LossFn:
+    """Returns the loss of `network`: that of Q-values alone, or of probabilities and Q(ask)."""
+    output_loss = OUTPUT_LOSSES[config.loss]
+    of_network = _q_loss(output_loss, config)
+    if network.output_shape[-1] > NUM_ACTIONS:
+        of_network = _utility_loss(output_loss, config, network.get_layer(OUTPUTS))
+    return of_network
+
+
+def labels(network: keras.Model) -> tuple[str, ...]:
+    """Returns the name of each logit of `network`, of L."""
+    if network.output_shape[-1] == NUM_ACTIONS:
+        return ACTION_LABELS
+    safe = (f"safe {label}" for label in DECISION_LABELS[1:])
+    return (*safe, *(f"less urgent than {label}" for label in DECISION_LABELS[:-1]), Action.ASK.label)
+
+
+def _q_loss(output_loss: OutputLoss, config: TargetConfig) -> LossFn:
+    """Returns the sum of the losses of networks that learn Q-values, independently of each other."""
+
+    def loss(logits: Logits, batch: Transition, weights: tf.Tensor | None = None) -> tf.Tensor:
+        members = logits.tm1.shape[1]
+        learned, tm1, t = (tf.reshape(each, [-1, NUM_ACTIONS]) for each in logits)  # [B N, A]
+        r_t, rows, asked = _for_members(batch, weights, members)
+        target = targets.td_targets(tf.sigmoid(tm1), tf.sigmoid(t), r_t, config)
+        mask = tf.concat([tf.ones([tf.shape(rows)[0], NUM_DECISIONS]), asked], axis=1)
+        return output_loss(learned, target, mask * rows) * members
+
+    return loss
+
+
+def _utility_loss(output_loss: OutputLoss, config: TargetConfig, outputs: keras.layers.Layer) -> LossFn:
+    """Returns the sum of the losses of networks that learn probabilities and Q(ask), with targets of all together.
 
     Args:
-        config: the targets, and the loss between an output and its target.
+        output_loss: between a logit and its target.
+        config: the price and the share of the bootstrap.
+        outputs: from the logits of all networks to the outputs.
     """
-    output_loss = OUTPUT_LOSSES[config.loss]
 
     def loss(logits: Logits, batch: Transition, weights: tf.Tensor | None = None) -> tf.Tensor:
         members, width = logits.tm1.shape[1], logits.tm1.shape[2]
-        learned, tm1, t = (tf.reshape(each, [-1, width]) for each in logits)  # [B N, L]
-        r_t, a_tm1 = (tf.repeat(column, members, axis=0) for column in (batch.r_t, batch.a_tm1))
-        rows = tf.ones_like(r_t[:, :1])  # [B N, 1]
-        if weights is not None:
-            rows *= tf.repeat(weights, members)[:, tf.newaxis]
-        q_tm1, q_t = (tf.sigmoid(each[:, :NUM_ACTIONS]) for each in (tm1, t))
-        target, mask = targets.td_targets(q_tm1, q_t, r_t, config), targets.loss_weights(a_tm1, config)
-        if width == NUM_ACTIONS:
-            return output_loss(learned, target, mask * rows) * members
-        together = tf.repeat(tf.sigmoid(tf.reduce_mean(logits.t[:, :, :LEARNED_OUTPUTS], axis=1)), members, axis=0)
-        probabilities = targets.probability_td_targets(together, r_t, config.bootstrap)
-        asking = targets.ask_point_targets(tf.sigmoid(t[:, :LEARNED_OUTPUTS]))
-        target = tf.concat([target, probabilities, asking], axis=1)  # [B N, O]
-        asking_mask = tf.fill(tf.shape(asking), WEIGHT_OF_ASK_POINTS)
-        mask = tf.concat([mask, tf.ones_like(probabilities), asking_mask], axis=1)
-        losses = output_loss(learned[:, :LEARNED_OUTPUTS], target, mask * rows)
-        single = single_decision_loss(learned[:, LEARNED_OUTPUTS:], r_t, rows)
-        return tf.concat([losses, [single]], axis=0) * members
+        learned = tf.reshape(logits.learned_tm1, [-1, width])  # [B N, L]
+        r_t, rows, asked = _for_members(batch, weights, members)
+        together = tf.sigmoid(tf.reduce_mean(logits.t[:, :, :NUM_CUMULATIVE], axis=1))
+        cumulative = targets.cumulative_targets(tf.repeat(together, members, axis=0), r_t, config.bootstrap)
+        asking = tf.repeat(targets.value_target(outputs(logits.t), config.price), members)[:, tf.newaxis]
+        mask = tf.concat([tf.ones_like(cumulative), asked], axis=1)
+        return output_loss(learned, tf.concat([cumulative, asking], axis=1), mask * rows) * members
 
     return loss
+
+
+def _for_members(batch: Transition, weights: tf.Tensor | None, members: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns rewards `[B N, 4]`, weights of rows `[B N, 1]`, and where `ask` is learned, float32 `[B N, 1]`."""
+    r_t = tf.repeat(batch.r_t, members, axis=0)
+    rows = tf.ones_like(r_t[:, :1]) if weights is None else tf.repeat(weights, members)[:, tf.newaxis]
+    return r_t, rows, tf.repeat(tf.cast(batch.asked, tf.float32), members)[:, tf.newaxis]
 
 
 def squared_loss(logits: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
@@ -94,34 +118,3 @@ def cross_entropy_loss(logits: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor
 
 OUTPUT_LOSSES: dict[str, OutputLoss] = {"squared": squared_loss, "cross_entropy": cross_entropy_loss}
 """The losses between an output and its target; the names are the choices of `trainer.config.TargetConfig.loss`."""
-
-
-def coherence_loss(logits: tf.Tensor, likely: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
-    """Returns how far probabilities before a question are from their mean over its answers, by how likely each is.
-
-    It is the cross-entropy, averaged over the batch, and summed over networks and probabilities. So where a yes is
-    unlikely, a no hardly changes the probabilities.
-
-    Args:
-        logits: of the probabilities of N networks after a yes and after a no, `[2, B, N, 8]`.
-        likely: probability of a yes, `[B]`.
-        before: the probabilities of all networks together before the question, `[B, 8]`; without a gradient.
-    """
-    yes, no = tf.unstack(tf.sigmoid(logits))
-    share = likely[:, tf.newaxis, tf.newaxis]
-    expected = tf.clip_by_value(share * yes + (1 - share) * no, _LEAST, 1 - _LEAST)  # [B, N, 8]
-    truth = tf.stop_gradient(before)[:, tf.newaxis]
-    losses = -(truth * tf.math.log(expected) + (1 - truth) * tf.math.log(1 - expected))
-    return tf.reduce_sum(tf.reduce_mean(losses, axis=0))
-
-
-def single_decision_loss(logits: tf.Tensor, r_t: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """Returns the cross-entropy of a softmax and the shares of the clinicians' decisions, averaged over the batch.
-
-    Args:
-        logits: `[B, 4]`.
-        r_t: counterfactual reward `[B, 4]`.
-        weights: `[B, 1]`.
-    """
-    losses = tf.nn.softmax_cross_entropy_with_logits(targets.decision_shares(r_t), logits)
-    return tf.reduce_mean(weights[:, 0] * losses)

@@ -1,39 +1,51 @@
 """The Q-network: a Keras 3 model from states to the Q-value of every action, and optionally to probabilities.
 
-Columns of the outputs: the five Q-values in the order of the actions. If the network has probabilities, four columns
-follow for the probability that each triage decision is appropriate, then four that it is safe, in urgency order, then
-Q(ask) at each operating point of `trainer.graph.decide.ASK_POINTS`, then by how much what is known lowers the
-stopping threshold.
+A network with probabilities has six cumulative logits, those of S_a, that decision a is safe, for a from Yellow to Blue
+(Red always is), and of H_a, that all clinicians were less urgent than a, for a from Red to Green. A decision is
+appropriate if it is safe and not all clinicians were less urgent, so P(appropriate) = P(S_a) - P(H_a). The Q-value of a
+decision is its expected utility, (P(appropriate) + w P(safe)) / (1 + w), and Q(ask) is a seventh logit.
+
+What is denied of red flags adds one number, 0 or more, to all six (`DeniedRedFlags`). So however the weights are,
+another denied red flag never makes the best decision more urgent. The logits start from those of a mixture of patients,
+and the network learns what is missing there.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 from keras import ops
 
-from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
-from trainer.config import NetworkConfig
+from schemas.evidence import Vocabulary
+from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
+from trainer.config import NetworkConfig, TargetConfig
 from trainer.graph.closure import Closure
-from trainer.graph.decide import ASK_POINTS, DECLINE
+from trainer.graph.mixture import Mixture, classes_given
+from trainer.graph.novelty import product
 
-NUM_PROBABILITIES = 2 * NUM_DECISIONS
-WITH_PROBABILITIES = NUM_ACTIONS + NUM_PROBABILITIES
-"""Number of outputs up to the probabilities."""
-LEARNED_OUTPUTS = WITH_PROBABILITIES + len(ASK_POINTS)
-"""Number of outputs that are learned: O - 1 of a network that has probabilities; one without has A, all of them."""
-WITH_SINGLE_DECISIONS = LEARNED_OUTPUTS + NUM_DECISIONS
-"""Number of logits of such a network: after those of the outputs come the logits of each decision for a single
-clinician. They are not among the outputs; learning them improves the others."""
-LOGITS, AVERAGE, OUTPUT_LAYER, TEXT_FEATURES = "logits", "outputs", "q_values", "text_features"
+NUM_CUMULATIVE = 2 * (NUM_DECISIONS - 1)
+"""Number of cumulative logits: those of S from Yellow to Blue, then those of H from Red to Green."""
+NUM_LOGITS = NUM_CUMULATIVE + 1
+"""L of a network with probabilities; that of Q(ask) is the last one. A network without has A, one for each action."""
+WITH_PROBABILITIES = NUM_ACTIONS + 2 * NUM_DECISIONS
+"""O of a network with probabilities, see `trainer.graph.decide`; a network without has A."""
+LOGITS, OUTPUTS, OUTPUT_LAYER, INPUTS, DENIED = "logits", "outputs", "q_values", "inputs", "denied_red_flags"
+NEUTRAL = TargetConfig()
+UNBOUNDED = 1e9
+"""Bound on what denials weigh in training; what they weigh afterwards is set by `bound_denials`."""
 
 _OF_MEMBERS = (keras.layers.Dense, keras.layers.Dropout)  # the layers of a single network
 _INITIALIZERS = {"selu": keras.initializers.LecunNormal, "relu": keras.initializers.HeNormal}
+_LEAST = 0.005  # of a probability of the mixture, so that the network can still correct it
 
 
-def build_network(evidence_count: int, config: NetworkConfig, seed: int, closure: Closure | None = None) -> keras.Model:
+def build_network(
+    vocabulary: Vocabulary | int,
+    config: NetworkConfig,
+    seed: int,
+    patients: Mixture | None = None,
+    target: TargetConfig = NEUTRAL,
+) -> keras.Model:
     """Returns Q_theta (paper, section "The Agent").
 
     Fully connected layers, then a sigmoid for each output, so that Q-values can be read as probabilities. SELU layers
@@ -41,33 +53,37 @@ def build_network(evidence_count: int, config: NetworkConfig, seed: int, closure
     networks are averaged.
 
     Args:
-        evidence_count: E, the width of the state.
+        vocabulary: of E pieces of evidence, or E alone if nothing is known of them.
         config: layers, dropout, number of networks and outputs; the paper's is one network of two SELU layers of 1024.
         seed: of the initial kernels and dropout.
-        closure: of the vocabulary, for two inputs a code; None leaves states as they are, and so do signed inputs, as
-            in the paper.
+        patients: from which a network with probabilities starts; None for a start from zero.
+        target: the weight of P(safe) in the Q-values of decisions, and the price of a question.
 
     Returns:
-        A model from states `[B, E]` float32 to outputs `[B, A]` or `[B, O]` float32 in (0, 1).
+        A model from states `[B, E]` float32 to outputs `[B, A]` or `[B, O]` float32 in [0, 1].
     """
+    known = None if isinstance(vocabulary, int) else vocabulary
     seeds = keras.random.SeedGenerator(seed)
-    states = keras.Input((evidence_count,), name="states")
-    known = inputs = states
+    states = keras.Input((vocabulary if isinstance(vocabulary, int) else len(vocabulary),), name="states")
+    inputs = states
     if config.inputs == "two":
-        known = states if closure is None else Shortest(closure, name="shortest")(states)
-        inputs = PresentAndAbsent(name="inputs")(known)
-    if config.text_features:
-        sums = TextFeatureSums(config.text_features, name=TEXT_FEATURES)(inputs)
-        inputs = keras.layers.Concatenate(name="with_text_features")([inputs, sums])
-    members = [_member(inputs, config, number, seed, seeds) for number in range(1, config.networks + 1)]
-    outputs = Average(name=AVERAGE)(Stack(name=LOGITS)(members))
-    if config.outputs == "probabilities":
-        outputs = keras.layers.Concatenate(name="with_fall")([outputs, ThresholdDecline(name="fall")(known)])
-    return keras.Model(states, outputs, name="q_network")
+        inputs = PresentAndAbsent(known, name=INPUTS)(states)
+    width = NUM_ACTIONS if config.outputs == "q_values" else NUM_LOGITS
+    members = [_member(inputs, width, config, number, seed, seeds) for number in range(1, config.networks + 1)]
+    logits = Stack(name="members")(members)
+    if width == NUM_ACTIONS:
+        logits = keras.layers.Identity(name=LOGITS)(logits)
+        return keras.Model(states, AverageQ(name=OUTPUTS)(logits), name="q_network")
+    offsets = []
+    if known is not None and patients is not None:
+        offsets = [DeniedRedFlags(known, patients, name=DENIED)(states)]
+    logits = Shifted(name=LOGITS)([logits, *offsets])
+    return keras.Model(states, Utilities(target, name=OUTPUTS)(logits), name="q_network")
 
 
 def _member(
     inputs: keras.KerasTensor,
+    width: int,
     config: NetworkConfig,
     number: int,
     seed: int,
@@ -87,64 +103,90 @@ def _member(
             name = f"dropout_{layer}{suffix}"
             hidden = keras.layers.Dropout(config.dropout, seed=seed + 100 * number + layer, name=name)(hidden)
     return keras.layers.Dense(
-        NUM_ACTIONS if config.outputs == "q_values" else WITH_SINGLE_DECISIONS,
-        kernel_initializer=keras.initializers.LecunNormal(seed=seeds),
-        name=f"{OUTPUT_LAYER}{suffix}",
+        width, kernel_initializer=keras.initializers.LecunNormal(seed=seeds), name=f"{OUTPUT_LAYER}{suffix}"
     )(hidden)
-
-
-class Shortest(keras.layers.Layer):
-    """Leaves out of states `[B, E]` what follows from the rest, so that states which mean the same are the same.
-
-    With all that follows they would be the same, too, but a network then finds fewer of the Red cases.
-    """
-
-    def __init__(self, closure: Closure, **kwargs: Any):
-        super().__init__(**kwargs)
-        self._closure = closure
-
-    def call(self, states: keras.KerasTensor) -> keras.KerasTensor:
-        """Returns the shortest states."""
-        return self._closure.reduced(states)
-
-
-class ThresholdDecline(keras.layers.Layer):
-    """From a state `[B, E]` to by how much its known pieces of evidence lower the stopping threshold, `[B, 1]`."""
-
-    def call(self, states: keras.KerasTensor) -> keras.KerasTensor:
-        """Returns the decline, at most 1."""
-        return ops.minimum(DECLINE * ops.sum(ops.abs(states), axis=-1, keepdims=True), 1.0)
 
 
 class PresentAndAbsent(keras.layers.Layer):
     """From a state `[B, E]` to `[B, 2 E]`: 1 where a code is known to be present, then 1 where it is absent.
 
-    What a finding means when it is absent is not the opposite of what it means when it is present.
+    What a finding means when it is absent is not the opposite of what it means when it is present. What follows from
+    the rest is left out, so that states which mean the same are the same. Denied red flags are left to
+    `DeniedRedFlags`, and with them the denials that follow from theirs: the denial of a burning chest pain must not
+    vanish when chest pain is denied. Other denials together weigh no more than `most` of them: twenty would outweigh
+    any finding.
     """
+
+    def __init__(self, vocabulary: Vocabulary | None, **kwargs: Any):
+        super().__init__(**kwargs)
+        self._closure = None if vocabulary is None else Closure(vocabulary)
+        self._counts: np.ndarray | None = None  # [E]
+        if vocabulary is not None:
+            self._counts = (~_with_red_flags(vocabulary)).astype(np.float32)
+
+    def build(self, shape: tuple[int | None, ...]) -> None:
+        """Makes the bound."""
+        self.most = self.add_weight((), keras.initializers.Constant(UNBOUNDED), trainable=False, name="most_denials")
 
     def call(self, states: keras.KerasTensor) -> keras.KerasTensor:
         """Returns the inputs."""
-        return ops.concatenate([ops.relu(states), ops.relu(-states)], axis=-1)
+        shortest = states if self._closure is None else self._closure.reduced(states)
+        denied = ops.relu(-shortest) if self._counts is None else ops.relu(-shortest) * self._counts
+        share = ops.minimum(1.0, self.most / ops.maximum(ops.sum(denied, axis=1, keepdims=True), 1.0))
+        return ops.concatenate([ops.relu(shortest), denied * share], axis=-1)
 
 
-class TextFeatureSums(keras.layers.Layer):
-    """From `[B, 2 E]` to `[B, 2 W]`: sums of the text features of the codes that are present, then of those absent.
+class DeniedRedFlags(keras.layers.Layer):
+    """From a state `[B, E]` to what is added to its cumulative logits, `[B, 6]`, by a mixture of patients.
 
-    The features, `[E, W]`, come from `trainer.dyqn.text_features` and are not trained.
+    The mixture judges what is known without denied red flags. From its classes k it also knows how much less is to be
+    feared with the flags D denied: of P(k) P(Green would be unsafe | k) there remains the product over d in D of
+    (1 - P(d | k)). The negative logarithm of the share that remains is 0 or more and never falls with another flag. Up
+    to `most`, and times a learned factor, it is added to all six logits.
     """
 
-    def __init__(self, size: int, **kwargs: Any):
+    def __init__(self, vocabulary: Vocabulary, patients: Mixture, **kwargs: Any):
         super().__init__(**kwargs)
-        self._size = size
+        self._closure = Closure(vocabulary)
+        self._patients = patients
+        self._flags: np.ndarray = vocabulary.red_flags.astype(np.float32)  # [E]
+        self._left_out = _with_red_flags(vocabulary)  # [E]
+        truths = patients.truths  # [K, 8]
+        safe, appropriate = truths[:, NUM_DECISIONS + 1 :], truths[:, : NUM_DECISIONS - 1]  # Yellow on, up to Green
+        less_urgent = np.clip(truths[:, NUM_DECISIONS:-1] - appropriate, _LEAST, safe)
+        self._truths = np.concatenate([safe, less_urgent], axis=1).astype(np.float32)  # [K, 6]
+        self._feared: np.ndarray = 1 - truths[:, NUM_DECISIONS + Action.GREEN]  # [K]
+        self._missed = np.log1p(-patients.present).T.astype(np.float32)  # [E, K]
 
     def build(self, shape: tuple[int | None, ...]) -> None:
-        """Makes the features, zero."""
-        self.vectors = self.add_weight(((shape[-1] or 0) // 2, self._size), "zeros", trainable=False, name="vectors")
+        """Makes the factor and the bound."""
+        self.factor = self.add_weight((), keras.initializers.Constant(0.0), name="factor")
+        self.most = self.add_weight((), keras.initializers.Constant(UNBOUNDED), trainable=False, name="most_relief")
 
-    def call(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
-        """Returns the sums."""
-        present, absent = ops.split(inputs, 2, axis=-1)
-        return ops.concatenate([ops.matmul(present, self.vectors), ops.matmul(absent, self.vectors)], axis=-1)
+    def call(self, states: keras.KerasTensor) -> keras.KerasTensor:
+        """Returns what is added."""
+        classes = self._classes(states)
+        shares = ops.clip(product(classes, self._truths), _LEAST, 1 - _LEAST)
+        relief = ops.minimum(self.relief(states, classes), self.most) * ops.softplus(self.factor)
+        return ops.log(shares / (1 - shares)) + relief[:, None]
+
+    def relief(self, states: keras.KerasTensor, classes: keras.KerasTensor | None = None) -> keras.KerasTensor:
+        """Returns the negative logarithm of the share of what is to be feared that remains, `[B]`."""
+        classes = self._classes(states) if classes is None else classes
+        denied = ops.cast(self._closure(states) < 0, "float32") * self._flags
+        feared = classes * self._feared
+        remaining = ops.sum(feared * ops.exp(ops.matmul(denied, self._missed)), axis=1) / ops.sum(feared, axis=1)
+        return -ops.log(ops.maximum(remaining, 1e-6))
+
+    def _classes(self, states: keras.KerasTensor) -> keras.KerasTensor:
+        left = ops.where((states < 0) & self._left_out, ops.zeros_like(states), states)
+        return classes_given(self._patients, self._closure(left))
+
+
+def _with_red_flags(vocabulary: Vocabulary) -> np.ndarray:
+    """Returns bool `[E]`: red flags, and codes that are denied where a red flag is."""
+    denied = Closure(vocabulary)(-vocabulary.red_flags[np.newaxis].astype(np.float32))
+    return np.asarray(denied)[0] < 0
 
 
 class Stack(keras.layers.Layer):
@@ -155,102 +197,110 @@ class Stack(keras.layers.Layer):
         return ops.stack(members, axis=1)
 
 
-class Average(keras.layers.Layer):
-    """From the logits `[B, N, L]` of N networks to the learned outputs: sigmoids of their calibrated means.
+class Shifted(keras.layers.Layer):
+    """Adds offsets `[B, 6]`, if any, to the cumulative logits among `[B, N, 7]`."""
 
-    The calibration scales and shifts the logits that follow the Q-values; initially it changes nothing. As follows from
-    their definitions, P(safe) never falls with urgency, and P(appropriate) is never above P(safe).
+    def call(self, parts: list[keras.KerasTensor]) -> keras.KerasTensor:
+        """Returns the logits."""
+        logits, *offsets = parts
+        for offset in offsets:
+            logits = logits + ops.pad(offset, [[0, 0], [0, 1]])[:, None]
+        return logits
+
+
+class AverageQ(keras.layers.Layer):
+    """From the logits `[B, N, A]` of N networks to the Q-values `[B, A]`."""
+
+    def call(self, logits: keras.KerasTensor) -> keras.KerasTensor:
+        """Returns the Q-values."""
+        return ops.sigmoid(ops.mean(logits, axis=1))
+
+
+class Utilities(keras.layers.Layer):
+    """From the logits `[B, N, 7]` of N networks to the outputs `[B, O]`, see `trainer.graph.decide`.
+
+    The calibration scales all cumulative logits by one factor and shifts each: then what denied red flags add stays the
+    same for all. That of Q(ask) is its own. Initially neither changes anything.
     """
 
+    def __init__(self, target: TargetConfig, **kwargs: Any):
+        super().__init__(**kwargs)
+        self._weight = target.safety_weight
+        self.price = target.price
+
     def build(self, shape: tuple[int | None, ...]) -> None:
-        """Makes the calibration, one scale and one shift for each output that follows the Q-values."""
-        if shape[-1] != NUM_ACTIONS:
-            size = (LEARNED_OUTPUTS - NUM_ACTIONS,)
-            self.scale = self.add_weight(size, "ones", trainable=False, name="calibration_scale")
-            self.shift = self.add_weight(size, "zeros", trainable=False, name="calibration_shift")
+        """Makes the calibration: a scale and six shifts, and those of Q(ask)."""
+        self.scale = self.add_weight((NUM_LOGITS,), "ones", trainable=False, name="calibration_scale")
+        self.shift = self.add_weight((NUM_LOGITS,), "zeros", trainable=False, name="calibration_shift")
 
     def call(self, logits: keras.KerasTensor) -> keras.KerasTensor:
         """Returns the outputs."""
-        mean = ops.mean(logits[:, :, :LEARNED_OUTPUTS], axis=1)
-        q_values = ops.sigmoid(mean[:, :NUM_ACTIONS])
-        if logits.shape[-1] == NUM_ACTIONS:
-            return q_values
-        calibrated = ops.sigmoid(mean[:, NUM_ACTIONS:] * self.scale + self.shift)
-        columns = [calibrated[:, column : column + 1] for column in range(NUM_PROBABILITIES)]
-        safe = columns[NUM_DECISIONS:]
-        for column in reversed(range(NUM_DECISIONS - 1)):
-            safe[column] = ops.maximum(safe[column], safe[column + 1])
-        safe[0] = ops.ones_like(safe[0])  # nothing is more urgent than Red
-        appropriate = [ops.minimum(*pair) for pair in zip(columns[:NUM_DECISIONS], safe, strict=True)]
-        return ops.concatenate([q_values, *appropriate, *safe, calibrated[:, NUM_PROBABILITIES:]], axis=1)
+        calibrated = ops.mean(logits, axis=1) * self.scale + self.shift
+        appropriate, safe = probabilities(calibrated[:, :NUM_CUMULATIVE])
+        asking = ops.sigmoid(calibrated[:, NUM_CUMULATIVE:])
+        return ops.concatenate([utilities(appropriate, safe, self._weight), asking, appropriate, safe], axis=1)
 
 
-def sum_rows(known: tf.Tensor, matrix: np.ndarray) -> tf.Tensor:
-    """Returns the product of `known` `[B, N]`, of 0 and 1, with a matrix `[N, M]`, by adding up rows: `[B, M]`."""
-    places = tf.cast(tf.where(known > 0.5), tf.int32)  # not unstacked, as LiteRT refuses that for none
-    return tf.math.unsorted_segment_sum(tf.gather(matrix, places[:, 1]), places[:, 0], tf.shape(known)[0])
+def probabilities(cumulative: keras.KerasTensor) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+    """Returns the probabilities that each decision is appropriate, and that it is safe, `[..., 4]` both.
+
+    They are a distribution: P(S) falls with urgency, so does P(H), and who is less urgent than a decision makes the
+    next one safe.
+
+    Args:
+        cumulative: logits `[..., 6]`, see the module.
+    """
+    columns = [cumulative[..., place : place + 1] for place in range(NUM_CUMULATIVE)]
+    safe, less_urgent = columns[: NUM_DECISIONS - 1], columns[NUM_DECISIONS - 1 :]
+    for place in range(1, NUM_DECISIONS - 1):
+        safe[place] = ops.minimum(safe[place], safe[place - 1])
+    for place in range(NUM_DECISIONS - 1):
+        less_urgent[place] = ops.minimum(less_urgent[place], safe[place])
+        if place:
+            less_urgent[place] = ops.minimum(less_urgent[place], less_urgent[place - 1])
+    one = ops.ones_like(columns[0])
+    p_safe = ops.concatenate([one, *map(ops.sigmoid, safe)], axis=-1)
+    p_less_urgent = ops.concatenate([*map(ops.sigmoid, less_urgent), ops.zeros_like(one)], axis=-1)
+    return p_safe - p_less_urgent, p_safe
+
+
+def utilities(appropriate: Any, safe: Any, safety_weight: float) -> Any:
+    """Returns the utility of each decision in [0, 1], in the shape of both: probabilities, or what turned out."""
+    return (appropriate + safety_weight * safe) / (1 + safety_weight)
 
 
 def logits_of(network: keras.Model) -> keras.Model:
-    """Returns the model from states `[B, E]` to the logits `[B, N, L]` of each network, with the same weights.
-
-    L is A, or `WITH_SINGLE_DECISIONS`.
-    """
+    """Returns the model from states `[B, E]` to the logits `[B, N, L]` of each network, with the same weights."""
     return keras.Model(network.input, network.get_layer(LOGITS).output, name="logits")
 
 
-def members_of(network: keras.Model) -> list[keras.Model]:
-    """Returns the models from states `[B, E]` to the logits `[B, L]` of each single network, with the same weights."""
-    layers = [layer for layer in network.layers if layer.name.startswith(OUTPUT_LAYER)]
-    return [keras.Model(network.input, layer.output, name=f"member_{n}") for n, layer in enumerate(layers, start=1)]
+def bound_denials(network: keras.Model, cards: np.ndarray) -> None:
+    """Bounds what denials weigh by what they weigh on vignettes: what was denied there was thought of.
 
+    Interviews deny far more, and a network that adds it all up would talk an emergency away. Training itself has no
+    bound: with one, the network makes the weights larger. Denials weigh no more than the mean number of a vignette, and
+    those of red flags no more than in all but one vignette of twenty.
 
-def with_sums(network: keras.Model) -> Callable[[tf.Tensor], tf.Tensor] | None:
-    """Returns the same function, in which first layers add up the rows of their kernels for the inputs that are 1.
-
-    Of a thousand inputs some twenty are. Returns None for a network whose inputs are not 0 or 1.
+    Args:
+        network: with two inputs a code; others are left as they are.
+        cards: int8 `[M, E]`, the states of whole vignettes.
     """
-    first = _first_layers(network)
-    if not any(isinstance(layer, PresentAndAbsent) and layer.output is first[0].input for layer in network.layers):
-        return None
-    inputs = keras.Model(network.input, first[0].input)
-    others = keras.Model([layer.output for layer in first], network.get_layer(AVERAGE).output)
-    declines = [
-        keras.Model(network.input, layer.output) for layer in network.layers if isinstance(layer, ThresholdDecline)
-    ]
-    kernel = np.concatenate([layer.kernel.numpy() for layer in first], axis=1)  # [2 E, H of all networks]
-    bias = np.concatenate([layer.bias.numpy() for layer in first])
-
-    def outputs(states: tf.Tensor) -> tf.Tensor:
-        sums = sum_rows(inputs(states), kernel)
-        learned = others(tf.split(first[0].activation(sums + bias), len(first), axis=1))
-        return tf.concat([learned, *(decline(states) for decline in declines)], axis=1)
-
-    return outputs
-
-
-def copy_weights(source: keras.Model, target: keras.Model) -> None:
-    """Copies the weights of a network to another one, which may lack the word inputs of `source`.
-
-    Word inputs are sums over known codes. So is the first layer, whose kernel can absorb them.
-    """
-    first_layers = _first_layers(target)
-    for layer in target.layers:
-        weights = source.get_layer(layer.name).get_weights()
-        if layer in first_layers and weights[0].shape != layer.kernel.shape:
-            vectors = source.get_layer(TEXT_FEATURES).get_weights()[0]  # [E, W]
-            codes, present, absent = np.split(weights[0], [layer.kernel.shape[0], -vectors.shape[1]])
-            weights[0] = codes + np.concatenate([vectors @ present, vectors @ absent])
-        layer.set_weights(weights)
+    names = [layer.name for layer in network.layers]
+    states: np.ndarray = cards.astype(np.float32)
+    if INPUTS in names:
+        network.get_layer(INPUTS).most.assign(max(float((cards < 0).sum(axis=1).mean()), 1.0))
+    if DENIED in names:
+        layer = network.get_layer(DENIED)
+        layer.most.assign(float(np.quantile(layer.relief(states).numpy(), 0.95)))
 
 
 def start_from(network: keras.Model, other: keras.Model, places: np.ndarray) -> None:
-    """Initialises a network with the weights of another one without word inputs and with other codes.
+    """Initialises a network with the weights of another one over other codes.
 
     A code that `other` does not know has no effect at first.
 
     Args:
-        network: over E codes, with word inputs or without.
+        network: over E codes.
         other: of the same layers, over other codes.
         places: int64 `[E]`, see `trainer.training.start.Start`.
     """
@@ -260,12 +310,13 @@ def start_from(network: keras.Model, other: keras.Model, places: np.ndarray) -> 
         if layer in first_layers:
             # One block of rows for signed inputs, two for present and absent.
             blocks = weights[0].reshape(-1, count, weights[0].shape[1])
-            known = np.where((places >= 0)[:, np.newaxis], blocks[:, places], 0.0).reshape(-1, weights[0].shape[1])
-            # Rows of text features come last; the others contain them.
-            kernel = np.zeros(target.kernel.shape, np.float32)
-            kernel[: len(known)] = known
-            weights[0] = kernel
-        target.set_weights(weights)
+            known = np.where((places >= 0)[:, np.newaxis], blocks[:, places], 0.0)
+            weights[0] = known.reshape(-1, weights[0].shape[1]).astype(np.float32)
+        if weights:
+            target.set_weights(weights)
+    for layer in network.layers:  # bounds are those of its own vignettes, set when it has learned
+        if isinstance(layer, PresentAndAbsent | DeniedRedFlags):
+            layer.most.assign(UNBOUNDED)
 
 
 def _first_layers(network: keras.Model) -> list[keras.layers.Layer]:
@@ -274,13 +325,6 @@ def _first_layers(network: keras.Model) -> list[keras.layers.Layer]:
     return [
         layer for layer in network.layers if isinstance(layer, keras.layers.Dense) and id(layer.input) not in computed
     ]
-
-
-def set_output_bias(network: keras.Model, bias: keras.KerasTensor) -> None:
-    """Sets the bias `[L]` of the output layer of each network."""
-    for layer in network.layers:
-        if layer.name.startswith(OUTPUT_LAYER):
-            layer.bias.assign(bias)
 
 
 def dropout_states(network: keras.Model) -> list[Any]:

@@ -58,7 +58,7 @@ class QPolicy(tf_policy.TFPolicy):
         known = tf.ones_like(forced) if states is None else anything_known(states)
         action = decide(noisy, forced, known, self._point)
         if self._rules is not None and states is not None:
-            action = self._rules.apply(self._rules.fired(states), action, best_triage(noisy, self._point)).action
+            action = self._rules.apply(self._rules.fired(states), action, best_triage(noisy)).action
         return action
 
 

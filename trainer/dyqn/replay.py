@@ -42,6 +42,7 @@ class BucketMemory(tf.Module):
         self.s_t = tf.Variable(tf.zeros([capacity, known_limit], signed_code), name="s_t")
         self.a_tm1 = tf.Variable(tf.zeros([capacity], tf.int32), name="a_tm1")
         self.r_t = tf.Variable(tf.zeros([capacity, NUM_DECISIONS]), name="r_t")
+        self.asked = tf.Variable(tf.zeros([capacity], tf.bool), name="asked")
         self.priorities = tf.Variable(tf.zeros([capacity]), name="priorities")
         self.stored = tf.Variable(0, dtype=tf.int64, name="stored")  # number of transitions ever stored
         # Compiled, as so many small operations take more than twice as long one by one.
@@ -75,6 +76,7 @@ class BucketMemory(tf.Module):
         self.s_t.scatter_nd_update(rows, tf.cast(transition.s_t, self.s_t.dtype))
         self.a_tm1.scatter_nd_update(rows, transition.a_tm1)
         self.r_t.scatter_nd_update(rows, transition.r_t)
+        self.asked.scatter_nd_update(rows, transition.asked)
         self.priorities.scatter_nd_update(rows, priorities)
         self._counts.add(slots, self._buckets(slots), tf.ones_like(slots, tf.int32))
         self.stored.assign_add(count)
@@ -91,6 +93,7 @@ class BucketMemory(tf.Module):
             a_tm1=tf.gather(self.a_tm1, slots),
             r_t=tf.gather(self.r_t, slots),
             s_t=tf.cast(tf.gather(self.s_t, slots), tf.int32),
+            asked=tf.gather(self.asked, slots),
         )
 
     def _buckets(self, slots: tf.Tensor) -> tf.Tensor:

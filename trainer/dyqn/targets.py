@@ -9,8 +9,6 @@ import tensorflow as tf
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.config import TargetConfig
-from trainer.graph import decide
-from trainer.graph.decide import ASK_POINTS
 from trainer.graph.rewards import appropriate, safe
 
 
@@ -21,6 +19,7 @@ class Transition(NamedTuple):
     a_tm1: tf.Tensor  # int32 [B]
     r_t: tf.Tensor  # float32 [B, 4], the counterfactual reward of every triage decision
     s_t: tf.Tensor  # float32 [B, E]
+    asked: tf.Tensor  # bool [B], whether s' follows the question that the policy asks: then `ask` is learned from it
 
 
 def best_triage_value(q: tf.Tensor, allowed: tf.Tensor | None = None) -> tf.Tensor:
@@ -43,7 +42,7 @@ class Asking(NamedTuple):
     best_tm1: tf.Tensor  # Q_m(s), float32 [B]
     best_t: tf.Tensor  # Q_m(s'), float32 [B]
     ask_t: tf.Tensor  # Q(s', ask), float32 [B]
-    price: float  # of a question, in [0, 1)
+    price: float = 0.0  # of a question, in [0, 1)
 
 
 def or_ask_target(q: Asking) -> tf.Tensor:
@@ -57,7 +56,7 @@ def and_ask_target(q: Asking) -> tf.Tensor:
 
 
 def value_ask_target(q: Asking) -> tf.Tensor:
-    """Returns the target of `ask` `[B]` as the value of going on: the most that s' is worth, less the price."""
+    """Returns the target of `ask` `[B]` of classic Q-learning: the most that s' is worth, less the price."""
     return tf.nn.relu(tf.maximum(q.best_t, q.ask_t) - q.price)
 
 
@@ -78,87 +77,43 @@ def td_targets(q_tm1: tf.Tensor, q_t: tf.Tensor, r_t: tf.Tensor, config: TargetC
     """
     allowed = appropriate(r_t) if config.best_triage_over == "appropriate" else None
     best_tm1, best_t = best_triage_value(q_tm1, allowed), best_triage_value(q_t, allowed)
-    q = Asking(best_tm1, best_t, q_t[:, Action.ASK], config.ask_price)
+    q = Asking(best_tm1, best_t, q_t[:, Action.ASK], config.price)
     ask = QUERIES[config.ask_query](q)
     return tf.stop_gradient(tf.concat([r_t, ask[:, tf.newaxis]], axis=-1))
 
 
-def loss_weights(a_tm1: tf.Tensor, config: TargetConfig) -> tf.Tensor:
-    """Returns float32 `[B, A]`: 1 for actions in the loss, 0 for the others.
+def value_target(outputs_t: tf.Tensor, price: float) -> tf.Tensor:
+    """Returns the target of Q(ask) `[B]`: the highest Q-value in s', less the price; no gradient flows through it.
 
-    All actions are in the loss (the vector form of the paper), except for `ask` after a triage decision with
-    `ask_successor` "taken_only".
+    Args:
+        outputs_t: float32 `[B, O]` in s', of all networks together.
+        price: of a question, in [0, 1).
     """
-    everywhere = tf.ones([tf.shape(a_tm1)[0], NUM_DECISIONS])
-    if config.ask_successor == "taken_only":
-        ask = tf.cast(a_tm1 == Action.ASK, tf.float32)[:, tf.newaxis]
-    else:
-        ask = tf.ones([tf.shape(a_tm1)[0], 1])
-    return tf.concat([everywhere, ask], axis=-1)
+    return tf.stop_gradient(tf.nn.relu(tf.reduce_max(outputs_t[:, :NUM_ACTIONS], axis=1) - price))
 
 
-def probability_targets(r_t: tf.Tensor) -> tf.Tensor:
-    """Returns float32 `[B, 8]`: whether each decision is appropriate (four columns), then whether it is safe (four).
+def cumulative_truths(r_t: tf.Tensor) -> tf.Tensor:
+    """Returns float32 `[B, 6]`, 0 or 1: the truth of each cumulative logit of `trainer.dyqn.network`.
 
     Args:
         r_t: counterfactual reward `[B, 4]`.
     """
-    return tf.cast(tf.concat([appropriate(r_t), safe(r_t)], axis=-1), tf.float32)
+    none_less_urgent = tf.cumsum(tf.cast(r_t > 0, tf.int32), axis=1) > 0  # somebody was at least as urgent
+    return tf.cast(tf.concat([safe(r_t)[:, 1:], ~none_less_urgent[:, :-1]], axis=1), tf.float32)
 
 
-def probability_td_targets(outputs_t: tf.Tensor, r_t: tf.Tensor, bootstrap: float) -> tf.Tensor:
-    """Returns the target of each probability, float32 `[B, 8]`; no gradient flows through it.
+def cumulative_targets(together_t: tf.Tensor, r_t: tf.Tensor, bootstrap: float) -> tf.Tensor:
+    """Returns the target of each cumulative probability, float32 `[B, 6]`; no gradient flows through it.
 
     A probability in s is what it is expected to be in s', whatever the answer will be. One patient's decisions are a
     noisy sample of it, and a network that learns from them alone overfits.
 
     Args:
-        outputs_t: `[B, O]`, of all networks together in s'.
+        together_t: probabilities `[B, 6]` in s', of all networks together.
         r_t: counterfactual reward `[B, 4]`.
         bootstrap: share of the probability in s'; the truth has the rest.
     """
-    values_t = tf.concat([decide.appropriate(outputs_t), decide.safe(outputs_t)], axis=1)
-    return tf.stop_gradient(bootstrap * values_t + (1 - bootstrap) * probability_targets(r_t))
-
-
-def ask_point_targets(outputs_t: tf.Tensor) -> tf.Tensor:
-    """Returns the target of Q(ask) at each of the P operating points `trainer.graph.decide.ASK_POINTS`, `[B, P]`.
-
-    At each of them it is the value of going on: the utility of the best decision in s', or Q(s', ask) where that is
-    more, less the price of the question. No gradient flows through it.
-
-    Args:
-        outputs_t: `[B, O]`, in s'.
-    """
-    columns = []
-    learned = outputs_t[:, NUM_ACTIONS + 2 * NUM_DECISIONS :]
-    for number, (share, price) in enumerate(ASK_POINTS):
-        best = tf.reduce_max((1 - share) * decide.appropriate(outputs_t) + share * decide.safe(outputs_t), axis=1)
-        columns.append(tf.nn.relu(tf.maximum(best, learned[:, number]) - price))
-    return tf.stop_gradient(tf.stack(columns, axis=1))
-
-
-def mean_logits(r_t: tf.Tensor, probabilities: bool) -> tf.Tensor:
-    """Returns the logits, float32 `[L]`, with which a network gives the average targets for every state.
-
-    Args:
-        r_t: counterfactual reward `[V, 4]` of the vignettes.
-        probabilities: whether the network has probabilities and single decisions, see `trainer.dyqn.network`.
-    """
-    means = [tf.reduce_mean(r_t, axis=0), [0.5]]  # the value of asking depends on the network
-    if probabilities:
-        means += [tf.reduce_mean(probability_targets(r_t), axis=0), tf.fill([len(ASK_POINTS)], 0.75)]
-    mean = tf.clip_by_value(tf.concat(means, axis=0), 0.01, 0.99)
-    logits = tf.math.log(mean / (1 - mean))
-    if not probabilities:
-        return logits
-    shares = tf.reduce_mean(decision_shares(r_t), axis=0)
-    return tf.concat([logits, tf.math.log(tf.maximum(shares, 0.01))], axis=0)
-
-
-def decision_shares(r_t: tf.Tensor) -> tf.Tensor:
-    """Returns the share of clinicians who gave each decision, `[B, 4]`, from the counterfactual reward `[B, 4]`."""
-    return r_t / tf.reduce_sum(r_t, axis=1, keepdims=True)
+    return tf.stop_gradient(bootstrap * together_t + (1 - bootstrap) * cumulative_truths(r_t))
 
 
 def priority(q_tm1: tf.Tensor, r_t: tf.Tensor) -> tf.Tensor:

@@ -1,40 +1,36 @@
-"""Held-out vignettes, from which no network learns: for early stopping, calibration and the operating point.
+"""Held-out vignettes, from which no network learns: for calibration.
 
 Of vignettes with the same evidence, networks learn from all or hold out all. But those set apart for promises are drawn
 one by one, whatever their evidence, as patients come: a promise counts independent patients.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import keras
 import numpy as np
-import tensorflow as tf
 from sklearn.linear_model import LogisticRegression
 
 from schemas.errors import InputError
-from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
-from trainer.config import TrainConfig, ValidationConfig
+from schemas.triage import NUM_ACTIONS
+from trainer.config import ValidationConfig
 from trainer.dyqn import targets
 from trainer.dyqn.agent import DyqnAgent
-from trainer.dyqn.environment import Interviews
-from trainer.dyqn.network import AVERAGE, LEARNED_OUTPUTS, NUM_PROBABILITIES, WITH_PROBABILITIES, logits_of
+from trainer.dyqn.network import NUM_CUMULATIVE, OUTPUTS, bound_denials, logits_of
 from trainer.dyqn.rollout import Slice
-from trainer.graph import rewards
-from trainer.graph.operating_point import HeldOutOutputs, choose, stops
+from trainer.graph.operating_point import HeldOutOutputs
+from trainer.graph.rewards import counterfactual_reward
 from trainer.vignettes import state
-from trainer.vignettes.state import Vignettes
+from trainer.vignettes.state import Vignettes, sparse_states
 
 MOST_SET_APART = 2_000
 """Number of vignettes that are set apart for promises: each is interviewed at several operating points."""
 LEAST_HELD_OUT, MOST_HELD_OUT = 100, 1_000
 """Number of vignettes that are held out for calibration: each is interviewed."""
-STATES_PER_VIGNETTE = 3
-"""Number of states of each vignette, with different amounts of evidence, that the loss is computed on."""
 _ROWS = 8_192
 _ROUNDS_OF_ASKING = 4
 _ALIKE = 4.0
-"""The shift of a decision differs from that of all by a normal distribution of SD 1 before any patient is seen, where
-16 states (4 squared) count as one, as those of a patient are alike: without Red among few patients P(Red) is not 0."""
+"""The shift of a logit differs from that of all by a normal distribution of SD 1 before any patient is seen, where 16
+states (4 squared) count as one, as those of a patient are alike: without Red among few patients P(Red) is not 0."""
 _FREE = 100.0  # a scale of the logits at which the same distribution does not bind it
 _STATES_OF_ASKING = 4_096  # enough for a scale and a shift; all of them would take a tenth of the time of training
 
@@ -76,14 +72,23 @@ def divide(
     if learned_before is not None:
         new[groups[learned_before]] = False
         _require_new(int(sizes[new].sum()), least, int(sizes.sum()))
-    fitting = order[new[order] & (sizes[order] <= wanted)]
-    held_out = np.isin(groups, fitting[np.cumsum(sizes[fitting]) <= wanted]) & ~apart
+    held_out = np.isin(groups, _filling(order[new[order]], sizes, wanted)) & ~apart
     learned = ~apart & ~held_out
     return Division(
         vignettes if learned.all() else _part(vignettes, learned),
         _part(vignettes, held_out) if held_out.any() else None,
         _part(vignettes, apart) if apart.any() else None,
     )
+
+
+def _filling(order: np.ndarray, sizes: np.ndarray, wanted: int) -> list[int]:
+    """Returns the groups in their order, each if it still fits, that together have at most `wanted` vignettes."""
+    chosen, left = [], wanted
+    for group in order:
+        if sizes[group] <= left:
+            chosen.append(int(group))
+            left -= int(sizes[group])
+    return chosen
 
 
 def _require_new(new: int, least: int, count: int) -> None:
@@ -95,39 +100,6 @@ def _require_new(new: int, least: int, count: int) -> None:
         )
 
 
-class Validates(Protocol):
-    """Measures and calibrates networks on vignettes that they do not learn from."""
-
-    def loss(self, network: keras.Model) -> float:
-        """Returns the validation loss, see `validation_loss`."""
-
-    led: np.ndarray | None
-    """The states of interviews that the settled network led, int8 `[M, Q + 1, E]`; None where it led none."""
-
-    def settle(self, network: keras.Model) -> HeldOutOutputs:
-        """Calibrates `network`, and returns its outputs."""
-
-
-def build_validator(
-    division: Division, evidence_count: int, max_questions: int, seed: int, interviewing: Interviews | None = None
-) -> Validates | None:
-    """Returns the validator of a run, for early stopping, calibration and the operating point; None without vignettes.
-
-    Args:
-        division: of the training split.
-        evidence_count: E.
-        max_questions: after which an agent must decide.
-        seed: of the evidence orders.
-        interviewing: if the agent learns in interviews, by which it is validated then.
-    """
-    if division.held_out is None:
-        return None
-    if interviewing is not None:
-        card = None if interviewing.whole else Validator(division.held_out, evidence_count, max_questions, seed)
-        return InterviewValidator(interviewing, division.held_out, card)
-    return Validator(division.held_out, evidence_count, max_questions, seed)
-
-
 def _evidence_keys(vignettes: Vignettes) -> np.ndarray:
     """Returns a key of each vignette's evidence, int64 `[V]`, whatever its order."""
     codes: np.ndarray = vignettes.signed_codes.astype(np.int64)
@@ -135,220 +107,127 @@ def _evidence_keys(vignettes: Vignettes) -> np.ndarray:
     return np.add.reduceat(weights[codes], vignettes.offsets[:-1])
 
 
-class Validator:
-    """Measures and calibrates networks on vignettes that they do not learn from."""
+class HeldOut(NamedTuple):
+    """States of M held-out patients in which an agent decides, one patient after the other."""
 
-    led = None
+    states: np.ndarray  # int8 [R, E]
+    sizes: np.ndarray  # int64 [M], number of states of each patient
+    decision_counts: np.ndarray  # [M, 4]
 
-    def __init__(self, vignettes: Vignettes, evidence_count: int, max_questions: int, seed: int):
-        """Draws an evidence order for each vignette, and the states of the loss.
-
-        Args:
-            vignettes: M of them.
-            evidence_count: E.
-            max_questions: after which an agent must decide: it never sees the pieces that come later.
-            seed: of the orders.
-        """
-        generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
-        self._orders = _orders(vignettes, generator)  # [M, W]
-        self._sizes = np.minimum(np.diff(vignettes.offsets), max_questions + 1)
-        self._counts = vignettes.decision_counts
-        self._evidence_count = evidence_count
-        rows: np.ndarray = np.repeat(np.arange(len(self._sizes)), STATES_PER_VIGNETTE)
-        amounts = np.tile(np.arange(STATES_PER_VIGNETTE), len(self._sizes))
-        shares = (amounts + generator.random(len(rows))) / STATES_PER_VIGNETTE
-        self._states = rows, 1 + np.floor(shares * self._sizes[rows]).astype(int)
-
-    def loss(self, network: keras.Model) -> float:
-        """Returns the loss of `validation_loss` on a few states of each vignette."""
-        rows, known = self._states
-        return validation_loss(_means(_applied(logits_of(network), self._shown(rows, known))), self._counts[rows])
-
-    def settle(self, network: keras.Model) -> HeldOutOutputs:
-        """Calibrates the probabilities of `network` on every prefix that it may reach; returns its outputs there."""
-        states, rows = self.prefixes()
-        calibrate(network, _means(_applied(logits_of(network), states)), self._counts[rows])
-        return self.outputs(network)
+    @property
+    def truths(self) -> np.ndarray:
+        """float32 `[R, 6]`: the truth of each cumulative logit."""
+        truths = targets.cumulative_truths(counterfactual_reward(self.decision_counts)).numpy()
+        return np.repeat(truths, self.sizes, axis=0)
 
     def outputs(self, network: keras.Model) -> HeldOutOutputs:
-        """Returns the outputs of `network` for every prefix that it may reach."""
-        return HeldOutOutputs(_applied(network, self.prefixes()[0]), self._sizes, self._counts)
-
-    def prefixes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the states of all prefixes within reach, int8 `[R, E]`, and their vignettes, int64 `[R]`."""
-        rows: np.ndarray = np.repeat(np.arange(len(self._sizes)), self._sizes)
-        return self._shown(rows, np.concatenate([np.arange(1, size + 1) for size in self._sizes])), rows
-
-    def _shown(self, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Returns the states int8 `[R, E]` in which the first `known` pieces of the vignettes `rows` are known."""
-        shown = np.arange(self._orders.shape[1]) < known[:, np.newaxis]
-        codes = np.where(shown, self._orders[rows], 0)
-        return state.from_signed_codes(codes, self._evidence_count).numpy().astype(np.int8)
+        """Returns the outputs of `network`."""
+        return HeldOutOutputs(_applied(network, self.states), self.sizes, self.decision_counts)
 
 
-class InterviewValidator:
-    """Measures and calibrates networks by interviews with held-out patients.
+def prefixes(vignettes: Vignettes, evidence_count: int, max_questions: int, seed: int) -> HeldOut:
+    """Returns vignettes read in a random order: the states with 1, 2, ... pieces, as far as questions can reach."""
+    orders = _orders(vignettes, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,))))  # [M, W]
+    sizes = np.minimum(np.diff(vignettes.offsets), max_questions + 1)
+    rows: np.ndarray = np.repeat(np.arange(len(sizes)), sizes)
+    known = np.concatenate([np.arange(1, size + 1) for size in sizes])
+    codes = np.where(np.arange(orders.shape[1]) < known[:, np.newaxis], orders[rows], 0)
+    states = state.from_signed_codes(codes, evidence_count).numpy().astype(np.int8)
+    return HeldOut(states, sizes, vignettes.decision_counts)
 
-    Args:
-        interviewing: leads them.
-        vignettes: M of them, from which networks do not learn.
-        card: of the same vignettes, if what is not on them may be asked as well; None for complete patients.
-    """
 
-    def __init__(self, interviewing: Interviews, vignettes: Vignettes, card: Validator | None = None):
-        self.led: np.ndarray | None = None
-        self._card = card
-        self._interviewing = interviewing
-        self._vignettes = vignettes
-        # The loss compares networks, so all of them are judged by the same states.
-        states = interviewing.interview_states(None, vignettes)
-        chosen = np.linspace(0, states.shape[1] - 1, STATES_PER_VIGNETTE).astype(int)
-        self._states = states[:, chosen].reshape(-1, states.shape[2])
-        self._counts = np.repeat(vignettes.decision_counts, STATES_PER_VIGNETTE, axis=0)
+def interviews(states: np.ndarray, decision_counts: np.ndarray) -> HeldOut:
+    """Returns the states int8 `[M, Q + 1, E]` of interviews with M patients, whose decisions are `[M, 4]`."""
+    patients, length, width = states.shape
+    return HeldOut(states.reshape(-1, width), np.full(patients, length), decision_counts)
 
-    def loss(self, network: keras.Model) -> float:
-        """Returns the loss of `validation_loss` on a few states of each interview."""
-        return validation_loss(_means(_applied(logits_of(network), self._states)), self._counts)
+
+class Settling(NamedTuple):
+    """What a network is calibrated by when it has learned."""
+
+    judged: HeldOut
+    """States that clinicians judged: what stands on cards, or interviews with complete patients. What an interview adds
+    to a card is made up."""
+    led: HeldOut
+    """States one question apart, by which asking is valued."""
+    whole: np.ndarray
+    """int8 `[M, E]`: all that is known of each patient."""
+    interviewed: bool = False
+    """Whether the states of `led` are those of interviews."""
 
     def settle(self, network: keras.Model) -> HeldOutOutputs:
-        """Calibrates `network`, if it has probabilities, by interviews that it leads; returns its outputs there."""
-        if network.output_shape[-1] > NUM_ACTIONS:  # calibrated already, it would lead other interviews
-            _set_calibration(network, slice(None), Calibration(np.ones(1), np.zeros(1)))
-        states = self.led = self._interviewing.interview_states(network, self._vignettes)
-        if network.output_shape[-1] == NUM_ACTIONS:
-            patients, length, width = states.shape
-            outputs = _applied(network, states.reshape(-1, width))
-            return HeldOutOutputs(outputs, np.full(patients, length), self._vignettes.decision_counts)
-        return calibrated_by_interviews(network, states, self._vignettes.decision_counts, self._card)
+        """Bounds what denials weigh and calibrates `network`, if it has probabilities; returns its outputs."""
+        if network.output_shape[-1] > NUM_ACTIONS:
+            _calibrate(network, self.judged)  # before the bound, which most of these states do not reach
+            bound_denials(network, self.whole)
+            _calibrate_asking(network, self.led)
+        return self.led.outputs(network)
 
 
-def validation_loss(logits: np.ndarray, decision_counts: np.ndarray) -> float:
-    """Returns the mean cross-entropy of the calibrated probabilities, or of the rewards without probabilities.
-
-    Without calibration it would rise long before the decisions stop improving, as a network becomes overconfident
-    first.
+def settling(
+    vignettes: Vignettes, evidence_count: int, max_questions: int, seed: int, led: np.ndarray | None, whole: bool
+) -> Settling:
+    """Returns what calibrates a network.
 
     Args:
-        logits: `[R, A]` or `[R, O - 1]`.
-        decision_counts: `[R, 4]`.
+        vignettes: M of them, from which no network learned.
+        evidence_count: E.
+        max_questions: after which an agent must decide.
+        seed: of the evidence orders.
+        led: states of interviews with their patients, int8 `[M, Q + 1, E]`; None for agents that lead none.
+        whole: whether the vignettes list everything that a patient has.
     """
-    truths = _targets(decision_counts)
-    if logits.shape[1] == NUM_ACTIONS:
-        truths, predicted = truths[:, :NUM_DECISIONS], logits[:, :NUM_DECISIONS]
-    else:
-        truths, predicted = truths[:, NUM_DECISIONS:], logits[:, NUM_ACTIONS:WITH_PROBABILITIES]
-        scale, shift = fit_calibration(predicted, truths)
-        predicted = predicted * scale + shift
-    losses = tf.nn.sigmoid_cross_entropy_with_logits(truths, predicted)
-    return float(tf.reduce_mean(tf.reduce_sum(losses, axis=1)))
+    known = sparse_states(vignettes, evidence_count).astype(np.int8).toarray()
+    if whole and led is not None:
+        asked = interviews(led, vignettes.decision_counts)
+        return Settling(asked, asked, np.where(known > 0, 1, -1).astype(np.int8), True)
+    judged = prefixes(vignettes, evidence_count, max_questions, seed)
+    if led is None:
+        return Settling(judged, judged, known)
+    return Settling(judged, interviews(led, vignettes.decision_counts), known, True)
 
 
-def calibrate(network: keras.Model, logits: np.ndarray, decision_counts: np.ndarray) -> None:
-    """Calibrates the probabilities of `network`, if any, by its logits `[R, O - 1]` and the decisions `[R, 4]`."""
-    if logits.shape[1] > NUM_ACTIONS:
-        truths = _targets(decision_counts)[:, NUM_DECISIONS:]
-        fitted = fit_calibration(logits[:, NUM_ACTIONS:WITH_PROBABILITIES], truths)
-        _set_calibration(network, slice(0, NUM_PROBABILITIES), fitted)
+def _calibrate(network: keras.Model, judged: HeldOut) -> None:
+    """Calibrates the cumulative probabilities by Platt's method: one scale for all, and a shift for each.
 
-
-def calibrate_asking(network: keras.Model, logits: np.ndarray) -> None:
-    """Calibrates Q(ask) of `network` by its logits `[M, Q + 1, O]` in the states of M interviews, one after the other.
-
-    On average over the states, Q(ask) then is the value of the next state less the price, see
-    `trainer.dyqn.targets.ask_point_targets`. As that value depends on Q(ask) in turn, it is done several times.
+    With one shift for all, a network that says too little of Red and too much of Green would stay as it is.
     """
-    before, after = (each.reshape(-1, LEARNED_OUTPUTS) for each in (logits[:, :-1], logits[:, 1:]))
-    few = np.random.default_rng(0).permutation(len(before))[:_STATES_OF_ASKING]
-    asking, after = before[few, WITH_PROBABILITIES:], after[few, np.newaxis]
+    logits = _applied(logits_of(network), judged.states).mean(axis=1)[:, :NUM_CUMULATIVE]
+    scale, shift = _platt(logits, judged.truths)
+    _set_calibration(network, slice(0, NUM_CUMULATIVE), scale, shift)
+
+
+def _calibrate_asking(network: keras.Model, led: HeldOut) -> None:
+    """Calibrates Q(ask): on average over states it is the value of the next state less the price.
+
+    As that value depends on Q(ask) in turn, it is done several times.
+    """
+    last = np.cumsum(led.sizes) - 1
+    before = np.setdiff1d(np.arange(len(led.states)), last)
+    if not len(before):
+        return
+    few = np.random.default_rng(0).permutation(before)[:_STATES_OF_ASKING]
+    asking = _applied(logits_of(network), led.states[few]).mean(axis=1)[:, NUM_CUMULATIVE:]
+    logits_t = _applied(logits_of(network), led.states[few + 1])
+    outputs = network.get_layer(OUTPUTS)
     for _ in range(_ROUNDS_OF_ASKING):
-        outputs = network.get_layer(AVERAGE)(after)
-        values = targets.ask_point_targets(outputs).numpy()  # [M Q, P]
-        columns = [_platt(asking[:, [place]], values[:, [place]]) for place in range(values.shape[1])]
-        scale, shift = np.array([(each, shifts[0]) for each, shifts in columns], np.float32).T
-        _set_calibration(network, slice(NUM_PROBABILITIES, None), Calibration(scale, shift))
+        values = targets.value_target(outputs(logits_t), outputs.price).numpy()[:, np.newaxis]
+        scale, shift = _platt(asking, values)
+        _set_calibration(network, slice(NUM_CUMULATIVE, None), scale, shift)
 
 
-def calibrated_by_interviews(
-    network: keras.Model,
-    states: np.ndarray,
-    decision_counts: np.ndarray,
-    card: Validator | None = None,
-) -> HeldOutOutputs:
-    """Calibrates `network` by interviews with patients that it has not learned from, and returns its outputs there.
-
-    What counts are the states in which the agent asks or decides: the longer an interview, the more sure of itself a
-    network is. Of cards these are states of what stands on them: that is what the clinicians judged, whereas what an
-    interview adds was made up. Where the agent stops depends on the calibration in turn, so it is done twice.
-
-    Args:
-        network: with probabilities, averaged as it is served.
-        states: int8 `[M, Q + 1, E]`, of M interviews, one after the other.
-        decision_counts: `[M, 4]`, of the patients.
-        card: of cards, has what stands on them.
-    """
-    patients, length, _ = states.shape
-    flat = states.reshape(patients * length, -1)
-    lengths: np.ndarray = np.full(patients, length)
-    logits = _means(_applied(logits_of(network), flat))
-    judged = logits
-    rows: np.ndarray = np.repeat(np.arange(patients), length)
-    if card is not None:
-        on_cards, rows = card.prefixes()
-        judged = _means(_applied(logits_of(network), on_cards))
-    reached: np.ndarray = np.ones(len(rows), bool)
-    for _ in range(2):
-        calibrate(network, judged[reached], decision_counts[rows[reached]])
-        calibrate_asking(network, logits.reshape(patients, length, -1))
-        held_out = HeldOutOutputs(_applied(network, flat), lengths, decision_counts)
-        if card is not None:
-            on_card = card.outputs(network)
-            held_out = held_out._replace(card_outputs=on_card.outputs, card_sizes=on_card.sizes)
-        play = held_out.plays[-1]
-        before = np.arange(len(rows)) - np.repeat(np.cumsum(play.sizes) - play.sizes, play.sizes)
-        reached = before < np.repeat(stops(play, choose(held_out)), play.sizes)
-    return held_out
+def _set_calibration(network: keras.Model, columns: slice, scale: float, shift: np.ndarray) -> None:
+    outputs = network.get_layer(OUTPUTS)
+    for weight, value in ((outputs.scale, scale), (outputs.shift, shift)):
+        changed = weight.numpy()
+        changed[columns] = value
+        weight.assign(changed)
 
 
 def _applied(model: keras.Model, states: np.ndarray) -> np.ndarray:
     """Returns what `model` makes of states int8 `[R, E]`, float32 `[R, ...]`."""
     parts = [states[start : start + _ROWS] for start in range(0, len(states), _ROWS)]
     return np.concatenate([model(part.astype(np.float32)).numpy() for part in parts])
-
-
-def _means(logits: np.ndarray) -> np.ndarray:
-    """Returns the means over all networks of their logits `[R, N, L]`, without those of single decisions."""
-    return logits[:, :, :LEARNED_OUTPUTS].mean(axis=1)
-
-
-def _set_calibration(network: keras.Model, columns: slice, fitted: "Calibration") -> None:
-    average = network.get_layer(AVERAGE)
-    for weight, values in ((average.scale, fitted.scale), (average.shift, fitted.shift)):
-        changed = weight.numpy()
-        changed[columns] = values
-        weight.assign(changed)
-
-
-class Calibration(NamedTuple):
-    """Scale and shift of logits, see `trainer.dyqn.network.Average`."""
-
-    scale: np.ndarray  # float32 [8], or [P]
-    shift: np.ndarray
-
-
-def fit_calibration(logits: np.ndarray, truths: np.ndarray) -> Calibration:
-    """Returns Platt's calibration: logistic regressions of the truth on the logit.
-
-    One scale for appropriateness and one for safety, as there may be few vignettes, and a shift for each decision: with
-    one shift for all four, a network that says too little of Red and too much of Green would stay as it is.
-
-    Args:
-        logits: `[R, 8]`.
-        truths: `[R, 8]`, 0 or 1.
-    """
-    scale, shift = np.ones(logits.shape[1], np.float32), np.zeros(logits.shape[1], np.float32)
-    for columns in (slice(0, NUM_DECISIONS), slice(NUM_DECISIONS, None)):
-        scale[columns], shift[columns] = _platt(logits[:, columns], truths[:, columns])
-    return Calibration(scale, shift)
 
 
 def _platt(logits: np.ndarray, truths: np.ndarray) -> tuple[float, np.ndarray]:
@@ -370,12 +249,6 @@ def _platt(logits: np.ndarray, truths: np.ndarray) -> tuple[float, np.ndarray]:
     return 1.0, np.zeros(columns)
 
 
-def _targets(decision_counts: np.ndarray) -> np.ndarray:
-    """Returns float32 `[R, 12]`: the rewards, then the truth of each probability."""
-    r_t = rewards.counterfactual_reward(decision_counts)
-    return tf.concat([r_t, targets.probability_targets(r_t)], axis=1).numpy()
-
-
 def _part(vignettes: Vignettes, chosen: np.ndarray) -> Slice:
     """Returns the vignettes that are `chosen`, bool `[V]`."""
     sizes = np.diff(vignettes.offsets)
@@ -394,89 +267,35 @@ def _orders(vignettes: Vignettes, generator: np.random.Generator) -> np.ndarray:
 
 
 class Selection:
-    """Chooses weights of an agent while it trains, and calibrates them when it is done.
+    """The weights that a run keeps: the agent's latest, or their moving average, calibrated when training is done.
 
-    Weights may be chosen after three quarters of the steps. The loss may be lower earlier, but a network that has not
-    learned a rare decision such as Red can have a low loss too, and the average of several networks keeps improving
-    while the loss of each one rises.
+    Args:
+        agent: that learns.
+        chosen: gets its weights; the agent's own network if it keeps no average and is not calibrated.
+        settling: what the weights are calibrated by; None where nothing is held out.
     """
 
-    def __init__(self, agent: DyqnAgent, chosen: keras.Model, validator: Validates | None, config: TrainConfig):
-        """Makes the selection.
-
-        Args:
-            agent: whose weights are chosen.
-            chosen: gets them; the agent's own network if its latest weights are always the ones to keep.
-            validator: of vignettes that networks do not learn from; None if there are none.
-            config: of the run.
-        """
+    def __init__(self, agent: DyqnAgent, chosen: keras.Model, settling: Settling | None):
         self.chosen = chosen
         self._agent = agent
-        self._validator = validator
-        self._interval = config.validation.validation_interval
-        self._patience = config.validation.patience
-        burn_in, steps = config.loop.burn_in_steps, config.loop.steps
-        self._first_step = burn_in + max(steps - burn_in, 0) * 3 // 4
-        self._best_loss = tf.Variable(np.inf, dtype=tf.float32, name="best_loss")
-        self._best_step = tf.Variable(0, dtype=tf.int64, name="best_step")
+        self._settling = settling
 
     @property
-    def validates(self) -> bool:
-        """Whether there are vignettes for validation, which may end the training."""
-        return self._validator is not None
-
-    @property
-    def best_step(self) -> int:
-        """The step whose weights had the lowest validation loss, 0 before any are chosen."""
-        return int(self._best_step)
+    def settles(self) -> bool:
+        """Whether the weights are calibrated when training is done."""
+        return self._settling is not None
 
     @property
     def led(self) -> np.ndarray | None:
-        """See `trainer.dyqn.validation.Validates`."""
-        return None if self._validator is None else self._validator.led
-
-    def variables(self) -> dict[str, tf.Variable | keras.Model]:
-        """Returns everything that changes, for checkpoints."""
-        return {"best_loss": self._best_loss, "best_step": self._best_step, "chosen": self.chosen}
-
-    def forget_early(self) -> None:
-        """Forgets weights that were chosen, in a run of fewer steps, before this run may choose any."""
-        if self.best_step < self._first_step:
-            self._best_loss.assign(np.inf)
-            self._best_step.assign(0)
-
-    def exhausted(self, step: int) -> bool:
-        """Returns whether the validation loss has not fallen for `patience` validations."""
-        waited = step - max(self.best_step, self._first_step)
-        return self.validates and waited >= self._patience * self._interval
-
-    def due(self, step: int) -> bool:
-        """Returns whether weights of `step` are to be validated, as every `validation_interval` steps."""
-        return self.validates and step % self._interval == 0
-
-    def validate(self, step: int) -> float | None:
-        """Returns the validation loss after `step` steps, and chooses the weights if it is the lowest one.
-
-        None without vignettes for validation.
-        """
-        if self._validator is None:
-            return None
-        best = self.chosen.get_weights()
-        self._agent.copy_weights_to(self.chosen)
-        loss = self._validator.loss(self.chosen)
-        if step >= self._first_step and loss < float(self._best_loss):
-            self._best_loss.assign(loss)
-            self._best_step.assign(step)
-        else:
-            self.chosen.set_weights(best)
-        return loss
+        """int8 `[R, E]`: states of interviews with held-out patients; None where there are none."""
+        return self._settling.led.states if self._settling is not None and self._settling.interviewed else None
 
     def choose_latest(self) -> None:
-        """Chooses the latest weights if none are chosen yet, as a run may end before that."""
-        if self.chosen is not self._agent.network and not self.best_step:
+        """Chooses the agent's latest weights."""
+        if self.chosen is not self._agent.network:
             self._agent.copy_weights_to(self.chosen)
 
     def settle(self) -> HeldOutOutputs | None:
-        """Calibrates the chosen weights, and returns their outputs for vignettes that networks do not learn from."""
+        """Calibrates the latest weights; returns their outputs for vignettes that networks do not learn from."""
         self.choose_latest()
-        return None if self._validator is None else self._validator.settle(self.chosen)
+        return None if self._settling is None else self._settling.settle(self.chosen)

@@ -77,7 +77,7 @@ def lead_cases(
         answers[np.ix_(~has[:, cells].any(axis=1), cells)] = 0
     known = np.arange(len(vocabulary)) == codes[:, :1] - 1
     patients = Patients(known, answers, np.ones((len(cases), NUM_DECISIONS), np.int32)).at_home(vocabulary)
-    led = interviews.lead(patients, network, graph, max_questions, point).leave(patients, point, rules)
+    led = interviews.lead(patients, network, graph, max_questions).leave(patients, point, rules)
     return tuple(map(Action, led.decisions.tolist())), tuple(led.questions.tolist())
 
 

@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
 from trainer.evaluation.options import NAIVE_BAYES, PREVALENCE, RANDOM, STATIC, UNCERTAINTY
-from trainer.graph.decide import OperatingPoint
 from trainer.graph.questions import Network, QuestionGraph
 from trainer.interviews.patients import whole_patients
 from trainer.interviews.play import Policy, highest
@@ -39,7 +38,7 @@ def frequencies(vignettes: Vignettes, evidence_count: int) -> Frequencies:
     return Frequencies(table, shares.mean(axis=0))
 
 
-def simple_policies(known: Frequencies, point: OperatingPoint, seed: int) -> Mapping[str, Policy]:
+def simple_policies(known: Frequencies, seed: int) -> Mapping[str, Policy]:
     """Returns the policies that need no model, by name.
 
     `random` is as in the paper. `prevalence` asks the most common piece first. `static` has one order for all patients,
@@ -60,7 +59,7 @@ def simple_policies(known: Frequencies, point: OperatingPoint, seed: int) -> Map
         PREVALENCE: of_all(share),
         STATIC: of_all(information),
         UNCERTAINTY: lambda states, open_codes: -np.abs(_posterior(known, states) @ known.present - 0.5),
-        NAIVE_BAYES: lambda states, open_codes: _naive_bayes(known, point, states),
+        NAIVE_BAYES: lambda states, open_codes: _naive_bayes(known, states),
     }
     return {name: _of_highest(scores) for name, scores in policies.items()}
 
@@ -69,13 +68,12 @@ def _of_highest(scores: Scores) -> Policy:
     return lambda states, open_codes: highest(scores(states, open_codes), open_codes)
 
 
-def card_policy(graph: QuestionGraph, network: Network, point: OperatingPoint) -> Policy:
+def card_policy(graph: QuestionGraph, network: Network) -> Policy:
     """Returns the learned policy for patients of whom only what is on a card can be asked.
 
     Few codes are open, so the network itself judges both answers to each. The value of a question is the expected
-    Kullback-Leibler divergence of the probabilities of the decisions, with P(safe) weighted as in `graph`.
+    Kullback-Leibler divergence of the probabilities of the decisions.
     """
-    weights: np.ndarray = np.repeat([1.0, point.safety_weight], NUM_DECISIONS)
 
     def scores(states: np.ndarray, open_codes: np.ndarray) -> np.ndarray:
         values = np.full(states.shape, -np.inf)
@@ -89,7 +87,7 @@ def card_policy(graph: QuestionGraph, network: Network, point: OperatingPoint) -
         now, (yes, no) = truths[: len(states)][rows], np.split(truths[len(states) :], 2)
         likely = graph.likely_on_card(tf.constant(states)).numpy()[rows, cells][:, np.newaxis]
         moved = likely * divergence(yes, now) + (1 - likely) * divergence(no, now)
-        values[rows, cells] = moved @ weights
+        values[rows, cells] = moved.sum(axis=1)
         return values
 
     return _of_highest(scores)
@@ -100,10 +98,10 @@ def divergence(after: np.ndarray, before: np.ndarray) -> np.ndarray:
     return after * np.log(after / before) + (1 - after) * np.log((1 - after) / (1 - before))
 
 
-def _naive_bayes(known: Frequencies, point: OperatingPoint, states: np.ndarray) -> np.ndarray:
+def _naive_bayes(known: Frequencies, states: np.ndarray) -> np.ndarray:
     """Returns the expected gain of the best decision from each answer, plus a little of the answer's probability."""
     true, taken = np.arange(NUM_DECISIONS)[:, np.newaxis], np.arange(NUM_DECISIONS)
-    utility = ((true == taken) + point.safety_weight * (taken <= true)) / (1 + point.safety_weight)  # [4, 4]
+    utility = ((true == taken) + 1.0 * (taken <= true)) / 2  # [4, 4]
     posterior = _posterior(known, states)  # [B, 4]
     now = posterior @ utility  # [B, 4]
     yes = np.stack([(posterior * column) @ known.present for column in utility.T], axis=2)  # [B, E, 4]

@@ -37,7 +37,7 @@ class Walk(NamedTuple):
     """One episode, question by question."""
 
     codes: list[int]  # signed codes in the order in which they are revealed
-    values: np.ndarray  # float [pieces, 5]: after each piece of evidence, see `step_values`
+    values: np.ndarray  # float [pieces, 5]: after each piece of evidence, see `decide.q_values`
     decided_after: int  # pieces known at the decision
     questions: int  # including those asked after the evidence had run out
     decision: int
@@ -52,7 +52,7 @@ def walk(codes: list[int], outputs: np.ndarray, max_questions: int, point: Opera
         codes: n signed codes of the vignette in the order of their revelation.
         outputs: float `[n, A]` or `[n, O]`, of the states after 1, 2, ... pieces.
         max_questions: the question limit.
-        point: how probabilities are weighed.
+        point: what a caller asks for.
     """
     known = min(len(codes), max_questions + 1)
     here = tf.constant(outputs, tf.float32)
@@ -61,24 +61,14 @@ def walk(codes: list[int], outputs: np.ndarray, max_questions: int, point: Opera
     stops = np.flatnonzero(actions[:known] != Action.ASK)
     stopped = len(stops) > 0 and stops[0] < max_questions
     pieces = int(stops[0]) + 1 if stopped else known
-    best = decide.best_triage(here, point).numpy()
+    best = decide.best_triage(here).numpy()
     return Walk(
-        codes, step_values(outputs, point), pieces, pieces - 1 if stopped else max_questions, int(best[pieces - 1])
+        codes,
+        decide.q_values(here, point).numpy(),
+        pieces,
+        pieces - 1 if stopped else max_questions,
+        int(best[pieces - 1]),
     )
-
-
-def step_values(outputs: np.ndarray, point: OperatingPoint) -> np.ndarray:
-    """Returns the value of each triage decision, and what the best of them must reach to stop asking; float `[n, 5]`.
-
-    These are the Q-values of the five actions, or utilities and what asking is worth to an agent that decides by its
-    probabilities, see `OperatingPoint`.
-
-    Args:
-        outputs: float `[n, A]` or `[n, O]`.
-        point: how probabilities are weighed.
-    """
-    here = tf.constant(outputs, tf.float32)
-    return np.column_stack([decide.utilities(here, point), decide.worth_of_asking(here, point)])
 
 
 def worst_errors(outcomes: Outcomes, decision_counts: np.ndarray) -> list[int]:

@@ -30,11 +30,15 @@ _SELU_OPS = ("EXP", "SUB", "MUL", "SELECT", "SELECT_V2", "GREATER")
 """TFLite composes SELU of these. The exponential is also taken of positive inputs, where it is not used: its range
 there would leave too few of the 256 steps of int8 for negative inputs. In int8 these operations made most of the error,
 and did not make the file smaller."""
-_NOVELTY_OPS = (
+_MIXTURE_OPS = (
     "BATCH_MATMUL", "CONCATENATION", "RELU", "ADD", "SUM", "LOG", "REDUCE_MAX", "GATHER", "CAST", "MEAN", "LESS",
-    "STRIDED_SLICE", "RESHAPE", "EQUAL",
+    "STRIDED_SLICE", "RESHAPE", "EQUAL", "SOFTMAX", "DIV", "MINIMUM", "MAXIMUM", "NEG",
+    "PAD",
 )  # fmt: skip
-"""Novelty compares sums of logarithms with percentiles that are close together: eight bits are too few for that."""
+"""Eight bits are too few for the small probabilities of classes of patients, and for novelty, which compares sums of
+logarithms with percentiles that are close together."""
+_DECIDING_OPS = ("LOGISTIC", "GREATER_EQUAL")
+"""Values would be compared with the highest one when both are rounded, each by its own scale."""
 
 
 def convert(
@@ -42,7 +46,6 @@ def convert(
     quantization: str,
     calibration: np.ndarray | None = None,
     batch: int | None = 1,
-    few: tf.types.experimental.Callable | None = None,
 ) -> bytes:
     """Returns the TFLite file of a version, without metadata.
 
@@ -56,20 +59,17 @@ def convert(
         quantization: one of `QUANTIZATIONS`.
         calibration: states float32 `[N, E]`, which give int8 the ranges of activations; only int8 needs them.
         batch: B of `state`, None for any number of states.
-        few: becomes the signature `few_states`, see `trainer.export.signatures.for_few_states`; None leaves that out.
 
     Raises:
         InputError: TensorFlow cannot convert the version.
     """
     count = len(version.vocabulary)
     signatures = {features.STATE: _function(version.signature, batch, count)}
-    if few is not None:
-        signatures[features.FEW_STATES] = _function(few, batch, count)
     if quantization != INT8 and features.QUESTIONS in version.model.signatures:
         signatures[features.QUESTIONS] = _questions(version.model.signatures[features.QUESTIONS], count)
     # TFLite has no lookup tables, which the version contains. A SavedModel of these signatures and weights has none.
     module = tf.Module()
-    module.weights = [*version.signature.variables, *([] if few is None else few.variables)]
+    module.weights = list(version.signature.variables)
     quiet = standard_error_without(_QUANTISER, XNNPACK)
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings(), quiet:
         warnings.simplefilter("ignore")  # calibration uses TensorFlow's own interpreter, which is deprecated
@@ -156,7 +156,9 @@ def _quantized(converter: tf.lite.TFLiteConverter, quantization: str, calibratio
     selective = tf.lite.experimental.QuantizationDebugger(  # the only way to keep operations in float
         converter=converter,
         debug_dataset=converter.representative_dataset,
-        debug_options=tf.lite.experimental.QuantizationDebugOptions(denylisted_ops=[*_SELU_OPS, *_NOVELTY_OPS]),
+        debug_options=tf.lite.experimental.QuantizationDebugOptions(
+            denylisted_ops=[*_SELU_OPS, *_MIXTURE_OPS, *_DECIDING_OPS]
+        ),
     )
     return selective.get_nondebug_quantized_model()
 

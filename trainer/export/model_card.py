@@ -181,7 +181,7 @@ def model_card(
         "promise": manifest["promise"],
         "safety_rules": manifest["safety_rules"],
         "novelty": manifest["novelty"],
-        "questions": _questions(manifest["questions"]),
+        "questions": _questions(manifest),
         "hyper_parameters": manifest["config"],
         "evaluation": evaluation and evaluation.described(),
         "gate": gate and gate.described(ids=False),
@@ -201,14 +201,15 @@ def package_versions() -> dict[str, str]:
     return versions | {name: importlib.metadata.version(name) for name in _PACKAGES}
 
 
-def _questions(questions: dict[str, Any] | None) -> dict[str, Any]:
+def _questions(manifest: dict[str, Any]) -> dict[str, Any]:
     """Returns what the version does about questions, and how far to trust that."""
-    if questions is None:
+    if manifest["questions"] is None:
         return {"most": 0, "notes": _NO_QUESTIONS}
-    most = questions["most"]
+    most, complaints = manifest["questions"]["most"], manifest["danger_signs"]["complaints"]
     does = f"It suggests up to {most} questions, the one first whose answer is expected to say most about the decision."
-    ends = "An interview that it leads goes on while a red flag is open."
-    return {"most": most, "notes": [does, ends, *_QUESTION_LIMITS]}
+    signs = f"It asks first about danger signs, those of its safety rules and those in its table of {complaints:,} "
+    ends = "complaints: an interview that it leads does not end below Red while one is open."
+    return {"most": most, "notes": [does, signs + ends, *_QUESTION_LIMITS]}
 
 
 def _probabilities(decision: dict[str, Any]) -> str:
@@ -268,11 +269,9 @@ def _commands(manifest: dict[str, Any], training_data: dict[str, Any], evaluatio
 
 
 def _point(decision: dict[str, Any]) -> str:
-    """Returns the options that set the version's operating point, "" if training chose it."""
-    if not decision["probabilities"] or decision["chosen"] == "default":
-        return ""
-    threshold = "" if decision["sure_enough"] is None else f" --sure-enough {decision['sure_enough']:g}"
-    return f" --safety-weight {decision['safety_weight']:g} --question-price {decision['price']:g}{threshold}"
+    """Returns the options that set the version's operating point, "" for the default one."""
+    floor = decision.get("sure_enough")
+    return "" if floor is None else f" --sure-enough {floor:g}"
 
 
 def _promised(promise: dict[str, Any] | None) -> str:
@@ -280,7 +279,7 @@ def _promised(promise: dict[str, Any] | None) -> str:
     if promise is None:
         return ""
     levels, asked = ",".join(f"{name}={level:g}" for name, level in promise["levels"].items()), promise["asked"]
-    given = _point({"probabilities": True, "chosen": "given", **asked["given"]}) if asked["given"] else ""
+    given = _point(asked["given"]) if asked["given"] else ""
     return f" --promise {levels} --confidence {asked['confidence']:g} --question-limit {asked['question_limit']}{given}"
 
 

@@ -22,6 +22,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from schemas import VERSION, directories, features, parity
+from schemas.danger_signs import DangerSigns
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo, list_versions, read_manifest
@@ -164,41 +165,40 @@ def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_nam
     write_warmup_requests(folder / directories.WARMUP_REQUESTS, vocabulary, model_name)
     if len(trained.rules):
         (folder / directories.RULES).write_text(trained.rules.text, encoding="utf-8", newline="\n")
+    if trained.signs.groups:
+        signs = trained.signs.to_toml()
+        (folder / directories.VERSION_DANGER_SIGNS).write_text(signs, encoding="utf-8", newline="\n")
     _write_manifest(folder, _manifest(trained, identity) | {"litert": _write_litert(folder, trained)})
 
 
 def _safeguards(trained: TrainedNetwork) -> signatures.Safeguards:
-    return signatures.Safeguards(trained.rules, trained.novelty, trained.operating_point, trained.questions)
+    return signatures.Safeguards(
+        trained.rules, trained.novelty, trained.operating_point, trained.questions, trained.signs
+    )
 
 
 def _write_litert(folder: pathlib.Path, trained: TrainedNetwork) -> dict[str, str]:
     """Writes the LiteRT file, and returns its entry in the manifest.
 
-    It is converted from the SavedModel in `folder`, and has a faster form of the same decision for a few states. The
-    answers are compared here, as a server without TensorFlow cannot.
+    It is converted from the SavedModel in `folder`. The answers are compared here, as a server without TensorFlow
+    cannot.
 
     Raises:
         InputError: it answers otherwise than the SavedModel.
     """
     model = tf.saved_model.load(os.fspath(folder))
     version = LoadedVersion(folder, trained.vocabulary, trained.max_questions, model)
-    vocabulary = trained.vocabulary
-    few = signatures.for_few_states(trained.model, vocabulary, trained.max_questions, _safeguards(trained))
-    content = conversion.convert(version, conversion.NONE, batch=None, few=few)
-    fault = parity.compare(LiteRtModel(content).run, version.decide, _how_it_decides(trained))
+    content = conversion.convert(version, conversion.NONE, batch=None)
+    model_info = ModelInfo(
+        "", "", "", len(trained.vocabulary), trained.max_questions, "",
+        probabilities=trained.has_probabilities,
+        hand_over_from=trained.operating_point.hand_over_from,
+    )  # fmt: skip
+    fault = parity.compare(LiteRtModel(content).run, version.decide, model_info)
     if fault:
         raise InputError(f"the file for LiteRT answers otherwise than the SavedModel: {fault}")
     (folder / directories.LITERT).write_bytes(content)
     return {"file": directories.LITERT, "sha256": hashlib.sha256(content).hexdigest()}
-
-
-def _how_it_decides(trained: TrainedNetwork) -> ModelInfo:
-    return ModelInfo(
-        "", "", "", len(trained.vocabulary), trained.max_questions, "",
-        probabilities=trained.has_probabilities,
-        safety_weight=trained.operating_point.safety_weight,
-        hand_over_from=trained.operating_point.hand_over_from,
-    )  # fmt: skip
 
 
 def _write_manifest(folder: pathlib.Path, manifest: dict[str, Any]) -> None:
@@ -224,6 +224,7 @@ def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[st
             "most": min(features.MOST_QUESTIONS, len(trained.vocabulary)),
         },
         "safety_rules": trained.rules.described(),
+        "danger_signs": _danger_signs(trained.signs),
         "decision": decision(trained),
         "promise": trained.promise,
         "novelty": _novelty(trained),
@@ -244,9 +245,9 @@ def decision(trained: TrainedNetwork) -> dict[str, Any]:
         return {"probabilities": False}
     return {
         "probabilities": True,
-        "safety_weight": trained.operating_point.safety_weight,
+        "safety_weight": trained.target.safety_weight,
         "sure_enough": trained.operating_point.sure_enough,
-        "price": trained.operating_point.price,
+        "price": trained.target.price,
         "hand_over_from": trained.operating_point.hand_over_from,
         "chosen": trained.point_chosen,
         "held_out": _held_out(trained),
@@ -265,6 +266,11 @@ def _held_out(trained: TrainedNetwork) -> dict[str, Any] | None:
         "under_triage_of_red": None if reached.red_found is None else 1 - reached.red_found,
         "over_triage": reached.over_triage,
     }
+
+
+def _danger_signs(signs: DangerSigns) -> dict[str, Any]:
+    fingerprint = f"sha256:{hashlib.sha256(signs.to_toml().encode()).hexdigest()}" if signs.groups else ""
+    return {"complaints": len(signs.groups), "fingerprint": fingerprint}
 
 
 def _novelty(trained: TrainedNetwork) -> dict[str, Any] | None:

@@ -14,10 +14,10 @@ import tensorflow as tf
 
 from schemas import features
 from schemas.answer import NOVELTY, PROBABILITIES, RULES, Kind, of_model
+from schemas.danger_signs import NO_SIGNS, DangerSigns
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import ACTION_LABELS, Action, deferral_flags, is_forced
-from trainer.dyqn.network import sum_rows, with_sums
 from trainer.export import messages
 from trainer.graph.closure import Closure
 from trainer.graph.decide import (
@@ -33,7 +33,7 @@ from trainer.graph.decide import (
     safe,
 )
 from trainer.graph.mixture import Mixture
-from trainer.graph.novelty import Multiply, Novelty, product
+from trainer.graph.novelty import Novelty
 from trainer.graph.questions import Network, QuestionGraph
 from trainer.graph.rules import RuleGraph
 from trainer.vignettes import state
@@ -57,6 +57,7 @@ class Safeguards(NamedTuple):
     novelty: Novelty | None = None
     operating_point: OperatingPoint = NEUTRAL
     questions: Mixture | None = None  # from which questions are chosen
+    signs: DangerSigns = NO_SIGNS
 
 
 UNGUARDED = Safeguards()
@@ -138,26 +139,14 @@ def write(
             safeguards.questions,
             Vocabulary.load(vocabulary),
             safeguards.rules.rules,
-            safeguards.operating_point,
+            safeguards.signs,
             model if has_probabilities(model.output) else None,
+            safeguards.operating_point,
         )
         not_to_ask = tf.TensorSpec([None, identity.evidence_count], tf.bool, features.NOT_TO_ASK)
         functions[features.QUESTIONS] = _traced(_asking(graph), states, not_to_ask)
     # Not keras.export.ExportArchive, which traces every signature twice.
     tf.saved_model.save(module, os.fspath(folder), signatures=functions)
-
-
-def for_few_states(
-    model: keras.Model, vocabulary: Vocabulary, max_questions: int, safeguards: Safeguards
-) -> tf.types.experimental.Callable | None:
-    """Returns the signature `state`, faster for states in which little is known; None for a model that has no such."""
-    network = with_sums(model)
-    if network is None:
-        return None
-    states = tf.TensorSpec([None, len(vocabulary)], tf.float32, features.STATES)
-    questions_asked = tf.TensorSpec([None], tf.int32, features.QUESTIONS_ASKED)
-    decider = _Decider(network, vocabulary, safeguards, sum_rows)
-    return _of_states(decider, max_questions, states, questions_asked)
 
 
 def _of_states(decider: "_Decider", max_questions: int, *specs: tf.TensorSpec) -> tf.types.experimental.Callable:
@@ -211,8 +200,8 @@ def _asking(graph: QuestionGraph) -> Callable[[tf.Tensor, tf.Tensor], dict[str, 
 class _Decider:
     """Computes the decision tensors of states, for all signatures."""
 
-    def __init__(self, network: Network, vocabulary: Vocabulary, safeguards: Safeguards, multiply: Multiply = product):
-        self._network, self._multiply = network, multiply
+    def __init__(self, network: Network, vocabulary: Vocabulary, safeguards: Safeguards):
+        self._network = network
         self._rules = safeguards.rules
         self._graph = RuleGraph(self._rules.rules, vocabulary) if len(self._rules) else None
         self._novelty = safeguards.novelty
@@ -231,7 +220,7 @@ class _Decider:
         """
         outputs = self._network(states)
         action = decide(outputs, forced, anything_known(states), self._point)
-        triage = best_triage(outputs, self._point)
+        triage = best_triage(outputs)
         computed: dict[str, tf.Tensor] = {}
         has = set()
         if has_probabilities(outputs):
@@ -247,7 +236,7 @@ class _Decider:
         is_novel = tf.zeros_like(forced)
         if self._novelty is not None:
             has.add(NOVELTY)
-            novelty = self._novelty.percentiles(self._closure.reduced(states), self._multiply)
+            novelty = self._novelty.percentiles(self._closure.reduced(states))
             is_novel = self._novelty.is_novel(novelty)
             computed |= {features.NOVELTY: novelty, features.IS_NOVEL: is_novel}
         contradictory = self._closure.contradicts(states)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.special
+import tensorflow as tf
 
 from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
@@ -30,7 +31,6 @@ _SMOOTHING = 2.0  # weight of the overall frequencies in each class, in patients
 _GROUP_SMOOTHING = 10.0  # the same of age and sex, of which few vignettes of a class say something
 _LEAST, _MOST = 1e-4, 1 - 2**-11  # probabilities; the latter is the largest below 1 in half precision
 _LEAST_URGENT = 0.01  # a class is never ruled out by one vignette's decisions
-_SELDOM = 0.01  # above what smoothing makes of a piece that nobody denies
 _MAX_VIGNETTES = 50_000
 NUM_TRUTHS = 2 * NUM_DECISIONS
 """Whether each decision is appropriate, then whether each is safe."""
@@ -55,11 +55,6 @@ class Mixture(NamedTuple):
         safe = np.pad(self.truths[:, NUM_DECISIONS + 1 :], [(0, 0), (1, 1)], constant_values=((0, 0), (1, 0)))
         shares = np.maximum(safe[:, :-1] - safe[:, 1:], _LEAST_URGENT)
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
-
-    @property
-    def of_cards(self) -> bool:
-        """Whether the vignettes say what a patient lacks; those of complete patients list what is present."""
-        return bool(self.denied.max() > _SELDOM)
 
 
 def fit(vignettes: Vignettes, vocabulary: Vocabulary, seed: int) -> Mixture | None:
@@ -101,6 +96,20 @@ def fit(vignettes: Vignettes, vocabulary: Vocabulary, seed: int) -> Mixture | No
     smoothed = shares.T @ truths + _SMOOTHING * truths.mean(axis=0)
     truths = np.clip(smoothed / (sizes + _SMOOTHING), _LEAST, _MOST)
     return Mixture(*(_halved(part) for part in (log_prior, table, truths, denied)))
+
+
+def classes_given(patients: Mixture, states: tf.Tensor) -> tf.Tensor:
+    """Returns the probability of each class in states `[B, E]` that hold all that follows, float32 `[B, K]`."""
+    literals = tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1)  # [B, 2 E]
+    return tf.nn.softmax(product(literals, patients.log_literals) + patients.log_prior)
+
+
+def product(rows: tf.Tensor, matrix: np.ndarray) -> tf.Tensor:
+    """Returns the product of `rows` `[B, N]` with a constant `[N, M]`, which converters for phones do not round.
+
+    They round constants that stand behind to eight bits.
+    """
+    return tf.transpose(tf.matmul(np.ascontiguousarray(matrix.T), rows, transpose_b=True))
 
 
 def _halved(values: np.ndarray) -> np.ndarray:

@@ -9,7 +9,6 @@ vignettes.
 """
 
 import pathlib
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -46,12 +45,9 @@ _MAX_VIGNETTES = 50_000
 _NONE_LED: np.ndarray = np.zeros([0, _QUANTILES], np.float32)
 
 
-Multiply = Callable[[tf.Tensor, np.ndarray], tf.Tensor]
-
-
-def product(literals: tf.Tensor, matrix: np.ndarray) -> tf.Tensor:
-    """Returns the product of literals `[B, 2 E]` with a matrix."""
-    return tf.matmul(literals, _unquantised(matrix, literals))
+def product(rows: tf.Tensor, matrix: np.ndarray) -> tf.Tensor:
+    """Returns the product of `rows` `[B, N]`, none below -1, with a matrix `[N, M]`, in float32 in files for phones."""
+    return tf.matmul(rows, _unquantised(matrix, rows))
 
 
 class Novelty(NamedTuple):
@@ -73,28 +69,25 @@ class Novelty(NamedTuple):
         tables = (table[np.minimum(rows, len(table) - 1)] for table in (self.quantiles, self.led) if len(table))
         return np.maximum.reduce(list(tables))
 
-    def scores(self, states: tf.Tensor, multiply: Multiply = product) -> tf.Tensor:
+    def scores(self, states: tf.Tensor) -> tf.Tensor:
         """Returns the scores of states `[B, E]` float32 in {-1, 0, 1}, float32 `[B]`; higher is further away.
 
         They are to be without what follows from the rest, see `trainer.graph.closure.Closure.reduced`.
         """
         literals = tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1)  # [B, 2 E]
-        logs = multiply(literals, self.log_literals)  # [B, K + 1]
+        logs = product(literals, self.log_literals)  # [B, K + 1]
         together = tf.reduce_logsumexp(logs[:, :-1] + self.log_prior, axis=1)
         return logs[:, -1] - together
 
-    def percentiles(self, states: tf.Tensor, multiply: Multiply = product) -> tf.Tensor:
-        """Returns the novelty of such states `[B, E]`, float32 `[B]` in [0, 1]; 0 if nothing is known.
-
-        `multiply` returns the product of literals with a matrix.
-        """
+    def percentiles(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns the novelty of such states `[B, E]`, float32 `[B]` in [0, 1]; 0 if nothing is known."""
         pieces = tf.reduce_sum(tf.cast(states != 0, tf.int32), axis=1)  # [B]
         usual, asked = self.quantiles, self.limits
         row = tf.clip_by_value(pieces - 1, 0, len(usual) - 1)
         row_asked = len(usual) + tf.clip_by_value(pieces - 1, 0, len(asked) - 1)
         rows = tf.where(tf.reduce_any(states < 0, axis=1), row_asked, row)
         limits = tf.gather(_unquantised(np.concatenate([usual, asked]), states), rows)  # [B, Q]
-        above = self.scores(states, multiply)[:, tf.newaxis] > limits
+        above = self.scores(states)[:, tf.newaxis] > limits
         shares = tf.reduce_mean(tf.cast(above, tf.float32), axis=1)
         return tf.where(pieces > 0, shares, 0.0)
 

@@ -1,6 +1,7 @@
 """Safety rules as TensorFlow operations, so that every reader of an exported model obeys them.
 
-Red flags are codes of rules for Red that one or two more answers would fire; questions about them come first.
+Red flags are codes of rules for Red that have begun and that one or two more answers would fire; questions about them
+come first.
 
 Conditions are looked up in a table of truths, `[B, 2 E + 2]` bool: present, absent, and one cell each that is always
 true and always false. Booleans, not sums, because quantisation for phones rounds numbers and leaves booleans alone.
@@ -92,15 +93,10 @@ class _Pair(NamedTuple):
     none: tuple[int, ...]
 
 
-class RedFlags(NamedTuple):
-    """Which codes are open red flags in each state, bool `[B, E]` both; some of them may be known."""
-
-    near: tf.Tensor  # a yes would fire a rule for Red, or leave only one condition of the rule that is still open, too
-    begun: tf.Tensor  # those of rules of which something else holds already, or the parent of the code
-
-
 class OpenRedFlags:
-    """Finds the codes that would fire a rule for Red if present, alone or with one other code that is still open.
+    """Finds the codes by which a rule for Red that has begun would fire, alone or with one other code that is open.
+
+    A rule has begun where something else of it holds, or the parent of the code.
 
     Args:
         rules: those for other decisions are ignored.
@@ -125,10 +121,10 @@ class OpenRedFlags:
         self._cells: np.ndarray = np.zeros((len(pairs), self._count), np.float32)  # [N, E]
         self._cells[np.arange(len(pairs)), [pair.cell for pair in pairs]] = 1
 
-    def open(self, states: tf.Tensor) -> RedFlags:
-        """Returns the open red flags of states `[B, E]` float32."""
+    def open(self, states: tf.Tensor) -> tf.Tensor:
+        """Returns the open red flags of states `[B, E]` float32, bool `[B, E]`; some of them may be known."""
         if not len(self._cells):
-            return RedFlags(*[tf.zeros_like(states, tf.bool)] * 2)
+            return tf.zeros_like(states, tf.bool)
         holding = _truths(self._closure(states))
         every = tf.gather(holding, self._every, axis=1)  # [B, N, W]
         missing = tf.reduce_sum(tf.cast(~every, tf.int32), axis=2)  # [B, N]
@@ -138,8 +134,7 @@ class OpenRedFlags:
         near = (missing == 0) | ((missing == 1) & ~denied & two_away)
         fires = near & some & ~tf.reduce_any(tf.gather(holding, self._none, axis=1), axis=2)
         begun = fires & (self._asks_some | (missing < self._lengths) | tf.gather(holding, self._parents, axis=1))
-        cells = tf.constant(self._cells)
-        return RedFlags(*(tf.matmul(tf.cast(pairs, tf.float32), cells) > 0.5 for pairs in (fires, begun)))
+        return tf.matmul(tf.cast(begun, tf.float32), tf.constant(self._cells)) > 0.5
 
     @property
     def cells(self) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Patients who answer questions, for the tracks of `trainer.evaluation.options`."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -7,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.evidence import Vocabulary
+from trainer.graph.questions import QuestionGraph
 from trainer.vignettes.state import Vignettes, sparse_states
 
 
@@ -59,6 +61,15 @@ def interviewed(vignettes: Vignettes, evidence_count: int, like: Callable[[tf.Te
     cards = _listed(vignettes, evidence_count)
     answers = np.where(cards != 0, cards, like(tf.constant(cards.astype(np.float32))).numpy()).astype(np.int8)
     return Patients(first_pieces(vignettes, evidence_count), answers, vignettes.decision_counts)
+
+
+def interviewed_at_home(
+    vignettes: Vignettes, whole: bool, graph: QuestionGraph, vocabulary: Vocabulary, seed: int
+) -> Patients:
+    """Returns the patients of `interviewed` without instruments; `seed` is of what cards leave open."""
+    generator = tf.random.Generator.from_seed(seed, alg="philox")
+    like = None if whole else functools.partial(graph.patients_like, generator=generator)
+    return interviewed(vignettes, len(vocabulary), like).at_home(vocabulary)
 
 
 def first_pieces(vignettes: Vignettes, evidence_count: int) -> np.ndarray:

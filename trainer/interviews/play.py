@@ -11,15 +11,16 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from schemas.danger_signs import DangerSigns
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import RuleSet
-from schemas.triage import asks_next
+from schemas.triage import NUM_DECISIONS, asks_next
 from trainer.graph import rewards
-from trainer.graph.decide import OperatingPoint, best_triage, decide, handed_over, utilities
+from trainer.graph.decide import OperatingPoint, best_triage, decide, handed_over
 from trainer.graph.mixture import Mixture
 from trainer.graph.questions import Network, QuestionGraph
 from trainer.graph.rules import RuleGraph
-from trainer.interviews.patients import Patients, interviewed
+from trainer.interviews.patients import Patients, interviewed_at_home
 from trainer.vignettes.state import Vignettes, sparse_states
 from triage_runtime.promise import HANDED_OVER
 
@@ -31,14 +32,14 @@ They are cells `[B, T]`, -1 behind the last, and where nothing may be asked.
 MayAsk = Callable[[tf.Tensor], tf.Tensor]
 """From states `[B, E]` to codes that are open, bool `[B, E]`, see `trainer.graph.questions`."""
 Flags = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-"""From states `[B, E]` and codes not to ask, bool `[B, E]`, to `QuestionGraph.open_red_flags`, bool `[B, E]`."""
+"""From states `[B, E]` and codes not to ask, bool `[B, E]`, to `QuestionGraph.open_signs`, bool `[B, E]`."""
 Opening = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 """From states and answers `[B, E]` to `QuestionGraph.opening`, signed codes int32 `[B, G]`."""
 INTERVIEW, ALL_EVIDENCE = "interview", "all_evidence"
 """Settings in which an agent decides: after an interview that it leads, or with all the evidence at once."""
 _ROWS = 512
 _CANDIDATES = 24
-_SEED = 2_024  # of what patients answer beyond their cards; unlike the seeds of training
+_SEED, _SEED_OF_HELD_OUT = 2_024, 2_023  # of what patients answer beyond their cards; unlike the seeds of training
 
 
 def learned_policy(graph: QuestionGraph) -> Policy:
@@ -65,12 +66,12 @@ class Interviews(NamedTuple):
 
     outputs: np.ndarray  # float32 [Q + 1, V, O], of the network
     revealed: np.ndarray  # int32 [Q, V, T], signed codes that each question made known; 0 for none
-    flagged: np.ndarray  # bool [Q + 1, V], a red flag is open, or nothing is known of age or sex
+    flagged: np.ndarray  # bool [Q + 1, V], a danger sign is open, or nothing is known of age or sex
 
-    def decisions(self, point: OperatingPoint) -> np.ndarray:
+    def decisions(self) -> np.ndarray:
         """Returns the triage decision after each number of questions, int32 `[Q + 1, V]`."""
         flat = tf.constant(self.outputs.reshape(-1, self.outputs.shape[2]))
-        return best_triage(flat, point).numpy().reshape(self.outputs.shape[:2])
+        return best_triage(flat).numpy().reshape(self.outputs.shape[:2])
 
     def states(self, patients: Patients) -> np.ndarray:
         """Returns what was known of the V `patients` after each number of questions, int8 `[Q + 1, V, E]`."""
@@ -85,7 +86,7 @@ class Interviews(NamedTuple):
 
         By the rule `schemas.triage.asks_next`.
         """
-        return self.ends_by(self._actions(point), self.decisions(point))
+        return self.ends_by(self._actions(point), self.decisions())
 
     def leave(self, patients: Patients, point: OperatingPoint, rules: RuleGraph | None) -> InterviewEndings:
         """Returns how V `patients` leave interviews that obey `rules`.
@@ -93,7 +94,7 @@ class Interviews(NamedTuple):
         They are handed over where the interview ends, also where the agent would ask on and nothing is left, as
         `serving.service.next_step` does.
         """
-        actions, decisions = self._actions(point), self.decisions(point)
+        actions, decisions = self._actions(point), self.decisions()
         if rules is not None:
             for number, known in enumerate(self.states(patients).astype(np.float32)):
                 raised = rules.apply(rules.fired(tf.constant(known)), actions[number], decisions[number])
@@ -125,7 +126,6 @@ def play(
     may_ask: MayAsk,
     policy: Policy | None,
     questions: int,
-    point: OperatingPoint,
     flags: Flags | None = None,
     opening: Opening | None = None,
 ) -> Interviews:
@@ -133,18 +133,17 @@ def play(
 
     Args:
         patients: who answer.
-        network: that decides, at the operating point `point`.
+        network: that decides.
         may_ask: which codes are open.
         policy: chooses what to ask among them; None stands for `_clairvoyant`.
         questions: number put to each patient, though the agent may stop earlier.
-        point: see `network`.
         flags: that keep an interview going, whoever chooses the questions; None where the agent alone ends it.
         opening: what the first question asks, whoever chooses the others; None where they choose it as well.
     """
     if len(patients.answers) > _ROWS:
         starts = range(0, len(patients.answers), _ROWS)
         blocks = (Patients(*(part[start : start + _ROWS] for part in patients)) for start in starts)
-        parts = [play(block, network, may_ask, policy, questions, point, flags, opening) for block in blocks]
+        parts = [play(block, network, may_ask, policy, questions, flags, opening) for block in blocks]
         return Interviews(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
     unanswerable = patients.answers == 0
     states = np.where(patients.known, patients.answers, 0).astype(np.float32)
@@ -158,7 +157,7 @@ def play(
         if number:
             open_codes = may_ask(tf.constant(states)).numpy() & ~unanswerable
             if policy is None:
-                cells = highest(_clairvoyant(patients, network, states, open_codes, point), open_codes)
+                cells = highest(_clairvoyant(patients, network, states, open_codes), open_codes)
             else:
                 cells = policy(states, open_codes)  # [V, T]
             signed = np.where(cells >= 0, (cells + 1) * np.take_along_axis(patients.answers, cells, axis=1), 0)
@@ -178,20 +177,16 @@ def play(
     return Interviews(np.stack(outputs), codes, flagged)
 
 
-def lead(
-    patients: Patients, network: Network, graph: QuestionGraph, questions: int, point: OperatingPoint
-) -> Interviews:
-    """Returns interviews as an agent leads them: `graph` opens them, asks, and goes on while a red flag is open.
+def lead(patients: Patients, network: Network, graph: QuestionGraph, questions: int) -> Interviews:
+    """Returns interviews as an agent leads them: `graph` opens them, asks, and goes on while a danger sign is open.
 
     A number of `questions` is put to each patient, though the agent may stop earlier.
     """
-    flags = tf.function(graph.open_red_flags, autograph=False)
-    return play(patients, network, graph.may_ask, learned_policy(graph), questions, point, flags, graph.opening)
+    flags = tf.function(graph.open_signs, autograph=False)
+    return play(patients, network, graph.may_ask, learned_policy(graph), questions, flags, graph.opening)
 
 
-def _clairvoyant(
-    patients: Patients, network: Network, states: np.ndarray, open_codes: np.ndarray, point: OperatingPoint
-) -> np.ndarray:
+def _clairvoyant(patients: Patients, network: Network, states: np.ndarray, open_codes: np.ndarray) -> np.ndarray:
     """Returns the scores of a policy that knows each answer, the agent's decision after it, and the clinicians'.
 
     It considers at most `_CANDIDATES` pieces, present ones first. It is greedy, so it is not quite an upper bound.
@@ -204,15 +199,24 @@ def _clairvoyant(
     after[rows, np.arange(count), candidates] = patients.answers[rows, candidates]
     outputs = tf.convert_to_tensor(network(tf.constant(after.reshape(-1, states.shape[1]))))
     truth = [rule(patients.decision_counts).numpy().astype(float) for rule in (rewards.appropriate, rewards.safe)]
-    true = np.repeat((truth[0] + point.safety_weight * truth[1]) / (1 + point.safety_weight), count, axis=0)
-    utility = utilities(outputs, point).numpy()
-    chosen = best_triage(outputs, point).numpy()
+    true = np.repeat((truth[0] + truth[1]) / 2, count, axis=0)
+    utility = outputs[:, :NUM_DECISIONS].numpy()
+    chosen = best_triage(outputs).numpy()
     gained = np.take_along_axis(true, chosen[:, np.newaxis], axis=1)[:, 0]
     # If several answers lead to a right decision, choose the one after which the agent is most certain of it.
     right = np.where(true >= true.max(axis=1, keepdims=True), utility, -np.inf).max(axis=1)
     scores = np.full(states.shape, -1e9)
     np.put_along_axis(scores, candidates, (gained + 0.1 * (right - utility.max(axis=1))).reshape(-1, count), axis=1)
     return scores
+
+
+def led_states(
+    graph: QuestionGraph, vocabulary: Vocabulary, vignettes: Vignettes, whole: bool, questions: int
+) -> np.ndarray:
+    """Returns the states int8 `[M, Q + 1, E]` of interviews with held-out patients; no network has a part in them."""
+    patients = interviewed_at_home(vignettes, whole, graph, vocabulary, _SEED_OF_HELD_OUT)
+    played = lead(patients, lambda states: tf.zeros([states.shape[0], 1]), graph, questions)
+    return played.states(patients).transpose(1, 0, 2)
 
 
 class Leader(NamedTuple):
@@ -222,6 +226,7 @@ class Leader(NamedTuple):
     vocabulary: Vocabulary  # of E pieces of evidence
     mixture: Mixture
     rules: RuleSet
+    signs: DangerSigns
     question_limit: int
 
 
@@ -239,14 +244,11 @@ class Leaving:
 
     def __init__(self, leader: Leader, vignettes: Vignettes, whole: bool):
         self._leader = leader
-        count = len(leader.vocabulary)
-        generator = tf.random.Generator.from_seed(_SEED, alg="philox")
-        like = None if whole else functools.partial(self._graph(OperatingPoint()).patients_like, generator=generator)
-        self._patients = interviewed(vignettes, count, like).at_home(leader.vocabulary)
-        self._cards = tf.constant(sparse_states(vignettes, count).toarray())
+        self._graph = QuestionGraph(leader.mixture, leader.vocabulary, leader.rules.rules, leader.signs)
+        self._patients = interviewed_at_home(vignettes, whole, self._graph, leader.vocabulary, _SEED)
+        self._cards = tf.constant(sparse_states(vignettes, len(leader.vocabulary)).toarray())
         rules = leader.rules.rules
         self._rules = RuleGraph(rules, leader.vocabulary) if rules else None
-        self._interviews = functools.cache(self._play)  # they depend on the safety weight alone
 
     def decisions(self, point: OperatingPoint) -> dict[str, np.ndarray]:
         """Returns the decisions int `[V]` at an operating point by setting, after safety rules.
@@ -254,18 +256,13 @@ class Leaving:
         They are `HANDED_OVER` where a person decides, as callers want who ask for handing over.
         """
         outputs = self._leader.network(self._cards)
-        at_once = best_triage(outputs, point)
+        at_once = best_triage(outputs)
         if self._rules is not None:
             at_once = self._rules.apply(self._rules.fired(self._cards), at_once, at_once).best_triage
         at_once = np.where(handed_over(outputs, at_once.numpy(), point), HANDED_OVER, at_once)
-        interviews = self._interviews(point.safety_weight)
-        return {INTERVIEW: interviews.leave(self._patients, point, self._rules).decisions, ALL_EVIDENCE: at_once}
+        return {INTERVIEW: self._interviews.leave(self._patients, point, self._rules).decisions, ALL_EVIDENCE: at_once}
 
-    def _graph(self, point: OperatingPoint) -> QuestionGraph:
-        leader = self._leader
-        return QuestionGraph(leader.mixture, leader.vocabulary, leader.rules.rules, point, leader.network)
-
-    def _play(self, safety_weight: float) -> Interviews:
-        point = OperatingPoint(safety_weight)
+    @functools.cached_property
+    def _interviews(self) -> Interviews:
         network = tf.function(self._leader.network, autograph=False)
-        return lead(self._patients, network, self._graph(point), self._leader.question_limit, point)
+        return lead(self._patients, network, self._graph, self._leader.question_limit)

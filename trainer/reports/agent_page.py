@@ -19,11 +19,6 @@ from triage_runtime.storage.whole_file import removed_unless_written
 
 _MOST_SLICES = 8
 """Values of one tag that the page shows, the largest ones; `--json` has all of them."""
-_CHOSEN = {
-    "default": "chosen in training",
-    "neutral": "not chosen, as training had not ended at this step or held nothing out",
-    "given": "given as an option",
-}
 _SIMULATED = {
     True: "Vignettes and clinicians' decisions are simulated by a program: the figures say nothing about patients.",
     None: "It is not recorded whether the vignettes and decisions are simulated.",
@@ -49,7 +44,6 @@ def agent_page(report: AgentReport, provenance: Mapping[str, Any]) -> str:
         verdict=report.comparison.verdict,
         comparison=comparison_table(report.comparison, report.human_minimum_decisions),
         decides=_decides(report),
-        operating_points=tables.operating_points(report),
         confusion=tables.confusion(report),
         corrected=FALSE_DISCOVERIES,
         gaps=tables.gaps(report),
@@ -80,8 +74,8 @@ def _decides(report: AgentReport) -> list[tuple[str, str]]:
     point, effect = report.operating_point, report.safety_rules
     decides = "by its Q-values"
     if point is not None:
-        threshold = "" if point.sure_enough is None else f", stopping threshold {point.sure_enough:g}"
-        decides = f"safety weight {point.safety_weight:g}, price {point.price:.2g}{threshold}; {_CHOSEN[point.chosen]}"
+        threshold = "" if point.sure_enough is None else f", asks until sure by {point.sure_enough:g}"
+        decides = f"safety weight {point.safety_weight:g}, price {point.price:.2g}{threshold}"
     rules = report.no_safety_rules.removeprefix("no safety rules: ") or NONE
     if effect is not None:
         rules = (

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from schemas.errors import InputError
 from schemas.safety_rules import RuleSet, SafetyRule
+from schemas.triage import NUM_DECISIONS
 from trainer.dyqn.rollout import greedy_policy, order_seeds
 from trainer.evaluation import (
     as_clinicians,
     cases,
     cautions,
-    frontier,
+    handing_over,
     measurement,
     metrics,
     slices,
@@ -33,16 +33,14 @@ from trainer.evaluation.estimates import (
     RuleEffect,
     SliceFigures,
 )
-from trainer.evaluation.frontier import HandedOver, Point
+from trainer.evaluation.handing_over import HandedOver
 from trainer.evaluation.options import EvaluateOptions
 from trainer.evaluation.prefixes import EvidencePoint, metrics_by_evidence, prefix_outputs
-from trainer.graph import decide
 from trainer.graph.questions import QuestionGraph
 from trainer.graph.rules import RuleGraph
 from trainer.reports.comparison import Comparison, compare
-from trainer.training import operating_point_options, promises
+from trainer.training import promises
 from trainer.training.job import JobDirectory, TrainedNetwork
-from trainer.training.operating_point_options import OperatingPointOptions
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.textbook_case import DEFAULT, TextbookCase, fitting_cases, read_cases
 from trainer.vignettes.tfrecord import DataDirectory, is_simulated
@@ -54,13 +52,12 @@ _NOT_COMPARED = ("majority", "evidence")
 """Slices that differ for reasons other than the patients' group."""
 
 
-class ChosenPoint(NamedTuple):
-    """The operating point of the agent, and how it was chosen."""
+class Point(NamedTuple):
+    """What weighs in the agent's Q-values, as settings of its training, and the floor under Q(ask), if any."""
 
     safety_weight: float
-    sure_enough: float | None
     price: float
-    chosen: str  # see `TrainedNetwork.point_chosen`; "neutral" where nothing was held out to choose it by
+    sure_enough: float | None
 
 
 class Gaps(NamedTuple):
@@ -75,20 +72,6 @@ class Evaluated(NamedTuple):
 
     step: int
     metrics: Mapping[str, Estimate]
-
-
-class ValidationLoss(NamedTuple):
-    """The loss on vignettes from which the network does not learn."""
-
-    step: int
-    loss: float
-
-
-class Learning(NamedTuple):
-    """What the job directory has recorded up to the step that is measured."""
-
-    evaluations: Sequence[Evaluated]
-    validation_losses: Sequence[ValidationLoss]
 
 
 class AgentReport(NamedTuple):
@@ -108,7 +91,7 @@ class AgentReport(NamedTuple):
     training: Mapping[str, int]  # steps and episodes
     networks: int
     max_questions: int
-    operating_point: ChosenPoint | None  # None for an agent that decides by its Q-values
+    operating_point: Point | None  # None for an agent without probabilities
     promises: Sequence[promises.Promise]
     human: Estimates | None  # this and the next three as in `Baselines`
     human_agreement: Estimates | None
@@ -123,9 +106,8 @@ class AgentReport(NamedTuple):
     slices: Sequence[SliceFigures]
     as_clinicians: AsClinicians | None
     by_evidence: Sequence[EvidencePoint]
-    frontier: Sequence[Point] | None  # None for an agent without probabilities
     handing_over: Sequence[HandedOver]
-    learning: Learning
+    learning: Sequence[Evaluated]  # as far as the job directory has recorded it, up to the step that is measured
     safety_rules: RuleEffect | None
     no_safety_rules: str  # why there are none, "" otherwise
     textbook_cases: TextbookFigures | None
@@ -144,7 +126,6 @@ class AgentReport(NamedTuple):
 
 def agent_report(
     given: EvaluateOptions,
-    point: OperatingPointOptions,
     data: DataDirectory,
     trained: TrainedNetwork,
     vignettes: VignetteArrays,
@@ -162,11 +143,7 @@ def agent_report(
     measured = measurement.agent_figures(outcomes, vignettes, seed)
     values = metrics.agent_metrics(outcomes, counts)
     orders = followed(seeds, "by evidence seen", "orders")
-    outputs, points = prefix_outputs(trained.model, vignettes, len(data.vocabulary), orders), None
-    utilities = decide.utilities(tf.constant(outputs.reshape(-1, outputs.shape[2])), trained.operating_point).numpy()
-    if trained.has_probabilities:
-        weights = operating_point_options.points_by_weight(point, trained)
-        points = frontier.frontier(outputs, vignettes, weights, trained.max_questions, trained.operating_point, seed)
+    outputs = prefix_outputs(trained.model, vignettes, len(data.vocabulary), orders)
     effect = None
     if len(rules):
         graph = RuleGraph(rules.rules, trained.vocabulary)
@@ -192,7 +169,9 @@ def agent_report(
         training=trained.training,
         networks=trained.config["network"]["networks"],
         max_questions=trained.max_questions,
-        operating_point=_point(trained),
+        operating_point=Point(trained.target.safety_weight, trained.target.price, trained.operating_point.sure_enough)
+        if trained.has_probabilities
+        else None,
         promises=[
             answer for answer in promises.answers(given.job_dir) if answer.asked.step == trained.training["steps"]
         ],
@@ -200,9 +179,8 @@ def agent_report(
         comparison=compare({**measured.agent, **measured.agreement}, baselines, judged, effect),
         **measured._replace(slices=[*slices.slice_figures(values, by_evidence, seed), *measured.slices])._asdict(),
         as_clinicians=judged,
-        by_evidence=metrics_by_evidence(utilities.reshape(*outputs.shape[:2], -1), vignettes, seed),
-        frontier=points,
-        handing_over=frontier.handing_over(outcomes, counts),
+        by_evidence=metrics_by_evidence(outputs[..., :NUM_DECISIONS], vignettes, seed),
+        handing_over=handing_over.figures(outcomes, counts),
         learning=_learning(given, trained),
         safety_rules=effect,
         no_safety_rules="",
@@ -211,14 +189,6 @@ def agent_report(
         errors=walk.worst_cases(agent, outcomes, vignettes, seeds),
     )
     return report._replace(cautions=cautions.cautions(report.split, report.vignettes, report.agent))
-
-
-def _point(trained: TrainedNetwork) -> ChosenPoint | None:
-    if not trained.has_probabilities:
-        return None
-    point = trained.operating_point
-    chosen = "neutral" if trained.held_out is None and trained.point_chosen == "default" else trained.point_chosen
-    return ChosenPoint(point.safety_weight, point.sure_enough, point.price, chosen)
 
 
 def _textbook(given: EvaluateOptions, trained: TrainedNetwork, rules: RuleSet) -> TextbookFigures | None:
@@ -234,14 +204,13 @@ def case_figures(
 ) -> TextbookFigures:
     """Returns the figures of the agent on the cases of `path`, also with rules if there are any."""
     point = dataclasses.replace(trained.operating_point, hand_over_from=None)
-    network = trained.model if trained.has_probabilities else None
 
     def played(obeyed: Sequence[SafetyRule]) -> CaseFigures:
         rule_graph = RuleGraph(obeyed, trained.vocabulary) if obeyed else None
         policy = greedy_policy(trained.model, rule_graph, point)
         decided = play_cases(policy, textbook, trained.vocabulary, trained.max_questions)
         if trained.questions is not None:
-            graph = QuestionGraph(trained.questions, trained.vocabulary, obeyed, point, network)
+            graph = QuestionGraph(trained.questions, trained.vocabulary, obeyed, trained.signs)
             interview, questions = lead_cases(
                 trained.model, graph, rule_graph, point, textbook, trained.vocabulary, trained.max_questions
             )
@@ -271,13 +240,10 @@ def _gaps(
     return Gaps(*slices.gaps(values, patients, seed))
 
 
-def _learning(given: EvaluateOptions, trained: TrainedNetwork) -> Learning:
+def _learning(given: EvaluateOptions, trained: TrainedNetwork) -> list[Evaluated]:
     job, step = JobDirectory(given.job_dir), trained.training["steps"]
-    return Learning(
-        [
-            Evaluated(each["step"], {name: Estimate(**each["metrics"][name]) for name in _LEARNED})
-            for each in job.evaluations()
-            if each["step"] <= step
-        ],
-        [ValidationLoss(**each) for each in job.validation_losses() if each["step"] <= step],
-    )
+    return [
+        Evaluated(each["step"], {name: Estimate(**each["metrics"][name]) for name in _LEARNED})
+        for each in job.evaluations()
+        if each["step"] <= step
+    ]

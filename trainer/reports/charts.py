@@ -105,20 +105,15 @@ def questions_chart(report: AgentReport) -> Drawing | None:
 
 
 def learning_chart(report: AgentReport) -> Drawing | None:
-    """Returns the agent's quality and validation loss over its training; None if nothing was recorded."""
-    evaluations, losses = report.learning
+    """Returns the agent's quality over its training; None if nothing was recorded."""
+    evaluations = report.learning
+    if not evaluations:
+        return None
     steps = [each.step for each in evaluations]
     panels = [
         Panel(measure.label, _curve(steps, [each.metrics[measure.key] for each in evaluations], measure, _STEPS))
         for measure in (APPROPRIATENESS, SAFETY, QUESTIONS)
-        if evaluations
     ]
-    if losses:
-        loss = Measure("loss", "Validation loss", False)
-        estimates = [Estimate(each.loss) for each in losses]
-        panels.append(Panel(loss.label, _curve([each.step for each in losses], estimates, loss, _STEPS)))
-    if not panels:
-        return None
     measures = (APPROPRIATENESS, SAFETY, OVER_TRIAGE, QUESTIONS)
     rows = tuple(
         (count(each.step), *(with_interval(measure, each.metrics[measure.key]) for measure in measures))
@@ -128,10 +123,10 @@ def learning_chart(report: AgentReport) -> Drawing | None:
         "learning",
         "The training as the job directory recorded it, on the test split. Bands are 95% intervals. A curve that still "
         "rises at the right edge shows that more steps, or more vignettes, may help.",
-        f"Safety from {rows[0][2]} to {rows[-1][2]}." if rows else "The validation loss.",
+        f"Safety from {rows[0][2]} to {rows[-1][2]}.",
         tuple(panels),
         numbers=Table("Evaluations during training: mean (95% interval)",
-                      ("Step", *(measure.label for measure in measures)), rows) if rows else None,
+                      ("Step", *(measure.label for measure in measures)), rows),
     )  # fmt: skip
 
 

@@ -52,7 +52,7 @@ def measured(given: EvaluateOptions, point: OperatingPointOptions) -> AgentRepor
     """
     data, trained, vignettes = _load(given, point)
     rules, no_rules = _rules(given, trained)
-    report = agent_report.agent_report(given, point, data, trained, vignettes, rules)
+    report = agent_report.agent_report(given, data, trained, vignettes, rules)
     report = report._replace(no_safety_rules=no_rules)
     json_output.write(report.described(), given.json)
     if given.html is not None:

@@ -31,8 +31,8 @@ from trainer.evaluation.metrics import (
 from trainer.evaluation.options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT, EvaluateOptions
 from trainer.evaluation.question_policies import card_policy, frequencies, simple_policies
 from trainer.graph import mixture, rewards
-from trainer.graph.decide import PRICES, OperatingPoint, appropriate, best_triage, has_probabilities, safe
-from trainer.graph.operating_point import THRESHOLDS
+from trainer.graph.decide import OperatingPoint, appropriate, best_triage, has_probabilities, safe
+from trainer.graph.operating_point import FLOORS
 from trainer.graph.questions import Network, QuestionGraph
 from trainer.importing import ddxplus
 from trainer.interviews.patients import Patients, own_cards, whole_patients
@@ -69,7 +69,7 @@ def report(
         "training": trained.training,
         "clinicians": _clinicians(given, patients),
         "policies": _figures(given, trained, patients, interviews, graph),
-        "denied_alone": denied_alone(trained.model, trained.operating_point, patients, graph, trained.vocabulary)
+        "denied_alone": denied_alone(trained.model, patients, graph, trained.vocabulary)
         if LEARNED in interviews and trained.has_probabilities and given.track != OWN_CARD
         else None,
     }
@@ -109,16 +109,15 @@ def _interviews(
         )
     name = None if given.rules is None else str(given.rules)
     rules, _ = safety_rules.choose(name, trained.vocabulary)
-    network = trained.model if trained.has_probabilities else None
-    graph = QuestionGraph(trained.questions, trained.vocabulary, rules.rules, trained.operating_point, network)
+    graph = QuestionGraph(trained.questions, trained.vocabulary, rules.rules, trained.signs)
     train = data.read("train", names=False)
     if not len(train.decision_counts):
         raise InputError(f"{given.data}: the train split has no vignettes, which the simple policies learn from")
-    policies = simple_policies(frequencies(train, len(data.vocabulary)), trained.operating_point, given.seed)
+    policies = simple_policies(frequencies(train, len(data.vocabulary)), given.seed)
     own = given.track == OWN_CARD
-    judged = own and network is not None
-    learned = card_policy(graph, trained.model, trained.operating_point) if judged else learned_policy(graph)
-    flags = None if own else tf.function(graph.open_red_flags, autograph=False)
+    judged = own and trained.has_probabilities
+    learned = card_policy(graph, trained.model) if judged else learned_policy(graph)
+    flags = None if own else tf.function(graph.open_signs, autograph=False)
     chosen: dict[str, Policy | None] = {**policies, LEARNED: learned, CLAIRVOYANT: None}
     return {
         name: play(
@@ -127,7 +126,6 @@ def _interviews(
             graph.may_ask,
             chosen[name],
             given.question_limit,
-            trained.operating_point,
             flags,
             graph.opening,
         )
@@ -144,7 +142,7 @@ def _figures(
 ) -> dict[str, Any]:
     """Returns the figures of each policy; differences are paired with the first one."""
     first = next(iter(interviews))
-    against = quality(interviews[first], patients.decision_counts, trained.operating_point)
+    against = quality(interviews[first], patients.decision_counts)
     return {
         name: policy_figures(
             each,
@@ -161,7 +159,7 @@ def _figures(
 
 
 def denied_alone(
-    network: Network, point: OperatingPoint, patients: Patients, graph: QuestionGraph, vocabulary: Vocabulary
+    network: Network, patients: Patients, graph: QuestionGraph, vocabulary: Vocabulary
 ) -> dict[str, float] | None:
     """Returns how often denying a danger sign, beside one finding alone, makes the decision more urgent.
 
@@ -179,11 +177,11 @@ def denied_alone(
     rows, cells = np.nonzero(graph.may_ask(tf.constant(alone)).numpy() & signs)
     if not len(rows):
         return None
-    before = best_triage(network(tf.constant(alone)), point).numpy()
+    before = best_triage(network(tf.constant(alone))).numpy()
     raised = 0
     for part in np.array_split(np.arange(len(rows)), -(-len(rows) // _ROWS)):
         denied = tf.constant(alone[rows[part]] - everything[cells[part]])
-        raised += int((best_triage(network(denied), point).numpy() < before[rows[part]]).sum())
+        raised += int((best_triage(network(denied)).numpy() < before[rows[part]]).sum())
     return {"pairs": len(rows), "raised": raised / len(rows)}
 
 
@@ -192,9 +190,9 @@ def _danger_signs(graph: QuestionGraph, vocabulary: Vocabulary) -> np.ndarray:
     return np.union1d(graph.red_flags.cells, np.flatnonzero(vocabulary.red_flags))
 
 
-def quality(interviews: Interviews, counts: np.ndarray, point: OperatingPoint) -> dict[str, np.ndarray]:
+def quality(interviews: Interviews, counts: np.ndarray) -> dict[str, np.ndarray]:
     """Returns whether the decision after each number of questions is appropriate, and safe; bool `[Q + 1, V]` each."""
-    decisions = interviews.decisions(point)
+    decisions = interviews.decisions()
     truths = (rule(counts).numpy() for rule in (rewards.appropriate, rewards.safe))
     return {
         name: np.take_along_axis(truth[np.newaxis], decisions[..., np.newaxis], axis=2)[..., 0]
@@ -228,13 +226,13 @@ def policy_figures(
         `appropriateness` and `safety`, a list by number of questions; the same with `_difference`, paired with
         `against`; `first_red_flag`, `denials`, `stopping` and `otherwise`, see below.
     """
-    rows = quality(interviews, patients.decision_counts, point)
+    rows = quality(interviews, patients.decision_counts)
     result: dict[str, Any] = {name: estimates(values.T.astype(float), seed) for name, values in rows.items()}
     if against is not None:
         for name, values in rows.items():
             result[f"{name}_difference"] = estimates((values.astype(float) - against[name]).T, seed)
     result["first_red_flag"] = _first_red_flag(interviews, patients, red_flags, seed)
-    result["denials"] = _denials(interviews, interviews.decisions(point), danger_signs, seed)
+    result["denials"] = _denials(interviews, interviews.decisions(), danger_signs, seed)
     result["stopping"] = stopping(interviews, patients, point, minimum_decisions, seed)
     result["otherwise"] = stopping_otherwise(interviews, patients.decision_counts, point, seed)
     return result
@@ -291,7 +289,7 @@ def stopping(
     """
     ends = interviews.ends(point)
     rows, counts = np.arange(len(ends)), patients.decision_counts
-    decisions = interviews.decisions(point)[ends, rows]
+    decisions = interviews.decisions()[ends, rows]
     shares = {"evidence_recall": patients.answers > 0, "evidence_seen": patients.answers != 0}
     result: dict[str, Any] = _where_it_ends(ends, decisions, counts, seed)
     result |= summary({name: _known(interviews, patients, pieces, ends) for name, pieces in shares.items()}, seed)
@@ -310,19 +308,15 @@ def stopping(
 def stopping_otherwise(
     interviews: Interviews, counts: np.ndarray, point: OperatingPoint, seed: int
 ) -> list[dict[str, Any]]:
-    """Returns where interviews would stop at each price of a question, and at each threshold, and with what results.
-
-    Prices are without a threshold, and thresholds at the highest price, as the options are if one of them is given.
-    """
+    """Returns where interviews would stop with each floor under Q(ask), and with what results."""
     if not has_probabilities(interviews.outputs):
         return []
-    settings = [(None, price) for price in PRICES] + [(threshold, PRICES[-1]) for threshold in THRESHOLDS]
-    decisions, everybody = interviews.decisions(point), np.arange(len(counts))
+    decisions, everybody = interviews.decisions(), np.arange(len(counts))
     found = []
-    for sure_enough, price in settings:
-        ends = interviews.ends(dataclasses.replace(point, sure_enough=sure_enough, price=price))
+    for sure_enough in FLOORS:
+        ends = interviews.ends(dataclasses.replace(point, sure_enough=sure_enough))
         reached = _where_it_ends(ends, decisions[ends, everybody], counts, seed)
-        found.append({"sure_enough": sure_enough, "price": price, **reached})
+        found.append({"sure_enough": sure_enough, **reached})
     return found
 
 
@@ -417,8 +411,8 @@ def _print_otherwise(console: Console, found: Sequence[Mapping[str, Any]]) -> No
     console.print("Where the first one would stop, if other options of triage evaluate or export said so:")
     table = Table("option", "questions", "decides", "Red sensitivity", box=box.SIMPLE)
     for each in found:
-        threshold = each["sure_enough"]
-        option = f"--question-price {each['price']}" if threshold is None else f"--sure-enough {threshold}"
+        floor = each["sure_enough"]
+        option = "none" if floor is None else f"--sure-enough {floor}"
         red = f"{each['red_sensitivity']['mean']:.3f}" if "red_sensitivity" in each else ""
         table.add_row(option, f"{each['questions']['mean']:.1f}", _both(each), red)
     print_table(table)

@@ -13,11 +13,8 @@ from trainer.reports.agent_report import AgentReport
 from trainer.reports.comparison import comparison_table
 from trainer.reports.numbers import (
     APPROPRIATENESS,
-    EVIDENCE_SEEN,
-    FORCED,
     OVER_TRIAGE,
     QUESTIONS,
-    RED_SENSITIVITY,
     SAFETY,
     UNDER_TRIAGE,
     Table,
@@ -44,7 +41,7 @@ def print_report(report: AgentReport, details: bool, with_slices: bool = False) 
     )
     print_rows(comparison_table(report.comparison, report.human_minimum_decisions, rules=False))
     if details:
-        for make in (constants, calibration, operating_points, handing_over, confusion, gaps):
+        for make in (constants, calibration, handing_over, confusion, gaps):
             print_rows(make(report))
     if details or with_slices:
         print_rows(slices(report))
@@ -98,21 +95,6 @@ def calibration(report: AgentReport) -> Table | None:
     )  # fmt: skip
     columns = ("", "Mean", "True share", "Calibration error", "Brier score")
     return Table("Calibration at the decision", columns, rows) if rows else None
-
-
-def operating_points(report: AgentReport) -> Table | None:
-    """Returns what each safety weight brings and costs; None for an agent without probabilities."""
-    measures = (SAFETY, APPROPRIATENESS, OVER_TRIAGE, RED_SENSITIVITY, QUESTIONS, EVIDENCE_SEEN, FORCED)
-    rows = tuple(
-        (
-            f"{point.safety_weight:g}{' (this agent)' if point.chosen else ''}",
-            f"price {point.price:.2g}" + ("" if point.sure_enough is None else f", threshold {point.sure_enough:g}"),
-            *(shown(measure, getattr(point, measure.key)) for measure in measures),
-        )
-        for point in report.frontier or []
-    )
-    columns = ("Safety weight", "Asks until", *(measure.label for measure in measures))
-    return Table("Operating points: means", columns, rows) if rows else None
 
 
 def handing_over(report: AgentReport) -> Table | None:

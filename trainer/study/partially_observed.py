@@ -152,7 +152,7 @@ class PartiallyObservedLoop:
         self.network = build_network(evidence_count, config.network, _number(network_seed))
         self.step, self.episode = 0, 0
         self._evidence_count, self._triage_values = evidence_count, triage_values
-        self._optimizer = build_optimizer(config.optimiser)
+        self._optimizer = build_optimizer(config)
         self._optimizer.build(self.network.trainable_variables)
         self._noise = np.random.default_rng(noise_seed)
         limit = config.environment.max_questions
@@ -247,7 +247,7 @@ class PartiallyObservedLoop:
     def _optimise_in_graph(self, batch: AskTransitions) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns (mean squared TD error of ask, whether it and its gradient are finite)."""
         settings = self.config.target
-        asking = targets.Asking(batch.q_m_tm1, batch.q_m_t, self._ask_in_graph(batch.codes_t), settings.ask_price)
+        asking = targets.Asking(batch.q_m_tm1, batch.q_m_t, self._ask_in_graph(batch.codes_t), settings.price)
         target = targets.QUERIES[settings.ask_query](asking)
         variables = self.network.trainable_variables
         with tf.GradientTape() as tape:

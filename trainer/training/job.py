@@ -3,12 +3,11 @@
 run.json           resolved configuration, fingerprints of vocabulary and data
 novelty.npz        statistics of the training states for novelty; missing if there are few vignettes
 questions.npz      classes of the training patients, from which questions are chosen; missing if there are few vignettes
+danger_signs.toml  for each complaint what must be known before an interview may end below Red; may be edited
 vocabulary.csv     the evidence of each cell of the state
 checkpoints/       see `TrainingLoop.checkpoint`; those of the other workers are in worker-1/ and so on
 evaluations.jsonl  an evaluation on the test split per line
-validation.jsonl   the loss on validation vignettes per line, if any were kept for validation
 held_out.npz       outputs for vignettes that networks did not learn from, if any
-operating_point.json  how the agent weighs safety and when it stops, chosen with those outputs
 set_apart.npz      vignettes for promises alone, and what each vignette that something was learned from is known by
 promises.jsonl     every promise that was asked of them, and the answer
 logs/              TensorBoard summaries
@@ -27,16 +26,18 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from schemas import directories
+from schemas import danger_signs, directories
+from schemas.danger_signs import NO_SIGNS, DangerSigns
 from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
+from schemas.text_file import read_text
 from schemas.triage import NUM_ACTIONS
-from trainer.config import TrainConfig
+from trainer.config import TargetConfig, TrainConfig
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Slice
 from trainer.graph import mixture, novelty
-from trainer.graph.closure import Closure
+from trainer.graph.danger_signs import compute
 from trainer.graph.decide import NEUTRAL, OperatingPoint
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty, fit
@@ -51,11 +52,10 @@ RUN = "run.json"
 NOVELTY = "novelty.npz"
 QUESTIONS = "questions.npz"
 EVALUATIONS = "evaluations.jsonl"
-VALIDATION = "validation.jsonl"
 LOCK = "lock"
 CHECKPOINTS = "checkpoints"
 """Folder of the checkpoints in a job directory."""
-FORMAT = 4
+FORMAT = 5
 """In run.json. It rises whenever the code would read a job differently, or give other answers with its network."""
 _NOVELTY_SEED, _QUESTIONS_SEED = 2_021, 2_022  # unlike the seeds of training
 # Settings that may change when a run is resumed: they affect its length and its evaluations, not what it computes.
@@ -77,12 +77,18 @@ class TrainedNetwork:
     training: dict[str, int]  # steps and episodes
     rules: RuleSet = NO_RULES  # that an exported version obeys
     novelty: Novelty | None = None  # statistics of the training states; None if there are too few vignettes
-    operating_point: OperatingPoint = NEUTRAL  # how its probabilities are weighed
-    point_chosen: str = "default"  # by training; "given", by the options; or "promise", to keep one
+    operating_point: OperatingPoint = NEUTRAL  # what a caller asks of it
+    point_chosen: str = "default"  # "given" by the options; or "promise", to keep one
     promise: dict[str, Any] | None = None  # see `trainer.training.promises.Promise`
     held_out: HeldOutOutputs | None = None  # for which it was calibrated; None for all but the last checkpoint
     questions: Mixture | None = None  # from which it chooses questions; None if there are too few vignettes
+    signs: DangerSigns = NO_SIGNS  # that it asks about first
     start_from: str | None = None  # the agent that its training started from, see `trainer.training.start`
+
+    @property
+    def target(self) -> TargetConfig:
+        """The weight of safety in its Q-values, and the price of a question."""
+        return TrainConfig.from_dict(self.config).target
 
     @property
     def has_probabilities(self) -> bool:
@@ -176,11 +182,13 @@ class JobDirectory:
             raise self.unwritable(error) from error
 
     def _require_same(self, there: dict[str, Any], given: dict[str, Any], vocabulary: Vocabulary) -> None:
+        # With the schedule cosine, the number of steps decides each step size.
+        resumable = RESUMABLE - ({"steps"} if given["config"]["optimiser"]["schedule"] == "cosine" else set())
         differences = [
             f"{name} {there['config'].get(section, {}).get(name)!r} there, {value!r} given"
             for section, values in given["config"].items()
             for name, value in values.items()
-            if name not in RESUMABLE and there["config"].get(section, {}).get(name) != value
+            if name not in resumable and there["config"].get(section, {}).get(name) != value
         ]
         if there["workers"] != given["workers"]:
             differences.append(f"workers {there['workers']} there, {given['workers']} in TF_CONFIG")
@@ -211,14 +219,25 @@ class JobDirectory:
         except OSError as error:
             raise self.unwritable(error) from error
 
-    def prepare_statistics(self, vignettes: Vignettes, vocabulary: Vocabulary) -> None:
-        """Writes the statistics of the training vignettes for novelty and questions, unless they exist.
+    def prepare_statistics(self, vignettes: Vignettes, vocabulary: Vocabulary, signs: str | None = None) -> None:
+        """Writes danger signs, and the training vignettes' statistics for novelty and questions, unless they exist.
 
         Where novelty is written anew, a finished run has yet to widen it: it settles again, with the same outcome.
 
+        Args:
+            vignettes: to learn from.
+            vocabulary: of their evidence.
+            signs: content of the file of danger signs; None for `signs_for`.
+
         Raises:
-            InputError: they cannot be written, or existing ones are damaged.
+            InputError: they cannot be written, or existing ones are damaged, or the danger signs are others.
         """
+        path = self.path / directories.DANGER_SIGNS
+        if signs is not None and path.exists() and read_text(path) != signs:
+            raise InputError(
+                f"--danger-signs: this run began with others, those of {path}: leave the option out to resume it, or "
+                "choose another --job-dir"
+            )
         try:
             if self.novelty(len(vocabulary)) is None:
                 fitted = fit(vignettes, vocabulary, _NOVELTY_SEED)
@@ -229,21 +248,32 @@ class JobDirectory:
                 classes = mixture.fit(vignettes, vocabulary, _QUESTIONS_SEED)
                 if classes is not None:
                     arrays_file.write(self.path / QUESTIONS, classes._asdict())
+            if not path.exists():
+                chosen = signs_for(vocabulary, self.questions(len(vocabulary))).to_toml() if signs is None else signs
+                with whole_file.replacing(path) as file:
+                    file.write(chosen)
         except OSError as error:
             raise self.unwritable(error) from error
 
+    def signs(self, vocabulary: Vocabulary) -> DangerSigns:
+        """Returns the danger signs, none if there is no such file.
+
+        Raises:
+            InputError: the file has faults.
+        """
+        path = self.path / directories.DANGER_SIGNS
+        return danger_signs.load(path, vocabulary) if path.exists() else NO_SIGNS
+
     def widen_novelty(self, led: np.ndarray | None) -> None:
-        """Adds what is usual in interviews that the agent led, int8 `[M, Q + 1, E]`, to any statistics.
+        """Adds what is usual in interviews that the agent led, states int8 `[R, E]`, to any statistics.
 
         Raises:
             InputError: they cannot be written, or existing ones are damaged.
         """
-        if led is None or (fitted := self.novelty(led.shape[2])) is None:
+        if led is None or (fitted := self.novelty(led.shape[1])) is None:
             return
         try:
-            wider = novelty.with_interviews(
-                fitted, led.reshape(-1, led.shape[2]), Vocabulary.load(self.path / directories.VOCABULARY)
-            )
+            wider = novelty.with_interviews(fitted, led, Vocabulary.load(self.path / directories.VOCABULARY))
             arrays_file.write(self.path / NOVELTY, wider._asdict())
         except OSError as error:
             raise self.unwritable(error) from error
@@ -265,14 +295,14 @@ class JobDirectory:
         """
         return mixture.load(self.path / QUESTIONS, evidence_count)
 
-    def write_held_out(self, outputs: HeldOutOutputs, point: OperatingPoint) -> None:
-        """Writes the agent's outputs for held-out vignettes, and the operating point that was chosen with them.
+    def write_held_out(self, outputs: HeldOutOutputs) -> None:
+        """Writes the agent's outputs for held-out vignettes.
 
         Raises:
             InputError: they cannot be written.
         """
         try:
-            held_out.write(self.path, outputs, point)
+            held_out.write(self.path, outputs)
         except OSError as error:
             raise self.unwritable(error) from error
 
@@ -283,10 +313,6 @@ class JobDirectory:
             InputError: the file is damaged.
         """
         return held_out.read(self.path)
-
-    def operating_point(self) -> OperatingPoint:
-        """Returns the agent's operating point, the neutral one if training chose none; raises as `held_out`."""
-        return held_out.read_operating_point(self.path)
 
     def unwritable(self, error: OSError | tf.errors.OpError) -> InputError:
         """Returns the error to raise if writing failed."""
@@ -319,14 +345,6 @@ class JobDirectory:
         """Adds one evaluation, in place of any of its `step`; raises InputError if it cannot be written."""
         self._append(EVALUATIONS, evaluation)
 
-    def validation_losses(self) -> list[dict[str, Any]]:
-        """Returns the validation losses so far, oldest first: `step` and `loss`."""
-        return _StepLog(self.path / VALIDATION).read()
-
-    def append_validation_loss(self, step: int, loss: float) -> None:
-        """Adds a validation loss; raises as `append_evaluation`."""
-        self._append(VALIDATION, {"step": step, "loss": loss})
-
     def _append(self, name: str, entry: Mapping[str, Any]) -> None:
         try:
             _StepLog(self.path / name).append(entry)
@@ -334,9 +352,8 @@ class JobDirectory:
             raise self.unwritable(error) from error
 
     def forget_after(self, step: int) -> None:
-        """Deletes evaluations and losses after the checkpoint that a run resumes from, which the run will repeat."""
-        for name in (EVALUATIONS, VALIDATION):
-            _StepLog(self.path / name).forget_after(step)
+        """Deletes evaluations after the checkpoint that a run resumes from, which the run will repeat."""
+        _StepLog(self.path / EVALUATIONS).forget_after(step)
 
 
 class _StepLog:
@@ -378,12 +395,13 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
     vocabulary = Vocabulary.load(job_dir / directories.VOCABULARY)
     if vocabulary.fingerprint != run["vocabulary_fingerprint"]:
         raise InputError(f"{job_dir / directories.VOCABULARY}: not the vocabulary that the run was trained with")
-    model = build_network(len(vocabulary), config.network.served, seed=0, closure=Closure(vocabulary))
+    patients = job.questions(len(vocabulary))
+    model = build_network(vocabulary, config.network, 0, patients, config.target)
     counters = {"step": tf.Variable(0, dtype=tf.int64), "episode": tf.Variable(0, dtype=tf.int64)}
     checkpoint = tf.train.Checkpoint(chosen=model, **counters)
     paths = existing_checkpoints(job.manager(checkpoint, kept=1))
     path = checkpoint_path(paths, step, job_dir)
-    newest = path == checkpoint_path(paths, None, job_dir)  # the operating point is only for this one
+    newest = path == checkpoint_path(paths, None, job_dir)  # held-out outputs are only of this one
     restore(checkpoint, path).assert_existing_objects_matched().expect_partial()
     training = {"steps": int(counters["step"]), "episodes": int(counters["episode"])}
     evaluated = {evaluation["step"]: evaluation for evaluation in job.evaluations()}
@@ -397,10 +415,18 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
         training=training,
         start_from=run["start_from"],
         novelty=job.novelty(len(vocabulary)),
-        operating_point=job.operating_point() if newest else NEUTRAL,
         held_out=job.held_out() if newest else None,
-        questions=job.questions(len(vocabulary)),
+        questions=patients,
+        signs=job.signs(vocabulary),
     )
+
+
+def signs_for(vocabulary: Vocabulary, patients: Mixture | None) -> DangerSigns:
+    """Returns the danger signs of this package where they fit, or else those that a mixture of patients suggests."""
+    own = danger_signs.packaged(vocabulary)
+    if own is not None or patients is None:
+        return own or NO_SIGNS
+    return compute(patients, vocabulary)
 
 
 def lock(file: IO[Any], taken: str) -> None:

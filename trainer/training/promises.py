@@ -6,6 +6,7 @@ needs less confidence, or follows from an earlier answer, which costs nothing.
 """
 
 import dataclasses
+import hashlib
 import json
 import math
 import pathlib
@@ -41,12 +42,13 @@ class PromiseRequest:
     question_limit: int
     step: int  # of the agent's checkpoint
     rules: str  # fingerprint of its safety rules, "" without rules
+    signs: str  # fingerprint of the danger signs that it asks about first
     given: OperatingPoint | None  # the point that must keep the promise; None if it may be chosen
 
     def about_the_same(self, other: "PromiseRequest") -> bool:
         """Returns whether an answer to `other` says something here."""
-        mine, theirs = ((each.question_limit, each.step, each.rules) for each in (self, other))
-        return mine == theirs and self.confidence <= other.confidence
+        changed = dataclasses.replace(other, levels=self.levels, confidence=self.confidence, given=self.given)
+        return changed == self and self.confidence <= other.confidence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +89,8 @@ def make(trained: TrainedNetwork, job_dir: pathlib.Path, given: PromiseOptions, 
     leader = _leader(trained, job_dir, given.question_limit)
     asked = PromiseRequest(
         dict(given.promise), given.confidence, leader.question_limit, trained.training["steps"],
-        trained.rules.fingerprint, trained.operating_point if point_given else None,
+        trained.rules.fingerprint, hashlib.sha256(trained.signs.to_toml().encode()).hexdigest(),
+        trained.operating_point if point_given else None,
     )  # fmt: skip
     job = JobDirectory(job_dir)
     with job.locked():
@@ -161,7 +164,9 @@ def _leader(trained: TrainedNetwork, job_dir: pathlib.Path, question_limit: int 
     most = trained.max_questions
     if question_limit is not None and not 1 <= question_limit <= most:
         raise InputError(f"--question-limit {question_limit}: the agent asks 1 to {most} questions")
-    return Leader(trained.model, trained.vocabulary, trained.questions, trained.rules, question_limit or most)
+    return Leader(
+        trained.model, trained.vocabulary, trained.questions, trained.rules, trained.signs, question_limit or most
+    )
 
 
 def _found(leaving: Leaving, point: OperatingPoint, vignettes: Vignettes) -> ErrorCounts:
@@ -177,7 +182,7 @@ def _tested(
     held_out = trained.held_out
     if held_out is None:
         raise InputError("--promise: it is about the last checkpoint of a finished training: leave --step out")
-    points = [asked.given] if asked.given is not None else candidates(held_out, trained.operating_point)
+    points = [asked.given] if asked.given is not None else candidates(trained.operating_point)
     if _HANDED_OVER in asked.levels:
         points = [*points, *handing_over(points)]
     leaving = Leaving(leader, apart.vignettes, apart.whole)
@@ -187,7 +192,8 @@ def _tested(
         asked.levels,
         error,
     )
-    best = max(range(len(result.kept)), key=lambda place: worth(held_out, result.kept[place]), default=0)
+    price = trained.target.price
+    best = max(range(len(result.kept)), key=lambda place: worth(held_out, result.kept[place], price), default=0)
     return Promise(
         asked,
         bool(result.kept),

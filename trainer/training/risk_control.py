@@ -35,14 +35,14 @@ def in_order(
 ) -> list[OperatingPoint]:
     """Returns operating points, those first that most probably keep the levels by what held-out patients show.
 
-    Of points that these few patients cannot tell apart, such as without an error, the one that weighs safety most, and
-    of those the one that hands over most.
+    Of points that these few patients cannot tell apart, such as without an error, the one that asks longest, and of
+    those the one that hands over most.
     """
 
     def doubt(point: OperatingPoint) -> tuple[float, float, float]:
         counted = promise.count(leaving(held_out, point), held_out.decision_counts)
         hands_over = 1.0 if point.hand_over_from is None else point.hand_over_from
-        return largest_p({"held_out": counted}, levels), -point.safety_weight, hands_over
+        return largest_p({"held_out": counted}, levels), -(point.sure_enough or 0.0), hands_over
 
     return sorted(points, key=doubt)
 

@@ -1,12 +1,10 @@
 """One training run with everything around the loop: resuming, checkpoints, evaluations, summaries, progress."""
 
-import functools
 import pathlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-import keras
 import numpy as np
 import tensorflow as tf
 from rich import progress as bars
@@ -14,21 +12,19 @@ from rich.console import Console
 
 from schemas.errors import InputError
 from trainer.config import TrainConfig
-from trainer.dyqn.assembly import build_loop
+from trainer.dyqn.assembly import MakeEpisodes, build_loop
 from trainer.dyqn.loop import Progress, TrainingLoop
-from trainer.dyqn.network import start_from
-from trainer.dyqn.rollout import Outcomes, Rollout, greedy_policy, order_seeds
-from trainer.dyqn.text_features import text_features
-from trainer.dyqn.validation import divide
+from trainer.dyqn.rollout import METRICS, Outcomes, Rollout, Slice, greedy_policy, order_seeds
+from trainer.dyqn.validation import Settling, divide, settling
 from trainer.dyqn.workers import ALONE, Workers
-from trainer.graph.closure import Closure
-from trainer.graph.decide import NEUTRAL
-from trainer.graph.operating_point import choose
-from trainer.interviews.interviewer import PatientInterviews
+from trainer.graph.questions import QuestionGraph
+from trainer.interviews.episodes import InterviewEpisodes
+from trainer.interviews.play import led_states
 from trainer.training import held_out, set_apart, start
 from trainer.training.checkpoints import Checkpoints
 from trainer.training.job import JobDirectory
 from trainer.vignettes.arrays import VignetteArrays
+from trainer.vignettes.state import Vignettes
 from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.storage import locations
 
@@ -56,6 +52,7 @@ class RunHooks(NamedTuple):
     evaluated: Callable[[int, Mapping[str, float]], None] | None = None  # called with the step and the metrics' means
     saved: Callable[[], None] = lambda: None  # called after files were written that should be kept
     start_from: pathlib.Path | None = None  # job directory of an agent with the initial weights
+    danger_signs: str | None = None  # content of a file of them; None means those of the package, or of the data
 
 
 NO_HOOKS = RunHooks()
@@ -105,27 +102,23 @@ def open_run(
     _prepare(job, data, config, begin, workers)
     if workers.chief:
         job.prepare_set_apart(division.apart, data.whole_patients, seen)
-        job.prepare_statistics(division.learned, data.vocabulary)
+        job.prepare_statistics(division.learned, data.vocabulary, hooks.danger_signs)
     workers.exchange(0)
-    features = None
-    if config.network.text_features:
-        features = text_features(data.vocabulary, config.network.text_features)
+    if begin is not None:
+        console.print(begin.description, highlight=False, soft_wrap=True)
     loop = build_loop(
-        train,
-        evidence_count,
+        division.learned,
+        data.vocabulary,
         config,
         workers,
-        features,
-        _starter(begin, console),
-        _interviewing(job, data, config),
-        Closure(data.vocabulary),
-        learned_before,
+        job.questions(evidence_count) if config.network.outputs == "probabilities" else None,
+        _interviews(job, data, config, division.learned),
+        _settling(job, data, config, division.held_out),
+        None if begin is None else begin.initialise,
     )
     rollout = None
     if hooks.measure and workers.chief and config.loop.evaluation_interval and len(test.decision_counts):
-        # With validation, `_settle` evaluates the chosen weights; without, they are the average of the latest.
-        played = loop.agent.policy if loop.selection.validates else greedy_policy(loop.selection.chosen)
-        rollout = Rollout(test, evidence_count, config.environment.max_questions, played)
+        rollout = Rollout(test, evidence_count, config.environment.max_questions, greedy_policy(loop.selection.chosen))
     checkpoints = Checkpoints(job, loop.checkpoint(), config.loop.checkpoints_kept, workers)
     resumed = _resume(loop, job, checkpoints, workers, console)
     logs = str(hooks.logs or job.logs)
@@ -135,15 +128,31 @@ def open_run(
     return TrainingSession(loop, files, EvaluatedSplit(test, rollout), learned, console, workers, hooks)
 
 
-def _interviewing(job: JobDirectory, data: DataDirectory, config: TrainConfig) -> PatientInterviews | None:
-    """Returns the interviews in which the agent learns; None where the order of the evidence is random.
+def _interviews(job: JobDirectory, data: DataDirectory, config: TrainConfig, learned: Vignettes) -> MakeEpisodes | None:
+    """Returns what makes the interviews in which the agent learns; None where the order of the evidence is random.
 
     It is so, too, where there are too few vignettes to choose questions by.
     """
     mixture = job.questions(len(data.vocabulary))
-    if config.environment.asks != "interview" or mixture is None:
+    if config.environment.episodes != "interview" or mixture is None:
         return None
-    return PatientInterviews(mixture, data.vocabulary, data.whole_patients, config.environment.max_questions)
+    signs, settings = job.signs(data.vocabulary), config.environment
+    return lambda generator: InterviewEpisodes(
+        learned, data.whole_patients, mixture, data.vocabulary, signs, settings.environments, settings.max_questions,
+        generator,
+    )  # fmt: skip
+
+
+def _settling(job: JobDirectory, data: DataDirectory, config: TrainConfig, held_out: Slice | None) -> Settling | None:
+    """Returns what the agent is calibrated by; None without held-out vignettes."""
+    if held_out is None:
+        return None
+    mixture, limit = job.questions(len(data.vocabulary)), config.environment.max_questions
+    led = None
+    if config.environment.episodes == "interview" and mixture is not None:
+        graph = QuestionGraph(mixture, data.vocabulary, (), job.signs(data.vocabulary))
+        led = led_states(graph, data.vocabulary, held_out, data.whole_patients, limit)
+    return settling(held_out, len(data.vocabulary), limit, config.loop.seed, led, data.whole_patients)
 
 
 def _read_splits(data: DataDirectory, watched: DataDirectory) -> tuple[VignetteArrays, VignetteArrays]:
@@ -170,14 +179,6 @@ def _prepare(
         workers.exchange(0)
 
 
-def _starter(begin: start.Start | None, console: Console) -> Callable[[keras.Model], None] | None:
-    """Returns what sets the initial weights to those of another agent, and says so; None without one."""
-    if begin is None:
-        return None
-    console.print(begin.description, highlight=False, soft_wrap=True)
-    return functools.partial(start_from, other=begin.network, places=begin.places)
-
-
 def _resume(
     loop: TrainingLoop, job: JobDirectory, checkpoints: Checkpoints, workers: Workers, console: Console
 ) -> int | None:
@@ -187,7 +188,6 @@ def _resume(
         Its step, None if the run has no checkpoint yet.
     """
     path = checkpoints.restore(lambda text: console.print(text, highlight=False, soft_wrap=True))
-    loop.selection.forget_early()
     if path is not None:
         there = locations.shown(path)
         console.print(f"resumed at step {loop.step:,} from {there}", highlight=False, soft_wrap=True)
@@ -264,10 +264,12 @@ class TrainingSession:
                 rate = (loop.step - before) / (time.monotonic() - since)
                 if before < burn_in <= loop.step:
                     bar.reset(task, total=steps, completed=loop.step)
-                bar.update(task, completed=loop.step, window=_window_text(loop.window.means()), rate=f"{rate:.0f}/s")
+                bar.update(
+                    task, completed=loop.step, window=_window_text(loop.episodes.summary()), rate=f"{rate:.0f}/s"
+                )
                 self._summarise(done, rate)
                 self._after_call()
-        if loop.finished and loop.selection.validates and self._job.held_out() is None:
+        if loop.finished and loop.selection.settles and self._job.held_out() is None:
             self._settle()
         if loop.step != self._saved_step:
             self._save()
@@ -279,19 +281,19 @@ class TrainingSession:
             "job_dir": locations.shown(self._job.path),
             "finished": loop.finished,
             "checkpoint": locations.shown(self._checkpoints.newest),
-            **({"best_step": loop.selection.best_step} if loop.selection.validates else {}),
             "workers": self._workers.count,
             "steps": loop.step,
             "episodes": episodes,
             "steps_this_session": loop.step - first_step,
             "steps_per_second": (loop.step - first_step) / elapsed,
-            "window": loop.window.means(),
+            "window": {name: value for name, value in loop.episodes.summary().items() if name in METRICS},
             "last_evaluation": evaluations[-1] if evaluations else None,
         }
 
     def _save(self) -> None:
         _require_same_weights(self.loop, self._workers)
-        self.loop.selection.choose_latest()
+        if not (self.loop.finished and self.loop.selection.settles):  # those are calibrated
+            self.loop.selection.choose_latest()
         try:
             self._writer.flush()
         except (tf.errors.OpError, OSError) as error:
@@ -304,21 +306,13 @@ class TrainingSession:
         """Returns the next step at which the loop must return to Python."""
         loop, step = self._config.loop, self.loop.step
         intervals = [loop.steps_per_call, loop.checkpoint_interval, loop.evaluation_interval or loop.steps_per_call]
-        if self.loop.selection.validates:
-            intervals.append(self._config.validation.validation_interval)
         return min(loop.steps, *((step // interval + 1) * interval for interval in intervals))
 
     def _after_call(self) -> None:
         """Evaluates and saves a checkpoint if they are due; an evaluation is written before its checkpoint."""
-        loop, step, selection = self._config.loop, self.loop.step, self.loop.selection
-        if selection.validates:
-            due = selection.due(step) or step == loop.steps
-            if due and step > loop.burn_in_steps and (loss := selection.validate(step)) is not None:
-                self._write_scalars({"validation/loss": loss})
-                if self._workers.chief:
-                    self._job.append_validation_loss(step, loss)
-            if self.loop.finished:  # `_settle` evaluates and saves the chosen weights
-                return
+        loop, step = self._config.loop, self.loop.step
+        if self.loop.finished and self.loop.selection.settles:  # `_settle` evaluates and saves the weights
+            return
         final = step == loop.steps
         if self._rollout is not None and (final or step % loop.evaluation_interval == 0):
             self.loop.selection.choose_latest()
@@ -327,22 +321,17 @@ class TrainingSession:
             self._save()
 
     def _settle(self) -> None:
-        """Calibrates the chosen weights, chooses the operating point, and evaluates the resulting agent.
+        """Calibrates the weights, and evaluates the resulting agent.
 
         The last file written marks all of this as done: a run that is killed earlier repeats it.
         """
         settled = self.loop.selection.settle()
-        point = NEUTRAL
-        if settled is not None and self._config.network.outputs == "probabilities":
-            point = choose(settled)
         if self._rollout is not None:
-            limit, chosen = self._config.environment.max_questions, self.loop.selection.chosen
-            policy = greedy_policy(chosen, point=point)
-            self._evaluate(Rollout(self._test, chosen.input_shape[-1], limit, policy))
+            self._evaluate(self._rollout)
         self._save()
         if self._workers.chief and settled is not None:
             self._job.widen_novelty(self.loop.selection.led)
-            self._job.write_held_out(settled, point)
+            self._job.write_held_out(settled)
 
     def _evaluate(self, rollout: Rollout) -> None:
         if self._hooks.measure is None:
@@ -363,11 +352,10 @@ class TrainingSession:
     def _summarise(self, done: Progress, rate: float) -> None:
         loop = self.loop
         values = {
-            **loop.window.means(),
+            **loop.episodes.summary(),
             **({} if done.loss is None else {"loss": done.loss}),
-            **{f"squared_td_error_{label.lower()}": loss for label, loss in done.action_losses.items()},
+            **{f"loss_{label.lower().replace(' ', '_')}": loss for label, loss in done.losses.items()},
             "episodes": loop.episode,
-            "ask_noise": loop.ask_noise,
             "steps_per_second": rate,
             **{f"memory_bucket_{n}": size for n, size in enumerate(loop.memory.bucket_sizes.numpy(), start=1)},
         }
@@ -392,7 +380,7 @@ class TrainingSession:
 
 
 def _window_text(values: dict[str, float]) -> str:
-    if not values:
+    if METRICS[0] not in values:
         return ""
     return (
         f"appropriate {values['appropriateness']:.2f}, safe {values['safety']:.2f}, questions {values['questions']:.1f}"

@@ -10,6 +10,8 @@ import numpy as np
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from trainer.config import NetworkConfig, TrainConfig
+from trainer.dyqn.network import start_from
+from trainer.graph.mixture import FEWEST_LEARNED
 from trainer.training import set_apart
 from trainer.training.job import load_network
 from trainer.training.set_apart import Seen
@@ -17,11 +19,7 @@ from trainer.vignettes.state import Vignettes
 from triage_runtime.storage import locations
 
 _NAMED = 5
-_OF_TRAINING = (
-    "text_features",
-    "dropout",
-    "output_bias",
-)  # settings that affect training, not the network that it produces
+_OF_TRAINING = ("dropout",)  # settings that affect training, not the network that it produces
 
 
 class Start(NamedTuple):
@@ -42,6 +40,21 @@ class Start(NamedTuple):
     def learned_from(self, vignettes: Vignettes, vocabulary: Vocabulary) -> np.ndarray | None:
         """Returns from which vignettes it has learned, or from others just like them, bool `[V]`; None if unknown."""
         return None if self.seen is None else np.isin(set_apart.keys(vignettes, vocabulary), self.seen.learned)
+
+    def initialise(self, network: keras.Model) -> None:
+        """Sets the initial weights of `network` to those of this agent.
+
+        Raises:
+            InputError: only one of the two corrects a mixture of patients, so that weights mean something else.
+        """
+        here, there = ({layer.name for layer in each.layers} for each in (network, self.network))
+        if here != there:
+            few = "the data here has" if there - here else "that agent was trained on"
+            raise InputError(
+                f"--start-from: {few} fewer than {FEWEST_LEARNED} vignettes to learn from, too few for a mixture of "
+                "patients, from which only the other agent starts: give more vignettes"
+            )
+        start_from(network, self.network, self.places)
 
 
 def read(job_dir: pathlib.Path, vocabulary: Vocabulary, config: TrainConfig) -> Start:

@@ -65,6 +65,13 @@ def from_signed_codes(signed_codes: tf.Tensor, evidence_count: int) -> tf.Tensor
     return tf.ensure_shape(spare[:, :evidence_count], [signed_codes.shape[0], evidence_count])
 
 
+def to_signed_codes(states: tf.Tensor, width: int) -> tf.Tensor:
+    """Returns the signed codes int32 `[B, W]` of states `[B, E]` that hold at most W pieces, padded with 0."""
+    known, cells = tf.math.top_k(tf.abs(states), width)
+    signs = tf.gather(states, cells, batch_dims=1)
+    return tf.where(known > 0, tf.cast(signs, tf.int32) * (cells + 1), 0)
+
+
 def sparse_states(rows: SignedRows, evidence_count: int) -> scipy.sparse.csr_matrix:
     """Returns the states of V evidence sets as a sparse matrix, for scikit-learn.
 

@@ -173,7 +173,7 @@ def assert_same(responses, expected):
         np.testing.assert_allclose(actual, wanted, atol=TOLERANCE, rtol=0)
         assert response.novelty == pytest.approx(message.novelty, abs=0.0051)  # a percentile is one of 200
         rounded = ["q_values", "novelty", *(["is_novel"] if response.novelty != message.novelty else [])]
-        if not decided_clearly({"q_values": np.array([wanted])}, INFO, TOLERANCE)[0]:
+        if not decided_clearly({"q_values": np.array([wanted])}, TOLERANCE)[0]:
             rounded += ["action", "best_triage", "fired_rules"]  # a rule names the decisions before and after it
         for answer in (response, message):
             for name in rounded:
@@ -392,7 +392,7 @@ def test_ten_thousand_states_are_decided_as_by_the_saved_model(tmp_path):
     expected = SavedModelEngine.decide(engine, states, asked)
     assert np.abs(outputs["q_values"] - expected["q_values"]).max() < TOLERANCE
     assert set(expected["action"].tolist()) == set(range(5))
-    clear = decided_clearly(expected, engine.info)
+    clear = decided_clearly(expected)
     assert clear.mean() > 0.9
     for name in ("action", "best_triage"):
         np.testing.assert_array_equal(outputs[name][clear], expected[name][clear])

@@ -178,11 +178,10 @@ def test_contradictory_evidence_is_handed_over_to_a_person_where_that_is_asked_f
 
 
 def test_a_version_hands_over_what_may_be_red_to_callers_who_ask_for_that(without_litert, tmp_path):
-    kernel, bias = np.zeros([3, 35]), np.full(35, -3.0)
-    bias[[7, 11]] = 2.0  # Green is appropriate, and safe
-    kernel[0, 5] = 2.5  # with a fever, Red is appropriate with sigmoid(-.5) = .38
-    kernel[1, [5, 9]] = 9.0  # with a collapse, Red is decided
-    network = network_of((kernel, bias), outputs="probabilities")
+    kernel = np.zeros([3, 7])
+    kernel[0, 3] = -2.5  # with a fever, not all are below Red: it is appropriate with 1 - sigmoid(.5) = .38
+    kernel[1, 3] = -9.0  # with a collapse, Red is decided
+    network = network_of((kernel, [3, 2, -3, 3, 2, -3, -9]), outputs="probabilities")  # Green is appropriate, and safe
     vocabulary, point = symptoms("fever", "collapse", "rash"), OperatingPoint(hand_over_from=0.3)
     with without_litert():
         write_version(tmp_path / "models", trained_agent(network, vocabulary, operating_point=point))
@@ -201,9 +200,8 @@ def test_a_version_hands_over_what_may_be_red_to_callers_who_ask_for_that(withou
 
 
 def test_a_case_in_which_nothing_is_left_to_ask_is_handed_over_by_every_route(without_litert, tmp_path):
-    bias = np.full(35, -3.0)
-    bias[[7, 11]], bias[13:] = 1.0, 9.0  # Green is appropriate and safe with sigmoid(1) = .73; asking is worth more
-    network = network_of((np.zeros([3, 35]), bias), outputs="probabilities")
+    # Green is safe with sigmoid(1) = .73, and the best decision; asking is worth more.
+    network = network_of((np.zeros([3, 7]), [3, 1, -3, 3, 1, -3, 9]), outputs="probabilities")
     half = np.full([1, 3], 0.5, np.float32)
     mixture = Mixture(np.zeros(1, np.float32), half, np.full([1, 8], 0.5, np.float32), half)
     vocabulary, base = symptoms("fever", "collapse", "rash"), tmp_path / "models"

@@ -78,7 +78,7 @@ def test_a_preempted_job_goes_on_where_it_was_and_leaves_its_model_in_the_store(
         "AIP_MODEL_DIR": "gs://b/out/model/",
     }
     command = ["-c", ON_A_STORE, str(object_store.folder), "--hidden-sizes", "8", "--batch-size", "8",
-               "--environments", "8", "--window-episodes", "8", "--networks", "2", "--patience", "1000000",
+               "--environments", "8", "--window-episodes", "8", "--networks", "2",
                "--memory-capacity", "100", "--burn-in-steps", "20", "--steps-per-call", "50",
                "--checkpoint-interval", "100"]  # fmt: skip
     job = python.start(*command, "--steps", "2000000", env=environment, stderr=subprocess.DEVNULL)

@@ -47,7 +47,7 @@ def test_reports_agent_human_and_constant_policies_as_json(evaluated):
         assert estimate["low"] <= estimate["mean"] <= estimate["high"]
     assert "Appropriateness" in evaluated.out
     assert "warning: the test split has 10 vignettes" in evaluated.err
-    assert report["frontier"] is None  # a network without probabilities
+    assert report["operating_point"] is None  # a network without probabilities
 
 
 @pytest.mark.usefixtures("eager")

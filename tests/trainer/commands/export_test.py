@@ -14,7 +14,6 @@ import triage_cli
 from tests.builders import network_of, prepared, symptoms
 from trainer.config import TrainConfig
 from trainer.dyqn.network import build_network
-from trainer.graph.decide import OperatingPoint
 from trainer.graph.mixture import Mixture
 from trainer.graph.operating_point import HeldOutOutputs
 from trainer.training import held_out, promises, set_apart
@@ -165,7 +164,7 @@ def test_an_export_is_signed_with_the_given_key_and_prints_nothing_but_its_json(
     [
         (["--step", "41"], "no checkpoint of step 41"),
         (["--version", "-1", "--rules", "none"], "from 1"),
-        (["--safety-weight", "2"], "has a network without probabilities"),
+        (["--sure-enough", "0.9"], "has a network without probabilities"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_no_version(job_dir, tmp_path, capsys, options, complaint):
@@ -275,19 +274,20 @@ def test_a_version_compared_elsewhere_is_marked_and_only_a_blessed_one_can_be_pu
 def asking(tmp_path, vignettes_of):
     """An agent that leads interviews and decides Red on a fever; 100 patients with a fever are set apart, all Red."""
     config = TrainConfig.from_dict({"network": {"hidden_sizes": [1], "outputs": "probabilities"}})
-    network = build_network(2, config.network, seed=0)
+    half, truths = np.full((1, 2), 0.5, np.float32), np.array([[0] * 4 + [0.5] * 4], np.float32)
+    classes = Mixture(np.zeros(1, np.float32), half, truths, half)  # adds nothing to the logits
+    network = build_network(VOCABULARY, config.network, 0, classes)
     network.get_layer("hidden_1").set_weights([np.array([[0], [1]], np.float32), np.zeros(1, np.float32)])
     kernel, biases = network.get_layer("q_values").get_weights()
     kernel[:], biases[:] = 0, -3
-    kernel[0, [5, 9]], biases[[7, 11]] = 9, 2  # P(Red is appropriate) and that it is safe, and the same of Green
+    for column in (0, 1, 3, 4):  # Yellow and Green are safe, and all are less urgent than Red and Yellow
+        kernel[0, column], biases[column] = -9, 2
     network.get_layer("q_values").set_weights([kernel, biases])
     job = make_job(tmp_path / "job", network, config)
-    half = np.full((1, 2), 0.5, np.float32)
-    classes = Mixture(np.zeros(1, np.float32), half, np.full((1, 8), 0.5, np.float32), half)
     arrays_file.write(job / QUESTIONS, classes._asdict())
     outputs = network(np.array([[0, 1]] * 20, np.float32)).numpy()
     known = HeldOutOutputs(outputs, np.ones(20, np.int64), np.array([[3, 0, 0, 0]] * 20))
-    held_out.write(job, known, OperatingPoint(1.0))
+    held_out.write(job, known)
     set_apart.prepare(
         job, vignettes_of([([2, -1], [3, 0, 0, 0])] * 100), True, set_apart.Seen(*[np.zeros(0, np.uint64)] * 2)
     )

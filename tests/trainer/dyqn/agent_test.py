@@ -5,15 +5,13 @@ import tensorflow as tf
 from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import Action
-from trainer.config import OptimiserConfig, TrainConfig
+from trainer.config import TrainConfig
 from trainer.dyqn import targets
 from trainer.dyqn.agent import build_agent, build_optimizer
 from trainer.dyqn.environment import Observation
-from trainer.dyqn.losses import WEIGHT_OF_ASK_POINTS
 from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import DecayingNoise
 from trainer.dyqn.targets import Transition
-from trainer.graph.decide import ASK_POINTS
 
 LOGIT_HALF, LOGIT_THREE_QUARTERS = 0.0, float(np.log(3.0))
 
@@ -47,6 +45,7 @@ def _experience(action=Action.ASK):
         a_tm1=tf.constant([int(action)]),
         r_t=tf.constant([[0.5, 1.0, 0.0, 0.0]]),
         s_t=tf.constant([[1.0, 0.0]]),
+        asked=tf.constant([True]),
     )
 
 
@@ -56,7 +55,7 @@ def test_loss_worked_out_by_hand():
     # Q(s) = (.5, .75, .5, .5, .5), Q(s') = (.5, .5, .5, .5, .5); appropriate: Red, Yellow.
     # ask target, OR query: (1 - .75) + .75 * .5 = .625. Squared errors: 0, .0625, .25, .25, .015625.
     info = agent.loss(_experience())
-    np.testing.assert_allclose(info.extra.action_losses, [0.0, 0.0625, 0.25, 0.25, 0.015625], atol=1e-6)
+    np.testing.assert_allclose(info.extra.losses, [0.0, 0.0625, 0.25, 0.25, 0.015625], atol=1e-6)
     assert float(info.loss) == pytest.approx(0.578125, abs=1e-5)
     assert bool(info.extra.finite)
 
@@ -84,38 +83,30 @@ def test_a_step_that_is_not_finite_changes_nothing_and_says_so(algorithm):
 )
 def test_the_first_step_of_each_optimiser(algorithm, expected):
     variable = keras.Variable([2.0])
-    optimizer = build_optimizer(OptimiserConfig(algorithm, 0.1))
+    optimizer = build_optimizer(_config(optimiser={"algorithm": algorithm, "learning_rate": 0.1}))
     optimizer.build([variable])
     optimizer.apply([tf.constant([0.5])], [variable])
     np.testing.assert_allclose(variable.numpy(), [expected], atol=1e-5)
+
+
+def test_a_cosine_rises_over_a_twentieth_of_the_steps_that_learn_and_falls_to_a_fiftieth():
+    loop = {"burn_in_steps": 100, "steps": 1100}
+    optimizer = build_optimizer(_config(optimiser={"schedule": "cosine", "learning_rate": 0.2}, loop=loop))
+    optimizer.build([keras.Variable([2.0])])
+    # 1,000 steps learn, of which 50 warm up; half-way through the other 950 it is the mean of both ends.
+    for step, rate in ((0, 0.0), (25, 0.1), (50, 0.2), (525, (0.2 + 0.004) / 2), (1000, 0.004)):
+        optimizer.iterations.assign(step)
+        assert float(optimizer.learning_rate) == pytest.approx(rate, abs=1e-6)
 
 
 def _config(**sections):
     return TrainConfig.from_dict({"network": {"hidden_sizes": [4]}, **sections})
 
 
-def test_probabilities_are_learned_beside_the_q_values():
-    network = {"hidden_sizes": [4], "outputs": "probabilities"}
-    agent = _agent(_config(network=network, target={"loss": "cross_entropy"}))
-    for layer in agent.network.layers:
-        layer.set_weights([np.zeros_like(weight) for weight in layer.get_weights()])
-    bias = np.zeros(35, np.float32)
-    bias[5:13] = np.log(3)  # .75 for every probability
-    agent.network.get_layer("q_values").bias.assign(bias)
-    # The rewards (.5, 1, 0, 0) make Red and Yellow appropriate, and those two safe: nobody gave a less urgent one.
-    right, wrong = -np.log(0.75), -np.log(0.25)
-    expected = [right, right, wrong, wrong]
-    losses = agent.loss(_experience()).extra.action_losses.numpy()
-    # Every Q(ask) is .5, which costs log 2 whatever its target, times its weight.
-    asking = [WEIGHT_OF_ASK_POINTS * np.log(2)] * len(ASK_POINTS)
-    # Of four equal logits the softmax says .25 of each single decision, whatever the shares: log 4.
-    np.testing.assert_allclose(losses, [*[np.log(2)] * 5, *expected, *expected, *asking, np.log(4)], atol=1e-6)
-
-
 @pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
 def test_each_member_learns_as_a_single_network_does(loss):
     """Losses and gradients of two members are those of two single networks with the same weights."""
-    settings = {"hidden_sizes": [4], "outputs": "probabilities"}
+    settings = {"hidden_sizes": [4]}
     both = _agent(_config(network={**settings, "networks": 2}, target={"loss": loss}))
     alone = [_agent(_config(network=settings, target={"loss": loss})) for _ in range(2)]
     for number, agent in enumerate(alone, start=1):
@@ -126,6 +117,7 @@ def test_each_member_learns_as_a_single_network_does(loss):
         a_tm1=tf.constant([4, 0, 4]),
         r_t=tf.constant([[0.5, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.5]]),
         s_t=tf.constant([[1.0, 1.0], [-1.0, -1.0], [1.0, 0.0]]),
+        asked=tf.constant([True, False, True]),
     )
     (together, ours), *apart = (_learned(agent, batch) for agent in (both, *alone))
     np.testing.assert_allclose(together, apart[0][0] + apart[1][0], rtol=1e-5)
@@ -170,7 +162,7 @@ def _learned(agent, batch):
     with tf.GradientTape() as tape:
         info = agent.loss(batch, training=True)
     gradients = tape.gradient(info.loss, variables)
-    return info.extra.action_losses.numpy(), dict(zip([each.path for each in variables], gradients, strict=True))
+    return info.extra.losses.numpy(), dict(zip([each.path for each in variables], gradients, strict=True))
 
 
 def _known():

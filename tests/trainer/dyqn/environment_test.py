@@ -170,43 +170,6 @@ def test_vignettes_without_evidence_or_without_decisions_are_refused(vignettes_o
             _environment(vignettes_of(rows))
 
 
-STARTING = Mode(training=True, max_questions=23, any_start=True)
-EPOCHS = Mode(training=True, max_questions=23, epochs=True)
-
-
-def test_exploring_starts_reveal_every_number_of_pieces_equally_often(vignettes_of):
-    # 6,000 episodes on four pieces expect 1,500 starts with each of 1 to 4 known.
-    environment = _environment(vignettes_of([ONE]), STARTING, rows=6000, seed=1)
-    time_step = environment.reset()
-    known = np.bincount(_known(time_step), minlength=5)
-    assert known[0] == 0
-    assert scipy.stats.chisquare(known[1:]).pvalue > 1e-3
-    np.testing.assert_array_equal(environment.evidence_seen, _known(time_step))
-    # No question was asked for them; who knows everything already must decide.
-    assert not environment.questions_asked.numpy().any()
-    np.testing.assert_array_equal(time_step.observation.forced, _known(time_step) == 4)
-
-
-def _vignettes_met(environment, episodes):
-    """The vignettes of the first so many episodes, each of which ends at once, in the order in which they begin."""
-    met = []
-    environment.reset()
-    while len(met) < episodes:
-        met += environment.state_variables["vignette"].numpy().tolist()
-        _act(environment, Action.RED)
-        environment.begin_where_ended()
-    return met[:episodes]
-
-
-@pytest.mark.parametrize(("count", "rows"), [(12, 4), (10, 4), (3, 8), (1, 5), (7, 7)])
-def test_an_epoch_meets_every_vignette_once_before_any_comes_again(vignettes_of, count, rows):
-    environment = _environment(vignettes_of([ONE] * count), EPOCHS, rows, seed=2)
-    met = np.reshape(_vignettes_met(environment, 6 * count), [6, count])
-    np.testing.assert_array_equal(np.sort(met, axis=1), np.tile(np.arange(count), [6, 1]))
-    if count > 6:  # each epoch has an order of its own, and it is not that of the file
-        assert len({tuple(epoch) for epoch in [range(count), *met.tolist()]}) == 7
-
-
 def _resident_bytes():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 

@@ -1,25 +1,29 @@
 """The Q-network: what goes in and out, and how its weights begin."""
 
 import hypothesis
-import keras
 import numpy as np
 import pytest
+import scipy.special
 from hypothesis import strategies
 from hypothesis.extra import numpy as arrays
 
-from schemas.evidence import Evidence, Vocabulary
-from trainer.config import NetworkConfig
+from tests.builders import symptoms
+from trainer.config import NetworkConfig, TargetConfig
 from trainer.dyqn.network import (
-    AVERAGE,
-    TEXT_FEATURES,
-    Average,
+    DENIED,
+    INPUTS,
+    OUTPUTS,
+    DeniedRedFlags,
     PresentAndAbsent,
+    Utilities,
+    bound_denials,
     build_network,
-    copy_weights,
     logits_of,
-    with_sums,
+    probabilities,
 )
 from trainer.graph.closure import Closure
+from trainer.graph.decide import best_triage
+from trainer.graph.mixture import Mixture
 
 # Klambauer et al. (2017), "Self-Normalizing Neural Networks".
 SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
@@ -66,7 +70,7 @@ def test_the_seed_alone_decides_the_weights():
 
 
 def test_two_inputs_distinguish_presence_and_absence():
-    inputs = PresentAndAbsent()(np.array([[1, -1, 0]], np.float32))
+    inputs = PresentAndAbsent(None)(np.array([[1, -1, 0]], np.float32))
     np.testing.assert_array_equal(inputs, [[1, 0, 0, 0, 1, 0]])
     model = build_network(3, NetworkConfig(hidden_sizes=(), inputs="two"), seed=0)
     kernel = np.zeros([6, 5], np.float32)
@@ -76,28 +80,20 @@ def test_two_inputs_distinguish_presence_and_absence():
     np.testing.assert_allclose(q_red, [1 / (1 + np.exp(-1)), 1 / (1 + np.exp(-1)), 0.5], rtol=1e-5)
 
 
-@pytest.mark.parametrize("networks", [1, 3])
-def test_sums_of_rows_give_the_same_outputs(networks):
-    config = NetworkConfig(hidden_sizes=(16, 8), inputs="two", networks=networks, outputs="probabilities")
-    network = build_network(9, config, seed=1)
-    for layer in network.layers:
-        if isinstance(layer, keras.layers.Dense):
-            layer.bias.assign(np.linspace(-1, 1, layer.units))
-    sums = with_sums(network)
-    for states in (random_states(6, 9), np.zeros([2, 9], np.float32), np.eye(9, dtype=np.float32)[:1]):
-        np.testing.assert_allclose(sums(states), network(states), atol=1e-6)
-
-
-def test_a_kernel_absorbs_words():
-    config = NetworkConfig(hidden_sizes=(6, 5), inputs="two", text_features=3, networks=2, outputs="probabilities")
-    source = build_network(4, config, seed=1)
-    source.get_layer(TEXT_FEATURES).set_weights([np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)])
-    target = build_network(4, config.served, seed=2)
-    copy_weights(source, target)
-    states = random_states(20, 4)
-    np.testing.assert_allclose(target(states), source(states), atol=1e-5)
-    silent = build_network(4, config, seed=1)  # the same without word vectors: they do matter
-    assert np.abs(silent(states).numpy() - source(states).numpy()).max() > 0.01
+def test_inputs_leave_out_what_follows_and_what_is_denied_of_red_flags():
+    parents = {"high_fever": "fever", "burning_pain": "pain"}
+    vocabulary = symptoms("fever", "high_fever", "pain", "burning_pain", "cough", flags=("pain",), parents=parents)
+    states = [
+        [0, 1, 0, 0, 0],  # high fever, from which fever follows
+        [1, 1, 0, 0, 0],
+        [-1, -1, 0, 0, -1],  # no fever, from which no high fever follows
+        [0, 0, -1, 0, 0],  # a red flag
+        [0, 0, 0, -1, 0],  # what its denial would deny as well
+        [0, 0, 1, 0, 0],
+    ]
+    present, denied = np.split(PresentAndAbsent(vocabulary)(np.float32(states)), 2, axis=1)
+    np.testing.assert_array_equal(present, [[0, 1, 0, 0, 0]] * 2 + [[0] * 5] * 3 + [[0, 0, 1, 0, 0]])
+    np.testing.assert_array_equal(denied, [[0] * 5] * 2 + [[1, 0, 0, 0, 1]] + [[0] * 5] * 3)
 
 
 def test_the_logits_of_several_networks_are_averaged():
@@ -109,65 +105,121 @@ def test_the_logits_of_several_networks_are_averaged():
     np.testing.assert_allclose(model(states), 1 / (1 + np.exp(-logits.mean(axis=1))), rtol=1e-5)
 
 
-def test_outputs_with_probabilities_are_q_values_then_appropriate_then_safe():
-    model = build_network(2, NetworkConfig(hidden_sizes=(), outputs="probabilities"), seed=0)
-    wanted = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.2, 0.6, 0.5, 0.1, 0.99, 0.9, 0.6, 0.2], np.float32)
-    wanted = np.append(wanted, np.linspace(0.05, 0.9, 18)).astype(np.float32)  # Q(ask) at each operating point
-    bias = np.append(np.log(wanted / (1 - wanted)), [9.0] * 4)  # single decisions are no outputs
-    model.get_layer("q_values").set_weights([np.zeros([2, 35], np.float32), bias])
-    outputs = model(np.zeros([1, 2], np.float32)).numpy()[0]
-    # Red is always safe; nothing else has to be changed here.
-    # Nothing is known, so the threshold does not fall.
-    np.testing.assert_allclose(outputs, [*wanted[:9], 1.0, *wanted[10:], 0.0], atol=1e-6)
+# P(safe) of Yellow to Blue, then that all clinicians were less urgent than Red to Green, then Q(ask).
+CUMULATIVE = [0.75, 0.5, 0.25, 0.5, 0.25, 0.125, 0.6]
 
 
-@pytest.mark.parametrize("inputs", ["signed", "two"])
-def test_the_last_output_grows_with_what_is_known(inputs):
-    config = NetworkConfig(hidden_sizes=(), outputs="probabilities", inputs=inputs, text_features=0)
-    model = build_network(900, config, seed=0)
-    states = np.zeros([3, 900], np.float32)
-    states[1, [3, 7, 8]] = 1, -1, -1
-    states[2] = -1
-    np.testing.assert_allclose(model(states).numpy()[:, -1], [0.0, 3 * 0.0015, 1.0], rtol=1e-6)
+def test_outputs_with_probabilities_are_utilities_then_q_of_ask_then_appropriate_then_safe():
+    config = NetworkConfig(hidden_sizes=(), outputs="probabilities")
+    model = build_network(2, config, seed=0, target=TargetConfig(safety_weight=3.0))
+    model.get_layer("q_values").set_weights([np.zeros([2, 7]), scipy.special.logit(CUMULATIVE)])
+    safe = np.array([1, 0.75, 0.5, 0.25])
+    appropriate = safe - [0.5, 0.25, 0.125, 0]
+    utility = [0.875, 0.6875, 0.46875, 0.25]  # (.5 + 3) / 4, (.5 + 2.25) / 4, (.375 + 1.5) / 4, (.25 + .75) / 4
+    np.testing.assert_allclose(model(np.zeros([1, 2]))[0], [*utility, 0.6, *appropriate, *safe], atol=1e-6)
 
 
-def test_what_follows_from_the_rest_does_not_lower_the_threshold():
-    parents = {"fever_over_39": "fever"}
-    codes = ("cough", "fever", "fever_over_39")
-    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?", parent=parents.get(code, "")) for code in codes)
-    config = NetworkConfig(hidden_sizes=(), outputs="probabilities", inputs="two")
-    model = build_network(3, config, seed=0, closure=Closure(vocabulary))
-    falls = model(np.array([[0, 0, 1], [0, 1, 1], [1, 1, 0]], np.float32)).numpy()[:, -1]
-    np.testing.assert_allclose(falls, [0.0015, 0.0015, 0.003], rtol=1e-6)
+def test_a_calibration_scales_and_shifts_each_logit():
+    outputs = Utilities(TargetConfig())
+    outputs.build((None, 2, 7))
+    outputs.scale.assign([0.5] * 6 + [2.0])
+    outputs.shift.assign([0.25, 0, 0, 0, 0, 0, -1])
+    result = outputs(np.float32([[[1.0] * 6 + [0.4]] * 2])).numpy()[0]
+    np.testing.assert_allclose(result[[4, 10, 11]], scipy.special.expit([2 * 0.4 - 1, 0.5 + 0.25, 0.5]), rtol=1e-5)
 
 
-def test_a_calibration_scales_and_shifts_all_but_the_q_values():
-    average = Average(name=AVERAGE)
-    logits = np.array([[[0.0] * 5 + [-3.0] * 4 + [1.0] * 4 + [2.0] * 18]], np.float32)
-    plain = average(logits).numpy()[0]
-    average.scale.assign([0.5] * 26)
-    average.shift.assign([0.25] * 26)
-    outputs = average(logits).numpy()[0]
-    np.testing.assert_array_equal(outputs[:5], plain[:5])
-    np.testing.assert_allclose(outputs[5:9], 1 / (1 + np.exp(1.25)), rtol=1e-5)  # -3 / 2 + .25
-    np.testing.assert_allclose(outputs[10:13], 1 / (1 + np.exp(-0.75)), rtol=1e-5)  # 1 / 2 + .25
-    np.testing.assert_allclose(outputs[13:], 1 / (1 + np.exp(-1.25)), rtol=1e-5)  # 2 / 2 + .25
+@hypothesis.given(arrays.arrays(np.float32, (5, 6), elements=strategies.floats(-20, 20, width=32)))
+def test_probabilities_are_a_distribution_whatever_the_logits(cumulative):
+    appropriate, safe = (each.numpy() for each in probabilities(cumulative))
+    np.testing.assert_array_equal(safe[:, 0], 1.0)
+    assert (np.diff(safe, axis=1) <= 0).all()  # the more urgent, the safer
+    less_urgent = safe - appropriate
+    assert (np.diff(less_urgent, axis=1) <= 1e-6).all()
+    assert (appropriate >= 0).all()
+    # Whoever is less urgent than a decision makes the next one safe.
+    assert (less_urgent[:, :-1] <= safe[:, 1:] + 1e-6).all()
+
+
+def test_the_mixture_starts_the_logits_and_each_denied_red_flag_adds_to_all_of_them():
+    vocabulary = symptoms("flag", "other", "cough", flags=("flag", "other"))
+    truths = [[0.6, 0.6, 0.1, 0.05, 1, 0.8, 0.2, 0.1], [0.2, 0.5, 0.6, 0.4, 1, 0.9, 0.8, 0.6]]
+    present = np.float32([[0.5, 0.2, 0.5], [0.1, 0.2, 0.5]])
+    layer = DeniedRedFlags(vocabulary, Mixture(np.log([0.5, 0.5]), present, np.float32(truths), present))
+    states = np.float32([[0, 0, 0], [-1, 0, 0], [-1, -1, 0]])
+    added = layer(states).numpy()
+    # Means over both classes: safe, then safe less appropriate.
+    start = scipy.special.logit([0.85, 0.5, 0.35, 0.6, 0.3, 0.15])
+    # Feared is .8 of the first class and .2 of the second; .5 and .9 of them do not have the flag: (.4 + .18) / 1.
+    # All have the other flag with .2. The factor begins at softplus(0) = log 2.
+    relief = -np.log([1, 0.58, 0.58 * 0.8])
+    np.testing.assert_allclose(added, start + np.log(2) * relief[:, np.newaxis], rtol=1e-4, atol=1e-6)
+    layer.most.assign(0.1)
+    np.testing.assert_allclose(layer(states), start + np.log(2) * np.array([[0], [0.1], [0.1]]), rtol=1e-4, atol=1e-6)
+
+
+RELATED = symptoms(
+    "pain", "burning_pain", "collapse", "deep_collapse", "fever", "high_fever", "cough",
+    flags=("pain", "collapse", "deep_collapse", "high_fever"),
+    parents={"burning_pain": "pain", "deep_collapse": "collapse", "high_fever": "fever"},
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def related():
+    """A network over `RELATED` that starts from random patients."""
+    generator = np.random.default_rng(0)
+    prior, present, denied = (generator.uniform(0.05, 0.95, shape) for shape in (5, (5, 7), (5, 7)))
+    safe = np.sort(generator.uniform(0.05, 0.95, (5, 3)))[:, ::-1]
+    truths = np.concatenate([generator.uniform(0.05, 0.5, (5, 4)), np.ones([5, 1]), safe], axis=1)
+    patients = Mixture(*map(np.float32, (np.log(prior), present, truths, denied)))
+    config = NetworkConfig(hidden_sizes=(6,), inputs="two", networks=2, outputs="probabilities")
+    return build_network(RELATED, config, 0, patients)
+
+
+def set_at_random(network, generator):
+    """Sets all weights, bounds and the calibration."""
+    for weight in network.trainable_variables:
+        weight.assign(generator.normal(0, 1.5, weight.shape))
+    network.get_layer(INPUTS).most.assign(generator.uniform(1, 3))
+    network.get_layer(DENIED).most.assign(generator.uniform(0, 5))
+    outputs = network.get_layer(OUTPUTS)
+    outputs.scale.assign([generator.uniform(0.2, 2)] * 7)
+    outputs.shift.assign(generator.normal(0, 1, 7))
 
 
 @hypothesis.settings(max_examples=50)
-@hypothesis.given(
-    arrays.arrays(np.float32, (5, 2, 31), elements=strategies.floats(-20, 20, width=32)),
-    arrays.arrays(np.float32, 26, elements=strategies.floats(0.125, 8, width=32)),
-    arrays.arrays(np.float32, 26, elements=strategies.floats(-4, 4, width=32)),
-)
-def test_probabilities_keep_what_their_definitions_say(logits, scale, shift):
-    average = Average(name=AVERAGE)
-    average.build(logits.shape)
-    average.scale.assign(scale)
-    average.shift.assign(shift)
-    outputs = average(logits).numpy()
-    appropriate, safe = outputs[:, 5:9], outputs[:, 9:13]
-    np.testing.assert_array_equal(safe[:, 0], 1.0)
-    assert (np.diff(safe, axis=1) <= 0).all()  # never falls with urgency
-    assert (appropriate <= safe).all()
-    assert ((outputs >= 0) & (outputs <= 1)).all()
+@hypothesis.given(strategies.integers(0, 2**32))
+def test_another_denied_red_flag_never_makes_the_best_decision_more_urgent(related, seed):
+    generator = np.random.default_rng(seed)
+    set_at_random(related, generator)
+    states = generator.choice(np.float32([-1, 0, 1]), (200, 7), p=[0.3, 0.5, 0.2])
+    denied = states.copy()
+    flag = generator.choice(np.flatnonzero(RELATED.red_flags), 200)
+    rows = np.flatnonzero(states[np.arange(200), flag] == 0)
+    denied[rows, flag[rows]] = -1
+    before, after = (best_triage(related(each)).numpy() for each in (states, denied))
+    assert (after >= before).all()
+
+
+def test_what_follows_from_a_state_changes_no_output(related):
+    set_at_random(related, np.random.default_rng(1))
+    states = random_states(50, 7)
+    states = states[~Closure(RELATED).contradicts(states).numpy()]
+    assert len(states) > 10
+    np.testing.assert_allclose(related(Closure(RELATED)(states)), related(states), atol=1e-6)
+
+
+def test_denials_are_bounded_by_what_they_weigh_on_vignettes(related):
+    # Pain and collapse are red flags. On one card of 21 both are denied, on the others collapse alone or with cough.
+    both, alone, with_cough = np.int8([[-1, 0, -1, 0, 0, 0, 0], [0, 0, -1, 0, 0, 0, 0], [0, 0, -1, 0, 0, 0, -1]])
+    bound_denials(related, np.stack([both] + [alone] * 10 + [with_cough] * 10))
+    inputs, layer = related.get_layer(INPUTS), related.get_layer(DENIED)
+    # In all, 2 + 10 + 20 are denied. So fever and cough, of which both are denied here, weigh half of 32 / 21 each.
+    denied = inputs(np.float32([[0, 0, 0, 0, -1, 0, -1]]))[0, 7:]
+    np.testing.assert_allclose(denied, [0, 0, 0, 0, 16 / 21, 0, 16 / 21], rtol=1e-6)
+    # What is reached on one of twenty cards is beyond the bound.
+    of_both, of_collapse = layer.relief(np.float32([both, with_cough])).numpy()
+    assert layer.most.numpy() == pytest.approx(of_collapse)
+    assert of_both > of_collapse > 0
+    bound_denials(related, np.zeros([1, 7], np.int8))
+    assert inputs.most.numpy() == 1

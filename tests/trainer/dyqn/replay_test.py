@@ -18,7 +18,7 @@ def _transition(number):
     here, following = number % EVIDENCE_COUNT + 1, (number + 1) % EVIDENCE_COUNT + 1
     return Transition(
         tf.constant([[-here, 0, 0]]), tf.constant([number]), tf.constant([[0.0, 1.0, 0.5, number / 10]]),
-        tf.constant([[-here, following, 0]]),
+        tf.constant([[-here, following, 0]]), tf.constant([number % 2 == 0]),
     )  # fmt: skip
 
 
@@ -39,9 +39,8 @@ def test_returns_what_was_stored():
     assert set(batch.a_tm1.numpy().tolist()) == set(range(5))
     for row, number in enumerate(batch.a_tm1.numpy()):
         stored = _transition(int(number))
-        np.testing.assert_array_equal(batch.s_tm1[row], stored.s_tm1[0])
-        np.testing.assert_array_equal(batch.s_t[row], stored.s_t[0])
-        np.testing.assert_array_equal(batch.r_t[row], stored.r_t[0])
+        for column, expected in zip(batch, stored, strict=True):
+            np.testing.assert_array_equal(column[row], expected[0])
 
 
 def test_bucket_is_decided_by_the_thresholds_each_of_which_belongs_to_the_upper_bucket():
@@ -101,7 +100,7 @@ def test_every_transition_of_a_large_memory_is_drawn_equally_often_within_its_bu
     config = dataclasses.replace(CONFIG, memory_capacity=300, priority_decay=1.0, bucket_thresholds=(0.1, 0.2, 0.4))
     memory = _memory([], config)
     states, priorities = tf.zeros([290, 3], tf.int32), np.resize([0.3, 0.3, 0.9], 290)
-    batch = Transition(states, tf.range(290), tf.zeros([290, 4]), states)
+    batch = Transition(states, tf.range(290), tf.zeros([290, 4]), states, tf.ones([290], tf.bool))
     memory.add(batch, tf.constant(priorities, tf.float32))
     drawn = np.bincount(memory.sample(60_000, _generator(3)).a_tm1.numpy(), minlength=290)
     assert len(drawn) == 290, "a slot that holds nothing was drawn"
@@ -120,7 +119,7 @@ def test_the_oldest_transition_goes_when_the_memory_is_full():
 def test_the_last_code_of_a_large_vocabulary_keeps_its_place_and_sign(evidence_count):
     memory = BucketMemory(evidence_count, 2, CONFIG)
     codes = tf.constant([[evidence_count, 0]])
-    memory.add(Transition(-codes, tf.constant([0]), tf.zeros([1, 4]), codes), tf.ones([1]))
+    memory.add(Transition(-codes, tf.constant([0]), tf.zeros([1, 4]), codes, tf.constant([True])), tf.ones([1]))
     batch = memory.sample(1, _generator())
     np.testing.assert_array_equal(batch.s_tm1, [[-evidence_count, 0]])
     np.testing.assert_array_equal(batch.s_t, [[evidence_count, 0]])

@@ -1,13 +1,10 @@
-import dataclasses
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from schemas.triage import NUM_ACTIONS, Action
 from trainer.config import TargetConfig
 from trainer.dyqn import targets
-from trainer.dyqn.network import LEARNED_OUTPUTS, WITH_PROBABILITIES
+from trainer.graph.rewards import counterfactual_reward
 
 # Different Q-values in s and s', so that mistaking one for the other shows. Columns: Red, Yellow, Green, Blue, ask.
 Q_TM1 = [[0.2, 0.6, 0.9, 0.1, 0.5]]
@@ -26,12 +23,10 @@ R_T = [[0.5, 1.0, 0.0, 0.0]]  # {Red, Yellow, Yellow}: Red and Yellow are approp
         ("and", "all", 0.085),
         # (1 - 0.6) * (0.8 + (1 - 0.8) * 0.25) = 0.4 * 0.85 = 0.34
         ("and", "appropriate", 0.34),
-        # the most that s' is worth, less the price: max(0.8, 0.25) - 0.3 = 0.5
-        ("value", "all", 0.5),
     ],
 )
 def test_targets_worked_out_by_hand(query, over, expected):
-    config = TargetConfig(ask_query=query, best_triage_over=over, ask_price=0.3)
+    config = TargetConfig(ask_query=query, best_triage_over=over)
     result = targets.td_targets(tf.constant(Q_TM1), tf.constant(Q_T), tf.constant(R_T), config)
     np.testing.assert_allclose(result[0], [*R_T[0], expected], rtol=1e-6)
 
@@ -71,15 +66,6 @@ def test_no_gradient_flows_through_the_targets():
     assert tape.gradient(total, [q_tm1, q_t]) == [None, None]
 
 
-def test_loss_leaves_out_ask_after_a_triage_only_when_the_successor_counts_where_asking_was_taken():
-    actions = tf.constant([Action.GREEN, Action.ASK], tf.int32)
-    every = np.ones([2, 5])
-    masked = np.array([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]])
-    for mode, expected in (("counterfactual", every), ("same_state", every), ("taken_only", masked)):
-        config = dataclasses.replace(TargetConfig(), ask_successor=mode)
-        np.testing.assert_array_equal(targets.loss_weights(actions, config), expected)
-
-
 def test_priority_is_the_absolute_value_of_the_mean_signed_error_over_triage_decisions():
     q = tf.constant([[0.9, 0.5, 0.5, 0.1, 0.0], [0.8, 0.6, 0.4, 0.2, 0.0]])
     reward = tf.constant([[0.5, 0.5, 0.5, 0.5], [1.0, 0.0, 0.0, 0.0]])
@@ -88,18 +74,30 @@ def test_priority_is_the_absolute_value_of_the_mean_signed_error_over_triage_dec
     np.testing.assert_allclose(targets.priority(q, reward), [0.0, 0.25], atol=1e-6)
 
 
-def test_probability_targets_say_what_is_appropriate_and_what_is_safe():
-    # {Red, Red, Green}: all from Red to Green is appropriate, and safe; {Yellow}: Red is safe, Yellow both.
-    result = targets.probability_targets(tf.constant([[1.0, 0.0, 0.5, 0.0], [0.0, 1.0, 0.0, 0.0]]))
-    np.testing.assert_array_equal(result, [[1, 1, 1, 0, 1, 1, 1, 0], [0, 1, 0, 0, 1, 1, 0, 0]])
+def test_asking_is_worth_the_next_state_less_the_price():
+    outputs_t = tf.constant([[0.3, 0.8, 0.4, 0.7, 0.25, 0.9], [0.3, 0.8, 0.4, 0.7, 0.85, 0.9], [0.01] * 6])
+    # The best decision, or asking again; never below 0. Probabilities stand after the five Q-values.
+    np.testing.assert_allclose(targets.value_target(outputs_t, 0.05), [0.75, 0.8, 0.0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("counts", "safe", "less_urgent"),  # Yellow, Green, Blue are safe; all were less urgent than Red, Yellow, Green
+    [
+        ([3, 0, 0, 0], [0, 0, 0], [0, 0, 0]),
+        ([0, 2, 1, 0], [1, 1, 0], [1, 0, 0]),
+        ([1, 0, 0, 1], [1, 1, 1], [0, 0, 0]),
+        ([0, 0, 1, 2], [1, 1, 1], [1, 1, 0]),
+        ([0, 0, 0, 3], [1, 1, 1], [1, 1, 1]),
+    ],
+)
+def test_the_truth_of_each_cumulative_probability(counts, safe, less_urgent):
+    truths = targets.cumulative_truths(counterfactual_reward(tf.constant([counts])))
+    np.testing.assert_array_equal(truths, [[*safe, *less_urgent]])
 
 
 def test_a_probability_is_learned_in_part_from_what_it_is_in_the_next_state():
-    outputs_t = np.full([1, LEARNED_OUTPUTS], 0.5, np.float32)
-    outputs_t[0, NUM_ACTIONS:WITH_PROBABILITIES] = [0.2, 0.8, 0.6, 0.0, 0.4, 1.0, 0.6, 0.2]
-    reward = tf.constant([[0.0, 1.0, 0.0, 0.0]])  # {Yellow}: appropriate 0 1 0 0, safe 1 1 0 0
-    result = targets.probability_td_targets(tf.constant(outputs_t), reward, 0.25)
+    together_t = tf.constant([[0.8, 0.6, 0.2, 0.4, 0.2, 0.0]])
+    reward = tf.constant([[0.0, 1.0, 0.0, 0.0]])  # {Yellow}: Yellow is safe, and all are less urgent than Red
     # A quarter of the probability in s', three quarters of the truth.
-    np.testing.assert_allclose(result, [[0.05, 0.95, 0.15, 0.0, 0.85, 1.0, 0.15, 0.05]], atol=1e-6)
-    alone = targets.probability_td_targets(tf.constant(outputs_t), reward, 0.0)
-    np.testing.assert_array_equal(alone, targets.probability_targets(reward))
+    result = targets.cumulative_targets(together_t, reward, 0.25)
+    np.testing.assert_allclose(result, [[0.95, 0.15, 0.05, 0.85, 0.05, 0.0]], atol=1e-6)

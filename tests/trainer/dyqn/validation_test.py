@@ -2,18 +2,15 @@
 
 import numpy as np
 import pytest
+import scipy.special
 
 from schemas.errors import InputError
+from schemas.triage import Action
 from tests.builders import network_of
-from trainer.config import NetworkConfig, ValidationConfig
-from trainer.dyqn import validation
-from trainer.dyqn.network import build_network
+from trainer.config import ValidationConfig
+from trainer.dyqn.network import OUTPUTS
 from trainer.dyqn.rollout import Slice
-from trainer.dyqn.validation import (
-    Validator,
-    divide,
-    fit_calibration,
-)
+from trainer.dyqn.validation import HeldOut, Settling, divide, interviews, prefixes, settling
 from triage_runtime import promise
 
 
@@ -33,8 +30,7 @@ def _divide(vignettes, seed=0, **settings):
 def test_every_vignette_is_learned_from_held_out_or_apart(random_vignettes):
     learned, held_out, apart = _divide(random_vignettes, seed=3, held_out_share=0.25, set_apart=0.2)
     assert len(apart.decision_counts) == 40
-    # Single pieces of evidence come more than once among them, so that the share is met from below.
-    assert 45 <= len(held_out.decision_counts) <= 50
+    assert len(held_out.decision_counts) == 50
     everything = sorted(map(repr, _rows(learned) + _rows(held_out) + _rows(apart)))
     assert everything == sorted(map(repr, _rows(random_vignettes)))
 
@@ -100,115 +96,125 @@ def test_with_too_few_vignettes_networks_learn_from_all(vignettes_of, share, cou
     assert _divide(vignettes, held_out_share=share, set_apart=share) == (vignettes, None, None)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_many_vignettes_that_are_alike_do_not_keep_others_from_being_held_out(vignettes_of, seed):
+    vignettes = vignettes_of([([max(number, 100)], [1, 0, 0, 0]) for number in range(1, 1_001)])  # 100 are alike
+    assert len(_divide(vignettes, seed, held_out_share=0.1).held_out.decision_counts) == 100
+
+
 @pytest.mark.parametrize(("count", "held_out"), [(40, 10), (1_000, 100), (2_000, 200), (30_000, 1_000)])
 def test_a_tenth_is_held_out_but_at_least_100_if_they_are_no_more_than_a_quarter(vignettes_of, count, held_out):
     vignettes = vignettes_of([([number + 1], [1, 0, 0, 0]) for number in range(count)])
     assert len(_divide(vignettes, held_out_share=0.1).held_out.decision_counts) == held_out
 
 
+RED, GREEN, BLUE = ([1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1])
+
+
+def _network(kernel, bias):
+    """A network whose seven logits are linear in the state."""
+    return network_of((kernel, bias), outputs="probabilities")
+
+
+def _settle(network, states, counts):
+    """Calibrates a network by patients of one state each."""
+    judged = HeldOut(np.int8(states), np.ones(len(states), int), np.array(counts))
+    return Settling(judged, judged, judged.states).settle(network)
+
+
+def _calibration(network):
+    layer = network.get_layer(OUTPUTS)
+    return layer.scale.numpy(), layer.shift.numpy()
+
+
+def _patients(count, cuts, seed=0):
+    """States, the logit of each, and one decision for each: at most as urgent as j with the logit plus cuts[j]."""
+    generator = np.random.default_rng(seed)
+    states, slopes = generator.choice([-1, 0, 1], (count, 8)), generator.normal(0, 0.5, 8)
+    chances = scipy.special.expit((states @ slopes)[:, np.newaxis] + cuts)
+    return states, slopes, np.eye(4, dtype=int)[(generator.random((count, 1)) < chances).sum(axis=1)]
+
+
 def test_calibration_recovers_a_known_miscalibration():
-    generator = np.random.default_rng(0)
-    true_logits = generator.normal(0, 2, (8_000, 8))
-    truths = (generator.random(true_logits.shape) < 1 / (1 + np.exp(-true_logits))).astype(np.float32)
-    # The network is twice too sure of appropriateness, and says too little of Red (1.5) and too much of Green (-1):
-    # scale and shifts undo that.
-    bias = np.array([1.5, 0, -1, 0, 0, 1.5, 0, 0])
-    scale, shift = fit_calibration(true_logits * [2, 2, 2, 2, 1, 1, 1, 1] - bias, truths)
-    # 32,000 pairs: standard errors are about .007 for a scale of .5, and .03 for a shift.
-    np.testing.assert_allclose(scale, [0.5] * 4 + [1.0] * 4, atol=0.06)
-    np.testing.assert_allclose(shift, bias * scale, atol=0.1)
+    cuts, bias = np.array([1.0, -0.5, -2.0]), np.array([1.5, 0, -1, 0, 0.5, 0])
+    states, slopes, counts = _patients(6_000, cuts)
+    # One clinician each: a decision is safe where all are less urgent than the one before. The network is twice too
+    # sure, and says too little of one decision and too much of another.
+    kernel = np.outer(slopes, [2] * 6 + [0])
+    network = _network(kernel, [*(2 * np.tile(cuts, 2) - bias), 0])
+    before = _settle(network, states, counts).outputs
+    scale, shift = _calibration(network)
+    # Standard errors are about .01 and .03.
+    np.testing.assert_allclose(scale, [0.5] * 6 + [1], atol=0.05)
+    np.testing.assert_allclose(shift, [*(bias / 2), 0], atol=0.12)
+    # Once more, the outputs are the same: calibration starts from the logits, not from what it made of them.
+    np.testing.assert_allclose(_settle(network, states, counts).outputs, before, atol=1e-5)
 
 
 def test_red_keeps_a_probability_where_no_patient_of_a_few_needed_it():
-    # 100 patients in 16 states each; the network says some 7% for Red, which is appropriate for none. A shift s,
-    # believed as strongly as one patient is, ends where 1600 x .07 exp(s) = 16 |s|: s = -1.5, where .07 exp(s) is some
-    # .015. Without that belief P(Red) would go to 0.
-    generator = np.random.default_rng(0)
-    logits = generator.normal(0, 1, (1_600, 8))
-    truths = (generator.random(logits.shape) < 1 / (1 + np.exp(-logits))).astype(np.float32)
-    logits[:, 0] -= np.log(19)
-    truths[:, 0] = 0
-    scale, shift = fit_calibration(logits, truths)
-    assert 0.01 < np.mean(1 / (1 + np.exp(-(scale * logits + shift)[:, 0]))) < 0.02
+    # The network says some 7% for Red, which is appropriate for none of 1,600. A shift s, believed as strongly as
+    # one patient in 16 states is, ends where 1600 x .07 exp(-s) = 16 s: s = 1.5, where .07 exp(-s) is some .015. As
+    # Yellow is safe for all, too, the shift of all logits moves a little in the same direction. Without that belief
+    # P(Red) would go to 0.
+    cuts = np.array([99.0, 0.0, -1.0])
+    states, slopes, counts = _patients(1_600, cuts)
+    said = np.array([np.log(19), 0.0, -1.0])
+    network = _network(np.outer(slopes, [1] * 6 + [0]), [*said, *said, 0])
+    outputs = _settle(network, states, counts).outputs
+    assert 0.005 < outputs[:, 5 + Action.RED].mean() < 0.02
 
 
-def test_logits_stay_as_they_are_where_calibration_would_make_no_sense():
-    logits = np.linspace(-1, 1, 80).reshape(10, 8)
-    truths = np.ones([10, 8], np.float32)  # all safe: nothing can be fitted
-    truths[:, :4] = logits[:, :4] < 0  # the higher the logit, the rarer: turning it round would be no calibration
-    scale, shift = fit_calibration(logits, truths)
-    np.testing.assert_array_equal(scale, 1.0)
-    np.testing.assert_array_equal(shift, 0.0)
+@pytest.mark.parametrize("counts", [[BLUE] * 100, [BLUE] * 50 + [RED] * 50])
+def test_logits_stay_as_they_are_where_calibration_would_make_no_sense(counts):
+    # Nothing can be fitted where all truths are the same; and turning the logits round would be no calibration.
+    network = _network(np.ones([1, 7]), 0)
+    _settle(network, np.repeat([[-1], [1]], 50, axis=0), counts)
+    np.testing.assert_array_equal(_calibration(network), [[1] * 7, [0] * 7])
 
 
-def _half(vignettes):
-    return divide(vignettes, ValidationConfig(set_apart=0.5), seed=0).apart
-
-
-def _validator(part, evidence_count=30, max_questions=23):
-    return Validator(part, evidence_count, max_questions, seed=0)
-
-
-def _network(vignettes, **settings):
-    config = NetworkConfig(hidden_sizes=(8,), networks=2, **settings)
-    return build_network(30, config, seed=1), _validator(_half(vignettes))
-
-
-def test_calibrating_makes_probabilities_match_what_is_true_and_leaves_q_values(random_vignettes):
-    network, validator = _network(random_vignettes, outputs="probabilities")
-    states = np.eye(30, dtype=np.float32)
-    raw = network(states).numpy()
-    validator.settle(network)
-    before = validator.outputs(network).outputs
-    np.testing.assert_allclose(network(states)[:, :5], raw[:, :5], atol=1e-6)
-    assert np.abs(network(states).numpy() - raw)[:, 5:].max() > 0.05
-    # Once more, the outputs are the same: calibration starts from the logits, not from what it made of them.
-    validator.settle(network)
-    np.testing.assert_allclose(validator.outputs(network).outputs, before, atol=1e-5)
+def test_asking_is_calibrated_to_what_the_next_state_is_worth():
+    # All clinicians are less urgent than Red, and Yellow is safe, with .2, and with the second piece .8. So the best is
+    # Red with 1 - .2 / 2 = .9, and then Yellow with .8. The third piece is the answer, which lowers Q(ask) alone.
+    kernel, bias = np.zeros([3, 7]), np.full(7, -20.0)
+    bias[[0, 3, 6]] = scipy.special.logit([0.2, 0.2, 0.5])
+    kernel[1, [0, 3, 6]] = -2 * bias[0], -2 * bias[3], -1.0  # the logit of .8 is that of .2 negated
+    kernel[2, 6] = -20.0
+    network = _network(kernel, bias)
+    states = np.tile(np.int8([[[1, 0, 0], [1, 0, 1]], [[1, 1, 0], [1, 1, 1]]]), [50, 1, 1])
+    counts = np.tile(RED, [100, 1])  # whose truths are all the same, so that the other logits stay
+    judged = HeldOut(states[:, 0], np.ones(100, int), counts)
+    Settling(judged, interviews(states, counts), states[:, 1]).settle(network)
+    np.testing.assert_allclose(network(np.float32(states[:2, 0]))[:, Action.ASK], [0.9 - 0.004, 0.8 - 0.004], atol=2e-3)
 
 
 def test_an_agent_of_cards_is_calibrated_by_what_stands_on_them(vignettes_of):
     """What its interviews add was made up: here piece 3, with which Red is rare to the network alone."""
-    red, green = [1, 0, 0, 0], [0, 0, 1, 0]
-    cards = vignettes_of([([1], red)] * 73 + [([1], green)] * 27 + [([2], red)] * 27 + [([2], green)] * 73)
+    cards = vignettes_of([([1], RED)] * 73 + [([1], GREEN)] * 27 + [([2], RED)] * 27 + [([2], GREEN)] * 73)
     likely = np.array([1, -1, -4])  # the logit of Red: true of the first two pieces, as log(73 / 27) is 1
-    kernel = np.zeros([3, 35])
-    kernel[:, [5, 7, 10, 11]] = np.stack([likely, -likely, -likely, -likely], axis=1)  # Red, Green; safe: Yellow, Green
-    network = network_of((kernel, np.eye(35)[[6, 8, 12]].sum(axis=0) * -6), outputs="probabilities")
+    kernel, bias = np.zeros([3, 7]), np.array([0, 0, -6, 0, 0, -6, 0])
+    kernel[:, [0, 1, 3, 4]] = -likely[:, np.newaxis]  # that Yellow and Green are safe, or Red and Yellow too urgent
+    network = _network(kernel, bias)
     on_card = np.repeat(np.eye(3, dtype=np.int8)[:2], 100, axis=0)
-    states = np.stack([on_card, on_card + np.int8([0, 0, 1])], axis=1)
-    validation.calibrated_by_interviews(network, states, cards.decision_counts, _validator(cards, 3))
-    np.testing.assert_allclose(network(np.eye(3, dtype=np.float32)[:2])[:, 5], [0.73, 0.27], atol=0.02)
+    led = np.stack([on_card, on_card + np.int8([0, 0, 1])], axis=1)
+    result = settling(cards, 3, 23, 0, led, whole=False).settle(network)
+    appropriate = network(np.eye(3, dtype=np.float32)[:2])[:, 5:9]
+    np.testing.assert_allclose(appropriate[:, Action.RED], [0.73, 0.27], atol=0.02)
+    assert (result.outputs.shape, result.sizes.tolist()) == ((400, 13), [2] * 200)
 
 
-def test_the_outputs_of_vignettes_are_those_of_the_network_for_every_prefix(random_vignettes):
-    network, validator = _network(random_vignettes, outputs="probabilities")
-    part = _half(random_vignettes)
-    validator.settle(network)
-    result = validator.outputs(network)
-    np.testing.assert_array_equal(result.sizes, np.diff(part.offsets))
-    np.testing.assert_array_equal(result.decision_counts, part.decision_counts)
-    assert result.outputs.shape == (result.sizes.sum(), 32)
-    # At its last piece all evidence of a vignette is known, whatever the order.
-    states = np.zeros([len(result.sizes), 30], np.float32)
-    for state, start, end in zip(states, part.offsets[:-1], part.offsets[1:], strict=True):
-        codes = part.signed_codes[start:end]
-        state[np.abs(codes) - 1] = np.sign(codes)
-    np.testing.assert_allclose(result.outputs[np.cumsum(result.sizes) - 1], network(states), atol=1e-5)
+def test_an_agent_of_complete_patients_is_calibrated_by_interviews_with_them(vignettes_of):
+    led = np.int8([[[1, 0, 0], [1, -1, 0]]])
+    parts = settling(vignettes_of([([1, 3], RED)]), 3, 23, 0, led, whole=True)
+    assert parts.judged is parts.led
+    assert parts.whole.tolist() == [[1, -1, 1]]  # who lacks what is not listed
 
 
-def test_pieces_that_no_question_reaches_are_not_judged(vignettes_of):
+def test_vignettes_are_judged_after_each_piece_that_questions_reach(vignettes_of):
     """After two questions three pieces are known, of two cards of one and of five."""
-    validator = _validator(vignettes_of([([1], [0, 3, 0, 0]), ([1, 2, 3, 4, 5], [3, 0, 0, 0])]), max_questions=2)
-    states, rows = validator.prefixes()
-    assert (rows.tolist(), np.abs(states).sum(axis=1).tolist()) == ([0, 1, 1, 1], [1, 1, 2, 3])
-    network = build_network(30, NetworkConfig(hidden_sizes=(8,), outputs="probabilities"), seed=1)
-    assert validator.outputs(network).sizes.tolist() == [1, 3]
-
-
-@pytest.mark.parametrize(("outputs", "columns", "judged"), [("q_values", 5, 4), ("probabilities", 35, 8)])
-def test_the_loss_of_a_network_without_information(vignettes_of, outputs, columns, judged):
-    # Every output is .5, which calibration cannot scale: log 2 for each reward, or for each probability.
-    part = _half(vignettes_of([([number + 1], [0, 0, 3, 0]) for number in range(30)]))
-    network = network_of((np.zeros([30, columns]), 0), outputs=outputs)
-    assert _validator(part).loss(network) == pytest.approx(judged * np.log(2), abs=1e-4)
+    part = vignettes_of([([1], [0, 3, 0, 0]), ([1, -2, 3, 4, 5], [3, 0, 0, 0])])
+    states, sizes, counts = prefixes(part, 5, max_questions=2, seed=0)
+    assert (sizes.tolist(), np.abs(states).sum(axis=1).tolist()) == ([1, 3], [1, 1, 2, 3])
+    assert counts is part.decision_counts
+    assert states[0].tolist() == [1, 0, 0, 0, 0]
+    assert (states[1:] * [1, -1, 1, 1, 1] >= 0).all()
+    assert (np.abs(np.diff(states[1:], axis=0)).sum(axis=1) == 1).all()

@@ -22,7 +22,7 @@ from trainer.training.job import load_network
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CONFIG = TrainConfig.from_dict({"network": {"hidden_sizes": [4]}, "memory": {"batch_size": 3}})
-SMALL = ["--hidden-sizes", "16", "--batch-size", "8", "--memory-capacity", "200", "--burn-in-steps", "50",
+SMALL = ["--hidden-sizes", "16", "--batch-size", "8", "--memory-capacity", "300", "--burn-in-steps", "50",
          "--checkpoint-interval", "250", "--steps-per-call", "50", "--evaluation-interval", "500"]  # fmt: skip
 
 
@@ -69,7 +69,8 @@ def _batch(numbers):
     generator = np.random.default_rng(0)
     states = generator.choice([-1.0, 0.0, 1.0], (2, 6, 2)).astype(np.float32)
     rewards, actions = generator.choice([0.0, 0.5, 1.0], (6, 4)).astype(np.float32), np.arange(6, dtype=np.int32) % 5
-    return Transition(*(tf.constant(column[numbers]) for column in (states[0], actions, rewards, states[1])))
+    columns = (states[0], actions, rewards, states[1], np.ones(6, bool))
+    return Transition(*(tf.constant(column[numbers]) for column in columns))
 
 
 def learn(numbers, workers):

@@ -12,7 +12,7 @@ from schemas.triage import Action
 from tests.builders import symptoms
 from trainer.dyqn.environment import action_spec, time_step_spec
 from trainer.evaluation.case_play import lead_cases, play_cases
-from trainer.graph.decide import ASK_POINTS, OperatingPoint
+from trainer.graph.decide import NEUTRAL
 from trainer.graph.mixture import Mixture
 from trainer.graph.questions import QuestionGraph
 from trainer.graph.rules import RuleGraph
@@ -78,7 +78,7 @@ def test_the_interview_is_forced_at_the_question_limit_or_when_everything_is_kno
 def _sure_of_green(states):
     """Returns outputs with which an agent decides Green at once: P(Green is appropriate) = .9, and safe."""
     rows = tf.shape(states)[0]
-    outputs = [0.0] * 5 + [0.0, 0.0, 0.9, 0.0] + [1.0] * 4 + [0.0] * (len(ASK_POINTS) + 1)
+    outputs = [0.5, 0.5, 0.95, 0.5, 0.0] + [0.0, 0.0, 0.9, 0.0] + [1.0] * 4
     return tf.tile(tf.constant([outputs]), [rows, 1])
 
 
@@ -94,16 +94,15 @@ def test_a_patient_whom_the_agent_leads_denies_what_the_case_does_not_list():
         SafetyRule(code, "A red flag.", R, True, all_of=(("pain", True), (code, True)))
         for code in ("collapse", "pressure")
     )
-    point = OperatingPoint(1.0)
 
     def lead(rules):
-        graph = QuestionGraph(mixture, vocabulary, rules, point, _sure_of_green)
+        graph = QuestionGraph(mixture, vocabulary, rules)
         cases = [
             TextbookCase("a", "A case", "emergency", (R,), ("pain", "pressure", "collapse"), ()),
             TextbookCase("b", "A case", "emergency", (R,), ("pain", "pressure"), ("collapse",)),
         ]
         obeyed = RuleGraph(rules, vocabulary) if rules else None
-        return lead_cases(_sure_of_green, graph, obeyed, point, cases, vocabulary, 23)
+        return lead_cases(_sure_of_green, graph, obeyed, NEUTRAL, cases, vocabulary, 23)
 
     # Nobody asks after the pressure, which comes before the collapse in the file. Without rules, nothing is asked.
     assert lead(flags) == ((R, G), (1, 1))

@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from trainer.evaluation.options import NAIVE_BAYES, PREVALENCE, STATIC, UNCERTAINTY
 from trainer.evaluation.question_policies import card_policy, frequencies, simple_policies
-from trainer.graph.decide import OperatingPoint
 from trainer.interviews.play import highest
 
 
@@ -25,7 +24,7 @@ def known():
 
 @pytest.fixture(scope="module")
 def policies(known):
-    return simple_policies(known, OperatingPoint(1.0), seed=0)
+    return simple_policies(known, seed=0)
 
 
 def _first(policy, states):
@@ -77,7 +76,7 @@ def test_on_a_card_the_network_judges_both_answers_to_each_open_code():
         return tf.stack([half] * 9 + [red] + [half] * 3, axis=1)
 
     open_codes = np.array([[True, True, True], [True, True, False]])
-    asked = card_policy(Graph(), network, OperatingPoint(2.0))(np.zeros([2, 3], np.float32), open_codes)
+    asked = card_policy(Graph(), network)(np.zeros([2, 3], np.float32), open_codes)
     # Expected divergences of P(Red is safe) from .5: none of code 0, .1 D(.9) of code 1, .5 (D(.7) + D(.3)) of code 2.
     divergence = lambda share: share * np.log(share / 0.5) + (1 - share) * np.log((1 - share) / 0.5)  # noqa: E731
     assert 0 < 0.1 * divergence(0.9) < 0.5 * (divergence(0.7) + divergence(0.3))

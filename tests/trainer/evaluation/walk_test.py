@@ -7,7 +7,7 @@ from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import NUM_ACTIONS, Action
 from tests.builders import arrays_of, outcomes_of
 from trainer.evaluation.walk import Agent, Walk, effects, error_report, walk, worst_cases, worst_errors
-from trainer.graph.decide import ASK_POINTS, OperatingPoint
+from trainer.graph.decide import OperatingPoint
 
 VOCABULARY = Vocabulary(
     [
@@ -42,28 +42,22 @@ def test_a_walk_ends_at_the_first_decision_or_the_limit(q_values, limit, expecte
     assert _walk(q_values, limit) == expected
 
 
-GOING_ON = [0.7] * len(ASK_POINTS) + [0.0]  # Q(ask)
-UNSURE = [*ASKS, 0.5, 0.6, 0.3, 0.1, 1.0, 0.6, 0.3, 0.1, *GOING_ON]  # P(appropriate), then P(safe), of Red, Yellow, ...
-SURE = [*ASKS, 0.1, 0.9, 0.3, 0.1, 1.0, 0.9, 0.3, 0.1, *GOING_ON]
+UNSURE = [0.5, 0.6, 0.3, 0.1, 0.55, *[0.5] * 8]  # five Q-values, then probabilities, which do not decide
+SURE = [0.5, 0.9, 0.3, 0.1, 0.55, *[0.5] * 8]
 
 
 @pytest.mark.parametrize(
-    ("point", "expected", "values"),
+    ("sure_enough", "expected", "asking"),
     [
-        # Utilities with weight 0 are P(appropriate): .6 is below the threshold, .9 is not.
-        (OperatingPoint(0.0, 0.8), (1, 2, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.8]),
-        (OperatingPoint(0.0, 0.6), (1, 2, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.7]),  # Q(ask), which is more
-        # With weight 1 the mean of both: Red has (.5 + 1) / 2, the most of all.
-        (OperatingPoint(1.0, 0.7), (0, 1, Action.RED), [0.75, 0.6, 0.3, 0.1, 0.7]),
-        # Without a threshold Q(ask) is what the utility must reach.
-        (OperatingPoint(0.0), (1, 2, Action.YELLOW), [0.5, 0.6, 0.3, 0.1, 0.7]),
-        (OperatingPoint(1.0), (0, 1, Action.RED), [0.75, 0.6, 0.3, 0.1, 0.7]),
+        (None, (0, 1, Action.YELLOW), 0.55),
+        (0.5, (0, 1, Action.YELLOW), 0.55),  # Q(ask) is more anyway
+        (0.8, (1, 2, Action.YELLOW), 0.8),  # .6 is below it, .9 is not
     ],
 )
-def test_an_agent_with_probabilities_walks_by_its_operating_point(point, expected, values):
-    steps = walk([1, -2], np.array([UNSURE, SURE]), 23, point)
+def test_an_agent_asks_on_below_the_floor_under_asking(sure_enough, expected, asking):
+    steps = walk([1, -2], np.array([UNSURE, SURE]), 23, OperatingPoint(sure_enough))
     assert (steps.questions, steps.decided_after, steps.decision) == expected
-    np.testing.assert_allclose(steps.values[0], values, atol=1e-6)
+    np.testing.assert_allclose(steps.values[0], [0.5, 0.6, 0.3, 0.1, asking], atol=1e-6)
 
 
 def test_worst_cases_are_walked_to_the_least_urgent_decision():

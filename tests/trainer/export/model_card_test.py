@@ -35,6 +35,7 @@ MANIFEST = {
     "package_version": "0.1.0",
     "signatures": ["serving_default", "state"],
     "max_questions": 23,
+    "danger_signs": {"complaints": 31, "fingerprint": "sha256:4567"},
     "questions": None,
     "config": {"network": {"hidden_sizes": [8, 8]}},
     "training": {"steps": 1040, "episodes": 9},
@@ -173,7 +174,7 @@ PROMISE = {
     "levels": {"red": 0.05, "over": 0.4},
     "whole_patients": False,
     "not_covered": NOT_COVERED,
-    "operating_point": {"safety_weight": 1.0, "hand_over_from": None},
+    "operating_point": {"hand_over_from": None},
     "found": {
         setting: {
             "red": {"errors": red, "patients": 180}, "yellow": {"errors": 9, "patients": 400},
@@ -196,9 +197,8 @@ PROMISE = {
          " --promise red=0.05,over=0.4 --confidence 0.9 --question-limit 20"),
         (-1, {}, " --step 1040 --data DATA --orders 6 --seed 7"),
         (-1, {"safety_rules": RULES}, " --rules assets.extra/rules.toml"),
-        (-1, {"decision": DECISION}, " --safety-weight 2 --question-price 0.008"),
-        (-1, {"decision": DECISION | {"sure_enough": 0.9}}, " --question-price 0.008 --sure-enough 0.9"),
-        (-1, {"decision": DECISION | {"chosen": "default"}}, " --seed 7"),  # training chooses it again
+        (-1, {"decision": DECISION}, " --seed 7"),
+        (-1, {"decision": DECISION | {"sure_enough": 0.9}}, " --seed 7 --sure-enough 0.9"),
     ],
 )  # fmt: skip
 def test_the_commands_repeat_how_the_version_was_made(place, manifest, ending):
@@ -283,6 +283,7 @@ def test_the_origin_of_the_vignettes_is_stated_as_far_as_it_is_known(origin, wor
         ({"safety_rules": RULES}, r"ward\_7.toml"),
         ({}, "no safety rules"),
         ({"questions": {"most": 10}}, "- It suggests up to 10 questions"),
+        ({"questions": {"most": 10}}, "its table of 31 complaints"),
         ({}, "## Questions\n\n- The version says whether to ask, not what"),
         ({"novelty": {"threshold": 0.99, "reference_moments": 4000}}, "novelty of 0.99, by 4,000 moments"),
         ({}, "does not estimate how novel evidence is"),
@@ -316,7 +317,7 @@ def test_what_is_promised_for_whom_by_how_many_and_what_is_not():
 
 def test_a_promise_with_handing_over_says_how_many_and_for_whom_it_holds():
     assert "handing over" not in page_of(promise=PROMISE)
-    levels, point = {"red": 0.1, "handed_over": 0.25}, {"safety_weight": 1.0, "hand_over_from": 0.15}
+    levels, point = {"red": 0.1, "handed_over": 0.25}, {"hand_over_from": 0.15}
     text = page_of(promise=PROMISE | {"levels": levels, "operating_point": point})
     assert "only for callers who ask for handing over** (defer_below" in text
     assert "a probability of 0.15 or more" in text
@@ -339,13 +340,14 @@ def test_how_a_version_with_probabilities_decides():
     text = page_of(evaluation, decision=decision)
     rows = facts(text)
     expected = {
-        "safety weight w": "2", "price of a question": "0.008", "stopping threshold": "0.92",
-        "chosen": "as options of the export", "held-out vignettes": "2,000",
+        "safety weight w": "2", "price of a question": "0.008",
+        "asking is worth at least": "0.92",
+        "chosen": "as options of the export",
+        "held-out vignettes": "2,000",
         "under-triage on them, without safety rules": "0.041", "over-triage on them": "0.100",
         # A small share of all may be a large one of the emergencies.
         "decided below Red, of those whom clinicians call Red": "0.203",
     }  # fmt: skip
     assert rows | expected == rows
     assert ["P(safe) of its decision", *["0.110 [0.100, 0.300]"] * 3] in cells(text)
-    for more, chosen in (({}, "in training, by the held-out vignettes"), ({"held_out": None}, "not, as training had")):
-        assert facts(page_of(decision=decision | {"chosen": "default", **more}))["chosen"].startswith(chosen)
+    assert facts(page_of(decision=DECISION))["asking is worth at least"] == "its Q-value"

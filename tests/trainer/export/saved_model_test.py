@@ -80,6 +80,7 @@ def test_the_manifest_records_how_the_model_was_made(version):
         "max_questions": 23,
         "signatures": ["serving_default", "triage", "state"],
         "safety_rules": {"source": "none", "fingerprint": "", "rules": []},
+        "danger_signs": {"complaints": 0, "fingerprint": ""},
         "decision": {"probabilities": False},
         "promise": None,
         "novelty": None,

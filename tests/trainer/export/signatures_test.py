@@ -265,14 +265,13 @@ def cautious(tmp_path_factory):
     """A model that hands over what it decides below Red where P(Red) is .3 or more."""
     folder = tmp_path_factory.mktemp("cautious")
     RELATED.save(folder / "vocabulary.csv")
-    weights, bias = np.zeros([5, 32], np.float32), np.zeros(32, np.float32)
-    bias[5:9] = -1, 2, -2, -2  # P(Red is appropriate) is 1/(1 + e) = .269, and the decision Yellow
-    bias[13:31] = -9  # asking is worth nothing
-    weights[2, 13:31] = 18  # with a cough, more than any decision
-    weights[3, 5], weights[3, 6] = 4, -4  # P(Red) of a child is 1/(1 + e^-3) = .953, and the decision Red
+    weights, bias = np.zeros([5, 13], np.float32), np.zeros(13, np.float32)
+    bias[:6] = -1, 2, -2, -2, -9, -1  # Yellow; P(Red is appropriate) is 1/(1 + e) = .269
+    weights[2, 4] = 18  # with a cough, asking is worth more than any decision
+    weights[3, [0, 1, 5]] = 4, -4, 4  # a child is Red, and P(Red) is 1/(1 + e^-3) = .953
     weights[4, 5] = 0.5  # P(Red) of an adult is 1/(1 + e^.5) = .378
     states = keras.Input([len(RELATED)])
-    model = keras.Model(states, keras.layers.Dense(32, "sigmoid")(states))
+    model = keras.Model(states, keras.layers.Dense(13, "sigmoid")(states))
     model.set_weights([weights, bias])
     rule = '[r]\nreason = "A rash."\nurgency = "Red"\nall.present = ["rash", "adult"]\n'
     log_literals = np.zeros([10, 2], np.float32)
@@ -280,7 +279,7 @@ def cautious(tmp_path_factory):
     safeguards = signatures.Safeguards(
         safety_rules.parse(rule, "rules.toml", RELATED),
         Novelty(np.zeros(1, np.float32), log_literals, np.array([[-1, 0.5]], np.float32), 10),
-        OperatingPoint(0.0, hand_over_from=0.3),
+        OperatingPoint(hand_over_from=0.3),
     )
     identity = signatures.Identity("7", RELATED.fingerprint, len(RELATED), MAX_QUESTIONS)
     signatures.write(folder / "model", model, folder / "vocabulary.csv", identity, safeguards)

@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from trainer.dyqn.network import sum_rows
 from trainer.graph import novelty
 from trainer.graph.novelty import Novelty
 from triage_runtime.storage import arrays_file
@@ -97,12 +96,11 @@ def test_what_is_usual_in_interviews_is_not_novel(fitted):
     assert (wider.limits[: len(fitted.limits)] >= fitted.limits).all()
 
 
-@pytest.mark.parametrize("multiply", [novelty.product, sum_rows])
-def test_the_score_is_that_of_the_fit(fitted, multiply):
+def test_the_score_is_that_of_the_fit(fitted):
     rows = made(20, 5)
     logs = novelty.literals(rows, EVIDENCE) @ fitted.log_literals
     expected = logs[:, -1] - np.log(np.exp(logs[:, :-1] + fitted.log_prior).sum(axis=1))
-    np.testing.assert_allclose(fitted.scores(states(rows), multiply), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(fitted.scores(states(rows)), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_state_with_the_score_of_a_moment_is_not_above_it():

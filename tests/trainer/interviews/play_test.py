@@ -3,12 +3,10 @@ import pytest
 import tensorflow as tf
 
 from schemas.triage import Action
-from trainer.graph.decide import ASK_POINTS, OperatingPoint
+from trainer.graph.decide import NEUTRAL, OperatingPoint
 from trainer.interviews.patients import Patients
 from trainer.interviews.play import Interviews, play
 from triage_runtime.promise import HANDED_OVER
-
-SURE = OperatingPoint(0.0, sure_enough=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -19,12 +17,10 @@ def patients():
 
 
 def network(states):
-    """Says P(Red is appropriate) = .6 and P(Blue is) = .5, and shifts towards Blue where code 1 is present."""
+    """Red is worth .6, and Blue .5, or .8 where code 1 is present; asking is worth nothing."""
     blue = 0.5 + 0.3 * tf.nn.relu(states[:, 1])
     zeros = tf.zeros_like(blue)
-    appropriate = tf.stack([zeros + 0.6, zeros, zeros, blue], axis=1)
-    asking = tf.zeros([len(states), len(ASK_POINTS) + 1])
-    return tf.concat([tf.zeros([len(states), 5]), appropriate, tf.ones([len(states), 4]), asking], axis=1)
+    return tf.stack([zeros + 0.6, zeros, zeros, blue, *[zeros] * 9], axis=1)
 
 
 def _may_ask(states):
@@ -36,11 +32,11 @@ def _in_order(states, open_codes):
 
 
 def test_the_first_open_code_is_asked_and_its_answer_known(patients):
-    interviews = play(patients, network, _may_ask, _in_order, 3, SURE)
+    interviews = play(patients, network, _may_ask, _in_order, 3)
     assert interviews.revealed.tolist() == [[[-2], [2]], [[3], [0]], [[0], [0]]]
     assert interviews.outputs.shape[:2] == (4, 2)
     # The second patient's decision changes with the answer; what nobody can answer changes nothing.
-    assert interviews.decisions(SURE).tolist() == [[0, 0], [0, 3], [0, 3], [0, 3]]
+    assert interviews.decisions().tolist() == [[0, 0], [0, 3], [0, 3], [0, 3]]
 
 
 def test_an_opening_takes_the_first_question_and_makes_several_pieces_known():
@@ -51,16 +47,16 @@ def test_an_opening_takes_the_first_question_and_makes_several_pieces_known():
         """The opening asks about codes 2 and 3; of the second patient, 2 is known."""
         return tf.where(states[:, 2:3] == 0, tf.constant([[3, 4]]), 0)
 
-    interviews = play(patients, network, _may_ask, _in_order, 2, SURE, opening=opening)
+    interviews = play(patients, network, _may_ask, _in_order, 2, opening=opening)
     assert interviews.revealed.tolist() == [[[3, 4], [-2, 0]], [[-2, 0], [4, 0]]]
     states = interviews.states(patients).tolist()
     assert [each[0] for each in states] == [[1, 0, 0, 0], [1, 0, 1, 1], [1, -1, 1, 1]]
     assert [each[1] for each in states] == [[1, 0, 1, 0], [1, -1, 1, 0], [1, -1, 1, 1]]
-    assert interviews.ends(OperatingPoint(0.0, sure_enough=0.99)).tolist() == [2, 2]
+    assert interviews.ends(OperatingPoint(0.99)).tolist() == [2, 2]
     # Sure of Blue from the start, the second patient's interview ends, and the first one's does not before the opening.
     blue = patients._replace(known=patients.known | np.eye(4, dtype=bool)[1])
-    sure = play(blue, lambda states: network(tf.ones_like(states)), _may_ask, _in_order, 2, SURE, opening=opening)
-    assert sure.ends(SURE).tolist() == [1, 0]
+    sure = play(blue, lambda states: network(tf.ones_like(states)), _may_ask, _in_order, 2, opening=opening)
+    assert sure.ends(NEUTRAL).tolist() == [1, 0]
 
 
 def _flags(cells):
@@ -69,36 +65,33 @@ def _flags(cells):
 
 
 def test_an_interview_ends_with_red_where_the_agent_is_sure_of_it(patients):
-    """The utility of the decision is .6 or more; after a yes to code 1 the second patient's is Blue, not Red."""
-    interviews = play(patients, network, _may_ask, _in_order, 3, SURE, _flags({1, 2, 3}))
-    assert interviews.ends(OperatingPoint(0.0, sure_enough=0.5)).tolist() == [0, 0]
-    assert interviews.ends(OperatingPoint(0.0, sure_enough=0.7)).tolist() == [2, 1]
+    """With a floor of .7 it asks on, until the second patient's decision is Blue, worth .8."""
+    interviews = play(patients, network, _may_ask, _in_order, 3, _flags({1, 2, 3}))
+    assert interviews.ends(NEUTRAL).tolist() == [0, 0]
+    assert interviews.ends(OperatingPoint(0.7)).tolist() == [2, 1]
 
 
 def test_an_interview_ends_where_the_agent_is_sure_unless_a_red_flag_is_open():
     """The agent is sure of Blue from the start; two codes are open."""
     patients = Patients(np.eye(4, dtype=bool)[[1]], np.array([[1, 1, 1, 0]], np.int8), np.array([[0, 0, 0, 1]]))
     for cells, ends in ((set(), 0), ({0, 2}, 2)):
-        interviews = play(patients, network, _may_ask, _in_order, 3, SURE, _flags(cells))
-        assert interviews.ends(OperatingPoint(0.0, sure_enough=0.5)).tolist() == [ends]
+        interviews = play(patients, network, _may_ask, _in_order, 3, _flags(cells))
+        assert interviews.ends(NEUTRAL).tolist() == [ends]
 
 
 def test_an_interview_ends_where_going_on_is_worth_no_more_than_the_decision(patients):
-    """Q(ask) is .7: more than .6, the utility of Red, and less than .8, that of Blue after a yes to code 1."""
+    """Q(ask) is .7: more than .6, the value of Red, and less than .8, that of Blue after a yes to code 1."""
 
     def asking(states):
-        return tf.concat([network(states)[:, :13], tf.fill([len(states), len(ASK_POINTS)], 0.7)], axis=1)
+        return network(states) + tf.one_hot([Action.ASK], 13) * 0.7
 
-    interviews = play(patients, asking, _may_ask, _in_order, 3, OperatingPoint(0.0))
-    assert interviews.ends(OperatingPoint(0.0)).tolist() == [
-        2,
-        1,
-    ]  # the first patient has nothing left to answer after two
+    interviews = play(patients, asking, _may_ask, _in_order, 3)
+    assert interviews.ends(NEUTRAL).tolist() == [2, 1]  # the first patient has nothing left to answer after two
 
 
 def _said(red, green, asks):
-    """Outputs [13 + P] with P(Red is appropriate), that of Green, and whether asking is worth more than any of them."""
-    return [0.0] * 5 + [red, 0.0, green, 0.0] + [1.0] * 4 + [2.0 * asks] * len(ASK_POINTS) + [0.0]
+    """Outputs [13]: what Red and Green are worth, also how likely they are appropriate, and whether asking is more."""
+    return [red, 0.0, green, 0.0, 2.0 * asks, red, 0.0, green, 0.0, *[1.0] * 4]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +111,7 @@ def test_an_interview_is_handed_over_where_the_server_would_do_so(patients, mome
     outputs = np.array([[_said(*moment)] for moment in moments], np.float32)
     interviews = Interviews(outputs, np.ones([2, 1, 1], np.int32), np.array(flagged, bool)[:, np.newaxis])
     left = [
-        interviews.leave(patients, OperatingPoint(0.0, hand_over_from=red), None).decisions.tolist()
+        interviews.leave(patients, OperatingPoint(hand_over_from=red), None).decisions.tolist()
         for red in (None, 0.15, 0.3)
     ]
     assert left == [[without], [handed], [without]]
@@ -127,13 +120,13 @@ def test_an_interview_is_handed_over_where_the_server_would_do_so(patients, mome
 def test_an_agent_that_asks_on_with_nothing_left_to_ask_hands_over(patients):
     outputs = np.array([[_said(0.2, 0.9, 1)], [_said(0.9, 0.1, 0)]], np.float32)
     interviews = Interviews(outputs, np.zeros([1, 1, 1], np.int32), np.zeros([2, 1], bool))
-    left = interviews.leave(patients, OperatingPoint(0.0, hand_over_from=0.15), None)
+    left = interviews.leave(patients, OperatingPoint(hand_over_from=0.15), None)
     assert (left.decisions.tolist(), left.questions.tolist()) == ([HANDED_OVER], [0])
 
 
 def test_a_clairvoyant_policy_asks_what_makes_the_decision_right():
     """Both codes are present, and only the second one leads to Blue, which is right."""
     patients = Patients(np.eye(4, dtype=bool)[[0]], np.array([[1, 1, 1, 0]], np.int8), np.array([[0, 0, 0, 1]]))
-    interviews = play(patients, network, lambda states: states == 0, None, 1, SURE)
+    interviews = play(patients, network, lambda states: states == 0, None, 1)
     assert interviews.revealed.tolist() == [[[2]]]
-    assert interviews.decisions(SURE).tolist() == [[0], [3]]
+    assert interviews.decisions().tolist() == [[0], [3]]

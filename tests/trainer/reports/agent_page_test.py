@@ -18,7 +18,6 @@ KEPT = (
 )  # fmt: skip
 SECTIONS = [
     "answer",
-    "operating-point",
     "confusion",
     "confidence",
     "questions",
@@ -68,10 +67,9 @@ def test_each_section_has_its_figures(agent_report):
     assert "Not as good as the clinicians: lower in safety." in page.sections.pop("head")
     assert list(page.sections) == [*SECTIONS, "reproduce"]
     numbers = [re.findall(r"Figure (\d)\.", text) for text in page.sections.values()]
-    assert numbers == [[], [], [], ["1"], ["2"], [], [], [], ["3"], [], []]
+    assert numbers == [[], [], ["1"], ["2"], [], [], [], ["3"], [], []]
     shown = {
         "answer": "95.0% (93.0\u201397.0%) \u22126.0 (\u22129.0 to \u22123.0)",
-        "operating-point": "1.5 (this agent) price 0.004, threshold 0.9 90.0%",
         "confusion": "A clinician: Red 50.0% 25.0% 25.0% 0.0%",
         "slices": "age: 75 years old or over 30 Safety 80.0% 92.0% \u221212.0 (\u221218.0 to \u22126.0)",
         "errors": "hot would make it Red",
@@ -80,6 +78,7 @@ def test_each_section_has_its_figures(agent_report):
         "reproduce": "triage evaluate --html report.html",
     }
     assert {name: words in page.sections[name] for name, words in shown.items()} == dict.fromkeys(shown, True)
+    assert "safety weight 1.5, price 0.004, asks until sure by 0.9" in page.sections["answer"]
     assert "Stroke at noon Red Green ! Green !" in page.sections["textbook"]
 
 
@@ -97,7 +96,6 @@ def test_what_is_missing_is_said_where_it_would_stand(poor_agent_report):
     page = agent_page(poor_agent_report, {})
     sections = Reader(page).sections
     said = {
-        "operating-point": "no probabilities to weigh",
         "questions": "Not measured",
         "slices": "No group is shown to be worse",
         "errors": "no case shows the under-triage that the figures above count",
@@ -112,7 +110,7 @@ def test_what_is_missing_is_said_where_it_would_stand(poor_agent_report):
 
 def test_beside_what_was_promised_stands_what_is_not_covered(agent_report):
     refused = Promise(
-        PromiseRequest({"red": 0.1}, 0.9, 12, 2000, "", None), False, {"red": 0.4}, NEUTRAL, {}, True, 0.1
+        PromiseRequest({"red": 0.1}, 0.9, 12, 2000, "", "", None), False, {"red": 0.4}, NEUTRAL, {}, True, 0.1
     )
     kept = dataclasses.replace(refused, kept=True, levels={"red": 0.1})
     for promises, covered in (([], False), ([refused], False), ([refused, kept], True)):

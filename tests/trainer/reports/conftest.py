@@ -17,9 +17,8 @@ from trainer.evaluation.estimates import (
     RuleEffect,
     SliceFigures,
 )
-from trainer.evaluation.frontier import Point
 from trainer.evaluation.prefixes import EvidencePoint
-from trainer.reports.agent_report import AgentReport, ChosenPoint, Evaluated, Gaps, Learning, ValidationLoss
+from trainer.reports.agent_report import AgentReport, Evaluated, Gaps, Point
 from trainer.reports.comparison import compare
 
 
@@ -61,12 +60,6 @@ def _slice(by, value, vignettes, safety):
     )
 
 
-def _point(weight, chosen, over_triage, safety):
-    means = {"appropriateness": 0.8, "safety": safety, "over_triage": over_triage, "red_sensitivity": 0.5}
-    intervals = {name: (mean - 0.01, mean + 0.01) for name, mean in means.items()}
-    return Point(weight, 0.9, 0.004, chosen, **means, questions=7.0, evidence_seen=4.0, forced=0.1, intervals=intervals)
-
-
 def _cases(right):
     counts = dict.fromkeys(("emergency", "self_care", "all"), Counted(3, right, 3 - right, 0, {}))
     miss = Miss("stroke", "Stroke at noon", "emergency", ["Red"], "Green", "too_late")
@@ -90,7 +83,7 @@ _AGENT_REPORT = AgentReport(
     job_dir="job", data="data", data_fingerprint="sha256:1", vocabulary_fingerprint="sha256:2",
     trained_on="sha256:3", simulated=None, split="test", vignettes=200, mean_evidence=7.25,
     orders=10, seed=0, training={"steps": 2000, "episodes": 9000}, networks=5, max_questions=23,
-    operating_point=ChosenPoint(1.5, 0.9, 0.004, "default"), promises=[],
+    operating_point=Point(1.5, 0.004, 0.9), promises=[],
     comparison=None, agent={**quality(0.9, 0.8), "questions": estimate(7.0, 0.5), "evidence_seen": estimate(4.0, 0.2),
               "forced": estimate(0.1)},
     agreement=agreed(0.25), human=quality(0.95, 0.82), human_agreement=agreed(0.65),
@@ -101,16 +94,14 @@ _AGENT_REPORT = AgentReport(
                         [[10, 5, 5, 0], [5, 40, 15, 0], [0, 10, 80, 5], [0, 0, 20, 5]]),
     calibration={"best_decision": _calibration(0.7)},
     probabilities={"own_decision": {"appropriate": _calibration(0.8), "safe": _calibration(0.9)}},
-    frontier=[_point(0.0, False, 0.05, 0.85), _point(1.5, True, 0.1, 0.9), _point(8.0, False, 0.4, 0.97)],
     slices=[_slice("age", "75 years old or over", 30, 0.8), _slice("sex", "Female", 9, 0.7),
                _slice("code:smoker", "present", 25, 0.9), _slice("majority", "Red", 40, 0.6)],
     gaps=Gaps([Gap("age", "75 years old or over", 30, "safety", 0.8, 0.92, estimate(-0.12, 0.06))], 80),
     by_evidence=[EvidencePoint(pieces, vignettes, estimate(0.5), estimate(0.4 + pieces / 10), estimate(0.5))
                  for pieces, vignettes in ((1, 200), (2, 150), (3, 9))],
     handing_over=[],
-    learning=Learning([Evaluated(step, {**quality(safety, 0.7), "questions": estimate(8.0)})
-                       for step, safety in ((1000, 0.8), (2000, 0.9))],
-                      [ValidationLoss(100, 0.75), ValidationLoss(200, 0.5)]),
+    learning=[Evaluated(step, {**quality(safety, 0.7), "questions": estimate(8.0)})
+              for step, safety in ((1000, 0.8), (2000, 0.9))],
     safety_rules=RuleEffect({"source": "default", "rules": [{"rule_id": "hot"}, {"rule_id": "cold"}]},
                             {name: Compared(each, each, estimate(0.01, 0.005))
                              for name, each in (quality(0.91, 0.8) | agreed(0.6)).items()}, 0.02,
@@ -135,8 +126,8 @@ def agent_report():
 def poor_agent_report(agent_report):
     """An agent of the preset paper on foreign data: one clinician each, no rules, no probabilities, nothing else."""
     return compared(agent_report._replace(
-        operating_point=None, human=None, human_agreement=None, as_clinicians=None, probabilities=None, frontier=None,
+        operating_point=None, human=None, human_agreement=None, as_clinicians=None, probabilities=None,
         slices=[], gaps=Gaps([], 0), safety_rules=None, no_safety_rules="no safety rules: the default ones do not fit",
-        errors=[], textbook_cases=None, learning=Learning([], []), agreement=agreed(0.5, 7), cautions=[],
+        errors=[], textbook_cases=None, learning=[], agreement=agreed(0.5, 7), cautions=[],
         by_evidence=[],
     ))  # fmt: skip

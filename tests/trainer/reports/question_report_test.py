@@ -10,7 +10,8 @@ import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from tests.builders import prepared
 from trainer.config import TrainConfig
-from trainer.graph.decide import ASK_POINTS, PRICES, OperatingPoint
+from trainer.graph.decide import NEUTRAL
+from trainer.graph.operating_point import FLOORS
 from trainer.interviews.patients import Patients
 from trainer.interviews.play import Interviews
 from trainer.reports.question_report import (
@@ -25,11 +26,11 @@ from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line.json_output import plain
 
 RED, BLUE = [0.9, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.8]
-ASKS, DECIDES = 1.0, 0.0  # Q(ask), which is compared with (.9 + 1) / 2
+ASKS, DECIDES = 1.0, 0.0  # Q(ask), which is compared with (.9 + 1) / 2, or (.8 + 1) / 2
 
 
 def _outputs(asking, appropriate):
-    return [0.0] * 5 + [*appropriate, 1, 1, 1, 1] + [asking] * len(ASK_POINTS) + [0.0]
+    return [*((each + 1) / 2 for each in appropriate), asking, *appropriate, 1, 1, 1, 1]
 
 
 @pytest.fixture(scope="module")
@@ -59,11 +60,11 @@ def interviews():
 def found(interviews, patients):
     against = {name: np.zeros([3, 3], bool) for name in ("appropriateness", "safety")}
     flag = np.array([2])
-    return policy_figures(interviews, patients, OperatingPoint(), flag, flag, against, minimum_decisions=2, seed=0)
+    return policy_figures(interviews, patients, NEUTRAL, flag, flag, against, minimum_decisions=2, seed=0)
 
 
 def test_quality_is_that_of_the_decision_after_each_number_of_questions(interviews, patients, found):
-    right = quality(interviews, patients.decision_counts, OperatingPoint())["appropriateness"]
+    right = quality(interviews, patients.decision_counts)["appropriateness"]
     assert right.tolist() == [[False, False, True], [True, False, True], [False, True, True]]
     assert [each.mean for each in found["appropriateness"]] == pytest.approx([1 / 3, 2 / 3, 2 / 3])
     assert [each.mean for each in found["appropriateness_difference"]] == pytest.approx([1 / 3, 2 / 3, 2 / 3])
@@ -83,7 +84,7 @@ def test_a_denied_red_flag_after_which_the_decision_is_more_urgent_is_counted(in
     raised = interviews._replace(outputs=outputs, revealed=revealed)
 
     def denials(*signs):
-        return policy_figures(raised, patients, OperatingPoint(), np.array([2]), np.array(signs), None, 2, 0)["denials"]
+        return policy_figures(raised, patients, NEUTRAL, np.array([2]), np.array(signs), None, 2, 0)["denials"]
 
     # The second patient has 1, and the third denies it with 2. If 1 is no red flag, neither question only denies some;
     # otherwise the third denies two times, and is Red after the second one.
@@ -114,21 +115,17 @@ def test_at_the_end_the_agent_is_judged_as_the_clinicians_are(found):
 
 
 def test_interviews_that_stop_otherwise_are_judged_where_they_do(interviews, patients):
-    # A utility of .95 is enough at all prices of a question, and for thresholds below it.
+    # A Q-value of .95 is enough for floors below it.
     at_once = interviews._replace(outputs=np.tile(np.array([_outputs(DECIDES, RED)], np.float32), [3, 3, 1]))
-    found = stopping_otherwise(at_once, patients.decision_counts, OperatingPoint(), seed=0)
-    assert [each["price"] for each in found if each["sure_enough"] is None] == list(PRICES)
+    found = stopping_otherwise(at_once, patients.decision_counts, NEUTRAL, seed=0)
+    assert [each["sure_enough"] for each in found] == list(FLOORS)
     higher = [each for each in found if (each["sure_enough"] or 0) > 0.95]
     assert {each["questions"].mean for each in found if each not in higher} == {0}
-    assert {each["price"] for each in higher} == {PRICES[-1]}
     last = higher[-1]
     assert last["questions"].mean == pytest.approx((1 + 2 + 2) / 3)
     # Red for all: right for two of three, and safe for everybody.
-    assert [last[name].mean for name in ("appropriateness", "safety", "red_sensitivity")] == [
-        pytest.approx(2 / 3),
-        1,
-        1,
-    ]
+    assert last["appropriateness"].mean == pytest.approx(2 / 3)
+    assert [last[name].mean for name in ("safety", "red_sensitivity")] == [1, 1]
 
 
 def test_danger_signs_are_denied_beside_one_finding_alone(patients):
@@ -160,9 +157,7 @@ def test_danger_signs_are_denied_beside_one_finding_alone(patients):
             )
             for cell in range(6)
         )
-        alone = denied_alone(
-            network, OperatingPoint(), Patients(known, answers, patients.decision_counts), asked, vocabulary
-        )
+        alone = denied_alone(network, Patients(known, answers, patients.decision_counts), asked, vocabulary)
         assert alone == found
 
 
@@ -180,7 +175,7 @@ def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
     out = capsys.readouterr().out
     assert "more urgent in 2.5%." in out
     lines = [" ".join(line.split()) for line in out.splitlines()]
-    assert "--question-price 0.001 1.7 1.000 / 1.000 1.000" in lines
+    assert "none 1.7 1.000 / 1.000 1.000" in lines
     for line in ("0 .333 / .333 .333 / .333", "and says .867 / 1.000 .867 / 1.000", "Red found 100% 100%"):
         assert line in lines
     for line in ("red flag after 1.5 1.5", "raised by a no 0.0% 0.0%"):

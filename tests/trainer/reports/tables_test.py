@@ -1,14 +1,13 @@
 import pytest
 
 from trainer.evaluation.estimates import Calibration, Estimate, SliceFigures
-from trainer.evaluation.frontier import HandedOver, Point
+from trainer.evaluation.handing_over import HandedOver
 from trainer.reports.tables import print_report
 
 QUALITY = {name: Estimate(0.5, 0.25, 0.75, 12) for name in ("appropriateness", "safety", "over_triage", "under_triage")}
 _PROBABILITY = Calibration(
     [], Estimate(0.92), Estimate(0.94), Estimate(-0.02), Estimate(0.02, 0.01, 0.03), Estimate(0.1)
 )
-_POINT = Point(0.25, None, 0.008, False, 0.85, 0.95, 0.1, None, 9.25, 4.5, 0.3, {})
 
 
 @pytest.fixture
@@ -23,7 +22,6 @@ def report(agent_report):
         },
         probabilities={part: {"safe": _PROBABILITY} for part in ("own_decision", "every_decision")},
         handing_over=[HandedOver(0.9, None, 0.125, 0.02, None), HandedOver(None, 0.15, 0.25, None, 0.1)],
-        frontier=[_POINT, _POINT._replace(safety_weight=1.5, sure_enough=0.92, chosen=True, red_sensitivity=0.7)],
         constants={"always red": QUALITY},
         slices=[
             SliceFigures("tag:system", value, 1234, {**QUALITY, "questions": Estimate(4.5)})
@@ -47,10 +45,8 @@ def test_agent_and_clinicians_are_side_by_side_and_more_is_shown_on_demand(repor
         assert any(words in row for row in _rows(capsys, report))
 
 
-def test_the_details_have_operating_points_probabilities_and_handing_over(report, capsys):
+def test_the_details_have_probabilities_and_handing_over(report, capsys):
     rows = _rows(capsys, report)
-    assert "0.25 price 0.008 95.0% 85.0% 10.0% \u2013 9.25 4.50 30.0%" in rows
-    assert "1.5 (this agent) price 0.008, threshold 0.92 95.0% 85.0% 10.0% 70.0% 9.25 4.50 30.0%" in rows
     for which in ("of its decision", "of all four"):
         assert f"P(safe) {which} 0.920 0.940 0.020 [0.010, 0.030] 0.100" in rows
     assert "P(safe) < 0.9 12.5% 2.0% \u2013" in rows
@@ -60,5 +56,5 @@ def test_the_details_have_operating_points_probabilities_and_handing_over(report
 
 
 def test_missing_parts_of_the_report_are_left_out(report, capsys):
-    nothing = dict.fromkeys(("human", "human_agreement", "calibration", "probabilities", "frontier", "handing_over"))
+    nothing = dict.fromkeys(("human", "human_agreement", "calibration", "probabilities", "handing_over"))
     assert "Safety 89.0%" in " ".join(_rows(capsys, report._replace(**nothing)))

@@ -9,7 +9,6 @@ from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from trainer.config import TrainConfig
 from trainer.dyqn.assembly import build_loop
-from trainer.graph.decide import OperatingPoint
 from trainer.graph.operating_point import HeldOutOutputs
 from trainer.training.job import FORMAT, NOVELTY, QUESTIONS, RUN, JobDirectory, load_network
 
@@ -89,6 +88,13 @@ def test_the_same_run_may_be_prepared_again_for_more_steps_but_no_other_run(tmp_
     longer = TrainConfig.from_dict({**CONFIG.to_dict(), "loop": {"burn_in_steps": 5, "steps": 99}})
     job.prepare(longer, VOCABULARY, "sha256:data")
     assert json.loads((tmp_path / RUN).read_text())["config"]["loop"]["steps"] == 99
+    falling = {**CONFIG.to_dict(), "optimiser": {"schedule": "cosine"}}
+    of_cosine = JobDirectory(tmp_path / "cosine")
+    of_cosine.prepare(TrainConfig.from_dict(falling), VOCABULARY, "sha256:data")
+    with pytest.raises(InputError, match="steps 6000 there, 99 given"):
+        of_cosine.prepare(
+            TrainConfig.from_dict(falling | {"loop": longer.to_dict()["loop"]}), VOCABULARY, "sha256:data"
+        )
     other = TrainConfig.from_dict({**CONFIG.to_dict(), "memory": {"batch_size": 5, "memory_capacity": 32}})
     with pytest.raises(InputError, match=r"batch_size 4 there, 5 given"):
         job.prepare(other, VOCABULARY, "sha256:data")
@@ -131,13 +137,10 @@ def test_evaluations_behind_the_checkpoint_are_forgotten_and_those_of_a_repeated
     for number, step in enumerate((1, 2, 3, 3)):
         job.append_evaluation({"step": step, "number": number})
     assert [(each["step"], each["number"]) for each in job.evaluations()] == [(1, 0), (2, 1), (3, 3)]
-    job.append_validation_loss(2, 0.5)
-    job.append_validation_loss(3, 0.25)
     with pytest.raises(ValueError, match="Out of range"):
-        job.append_validation_loss(4, float("nan"))
+        job.append_evaluation({"step": 4, "number": float("nan")})
     job.forget_after(2)
     assert [evaluation["step"] for evaluation in job.evaluations()] == [1, 2]
-    assert job.validation_losses() == [{"step": 2, "loss": 0.5}]
 
 
 def test_a_damaged_checkpoint_is_an_input_error_that_names_it(trained):
@@ -188,7 +191,7 @@ def test_what_is_usual_in_interviews_goes_with_the_network(trained):
     job.prepare_statistics(Vignettes(200), VOCABULARY)
     job.widen_novelty(None)  # an agent that led none
     assert not len(load_network(job.path).novelty.led)
-    led = np.random.default_rng(0).integers(-1, 2, [20, 24, 30]).astype(np.int8)
+    led = np.random.default_rng(0).integers(-1, 2, [20 * 24, 30]).astype(np.int8)
     job.widen_novelty(led)
     novelty = load_network(job.path).novelty
     assert (len(novelty.led), novelty.moments) == (45, 640)
@@ -197,13 +200,23 @@ def test_what_is_usual_in_interviews_goes_with_the_network(trained):
 def test_where_novelty_is_written_anew_training_ends_again_to_add_the_interviews(trained):
     job, _ = trained
     job.prepare_statistics(Vignettes(200), VOCABULARY)
-    outputs = HeldOutOutputs(np.zeros([1, 32], np.float32), np.ones(1, np.int64), np.array([[1, 0, 0, 0]]))
-    job.write_held_out(outputs, OperatingPoint())
+    outputs = HeldOutOutputs(np.zeros([1, 13], np.float32), np.ones(1, np.int64), np.array([[1, 0, 0, 0]]))
+    job.write_held_out(outputs)
     job.prepare_statistics(Vignettes(200), VOCABULARY)
     assert job.held_out() is not None
     (job.path / NOVELTY).unlink()
     job.prepare_statistics(Vignettes(200), VOCABULARY)
     assert job.held_out() is None
+
+
+def test_danger_signs_that_are_given_are_kept_as_they_are_and_a_run_goes_on_with_no_others(tmp_path):
+    job, given = JobDirectory(tmp_path), '# Reviewed by a clinician.\nc1 = [["c2", "c3"], ["c4"]]\n'
+    for signs in (given, given, None):
+        job.prepare_statistics(Vignettes(20), VOCABULARY, signs)
+        assert (tmp_path / "danger_signs.toml").read_text() == given
+    assert job.signs(VOCABULARY).groups == {"c1": (("c2", "c3"), ("c4",))}
+    with pytest.raises(InputError, match="--danger-signs"):
+        job.prepare_statistics(Vignettes(20), VOCABULARY, 'c1 = [["c2"]]\n')
 
 
 def test_the_classes_for_questions_are_made_once(tmp_path):

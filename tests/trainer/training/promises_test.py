@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from schemas.danger_signs import DangerSigns
 from schemas.errors import InputError
 from schemas.promise import NOT_COVERED
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from tests.builders import symptoms, trained_agent
-from trainer.graph.decide import ASK_POINTS, OperatingPoint
+from trainer.graph.decide import OperatingPoint
 from trainer.graph.mixture import Mixture
 from trainer.graph.operating_point import HeldOutOutputs
 from trainer.training import promises, set_apart
@@ -24,22 +25,21 @@ MIXTURE = Mixture(
     np.zeros(1, np.float32), np.full((1, 3), 0.5, np.float32), np.full((1, 8), 0.5, np.float32),
     np.full((1, 3), 0.5, np.float32),
 )  # fmt: skip
-POINT = OperatingPoint(1.0)
+POINT = OperatingPoint(sure_enough=0.5)
 
 
 class Network:
     """Asks about everything, and decides Red for a collapse, else Green; whoever has a rash, too, is decided Blue."""
 
-    output_shape = (None, 13 + len(ASK_POINTS))
+    output_shape = (None, 13)
 
     def __call__(self, states):
         red = tf.cast(states[:, 1] > 0, tf.float32)
         blue = tf.cast(states[:, 2] > 0, tf.float32)
         green = (1 - red) * (1 - blue)
         appropriate = tf.stack([red * (1 - blue), 0 * red, green, blue], axis=1)
-        open_codes = tf.reduce_sum(tf.cast(states == 0, tf.float32), axis=1, keepdims=True)
-        asks = tf.where(open_codes > 0, 2.0, -1.0) * tf.ones([1, len(ASK_POINTS)])
-        return tf.concat([tf.tile(0 * red[:, tf.newaxis], [1, 5]), appropriate, appropriate, asks], axis=1)
+        asks = tf.where(tf.reduce_any(states == 0, axis=1, keepdims=True), 2.0, -1.0)
+        return tf.concat([appropriate, asks, appropriate, appropriate], axis=1)
 
 
 class Wary(Network):
@@ -150,11 +150,14 @@ def test_a_promise_spends_all_that_its_confidence_permits(trained, job):
     assert [first.spent, second.spent] == pytest.approx([0.1, 0.1]), "0.2 in all"
 
 
-def test_an_earlier_answer_says_nothing_of_other_rules_limits_or_points(trained, job):
+def test_an_earlier_answer_says_nothing_of_other_rules_danger_signs_limits_or_points(trained, job):
     first = ask(trained, job, red=0.15)
-    ruled, other = obeying(trained, "rash"), dataclasses.replace(trained, operating_point=OperatingPoint(2.0))
-    for agent, limit, confidence in ((ruled, None, 0.85), (trained, 4, 0.8), (other, None, 0.75)):
-        assert ask(agent, job, limit, confidence, red=0.15).spent > 0
+    other = dataclasses.replace(trained, operating_point=OperatingPoint(sure_enough=0.9))
+    asking = dataclasses.replace(trained, signs=DangerSigns({"cough": (("rash", "collapse"),)}))
+    in_turn = dataclasses.replace(trained, signs=DangerSigns({"cough": (("rash",), ("collapse",))}))
+    agents = ((obeying(trained, "rash"), None), (trained, 4), (other, None), (asking, None), (in_turn, None))
+    for number, (agent, limit) in enumerate(agents):
+        assert ask(agent, job, limit, 0.85 - 0.05 * number, red=0.15).spent > 0
     assert ask(trained, job, red=0.15) == first
 
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from trainer.graph.decide import ASK_POINTS, OperatingPoint
+from trainer.graph.decide import OperatingPoint
 from trainer.graph.operating_point import HeldOutOutputs
 from trainer.training.risk_control import control, in_order
 from triage_runtime.promise import Count, upper_bound
 
-FIRST, SECOND, THIRD = (OperatingPoint(weight) for weight in (1.0, 2.0, 3.0))
+FIRST, SECOND, THIRD = (OperatingPoint(floor) for floor in (None, 0.8, 0.9))
 
 
 def judge(errors, patients=100):
@@ -60,7 +60,7 @@ def test_what_is_stated_is_wrong_no_more_often_than_it_says():
 
 
 def test_held_out_patients_decide_the_order():
-    # P(appropriate) prefers Green, P(safe) Yellow: at a weight of 2 or more the decision is Yellow, as it should be.
-    row = [0.0] * 5 + [0.0, 0.2, 0.8, 0.0] + [1.0, 1.0, 0.6, 0.0] + [0.0] * (len(ASK_POINTS) + 1)
-    held_out = HeldOutOutputs(np.array([row] * 50, np.float32), np.ones(50, np.int64), np.array([[0, 3, 0, 0]] * 50))
+    # After one piece it decides Green, which is worth .7, and asks no more. After two, Yellow is right, worth .95.
+    rows = [[0.0, 0.3, 0.7, 0.0, 0.1], [0.0, 0.95, 0.5, 0.0, 0.1]]
+    held_out = HeldOutOutputs(np.array(rows * 50, np.float32), np.full(50, 2), np.array([[0, 3, 0, 0]] * 50))
     assert in_order([FIRST, SECOND, THIRD], held_out, {"yellow": 0.1}) == [THIRD, SECOND, FIRST]

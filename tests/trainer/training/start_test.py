@@ -6,8 +6,10 @@ import pytest
 from schemas.errors import InputError
 from tests.builders import symptoms, trained_agent
 from trainer.config import NetworkConfig, TrainConfig
-from trainer.dyqn.network import build_network, start_from
+from trainer.dyqn.network import build_network
+from trainer.graph.mixture import Mixture
 from trainer.training import start
+from trainer.training.start import Start
 
 SETTINGS = {"hidden_sizes": [6, 5], "activation": "relu", "inputs": "two", "networks": 2, "outputs": "probabilities"}
 CONFIG = TrainConfig.from_dict({"network": SETTINGS})
@@ -40,15 +42,20 @@ def test_an_agent_of_another_kind_or_without_a_common_code_is_refused(trained, t
 
 
 @pytest.mark.parametrize("sizes", [(6, 5), ()], ids=["two", "none"])  # hidden layers
-@pytest.mark.parametrize(("inputs", "text_features"), [("signed", 0), ("two", 3)])
-def test_the_network_says_what_the_other_says_whatever_the_order_of_codes(inputs, text_features, sizes):
-    config = NetworkConfig(
-        hidden_sizes=sizes, inputs=inputs, text_features=text_features, networks=2, outputs="probabilities"
-    )
-    other, network = build_network(3, config.served, seed=1), build_network(4, config, seed=2)
-    start_from(network, other, np.array([2, -1, 0, 1]))
+@pytest.mark.parametrize("inputs", ["signed", "two"])
+def test_the_network_says_what_the_other_says_whatever_the_order_of_codes(inputs, sizes):
+    config = NetworkConfig(hidden_sizes=sizes, inputs=inputs, networks=2, outputs="probabilities")
+    other, network = build_network(3, config, seed=1), build_network(4, config, seed=2)
+    Start(other, np.array([2, -1, 0, 1]), "", "", None, None).initialise(network)
     theirs = np.random.default_rng(0).integers(-1, 2, (20, 3)).astype(np.float32)
     ours = theirs[:, [2, 0, 0, 1]]
     ours[:, 1] = 1  # a code that the other does not know says nothing
-    # The last output counts what is known.
-    np.testing.assert_allclose(network(ours)[:, :-1], other(theirs)[:, :-1], atol=1e-6)
+    np.testing.assert_allclose(network(ours), other(theirs), atol=1e-6)
+
+
+def test_an_agent_that_corrects_a_mixture_of_patients_and_one_that_does_not_are_no_start_for_each_other():
+    patients = Mixture(*(np.full(shape, 0.5, np.float32) for shape in ((2,), (2, 3), (2, 8), (2, 3))))
+    plain, corrects = (build_network(symptoms("a", "b", "c"), CONFIG.network, 0, each) for each in (None, patients))
+    for network, other, said in ((plain, corrects, "the data here"), (corrects, plain, "that agent")):
+        with pytest.raises(InputError, match=f"--start-from: {said} .*fewer than 75 vignettes"):
+            Start(other, np.arange(3), "", "", None, None).initialise(network)

@@ -1,0 +1,46 @@
+"""What handing cases over brings, by outputs made by hand."""
+
+import numpy as np
+import pytest
+
+from trainer.dyqn.rollout import Outcomes
+from trainer.evaluation.handing_over import DEFER_BELOW, figures
+from trainer.graph.operating_point import HAND_OVER_FROM
+
+RED, GREEN = [3, 0, 0, 0], [0, 0, 3, 0]
+
+
+def decided(decisions, safe, red=0.0):
+    """One order of vignettes, each with the P(safe) of its own decision, and the P(appropriate) of Red."""
+    outputs = np.zeros([1, len(decisions), 13], np.float32)
+    outputs[0, :, 5] = red
+    outputs[0, np.arange(len(decisions)), 9 + np.array(decisions)] = safe
+    nothing = np.zeros([1, len(decisions)])
+    return Outcomes(np.array([decisions]), nothing, nothing, nothing, outputs)
+
+
+def test_what_is_unsafe_and_unsure_is_handed_over_first():
+    played = decided([2, 2, 0, 3], [0.55, 0.85, 1.0, 0.97])
+    found = figures(played, np.array([RED, RED, RED, GREEN]))
+    rows = {row.defer_below: row[2:] for row in found if row.hand_over_from is None}
+    # Two of three Red ones leave as Green, the Green one as Blue: three of four are under-triaged.
+    assert rows[0.0] == (0.0, 0.75, pytest.approx(2 / 3))
+    assert rows[0.6] == (0.25, pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert rows[0.9] == (0.5, 0.5, 0.0)
+    assert list(rows) == list(DEFER_BELOW)
+
+
+def test_what_a_promise_would_hand_over_is_what_it_decides_below_red_though_red_is_probable():
+    played = decided([2, 2, 0, 3], [1.0, 1.0, 1.0, 0.1], red=[0.25, 0.12, 0.5, 0.0])
+    found = figures(played, np.array([RED, RED, RED, GREEN]))
+    rows = {row.hand_over_from: row[2:] for row in found if row.defer_below is None}
+    assert rows[0.3] == (0.0, 0.75, pytest.approx(2 / 3))  # the one with .5 is decided Red
+    assert rows[0.15] == (0.25, pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert rows[0.05] == (0.5, 0.5, 0.0)
+    assert sorted(rows) == list(HAND_OVER_FROM)
+
+
+def test_without_red_patients_or_probabilities_nothing_is_said():
+    rows = figures(decided([2], [0.2]), np.array([GREEN]))
+    assert (0.95, None, 1.0, None, None) in rows
+    assert figures(decided([2], [0.2])._replace(outputs=np.zeros([1, 1, 5])), np.array([GREEN])) == []

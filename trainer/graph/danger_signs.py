@@ -1,0 +1,48 @@
+"""Danger signs computed from vignettes: for each complaint, what sets urgent patients who have it apart."""
+
+import numpy as np
+import tensorflow as tf
+
+from schemas.danger_signs import TOGETHER, DangerSigns
+from schemas.evidence import KINDS, Vocabulary
+from schemas.triage import NUM_DECISIONS, Action
+from trainer.graph.closure import Closure
+from trainer.graph.mixture import Mixture, classes_given
+from trainer.graph.relations import more_general, settled_by
+
+DISTINCTIVE = 0.02
+"""By how much, in nats, a sign must set urgent patients with a complaint apart from all patients.
+
+It is the sign's part of the Kullback-Leibler divergence between what their vignettes mention and what all do.
+"""
+
+
+def compute(patients: Mixture, vocabulary: Vocabulary) -> DangerSigns:
+    """Returns up to six signs of each symptom, the most distinctive first, from red flags of the vocabulary.
+
+    Patients are as urgent as Green would be unsafe for them. A sign takes no instrument, and is no special kind of what
+    the complaint leaves open: that is a complaint itself when it is present.
+    """
+    count = len(vocabulary)
+    alone = tf.eye(count)
+    closed = Closure(vocabulary)(alone).numpy()  # [E, E], what follows from each code
+    classes = classes_given(patients, tf.constant(closed)).numpy()  # [E, K]
+    prior = np.exp(patients.log_prior)
+    mentioned = patients.present + patients.denied  # [K, E]
+    usual = prior @ mentioned / prior.sum()  # [E]
+    urgent = classes * (1 - patients.truths[:, NUM_DECISIONS + Action.GREEN])
+    shares = urgent @ mentioned / urgent.sum(axis=1, keepdims=True)  # [E, E]
+    apart = shares * np.log(shares / usual)
+    signs = vocabulary.red_flags & ~vocabulary.takes_instrument
+    signs[[cell for cells in vocabulary.openings.values() for cell in cells]] = False
+    above = np.pad(closed > 0, [(0, 0), (0, 1)], constant_values=True)[:, more_general(vocabulary)].all(axis=2)
+    settling = settled_by(vocabulary)  # [E, W], literals
+    settled = (settling[np.newaxis] == np.arange(count)[:, np.newaxis, np.newaxis]).any(axis=2)  # [E, E], by presence
+    asked = np.where(signs & above & ~settled, apart, 0)
+    lists = {}
+    for cell, entry in enumerate(vocabulary):
+        order = np.argsort(-asked[cell], kind="stable")[:TOGETHER]
+        codes = tuple(vocabulary.codes[sign] for sign in order if asked[cell, sign] >= DISTINCTIVE)
+        if entry.kind == KINDS[0] and codes:
+            lists[entry.code] = (codes,)
+    return DangerSigns(lists)
