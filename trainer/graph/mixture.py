@@ -105,9 +105,10 @@ def classes_given(patients: Mixture, states: tf.Tensor) -> tf.Tensor:
 
 
 def product(rows: tf.Tensor, matrix: np.ndarray) -> tf.Tensor:
-    """Returns the product of `rows` `[B, N]` with a constant `[N, M]`, which converters for phones do not round.
+    """Returns the product of `rows` `[B, N]` with a constant `[N, M]`, `[B, M]`.
 
-    They round constants that stand behind to eight bits.
+    With the constant in front, LiteRT files of float32 and float16 hold it as it is. Files of eight bits may round it;
+    where that matters, there is `trainer.graph.novelty.product`.
     """
     return tf.transpose(tf.matmul(np.ascontiguousarray(matrix.T), rows, transpose_b=True))
 
