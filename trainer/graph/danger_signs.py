@@ -7,8 +7,9 @@ from schemas.danger_signs import TOGETHER, DangerSigns
 from schemas.evidence import KINDS, Vocabulary
 from schemas.triage import NUM_DECISIONS, Action
 from trainer.graph.closure import Closure
-from trainer.graph.mixture import Mixture, classes_given
-from trainer.graph.relations import more_general, settled_by
+from trainer.graph.mixture import Mixture
+from trainer.graph.questions import QuestionGraph
+from trainer.graph.relations import more_general
 
 DISTINCTIVE = 0.02
 """By how much, in nats, a sign must set urgent patients with a complaint apart from all patients.
@@ -23,10 +24,10 @@ def compute(patients: Mixture, vocabulary: Vocabulary) -> DangerSigns:
     Patients are as urgent as Green would be unsafe for them. A sign takes no instrument, and is no special kind of what
     the complaint leaves open: that is a complaint itself when it is present.
     """
-    count = len(vocabulary)
-    alone = tf.eye(count)
+    graph = QuestionGraph(patients, vocabulary)
+    alone = tf.eye(len(vocabulary))
     closed = Closure(vocabulary)(alone).numpy()  # [E, E], what follows from each code
-    classes = classes_given(patients, tf.constant(closed)).numpy()  # [E, K]
+    classes = graph.classes(alone).numpy()  # [E, K]
     prior = np.exp(patients.log_prior)
     mentioned = patients.present + patients.denied  # [K, E]
     usual = prior @ mentioned / prior.sum()  # [E]
@@ -36,9 +37,7 @@ def compute(patients: Mixture, vocabulary: Vocabulary) -> DangerSigns:
     signs = vocabulary.red_flags & ~vocabulary.takes_instrument
     signs[[cell for cells in vocabulary.openings.values() for cell in cells]] = False
     above = np.pad(closed > 0, [(0, 0), (0, 1)], constant_values=True)[:, more_general(vocabulary)].all(axis=2)
-    settling = settled_by(vocabulary)  # [E, W], literals
-    settled = (settling[np.newaxis] == np.arange(count)[:, np.newaxis, np.newaxis]).any(axis=2)  # [E, E], by presence
-    asked = np.where(signs & above & ~settled, apart, 0)
+    asked = np.where(signs & above & graph.may_ask(alone).numpy(), apart, 0)
     lists = {}
     for cell, entry in enumerate(vocabulary):
         order = np.argsort(-asked[cell], kind="stable")[:TOGETHER]

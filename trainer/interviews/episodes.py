@@ -108,10 +108,13 @@ class InterviewEpisodes:
         self._states.assign(tf.cast(s_t, tf.int8))
         self._left.assign(tf.where(says, self._left - 1, -1))
         self.finished.assign_add(tf.math.count_nonzero(self._left < 0))
-        codes = (state.to_signed_codes(each, self.known_limit) for each in (s_tm1, s_t))
-        rewards = tf.gather(self._rewards, self._vignette)
-        action = tf.fill(tf.shape(self._vignette), int(Action.ASK))
-        transition = Transition(next(codes), action, rewards, next(codes), own & says)
+        transition = Transition(
+            state.to_signed_codes(s_tm1, self.known_limit),
+            tf.fill(tf.shape(self._vignette), int(Action.ASK)),
+            tf.gather(self._rewards, self._vignette),
+            state.to_signed_codes(s_t, self.known_limit),
+            own & says,
+        )
         return Collected(transition, tf.ones_like(self._explored))
 
     def _begin(self, rows: tf.Tensor) -> tf.Operation:
