@@ -21,7 +21,7 @@ from trainer.graph.mixture import Mixture
 from trainer.graph.questions import QuestionGraph
 from trainer.graph.rewards import counterfactual_reward
 from trainer.vignettes import state
-from trainer.vignettes.state import Vignettes, sparse_states
+from trainer.vignettes.state import Vignettes
 
 EXPLORED = (0.0, 0.0, 0.15, 0.4)
 """The shares of questions that are drawn at random; each interview has one of them."""
@@ -59,10 +59,9 @@ class InterviewEpisodes:
         generator: tf.random.Generator,
     ):
         count = len(vocabulary)
-        listed = sparse_states(vignettes, count)
-        self._listed = tf.constant(listed.toarray().astype(np.int8))  # [V, E]
-        first = np.asarray(vignettes.signed_codes)[np.asarray(vignettes.offsets)[:-1]].astype(np.int64)
-        self._complaints = tf.constant(np.abs(first) - 1)  # [V]
+        self._offsets = tf.constant(vignettes.offsets, tf.int64)
+        self._codes = tf.constant(vignettes.signed_codes)
+        self._width = int(np.diff(vignettes.offsets).max())
         given = np.asarray(vignettes.decision_counts) > 0
         self._least_urgent = tf.constant(NUM_DECISIONS - 1 - given[:, ::-1].argmax(axis=1))  # [V]
         self._rewards = counterfactual_reward(tf.constant(vignettes.decision_counts))  # [V, 4]
@@ -77,7 +76,7 @@ class InterviewEpisodes:
         self._generator = generator
         self._epoch_seed = generator.make_seeds(1)[:, 0]  # int64 [2]
         answers = max(self._graph.opening_size, TOGETHER)
-        self.known_limit = min(int(listed.getnnz(axis=1).max()) + (max_questions + 1) * answers, count)
+        self.known_limit = min(self._width + (max_questions + 1) * answers, count)
         self.finished = tf.Variable(0, dtype=tf.int64, name="episode")
         self._drawn = tf.Variable(0, dtype=tf.int64, name="drawn")
         self._vignette = tf.Variable(tf.zeros([rows], tf.int64), name="vignette")
@@ -123,10 +122,11 @@ class InterviewEpisodes:
         It starts with the complaint, or with a part of the vignette. Its length is drawn, so that all are learned.
         """
         self._vignette.assign(tf.where(rows, self._next_vignettes(rows), self._vignette))
-        listed = tf.gather(self._listed, self._vignette)
+        codes = self._listed_codes()
+        listed = tf.cast(state.from_signed_codes(codes, self._states.shape[1]), tf.int8)
         count = tf.shape(rows)[0]
         uniform = self._generator.uniform([4, count])
-        complaint = tf.one_hot(tf.gather(self._complaints, self._vignette), listed.shape[1], True, False)
+        complaint = tf.one_hot(tf.abs(codes[:, 0]) - 1, listed.shape[1], True, False)
         reads, from_part = uniform[0] < self._reading, uniform[0] < self._from_part
         keys = tf.where(listed != 0, self._generator.uniform(tf.shape(listed)), 2.0)
         size = tf.reduce_sum(tf.cast(listed != 0, tf.float32), axis=1)
@@ -144,6 +144,13 @@ class InterviewEpisodes:
         self._reads.assign(tf.where(rows, reads, self._reads))
         self._left.assign(tf.where(rows, left, self._left))
         return tf.no_op()
+
+    def _listed_codes(self) -> tf.Tensor:
+        """Returns what each row's vignette lists, the complaint first: signed codes int32 `[B, C]`, padded with 0."""
+        starts = tf.gather(self._offsets, self._vignette)[:, tf.newaxis]
+        within = tf.sequence_mask(tf.gather(self._offsets, self._vignette + 1) - starts[:, 0], self._width)
+        places = tf.where(within, starts + tf.range(self._width, dtype=tf.int64), 0)
+        return tf.where(within, tf.cast(tf.gather(self._codes, places), tf.int32), 0)
 
     def _patients(self, listed: tf.Tensor) -> tf.Tensor:
         """Returns what the patients of vignettes int8 `[B, E]` answer to each question: int8 `[B, E]`, 1 or -1."""
@@ -173,7 +180,8 @@ class InterviewEpisodes:
             several = (self._generator.uniform([tf.shape(states)[0], 1]) < 0.5) & (keys[:, :1] >= 0)
             alone = tf.where(several, _marked(tf.where(keys >= 0, flags, -1), states.shape[1]), alone)
         random = self._generator.uniform(tf.shape(self._explored)) < self._explored
-        on_card = tf.where((tf.gather(self._listed, self._vignette) != 0) & (states == 0), uniform, -1.0)
+        listed = state.from_signed_codes(self._listed_codes(), states.shape[1])
+        on_card = tf.where((listed != 0) & (states == 0), uniform, -1.0)
         piece = tf.where(tf.reduce_max(on_card, axis=1) >= 0, tf.argmax(on_card, axis=1), -1)
         asked = tf.where(random[:, tf.newaxis], alone, asked)
         asked = tf.where(self._reads[:, tf.newaxis], _marked(piece[:, tf.newaxis], states.shape[1]), asked)
@@ -181,7 +189,7 @@ class InterviewEpisodes:
 
     def _next_vignettes(self, rows: tf.Tensor) -> tf.Tensor:
         """Returns for each of `rows` the next vignette of the epoch, int64 `[B]`; an epoch has each of V once."""
-        count = tf.shape(self._listed, tf.int64)[0]
+        count = tf.shape(self._rewards, tf.int64)[0]
         numbers = self._drawn + tf.cumsum(tf.cast(rows, tf.int64), exclusive=True)  # [B], counted over all epochs
         self._drawn.assign_add(tf.math.count_nonzero(rows))
         epochs = (numbers // count)[:, tf.newaxis]
