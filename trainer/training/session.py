@@ -271,7 +271,8 @@ class TrainingSession:
                 self._after_call()
         if loop.finished and loop.selection.settles and self._job.held_out() is None:
             self._settle()
-        if loop.step != self._saved_step:
+        if loop.step != self._saved_step:  # it was stopped
+            loop.selection.choose_latest()
             self._save()
         self._hooks.saved()
         elapsed = time.monotonic() - began
@@ -292,8 +293,6 @@ class TrainingSession:
 
     def _save(self) -> None:
         _require_same_weights(self.loop, self._workers)
-        if not (self.loop.finished and self.loop.selection.settles):  # those are calibrated
-            self.loop.selection.choose_latest()
         try:
             self._writer.flush()
         except (tf.errors.OpError, OSError) as error:
@@ -314,8 +313,8 @@ class TrainingSession:
         if self.loop.finished and self.loop.selection.settles:  # `_settle` evaluates and saves the weights
             return
         final = step == loop.steps
+        self.loop.selection.choose_latest()
         if self._rollout is not None and (final or step % loop.evaluation_interval == 0):
-            self.loop.selection.choose_latest()
             self._evaluate(self._rollout)
         if final or step % loop.checkpoint_interval == 0:
             self._save()
