@@ -42,7 +42,6 @@ from trainer.evaluation.metrics import estimate
 from trainer.evaluation.options import NAIVE_BAYES, STATIC
 from trainer.evaluation.question_policies import frequencies, simple_policies
 from trainer.graph import rewards
-from trainer.graph.decide import appropriate, safe
 from trainer.graph.questions import Network, QuestionGraph
 from trainer.interviews.patients import Patients, whole_patients
 from trainer.interviews.play import Interviews, MayAsk, Opening, Policy, highest, learned_policy, play
@@ -77,8 +76,8 @@ class Judge:
 
     def probabilities(self, states: tf.Tensor) -> tf.Tensor:
         """Returns those of the network, `[B, 8]`."""
-        outputs = tf.convert_to_tensor(self._network(states))
-        return tf.clip_by_value(tf.concat([appropriate(outputs), safe(outputs)], axis=1), _LEAST, 1 - _LEAST)
+        heads = self._network(states)
+        return tf.clip_by_value(tf.concat([heads["appropriate"], heads["safe"]], axis=1), _LEAST, 1 - _LEAST)
 
     def loss(self, probabilities: tf.Tensor, truths: tf.Tensor) -> tf.Tensor:
         """Returns the cross-entropy `[...]` of `truths` `[..., 8]`, which may be probabilities, too."""
@@ -229,7 +228,7 @@ def compare(interviews: Mapping[str, Interviews], counts: np.ndarray, seed: int)
     right = {name: quality(each, counts) for name, each in interviews.items()}
     found: Figures = {"turns": {}, "codes": {}}
     for cost, by_number in found.items():
-        for number in (number for number in SHOWN if number < len(interviews[LEARNED].outputs)):
+        for number in (number for number in SHOWN if number < len(interviews[LEARNED].flagged)):
             by_number[number] = {name: {} for name in interviews}
             for metric in right[LEARNED]:
                 values = {

@@ -53,15 +53,15 @@ Figures = dict[int, dict[str, dict[str, Estimate]]]
 
 def ends_by_rule(interviews: Interviews, mean: int) -> dict[str, np.ndarray]:
     """Returns after how many questions each of V interviews ends by each rule, int `[V]`: `mean` in the mean."""
-    outputs, decisions = interviews.outputs, interviews.decisions()
+    q, decisions = interviews.heads["q"], interviews.decisions()
 
     def ends(values_of_asking: np.ndarray, point: OperatingPoint = NEUTRAL) -> np.ndarray:
-        valued = outputs.copy()
+        valued = q.copy()
         valued[..., Action.ASK] = values_of_asking
-        asks = would_ask(tf.constant(valued.reshape(-1, outputs.shape[2])), point).numpy().reshape(decisions.shape)
+        asks = would_ask(tf.constant(valued.reshape(-1, q.shape[2])), point).numpy().reshape(decisions.shape)
         return interviews.ends_by(np.where(asks, int(Action.ASK), decisions), decisions)
 
-    nothing, learned = np.zeros(decisions.shape), outputs[..., Action.ASK]
+    nothing, learned = np.zeros(decisions.shape), q[..., Action.ASK]
     found = {
         THRESHOLD: _with_mean(lambda threshold: ends(nothing, OperatingPoint(threshold)), 0.0, 1.0, mean),
         Q_ASK: _with_mean(lambda more: ends(learned + more), -1.0, 1.0, mean),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import grpc
 import httpx
+import keras
 import numpy as np
 import scipy.special
 
@@ -59,6 +60,16 @@ def random_network(count, hidden_sizes, spread, seed=1, patients=None, **setting
     return network
 
 
+def sigmoid_network(**heads):
+    """A network of one sigmoid layer a head, each given as its kernel and bias."""
+    states = keras.Input([len(next(iter(heads.values()))[0])])
+    layers = {head: keras.layers.Dense(len(bias), "sigmoid", name=head) for head, (_, bias) in heads.items()}
+    model = keras.Model(states, {head: layer(states) for head, layer in layers.items()})
+    for head, weights in heads.items():
+        layers[head].set_weights([np.array(each, np.float32) for each in weights])
+    return model
+
+
 def constant_network(count, safe, appropriate, asking):
     """A network that gives these probabilities, of all four decisions, and this Q(ask), whatever is known."""
     safe, appropriate = np.array(safe), np.array(appropriate)
@@ -88,10 +99,10 @@ def arrays_of(counts, codes=((1, -2, 3),), tags=None):
     )
 
 
-def outcomes_of(decisions, questions=None, q_values=None):
+def outcomes_of(decisions, questions=None):
     decisions = np.array(decisions, np.int32)
     questions = np.zeros_like(decisions) if questions is None else np.array(questions, np.int32)
-    return Outcomes(decisions, questions, questions + 1, np.zeros(decisions.shape, bool), q_values)
+    return Outcomes(decisions, questions, questions + 1, np.zeros(decisions.shape, bool))
 
 
 def data_directory_of(path, vocabulary, train, test, shard_size=2, compressed=False):

@@ -10,7 +10,7 @@ from trainer import presets
 from trainer.dyqn.rollout import Outcomes, order_seeds
 from trainer.evaluation import metrics
 from trainer.evaluation.measurement import play
-from trainer.graph.decide import appropriate, best_triage, safe
+from trainer.graph.decide import best_triage
 from trainer.graph.questions import QuestionGraph
 from trainer.training.job import load_network
 from trainer.training.session import open_run
@@ -71,10 +71,10 @@ def test_the_probabilities_of_the_default_agent_agree_with_those_after_the_next_
     codes, likely = (each[:, 0].numpy() for each in (questions.codes, questions.likely))
     asked = codes >= 0
     change = np.eye(states.shape[1], dtype=np.float32)[codes[asked]]
-    outputs = [tf.convert_to_tensor(agent.model(states[asked] + answer * change)) for answer in (0, 1, -1)]
-    now, yes, no = (np.concatenate([appropriate(each), safe(each)], axis=1) for each in outputs)
+    said = [agent.model(states[asked] + answer * change) for answer in (0, 1, -1)]
+    now, yes, no = (np.concatenate([heads["appropriate"], heads["safe"]], axis=1) for heads in said)
     share = likely[asked, np.newaxis]
-    decided, after_yes, after_no = (best_triage(each).numpy() for each in outputs)
+    decided, after_yes, after_no = (best_triage(heads["q"]).numpy() for heads in said)
     # The mean over both answers, and how often a yes and a no would change the decision alike. Nothing in the loss asks
     # for it. Measured: .018.
     assert np.abs(share * yes + (1 - share) * no - now).mean() < 0.025

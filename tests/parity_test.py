@@ -27,7 +27,7 @@ from trainer.export.conversion import convert
 from trainer.export.policy import load_version
 from trainer.export.tflite_file import run_in_parts
 from trainer.graph.closure import Closure
-from trainer.graph.decide import OperatingPoint, appropriate, best_triage, q_values, safe
+from trainer.graph.decide import OperatingPoint, best_triage, with_floor
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import THRESHOLD, Novelty
 from trainer.graph.questions import QuestionGraph
@@ -151,13 +151,13 @@ def by_the_trainer(agent, probable):
     graph = RuleGraph(rules, vocabulary)
     obedient = QPolicy(*specs, trained.model, rules=graph, point=point).action(time_step)
     fired = graph.fired(tf.constant(agent.states))
-    best = graph.apply(fired, decided.action, best_triage(decided.info)).best_triage.numpy()
+    best = graph.apply(fired, decided.action, best_triage(decided.info["q"])).best_triage.numpy()
     raised = obedient.action.numpy()
     network = trained.model if probable else None
     questions = QuestionGraph(trained.questions, vocabulary, rules, trained.signs, network, point)
     asked = questions(tf.constant(agent.states), tf.constant(agent.not_to_ask))
     expected = {
-        "q_values": q_values(decided.info, point).numpy(),
+        "q_values": with_floor(decided.info["q"], point).numpy(),
         "action": raised,
         "best_triage": best,
         "forced": forced,
@@ -167,8 +167,7 @@ def by_the_trainer(agent, probable):
     }
     if probable:
         assert 0.1 < asked.worth_asking.numpy()[:, 1].mean() < 0.9
-        judged = {"p_appropriate": appropriate(decided.info), "p_safe": safe(decided.info)}
-        expected |= {name: values.numpy() for name, values in judged.items()}
+        expected |= {f"p_{head}": decided.info[head].numpy() for head in ("appropriate", "safe")}
     red = expected["p_appropriate"][:, 0] if probable else np.zeros(BATCH)
     may_be_red = (best > Action.RED) & (red >= HAND_OVER_FROM)
     expected["deferred"] = np.where(expected["novelty"] > THRESHOLD, NOVEL, np.where(may_be_red, UNSURE, 0))

@@ -23,8 +23,8 @@ def panel(late):
 
 @pytest.fixture
 def held_out():
-    row = [0.95, 0.3, 0.15, 0.05, 0.0, 0.9, 0.2, 0.1, 0.0, 1.0, 0.4, 0.2, 0.1]
-    return HeldOutOutputs(np.array([row] * 50, np.float32), np.ones(50, np.int64), np.array([[3, 0, 0, 0]] * 50))
+    q, appropriate = np.float32([[0.95, 0.3, 0.15, 0.05, 0.0]] * 50), np.float32([[0.9, 0.2, 0.1, 0.0]] * 50)
+    return HeldOutOutputs(q, appropriate, np.ones(50, np.int64), np.array([[3, 0, 0, 0]] * 50))
 
 
 def test_promises_are_true_as_often_as_they_say_and_some_are_made(held_out):

@@ -1,15 +1,13 @@
 """The five Q-values decide, by every route: set them, and the served action follows."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
-from tests.builders import served, symptoms, trained_agent, write_version
+from tests.builders import served, sigmoid_network, symptoms, trained_agent, write_version
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
-from trainer.dyqn.network import WITH_PROBABILITIES
 from trainer.dyqn.policy import QPolicy
 from trainer.export.policy import load_version
 from triage_client import TriageClient, evidence_state
@@ -22,16 +20,12 @@ EXPECTED = [*Action, Action.GREEN, Action.GREEN]  # a triage decision comes befo
 BOOST = 2.0  # what a code that is present adds to the logit of its action; the others are 0
 
 
-@pytest.fixture(scope="module", params=[NUM_ACTIONS, WITH_PROBABILITIES])
+@pytest.fixture(scope="module", params=[(), ("appropriate", "safe")], ids=["q alone", "with probabilities"])
 def trained(request):
     """An agent in which a code raises the Q-value of its name; probabilities, if any, say Blue whatever is known."""
-    kernel = np.eye(len(CODES), request.param) * BOOST
-    bias = np.zeros(request.param)
-    bias[NUM_ACTIONS + Action.BLUE :: NUM_DECISIONS] = 9
-    states = keras.Input([len(CODES)])
-    model = keras.Model(states, keras.layers.Dense(request.param, "sigmoid")(states))
-    model.set_weights([kernel, bias])
-    return trained_agent(model, CODES)
+    blue = np.zeros([len(CODES), NUM_DECISIONS]), [0, 0, 0, 9]
+    q = np.eye(len(CODES)) * BOOST, np.zeros(NUM_ACTIONS)
+    return trained_agent(sigmoid_network(q=q, **dict.fromkeys(request.param, blue)), CODES)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +40,7 @@ def by_the_agent(trained, base):
     observation = Observation(tf.constant(STATES), tf.zeros([rows], tf.bool))
     time_step = ts.TimeStep(tf.fill([rows], ts.StepType.MID), tf.zeros([rows, 4]), tf.ones([rows]), observation)
     step = QPolicy(time_step_spec(len(CODES)), action_spec(), trained.model).action(time_step)
-    return step.action.numpy(), step.info[:, :NUM_ACTIONS].numpy()
+    return step.action.numpy(), step.info["q"].numpy()
 
 
 def by_the_saved_model(trained, base):

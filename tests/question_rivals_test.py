@@ -13,12 +13,8 @@ def network(states):
     """Knows whether a patient is Red or Blue: after complaint 0 from answer 2, after complaint 1 from answer 3."""
     red = 0.5 + 0.45 * tf.where(states[:, :1] > 0, states[:, 2:3], states[:, 3:4])
     no, yes = tf.zeros_like(red), tf.ones_like(red)
-    return tf.concat([*[no] * 5, red, no, no, 1 - red, yes, *[1 - red] * 3], axis=1)
-
-
-def outputs(red):
-    """Q-values that are the mean of P(appropriate) and P(safe), and these."""
-    return [(red + 1) / 2, *[(1 - red) / 2] * 2, 1 - red, 0, red, 0, 0, 1 - red, 1, *[1 - red] * 3]
+    appropriate, safe = tf.concat([red, no, no, 1 - red], axis=1), tf.concat([yes, *[1 - red] * 3], axis=1)
+    return {"q": tf.concat([(appropriate + safe) / 2, no], axis=1), "appropriate": appropriate, "safe": safe}
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +53,9 @@ def test_a_loss_is_the_mean_over_the_truths_in_bits():
 def interviews():
     """Of two patients, Red and Blue: in three turns one policy asks 3 + 1 + 1 codes, the other one 1 + 1 + 1."""
     revealed = np.array([[[1, 2, 3], [1, 2, 3]], [[4, 0, 0], [4, 0, 0]], [[5, 0, 0], [5, 0, 0]]], np.int32)
-    found = np.array([[outputs(r), outputs(r)] for r in (0.2, 0.2, 0.6, 0.6)], np.float32)
-    grouped = Interviews(found, revealed, np.zeros([4, 2], bool))
+    worth = [[(red + 1) / 2, *[(1 - red) / 2] * 2, 1 - red, 0] for red in (0.2, 0.2, 0.6, 0.6)]
+    q = np.repeat(np.float32(worth)[:, np.newaxis], 2, axis=1)
+    grouped = Interviews({"q": q}, revealed, np.zeros([4, 2], bool))
     return {"learned": grouped, "single": grouped._replace(revealed=revealed[:, :, :1])}
 
 

@@ -15,14 +15,14 @@ QUESTIONS = 8
 def interviews(monkeypatch):
     """Two patients are Red and two Yellow; the latter are sure at once, the others only after eight questions."""
     monkeypatch.setattr(stopping, "MEANS", (4, 6))
-    outputs = np.zeros([QUESTIONS + 1, PATIENTS, 5], np.float32)
+    q = np.zeros([QUESTIONS + 1, PATIENTS, 5], np.float32)
     for number in range(QUESTIONS + 1):
         for patient in range(PATIENTS):
             decided = 0 if patient < 2 and number == QUESTIONS else 1
-            outputs[number, patient, decided] = 0.95 if patient >= 2 or number == QUESTIONS else 0.5 + 0.01 * number
-            outputs[number, patient, 4] = 0.8 if patient < 2 and number < QUESTIONS else 0.0
+            q[number, patient, decided] = 0.95 if patient >= 2 or number == QUESTIONS else 0.5 + 0.01 * number
+            q[number, patient, 4] = 0.8 if patient < 2 and number < QUESTIONS else 0.0
     revealed = np.ones([QUESTIONS, PATIENTS, 1], np.int32)
-    return Interviews(outputs, revealed, np.zeros([QUESTIONS + 1, PATIENTS], bool))
+    return Interviews({"q": q}, revealed, np.zeros([QUESTIONS + 1, PATIENTS], bool))
 
 
 def test_all_rules_have_equally_many_questions(interviews):

@@ -92,8 +92,8 @@ class OrderedEpisodes:
         environment = self._environment
         environment.begin_where_ended()
         s_tm1 = self._known()
-        outputs = self._network(state.from_signed_codes(s_tm1, self._network.input_shape[-1]))
-        action = self._policy.choose(outputs, environment.forced)
+        q = self._network(state.from_signed_codes(s_tm1, self._network.input_shape[-1]))["q"]
+        action = self._policy.choose(q, environment.forced)
         after = environment.step(action)
         asked = (action == Action.ASK) if self._asked_alone else tf.ones_like(action, tf.bool)
         transition = Transition(s_tm1, action, after.reward, self._known(), asked)
@@ -101,7 +101,7 @@ class OrderedEpisodes:
         self._noise.episode.assign_add(tf.size(ended, tf.int64))
         rows = (action, environment.decision_counts, environment.questions_asked)
         self._window.record(*(tf.gather(row, ended) for row in rows))
-        return Collected(transition, targets.priority(outputs, after.reward))
+        return Collected(transition, targets.priority(q, after.reward))
 
     def summary(self) -> dict[str, float]:
         """See `Episodes`."""

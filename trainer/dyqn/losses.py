@@ -38,14 +38,14 @@ def dyqn_loss(network: keras.Model, config: TargetConfig) -> LossFn:
     """Returns the loss of `network`: that of Q-values alone, or of probabilities and Q(ask)."""
     output_loss = OUTPUT_LOSSES[config.loss]
     of_network = _q_loss(output_loss, config)
-    if network.output_shape[-1] > NUM_ACTIONS:
+    if "safe" in network.output:
         of_network = _utility_loss(output_loss, config, network.get_layer(OUTPUTS))
     return of_network
 
 
 def labels(network: keras.Model) -> tuple[str, ...]:
     """Returns the name of each logit of `network`, of L."""
-    if network.output_shape[-1] == NUM_ACTIONS:
+    if "safe" not in network.output:
         return ACTION_LABELS
     safe = (f"safe {label}" for label in DECISION_LABELS[1:])
     return (*safe, *(f"less urgent than {label}" for label in DECISION_LABELS[:-1]), Action.ASK.label)
@@ -71,7 +71,7 @@ def _utility_loss(output_loss: OutputLoss, config: TargetConfig, outputs: keras.
     Args:
         output_loss: between a logit and its target.
         config: the price and the share of the bootstrap.
-        outputs: from the logits of all networks to the outputs.
+        outputs: from the logits of all networks to the heads.
     """
 
     def loss(logits: Logits, batch: Transition, weights: tf.Tensor | None = None) -> tf.Tensor:
@@ -80,7 +80,7 @@ def _utility_loss(output_loss: OutputLoss, config: TargetConfig, outputs: keras.
         r_t, rows, asked = _for_members(batch, weights, members)
         together = tf.sigmoid(tf.reduce_mean(logits.t[:, :, :NUM_CUMULATIVE], axis=1))
         cumulative = targets.cumulative_targets(tf.repeat(together, members, axis=0), r_t, config.bootstrap)
-        asking = tf.repeat(targets.value_target(outputs(logits.t), config.price), members)[:, tf.newaxis]
+        asking = tf.repeat(targets.value_target(outputs(logits.t)["q"], config.price), members)[:, tf.newaxis]
         mask = tf.concat([tf.ones_like(cumulative), asked], axis=1)
         return output_loss(learned, tf.concat([cumulative, asking], axis=1), mask * rows) * members
 

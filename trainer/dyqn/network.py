@@ -20,6 +20,7 @@ from schemas.evidence import Vocabulary
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.config import NetworkConfig, TargetConfig
 from trainer.graph.closure import Closure
+from trainer.graph.decide import Heads
 from trainer.graph.mixture import Mixture, classes_given
 from trainer.graph.novelty import product
 
@@ -27,8 +28,6 @@ NUM_CUMULATIVE = 2 * (NUM_DECISIONS - 1)
 """Number of cumulative logits: those of S from Yellow to Blue, then those of H from Red to Green."""
 NUM_LOGITS = NUM_CUMULATIVE + 1
 """L of a network with probabilities; that of Q(ask) is the last one. A network without has A, one for each action."""
-WITH_PROBABILITIES = NUM_ACTIONS + 2 * NUM_DECISIONS
-"""O of a network with probabilities, see `trainer.graph.decide`; a network without has A."""
 LOGITS, OUTPUTS, OUTPUT_LAYER, INPUTS, DENIED = "logits", "outputs", "q_values", "inputs", "denied_red_flags"
 NEUTRAL = TargetConfig()
 UNBOUNDED = 1e9
@@ -60,7 +59,7 @@ def build_network(
         target: the weight of P(safe) in the Q-values of decisions, and the price of a question.
 
     Returns:
-        A model from states `[B, E]` float32 to outputs `[B, A]` or `[B, O]` float32 in [0, 1].
+        A model from states `[B, E]` float32 to heads in [0, 1], see `trainer.graph.decide.Heads`.
     """
     known = None if isinstance(vocabulary, int) else vocabulary
     seeds = keras.random.SeedGenerator(seed)
@@ -209,15 +208,15 @@ class Shifted(keras.layers.Layer):
 
 
 class AverageQ(keras.layers.Layer):
-    """From the logits `[B, N, A]` of N networks to the Q-values `[B, A]`."""
+    """From the logits `[B, N, A]` of N networks to the Q-values."""
 
-    def call(self, logits: keras.KerasTensor) -> keras.KerasTensor:
+    def call(self, logits: keras.KerasTensor) -> Heads:
         """Returns the Q-values."""
-        return ops.sigmoid(ops.mean(logits, axis=1))
+        return {"q": ops.sigmoid(ops.mean(logits, axis=1))}
 
 
 class Utilities(keras.layers.Layer):
-    """From the logits `[B, N, 7]` of N networks to the outputs `[B, O]`, see `trainer.graph.decide`.
+    """From the logits `[B, N, 7]` of N networks to the Q-values and probabilities.
 
     The calibration scales all cumulative logits by one factor and shifts each: then what denied red flags add stays the
     same for all. That of Q(ask) is its own. Initially neither changes anything.
@@ -233,12 +232,13 @@ class Utilities(keras.layers.Layer):
         self.scale = self.add_weight((NUM_LOGITS,), "ones", trainable=False, name="calibration_scale")
         self.shift = self.add_weight((NUM_LOGITS,), "zeros", trainable=False, name="calibration_shift")
 
-    def call(self, logits: keras.KerasTensor) -> keras.KerasTensor:
-        """Returns the outputs."""
+    def call(self, logits: keras.KerasTensor) -> Heads:
+        """Returns the heads."""
         calibrated = ops.mean(logits, axis=1) * self.scale + self.shift
         appropriate, safe = probabilities(calibrated[:, :NUM_CUMULATIVE])
         asking = ops.sigmoid(calibrated[:, NUM_CUMULATIVE:])
-        return ops.concatenate([utilities(appropriate, safe, self._weight), asking, appropriate, safe], axis=1)
+        q = ops.concatenate([utilities(appropriate, safe, self._weight), asking], axis=1)
+        return {"q": q, "appropriate": appropriate, "safe": safe}
 
 
 def probabilities(cumulative: keras.KerasTensor) -> tuple[keras.KerasTensor, keras.KerasTensor]:

@@ -22,7 +22,7 @@ AskNoise = Callable[[tf.Tensor], tf.Tensor]
 class QPolicy(tf_policy.TFPolicy):
     """Takes the action that `trainer.graph.decide` chooses, or a triage decision if the observation forces one.
 
-    It obeys `rules`, if any. The policy's info is the network's outputs `[B, A]` or `[B, O]`, without noise.
+    It obeys `rules`, if any. The policy's info is what the network says, without noise.
     """
 
     def __init__(
@@ -38,7 +38,10 @@ class QPolicy(tf_policy.TFPolicy):
         self._rules = rules
         self._point = point
         self._ask_noise = ask_noise
-        info_spec = tensor_spec.BoundedTensorSpec(network.output_shape[1:], tf.float32, 0.0, 1.0, name="outputs")
+        info_spec = {
+            head: tensor_spec.BoundedTensorSpec(values.shape[1:], tf.float32, 0.0, 1.0, name=head)
+            for head, values in network.output.items()
+        }
         super().__init__(time_step_spec, action_spec, info_spec=info_spec, name="q_policy")
 
     def _variables(self) -> Sequence[tf.Variable]:
@@ -46,15 +49,15 @@ class QPolicy(tf_policy.TFPolicy):
 
     def _action(self, time_step: ts.TimeStep, policy_state: Any, seed: Any = None) -> policy_step.PolicyStep:
         states, forced = time_step.observation.state, time_step.observation.forced
-        outputs = self._network(states)
-        return policy_step.PolicyStep(self.choose(outputs, forced, states), policy_state, outputs)
+        heads = self._network(states)
+        return policy_step.PolicyStep(self.choose(heads["q"], forced, states), policy_state, heads)
 
-    def choose(self, outputs: tf.Tensor, forced: tf.Tensor, states: tf.Tensor | None = None) -> tf.Tensor:
-        """Returns the actions int32 `[B]` for outputs `[B, A]` or `[B, O]`; rows `forced`, bool `[B]`, must not ask.
+    def choose(self, q: tf.Tensor, forced: tf.Tensor, states: tf.Tensor | None = None) -> tf.Tensor:
+        """Returns the actions int32 `[B]` for Q-values `[B, A]`; rows `forced`, bool `[B]`, must not ask.
 
         Without `states` `[B, E]`, something must be known in every row, as in training, and rules are not applied.
         """
-        noisy = outputs if self._ask_noise is None else add_ask_noise(outputs, self._ask_noise)
+        noisy = q if self._ask_noise is None else add_ask_noise(q, self._ask_noise)
         known = tf.ones_like(forced) if states is None else anything_known(states)
         action = decide(noisy, forced, known, self._point)
         if self._rules is not None and states is not None:
@@ -62,10 +65,10 @@ class QPolicy(tf_policy.TFPolicy):
         return action
 
 
-def add_ask_noise(outputs: tf.Tensor, ask_noise: AskNoise) -> tf.Tensor:
-    """Returns `outputs` `[B, A]` or `[B, O]` with noise added only to the column of `ask`."""
-    noise = ask_noise(tf.shape(outputs)[:1])[:, tf.newaxis]  # [B, 1]
-    return outputs + noise * tf.one_hot(Action.ASK, outputs.shape[-1])
+def add_ask_noise(q: tf.Tensor, ask_noise: AskNoise) -> tf.Tensor:
+    """Returns Q-values `[B, A]` with noise added to that of `ask`."""
+    noise = ask_noise(tf.shape(q)[:1])[:, tf.newaxis]  # [B, 1]
+    return q + noise * tf.one_hot(Action.ASK, q.shape[-1])
 
 
 class DecayingNoise:

@@ -10,11 +10,11 @@ from tf_agents.policies import tf_policy
 from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
-from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
+from schemas.triage import Action
 from trainer.dyqn.environment import Mode, VignetteEnvironment, action_spec, time_step_spec
 from trainer.dyqn.policy import QPolicy
 from trainer.graph import rewards
-from trainer.graph.decide import NEUTRAL, OperatingPoint
+from trainer.graph.decide import NEUTRAL, Heads, OperatingPoint
 from trainer.graph.rules import RuleGraph
 from trainer.vignettes.state import Vignettes
 
@@ -29,20 +29,8 @@ class Outcomes(NamedTuple):
     questions: np.ndarray  # int32 [K, V], number of questions asked
     evidence_seen: np.ndarray  # int32 [K, V], pieces of evidence known at the decision, the first one included
     forced: np.ndarray  # bool [K, V], the question limit forced the decision
-    outputs: np.ndarray | None = None  # float32 [K, V, A] or [K, V, O], at the decision; None if the policy has none
-
-    @property
-    def q_values(self) -> np.ndarray | None:
-        """float32 `[K, V, A]`: the Q-values at the decision."""
-        return None if self.outputs is None else self.outputs[..., :NUM_ACTIONS]
-
-    @property
-    def probabilities(self) -> np.ndarray | None:
-        """float32 `[K, V, 2, 4]`: at the decision, the probability that each decision is appropriate, and safe."""
-        if self.outputs is None or self.outputs.shape[-1] == NUM_ACTIONS:
-            return None
-        probabilities = self.outputs[..., NUM_ACTIONS : NUM_ACTIONS + 2 * NUM_DECISIONS]
-        return probabilities.reshape(*self.outputs.shape[:-1], 2, NUM_DECISIONS)
+    heads: Heads = {}  # noqa: RUF012
+    """What the network says at the decision, `[K, V, ...]`; empty for policies without one."""
 
 
 class Slice(NamedTuple):
@@ -56,8 +44,8 @@ class Slice(NamedTuple):
 class Rollout:
     """Plays `policy` over vignettes. Only `max_questions` forces a decision, not the end of the evidence.
 
-    A policy whose info is one float32 tensor of shape `[A]` or `[O]`, such as `QPolicy`, provides its outputs. It must
-    decide by the observation alone, as it is called only once for equal observations of an episode.
+    A policy whose info is a dict, such as `QPolicy`, provides its heads. It must decide by the observation alone, as it
+    is called only once for equal observations of an episode.
     """
 
     def __init__(self, vignettes: Vignettes, evidence_count: int, max_questions: int, policy: tf_policy.TFPolicy):
@@ -79,17 +67,16 @@ class Rollout:
                 # Otherwise a part's orders would depend on the steps before it, each of which draws numbers.
                 self._generator.reset_from_seed(int(own[number]) if number else seed)
                 parts.append(play())
-            rows.append([np.concatenate(column) for column in zip(*parts, strict=True)])
-        outcomes = Outcomes(*(np.stack(columns) for columns in zip(*rows, strict=True)))
-        return outcomes if np.size(outcomes.outputs) else outcomes._replace(outputs=None)
+            rows.append(tf.nest.map_structure(lambda *each: np.concatenate(each), *parts))
+        return tf.nest.map_structure(lambda *each: np.stack(each), *rows)
 
     def _compile(self, environment: VignetteEnvironment, policy: tf_policy.TFPolicy) -> tf.types.experimental.Callable:
         rows = environment.batch_size
-        columns = _output_columns(policy)
+        heads = policy.info_spec if isinstance(policy.info_spec, dict) else {}
 
         def body(_: tf.Tensor, outcome: Outcomes, done: tf.Tensor, judged: tf.Tensor) -> tuple[tf.Tensor, ...]:
             before, seen = environment.current_time_step(), environment.evidence_seen
-            if columns:
+            if heads:
                 decided = _decide(policy, before, done, ~done & ((seen > judged) | before.observation.forced))
             else:
                 decided = policy.action(before)
@@ -100,7 +87,7 @@ class Rollout:
                 environment.questions_asked,
                 environment.evidence_seen,
                 before.observation.forced,
-                decided.info if columns else outcome.outputs,
+                decided.info if heads else {},
             )
             chosen = tf.nest.map_structure(lambda new, old: _where_rows(deciding, new, old), now, outcome)
             done |= deciding
@@ -110,7 +97,8 @@ class Rollout:
             environment.reset()
             integers = tf.zeros([rows], tf.int32)
             flags = tf.zeros([rows], tf.bool)
-            empty = Outcomes(integers, integers, integers, flags, tf.zeros([rows, columns]))
+            nothing = {head: tf.zeros([rows, *spec.shape]) for head, spec in heads.items()}
+            empty = Outcomes(integers, integers, integers, flags, nothing)
             _, outcome, *_ = tf.while_loop(
                 lambda going, *_: going,
                 body,
@@ -126,26 +114,21 @@ class Rollout:
 def _decide(
     policy: tf_policy.TFPolicy, time_step: ts.TimeStep, done: tf.Tensor, judged: tf.Tensor
 ) -> policy_step.PolicyStep:
-    """Returns the policy's actions and outputs, computed only for the rows `judged`, bool `[B]`.
+    """Returns the policy's actions and heads, computed only for the rows `judged`, bool `[B]`.
 
     Most episodes end early, and many questions are in vain. A row that is neither done nor judged has asked in the same
-    state before, and asks again. Rows that are `done` have an arbitrary action. Outputs of rows not judged are 0.
+    state before, and asks again. Rows that are `done` have an arbitrary action. Heads of rows not judged are 0.
     """
     places = tf.where(judged)  # [R, 1]
     answer = policy.action(tf.nest.map_structure(lambda column: tf.gather_nd(column, places), time_step))
     otherwise = tf.where(done, int(Action.RED), int(Action.ASK))
-    outputs = tf.zeros([done.shape[0], *policy.info_spec.shape])
     return policy_step.PolicyStep(
         tf.tensor_scatter_nd_update(otherwise, places, answer.action),
-        info=tf.tensor_scatter_nd_update(outputs, places, answer.info),
+        info={
+            head: tf.scatter_nd(places, values, [tf.size(done, tf.int64), *values.shape[1:]])
+            for head, values in answer.info.items()
+        },
     )
-
-
-def _output_columns(policy: tf_policy.TFPolicy) -> int:
-    """Returns the number of outputs that the policy provides beside its actions."""
-    info = policy.info_spec
-    is_vector = isinstance(info, tf.TensorSpec) and info.dtype == tf.float32 and info.shape.rank == 1
-    return info.shape[0] if is_vector and info.shape[0] >= NUM_ACTIONS else 0
 
 
 def _where_rows(chosen: tf.Tensor, new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:

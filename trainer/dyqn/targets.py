@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
+from schemas.triage import NUM_DECISIONS, Action
 from trainer.config import TargetConfig
 from trainer.graph.rewards import appropriate, safe
 
@@ -82,14 +82,14 @@ def td_targets(q_tm1: tf.Tensor, q_t: tf.Tensor, r_t: tf.Tensor, config: TargetC
     return tf.stop_gradient(tf.concat([r_t, ask[:, tf.newaxis]], axis=-1))
 
 
-def value_target(outputs_t: tf.Tensor, price: float) -> tf.Tensor:
+def value_target(q_t: tf.Tensor, price: float) -> tf.Tensor:
     """Returns the target of Q(ask) `[B]`: the highest Q-value in s', less the price; no gradient flows through it.
 
     Args:
-        outputs_t: float32 `[B, O]` in s', of all networks together.
+        q_t: Q(s', .) `[B, A]`, of all networks together.
         price: of a question, in [0, 1).
     """
-    return tf.stop_gradient(tf.nn.relu(tf.reduce_max(outputs_t[:, :NUM_ACTIONS], axis=1) - price))
+    return tf.stop_gradient(tf.nn.relu(tf.reduce_max(q_t, axis=1) - price))
 
 
 def cumulative_truths(r_t: tf.Tensor) -> tf.Tensor:

@@ -4,14 +4,14 @@ Of vignettes with the same evidence, networks learn from all or hold out all. Bu
 one by one, whatever their evidence, as patients come: a promise counts independent patients.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
+import tensorflow as tf
 from sklearn.linear_model import LogisticRegression
 
 from schemas.errors import InputError
-from schemas.triage import NUM_ACTIONS
 from trainer.config import ValidationConfig
 from trainer.dyqn import targets
 from trainer.dyqn.agent import DyqnAgent
@@ -122,7 +122,8 @@ class HeldOut(NamedTuple):
 
     def outputs(self, network: keras.Model) -> HeldOutOutputs:
         """Returns the outputs of `network`."""
-        return HeldOutOutputs(_applied(network, self.states), self.sizes, self.decision_counts)
+        heads = _applied(network, self.states)
+        return HeldOutOutputs(heads["q"], heads.get("appropriate", heads["q"][:, :0]), self.sizes, self.decision_counts)
 
 
 def prefixes(vignettes: Vignettes, evidence_count: int, max_questions: int, seed: int) -> HeldOut:
@@ -157,7 +158,7 @@ class Settling(NamedTuple):
 
     def settle(self, network: keras.Model) -> HeldOutOutputs:
         """Bounds what denials weigh and calibrates `network`, if it has probabilities; returns its outputs."""
-        if network.output_shape[-1] > NUM_ACTIONS:
+        if "safe" in network.output:
             _calibrate(network, self.judged)  # before the bound, which most of these states do not reach
             bound_denials(network, self.whole)
             _calibrate_asking(network, self.led)
@@ -211,7 +212,7 @@ def _calibrate_asking(network: keras.Model, led: HeldOut) -> None:
     logits_t = _applied(logits_of(network), led.states[few + 1])
     outputs = network.get_layer(OUTPUTS)
     for _ in range(_ROUNDS_OF_ASKING):
-        values = targets.value_target(outputs(logits_t), outputs.price).numpy()[:, np.newaxis]
+        values = targets.value_target(outputs(logits_t)["q"], outputs.price).numpy()[:, np.newaxis]
         scale, shift = _platt(asking, values)
         _set_calibration(network, slice(NUM_CUMULATIVE, None), scale, shift)
 
@@ -224,10 +225,10 @@ def _set_calibration(network: keras.Model, columns: slice, scale: float, shift: 
         weight.assign(changed)
 
 
-def _applied(model: keras.Model, states: np.ndarray) -> np.ndarray:
+def _applied(model: keras.Model, states: np.ndarray) -> Any:
     """Returns what `model` makes of states int8 `[R, E]`, float32 `[R, ...]`."""
-    parts = [states[start : start + _ROWS] for start in range(0, len(states), _ROWS)]
-    return np.concatenate([model(part.astype(np.float32)).numpy() for part in parts])
+    parts = [model(states[start : start + _ROWS].astype(np.float32)) for start in range(0, len(states), _ROWS)]
+    return tf.nest.map_structure(lambda *each: np.concatenate(each), *parts)
 
 
 def _platt(logits: np.ndarray, truths: np.ndarray) -> tuple[float, np.ndarray]:

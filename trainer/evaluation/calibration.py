@@ -15,6 +15,7 @@ import numpy as np
 from schemas.triage import NUM_DECISIONS
 from trainer.evaluation.estimates import Calibration, Estimate, ReliabilityBin
 from trainer.evaluation.metrics import estimates_of_sums, urgency_range
+from trainer.graph.decide import Heads
 
 BINS = 10
 _COUNT, _PREDICTED, _OBSERVED = range(3)  # the last axis of the sums
@@ -27,55 +28,47 @@ class Pairs(NamedTuple):
     observed: np.ndarray  # float [K, V] in [0, 1]
 
 
-def best_decision_pairs(q_values: np.ndarray, decision_counts: np.ndarray) -> Pairs:
+def best_decision_pairs(q: np.ndarray, decision_counts: np.ndarray) -> Pairs:
     """Returns the highest Q-value of a triage decision in each state, and whether that decision is appropriate.
 
     Args:
-        q_values: float `[K, V, 4]`, or `[K, V, A]` with the column of `ask`, which is ignored.
+        q: float `[K, V, 4]`, or `[K, V, A]` with the column of `ask`, which is ignored.
         decision_counts: `[V, 4]`.
     """
-    triage = q_values[..., :NUM_DECISIONS]
+    triage = q[..., :NUM_DECISIONS]
     most, least = urgency_range(decision_counts)
     decisions = triage.argmax(axis=-1)  # [K, V], ties: the most urgent one, as in the agent
     appropriate = (most <= decisions) & (decisions <= least)
     return Pairs(triage.max(axis=-1).astype(np.float64), appropriate.astype(np.float64))
 
 
-def probability_pairs(
-    probabilities: np.ndarray, decisions: np.ndarray, decision_counts: np.ndarray
-) -> dict[str, Pairs]:
+def probability_pairs(heads: Heads, decisions: np.ndarray, decision_counts: np.ndarray) -> dict[str, Pairs]:
     """Returns P(appropriate) and P(safe) of the agent's own decisions, and whether they are `appropriate` and `safe`.
 
     Args:
-        probabilities: float `[K, V, 2, 4]`: that each decision is appropriate, and that it is safe.
+        heads: `appropriate` and `safe`, float `[K, V, 4]`.
         decisions: int `[K, V]`.
         decision_counts: `[V, 4]`.
     """
     most, least = urgency_range(decision_counts)
     safe = decisions <= least
     truths = {"appropriate": safe & (decisions >= most), "safe": safe}
-    chosen = np.take_along_axis(probabilities, decisions[..., np.newaxis, np.newaxis], axis=-1)[..., 0]  # [K, V, 2]
-    return {
-        name: Pairs(chosen[..., column].astype(np.float64), truth.astype(np.float64))
-        for column, (name, truth) in enumerate(truths.items())
-    }
+    chosen = {name: np.take_along_axis(heads[name], decisions[..., np.newaxis], axis=-1)[..., 0] for name in truths}
+    return {name: Pairs(chosen[name].astype(np.float64), truth.astype(np.float64)) for name, truth in truths.items()}
 
 
-def every_probability_pairs(probabilities: np.ndarray, decision_counts: np.ndarray) -> dict[str, Pairs]:
+def every_probability_pairs(heads: Heads, decision_counts: np.ndarray) -> dict[str, Pairs]:
     """Returns P(appropriate) and P(safe) of all four decisions, and whether each would be `appropriate` and `safe`.
 
     Args:
-        probabilities: float `[K, V, 2, 4]`, as for `probability_pairs`.
+        heads: as for `probability_pairs`.
         decision_counts: `[V, 4]`.
 
     Returns:
         Pairs `[4 K, V]`.
     """
-    orders, vignettes = probabilities.shape[:2]
-    each = [
-        probability_pairs(probabilities, np.full((orders, vignettes), decision), decision_counts)
-        for decision in range(NUM_DECISIONS)
-    ]
+    shape = heads["safe"].shape[:2]
+    each = [probability_pairs(heads, np.full(shape, decision), decision_counts) for decision in range(NUM_DECISIONS)]
     return {
         name: Pairs(*(np.concatenate(columns) for columns in zip(*(pairs[name] for pairs in each), strict=True)))
         for name in each[0]
@@ -106,18 +99,16 @@ def calibration(pairs: Pairs, seed: int) -> Calibration:
     return Calibration(curve, predicted, observed, gap, _widened(error), brier)
 
 
-def q_value_figures(q_values: np.ndarray, decision_counts: np.ndarray, seed: int) -> dict[str, Any]:
+def q_value_figures(q: np.ndarray, decision_counts: np.ndarray, seed: int) -> dict[str, Any]:
     """Returns the calibration of the Q-values of the best decisions, see `best_decision_pairs`."""
-    return {"best_decision": calibration(best_decision_pairs(q_values, decision_counts), seed)}
+    return {"best_decision": calibration(best_decision_pairs(q, decision_counts), seed)}
 
 
-def probability_figures(
-    probabilities: np.ndarray, decisions: np.ndarray, decision_counts: np.ndarray, seed: int
-) -> dict[str, Any]:
+def probability_figures(heads: Heads, decisions: np.ndarray, decision_counts: np.ndarray, seed: int) -> dict[str, Any]:
     """Returns the calibration of P(appropriate) and P(safe): of the agent's own decision, and of all four."""
     parts = {
-        "own_decision": probability_pairs(probabilities, decisions, decision_counts),
-        "every_decision": every_probability_pairs(probabilities, decision_counts),
+        "own_decision": probability_pairs(heads, decisions, decision_counts),
+        "every_decision": every_probability_pairs(heads, decision_counts),
     }
     return {part: {name: calibration(each, seed) for name, each in pairs.items()} for part, pairs in parts.items()}
 

@@ -31,10 +31,10 @@ def figures(outcomes: Outcomes, decision_counts: np.ndarray) -> list[HandedOver]
         outcomes: K orders of V vignettes, of an agent with probabilities.
         decision_counts: `[V, 4]`.
     """
-    decisions, probabilities = outcomes.decisions, outcomes.probabilities
-    if probabilities is None:
+    decisions, heads = outcomes.decisions, outcomes.heads
+    if "safe" not in heads:
         return []
-    safe = np.take_along_axis(probabilities[:, :, 1], decisions[..., np.newaxis], axis=2)[..., 0]  # [K, V]
+    safe = np.take_along_axis(heads["safe"], decisions[..., np.newaxis], axis=2)[..., 0]  # [K, V]
     _, least = urgency_range(decision_counts)
     red = agreement.majority_decisions(decision_counts) == Action.RED
 
@@ -49,7 +49,7 @@ def figures(outcomes: Outcomes, decision_counts: np.ndarray) -> list[HandedOver]
             float(below[:, red].mean()) if red.any() else None,
         )
 
-    p_red = probabilities[:, :, 0, Action.RED]  # [K, V]
+    p_red = heads["appropriate"][..., Action.RED]  # [K, V]
     return [
         *(row(threshold, None, safe < threshold) for threshold in DEFER_BELOW),
         *(row(None, likely, may_be_red(decisions, p_red, likely)) for likely in sorted(HAND_OVER_FROM, reverse=True)),

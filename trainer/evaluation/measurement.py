@@ -37,7 +37,7 @@ def play(
 
 def agent_figures(outcomes: Outcomes, vignettes: VignetteArrays, seed: int) -> AgentFigures:
     """Returns the figures of any agent's episodes."""
-    counts = vignettes.decision_counts
+    counts, heads = vignettes.decision_counts, outcomes.heads
     values = metrics.agent_metrics(outcomes, counts)
     groups = slices.groups(vignettes.tags, counts, np.diff(vignettes.offsets))
     confusion = agreement.confusion_shares(outcomes.decisions, counts).sum(axis=0)
@@ -45,10 +45,10 @@ def agent_figures(outcomes: Outcomes, vignettes: VignetteArrays, seed: int) -> A
         agent=metrics.summary(values, seed),
         agreement=agreement.agent_agreement(outcomes.decisions, counts, seed),
         confusion=Confusion("clinicians", "agent", DECISION_LABELS, confusion.tolist()),
-        calibration=None if outcomes.q_values is None else calibration.q_value_figures(outcomes.q_values, counts, seed),
-        probabilities=None
-        if outcomes.probabilities is None
-        else calibration.probability_figures(outcomes.probabilities, outcomes.decisions, counts, seed),
+        calibration=calibration.q_value_figures(heads["q"], counts, seed) if "q" in heads else None,
+        probabilities=calibration.probability_figures(heads, outcomes.decisions, counts, seed)
+        if "safe" in heads
+        else None,
         slices=slices.slice_figures(values, groups, seed),
     )
 

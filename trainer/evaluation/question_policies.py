@@ -7,7 +7,7 @@ import numpy as np
 import scipy.special
 import tensorflow as tf
 
-from schemas.triage import NUM_ACTIONS, NUM_DECISIONS
+from schemas.triage import NUM_DECISIONS
 from trainer.evaluation.options import NAIVE_BAYES, PREVALENCE, RANDOM, STATIC, UNCERTAINTY
 from trainer.graph.questions import Network, QuestionGraph
 from trainer.interviews.patients import whole_patients
@@ -82,8 +82,8 @@ def card_policy(graph: QuestionGraph, network: Network) -> Policy:
             return values
         after = np.repeat(states[rows][np.newaxis], 2, axis=0)
         after[0, np.arange(len(rows)), cells], after[1, np.arange(len(rows)), cells] = 1, -1
-        outputs = network(tf.constant(np.concatenate([states, after.reshape(-1, states.shape[1])])))
-        truths = np.clip(np.asarray(outputs)[:, NUM_ACTIONS : NUM_ACTIONS + 2 * NUM_DECISIONS], _LEAST, 1 - _LEAST)
+        heads = network(tf.constant(np.concatenate([states, after.reshape(-1, states.shape[1])])))
+        truths = np.clip(np.concatenate([heads["appropriate"], heads["safe"]], axis=1), _LEAST, 1 - _LEAST)
         now, (yes, no) = truths[: len(states)][rows], np.split(truths[len(states) :], 2)
         likely = graph.likely_on_card(tf.constant(states)).numpy()[rows, cells][:, np.newaxis]
         moved = likely * divergence(yes, now) + (1 - likely) * divergence(no, now)

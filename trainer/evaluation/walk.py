@@ -1,6 +1,6 @@
 """Episodes of an agent question by question, and the vignettes on which it errs most."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
-from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_ACTIONS, NUM_DECISIONS, TRIAGE_DECISIONS, Action
+from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_DECISIONS, TRIAGE_DECISIONS, Action
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.graph import decide
@@ -26,7 +26,7 @@ WORST = 8
 class Agent(NamedTuple):
     """An agent that decides greedily."""
 
-    network: Callable[[tf.Tensor], tf.Tensor]  # states [B, E] -> [B, A], or [B, O] with probabilities
+    network: Network
     vocabulary: Vocabulary
     max_questions: int
     operating_point: OperatingPoint = NEUTRAL
@@ -37,25 +37,25 @@ class Walk(NamedTuple):
     """One episode, question by question."""
 
     codes: list[int]  # signed codes in the order in which they are revealed
-    values: np.ndarray  # float [pieces, 5]: after each piece of evidence, see `decide.q_values`
+    values: np.ndarray  # float [pieces, 5]: after each piece of evidence, see `decide.with_floor`
     decided_after: int  # pieces known at the decision
     questions: int  # including those asked after the evidence had run out
     decision: int
 
 
-def walk(codes: list[int], outputs: np.ndarray, max_questions: int, point: OperatingPoint = NEUTRAL) -> Walk:
+def walk(codes: list[int], q: np.ndarray, max_questions: int, point: OperatingPoint = NEUTRAL) -> Walk:
     """Returns the episode of the greedy agent over one evidence order; the first piece is known at the start.
 
     Asking when no evidence is left reveals nothing: the agent sees the same state, and asks until it is forced.
 
     Args:
         codes: n signed codes of the vignette in the order of their revelation.
-        outputs: float `[n, A]` or `[n, O]`, of the states after 1, 2, ... pieces.
+        q: Q-values float `[n, A]` in the states after 1, 2, ... pieces.
         max_questions: the question limit.
         point: what a caller asks for.
     """
     known = min(len(codes), max_questions + 1)
-    here = tf.constant(outputs, tf.float32)
+    here = tf.constant(q, tf.float32)
     anything: np.ndarray = np.ones(len(codes), bool)
     actions = decide.decide(here, ~anything, anything, point).numpy()
     stops = np.flatnonzero(actions[:known] != Action.ASK)
@@ -64,7 +64,7 @@ def walk(codes: list[int], outputs: np.ndarray, max_questions: int, point: Opera
     best = decide.best_triage(here).numpy()
     return Walk(
         codes,
-        decide.q_values(here, point).numpy(),
+        decide.with_floor(here, point).numpy(),
         pieces,
         pieces - 1 if stopped else max_questions,
         int(best[pieces - 1]),
@@ -113,7 +113,7 @@ def worst_cases(
 def _walk_shuffled(agent: Agent, codes: np.ndarray, order: int) -> Walk:
     shuffled = np.random.default_rng(order).permutation(codes).astype(np.int32)
     states = state.from_signed_codes(tf.constant(np.tril(np.tile(shuffled, [len(codes), 1]))), len(agent.vocabulary))
-    return walk(shuffled.tolist(), np.asarray(agent.network(states)), agent.max_questions, agent.operating_point)
+    return walk(shuffled.tolist(), np.asarray(agent.network(states)["q"]), agent.max_questions, agent.operating_point)
 
 
 def error_report(
@@ -186,9 +186,7 @@ def effects(codes: Sequence[int], evidence_count: int, network: Network) -> np.n
     """
     known = np.tile(np.asarray(codes, np.int32), [len(codes) + 1, 1])
     np.fill_diagonal(known[1:], 0)
-    outputs = np.asarray(network(state.from_signed_codes(tf.constant(known), evidence_count)))
-    if outputs.shape[1] > NUM_ACTIONS:
-        here, *without = outputs[:, NUM_ACTIONS : NUM_ACTIONS + 2 * NUM_DECISIONS]
-    else:
-        here, *without = outputs[:, :NUM_DECISIONS]
+    heads = network(state.from_signed_codes(tf.constant(known), evidence_count))
+    said = [heads[name] for name in ("appropriate", "safe") if name in heads] or [heads["q"][:, :NUM_DECISIONS]]
+    here, *without = np.concatenate(said, axis=1)
     return np.abs(without - here).mean(axis=1)

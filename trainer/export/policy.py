@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
-from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
@@ -17,12 +16,12 @@ from schemas import directories, features
 from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.model_directory import read_version
-from schemas.triage import NO_QUESTIONS_LEFT, NUM_ACTIONS
+from schemas.triage import NO_QUESTIONS_LEFT
 from trainer.dyqn.environment import action_spec, time_step_spec
-from trainer.dyqn.network import WITH_PROBABILITIES
 from trainer.dyqn.rollout import Outcomes, Rollout
 from trainer.vignettes.arrays import VignetteArrays
 
+_HEADS = {"q": features.Q_VALUES, "appropriate": features.P_APPROPRIATE, "safe": features.P_SAFE}
 Track = Callable[[Sequence[int]], Iterable[int]]
 """Yields its items, and may show the progress."""
 
@@ -50,17 +49,15 @@ class LoadedVersion:
 class ServablePolicy(tf_policy.TFPolicy):
     """Takes the action that a version decides on; if the observation forces a triage, its best triage decision.
 
-    The policy's info is the outputs `[B, A]` or `[B, O]`, as in `trainer.dyqn.policy.QPolicy`.
+    The policy's info is what the network says, as in `trainer.dyqn.policy.QPolicy`.
     """
 
     def __init__(self, version: LoadedVersion):
         self._version = version
         time_steps = time_step_spec(len(version.vocabulary))
-        self._outputs = [features.Q_VALUES]
-        if features.P_SAFE in version.signature.structured_outputs:
-            self._outputs += [features.P_APPROPRIATE, features.P_SAFE]
-        columns = NUM_ACTIONS if len(self._outputs) == 1 else WITH_PROBABILITIES
-        info = tensor_spec.BoundedTensorSpec([columns], tf.float32, 0.0, 1.0, name="outputs")
+        answers = version.signature.structured_outputs
+        self._heads = {head: name for head, name in _HEADS.items() if name in answers}
+        info = {head: tf.TensorSpec(answers[name].shape[1:]) for head, name in self._heads.items()}
         super().__init__(time_steps, action_spec(), info_spec=info, name="servable_policy")
 
     def _variables(self) -> Sequence[tf.Variable]:
@@ -72,8 +69,8 @@ class ServablePolicy(tf_policy.TFPolicy):
         answer = self._version.signature(
             **{features.STATES: observation.state, features.QUESTIONS_ASKED: questions_asked}
         )
-        outputs = tf.concat([answer[name] for name in self._outputs], axis=1)
-        return policy_step.PolicyStep(answer[features.ACTION], policy_state, outputs)
+        heads = {head: answer[name] for head, name in self._heads.items()}
+        return policy_step.PolicyStep(answer[features.ACTION], policy_state, heads)
 
 
 def load_version(folder: pathlib.Path) -> LoadedVersion:

@@ -24,13 +24,10 @@ from trainer.graph.decide import (
     NEUTRAL,
     OperatingPoint,
     anything_known,
-    appropriate,
     best_triage,
     decide,
     handed_over,
-    has_probabilities,
-    q_values,
-    safe,
+    with_floor,
 )
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty
@@ -100,7 +97,7 @@ def write(
 
     Args:
         folder: created if missing.
-        model: from states `[B, E]` float32 to outputs `[B, A]` or `[B, O]` float32, see `trainer.dyqn.network`.
+        model: from states `[B, E]` float32 to heads, see `trainer.dyqn.network`.
         vocabulary: path of the vocabulary file, which becomes an asset.
         identity: what answers say of the version.
         safeguards: what is applied to the network's outputs.
@@ -140,7 +137,7 @@ def write(
             Vocabulary.load(vocabulary),
             safeguards.rules.rules,
             safeguards.signs,
-            model if has_probabilities(model.output) else None,
+            model if "safe" in model.output else None,
             safeguards.operating_point,
         )
         not_to_ask = tf.TensorSpec([None, identity.evidence_count], tf.bool, features.NOT_TO_ASK)
@@ -218,14 +215,14 @@ class _Decider:
             forced: bool `[B]`.
             conflicting_codes: string `[B, C]`, padded with "", what was both present and absent; None without codes.
         """
-        outputs = self._network(states)
-        action = decide(outputs, forced, anything_known(states), self._point)
-        triage = best_triage(outputs)
+        heads = self._network(states)
+        action = decide(heads["q"], forced, anything_known(states), self._point)
+        triage = best_triage(heads["q"])
         computed: dict[str, tf.Tensor] = {}
         has = set()
-        if has_probabilities(outputs):
+        if "safe" in heads:
             has.add(PROBABILITIES)
-            computed |= {features.P_APPROPRIATE: appropriate(outputs), features.P_SAFE: safe(outputs)}
+            computed |= {features.P_APPROPRIATE: heads["appropriate"], features.P_SAFE: heads["safe"]}
         if self._graph is not None:
             has.add(RULES)
             fired = self._graph.fired(states)
@@ -242,11 +239,11 @@ class _Decider:
         contradictory = self._closure.contradicts(states)
         if conflicting_codes is not None:
             contradictory |= tf.reduce_any(conflicting_codes != "", axis=1)
-        unsure = handed_over(outputs, triage, self._point)
+        unsure = handed_over(heads, triage, self._point)
         flags = deferral_flags(contradictory, action == int(Action.ASK), is_novel, unsure)
         labels = tf.constant(ACTION_LABELS)
         computed |= {
-            features.Q_VALUES: q_values(outputs, self._point),
+            features.Q_VALUES: with_floor(heads["q"], self._point),
             features.ACTION: action,
             features.ACTION_LABEL: tf.gather(labels, action),
             features.BEST_TRIAGE: triage,

@@ -1,20 +1,24 @@
-"""Chooses the action from the network's outputs: the one rule for the policy and for every exported signature.
+"""Chooses the action from the network's Q-values: the one rule for the policy and for every exported signature.
 
 The agent does what has the highest Q-value: one of four triage decisions, or asking. Of equal values, the more urgent
 decision wins, and a triage decision wins over asking. Values that differ by less than `TIE` count as equal, as engines
 round the same sum differently. If nothing at all is known about a patient, the action is ask, even if triage is forced:
 no agent learns from an empty state.
-
-Outputs `[B, O]` hold the five Q-values in the order of the actions. If the network has probabilities, four columns
-follow for the probability that each triage decision is appropriate, then four that it is safe, in urgency order.
 """
 
 import dataclasses
+from typing import Any
 
 import tensorflow as tf
 
-from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action, may_be_red
+from schemas.triage import NUM_DECISIONS, Action, may_be_red
 
+Heads = dict[str, Any]
+"""What a network gives for states `[B, E]`, float32 tensors or arrays by name.
+
+`q` `[B, A]` are the Q-values. With probabilities there are `appropriate` and `safe` `[B, 4]`, too: the probabilities
+that each triage decision is appropriate, and that it is safe.
+"""
 TIE = 1e-6
 """Values closer than this are equal."""
 
@@ -35,28 +39,28 @@ class OperatingPoint:
 NEUTRAL = OperatingPoint()
 
 
-def decide(outputs: tf.Tensor, forced: tf.Tensor, known: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
+def decide(q: tf.Tensor, forced: tf.Tensor, known: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
     """Returns the best action of each row, int32 `[B]`.
 
     Args:
-        outputs: float32 `[B, O]`.
+        q: Q-values float32 `[B, A]`.
         forced: bool `[B]`, rows that must triage because asking is not possible.
         known: bool `[B]`, rows in which anything is known, see `anything_known`; the others ask.
         point: what a caller asks for.
     """
-    return tf.where(known & (forced | ~would_ask(outputs, point)), best_triage(outputs), int(Action.ASK))
+    return tf.where(known & (forced | ~would_ask(q, point)), best_triage(q), int(Action.ASK))
 
 
-def would_ask(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
+def would_ask(q: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
     """Returns whether asking is worth more than the best triage decision, bool `[B]`."""
-    return _first_best(q_values(outputs, point)) == Action.ASK
+    return _first_best(with_floor(q, point)) == Action.ASK
 
 
-def handed_over(outputs: tf.Tensor, decisions: tf.Tensor, point: OperatingPoint) -> tf.Tensor:
-    """Returns whether decisions int `[B]` on `outputs` `[B, O]` are left to a person who looks, bool `[B]`."""
-    if point.hand_over_from is None or not has_probabilities(outputs):
+def handed_over(heads: Heads, decisions: tf.Tensor, point: OperatingPoint) -> tf.Tensor:
+    """Returns whether decisions int `[B]` are left to a person who looks, bool `[B]`."""
+    if point.hand_over_from is None or "appropriate" not in heads:
         return tf.zeros_like(decisions, tf.bool)
-    return may_be_red(decisions, appropriate(outputs)[:, Action.RED], point.hand_over_from)
+    return may_be_red(decisions, heads["appropriate"][:, Action.RED], point.hand_over_from)
 
 
 def anything_known(states: tf.Tensor) -> tf.Tensor:
@@ -64,32 +68,16 @@ def anything_known(states: tf.Tensor) -> tf.Tensor:
     return tf.reduce_any(states != 0, axis=1)
 
 
-def best_triage(outputs: tf.Tensor) -> tf.Tensor:
-    """Returns the best triage decision of each row of `outputs` `[B, O]`, int32 `[B]`, never ask."""
-    return _first_best(outputs[:, :NUM_DECISIONS])
+def best_triage(q: tf.Tensor) -> tf.Tensor:
+    """Returns the best triage decision by Q-values `[B, A]`, int32 `[B]`, never ask."""
+    return _first_best(q[:, :NUM_DECISIONS])
 
 
-def q_values(outputs: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
-    """Returns the Q-values `[B, A]` of outputs `[B, O]`; that of `ask` is at least what the caller wants."""
+def with_floor(q: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
+    """Returns the Q-values `[B, A]`, of which that of `ask` is at least what the caller wants."""
     if point.sure_enough is None:
-        return outputs[:, :NUM_ACTIONS]
-    asking = tf.maximum(outputs[:, Action.ASK : NUM_ACTIONS], point.sure_enough)
-    return tf.concat([outputs[:, :NUM_DECISIONS], asking], axis=1)
-
-
-def has_probabilities(outputs: tf.Tensor) -> bool:
-    """Returns whether `outputs` hold probabilities after the Q-values."""
-    return outputs.shape[-1] > NUM_ACTIONS
-
-
-def appropriate(outputs: tf.Tensor) -> tf.Tensor:
-    """Returns the probability `[B, 4]` that each decision is appropriate."""
-    return outputs[:, NUM_ACTIONS : NUM_ACTIONS + NUM_DECISIONS]
-
-
-def safe(outputs: tf.Tensor) -> tf.Tensor:
-    """Returns the probability `[B, 4]` that each decision is safe."""
-    return outputs[:, NUM_ACTIONS + NUM_DECISIONS :]
+        return q
+    return tf.concat([q[:, :NUM_DECISIONS], tf.maximum(q[:, Action.ASK :], point.sure_enough)], axis=1)
 
 
 def _first_best(values: tf.Tensor) -> tf.Tensor:

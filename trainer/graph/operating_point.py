@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from schemas.triage import NUM_DECISIONS, Action
 from trainer.graph import rewards
@@ -21,7 +20,8 @@ HAND_OVER_FROM = (0.05, 0.1, 0.15, 0.2, 0.3)
 class HeldOutOutputs(NamedTuple):
     """A network's outputs for vignettes that it has not learned from, after 1, 2, ... all pieces within reach."""
 
-    outputs: np.ndarray  # float32 [R, O], vignette by vignette
+    q: np.ndarray  # float32 [R, A], vignette by vignette
+    appropriate: np.ndarray  # float32 [R, 4], or [R, 0] of a network without probabilities
     sizes: np.ndarray  # int64 [M], pieces of each vignette that questions can reach; their sum is R
     decision_counts: np.ndarray  # [M, 4]
 
@@ -62,7 +62,7 @@ def _judged(decision_counts: np.ndarray, decisions: np.ndarray) -> np.ndarray:
 def stops(held_out: HeldOutOutputs, point: OperatingPoint) -> np.ndarray:
     """Returns int64 `[M]`, the pieces of evidence that are known when the agent stops asking."""
     ends = np.cumsum(held_out.sizes)
-    stopping = ~would_ask(held_out.outputs, point).numpy()
+    stopping = ~would_ask(held_out.q, point).numpy()
     stopping[ends - 1] = True
     places = np.flatnonzero(stopping)
     starts = ends - held_out.sizes
@@ -71,14 +71,14 @@ def stops(held_out: HeldOutOutputs, point: OperatingPoint) -> np.ndarray:
 
 def decisions_at(held_out: HeldOutOutputs, known: np.ndarray) -> np.ndarray:
     """Returns int32 `[M]`, the triage decision of each vignette after the first `known` `[M]` pieces of evidence."""
-    return best_triage(tf.constant(_outputs_at(held_out, known))).numpy()
+    return best_triage(held_out.q[_places(held_out, known)]).numpy()
 
 
 def leaving(held_out: HeldOutOutputs, point: OperatingPoint) -> np.ndarray:
     """Returns int32 `[M]`, the decision with which each vignette leaves, or `HANDED_OVER`."""
-    outputs = tf.constant(_outputs_at(held_out, stops(held_out, point)))
-    decisions = best_triage(outputs).numpy()
-    return np.where(handed_over(outputs, decisions, point), HANDED_OVER, decisions)
+    known = stops(held_out, point)
+    heads, decisions = {"appropriate": held_out.appropriate[_places(held_out, known)]}, decisions_at(held_out, known)
+    return np.where(handed_over(heads, decisions, point), HANDED_OVER, decisions)
 
 
 def candidates(own: OperatingPoint) -> list[OperatingPoint]:
@@ -97,14 +97,14 @@ def worth(held_out: HeldOutOutputs, point: OperatingPoint, price: float) -> floa
     A case that is handed over is worth nothing, so that of points that keep a promise the one that decides most wins.
     """
     known, decisions = stops(held_out, point), leaving(held_out, point)
-    values = _outputs_at(held_out, known)[:, :NUM_DECISIONS]
+    values = held_out.q[_places(held_out, known), :NUM_DECISIONS]
     decided = decisions != HANDED_OVER
     return float((_taken(values, np.maximum(decisions, 0)) * decided).mean() - price * known.mean())
 
 
-def _outputs_at(held_out: HeldOutOutputs, known: np.ndarray) -> np.ndarray:
-    """Returns the outputs `[M, O]` after the first `known` `[M]` pieces of evidence of each vignette."""
-    return held_out.outputs[np.cumsum(held_out.sizes) - held_out.sizes + known - 1]
+def _places(held_out: HeldOutOutputs, known: np.ndarray) -> np.ndarray:
+    """Returns the rows int64 `[M]` with the first `known` `[M]` pieces of evidence of each vignette."""
+    return np.cumsum(held_out.sizes) - held_out.sizes + known - 1
 
 
 def _taken(holds: np.ndarray, decisions: np.ndarray) -> np.ndarray:

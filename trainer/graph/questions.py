@@ -20,7 +20,7 @@ from schemas.features import MOST_QUESTIONS
 from schemas.safety_rules import SafetyRule
 from schemas.triage import NUM_DECISIONS, Action
 from trainer.graph.closure import Closure
-from trainer.graph.decide import NEUTRAL, OperatingPoint, anything_known, decide
+from trainer.graph.decide import NEUTRAL, Heads, OperatingPoint, anything_known, decide
 from trainer.graph.mixture import Mixture, classes_given, product
 from trainer.graph.relations import more_general, padded, settled_by
 from trainer.graph.rules import OpenRedFlags
@@ -66,8 +66,8 @@ class _Ranked(NamedTuple):
     group: tf.Tensor  # int32 [B, T], signs that make one question, -1 behind the last; -1 if the first is alone
 
 
-Network = Callable[[tf.Tensor], tf.Tensor]
-"""From states `[B, E]` to outputs `[B, O]`, see `trainer.graph.decide`."""
+Network = Callable[[tf.Tensor], Heads]
+"""From states `[B, E]` to what a network says of them."""
 
 
 class QuestionGraph:
@@ -148,7 +148,7 @@ class QuestionGraph:
         known = anything_known(states)
         if self._network is None:
             return tf.ones_like(known)
-        return decide(self._network(states), tf.zeros_like(known), known, self._point) == Action.ASK
+        return decide(self._network(states)["q"], tf.zeros_like(known), known, self._point) == Action.ASK
 
     def _ranked(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> _Ranked:
         classes = self.classes(states)

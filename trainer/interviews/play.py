@@ -1,4 +1,4 @@
-"""Plays interviews in which a policy chooses the questions, and records the network's outputs after each answer.
+"""Plays interviews in which a policy chooses the questions, and records what the network says after each answer.
 
 `lead` plays those of an agent, and `Leaving` says with which decisions patients leave them.
 """
@@ -16,7 +16,7 @@ from schemas.evidence import Vocabulary
 from schemas.safety_rules import RuleSet
 from schemas.triage import NUM_DECISIONS, asks_next
 from trainer.graph import rewards
-from trainer.graph.decide import OperatingPoint, best_triage, decide, handed_over
+from trainer.graph.decide import Heads, OperatingPoint, best_triage, decide, handed_over
 from trainer.graph.mixture import Mixture
 from trainer.graph.questions import Network, QuestionGraph
 from trainer.graph.rules import RuleGraph
@@ -64,18 +64,18 @@ class InterviewEndings(NamedTuple):
 class Interviews(NamedTuple):
     """The interviews of V patients, after 0, 1, ... Q questions."""
 
-    outputs: np.ndarray  # float32 [Q + 1, V, O], of the network
+    heads: Heads  # float32 [Q + 1, V, ...], what the network says
     revealed: np.ndarray  # int32 [Q, V, T], signed codes that each question made known; 0 for none
     flagged: np.ndarray  # bool [Q + 1, V], a danger sign is open, or nothing is known of age or sex
 
     def decisions(self) -> np.ndarray:
         """Returns the triage decision after each number of questions, int32 `[Q + 1, V]`."""
-        flat = tf.constant(self.outputs.reshape(-1, self.outputs.shape[2]))
-        return best_triage(flat).numpy().reshape(self.outputs.shape[:2])
+        q = self.heads["q"]
+        return best_triage(tf.constant(q.reshape(-1, q.shape[2]))).numpy().reshape(q.shape[:2])
 
     def states(self, patients: Patients) -> np.ndarray:
         """Returns what was known of the V `patients` after each number of questions, int8 `[Q + 1, V, E]`."""
-        states = np.repeat(np.where(patients.known, patients.answers, 0)[np.newaxis], len(self.outputs), axis=0)
+        states = np.repeat(np.where(patients.known, patients.answers, 0)[np.newaxis], len(self.flagged), axis=0)
         for number, revealed in enumerate(self.revealed, start=1):
             row, place = np.nonzero(revealed)
             states[number:, row, np.abs(revealed[row, place]) - 1] = np.sign(revealed[row, place])
@@ -101,14 +101,16 @@ class Interviews(NamedTuple):
                 actions[number], decisions[number] = (each.numpy() for each in raised)
         ends, everybody = self.ends_by(actions, decisions), np.arange(decisions.shape[1])
         decided = decisions[ends, everybody]
-        handed = handed_over(tf.constant(self.outputs[ends, everybody]), decided, point)
+        there = {head: values[ends, everybody] for head, values in self.heads.items()}
+        handed = handed_over(there, decided, point)
         return InterviewEndings(np.where(handed, HANDED_OVER, decided), ends)
 
     def _actions(self, point: OperatingPoint) -> np.ndarray:
         """Returns the action after each number of questions, int32 `[Q + 1, V]`."""
-        flat = tf.constant(self.outputs.reshape(-1, self.outputs.shape[2]))
+        q = self.heads["q"]
+        flat = tf.constant(q.reshape(-1, q.shape[2]))
         here: np.ndarray = np.ones(len(flat), bool)
-        return decide(flat, ~here, here, point).numpy().reshape(self.outputs.shape[:2])
+        return decide(flat, ~here, here, point).numpy().reshape(q.shape[:2])
 
     def ends_by(self, actions: np.ndarray, decisions: np.ndarray) -> np.ndarray:
         """Returns `ends` with other actions and decisions, `[Q + 1, V]` each."""
@@ -144,10 +146,10 @@ def play(
         starts = range(0, len(patients.answers), _ROWS)
         blocks = (Patients(*(part[start : start + _ROWS] for part in patients)) for start in starts)
         parts = [play(block, network, may_ask, policy, questions, flags, opening) for block in blocks]
-        return Interviews(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
+        return tf.nest.map_structure(lambda *each: np.concatenate(each, axis=1), *parts)
     unanswerable = patients.answers == 0
     states = np.where(patients.known, patients.answers, 0).astype(np.float32)
-    outputs, revealed = [], []
+    heads, revealed = [], []
     flagged: np.ndarray = np.zeros((questions + 1, len(states)), bool)
     opened: np.ndarray = np.zeros((len(states), 0), np.int32)
     if opening is not None and questions:
@@ -168,13 +170,13 @@ def play(
             row, place = np.nonzero(signed)
             states[row, np.abs(signed[row, place]) - 1] = np.sign(signed[row, place])
             revealed.append(signed)
-        outputs.append(np.asarray(network(tf.constant(states))))
+        heads.append(network(tf.constant(states)))
         if flags is not None:
             flagged[number] |= flags(tf.constant(states), tf.constant(unanswerable)).numpy().any(axis=1)
     most = max((each.shape[1] for each in revealed), default=1)
     padded = [np.pad(each, [(0, 0), (0, most - each.shape[1])]) for each in revealed]
     codes = np.array(padded, np.int32).reshape(questions, len(states), most)
-    return Interviews(np.stack(outputs), codes, flagged)
+    return Interviews(tf.nest.map_structure(lambda *each: np.stack(each), *heads), codes, flagged)
 
 
 def lead(patients: Patients, network: Network, graph: QuestionGraph, questions: int) -> Interviews:
@@ -197,11 +199,11 @@ def _clairvoyant(patients: Patients, network: Network, states: np.ndarray, open_
     rows = np.arange(len(states))[:, np.newaxis]
     after = np.repeat(states[:, np.newaxis], count, axis=1)
     after[rows, np.arange(count), candidates] = patients.answers[rows, candidates]
-    outputs = tf.convert_to_tensor(network(tf.constant(after.reshape(-1, states.shape[1]))))
+    q = network(tf.constant(after.reshape(-1, states.shape[1])))["q"]
     truth = [rule(patients.decision_counts).numpy().astype(float) for rule in (rewards.appropriate, rewards.safe)]
     true = np.repeat((truth[0] + truth[1]) / 2, count, axis=0)
-    utility = outputs[:, :NUM_DECISIONS].numpy()
-    chosen = best_triage(outputs).numpy()
+    utility = q[:, :NUM_DECISIONS].numpy()
+    chosen = best_triage(q).numpy()
     gained = np.take_along_axis(true, chosen[:, np.newaxis], axis=1)[:, 0]
     # If several answers lead to a right decision, choose the one after which the agent is most certain of it.
     right = np.where(true >= true.max(axis=1, keepdims=True), utility, -np.inf).max(axis=1)
@@ -215,7 +217,7 @@ def led_states(
 ) -> np.ndarray:
     """Returns the states int8 `[M, Q + 1, E]` of interviews with held-out patients; no network has a part in them."""
     patients = interviewed_at_home(vignettes, whole, graph, vocabulary, _SEED_OF_HELD_OUT)
-    played = lead(patients, lambda states: tf.zeros([states.shape[0], 1]), graph, questions)
+    played = lead(patients, lambda states: {"q": tf.zeros([states.shape[0], 1])}, graph, questions)
     return played.states(patients).transpose(1, 0, 2)
 
 
@@ -255,11 +257,11 @@ class Leaving:
 
         They are `HANDED_OVER` where a person decides, as callers want who ask for handing over.
         """
-        outputs = self._leader.network(self._cards)
-        at_once = best_triage(outputs)
+        heads = self._leader.network(self._cards)
+        at_once = best_triage(heads["q"])
         if self._rules is not None:
             at_once = self._rules.apply(self._rules.fired(self._cards), at_once, at_once).best_triage
-        at_once = np.where(handed_over(outputs, at_once.numpy(), point), HANDED_OVER, at_once)
+        at_once = np.where(handed_over(heads, at_once.numpy(), point), HANDED_OVER, at_once)
         return {INTERVIEW: self._interviews.leave(self._patients, point, self._rules).decisions, ALL_EVIDENCE: at_once}
 
     @functools.cached_property

@@ -143,7 +143,7 @@ def agent_report(
     measured = measurement.agent_figures(outcomes, vignettes, seed)
     values = metrics.agent_metrics(outcomes, counts)
     orders = followed(seeds, "by evidence seen", "orders")
-    outputs = prefix_outputs(trained.model, vignettes, len(data.vocabulary), orders)
+    q = prefix_outputs(lambda states: trained.model(states)["q"], vignettes, len(data.vocabulary), orders)
     effect = None
     if len(rules):
         graph = RuleGraph(rules.rules, trained.vocabulary)
@@ -179,7 +179,7 @@ def agent_report(
         comparison=compare({**measured.agent, **measured.agreement}, baselines, judged, effect),
         **measured._replace(slices=[*slices.slice_figures(values, by_evidence, seed), *measured.slices])._asdict(),
         as_clinicians=judged,
-        by_evidence=metrics_by_evidence(outputs[..., :NUM_DECISIONS], vignettes, seed),
+        by_evidence=metrics_by_evidence(q[..., :NUM_DECISIONS], vignettes, seed),
         handing_over=handing_over.figures(outcomes, counts),
         learning=_learning(given, trained),
         safety_rules=effect,

@@ -31,7 +31,7 @@ from trainer.evaluation.metrics import (
 from trainer.evaluation.options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT, EvaluateOptions
 from trainer.evaluation.question_policies import card_policy, frequencies, simple_policies
 from trainer.graph import mixture, rewards
-from trainer.graph.decide import OperatingPoint, appropriate, best_triage, has_probabilities, safe
+from trainer.graph.decide import OperatingPoint, best_triage
 from trainer.graph.operating_point import FLOORS
 from trainer.graph.questions import Network, QuestionGraph
 from trainer.importing import ddxplus
@@ -177,11 +177,11 @@ def denied_alone(
     rows, cells = np.nonzero(graph.may_ask(tf.constant(alone)).numpy() & signs)
     if not len(rows):
         return None
-    before = best_triage(network(tf.constant(alone))).numpy()
+    before = best_triage(network(tf.constant(alone))["q"]).numpy()
     raised = 0
     for part in np.array_split(np.arange(len(rows)), -(-len(rows) // _ROWS)):
         denied = tf.constant(alone[rows[part]] - everything[cells[part]])
-        raised += int((best_triage(network(denied)).numpy() < before[rows[part]]).sum())
+        raised += int((best_triage(network(denied)["q"]).numpy() < before[rows[part]]).sum())
     return {"pairs": len(rows), "raised": raised / len(rows)}
 
 
@@ -293,9 +293,8 @@ def stopping(
     shares = {"evidence_recall": patients.answers > 0, "evidence_seen": patients.answers != 0}
     result: dict[str, Any] = _where_it_ends(ends, decisions, counts, seed)
     result |= summary({name: _known(interviews, patients, pieces, ends) for name, pieces in shares.items()}, seed)
-    outputs = tf.constant(interviews.outputs[ends, rows])
-    if has_probabilities(outputs):
-        chosen = (each.numpy()[rows, decisions] for each in (appropriate(outputs), safe(outputs)))
+    if "safe" in interviews.heads:
+        chosen = (interviews.heads[head][ends, rows, decisions] for head in ("appropriate", "safe"))
         result["says"] = summary(dict(zip(QUALITY, chosen, strict=True)), seed)
     human = human_metrics(counts, minimum_decisions)
     if len(human["safety"]):
@@ -309,7 +308,7 @@ def stopping_otherwise(
     interviews: Interviews, counts: np.ndarray, point: OperatingPoint, seed: int
 ) -> list[dict[str, Any]]:
     """Returns where interviews would stop with each floor under Q(ask), and with what results."""
-    if not has_probabilities(interviews.outputs):
+    if "safe" not in interviews.heads:
         return []
     decisions, everybody = interviews.decisions(), np.arange(len(counts))
     found = []

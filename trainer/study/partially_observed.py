@@ -242,7 +242,7 @@ class PartiallyObservedLoop:
                 yield _Episode(int(pieces), codes[i:j], best[i:j], q_m[i:j])
 
     def _ask_in_graph(self, codes: tf.Tensor) -> tf.Tensor:
-        return self.network(state.from_signed_codes(codes, self._evidence_count))[:, Action.ASK]
+        return self.network(state.from_signed_codes(codes, self._evidence_count))["q"][:, Action.ASK]
 
     def _optimise_in_graph(self, batch: AskTransitions) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns (mean squared TD error of ask, whether it and its gradient are finite)."""

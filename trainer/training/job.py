@@ -32,7 +32,6 @@ from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.text_file import read_text
-from schemas.triage import NUM_ACTIONS
 from trainer.config import TargetConfig, TrainConfig
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Slice
@@ -55,7 +54,7 @@ EVALUATIONS = "evaluations.jsonl"
 LOCK = "lock"
 CHECKPOINTS = "checkpoints"
 """Folder of the checkpoints in a job directory."""
-FORMAT = 5
+FORMAT = 6
 """In run.json. It rises whenever the code would read a job differently, or give other answers with its network."""
 _NOVELTY_SEED, _QUESTIONS_SEED = 2_021, 2_022  # unlike the seeds of training
 # Settings that may change when a run is resumed: they affect its length and its evaluations, not what it computes.
@@ -93,7 +92,7 @@ class TrainedNetwork:
     @property
     def has_probabilities(self) -> bool:
         """Whether the network gives the probabilities of each decision, and not its Q-values alone."""
-        return self.model.output_shape[-1] > NUM_ACTIONS
+        return "safe" in self.model.output
 
 
 class JobDirectory:

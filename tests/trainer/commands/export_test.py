@@ -126,7 +126,7 @@ def test_the_trained_weights_answer_from_the_exported_version(model, job_dir, tm
     exported = tf.saved_model.load(str(tmp_path / "1"))
     states = np.array([[1, -1], [0, 1]], np.float32)
     answer = exported.signatures["state"](states=tf.constant(states), questions_asked=tf.constant([0, 0]))
-    np.testing.assert_allclose(answer["q_values"], model(states), atol=1e-6)
+    np.testing.assert_allclose(answer["q_values"], model(states)["q"], atol=1e-6)
     manifest = json.loads((tmp_path / "1" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["config"] == TrainConfig().to_dict()
     assert manifest["training"] == {"steps": 40, "episodes": 9}
@@ -285,8 +285,8 @@ def asking(tmp_path, vignettes_of):
     network.get_layer("q_values").set_weights([kernel, biases])
     job = make_job(tmp_path / "job", network, config)
     arrays_file.write(job / QUESTIONS, classes._asdict())
-    outputs = network(np.array([[0, 1]] * 20, np.float32)).numpy()
-    known = HeldOutOutputs(outputs, np.ones(20, np.int64), np.array([[3, 0, 0, 0]] * 20))
+    q, appropriate, _ = (head.numpy() for head in network(np.float32([[0, 1]] * 20)).values())
+    known = HeldOutOutputs(q, appropriate, np.ones(20, np.int64), np.array([[3, 0, 0, 0]] * 20))
     held_out.write(job, known)
     set_apart.prepare(
         job, vignettes_of([([2, -1], [3, 0, 0, 0])] * 100), True, set_apart.Seen(*[np.zeros(0, np.uint64)] * 2)

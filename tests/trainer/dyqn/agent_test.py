@@ -149,7 +149,7 @@ def test_dropout_is_off_in_policies_and_losses_that_are_not_trained_on():
     observation = Observation(tf.constant([[1.0, -1.0]]), tf.constant([False]))
     time_step = ts.TimeStep(tf.constant([1]), tf.zeros([1, 4]), tf.ones([1]), observation)
     for policy in (agent.policy, agent.collect_policy):
-        infos = [policy.action(time_step).info.numpy().tobytes() for _ in range(8)]
+        infos = [policy.action(time_step).info["q"].numpy().tobytes() for _ in range(8)]
         assert len(set(infos)) == 1
     assert len({float(agent.loss(_known()).loss) for _ in range(8)}) == 1
     # It is on where the agent learns.
@@ -182,8 +182,8 @@ def test_dropout_is_off_in_the_targets(monkeypatch):
     losses = {float(agent.loss(_known(), training=True).loss) for _ in range(6)}
     assert len(losses) > 1
     for q_tm1, q_t in seen:
-        np.testing.assert_allclose(q_tm1, agent.network(_known().s_tm1), atol=1e-6)
-        np.testing.assert_allclose(q_t, agent.network(_known().s_t), atol=1e-6)
+        np.testing.assert_allclose(q_tm1, agent.network(_known().s_tm1)["q"], atol=1e-6)
+        np.testing.assert_allclose(q_t, agent.network(_known().s_t)["q"], atol=1e-6)
 
 
 def test_the_compiled_step_is_the_one_that_is_written():

@@ -187,7 +187,7 @@ def _end(loop):
         "weights": _weights(loop),
         "chosen": [weight.tobytes() for weight in loop.selection.chosen.get_weights()],
         "memory": [variable.numpy().tobytes() for variable in loop.memory.variables],
-        "settled": settled.outputs.tobytes(),
+        "settled": settled.q.tobytes(),
     }
 
 

@@ -57,7 +57,7 @@ def test_hidden_layers_are_selu_and_outputs_sigmoid():
     (hidden_kernel, hidden_bias), (kernel, bias) = (layer.get_weights() for layer in dense_layers(model))
     linear = states @ hidden_kernel + hidden_bias
     hidden = SELU_SCALE * np.where(linear > 0, linear, SELU_ALPHA * (np.exp(linear) - 1))
-    np.testing.assert_allclose(model(states), 1 / (1 + np.exp(-(hidden @ kernel + bias))), rtol=1e-5)
+    np.testing.assert_allclose(model(states)["q"], 1 / (1 + np.exp(-(hidden @ kernel + bias))), rtol=1e-5)
 
 
 def test_the_seed_alone_decides_the_weights():
@@ -76,7 +76,7 @@ def test_two_inputs_distinguish_presence_and_absence():
     kernel = np.zeros([6, 5], np.float32)
     kernel[0, 0] = kernel[3, 0] = 1.0  # evidence 0 speaks for Red whether it is there or not: one signed input cannot
     model.get_layer("q_values").set_weights([kernel, np.zeros(5, np.float32)])
-    q_red = model(np.array([[1, 0, 0], [-1, 0, 0], [0, 0, 0]], np.float32)).numpy()[:, 0]
+    q_red = model(np.array([[1, 0, 0], [-1, 0, 0], [0, 0, 0]], np.float32))["q"].numpy()[:, 0]
     np.testing.assert_allclose(q_red, [1 / (1 + np.exp(-1)), 1 / (1 + np.exp(-1)), 0.5], rtol=1e-5)
 
 
@@ -102,21 +102,23 @@ def test_the_logits_of_several_networks_are_averaged():
     logits = logits_of(model)(states).numpy()
     assert logits.shape == (6, 3, 5)
     assert np.abs(logits[:, 0] - logits[:, 1]).max() > 0.01  # they begin apart
-    np.testing.assert_allclose(model(states), 1 / (1 + np.exp(-logits.mean(axis=1))), rtol=1e-5)
+    np.testing.assert_allclose(model(states)["q"], 1 / (1 + np.exp(-logits.mean(axis=1))), rtol=1e-5)
 
 
 # P(safe) of Yellow to Blue, then that all clinicians were less urgent than Red to Green, then Q(ask).
 CUMULATIVE = [0.75, 0.5, 0.25, 0.5, 0.25, 0.125, 0.6]
 
 
-def test_outputs_with_probabilities_are_utilities_then_q_of_ask_then_appropriate_then_safe():
+def test_with_probabilities_q_values_are_utilities_and_that_of_asking():
     config = NetworkConfig(hidden_sizes=(), outputs="probabilities")
     model = build_network(2, config, seed=0, target=TargetConfig(safety_weight=3.0))
     model.get_layer("q_values").set_weights([np.zeros([2, 7]), scipy.special.logit(CUMULATIVE)])
     safe = np.array([1, 0.75, 0.5, 0.25])
     appropriate = safe - [0.5, 0.25, 0.125, 0]
     utility = [0.875, 0.6875, 0.46875, 0.25]  # (.5 + 3) / 4, (.5 + 2.25) / 4, (.375 + 1.5) / 4, (.25 + .75) / 4
-    np.testing.assert_allclose(model(np.zeros([1, 2]))[0], [*utility, 0.6, *appropriate, *safe], atol=1e-6)
+    heads = model(np.zeros([1, 2]))
+    for head, expected in {"q": [*utility, 0.6], "appropriate": appropriate, "safe": safe}.items():
+        np.testing.assert_allclose(heads[head][0], expected, atol=1e-6)
 
 
 def test_a_calibration_scales_and_shifts_each_logit():
@@ -124,8 +126,9 @@ def test_a_calibration_scales_and_shifts_each_logit():
     outputs.build((None, 2, 7))
     outputs.scale.assign([0.5] * 6 + [2.0])
     outputs.shift.assign([0.25, 0, 0, 0, 0, 0, -1])
-    result = outputs(np.float32([[[1.0] * 6 + [0.4]] * 2])).numpy()[0]
-    np.testing.assert_allclose(result[[4, 10, 11]], scipy.special.expit([2 * 0.4 - 1, 0.5 + 0.25, 0.5]), rtol=1e-5)
+    heads = outputs(np.float32([[[1.0] * 6 + [0.4]] * 2]))
+    result = [heads["q"][0, 4], *heads["safe"][0, 1:3]]
+    np.testing.assert_allclose(result, scipy.special.expit([2 * 0.4 - 1, 0.5 + 0.25, 0.5]), rtol=1e-5)
 
 
 @hypothesis.given(arrays.arrays(np.float32, (5, 6), elements=strategies.floats(-20, 20, width=32)))
@@ -197,7 +200,7 @@ def test_another_denied_red_flag_never_makes_the_best_decision_more_urgent(relat
     flag = generator.choice(np.flatnonzero(RELATED.red_flags), 200)
     rows = np.flatnonzero(states[np.arange(200), flag] == 0)
     denied[rows, flag[rows]] = -1
-    before, after = (best_triage(related(each)).numpy() for each in (states, denied))
+    before, after = (best_triage(related(each)["q"]).numpy() for each in (states, denied))
     assert (after >= before).all()
 
 
@@ -206,7 +209,9 @@ def test_what_follows_from_a_state_changes_no_output(related):
     states = random_states(50, 7)
     states = states[~Closure(RELATED).contradicts(states).numpy()]
     assert len(states) > 10
-    np.testing.assert_allclose(related(Closure(RELATED)(states)), related(states), atol=1e-6)
+    closed, stated = related(Closure(RELATED)(states)), related(states)
+    for head, values in stated.items():
+        np.testing.assert_allclose(closed[head], values, atol=1e-6)
 
 
 def test_denials_are_bounded_by_what_they_weigh_on_vignettes(related):

@@ -50,7 +50,7 @@ def test_policy_takes_the_best_action_and_the_best_triage_where_forced():
     states = np.array([[1, 0, 0], [1, 0, 0], [0, 0, 0]], np.float32)
     step = policy.action(_time_step(states, [False, True, True]))
     np.testing.assert_array_equal(step.action, [Action.ASK, Action.GREEN, Action.ASK])  # nothing known: ask
-    np.testing.assert_allclose(step.info[0], 1 / (1 + np.exp([1, 0, -1, 1, -2])), rtol=1e-5)
+    np.testing.assert_allclose(step.info["q"][0], 1 / (1 + np.exp([1, 0, -1, 1, -2])), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_info_holds_q_values_without_the_noise_that_changed_the_action():
     quiet = QPolicy(time_step_spec(3), action_spec(), network, lambda shape: tf.fill(shape, -9.0))
     assert int(noisy.action(time_step).action[0]) == Action.ASK
     assert int(quiet.action(time_step).action[0]) != Action.ASK
-    np.testing.assert_array_equal(noisy.action(time_step).info, quiet.action(time_step).info)
+    np.testing.assert_array_equal(noisy.action(time_step).info["q"], quiet.action(time_step).info["q"])
 
 
 def test_a_policy_with_rules_obeys_them():

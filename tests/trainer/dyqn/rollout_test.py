@@ -86,9 +86,9 @@ def test_q_values_are_those_of_the_state_in_which_the_decision_fell(vignettes_of
     network = _network([0, 0, 0, 0, 2], kernel_of_first=[9, 0, 0, 0, 0])
     outcomes = Rollout(vignettes, 6, 23, greedy_policy(network)).run(range(20))
     assert outcomes.questions.max() > 0
-    assert outcomes.q_values.shape == (20, 1, 5)
+    assert outcomes.heads["q"].shape == (20, 1, 5)
     expected = 1 / (1 + np.exp(-np.array([9 * 1.0507, 0, 0, 0, 2])))
-    np.testing.assert_allclose(outcomes.q_values[:, 0], np.tile(expected, [20, 1]), rtol=1e-4)
+    np.testing.assert_allclose(outcomes.heads["q"][:, 0], np.tile(expected, [20, 1]), rtol=1e-4)
 
 
 def test_q_values_of_rows_that_ended_early_are_not_overwritten(vignettes_of):
@@ -97,8 +97,8 @@ def test_q_values_of_rows_that_ended_early_are_not_overwritten(vignettes_of):
     network = _network([0, 0, 0, 0, 2], kernel_of_first=[9, 0, 0, 0, 0])
     outcomes = Rollout(vignettes, 6, 23, greedy_policy(network)).run([0])
     assert outcomes.questions.tolist() == [[0, 23]]
-    assert outcomes.q_values[0, 0, 0] > 0.99
-    assert outcomes.q_values[0, 1, 0] == 0.5
+    assert outcomes.heads["q"][0, 0, 0] > 0.99
+    assert outcomes.heads["q"][0, 1, 0] == 0.5
 
 
 class _Mute(QPolicy):
@@ -120,7 +120,7 @@ def test_skipping_decided_rows_changes_no_episode(random_vignettes):
     layer.set_weights([2 * kernel, biases + np.array([0, 0, 0, 0, 1.5])])
     full = Rollout(random_vignettes, 30, 7, greedy_policy(network)).run([1, 2, 3])
     mute = Rollout(random_vignettes, 30, 7, _Mute(network)).run([1, 2, 3])
-    assert mute.q_values is None
+    assert not mute.heads
     assert set(full.questions.ravel().tolist()) == set(range(8))
     for column, expected in zip(full[:4], mute[:4], strict=True):
         np.testing.assert_array_equal(column, expected)

@@ -75,9 +75,9 @@ def test_priority_is_the_absolute_value_of_the_mean_signed_error_over_triage_dec
 
 
 def test_asking_is_worth_the_next_state_less_the_price():
-    outputs_t = tf.constant([[0.3, 0.8, 0.4, 0.7, 0.25, 0.9], [0.3, 0.8, 0.4, 0.7, 0.85, 0.9], [0.01] * 6])
-    # The best decision, or asking again; never below 0. Probabilities stand after the five Q-values.
-    np.testing.assert_allclose(targets.value_target(outputs_t, 0.05), [0.75, 0.8, 0.0], atol=1e-6)
+    q_t = tf.constant([[0.3, 0.8, 0.4, 0.7, 0.25], [0.3, 0.8, 0.4, 0.7, 0.85], [0.01] * 5])
+    # The best decision, or asking again; never below 0.
+    np.testing.assert_allclose(targets.value_target(q_t, 0.05), [0.75, 0.8, 0.0], atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -142,13 +142,13 @@ def test_calibration_recovers_a_known_miscalibration():
     # sure, and says too little of one decision and too much of another.
     kernel = np.outer(slopes, [2] * 6 + [0])
     network = _network(kernel, [*(2 * np.tile(cuts, 2) - bias), 0])
-    before = _settle(network, states, counts).outputs
+    before = _settle(network, states, counts)
     scale, shift = _calibration(network)
     # Standard errors are about .01 and .03.
     np.testing.assert_allclose(scale, [0.5] * 6 + [1], atol=0.05)
     np.testing.assert_allclose(shift, [*(bias / 2), 0], atol=0.12)
     # Once more, the outputs are the same: calibration starts from the logits, not from what it made of them.
-    np.testing.assert_allclose(_settle(network, states, counts).outputs, before, atol=1e-5)
+    np.testing.assert_allclose(_settle(network, states, counts).q, before.q, atol=1e-5)
 
 
 def test_red_keeps_a_probability_where_no_patient_of_a_few_needed_it():
@@ -160,8 +160,8 @@ def test_red_keeps_a_probability_where_no_patient_of_a_few_needed_it():
     states, slopes, counts = _patients(1_600, cuts)
     said = np.array([np.log(19), 0.0, -1.0])
     network = _network(np.outer(slopes, [1] * 6 + [0]), [*said, *said, 0])
-    outputs = _settle(network, states, counts).outputs
-    assert 0.005 < outputs[:, 5 + Action.RED].mean() < 0.02
+    appropriate = _settle(network, states, counts).appropriate
+    assert 0.005 < appropriate[:, Action.RED].mean() < 0.02
 
 
 @pytest.mark.parametrize("counts", [[BLUE] * 100, [BLUE] * 50 + [RED] * 50])
@@ -184,7 +184,8 @@ def test_asking_is_calibrated_to_what_the_next_state_is_worth():
     counts = np.tile(RED, [100, 1])  # whose truths are all the same, so that the other logits stay
     judged = HeldOut(states[:, 0], np.ones(100, int), counts)
     Settling(judged, interviews(states, counts), states[:, 1]).settle(network)
-    np.testing.assert_allclose(network(np.float32(states[:2, 0]))[:, Action.ASK], [0.9 - 0.004, 0.8 - 0.004], atol=2e-3)
+    asking = network(np.float32(states[:2, 0]))["q"][:, Action.ASK]
+    np.testing.assert_allclose(asking, [0.9 - 0.004, 0.8 - 0.004], atol=2e-3)
 
 
 def test_an_agent_of_cards_is_calibrated_by_what_stands_on_them(vignettes_of):
@@ -197,9 +198,9 @@ def test_an_agent_of_cards_is_calibrated_by_what_stands_on_them(vignettes_of):
     on_card = np.repeat(np.eye(3, dtype=np.int8)[:2], 100, axis=0)
     led = np.stack([on_card, on_card + np.int8([0, 0, 1])], axis=1)
     result = settling(cards, 3, 23, 0, led, whole=False).settle(network)
-    appropriate = network(np.eye(3, dtype=np.float32)[:2])[:, 5:9]
+    appropriate = network(np.eye(3, dtype=np.float32)[:2])["appropriate"]
     np.testing.assert_allclose(appropriate[:, Action.RED], [0.73, 0.27], atol=0.02)
-    assert (result.outputs.shape, result.sizes.tolist()) == ((400, 13), [2] * 200)
+    assert (result.appropriate.shape, result.sizes.tolist()) == ((400, 4), [2] * 200)
 
 
 def test_an_agent_of_complete_patients_is_calibrated_by_interviews_with_them(vignettes_of):

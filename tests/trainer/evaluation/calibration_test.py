@@ -65,12 +65,12 @@ def test_the_interval_of_the_calibration_error_contains_it_and_that_of_a_calibra
 
 def test_the_probabilities_of_every_decision_are_pairs_of_their_own():
     # Red and Yellow are appropriate; everything but Green and Blue is safe.
-    probabilities = np.array([[[[0.1, 0.9, 0.3, 0.0], [1.0, 0.95, 0.4, 0.2]]]])
-    pairs = calibration.every_probability_pairs(probabilities, np.array([[1, 2, 0, 0]]))
+    heads = {"appropriate": np.array([[[0.1, 0.9, 0.3, 0.0]]]), "safe": np.array([[[1.0, 0.95, 0.4, 0.2]]])}
+    pairs = calibration.every_probability_pairs(heads, np.array([[1, 2, 0, 0]]))
     np.testing.assert_array_equal(pairs["appropriate"].predicted[:, 0], [0.1, 0.9, 0.3, 0.0])
     np.testing.assert_array_equal(pairs["appropriate"].observed[:, 0], [1, 1, 0, 0])
     np.testing.assert_array_equal(pairs["safe"].predicted[:, 0], [1.0, 0.95, 0.4, 0.2])
     np.testing.assert_array_equal(pairs["safe"].observed[:, 0], [1, 1, 0, 0])
-    figures = calibration.probability_figures(probabilities, np.array([[1]]), np.array([[1, 2, 0, 0]]), seed=0)
+    figures = calibration.probability_figures(heads, np.array([[1]]), np.array([[1, 2, 0, 0]]), seed=0)
     assert figures["own_decision"]["appropriate"].predicted.mean == pytest.approx(0.9)
     assert figures["every_decision"]["appropriate"].predicted.mean == pytest.approx(1.3 / 4)

@@ -12,11 +12,11 @@ RED, GREEN = [3, 0, 0, 0], [0, 0, 3, 0]
 
 def decided(decisions, safe, red=0.0):
     """One order of vignettes, each with the P(safe) of its own decision, and the P(appropriate) of Red."""
-    outputs = np.zeros([1, len(decisions), 13], np.float32)
-    outputs[0, :, 5] = red
-    outputs[0, np.arange(len(decisions)), 9 + np.array(decisions)] = safe
+    heads = {head: np.zeros([1, len(decisions), 4], np.float32) for head in ("appropriate", "safe")}
+    heads["appropriate"][0, :, 0] = red
+    heads["safe"][0, np.arange(len(decisions)), decisions] = safe
     nothing = np.zeros([1, len(decisions)])
-    return Outcomes(np.array([decisions]), nothing, nothing, nothing, outputs)
+    return Outcomes(np.array([decisions]), nothing, nothing, nothing, heads)
 
 
 def test_what_is_unsafe_and_unsure_is_handed_over_first():
@@ -43,4 +43,4 @@ def test_what_a_promise_would_hand_over_is_what_it_decides_below_red_though_red_
 def test_without_red_patients_or_probabilities_nothing_is_said():
     rows = figures(decided([2], [0.2]), np.array([GREEN]))
     assert (0.95, None, 1.0, None, None) in rows
-    assert figures(decided([2], [0.2])._replace(outputs=np.zeros([1, 1, 5])), np.array([GREEN])) == []
+    assert figures(decided([2], [0.2])._replace(heads={"q": np.zeros([1, 1, 5])}), np.array([GREEN])) == []

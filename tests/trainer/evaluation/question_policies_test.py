@@ -73,7 +73,7 @@ def test_on_a_card_the_network_judges_both_answers_to_each_open_code():
     def network(states):
         red = 0.5 + 0.4 * tf.nn.relu(states[:, 1]) + 0.2 * states[:, 2]
         half = tf.zeros_like(red) + 0.5
-        return tf.stack([half] * 9 + [red] + [half] * 3, axis=1)
+        return {"appropriate": tf.stack([half] * 4, axis=1), "safe": tf.stack([red, half, half, half], axis=1)}
 
     open_codes = np.array([[True, True, True], [True, True, False]])
     asked = card_policy(Graph(), network)(np.zeros([2, 3], np.float32), open_codes)

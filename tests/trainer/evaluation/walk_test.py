@@ -42,8 +42,7 @@ def test_a_walk_ends_at_the_first_decision_or_the_limit(q_values, limit, expecte
     assert _walk(q_values, limit) == expected
 
 
-UNSURE = [0.5, 0.6, 0.3, 0.1, 0.55, *[0.5] * 8]  # five Q-values, then probabilities, which do not decide
-SURE = [0.5, 0.9, 0.3, 0.1, 0.55, *[0.5] * 8]
+UNSURE, SURE = [0.5, 0.6, 0.3, 0.1, 0.55], [0.5, 0.9, 0.3, 0.1, 0.55]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +63,7 @@ def test_worst_cases_are_walked_to_the_least_urgent_decision():
     # Green on the piece fever alone, Red once cough is known to be absent: it errs if fever comes first.
     def network(states):
         known = np.asarray(states)
-        return tf.constant(np.where((known[:, 1] < 0)[:, np.newaxis], RED, GREEN), tf.float32)
+        return {"q": tf.constant(np.where((known[:, 1] < 0)[:, np.newaxis], RED, GREEN), tf.float32)}
 
     vignettes = arrays_of([[2, 0, 0, 0], [0, 0, 2, 0]], [(1, -2), (1,)])
     agent = Agent(network, VOCABULARY, max_questions=23)
@@ -125,13 +124,13 @@ def test_an_error_report_names_the_rules_that_would_have_caught_it():
 def q_values(states):
     """Red: .25 with the first piece present, .75 with the third absent too; the others never change."""
     red = 0.25 * tf.nn.relu(states[:, :1]) + 0.5 * tf.nn.relu(-states[:, 2:3])
-    return tf.concat([red, tf.fill([len(states), NUM_ACTIONS - 1], 0.5)], axis=1)
+    return {"q": tf.concat([red, tf.fill([len(states), NUM_ACTIONS - 1], 0.5)], axis=1)}
 
 
 def with_probabilities(states):
     """The Q-value of asking depends on the second piece alone, and all eight probabilities on the first."""
-    likely = tf.repeat(0.5 + 0.25 * states[:, :1], 8, axis=1)
-    return tf.concat([tf.repeat(states[:, 1:2], NUM_ACTIONS, axis=1), likely], axis=1)
+    likely = tf.repeat(0.5 + 0.25 * states[:, :1], 4, axis=1)
+    return {"q": tf.repeat(states[:, 1:2], NUM_ACTIONS, axis=1), "appropriate": likely, "safe": likely}
 
 
 def test_without_probabilities_the_effect_is_on_the_values_of_the_four_decisions():

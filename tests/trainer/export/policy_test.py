@@ -73,7 +73,7 @@ def test_a_version_decides_as_the_network_that_it_was_exported_from(exported, ra
     assert len(np.unique(expected.decisions)) > 1  # the network is not constant
     for name in ("decisions", "questions", "evidence_seen", "forced"):
         np.testing.assert_array_equal(getattr(outcomes, name), getattr(expected, name))
-    np.testing.assert_allclose(outcomes.q_values, expected.q_values, atol=1e-6)
+    np.testing.assert_allclose(outcomes.heads["q"], expected.heads["q"], atol=1e-6)
 
 
 def test_evidence_orders_are_the_same_for_versions_that_ask_differently_often(

@@ -2,14 +2,14 @@
 
 import math
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
-from tests.builders import network_of
+from schemas.triage import Action
+from tests.builders import network_of, sigmoid_network
 from trainer.export import signatures
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.novelty import Novelty
@@ -265,14 +265,13 @@ def cautious(tmp_path_factory):
     """A model that hands over what it decides below Red where P(Red) is .3 or more."""
     folder = tmp_path_factory.mktemp("cautious")
     RELATED.save(folder / "vocabulary.csv")
-    weights, bias = np.zeros([5, 13], np.float32), np.zeros(13, np.float32)
-    bias[:6] = -1, 2, -2, -2, -9, -1  # Yellow; P(Red is appropriate) is 1/(1 + e) = .269
-    weights[2, 4] = 18  # with a cough, asking is worth more than any decision
-    weights[3, [0, 1, 5]] = 4, -4, 4  # a child is Red, and P(Red) is 1/(1 + e^-3) = .953
-    weights[4, 5] = 0.5  # P(Red) of an adult is 1/(1 + e^.5) = .378
-    states = keras.Input([len(RELATED)])
-    model = keras.Model(states, keras.layers.Dense(13, "sigmoid")(states))
-    model.set_weights([weights, bias])
+    q, likely = np.zeros([5, 5]), np.zeros([5, 4])
+    q[2, Action.ASK] = 18  # with a cough, asking is worth more than any decision
+    q[3, :2] = 4, -4  # a child is Red
+    likely[3:, Action.RED] = 4, 0.5  # P(Red) of a child is 1/(1 + e^-3) = .953, of an adult 1/(1 + e^.5) = .378
+    # Yellow for others, of whom P(Red is appropriate) is 1/(1 + e) = .269.
+    appropriate, safe = (likely, [-1, 0, 0, 0]), (np.zeros([5, 4]), [0] * 4)
+    model = sigmoid_network(q=(q, [-1, 2, -2, -2, -9]), appropriate=appropriate, safe=safe)
     rule = '[r]\nreason = "A rash."\nurgency = "Red"\nall.present = ["rash", "adult"]\n'
     log_literals = np.zeros([10, 2], np.float32)
     log_literals[0, 1] = 1.0  # pain is novel

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from schemas.triage import Action
-from trainer.graph.decide import OperatingPoint, anything_known, best_triage, decide, handed_over, q_values
+from trainer.graph.decide import OperatingPoint, anything_known, best_triage, decide, handed_over, with_floor
 
 KNOWN = tf.constant([True])
 
@@ -36,8 +36,8 @@ def test_where_nothing_is_known_the_answer_is_ask_even_if_forced():
     assert actions.numpy().tolist() == [0, 4, 4]
 
 
-OUTPUTS = [0.3, 0.4, 0.7, 0.2, 0.6, *(0.3, 0.2, 0.6, 0.2), *(1.0, 0.9, 0.7, 0.2)]
-"""Green is worth .7, asking .6; Red is appropriate with .3."""
+Q = [0.3, 0.4, 0.7, 0.2, 0.6]
+"""Green is worth .7, asking .6."""
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,9 @@ OUTPUTS = [0.3, 0.4, 0.7, 0.2, 0.6, *(0.3, 0.2, 0.6, 0.2), *(1.0, 0.9, 0.7, 0.2)
 )
 def test_a_caller_who_wants_more_caution_sets_a_floor_under_asking(floor, known, forced, action):
     point = OperatingPoint(floor)
-    outputs, flags = tf.constant([OUTPUTS]), [tf.constant([flag]) for flag in (forced, known)]
-    assert decide(outputs, *flags, point).numpy().tolist() == [action]
-    expected = [*OUTPUTS[:4], max(0.6, floor or 0)]
-    assert q_values(outputs, point).numpy()[0].tolist() == pytest.approx(expected)
+    q, flags = tf.constant([Q]), [tf.constant([flag]) for flag in (forced, known)]
+    assert decide(q, *flags, point).numpy().tolist() == [action]
+    assert with_floor(q, point).numpy()[0].tolist() == pytest.approx([*Q[:4], max(0.6, floor or 0)])
 
 
 @pytest.mark.parametrize(
@@ -65,6 +64,6 @@ def test_a_caller_who_wants_more_caution_sets_a_floor_under_asking(floor, known,
 )
 def test_what_is_decided_below_red_is_handed_over_where_red_is_possible(decision, least, handed):
     point, decisions = OperatingPoint(hand_over_from=least), tf.constant([decision], tf.int32)
-    assert handed_over(tf.constant([OUTPUTS]), decisions, point).numpy().tolist() == [handed]
-    q_values_alone = tf.constant([OUTPUTS[:5]])
-    assert handed_over(q_values_alone, decisions, point).numpy().tolist() == [False]
+    heads = {"q": tf.constant([Q]), "appropriate": tf.constant([[0.3, 0.2, 0.6, 0.2]])}
+    assert handed_over(heads, decisions, point).numpy().tolist() == [handed]
+    assert handed_over({"q": heads["q"]}, decisions, point).numpy().tolist() == [False]

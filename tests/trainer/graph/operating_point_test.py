@@ -22,18 +22,13 @@ ASKS, DECIDES = 0.9, 0.1  # Q(ask)
 GREEN, YELLOW, RED = [0.1, 0.5, 0.8, 0.1], [0.2, 0.7, 0.3, 0.0], [0.6, 0.4, 0.0, 0.0]
 
 
-def _row(decisions, asking, red=0.0):
-    """Outputs; Red is appropriate with the probability `red`."""
-    return [*decisions, asking, red, *[0.0] * 3, *[1.0] * 4]
-
-
 @pytest.fixture
 def two():
     """Of three pieces the first vignette is asked about twice; the second stops after the first of its two."""
-    asked = [_row(GREEN, ASKS), _row(YELLOW, ASKS), _row(RED, ASKS)]
-    outputs = [*asked, _row(YELLOW, DECIDES, red=0.25), _row(GREEN, DECIDES)]
-    counts = [[2, 1, 0, 0], [0, 0, 3, 0]]
-    return HeldOutOutputs(np.array(outputs, np.float32), np.array([3, 2]), np.array(counts, np.uint8))
+    q = [[*GREEN, ASKS], [*YELLOW, ASKS], [*RED, ASKS], [*YELLOW, DECIDES], [*GREEN, DECIDES]]
+    appropriate = np.zeros([5, 4], np.float32)
+    appropriate[3, Action.RED] = 0.25
+    return HeldOutOutputs(np.float32(q), appropriate, np.array([3, 2]), np.uint8([[2, 1, 0, 0], [0, 0, 3, 0]]))
 
 
 def test_asking_ends_with_the_evidence_or_where_a_decision_is_worth_more(two):

@@ -48,7 +48,7 @@ def _saying_nothing(*likely):
 
 def _network(asking):
     """Every decision is worth .5, and asking as much as is said."""
-    return lambda states: tf.tile(tf.constant([[0.5] * 4 + [asking] + [0.5] * 8]), [states.shape[0], 1])
+    return lambda states: {"q": tf.tile(tf.constant([[0.5] * 4 + [asking]]), [states.shape[0], 1])}
 
 
 def _entropy(share):

@@ -20,7 +20,7 @@ def network(states):
     """Red is worth .6, and Blue .5, or .8 where code 1 is present; asking is worth nothing."""
     blue = 0.5 + 0.3 * tf.nn.relu(states[:, 1])
     zeros = tf.zeros_like(blue)
-    return tf.stack([zeros + 0.6, zeros, zeros, blue, *[zeros] * 9], axis=1)
+    return {"q": tf.stack([zeros + 0.6, zeros, zeros, blue, zeros], axis=1)}
 
 
 def _may_ask(states):
@@ -34,7 +34,7 @@ def _in_order(states, open_codes):
 def test_the_first_open_code_is_asked_and_its_answer_known(patients):
     interviews = play(patients, network, _may_ask, _in_order, 3)
     assert interviews.revealed.tolist() == [[[-2], [2]], [[3], [0]], [[0], [0]]]
-    assert interviews.outputs.shape[:2] == (4, 2)
+    assert interviews.heads["q"].shape == (4, 2, 5)
     # The second patient's decision changes with the answer; what nobody can answer changes nothing.
     assert interviews.decisions().tolist() == [[0, 0], [0, 3], [0, 3], [0, 3]]
 
@@ -83,15 +83,17 @@ def test_an_interview_ends_where_going_on_is_worth_no_more_than_the_decision(pat
     """Q(ask) is .7: more than .6, the value of Red, and less than .8, that of Blue after a yes to code 1."""
 
     def asking(states):
-        return network(states) + tf.one_hot([Action.ASK], 13) * 0.7
+        return {"q": network(states)["q"] + tf.one_hot([Action.ASK], 5) * 0.7}
 
     interviews = play(patients, asking, _may_ask, _in_order, 3)
     assert interviews.ends(NEUTRAL).tolist() == [2, 1]  # the first patient has nothing left to answer after two
 
 
-def _said(red, green, asks):
-    """Outputs [13]: what Red and Green are worth, also how likely they are appropriate, and whether asking is more."""
-    return [red, 0.0, green, 0.0, 2.0 * asks, red, 0.0, green, 0.0, *[1.0] * 4]
+def _said(moments):
+    """Heads of one patient: what Red and Green are worth, also how likely they are right, and if asking is more."""
+    decisions = np.float32([[[red, 0, green, 0]] for red, green, _ in moments])
+    asking = np.float32([[[2 * asks]] for _, _, asks in moments])
+    return {"q": np.concatenate([decisions, asking], axis=2), "appropriate": decisions}
 
 
 @pytest.mark.parametrize(
@@ -108,8 +110,7 @@ def _said(red, green, asks):
     ],
 )
 def test_an_interview_is_handed_over_where_the_server_would_do_so(patients, moments, flagged, without, handed):
-    outputs = np.array([[_said(*moment)] for moment in moments], np.float32)
-    interviews = Interviews(outputs, np.ones([2, 1, 1], np.int32), np.array(flagged, bool)[:, np.newaxis])
+    interviews = Interviews(_said(moments), np.ones([2, 1, 1], np.int32), np.array(flagged, bool)[:, np.newaxis])
     left = [
         interviews.leave(patients, OperatingPoint(hand_over_from=red), None).decisions.tolist()
         for red in (None, 0.15, 0.3)
@@ -118,8 +119,8 @@ def test_an_interview_is_handed_over_where_the_server_would_do_so(patients, mome
 
 
 def test_an_agent_that_asks_on_with_nothing_left_to_ask_hands_over(patients):
-    outputs = np.array([[_said(0.2, 0.9, 1)], [_said(0.9, 0.1, 0)]], np.float32)
-    interviews = Interviews(outputs, np.zeros([1, 1, 1], np.int32), np.zeros([2, 1], bool))
+    heads = _said([(0.2, 0.9, 1), (0.9, 0.1, 0)])
+    interviews = Interviews(heads, np.zeros([1, 1, 1], np.int32), np.zeros([2, 1], bool))
     left = interviews.leave(patients, OperatingPoint(hand_over_from=0.15), None)
     assert (left.decisions.tolist(), left.questions.tolist()) == ([HANDED_OVER], [0])
 

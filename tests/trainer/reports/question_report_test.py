@@ -29,8 +29,12 @@ RED, BLUE = [0.9, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.8]
 ASKS, DECIDES = 1.0, 0.0  # Q(ask), which is compared with (.9 + 1) / 2, or (.8 + 1) / 2
 
 
-def _outputs(asking, appropriate):
-    return [*((each + 1) / 2 for each in appropriate), asking, *appropriate, 1, 1, 1, 1]
+def _heads(said):
+    """Heads after each question, from Q(ask) and the P(appropriate) of each decision for each patient; all are safe."""
+    asking = np.float32([[[asks] for asks, _ in patients] for patients in said])
+    appropriate = np.float32([[each for _, each in patients] for patients in said])
+    q = np.concatenate([(appropriate + 1) / 2, asking], axis=2)
+    return {"q": q, "appropriate": appropriate, "safe": np.ones_like(appropriate)}
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +48,13 @@ def patients():
 @pytest.fixture(scope="module")
 def interviews():
     """The first is asked about 2 and decided Red at once; the second is asked about 1; the third never is decided."""
-    outputs = [
-        [_outputs(ASKS, BLUE), _outputs(ASKS, BLUE), _outputs(ASKS, BLUE)],
-        [_outputs(DECIDES, RED), _outputs(ASKS, BLUE), _outputs(ASKS, BLUE)],
-        [_outputs(ASKS, BLUE), _outputs(DECIDES, RED), _outputs(ASKS, BLUE)],
+    said = [
+        [(ASKS, BLUE), (ASKS, BLUE), (ASKS, BLUE)],
+        [(DECIDES, RED), (ASKS, BLUE), (ASKS, BLUE)],
+        [(ASKS, BLUE), (DECIDES, RED), (ASKS, BLUE)],
     ]
     return Interviews(
-        np.array(outputs, np.float32),
+        _heads(said),
         np.array([[[3], [2], [-2]], [[0], [3], [-3]]], np.int32),
         np.zeros([3, 3], bool),
     )
@@ -78,10 +82,10 @@ def test_a_red_flag_of_an_emergency_is_known_after_so_many_questions(found):
 def test_a_denied_red_flag_after_which_the_decision_is_more_urgent_is_counted(interviews, patients, found):
     # 2 is denied once, by the third patient, who is Blue before and after it.
     assert (found["denials"]["share"].mean, found["denials"]["questions"]) == (0, 1)
-    outputs = interviews.outputs.copy()
-    outputs[2, 2] = _outputs(DECIDES, RED)
+    q = interviews.heads["q"].copy()
+    q[2, 2] = _heads([[(DECIDES, RED)]])["q"][0, 0]
     revealed = np.array([[[3, 0], [2, 0], [-2, 0]], [[0, 0], [-3, 2], [-3, -2]]], np.int32)
-    raised = interviews._replace(outputs=outputs, revealed=revealed)
+    raised = interviews._replace(heads={"q": q}, revealed=revealed)
 
     def denials(*signs):
         return policy_figures(raised, patients, NEUTRAL, np.array([2]), np.array(signs), None, 2, 0)["denials"]
@@ -116,7 +120,7 @@ def test_at_the_end_the_agent_is_judged_as_the_clinicians_are(found):
 
 def test_interviews_that_stop_otherwise_are_judged_where_they_do(interviews, patients):
     # A Q-value of .95 is enough for floors below it.
-    at_once = interviews._replace(outputs=np.tile(np.array([_outputs(DECIDES, RED)], np.float32), [3, 3, 1]))
+    at_once = interviews._replace(heads=_heads([[(DECIDES, RED)] * 3] * 3))
     found = stopping_otherwise(at_once, patients.decision_counts, NEUTRAL, seed=0)
     assert [each["sure_enough"] for each in found] == list(FLOORS)
     higher = [each for each in found if (each["sure_enough"] or 0) > 0.95]
@@ -136,7 +140,8 @@ def test_danger_signs_are_denied_beside_one_finding_alone(patients):
 
     def network(states):
         rows = {(1, 0, 0): BLUE, (1, -1, 0): RED, (1, 0, -1): BLUE}
-        return np.array([_outputs(DECIDES, rows[tuple(row)]) for row in states.numpy()[:, :3].astype(int)], np.float32)
+        said = [(DECIDES, rows[tuple(row)]) for row in states.numpy()[:, :3].astype(int)]
+        return {"q": _heads([said])["q"][0]}
 
     more = np.array([[False, False, True]] * 3)  # of cells 3 to 5, the age alone is known
     known, answers = np.hstack([patients.known, more]), np.hstack([patients.answers, more.astype(np.int8)])

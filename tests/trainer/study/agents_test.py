@@ -69,14 +69,14 @@ class _Switching:
     """An agent that says Green, and after step 20 Red; asks nothing."""
 
     variables = ()
-    output_shape = (None, 5)
+    output = {"q": tf.zeros([1, 5])}  # noqa: RUF012
 
     def __init__(self):
         self._says = tf.Variable([[0.0, 0.0, 1.0, 0.0, 0.0]])
         self.stops = []
 
     def __call__(self, states):
-        return tf.tile(self._says, [tf.shape(states)[0], 1])
+        return {"q": tf.tile(self._says, [tf.shape(states)[0], 1])}
 
     def run(self, until_step):
         self.stops.append(until_step)

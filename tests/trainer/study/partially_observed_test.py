@@ -210,10 +210,10 @@ def test_outcomes_are_those_of_the_rollout_of_the_same_agent(random_vignettes, s
         rows, columns = np.nonzero(codes)
         known = codes[rows, columns]
         states = scipy.sparse.csr_matrix((np.sign(known), (rows, abs(known) - 1)), [len(codes), 30])
-        return np.asarray(network(states.toarray().astype(np.float32)))[:, 4]
+        return network(states.toarray().astype(np.float32))["q"].numpy()[:, 4]
 
     def triage(states):
-        return np.asarray(network(states.toarray()))[:, :4]
+        return network(states.toarray())["q"].numpy()[:, :4]
 
     orders = evaluation_orders(random_vignettes, triage, 30, max_questions, seeds)
     outcomes = greedy_outcomes(orders, ask, max_questions)

@@ -8,7 +8,9 @@ from trainer.graph.operating_point import HeldOutOutputs
 from trainer.training import held_out
 
 OUTPUTS = HeldOutOutputs(
-    np.linspace(0, 1, 39, dtype=np.float32).reshape(3, 13), np.array([2, 1]), np.array([[1, 0, 0, 0]] * 2, np.uint8)
+    *(np.linspace(0, 1, 3 * width, dtype=np.float32).reshape(3, width) for width in (5, 4)),
+    np.array([2, 1]),
+    np.array([[1, 0, 0, 0]] * 2, np.uint8),
 )
 
 

@@ -200,7 +200,7 @@ def test_what_is_usual_in_interviews_goes_with_the_network(trained):
 def test_where_novelty_is_written_anew_training_ends_again_to_add_the_interviews(trained):
     job, _ = trained
     job.prepare_statistics(Vignettes(200), VOCABULARY)
-    outputs = HeldOutOutputs(np.zeros([1, 13], np.float32), np.ones(1, np.int64), np.array([[1, 0, 0, 0]]))
+    outputs = HeldOutOutputs(np.zeros([1, 5]), np.zeros([1, 4]), np.ones(1, np.int64), np.array([[1, 0, 0, 0]]))
     job.write_held_out(outputs)
     job.prepare_statistics(Vignettes(200), VOCABULARY)
     assert job.held_out() is not None

@@ -5,7 +5,6 @@ import json
 import pathlib
 
 import keras
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -16,17 +15,18 @@ from trainer.training import operating_point_options
 from trainer.training.operating_point_options import OperatingPointOptions
 from triage_runtime.command_line import options
 
-Q_VALUES = [0.2, 0.85, 0.1, 0.1, 0.3]
+Q_VALUES = {"q": [0.2, 0.85, 0.1, 0.1, 0.3]}
 """Yellow is worth .85, more than asking."""
-PROBABILITIES = [0.2, 0.7, 0.0, 0.0, 1.0, 0.9, 0.0, 0.0]
+PROBABILITIES = {"appropriate": [0.2, 0.7, 0.0, 0.0], "safe": [1.0, 0.9, 0.0, 0.0]}
 
 
-def agent(outputs):
-    """An agent that answers `outputs` whatever the state, and was measured at its own operating point."""
-    layer = keras.layers.Dense(
-        len(outputs), kernel_initializer="zeros", bias_initializer=keras.initializers.Constant(np.array(outputs))
-    )
-    network = keras.Sequential([keras.Input([2]), layer])
+def agent(heads):
+    """An agent that answers `heads` whatever the state, and was measured at its own operating point."""
+    states = keras.Input([2])
+    zeros = {head: keras.layers.Dense(len(values), "relu", name=head)(0 * states) for head, values in heads.items()}
+    network = keras.Model(states, zeros)
+    for head, values in heads.items():
+        network.get_layer(head).bias.assign(values)
     return trained_agent(network, symptoms("cough", "fever"), metrics={"safety": 0.9})
 
 
@@ -38,7 +38,7 @@ def apply(trained, *given):
 
 
 def test_a_floor_under_asking_is_the_operating_point_at_which_nothing_is_measured_yet():
-    trained = agent(Q_VALUES + PROBABILITIES)
+    trained = agent(Q_VALUES | PROBABILITIES)
     assert apply(trained) is trained
     assert trained.operating_point == NEUTRAL
     careful = apply(trained, "--sure-enough", "0.9")
@@ -48,7 +48,7 @@ def test_a_floor_under_asking_is_the_operating_point_at_which_nothing_is_measure
 @pytest.mark.parametrize("value", ["0", "1.01", "nan"])
 def test_a_floor_that_no_q_value_can_have_is_refused(value):
     with pytest.raises(InputError, match=f"--sure-enough {value}"):
-        apply(agent(Q_VALUES + PROBABILITIES), "--sure-enough", value)
+        apply(agent(Q_VALUES | PROBABILITIES), "--sure-enough", value)
 
 
 def test_a_floor_needs_probabilities():
@@ -59,7 +59,7 @@ def test_a_floor_needs_probabilities():
 @pytest.mark.parametrize(("floor", "action"), [("0.8", b"Yellow"), ("0.9", b"ask")])
 def test_the_floor_decides_in_the_version_and_stands_in_its_manifest(without_litert, tmp_path, floor, action):
     with without_litert():
-        folder = write_version(tmp_path, apply(agent(Q_VALUES + PROBABILITIES), "--sure-enough", floor))
+        folder = write_version(tmp_path, apply(agent(Q_VALUES | PROBABILITIES), "--sure-enough", floor))
     answer = tf.saved_model.load(str(folder)).signatures["state"]
     outputs = answer(states=tf.constant([[0.0, 1]]), questions_asked=tf.constant([0]))
     assert outputs["action_label"].numpy().tolist() == [action]

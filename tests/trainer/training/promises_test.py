@@ -31,7 +31,7 @@ POINT = OperatingPoint(sure_enough=0.5)
 class Network:
     """Asks about everything, and decides Red for a collapse, else Green; whoever has a rash, too, is decided Blue."""
 
-    output_shape = (None, 13)
+    output = ("q", "appropriate", "safe")
 
     def __call__(self, states):
         red = tf.cast(states[:, 1] > 0, tf.float32)
@@ -39,16 +39,16 @@ class Network:
         green = (1 - red) * (1 - blue)
         appropriate = tf.stack([red * (1 - blue), 0 * red, green, blue], axis=1)
         asks = tf.where(tf.reduce_any(states == 0, axis=1, keepdims=True), 2.0, -1.0)
-        return tf.concat([appropriate, asks, appropriate, appropriate], axis=1)
+        return {"q": tf.concat([appropriate, asks], axis=1), "appropriate": appropriate, "safe": appropriate}
 
 
 class Wary(Network):
     """The same, to which Red seems possible where it decides Blue."""
 
     def __call__(self, states):
-        outputs = super().__call__(states)
-        possible = 0.16 * tf.cast(states[:, 2] > 0, tf.float32)
-        return outputs + tf.one_hot([5], outputs.shape[1]) * possible[:, tf.newaxis]
+        heads = super().__call__(states)
+        possible = 0.16 * tf.cast(states[:, 2:3] > 0, tf.float32) * tf.one_hot([Action.RED], 4)
+        return heads | {"appropriate": heads["appropriate"] + possible}
 
 
 def vignettes(vignettes_of, right=190, late=10, green=100):
@@ -59,9 +59,8 @@ def vignettes(vignettes_of, right=190, late=10, green=100):
 
 @pytest.fixture
 def trained():
-    held_out = HeldOutOutputs(
-        Network()(tf.constant([[1.0, 1, -1]] * 30)).numpy(), np.ones(30, np.int64), np.array([[3, 0, 0, 0]] * 30)
-    )
+    q, appropriate, _ = (head.numpy() for head in Network()(tf.constant([[1.0, 1, -1]] * 30)).values())
+    held_out = HeldOutOutputs(q, appropriate, np.ones(30, np.int64), np.array([[3, 0, 0, 0]] * 30))
     made = {"training": {"steps": 40}, "operating_point": POINT, "held_out": held_out, "questions": MIXTURE}
     return trained_agent(Network(), VOCABULARY, 5, **made)
 

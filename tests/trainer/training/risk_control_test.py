@@ -62,5 +62,6 @@ def test_what_is_stated_is_wrong_no_more_often_than_it_says():
 def test_held_out_patients_decide_the_order():
     # After one piece it decides Green, which is worth .7, and asks no more. After two, Yellow is right, worth .95.
     rows = [[0.0, 0.3, 0.7, 0.0, 0.1], [0.0, 0.95, 0.5, 0.0, 0.1]]
-    held_out = HeldOutOutputs(np.array(rows * 50, np.float32), np.full(50, 2), np.array([[0, 3, 0, 0]] * 50))
+    q, sizes = np.float32(rows * 50), np.full(50, 2)
+    held_out = HeldOutOutputs(q, np.zeros([100, 4], np.float32), sizes, np.array([[0, 3, 0, 0]] * 50))
     assert in_order([FIRST, SECOND, THIRD], held_out, {"yellow": 0.1}) == [THIRD, SECOND, FIRST]

@@ -110,7 +110,7 @@ def test_a_run_ends_with_a_calibrated_agent_that_led_interviews_with_held_out_pa
     train, test = (data.read(split, names=False) for split in ("train", "test"))
     assert len(judged.sizes) == len(train.decision_counts) // 4  # as .1 of them would be too few
     assert judged.sizes.tolist() == [24] * len(judged.sizes)  # before each of 23 questions, and after the last
-    assert judged.outputs.shape == (judged.sizes.sum(), 13)
+    assert (judged.q.shape, judged.appropriate.shape) == ((judged.sizes.sum(), 5), (judged.sizes.sum(), 4))
     assert len(network.novelty.led)
     # The last evaluation is that of the chosen weights, calibrated.
     rollout = Rollout(test, len(data.vocabulary), 23, greedy_policy(network.model))
@@ -223,7 +223,7 @@ def test_a_run_killed_while_it_was_calibrated_is_calibrated_again(settled, data,
     assert JobDirectory(path).evaluations() == JobDirectory(settled[0]).evaluations()
     assert report["last_evaluation"] == settled[1]["last_evaluation"]
     mine, theirs = (JobDirectory(job).held_out() for job in (path, settled[0]))
-    np.testing.assert_array_equal(mine.outputs, theirs.outputs)
+    np.testing.assert_array_equal(mine.q, theirs.q)
 
 
 def test_a_run_that_goes_on_forgets_its_outputs_for_held_out_patients(settled, data, tmp_path):
