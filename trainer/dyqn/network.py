@@ -21,8 +21,7 @@ from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.config import NetworkConfig, TargetConfig
 from trainer.graph.closure import Closure
 from trainer.graph.decide import Heads
-from trainer.graph.mixture import Mixture, classes_given
-from trainer.graph.novelty import product
+from trainer.graph.mixture import Mixture, classes_given, unquantised
 
 NUM_CUMULATIVE = 2 * (NUM_DECISIONS - 1)
 """Number of cumulative logits: those of S from Yellow to Blue, then those of H from Red to Green."""
@@ -165,7 +164,7 @@ class DeniedRedFlags(keras.layers.Layer):
     def call(self, states: keras.KerasTensor) -> keras.KerasTensor:
         """Returns what is added."""
         classes = self._classes(states)
-        shares = ops.clip(product(classes, self._truths), _LEAST, 1 - _LEAST)
+        shares = ops.clip(ops.matmul(classes, unquantised(self._truths, classes)), _LEAST, 1 - _LEAST)
         relief = ops.minimum(self.relief(states, classes), self.most) * ops.softplus(self.factor)
         return ops.log(shares / (1 - shares)) + relief[:, None]
 

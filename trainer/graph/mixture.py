@@ -95,7 +95,7 @@ def fit(vignettes: Vignettes, vocabulary: Vocabulary, seed: int) -> Mixture | No
     truths = np.concatenate([rewards.appropriate(counts).numpy(), rewards.safe(counts).numpy()], axis=1)
     smoothed = shares.T @ truths + _SMOOTHING * truths.mean(axis=0)
     truths = np.clip(smoothed / (sizes + _SMOOTHING), _LEAST, _MOST)
-    return Mixture(*(_halved(part) for part in (log_prior, table, truths, denied)))
+    return Mixture(*(halved(part) for part in (log_prior, table, truths, denied)))
 
 
 def classes_given(patients: Mixture, states: tf.Tensor) -> tf.Tensor:
@@ -107,13 +107,18 @@ def classes_given(patients: Mixture, states: tf.Tensor) -> tf.Tensor:
 def product(rows: tf.Tensor, matrix: np.ndarray) -> tf.Tensor:
     """Returns the product of `rows` `[B, N]` with a constant `[N, M]`, `[B, M]`.
 
-    With the constant in front, LiteRT files of float32 and float16 hold it as it is. Files of eight bits may round it;
-    where that matters, there is `trainer.graph.novelty.product`.
+    With the constant in front, LiteRT files of float32 and float16 hold it as it is. Files of eight bits round it, if
+    it is not `unquantised`.
     """
     return tf.transpose(tf.matmul(np.ascontiguousarray(matrix.T), rows, transpose_b=True))
 
 
-def _halved(values: np.ndarray) -> np.ndarray:
+def unquantised(values: np.ndarray, rows: tf.Tensor) -> tf.Tensor:
+    """Returns a constant in a form that LiteRT files of eight bits do not round, given `rows`, none below -1."""
+    return tf.constant(values) * tf.cast(tf.reduce_max(rows[:1]) > -2.0, tf.float32)  # times 1
+
+
+def halved(values: np.ndarray) -> np.ndarray:
     """Returns the values in half precision, as float32, so that a float16 file for phones loses nothing."""
     return np.asarray(values, np.float16).astype(np.float32)
 

@@ -19,6 +19,7 @@ import tensorflow as tf
 from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from trainer.graph.closure import Closure
+from trainer.graph.mixture import halved, unquantised
 from trainer.vignettes.state import SignedRows
 from triage_runtime.storage import arrays_file
 
@@ -43,11 +44,6 @@ _MOST_LED = 45  # the same of states of interviews
 _ENOUGH = 100  # moments needed for the percentiles of a number of pieces; otherwise neighbouring numbers are included
 _MAX_VIGNETTES = 50_000
 _NONE_LED: np.ndarray = np.zeros([0, _QUANTILES], np.float32)
-
-
-def product(rows: tf.Tensor, matrix: np.ndarray) -> tf.Tensor:
-    """Returns the product of `rows` `[B, N]`, none below -1, with a matrix `[N, M]`, in float32 in files for phones."""
-    return tf.matmul(rows, _unquantised(matrix, rows))
 
 
 class Novelty(NamedTuple):
@@ -75,7 +71,7 @@ class Novelty(NamedTuple):
         They are to be without what follows from the rest, see `trainer.graph.closure.Closure.reduced`.
         """
         literals = tf.concat([tf.nn.relu(states), tf.nn.relu(-states)], axis=1)  # [B, 2 E]
-        logs = product(literals, self.log_literals)  # [B, K + 1]
+        logs = tf.matmul(literals, unquantised(self.log_literals, literals))  # [B, K + 1]
         together = tf.reduce_logsumexp(logs[:, :-1] + self.log_prior, axis=1)
         return logs[:, -1] - together
 
@@ -86,7 +82,7 @@ class Novelty(NamedTuple):
         row = tf.clip_by_value(pieces - 1, 0, len(usual) - 1)
         row_asked = len(usual) + tf.clip_by_value(pieces - 1, 0, len(asked) - 1)
         rows = tf.where(tf.reduce_any(states < 0, axis=1), row_asked, row)
-        limits = tf.gather(_unquantised(np.concatenate([usual, asked]), states), rows)  # [B, Q]
+        limits = tf.gather(unquantised(np.concatenate([usual, asked]), states), rows)  # [B, Q]
         above = self.scores(states)[:, tf.newaxis] > limits
         shares = tf.reduce_mean(tf.cast(above, tf.float32), axis=1)
         return tf.where(pieces > 0, shares, 0.0)
@@ -163,12 +159,6 @@ def _pieces(known: scipy.sparse.csr_matrix) -> np.ndarray:
     return np.asarray(known.sum(axis=1), np.int64).ravel()
 
 
-def _unquantised(values: np.ndarray, states: tf.Tensor) -> tf.Tensor:
-    """Returns `values` in a form that converters for phones do not round to eight bits, as they do with constants."""
-    one = tf.cast(tf.reduce_max(states[:1]) > -2.0, tf.float32)  # in {-1, 0, 1}: always
-    return tf.constant(values) * one
-
-
 def _mixture(known: scipy.sparse.csr_matrix, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Returns `log_prior` and `log_literals` of a mixture of multinomials, fitted by expectation maximisation."""
     overall = np.asarray(known.sum(axis=0)).ravel() + 0.1  # [2 E]
@@ -181,7 +171,7 @@ def _mixture(known: scipy.sparse.csr_matrix, generator: np.random.Generator) -> 
         log_literals = np.log(counts / counts.sum(axis=0))
         shares = scipy.special.softmax(known @ log_literals + log_prior, axis=1)
     parts = np.column_stack([log_literals, _TAKEN_OFF * np.log(overall)])
-    return _halved(log_prior).astype(np.float32), _halved(parts).astype(np.float32)
+    return halved(log_prior), halved(parts)
 
 
 def _scores(known: scipy.sparse.csr_matrix, log_prior: np.ndarray, log_literals: np.ndarray) -> np.ndarray:
@@ -206,12 +196,7 @@ def _quantiles(scores: np.ndarray, pieces: np.ndarray, counts: np.ndarray) -> np
 
 def _limits(quantiles: np.ndarray) -> np.ndarray:
     """Returns quantiles slightly higher, so that a state with the score of a moment is below it on every device."""
-    return np.nextafter(_halved(quantiles + _APART), np.inf, dtype=np.float16).astype(np.float32)
-
-
-def _halved(values: np.ndarray) -> np.ndarray:
-    """Returns `values` in half precision, so that a float16 file for phones loses nothing."""
-    return values.astype(np.float16)
+    return np.nextafter((quantiles + _APART).astype(np.float16), np.float16(np.inf)).astype(np.float32)
 
 
 def load(path: pathlib.Path, evidence_count: int) -> Novelty:
