@@ -6,7 +6,7 @@ import scipy.stats
 import tensorflow as tf
 
 from trainer.config import MemoryConfig
-from trainer.dyqn.replay import FAN_OUT, BucketCounts, BucketMemory
+from trainer.dyqn.replay import BucketMemory
 from trainer.dyqn.targets import Transition
 
 EVIDENCE_COUNT = 6
@@ -83,7 +83,6 @@ def test_a_transition_drawn_many_times_at_once_moves_once():
 
 
 def test_bucket_sizes_stay_true_while_transitions_come_go_and_decay():
-    # 300 slots are three blocks of the tree of counts, the last one not whole.
     config = dataclasses.replace(CONFIG, memory_capacity=300, priority_decay=0.95)
     memory, generator, priorities = _memory([], config), _generator(), np.random.default_rng(0)
     for number in range(60):
@@ -129,29 +128,3 @@ def test_a_million_transitions_take_less_than_300_megabytes():
     config = dataclasses.replace(CONFIG, memory_capacity=1_000_000)
     memory = BucketMemory(20_000, 25, config)  # 25: all that 23 questions can reveal
     assert sum(variable.dtype.size * np.prod(variable.shape) for variable in memory.variables) < 300e6
-
-
-FEW, MANY = 300, 40_000  # 3 blocks, which one node counts; 313, which need a second level
-
-
-def _ints(values):
-    return tf.constant(np.asarray(values), tf.int32)
-
-
-def _filled(capacity, seed=0):
-    """Counts of 3 buckets with about 5 slots in 6 taken, and the bucket of each slot, -1 for none."""
-    buckets = np.random.default_rng(seed).choice([-1, 0, 1, 1, 1, 2], capacity)
-    counts, slots = BucketCounts(capacity, 3), np.flatnonzero(buckets >= 0)
-    counts.add(tf.constant(slots, tf.int64), _ints(buckets[slots]), _ints(np.ones_like(slots)))
-    return counts, buckets
-
-
-@pytest.mark.parametrize("capacity", [FEW, MANY])
-def test_finds_the_block_of_every_transition_and_its_rank_there(capacity):
-    counts, buckets = _filled(capacity)
-    for bucket in range(3):
-        slots = np.flatnonzero(buckets == bucket)
-        blocks, ranks = counts.find(_ints(np.full(len(slots), bucket)), _ints(np.arange(len(slots))))
-        np.testing.assert_array_equal(blocks, slots // FAN_OUT)
-        first = np.searchsorted(slots, slots // FAN_OUT * FAN_OUT)  # of the bucket, in the block
-        np.testing.assert_array_equal(ranks, np.arange(len(slots)) - first)
