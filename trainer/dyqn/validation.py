@@ -120,11 +120,6 @@ class HeldOut(NamedTuple):
         truths = targets.cumulative_truths(counterfactual_reward(self.decision_counts)).numpy()
         return np.repeat(truths, self.sizes, axis=0)
 
-    def outputs(self, network: keras.Model) -> HeldOutOutputs:
-        """Returns the outputs of `network`."""
-        heads = _applied(network, self.states)
-        return HeldOutOutputs(heads["q"], heads.get("appropriate", heads["q"][:, :0]), self.sizes, self.decision_counts)
-
 
 def prefixes(vignettes: Vignettes, evidence_count: int, max_questions: int, seed: int) -> HeldOut:
     """Returns vignettes read in a random order: the states with 1, 2, ... pieces, as far as questions can reach."""
@@ -157,12 +152,53 @@ class Settling(NamedTuple):
     """Whether the states of `led` are those of interviews."""
 
     def settle(self, network: keras.Model) -> HeldOutOutputs:
-        """Bounds what denials weigh and calibrates `network`, if it has probabilities; returns its outputs."""
-        if "safe" in network.output:
-            _calibrate(network, self.judged)  # before the bound, which most of these states do not reach
-            bound_denials(network, self.whole)
-            _calibrate_asking(network, self.led)
-        return self.led.outputs(network)
+        """Bounds what denials weigh and calibrates `network`, if it has probabilities.
+
+        Returns:
+            Its outputs in the states of `led`; those of each half of the patients by a calibration on the other half.
+        """
+        if "safe" not in network.output:
+            heads = _applied(network, self.led.states)
+            return HeldOutOutputs(heads["q"], heads["q"][:, :0], self.led.sizes, self.led.decision_counts)
+        outputs = network.get_layer(OUTPUTS)
+        judged = _applied(logits_of(network), self.judged.states)  # before the bound, which few of them reach
+        bound_denials(network, self.whole)
+        led = _applied(logits_of(network), self.led.states)
+        half = np.arange(len(self.led.sizes)) % 2 == 0
+        found = []
+        for others in (~half, half, half | True):  # the last is the agent's
+            self._calibrate(outputs, judged, led, others)
+            found.append(outputs(led))
+        rows: np.ndarray = np.repeat(half, self.led.sizes)[:, np.newaxis]
+        q, appropriate = (np.where(rows, *(each[head] for each in found[:2])) for head in ("q", "appropriate"))
+        return HeldOutOutputs(q, appropriate, self.led.sizes, self.led.decision_counts)
+
+    def _calibrate(
+        self, outputs: keras.layers.Layer, judged: np.ndarray, led: np.ndarray, patients: np.ndarray
+    ) -> None:
+        """Calibrates by some of the M patients.
+
+        The cumulative probabilities by Platt's method: one scale for all, and a shift for each. With one shift for all,
+        a network that says too little of Red and too much of Green would stay as it is. Q(ask) so that on average over
+        states it is the value of the next state less the price, several times, as that depends on Q(ask) in turn.
+
+        Args:
+            outputs: the layer that is calibrated.
+            judged: logits `[R, N, 7]` of the states of `judged`.
+            led: the same of `led`.
+            patients: bool `[M]`.
+        """
+        rows: np.ndarray = np.repeat(patients, self.judged.sizes)
+        logits = judged[rows].mean(axis=1)[:, :NUM_CUMULATIVE]
+        _set_calibration(outputs, slice(0, NUM_CUMULATIVE), *_platt(logits, self.judged.truths[rows]))
+        followed: np.ndarray = np.repeat(patients, self.led.sizes)
+        followed[np.cumsum(self.led.sizes) - 1] = False
+        few = np.random.default_rng(0).permutation(np.flatnonzero(followed))[:_STATES_OF_ASKING]
+        asking = led[few].mean(axis=1)[:, NUM_CUMULATIVE:]
+        _set_calibration(outputs, slice(NUM_CUMULATIVE, None), 1.0, np.zeros(1))  # from any before
+        for _ in range(_ROUNDS_OF_ASKING if len(few) else 0):
+            values = targets.value_target(outputs(led[few + 1])["q"], outputs.price).numpy()[:, np.newaxis]
+            _set_calibration(outputs, slice(NUM_CUMULATIVE, None), *_platt(asking, values))
 
 
 def settling(
@@ -188,37 +224,7 @@ def settling(
     return Settling(judged, interviews(led, vignettes.decision_counts), known, True)
 
 
-def _calibrate(network: keras.Model, judged: HeldOut) -> None:
-    """Calibrates the cumulative probabilities by Platt's method: one scale for all, and a shift for each.
-
-    With one shift for all, a network that says too little of Red and too much of Green would stay as it is.
-    """
-    logits = _applied(logits_of(network), judged.states).mean(axis=1)[:, :NUM_CUMULATIVE]
-    scale, shift = _platt(logits, judged.truths)
-    _set_calibration(network, slice(0, NUM_CUMULATIVE), scale, shift)
-
-
-def _calibrate_asking(network: keras.Model, led: HeldOut) -> None:
-    """Calibrates Q(ask): on average over states it is the value of the next state less the price.
-
-    As that value depends on Q(ask) in turn, it is done several times.
-    """
-    last = np.cumsum(led.sizes) - 1
-    before = np.setdiff1d(np.arange(len(led.states)), last)
-    if not len(before):
-        return
-    few = np.random.default_rng(0).permutation(before)[:_STATES_OF_ASKING]
-    asking = _applied(logits_of(network), led.states[few]).mean(axis=1)[:, NUM_CUMULATIVE:]
-    logits_t = _applied(logits_of(network), led.states[few + 1])
-    outputs = network.get_layer(OUTPUTS)
-    for _ in range(_ROUNDS_OF_ASKING):
-        values = targets.value_target(outputs(logits_t)["q"], outputs.price).numpy()[:, np.newaxis]
-        scale, shift = _platt(asking, values)
-        _set_calibration(network, slice(NUM_CUMULATIVE, None), scale, shift)
-
-
-def _set_calibration(network: keras.Model, columns: slice, scale: float, shift: np.ndarray) -> None:
-    outputs = network.get_layer(OUTPUTS)
+def _set_calibration(outputs: keras.layers.Layer, columns: slice, scale: float, shift: np.ndarray) -> None:
     for weight, value in ((outputs.scale, scale), (outputs.shift, shift)):
         changed = weight.numpy()
         changed[columns] = value

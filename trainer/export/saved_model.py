@@ -239,7 +239,7 @@ def decision(trained: TrainedNetwork) -> dict[str, Any]:
     """Returns the manifest's entry on how the version decides: see `trainer.graph.decide.OperatingPoint`.
 
     If the network has probabilities, `chosen` is the `point_chosen` of `TrainedNetwork`, and `held_out` the quality at
-    this operating point on the vignettes by which the agent was calibrated; None if there are none.
+    this operating point on held-out vignettes, each half by a calibration on the other; None if there are none.
     """
     if not trained.has_probabilities:
         return {"probabilities": False}

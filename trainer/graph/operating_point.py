@@ -18,7 +18,10 @@ HAND_OVER_FROM = (0.05, 0.1, 0.15, 0.2, 0.3)
 
 
 class HeldOutOutputs(NamedTuple):
-    """A network's outputs for vignettes that it has not learned from, after 1, 2, ... all pieces within reach."""
+    """A network's outputs for vignettes that it has not learned from, after 1, 2, ... all pieces within reach.
+
+    Those of each half of the vignettes are by a calibration on the other half.
+    """
 
     q: np.ndarray  # float32 [R, A], vignette by vignette
     appropriate: np.ndarray  # float32 [R, 4], or [R, 0] of a network without probabilities

@@ -160,7 +160,8 @@ def test_red_keeps_a_probability_where_no_patient_of_a_few_needed_it():
     states, slopes, counts = _patients(1_600, cuts)
     said = np.array([np.log(19), 0.0, -1.0])
     network = _network(np.outer(slopes, [1] * 6 + [0]), [*said, *said, 0])
-    appropriate = _settle(network, states, counts).appropriate
+    _settle(network, states, counts)
+    appropriate = network(np.float32(states))["appropriate"].numpy()
     assert 0.005 < appropriate[:, Action.RED].mean() < 0.02
 
 
@@ -170,6 +171,16 @@ def test_logits_stay_as_they_are_where_calibration_would_make_no_sense(counts):
     network = _network(np.ones([1, 7]), 0)
     _settle(network, np.repeat([[-1], [1]], 50, axis=0), counts)
     np.testing.assert_array_equal(_calibration(network), [[1] * 7, [0] * 7])
+
+
+def test_held_out_outputs_of_a_patient_are_by_a_calibration_on_others():
+    """Every second patient is less often Red than the network says, and the others more often."""
+    (states, slopes, rare), (_, _, common) = (_patients(1_000, np.array([1, -0.5, -2]) + shift) for shift in (2, -2))
+    network = _network(np.outer(slopes, [1] * 6 + [0]), [*np.tile([1, -0.5, -2], 2), 0])
+    result = _settle(network, np.repeat(states, 2, axis=0), np.stack([rare, common], axis=1).reshape(-1, 4))
+    red = result.appropriate[:, Action.RED]
+    found, expected = [red[::2].mean(), red[1::2].mean()], [common[:, 0].mean(), rare[:, 0].mean()]
+    np.testing.assert_allclose(found, expected, atol=0.03)
 
 
 def test_asking_is_calibrated_to_what_the_next_state_is_worth():
