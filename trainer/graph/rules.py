@@ -84,7 +84,7 @@ class RuleGraph:
 class _Pair(NamedTuple):
     """A code in a rule for Red, and the other conditions under which a yes fires the rule.
 
-    One of `every` may still be open if something else of the rule holds.
+    One of `every` may still be open if another one holds.
     """
 
     cell: int
@@ -96,7 +96,8 @@ class _Pair(NamedTuple):
 class OpenRedFlags:
     """Finds the codes by which a rule for Red that has begun would fire, alone or with one other code that is open.
 
-    A rule has begun where something else of it holds, or the parent of the code.
+    A rule has begun where something that it requires (`all`) holds, or the parent of the code. One of `any` begins
+    none: who vomits would be asked about stings, snakes and each other cause of vomiting that a rule knows.
 
     Args:
         rules: those for other decisions are ignored.
@@ -113,7 +114,6 @@ class OpenRedFlags:
         self._some = padded([pair.some or (true,) for pair in pairs], false)
         self._none = padded([pair.none for pair in pairs], false)
         self._opposite = np.where(self._every < true, (self._every + self._count) % true, false).astype(np.int32)
-        self._asks_some = np.array([bool(pair.some) for pair in pairs])
         self._lengths = np.array([len(pair.every) for pair in pairs], np.int32)
         parents = [entry.parent for entry in vocabulary]
         above = np.array([vocabulary.index(parent) if parent else false for parent in parents], np.int32)
@@ -130,10 +130,9 @@ class OpenRedFlags:
         missing = tf.reduce_sum(tf.cast(~every, tf.int32), axis=2)  # [B, N]
         denied = tf.reduce_any(tf.gather(holding, self._opposite, axis=1), axis=2)
         some = tf.reduce_any(tf.gather(holding, self._some, axis=1), axis=2)
-        two_away = self._asks_some | (self._lengths > 1)  # where one is missing, something else of the rule holds
-        near = (missing == 0) | ((missing == 1) & ~denied & two_away)
+        near = (missing == 0) | ((missing == 1) & ~denied & (self._lengths > 1))
         fires = near & some & ~tf.reduce_any(tf.gather(holding, self._none, axis=1), axis=2)
-        begun = fires & (self._asks_some | (missing < self._lengths) | tf.gather(holding, self._parents, axis=1))
+        begun = fires & ((missing < self._lengths) | tf.gather(holding, self._parents, axis=1))
         return tf.matmul(tf.cast(begun, tf.float32), tf.constant(self._cells)) > 0.5
 
     @property
