@@ -132,6 +132,6 @@ def test_probes_make_nearly_every_rule_fire():
     for row in states:
         present, absent = ({vocabulary.codes[cell] for cell in np.flatnonzero(row == sign)} for sign in (1, -1))
         fired |= {rule.rule_id for rule in rules if rule.fires(present, absent)}
-    assert len(fired) >= len(rules) - 2
+    assert len(fired) >= 0.95 * len(rules)
     assert not states[0].any()
     assert {0, 23} <= set(asked.tolist())
