@@ -12,7 +12,7 @@ import pandas as pd
 from dyqn_triage.keywords import parsed
 from schemas.errors import InputError
 from trainer.commands import prepare as command
-from trainer.importing.csv_cells import LIST_SEPARATOR
+from trainer.importing.csv_files import LIST_SEPARATOR
 from trainer.vignettes.tfrecord import DataDirectory
 
 __all__ = ["DataDirectory", "open_data", "prepare"]

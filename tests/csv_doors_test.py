@@ -11,8 +11,7 @@ from schemas.triage import Action
 from serving.hospital.cds_hooks import CodeMap
 from serving.scoring import cases
 from tests.builders import symptoms
-from trainer.importing.csv_long import LongTables, RowGroups
-from trainer.importing.csv_wide import WideTable
+from trainer.importing.csv_files import LongTables, WideTable
 from trainer.importing.ddxplus import Condition, PatientOptions, Release, demographics, read_patients
 from trainer.simulation.knowledge_base import Catalogue
 from trainer.vignettes.source import LineReader
@@ -48,9 +47,9 @@ def prepare_long(path):
     """Reads the file with the decisions as well."""
     evidence = path.with_name("evidence.csv")
     evidence.write_text("vignette_id,evidence,presence\nv1,fever,1\n")
-    tables, groups = LongTables(LineReader(evidence), LineReader(path)), RowGroups(("evidence", "decisions"))
-    assert len(list(tables.load(groups, collect=False))) == 2
-    return [each.vignette for each in tables.read(groups, KNOWN, KNOWN.unknown_message)]
+    tables = LongTables(LineReader(evidence), LineReader(path))
+    assert len(list(tables.load(collect=False))) == 2
+    return [each.vignette for each in tables.read(KNOWN, KNOWN.unknown_message)]
 
 
 def ddxplus(path):

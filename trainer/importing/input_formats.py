@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.text_file import Line
-from trainer.importing.csv_long import LongTables, RowGroups
-from trainer.importing.csv_wide import WideTable, wide_vocabulary
+from trainer.importing.csv_files import LongTables, WideTable, wide_vocabulary
 from trainer.importing.ddxplus import ABSENT_FROM, LANGUAGES, PatientOptions, read_patients, read_release
 from trainer.importing.derived_vocabulary import malformed_code
 from trainer.importing.feedback import read_feedback
@@ -196,14 +195,13 @@ class CsvLong:
         tables = LongTables(*readers)
 
         def read(tracked: Tracked) -> Content:
-            groups = RowGroups(tuple(str(reader.path) for reader in readers))
-            for _ in tracked(tables.load(groups, collect=given is None), "rows"):
+            for _ in tracked(tables.load(collect=given is None), "rows"):
                 pass
             if given is not None:
-                return Content(given, tables.read(groups, given, given.unknown_message))
+                return Content(given, tables.read(given, given.unknown_message))
             vocabulary = tables.collected.vocabulary(self.risk_factors or (), str(self.evidence_table))
             # A code that is not in a derived vocabulary is malformed.
-            outcomes = tables.read(groups, vocabulary, lambda code: malformed_code(code) or f"unknown code {code!r}")
+            outcomes = tables.read(vocabulary, lambda code: malformed_code(code) or f"unknown code {code!r}")
             return Content(vocabulary, outcomes)
 
         stated = _vocabulary_options(self)
