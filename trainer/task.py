@@ -54,13 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "data directory on whose test split the model in --model-dir is evaluated; none by default"
     given.add_argument(parser, "--test-data", given.TEST_DATA, given.evaluation_data, text)
     text = "where checkpoints, evaluations and summaries go; a run that was interrupted there is resumed"
-    given.add_argument(parser, "--job-dir", given.CHECKPOINTS, locations.job, text, required=True)
+    given.add_argument(parser, "--job-dir", given.CHECKPOINTS, locations.result, text, required=True)
     text = "where TensorBoard summaries go; without one, to logs in --job-dir"
     given.add_argument(parser, "--log-dir", given.SUMMARIES, locations.fresh_result, text)
     text = "where the finished model goes, with saved_model.pb directly in it; without it, no model is written"
     given.add_argument(parser, "--model-dir", given.MODEL, locations.fresh_result, text)
     parser.add_argument(
-        "--start-from", type=locations.source_job, metavar="JOB_DIR",
+        "--start-from", type=locations.source, metavar="JOB_DIR",
         help="job directory of another agent, which is adapted to this data; codes that both have are matched",
     )  # fmt: skip
     parser.add_argument(

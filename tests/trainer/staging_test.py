@@ -97,7 +97,7 @@ def test_what_was_not_touched_is_not_written_and_what_was_not_fetched_is_not_del
     for name in ("run.json", "checkpoints/ckpt-1.index", "logs/events"):
         object_store.write(f"{BUCKET}/job/{name}", b"old")
     object_store.write(f"{BUCKET}/neighbour", b"old")
-    with _staged(locations.job(f"{BUCKET}/job")) as local:
+    with _staged(locations.result(f"{BUCKET}/job")) as local:
         (local.path / "checkpoints/ckpt-1.index").unlink()
         (local.path / "checkpoints/ckpt-2.index").write_text("new")
         local.upload()

@@ -12,7 +12,7 @@ from triage_runtime.storage import locations
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage evaluate`."""
-    parser.add_argument("--job-dir", type=locations.source_job, required=True, help="directory of the training run")
+    parser.add_argument("--job-dir", type=locations.source, required=True, help="directory of the training run")
     parser.add_argument("--data", type=locations.source, help="data directory, as triage prepare makes it")
     parser.add_argument(
         "--cases",

@@ -31,7 +31,7 @@ _MARGIN = 0.02
 class ExportOptions:
     """The options of `triage export`, see its help."""
 
-    job_dir: pathlib.Path = option("directory that `triage train` wrote", type=locations.job)
+    job_dir: pathlib.Path = option("directory that `triage train` wrote", type=locations.result)
     model_base_path: pathlib.Path | None
     push_to: pathlib.Path | None
     compare_with: pathlib.Path | None = option(

@@ -28,10 +28,8 @@ from schemas import directories
 from schemas.errors import InputError, first_line
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://")
-_CHECKPOINT_LIST = "checkpoint"  # the file in which TensorFlow names the newest checkpoint
-_SUMMARIES = "logs"
-_LAST = (directories.SAVED_MODEL, directories.STATS, _CHECKPOINT_LIST)
-_LOCAL = ("lock",)  # meaningless on another machine
+_LAST = (directories.SAVED_MODEL, directories.STATS, "checkpoint")  # where TensorFlow names the newest checkpoint
+_LOCAL = "lock"  # meaningless on another machine
 
 
 class Fetched(enum.Enum):
@@ -39,7 +37,6 @@ class Fetched(enum.Enum):
 
     ALL = "everything"
     NOTHING = "nothing"
-    JOB = "everything but the summaries"
     NEWEST_VERSION = "the newest version, and the numbers of the others"
 
 
@@ -101,16 +98,12 @@ def _location(text: str, fetched: Fetched, written: bool) -> Location:
 # Types of options for `argparse`.
 source = functools.partial(_location, fetched=Fetched.ALL, written=False)
 """The file or directory that a command reads."""
-source_job = functools.partial(_location, fetched=Fetched.JOB, written=False)
-"""The job directory that a command reads."""
 source_model = functools.partial(_location, fetched=Fetched.NEWEST_VERSION, written=False)
 """The model base path whose newest version a command reads."""
 result = functools.partial(_location, fetched=Fetched.ALL, written=True)
 """The file or directory that a command writes, continues, or refuses to replace."""
 fresh_result = functools.partial(_location, fetched=Fetched.NOTHING, written=True)
 """The file or directory that a command writes without looking at what is there."""
-job = functools.partial(_location, fetched=Fetched.JOB, written=True)
-"""The job directory that a command works in."""
 model_base = functools.partial(_location, fetched=Fetched.NEWEST_VERSION, written=True)
 """The model base path that a command adds a version to."""
 
@@ -195,12 +188,9 @@ def files_at(location: Location) -> list[Location]:
     if isinstance(location, pathlib.Path):
         below = sorted(location.iterdir()) if location.is_dir() else [location]
         return [path for path in below if path.exists() and not path.is_dir()]
-    store = _gfile()
     with store_errors(f"{location}: cannot read"):
-        if not store.isdir(location.uri):
-            return [location] if store.exists(location.uri) else []
-        _, _, objects = next(iter(store.walk(location.uri)))
-        return [location / name for name in sorted(objects) if name and not name.endswith("/")]
+        there = names(location.uri)
+    return [location / name if name else location for name in there if "/" not in name]
 
 
 @contextlib.contextmanager
@@ -208,7 +198,7 @@ def staged(arguments: argparse.Namespace) -> Iterator[argparse.Namespace]:
     """Yields `arguments` with a path of this machine in place of every `Remote`.
 
     Input is fetched before the command; output is uploaded after it, even if it raises an InputError, and whenever the
-    command calls `arguments.upload()`.
+    command calls `arguments.upload()`. After a refusal of the store nothing is uploaded any more.
 
     Raises:
         InputError: the object store cannot be read or written; or the command's own, with addresses for paths.
@@ -216,20 +206,33 @@ def staged(arguments: argparse.Namespace) -> Iterator[argparse.Namespace]:
     if not any_remote(arguments):
         yield arguments
         return
+    mirrors: list[_Mirror] = []
+
+    def upload() -> None:
+        waiting = mirrors.copy()
+        mirrors.clear()
+        for mirror in waiting:
+            mirror.push()
+        mirrors.extend(waiting)
+
     with tempfile.TemporaryDirectory(prefix="triage-") as scratch:
-        stage = _Stage(pathlib.Path(scratch).resolve())
+
+        def place(remote: Remote) -> pathlib.Path:
+            mirrors.append(_Mirror(pathlib.Path(scratch).resolve() / str(len(mirrors)), remote))
+            return mirrors[-1].local / remote.name
+
         try:
-            local = {name: _mapped(values, stage.place) for name, values in vars(arguments).items()}
-            with standing_for({str(mirror.local): mirror.uri for mirror in stage.mirrors}):
+            local = {name: _mapped(values, place) for name, values in vars(arguments).items()}
+            with standing_for({str(mirror.local): mirror.uri for mirror in mirrors}):
                 try:
-                    yield argparse.Namespace(**local, upload=stage.upload)
+                    yield argparse.Namespace(**local, upload=upload)
                 except InputError:
                     with contextlib.suppress(InputError):  # report the first error
-                        stage.upload()
+                        upload()
                     raise
-            stage.upload()
+            upload()
         finally:
-            stage.mirrors.clear()  # nothing is uploaded any more
+            mirrors.clear()  # nothing is uploaded any more
 
 
 def upload(arguments: argparse.Namespace) -> Callable[[], None]:
@@ -237,66 +240,33 @@ def upload(arguments: argparse.Namespace) -> Callable[[], None]:
     return getattr(arguments, "upload", lambda: None)
 
 
-class _Stage:
-    """Local folders that mirror addresses."""
-
-    def __init__(self, scratch: pathlib.Path):
-        self.mirrors: list[_Mirror] = []
-        self._scratch = scratch
-        self._refused = False  # by the store; no further attempts are made
-
-    def place(self, remote: Remote) -> pathlib.Path:
-        """Returns the local path of `remote`, after fetching what is needed of it."""
-        mirror = _Mirror(self._scratch / str(len(self.mirrors)), remote.folder, remote.written)
-        self.mirrors.append(mirror)
-        mirror.fetch(remote.name, remote.fetched)
-        return mirror.local / remote.name
-
-    def upload(self) -> None:
-        """Uploads what was written, unless the store has refused before.
-
-        Raises:
-            InputError: the store refuses.
-        """
-        if self._refused:
-            return
-        try:
-            for mirror in self.mirrors:
-                mirror.push()
-        except InputError:
-            self._refused = True
-            raise
-
-
 class _Mirror:
-    """A local folder that mirrors the part of an address that a command needs.
+    """A local folder that mirrors the part of an address that a command needs, which it fetches.
 
-    It mirrors the parent of the command's path, so that files written beside that are uploaded as well.
+    It mirrors the parent of the address, so that files written beside that are uploaded as well.
+
+    Raises:
+        InputError: the object store cannot be read.
     """
 
-    def __init__(self, local: pathlib.Path, uri: str, written: bool):
+    def __init__(self, local: pathlib.Path, remote: Remote):
         self.local = local
-        self.uri = uri
-        self._written = written
+        self.uri = remote.folder
+        self._written = remote.written
         self._known: dict[str, tuple[int, int]] = {}  # time and size of files that are the same in both places
         local.mkdir(parents=True)
-
-    def fetch(self, name: str, fetched: Fetched) -> None:
-        """Copies `name`, a file or a directory, to this machine as far as it exists.
-
-        Raises:
-            InputError: the object store cannot be read.
-        """
-        if fetched is Fetched.NOTHING:
+        if remote.fetched is Fetched.NOTHING:
             return
-        with store_errors(f"{self.uri}/{name}: cannot read"):
-            there = names(f"{self.uri}/{name}")
-            for each in _needed(there, fetched):
-                path = "/".join(filter(None, (name, each)))
-                self._known[path] = _state(fetch(self.uri, path, self.local))
-            if fetched is Fetched.NEWEST_VERSION:
-                for version in versions(there).values():
-                    (self.local / name / version).mkdir(parents=True, exist_ok=True)
+        with store_errors(f"{remote}: cannot read"):
+            there = names(remote.uri)
+            needed, numbered = there, versions(there)
+            if remote.fetched is Fetched.NEWEST_VERSION and numbered:
+                needed = [name for name in there if name.split("/")[0] == numbered[max(numbered)]]
+                for version in numbered.values():
+                    (local / remote.name / version).mkdir(parents=True, exist_ok=True)
+            for each in needed:
+                path = "/".join(filter(None, (remote.name, each)))
+                self._known[path] = _state(fetch(self.uri, path, local))
 
     def push(self) -> None:
         """Updates the address to the content of the folder, except for what was never fetched.
@@ -306,7 +276,8 @@ class _Mirror:
         """
         if not self._written:
             return
-        files = {path.relative_to(self.local).as_posix(): path for path in self.local.rglob("*") if _kept(path)}
+        kept = (path for path in self.local.rglob("*") if path.is_file() and path.name != _LOCAL)
+        files = {path.relative_to(self.local).as_posix(): path for path in kept}
         states = {name: _state(path) for name, path in files.items()}
         changed = [name for name, state in states.items() if self._known.get(name) != state]
         with store_errors(f"{self.uri}: cannot write"):
@@ -314,7 +285,7 @@ class _Mirror:
                 # Old counts must not be beside new vignettes even for a moment.
                 if name in self._known and name.endswith(directories.STATS):
                     _gfile().remove(f"{self.uri}/{name}")
-            for name in sorted(changed, key=_goes_last):
+            for name in sorted(changed, key=lambda name: (name.rpartition("/")[2] in _LAST, name)):
                 _gfile().copy(str(files[name]), f"{self.uri}/{name}", overwrite=True)
                 self._known[name] = states[name]
             for name in [name for name in self._known if name not in states]:
@@ -326,23 +297,6 @@ def versions(there: list[str]) -> dict[int, str]:
     """Returns the version folders among the names of objects, by their numbers."""
     folders = {name.split("/")[0] for name in there if "/" in name}
     return {number: name for name in folders if (number := directories.version_number(name)) is not None}
-
-
-def _needed(there: list[str], fetched: Fetched) -> list[str]:
-    if fetched is Fetched.JOB:
-        return [name for name in there if name.split("/")[0] not in (_SUMMARIES, *_LOCAL)]
-    if fetched is Fetched.NEWEST_VERSION and (numbered := versions(there)):
-        newest = numbered[max(numbered)]
-        return [name for name in there if name.split("/")[0] == newest]
-    return there
-
-
-def _kept(path: pathlib.Path) -> bool:
-    return path.is_file() and path.name not in _LOCAL
-
-
-def _goes_last(name: str) -> tuple[bool, str]:
-    return name.rpartition("/")[2] in _LAST, name
 
 
 def _state(path: pathlib.Path) -> tuple[int, int]:
