@@ -40,7 +40,6 @@ REQUIREMENTS = [
     "markdown-it-py>=3.0.0,<5",
     "rapidfuzz>=3.9.0,<4",
     "tensorboard>=2.20.0,<2.22",
-    "tensorflow-metadata>=1.17.0,<1.22",
     "tomli>=2.0.0,<3; python_version < '3.11'",
 ]
 
@@ -112,6 +111,7 @@ DEVELOPMENT = [
     "pyyaml>=6.0.0,<7",
     "ruff>=0.17.5,<0.18",
     "setuptools>=77,<81",
+    "tensorflow-metadata>=1.17.0,<1.22",
     "twine>=6.1,<8",
 ]
 

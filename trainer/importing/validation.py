@@ -6,18 +6,15 @@ evidence of the test split and with the ids of all vignettes.
 
 import dataclasses
 import enum
-import math
 import pathlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-from google.protobuf import text_format
-from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas import directories, features
-from schemas.errors import InputError, first_line, shown
+from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS
 from trainer.vignettes.arrays import damage
@@ -125,11 +122,11 @@ def validate(path: pathlib.Path, progress: Progress = lambda records, shard: rec
     """Checks a data directory.
 
     Raises:
-        InputError: it is not a data directory, or its vocabulary or schema cannot be read.
+        InputError: it is not a data directory, or its vocabulary cannot be read.
     """
     if not path.is_dir():
         raise InputError(f"{path}: no such data directory: run triage prepare to make one")
-    check = _Check(Vocabulary.load(path / directories.VOCABULARY), _load_schema(path / directories.DATA_SCHEMA))
+    check = _Check(Vocabulary.load(path / directories.VOCABULARY))
     test: dict[_Evidence, list[Place]] = {}
     for place, evidence in check.evidence(path, "test", progress):
         test.setdefault(evidence, []).append(place)
@@ -146,9 +143,8 @@ def validate(path: pathlib.Path, progress: Progress = lambda records, shard: rec
 class _Check:
     """Checks the records of a data directory one by one."""
 
-    def __init__(self, vocabulary: Vocabulary, schema: "Mapping[str, _Feature]"):
+    def __init__(self, vocabulary: Vocabulary):
         self._vocabulary = vocabulary
-        self._schema = schema
         self._first: dict[str, Place] = {}  # by vignette id
         self.anomalies: dict[Kind, Anomaly] = {}
         self.vignettes: Counter[str] = Counter()  # by split
@@ -184,9 +180,7 @@ class _Check:
         except Exception as error:  # protobuf implementations raise different classes
             self.add(Kind.NO_EXAMPLE, place, first_line(error))
             return place, None
-        faults = [f"{shown(name)}: not in the schema" for name in example if name not in self._schema]
-        for name, feature in self._schema.items():
-            faults += feature.faults(example[name] if name in example else None)  # noqa: SIM401 - get() would add it
+        faults = list(_schema_faults(example))
         for fault in faults:
             self.add(Kind.SCHEMA, place, fault)
         if faults:
@@ -196,13 +190,14 @@ class _Check:
             for name in _FEATURES
             if name in example
         }
-        fields[features.VIGNETTE_ID] = vignette_id = next(iter(fields.get(features.VIGNETTE_ID, ())), None)
+        [vignette_id] = fields[features.VIGNETTE_ID]
+        fields[features.VIGNETTE_ID] = vignette_id
         place = place._replace(vignette_id=vignette_id)
-        first = place if vignette_id is None else self._first.setdefault(vignette_id, place)
+        first = self._first.setdefault(vignette_id, place)
         if first is not place:
             self.add(Kind.DUPLICATE_ID, place, f"first at {first.file} record {first.record}")
         try:
-            for code in (*fields.get(features.PRESENT, ()), *fields.get(features.ABSENT, ())):
+            for code in (*fields[features.PRESENT], *fields[features.ABSENT]):
                 if code not in self._vocabulary:  # a number is none, which only vignette files may have
                     raise VignetteError(self._vocabulary.unknown_message(code))
             return place, from_fields(fields, self._vocabulary)
@@ -233,74 +228,13 @@ def _check_counts(path: pathlib.Path, check: _Check) -> None:
             check.add(Kind.WRONG_NUMBER, Place(split), detail)
 
 
-_LISTS = {
-    schema_pb2.BYTES: "bytes_list",
-    schema_pb2.INT: "int64_list",
-    schema_pb2.FLOAT: "float_list",
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class _Feature:
-    """What the schema requires of a feature."""
-
-    name: str
-    kind: str | None  # None: any
-    required: bool
-    bounds: tuple[float, float]  # of the number of values
-    domain: frozenset[bytes] | None  # None: any value
-
-    def faults(self, feature: tf.train.Feature | None) -> Iterator[str]:
-        """Yields why a record's feature does not fit; None, and a feature without a list, are missing ones."""
-        kind = None if feature is None else feature.WhichOneof("kind")
-        if kind is None:
-            if self.required:
-                yield f"{self.name}: missing"
-            return
-        if self.kind not in (None, kind):
-            yield f"{self.name}: {kind}, expected {self.kind}"
-            return
-        values = getattr(feature, kind).value
-        least, most = self.bounds
-        if not least <= len(values) <= most:
-            yield f"{self.name}: {len(values)} values, expected {least} to {'any number' if most == math.inf else most}"
-        if self.domain is not None and not self.domain.issuperset(values):
-            foreign = next(value for value in values if value not in self.domain)
-            yield f"{self.name}: value outside its domain: {shown(foreign.decode(errors='backslashreplace'))}"
-
-
-def _load_schema(path: pathlib.Path) -> dict[str, _Feature]:
-    """Reads a schema.pbtxt: type, presence, number of values and string domain of each feature.
-
-    Raises:
-        InputError: the file cannot be read, is not a schema, or names an unknown domain.
-    """
-    try:
-        schema = text_format.Parse(path.read_text(encoding="utf-8"), schema_pb2.Schema())
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the schema: {error.strerror or error}") from error
-    except (text_format.ParseError, UnicodeDecodeError) as error:
-        reason = first_line(error)
-        raise InputError(f"{path}: not a TensorFlow Metadata schema: {reason}: prepare the data again") from error
-    domains: dict[str, Sequence[str]] = {domain.name: domain.value for domain in schema.string_domain}
-    for feature in schema.feature:
-        if feature.HasField("domain") and feature.domain not in domains:
-            raise InputError(f"{path}: feature {feature.name!r}: no string_domain is named {feature.domain!r}")
-    return {feature.name: _feature(feature, domains) for feature in schema.feature}
-
-
-def _feature(feature: schema_pb2.Feature, domains: Mapping[str, Sequence[str]]) -> _Feature:
-    least, most = 0, math.inf
-    if feature.HasField("value_count"):
-        least = feature.value_count.min
-        most = feature.value_count.max if feature.value_count.HasField("max") else math.inf
-    if feature.HasField("shape"):
-        least = most = math.prod(dim.size for dim in feature.shape.dim)
-    values = domains[feature.domain] if feature.HasField("domain") else feature.string_domain.value or None
-    return _Feature(
-        name=feature.name,
-        kind=_LISTS.get(feature.type),
-        required=feature.presence.min_fraction == 1,
-        bounds=(least, most),
-        domain=None if values is None else frozenset(value.encode() for value in values),
-    )
+def _schema_faults(example: Mapping[str, tf.train.Feature]) -> Iterator[str]:
+    """Yields why features do not fit schemas/vignette.pbtxt, as far as `from_fields` does not say so; others may be."""
+    for name in _FEATURES:
+        kind = example[name].WhichOneof("kind") if name in example else None  # without a list it is missing
+        if kind is None and name != features.TAGS:
+            yield f"{name}: missing"
+        elif kind not in (None, "bytes_list"):
+            yield f"{name}: {kind}, expected bytes_list"
+        elif name == features.VIGNETTE_ID and len(example[name].bytes_list.value) != 1:
+            yield f"{name}: {len(example[name].bytes_list.value)} values, expected 1"

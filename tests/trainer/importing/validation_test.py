@@ -65,7 +65,9 @@ def test_a_sound_directory_is_only_warned_about_its_size(directory):
     assert [report.count(severity) for severity in ("error", "warning")] == [0, 1]
 
 
-@pytest.mark.parametrize("more", [{"tags": (b"heart",)}, {"tags": ()}, {"absent": (b"a", b"b"), "present": ()}])
+@pytest.mark.parametrize(
+    "more", [{"tags": (b"heart",)}, {"tags": ()}, {"age": (40,)}, {"absent": (b"a", b"b"), "present": ()}]
+)
 def test_what_triage_prepare_writes_fits_the_schema(directory, more):
     assert faults_of(directory, example(**more)) == {}
 
@@ -73,14 +75,12 @@ def test_what_triage_prepare_writes_fits_the_schema(directory, more):
 @pytest.mark.parametrize(
     ("change", "kind", "details"),
     [
-        ({"age": (40,)}, Kind.SCHEMA, ["'age'"]),
         ({"present": (7,)}, Kind.SCHEMA, ["present", "int64_list", "bytes_list"]),
         ({"absent": None}, Kind.SCHEMA, ["absent", "missing"]),
         ({"vignette_id": (b"v1", b"v2")}, Kind.SCHEMA, ["vignette_id", "2"]),
         ({"vignette_id": ()}, Kind.SCHEMA, ["vignette_id", "0"]),
-        ({"decisions": ()}, Kind.SCHEMA, ["decisions", "0"]),
-        ({"decisions": (b"Red", b"red")}, Kind.SCHEMA, ["decisions", "'red'"]),
-        ({"decisions": (b"\xff",)}, Kind.SCHEMA, ["decisions", r"\\xff"]),
+        ({"decisions": ()}, Kind.NO_VIGNETTE, ["decisions"]),
+        ({"decisions": (b"Red", b"red")}, Kind.NO_VIGNETTE, ["'red'"]),
         ({"decisions": (b"Red",) * 256}, Kind.NO_VIGNETTE, ["decisions", "256"]),
         ({"present": (), "absent": ()}, Kind.NO_VIGNETTE, ["no evidence"]),
         ({"present": (b"a", b"c"), "absent": (b"c",)}, Kind.NO_VIGNETTE, ["'c'", "present and absent"]),
@@ -185,37 +185,9 @@ def test_a_split_with_another_number_of_vignettes_than_stats_says(directory):
     assert anomalies_of(directory)[Kind.WRONG_NUMBER].examples == [(Place("train"), "2 vignettes, stats.json says 3")]
 
 
-@pytest.mark.parametrize(("values", "fits"), [((1,), False), ((1, 2), True), ((1, 2, 3), True), ((1,) * 4, False)])
-def test_a_schema_may_bound_the_number_of_values(directory, values, fits):
-    schema = directory / "schema.pbtxt"
-    schema.write_text(f'{schema.read_text()} feature {{ name: "x" type: INT value_count {{ min: 2 max: 3 }} }}')
-    assert (faults_of(directory, example(x=values)) == {}) is fits
-
-
-def test_a_schema_may_hold_a_domain_in_the_feature_itself(directory):
-    schema = directory / "schema.pbtxt"
-    schema.write_text(f'{schema.read_text()} feature {{ name: "x" type: BYTES string_domain {{ value: "a" }} }}')
-    faults = faults_of(directory, example(x=(b"a",)), example((b"v10",), x=(b"b",)))
-    assert faults[Kind.SCHEMA][0] == 1
-
-
-@pytest.mark.parametrize(
-    "text", ["feature {", 'feature { name: "x" colour: "red" }', 'feature { name: "x" domain: "y" }']
-)
-def test_a_schema_that_cannot_be_read_is_an_input_error(directory, text):
-    (directory / "schema.pbtxt").write_text(text)
-    with pytest.raises(InputError, match=r"schema\.pbtxt: "):
-        validate(directory)
-
-
-@pytest.mark.parametrize("name", ["vocabulary.csv", "schema.pbtxt", ""])
-def test_without_vocabulary_schema_or_directory_there_is_no_check(directory, name):
+@pytest.mark.parametrize("name", ["vocabulary.csv", ""])
+def test_without_vocabulary_or_directory_there_is_no_check(directory, name):
     path = directory / name
     (path.unlink if name else lambda: path.rename(path.with_name("moved")))()
     with pytest.raises(InputError, match=str(path)):
         validate(directory)
-
-
-def test_kinds_have_titles_of_their_own_and_say_what_to_do():
-    assert len({kind.title for kind in Kind}) == len(Kind)
-    assert all(kind.advice.endswith(".") for kind in Kind)
