@@ -7,7 +7,6 @@ file; a figure that is not known is left out.
 import importlib.metadata
 import platform
 import re
-import shlex
 import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -15,13 +14,12 @@ from typing import Any, NamedTuple
 import jinja2
 from markupsafe import Markup
 
-from schemas import VERSION, directories
+from schemas import VERSION
 from schemas.evidence import KINDS, Vocabulary
 from schemas.promise import RISKS, percent, statements
 from schemas.triage import DECISION_LABELS
 from trainer.evaluation.estimates import AgentFigures, Baselines, Estimate, bracketed
 from trainer.export.gate import Verdict
-from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.vignettes.tfrecord import is_simulated
 from triage_runtime.command_line.json_output import plain
 
@@ -105,8 +103,8 @@ class VersionFigures(NamedTuple):
 def training_facts(data_fingerprint: str, stats: Mapping[str, Any] | None) -> dict[str, Any]:
     """Returns what is known of the vignettes with this fingerprint, that an agent learned from.
 
-    With the stats.json of the same data these are `format`, `simulated`, `seed`, `test_fraction`, `sources`,
-    `simulation`, `fold` and `splits`, None where the file does not state them.
+    With the stats.json of the same data these are `format`, `simulated`, `seed`, `test_fraction`, `sources`, `fold` and
+    `splits`, None where the file does not state them.
     """
     if stats is None or stats["data_fingerprint"] != data_fingerprint:
         return {"data_fingerprint": data_fingerprint, "known": False}
@@ -118,7 +116,6 @@ def training_facts(data_fingerprint: str, stats: Mapping[str, Any] | None) -> di
         "seed": stats.get("seed"),
         "test_fraction": stats.get("test_fraction"),
         "sources": [source["file"] for source in stats.get("sources", [])],
-        "simulation": _simulation(stats["options"]) if stats.get("format") == "simulate" else None,
         "fold": stats.get("fold"),
         "splits": {
             name: {
@@ -127,15 +124,6 @@ def training_facts(data_fingerprint: str, stats: Mapping[str, Any] | None) -> di
             }
             for name, split in stats["splits"].items()
         },
-    }
-
-
-def _simulation(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "knowledge_fingerprint": options["knowledge_fingerprint"],
-        "unseen_conditions": options.get("unseen_conditions", []),
-        "whole_patient": options.get(directories.WHOLE_PATIENT) is True,
-        "caution": options.get("simulation", {}).get("panel", {}).get("caution"),
     }
 
 
@@ -191,7 +179,7 @@ def model_card(
             _probabilities(manifest["decision"]),
             *_LIMITS,
         ],
-        "reproduce": {"commands": _commands(manifest, training_data, evaluation), "versions": package_versions()},
+        "reproduce": {"versions": package_versions()},
     }
 
 
@@ -249,60 +237,6 @@ def _limits(training_data: dict[str, Any], evaluation: VersionFigures | None) ->
     return limits
 
 
-def _commands(manifest: dict[str, Any], training_data: dict[str, Any], evaluation: VersionFigures | None) -> list[str]:
-    """Returns commands with DATA, JOB, MODELS and START for the folders; config.json is the manifest's `config`."""
-    steps = manifest["training"]["steps"]
-    make_config = "import json; json.dump(json.load(open('manifest.json'))['config'], open('config.json', 'w'))"
-    how = "" if evaluation is None else f" --orders {evaluation.orders} --seed {evaluation.seed}"
-    ruled = f" --rules {directories.RULES}" if manifest["safety_rules"]["rules"] else ""
-    point = _point(manifest["decision"])
-    start = " --start-from START" if manifest.get("start_from") else ""
-    promised = _promised(manifest["promise"]) or point
-    return [
-        *_simulate(training_data),
-        f'python -c "{make_config}"',
-        f"triage train --data DATA --job-dir JOB --config config.json --steps {steps}{start}",
-        f"triage export --job-dir JOB --step {steps} --model-base-path MODELS --data DATA{how}"
-        f"{ruled or ' --rules none'}{promised}",
-        f"triage evaluate --job-dir JOB --step {steps} --data DATA{how}{ruled}{point}",
-    ]
-
-
-def _point(decision: dict[str, Any]) -> str:
-    """Returns the options that set the version's operating point, "" for the default one."""
-    floor = decision.get("sure_enough")
-    return "" if floor is None else f" --sure-enough {floor:g}"
-
-
-def _promised(promise: dict[str, Any] | None) -> str:
-    """Returns the options that ask for the version's promise, "" without one."""
-    if promise is None:
-        return ""
-    levels, asked = ",".join(f"{name}={level:g}" for name, level in promise["levels"].items()), promise["asked"]
-    given = _point(asked["given"]) if asked["given"] else ""
-    return f" --promise {levels} --confidence {asked['confidence']:g} --question-limit {asked['question_limit']}{given}"
-
-
-def _simulate(training_data: dict[str, Any]) -> list[str]:
-    """Returns the command that makes the same vignettes; none if no command with this knowledge base does."""
-    simulation = training_data.get("simulation")
-    if not simulation or training_data["fold"]:
-        return []
-    if simulation["knowledge_fingerprint"] != KnowledgeBase.load().fingerprint:
-        return []
-    total = sum(split["vignettes"] for split in training_data["splits"].values())
-    parts = ["triage", "simulate", "--out", "DATA", "--vignettes", str(total)]
-    for option in ("seed", "test_fraction"):
-        if training_data[option] is not None:
-            parts += [f"--{option.replace('_', '-')}", str(training_data[option])]
-    if simulation["whole_patient"]:
-        parts.append("--whole-patient")
-    if simulation["caution"] not in (None, 1):
-        parts += ["--caution", str(simulation["caution"])]
-    unseen = simulation["unseen_conditions"]
-    return [shlex.join([*parts, "--unseen-conditions", *unseen] if unseen else parts)]
-
-
 def escape(text: Any) -> str:
     """Returns `text` escaped, so that Markdown shows it unchanged in a line or a cell of a table."""
     plain = "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in str(text))
@@ -327,7 +261,6 @@ def page(card: Mapping[str, Any]) -> str:
         "percent": percent,
         "intervals": _intervals,
         "errors": _errors,
-        "code": _code,
     }
     text = environment.get_template("model_card.md.jinja").render(card, risks=RISKS, statements=statements)
     return re.sub(r"\n{3,}", "\n\n", text)
@@ -342,8 +275,3 @@ def _intervals(figures: Mapping[str, Any] | None, names: Iterable[str]) -> list[
 def _errors(count: Mapping[str, int]) -> str:
     share = count["errors"] / count["patients"] if count["patients"] else None
     return "-" if share is None else f"{count['errors']:,} ({100 * share:.3g}%)"
-
-
-def _code(line: str) -> Markup:
-    """Returns a line of an indented block: unlike a fence, no line in it can end it."""
-    return Markup(" ".join(line.splitlines()))  # noqa: S704
