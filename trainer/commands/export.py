@@ -57,9 +57,6 @@ class ExportOptions:
     allow_small_test: bool = option(
         "let a version pass --push-to and --compare-with on fewer than 50 test vignettes, which say little"
     )
-    rejected: pathlib.Path | None = option(
-        "where --push-to keeps a version that it does not publish", type=locations.result, metavar="DIR"
-    )
     sign: pathlib.Path | None = option(
         "private Ed25519 key, in PEM format, with which to sign a version that is published, for triage serve "
         "--require-signature",
@@ -70,8 +67,6 @@ class ExportOptions:
     def __post_init__(self) -> None:
         options.check_bounds("orders", self.orders, 1)
         options.check_bounds("seed", self.seed, 0)
-        if self.push_to is None and self.rejected is not None:
-            raise InputError("--rejected needs --push-to: give that instead of --model-base-path")
         if self.push_to is not None and self.compare_with is not None:
             raise InputError("--push-to compares with the versions that it pushes to: leave --compare-with out")
         if self.margin is not None and not 0 <= self.margin <= 1:
@@ -159,20 +154,16 @@ def run(arguments: argparse.Namespace) -> int:
         trained = promises.promising(trained, answer)
     cases = read_cases(given.cases, trained.vocabulary) if given.cases else ()
     evaluation = publish.Evaluation(given.data, given.orders, given.seed, cases) if given.data else None
+    margin = _MARGIN if given.margin is None else given.margin
     target = publish.Target(
         given.base,
         given.version,
         given.model_name or saved_model.MODEL_NAME,
-        minimum_vignettes=0 if given.allow_small_test else gate.MINIMUM_VIGNETTES,
-        key=key,
+        margin if given.gate else None,
+        given.compare_with,
+        0 if given.allow_small_test else gate.MINIMUM_VIGNETTES,
+        key,
     )
-    margin = _MARGIN if given.margin is None else given.margin
-    if given.push_to:
-        if given.rejected:
-            publish.check_rejected(given.rejected, given.push_to)
-        target = target._replace(margin=margin, rejected=given.rejected)
-    if given.compare_with:
-        target = target._replace(margin=margin, against=given.compare_with)
     exported = publish.export(trained, given.job_dir, target, evaluation)
     _print_result(exported, given)
     json_output.write(
@@ -211,7 +202,7 @@ def _print_result(exported: "Exported", given: ExportOptions) -> None:
                 following = f"triage push --version-dir {folder} --to {locations.shown(given.compare_with)}"
             say_result(Console(stderr=True), folder, following)
         return
-    remark = "--rejected DIR keeps such a version"
+    remark = "--model-base-path with --compare-with keeps such a version"
     if exported.folder is not None:
         remark = f"the rejected version is in {locations.shown(exported.folder)}"
     lines.append(f"nothing was {'blessed' if given.compare_with else 'published'}; {remark}")

@@ -49,7 +49,6 @@ class Target(NamedTuple):
     version: int | None  # None is the next free number of both base paths
     model_name: str
     margin: float | None = None  # of the gate; None if there is no gate
-    rejected: pathlib.Path | None = None  # base path for a version that does not pass; None deletes it
     against: pathlib.Path | None = None  # base path of the serving version, if it is not `base`
     minimum_vignettes: int = 0  # test vignettes without which nothing passes the gate
     key: "Ed25519PrivateKey | None" = None  # signs a version that is published
@@ -173,26 +172,13 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evalu
                 (stage.folder / directories.REFERENCE).write_text(reference.to_json(), encoding="utf-8")
         stage.describe(**entries)
         _write_card(stage, trained, evaluation, report, verdict)
-        passed = verdict is None or verdict.passed
-        folder = _publish(stage, target, serving, verdict is not None) if passed else _keep_rejected(stage, target)
+        passed, folder = verdict is None or verdict.passed, None
+        if passed:
+            folder = _publish(stage, target, serving, verdict is not None)
+        elif target.against is not None:  # nothing is served from the base path
+            (stage.folder / gate.NOT_BLESSED).touch()
+            folder = stage.publish()
     return Exported(folder, name, passed, entries.get("metrics", trained.metrics), report, verdict)
-
-
-def check_rejected(rejected: pathlib.Path, base: pathlib.Path) -> None:
-    """Raises InputError if a version in `rejected` could be served."""
-    if base.resolve() in (rejected.resolve(), *rejected.resolve().parents):
-        raise InputError(f"--rejected {rejected}: is in {base}, where a server looks for versions: choose another")
-    try:
-        there = list(rejected.iterdir()) if rejected.exists() else []
-        rejected.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--rejected {rejected}: cannot use it: {error.strerror or error}") from error
-    for path in there:
-        if directories.version_number(path.name) is not None and not (path / gate.NOT_BLESSED).exists():
-            raise InputError(
-                f"--rejected {rejected}: contains version {path.name}, which was not rejected: choose a folder from "
-                "which nothing is served"
-            )
 
 
 def _serving(target: Target, evaluation: Evaluation) -> LoadedVersion | None:
@@ -263,23 +249,6 @@ def _publish(stage: StagedVersion, target: Target, serving: LoadedVersion | None
     if target.key is not None:
         signing.sign(stage.folder, target.key)
     return stage.publish()
-
-
-def _keep_rejected(stage: StagedVersion, target: Target) -> pathlib.Path | None:
-    """Moves the version to the folder for rejected ones and returns its path, None if there is no such folder."""
-    if target.against is not None:  # nothing is served from the base path
-        (stage.folder / gate.NOT_BLESSED).touch()
-        return stage.publish()
-    if target.rejected is None:
-        return None
-    (stage.folder / gate.NOT_BLESSED).touch()
-    number = stage.number
-    while (target.rejected / str(number)).exists():
-        number += 1
-    try:
-        return pathlib.Path(shutil.move(stage.folder, target.rejected / str(number)))
-    except OSError as error:
-        raise InputError(f"--rejected {target.rejected}: cannot write: {error.strerror or error}") from error
 
 
 def push(version: pathlib.Path, base: pathlib.Path) -> pathlib.Path:

@@ -100,12 +100,9 @@ def test_a_less_safe_version_is_not_published_and_leaves_nothing(evaluation, red
 
 def test_nothing_is_published_on_too_few_vignettes_not_even_a_first_version(evaluation, red_base, tmp_path):
     # The six vignettes cannot show that the same agent again is as safe, whatever the margin.
-    kept = tmp_path / "kept"
-    kept.mkdir()
-    for base in (tmp_path / "empty", red_base):
-        exported = push(base, always(Action.RED), evaluation, margin=1.0, minimum_vignettes=7, rejected=kept)
-        assert not exported.published
-        assert exported.gate.too_few == (6, 7)
+    assert not push(tmp_path / "empty", always(Action.RED), evaluation, margin=1.0, minimum_vignettes=7).published
+    exported = push(tmp_path / "new", always(Action.RED), evaluation, 1.0, minimum_vignettes=7, against=red_base)
+    assert (exported.published, exported.gate.too_few) == (False, (6, 7))
     card = (exported.folder / "model_card.md").read_text(encoding="utf-8")
     assert "| not blessed | 6 test vignettes are fewer than 7 |" in card
     assert push(red_base, always(Action.RED), evaluation, minimum_vignettes=6).published
@@ -137,39 +134,19 @@ def test_versions_with_other_vocabularies_are_compared_on_evidence_and_cases_tha
         push(red_base, always(Action.RED), rash)
 
 
-def test_a_rejected_version_is_kept_unsigned_where_the_user_wants_it(evaluation, red_base, tmp_path):
-    rejected = tmp_path / "rejected"
-    publish.check_rejected(rejected, red_base)
-    given = {"rejected": rejected, "key": Ed25519PrivateKey.generate()}
-    folders = [push(red_base, always(Action.GREEN), evaluation, **given).folder for _ in range(2)]
-    publish.check_rejected(rejected, red_base)
-    assert folders == [rejected / "2", rejected / "3"]
-    assert names(red_base) == ["1"]
-    assert (rejected / "2" / "NOT_BLESSED").read_bytes() == b""
-    assert not (rejected / "2" / "SHA256SUMS.sig").exists()
-    assert "| passed the gate | **no** |" in (rejected / "2" / "model_card.md").read_text()
-    load_version(rejected / "2")
-
-
-def test_candidates_that_wait_beside_the_served_versions_get_numbers_above_both(evaluation, red_base, tmp_path):
+def test_candidates_stay_apart_with_numbers_above_those_that_are_served_and_unsigned_if_rejected(
+    evaluation, red_base, tmp_path
+):
     apart = tmp_path / "candidates"
     (apart / "8").mkdir(parents=True)
     (red_base / "1").rename(red_base / "7")
-    assert push(apart, always(Action.RED), evaluation, against=red_base).folder == apart / "9"
-    assert names(red_base) == ["7"]
-
-
-def test_rejected_versions_are_not_kept_where_a_server_could_load_them(red_base, tmp_path):
-    for place in (red_base, red_base / "rejected", red_base / ".." / "models"):
-        with pytest.raises(InputError, match="models"):
-            publish.check_rejected(place, red_base)
-    (tmp_path / "other" / "4").mkdir(parents=True)
-    with pytest.raises(InputError, match="version 4"):
-        publish.check_rejected(tmp_path / "other", red_base)
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="file"):
-        publish.check_rejected(tmp_path / "file", red_base)
-    assert names(red_base) == ["1"]
+    given = {"against": red_base, "key": Ed25519PrivateKey.generate()}
+    good, bad = (push(apart, always(decision), evaluation, **given).folder for decision in (Action.RED, Action.GREEN))
+    assert (good, bad, names(red_base)) == (apart / "9", apart / "10", ["7"])
+    assert [(folder / "SHA256SUMS.sig").exists() for folder in (good, bad)] == [True, False]
+    assert (bad / "NOT_BLESSED").read_bytes() == b""
+    assert "| passed the gate | **no** |" in (bad / "model_card.md").read_text()
+    load_version(bad)
 
 
 class _EvaluationDuringWhichAnotherPushEnds(Evaluation):
