@@ -1,9 +1,10 @@
 """The vignettes of a split in memory, read shard by shard: two or four bytes per piece of evidence."""
 
 import contextlib
+import itertools
 import pathlib
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -11,9 +12,8 @@ import tensorflow as tf
 from schemas import directories, features
 from schemas.directories import GZIP_MAGIC
 from schemas.errors import InputError, first_line
-from schemas.evidence import Vocabulary
+from schemas.evidence import UNKNOWN, Vocabulary
 from schemas.triage import DECISION_LABELS, NUM_DECISIONS
-from trainer.vignettes.state import UNKNOWN, vocabulary_table
 from trainer.vignettes.vignette import MAX_SAME_DECISIONS
 
 BATCH_SIZE = 4_096
@@ -30,13 +30,7 @@ class VignetteArrays(NamedTuple):
 
     def joined(self, others: "VignetteArrays") -> "VignetteArrays":
         """Returns these vignettes, and then the others."""
-        return VignetteArrays(
-            vignette_ids=np.concatenate([self.vignette_ids, others.vignette_ids]),
-            offsets=np.concatenate([self.offsets, self.offsets[-1] + others.offsets[1:]]),
-            signed_codes=np.concatenate([self.signed_codes, others.signed_codes]),
-            decision_counts=np.concatenate([self.decision_counts, others.decision_counts]),
-            tags=self.tags + others.tags,
-        )
+        return _concatenated([self, others])
 
     def select(self, rows: np.ndarray) -> "VignetteArrays":
         """Returns the vignettes at the places `rows`, int `[n]`, in that order."""
@@ -66,27 +60,21 @@ def fold_rows(vignettes: int, folds: int, fold: int, seed: int) -> tuple[np.ndar
     return np.setdiff1d(np.arange(vignettes), test), test
 
 
-class _Batch(NamedTuple):
-    """B parsed tf.Examples, as tensors while they are parsed, as NumPy arrays afterwards."""
+def _concatenated(parts: Sequence[VignetteArrays]) -> VignetteArrays:
+    """Returns the vignettes of one or more parts, one after the other."""
+    lengths = [np.diff(part.offsets) for part in parts]
+    return VignetteArrays(
+        vignette_ids=np.concatenate([part.vignette_ids for part in parts]),
+        offsets=np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64),
+        signed_codes=np.concatenate([part.signed_codes for part in parts]),
+        decision_counts=np.concatenate([part.decision_counts for part in parts]),
+        tags=tuple(itertools.chain.from_iterable(part.tags for part in parts)),
+    )
 
-    vignette_ids: tf.Tensor  # string [B]
-    row_lengths: tf.Tensor  # int64 [B]
-    signed_codes: tf.Tensor  # int32 [sum of row_lengths]
-    decision_counts: tf.Tensor  # int32 [B, 4]
-    tags: tf.Tensor  # string [sum of tag_lengths]
-    tag_lengths: tf.Tensor  # int64 [B]
-    unknown: tf.Tensor  # string [U]: unknown codes and decisions
-    unknown_rows: tf.Tensor  # int64 [U]: the example that each is in
 
-
-class _Part(NamedTuple):
-    """A batch in its final types."""
-
-    vignette_ids: np.ndarray  # object (str) [B]
-    row_lengths: np.ndarray  # int64 [B]
-    signed_codes: np.ndarray
-    decision_counts: np.ndarray  # uint8 [B, 4]
-    tags: tuple[tuple[str, ...], ...]
+_DECISIONS = {label.encode(): decision for decision, label in enumerate(DECISION_LABELS)}
+_EVIDENCE = (features.PRESENT, features.ABSENT)
+_LISTS = (*_EVIDENCE, features.DECISIONS, features.TAGS)
 
 
 class ShardReader:
@@ -100,9 +88,7 @@ class ShardReader:
     def __init__(self, vocabulary: Vocabulary, names: bool = True):
         self._names = names
         self._dtype = np.int16 if len(vocabulary) < np.iinfo(np.int16).max else np.int32
-        self._codes = vocabulary_table(vocabulary)
-        labels = tf.lookup.KeyValueTensorInitializer(tf.constant(DECISION_LABELS), tf.range(NUM_DECISIONS))
-        self._decisions = tf.lookup.StaticHashTable(labels, default_value=UNKNOWN)
+        self._cells = {code.encode(): cell for cell, code in enumerate(vocabulary.codes)}
 
     def read(self, shards: Sequence[pathlib.Path]) -> VignetteArrays:
         """Returns the vignettes of `shards` in order.
@@ -110,149 +96,106 @@ class ShardReader:
         Raises:
             InputError: a shard is damaged or holds anything but vignettes; the message names it.
         """
-        parts = [
-            _Part(
-                np.empty(0, object), np.empty(0, np.int64), np.empty(0, self._dtype),
-                np.empty((0, NUM_DECISIONS), np.uint8), (),
-            )
-        ]  # fmt: skip
-        for shard in shards:
-            parts.extend(self._read_shard(shard))
-        return VignetteArrays(
-            vignette_ids=np.concatenate([part.vignette_ids for part in parts]),
-            offsets=np.cumsum(np.concatenate([[0], *(part.row_lengths for part in parts)]), dtype=np.int64),
-            signed_codes=np.concatenate([part.signed_codes for part in parts]),
-            decision_counts=np.concatenate([part.decision_counts for part in parts]),
-            tags=tuple(tags for part in parts for tags in part.tags),
+        nothing = VignetteArrays(
+            np.empty(0, object),
+            np.zeros(1, np.int64),
+            np.empty(0, self._dtype),
+            np.empty((0, NUM_DECISIONS), np.uint8),
+            (),
         )
+        return _concatenated([nothing, *(part for shard in shards for part in self._read_shard(shard))])
 
-    def _read_shard(self, shard: pathlib.Path) -> Iterator[_Part]:
+    def _read_shard(self, shard: pathlib.Path) -> Iterator[VignetteArrays]:
         records = tf.data.TFRecordDataset(str(shard), "GZIP" if shard.name.endswith(".gz") else "")
         batches = iter(records.batch(BATCH_SIZE).prefetch(2))
         read = 0
         while True:
             try:
-                batch = _Batch(*(tensor.numpy() for tensor in self._parsed(next(batches))))
+                parsed = _parse(next(batches))
             except StopIteration:
                 return
             # TensorFlow quotes the record in its message, which then may not be text.
             except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
-                number = self._first_faulty(records, read)
+                number = _first_faulty(records, read)
                 raise InputError(
                     f"{shard}: record {number} is not the tf.Example of a vignette: prepare the data again"
                 ) from error
             except tf.errors.OpError as error:
-                detail = damage(shard, self._first_faulty(records, read), error)
-                raise InputError(f"{shard}: {detail}") from error
-            _check(shard, read, batch)
-            read += len(batch.vignette_ids)
-            yield self._part(batch)
+                raise InputError(f"{shard}: {damage(shard, _first_faulty(records, read), error)}") from error
+            yield self._part(parsed, shard, read)
+            read += int(parsed[features.VIGNETTE_ID].shape[0])
 
-    def _first_faulty(self, records: tf.data.Dataset, read: int) -> int:
-        """Returns the number, from 1, of the first record that cannot be read; the first `read` ones can."""
-        with contextlib.suppress(tf.errors.OpError, UnicodeDecodeError):
-            for record in records.skip(read).batch(1):
-                self._parsed(record)
-                read += 1
-        return read + 1
-
-    def _parsed(self, serialized: tf.Tensor) -> _Batch:
-        parsed: _Batch = _parse(serialized, self._codes.resource_handle, self._decisions.resource_handle)
-        return parsed
-
-    def _part(self, batch: _Batch) -> _Part:
-        ids: np.ndarray = np.full(len(batch.vignette_ids), "", object)
-        if self._names:
-            ids[:] = [vignette_id.decode(errors="replace") for vignette_id in batch.vignette_ids]
-        return _Part(
-            vignette_ids=ids,
-            row_lengths=batch.row_lengths,
-            signed_codes=batch.signed_codes.astype(self._dtype),
-            decision_counts=batch.decision_counts.astype(np.uint8),
-            tags=_tuples(batch.tags, batch.tag_lengths) if self._names else ((),) * len(ids),
+    def _part(self, parsed: dict[str, Any], shard: pathlib.Path, read: int) -> VignetteArrays:
+        """Returns what `_parse` parsed, before which `read` records of the shard come."""
+        found = {}
+        for key in (*_EVIDENCE, features.DECISIONS):
+            texts, known = parsed[key].values.numpy(), self._cells if key in _EVIDENCE else _DECISIONS
+            found[key] = np.fromiter(map(known.get, texts, itertools.repeat(UNKNOWN)), np.int64, len(texts))
+            for unknown in np.flatnonzero(found[key] == UNKNOWN)[:1]:
+                raise InputError(
+                    f"{shard}: record {read + parsed[key].value_rowids().numpy()[unknown] + 1}: "
+                    f"{texts[unknown].decode(errors='replace')!r} is neither a code of {directories.VOCABULARY} "
+                    "nor a triage decision: prepare the data again with its own vocabulary"
+                )
+        present = parsed[features.PRESENT].with_values(found[features.PRESENT] + 1)
+        absent = parsed[features.ABSENT].with_values(-1 - found[features.ABSENT])
+        signed = tf.concat([present, absent], axis=1)  # int64 [B, (R)]
+        ids = [each.decode(errors="replace") for each in parsed[features.VIGNETTE_ID].numpy()]
+        rows = parsed[features.DECISIONS].value_rowids().numpy()
+        cells = NUM_DECISIONS * rows + found[features.DECISIONS]
+        counts = np.bincount(cells, minlength=NUM_DECISIONS * len(ids)).reshape(len(ids), NUM_DECISIONS)
+        part = VignetteArrays(
+            vignette_ids=np.array(ids, object),
+            offsets=signed.row_splits.numpy(),
+            signed_codes=signed.values.numpy().astype(self._dtype),
+            decision_counts=counts,
+            tags=_tuples(parsed[features.TAGS]) if self._names else ((),) * len(ids),
         )
+        _check(part, shard, read)
+        names = part.vignette_ids if self._names else np.full(len(ids), "", object)
+        return part._replace(vignette_ids=names, decision_counts=counts.astype(np.uint8))
 
 
-@tf.function(
-    autograph=False,
-    input_signature=(tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.resource), tf.TensorSpec([], tf.resource)),
-)
-def _parse(serialized: tf.Tensor, code_table: tf.Tensor, decision_table: tf.Tensor) -> _Batch:
-    """Parses tf.Examples.
-
-    Not part of the input pipeline, which would take a fifth of a second longer to build, for every shard. Takes tables
-    by their handles, so that it is traced once for all readers of a process.
-    """
+def _parse(serialized: tf.Tensor) -> dict[str, Any]:
+    """Returns the features of tf.Examples: a string `[B]`, and ragged ones, string `[B, (N)]`."""
     texts = tf.io.RaggedFeature(tf.string, row_splits_dtype=tf.int64)
-    keys = (features.PRESENT, features.ABSENT, features.DECISIONS, features.TAGS)
-    parsed = tf.io.parse_example(
-        serialized, {features.VIGNETTE_ID: tf.io.FixedLenFeature([], tf.string), **dict.fromkeys(keys, texts)}
-    )
-    present, absent, decisions = (parsed[key] for key in keys[:3])  # string [B, (R)]
-    present_cells, absent_cells = (_find(code_table, codes.values, tf.int64) for codes in (present, absent))
-    signed = tf.concat(
-        [present.with_values(present_cells + 1), absent.with_values(-(absent_cells + 1))], axis=1
-    )  # int64 [B, (R)]
-    labels = _find(decision_table, decisions.values, tf.int32)
-    counts = tf.math.unsorted_segment_sum(
-        tf.one_hot(labels, NUM_DECISIONS, dtype=tf.int32), decisions.value_rowids(), decisions.nrows()
-    )
-    looked_up = ((present, present_cells), (absent, absent_cells), (decisions, labels))
-    return _Batch(
-        vignette_ids=parsed[features.VIGNETTE_ID],
-        row_lengths=signed.row_lengths(),
-        signed_codes=tf.cast(signed.values, tf.int32),
-        decision_counts=counts,
-        tags=parsed[features.TAGS].values,
-        tag_lengths=parsed[features.TAGS].row_lengths(),
-        unknown=tf.concat([tf.boolean_mask(each.values, cells == UNKNOWN) for each, cells in looked_up], axis=0),
-        unknown_rows=tf.concat(
-            [tf.boolean_mask(each.value_rowids(), cells == UNKNOWN) for each, cells in looked_up], axis=0
-        ),
-    )
+    described = {features.VIGNETTE_ID: tf.io.FixedLenFeature([], tf.string), **dict.fromkeys(_LISTS, texts)}
+    parsed: dict[str, Any] = tf.io.parse_example(serialized, described)
+    return parsed
 
 
-def _find(table: tf.Tensor, texts: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """Returns the value of each of `texts` in the table with this handle, `UNKNOWN` for texts that are not in it."""
-    values = tf.raw_ops.LookupTableFindV2(table_handle=table, keys=texts, default_value=tf.constant(UNKNOWN, dtype))
-    return tf.ensure_shape(values, texts.shape)
+def _first_faulty(records: tf.data.Dataset, read: int) -> int:
+    """Returns the number, from 1, of the first record that cannot be read; the first `read` ones can."""
+    with contextlib.suppress(tf.errors.OpError, UnicodeDecodeError):
+        for record in records.skip(read).batch(1):
+            _parse(record)
+            read += 1
+    return read + 1
 
 
-def _check(shard: pathlib.Path, read: int, batch: _Batch) -> None:
-    """Refuses what `triage prepare` would have refused, as another program may have written the shard.
-
-    `read` records come before the batch.
-    """
-    if len(batch.unknown):
-        first = batch.unknown_rows.argmin()
-        raise InputError(
-            f"{shard}: record {read + batch.unknown_rows[first] + 1}: "
-            f"{batch.unknown[first].decode(errors='replace')!r} is neither a code of {directories.VOCABULARY} "
-            "nor a triage decision: prepare the data again with its own vocabulary"
-        )
-    rows: np.ndarray = np.repeat(np.arange(len(batch.row_lengths)), batch.row_lengths)
-    cells = np.stack([rows, np.abs(batch.signed_codes)])
+def _check(part: VignetteArrays, shard: pathlib.Path, read: int) -> None:
+    """Refuses what `triage prepare` would have refused, as another program may have written the shard."""
+    lengths = np.diff(part.offsets)
+    cells = np.stack([np.repeat(np.arange(len(lengths)), lengths), np.abs(part.signed_codes)])
     order = np.lexsort(cells[::-1])
-    twice = rows[order[1:]][(np.diff(cells[:, order]) == 0).all(axis=0)]
     faults = {
-        "no evidence": np.flatnonzero(batch.row_lengths == 0),
-        "no decision": np.flatnonzero(batch.decision_counts.sum(axis=1) == 0),
+        "no evidence": np.flatnonzero(lengths == 0),
+        "no decision": np.flatnonzero(part.decision_counts.sum(axis=1) == 0),
         f"more than {MAX_SAME_DECISIONS} decisions of a kind": np.flatnonzero(
-            batch.decision_counts.max(axis=1) > MAX_SAME_DECISIONS
+            part.decision_counts.max(axis=1) > MAX_SAME_DECISIONS
         ),
-        "a code twice": twice,
+        "a code twice": cells[0][order[1:]][(np.diff(cells[:, order]) == 0).all(axis=0)],
     }
     for fault, examples in faults.items():
         if len(examples):
-            vignette_id = batch.vignette_ids[examples[0]].decode(errors="replace")
-            raise InputError(f"{shard}: record {read + examples[0] + 1}: vignette {vignette_id!r} has {fault}")
+            name = part.vignette_ids[examples[0]]
+            raise InputError(f"{shard}: record {read + examples[0] + 1}: vignette {name!r} has {fault}")
 
 
-def _tuples(values: np.ndarray, lengths: np.ndarray) -> tuple[tuple[str, ...], ...]:
-    """Returns one tuple for each length; equal tuples are one object, as many vignettes share the same tags."""
+def _tuples(ragged: tf.RaggedTensor) -> tuple[tuple[str, ...], ...]:
+    """Returns one tuple for each row; equal tuples are one object, as many vignettes share the same tags."""
     known: dict[tuple[bytes, ...], tuple[str, ...]] = {}
-    ends = np.cumsum(lengths)
-    rows = (tuple(values[start:end]) for start, end in zip(ends - lengths, ends, strict=True))
+    rows = map(tuple, ragged.to_list())
     return tuple(known.setdefault(row, tuple(tag.decode(errors="replace") for tag in row)) for row in rows)
 
 

@@ -45,14 +45,6 @@ class EncodedEvidence(NamedTuple):
     conflicting_codes: tf.Tensor  # string [B, C], padded with ""
 
 
-def vocabulary_table(vocabulary: Vocabulary) -> tf.lookup.StaticHashTable:
-    """Returns a table from code (string) to state cell (int64), `UNKNOWN` for all other strings."""
-    initializer = tf.lookup.KeyValueTensorInitializer(
-        tf.constant(vocabulary.codes), tf.range(len(vocabulary), dtype=tf.int64)
-    )
-    return tf.lookup.StaticHashTable(initializer, default_value=UNKNOWN)
-
-
 def from_signed_codes(signed_codes: tf.Tensor, evidence_count: int) -> tf.Tensor:
     """Returns the states `[B, E]` float32 of signed codes `[B, W]` int32, each code at most once in a row."""
     cells = tf.where(signed_codes == 0, evidence_count, tf.abs(signed_codes) - 1)  # [B, W], padding to a spare cell
