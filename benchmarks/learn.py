@@ -93,10 +93,12 @@ def main() -> None:
 
 def prepare(folder: pathlib.Path, train: int, test: int, seed: int) -> np.ndarray:
     """Simulates the vignettes of both splits, and returns the test decisions `[V, 4]`."""
-    from trainer.commands.simulate import simulate_splits
+    import triage_cli
     from trainer.vignettes.tfrecord import DataDirectory
 
-    simulate_splits(folder / "data", train, test, seed)
+    sizes = ["--vignettes", str(train + test), "--test-fraction", f"{test}/{train + test}", "--seed", str(seed)]
+    if triage_cli.main(["simulate", "--out", str(folder / "data"), "--overwrite", *sizes]):
+        raise SystemExit("the vignettes could not be made")
     data = DataDirectory.open(folder / "data")
     for name in ("train", "test"):
         rows = data.read(name, names=False)

@@ -48,7 +48,6 @@ from sklearn.linear_model import LogisticRegression
 from schemas.errors import InputError
 from schemas.triage import Action
 from trainer import presets
-from trainer.commands.simulate import simulate_splits
 from trainer.dyqn.rollout import order_seeds
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics
 from trainer.evaluation.estimates import Estimate, bracketed
@@ -243,11 +242,17 @@ def training_sets(given: SetOptions) -> list[TrainingSet]:
     return [
         TrainingSet(
             {"data": "simulated", "train_vignettes": size, "test_vignettes": given.test, "seed": seed},
-            functools.partial(simulate_splits, train=size, test=given.test, seed=seed),
+            functools.partial(write_simulated, size, given.test, seed),
         )
         for size in given.sizes
         for seed in seeds
     ]
+
+
+def write_simulated(train: int, test: int, seed: int, out: pathlib.Path) -> None:
+    """Simulates vignettes, so many in each split."""
+    total = train + test
+    triage("simulate", "--vignettes", total, "--test-fraction", f"{test}/{total}", "--seed", seed, "--out", out)
 
 
 def write_fold(data: pathlib.Path, folds: int, fold: int, out: pathlib.Path) -> None:

@@ -43,7 +43,7 @@ MANIFEST_FORMAT = 1
 """`format_version` of the manifest, raised when older readers would misread it."""
 
 
-def shard_name(split: str, shard: int, shards: int, compressed: bool) -> str:
+def shard_name(split: str, shard: int, shards: int, compressed: bool = False) -> str:
     """Returns the file name of shard `shard` of `shards`, such as `train-00000-of-00001.tfrecord`."""
     return f"{split}-{shard:05d}-of-{shards:05d}.tfrecord{'.gz' if compressed else ''}"
 

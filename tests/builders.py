@@ -105,11 +105,11 @@ def outcomes_of(decisions, questions=None):
     return Outcomes(decisions, questions, questions + 1, np.zeros(decisions.shape, bool))
 
 
-def data_directory_of(path, vocabulary, train, test, shard_size=2, compressed=False):
+def data_directory_of(path, vocabulary, train, test, shard_size=2):
     """A data directory of these vignettes, with as much in stats.json as is read."""
     path.mkdir()
     for split, vignettes in (("train", train), ("test", test)):
-        with ShardWriter(path, split, len(vignettes), shard_size, compressed) as writer:
+        with ShardWriter(path, split, len(vignettes), shard_size) as writer:
             for vignette in vignettes:
                 writer.write(encode_example(vignette))
     splits = {"train": {"vignettes": len(train)}, "test": {"vignettes": len(test)}}

@@ -34,7 +34,7 @@ def test_every_step_from_vignettes_to_a_version_works_on_the_object_store(
     object_store.write(f"{BUCKET}/raw/vocabulary.csv", (folder / "vocabulary.csv").read_bytes())
     raw = ["--vignettes", f"{BUCKET}/raw/vignettes.jsonl", "--vocabulary", f"{BUCKET}/raw/vocabulary.csv"]
     data, job, models = f"{BUCKET}/data", f"{BUCKET}/job", f"{BUCKET}/models"
-    assert triage_cli.main(["prepare", *raw, "--out", data, "--test-fraction", "0.2", "--gzip"]) == 0
+    assert triage_cli.main(["prepare", *raw, "--out", data, "--test-fraction", "0.2"]) == 0
     assert json.loads(object_store.read(f"{data}/stats.json"))["splits"]["test"]["vignettes"] == 10
     assert triage_cli.main(["train", "--data", data, "--job-dir", job, *PAPER, "--evaluation-interval", "30"]) == 0
     assert "step 60" in capsys.readouterr().err

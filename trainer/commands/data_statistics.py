@@ -6,6 +6,7 @@ import random
 import numpy as np
 from rich.console import Console
 
+from schemas.directories import SPLITS
 from schemas.evidence import Vocabulary
 from schemas.triage import TRIAGE_DECISIONS
 from trainer.commands.stats import ANOMALOUS, StatsOptions
@@ -36,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _statistics(data: DataDirectory, given: StatsOptions) -> None:
     sums = Sums()
     risk_factor = np.array([entry.kind == "risk_factor" for entry in data.vocabulary])
-    for arrays in map(data.read, given.splits):
+    for arrays in map(data.read, SPLITS):
         sums.add(evidence_counts(arrays, risk_factor), arrays.decision_counts)
     moments = sums.moments()
     decisions = None
@@ -44,12 +45,12 @@ def _statistics(data: DataDirectory, given: StatsOptions) -> None:
         decisions = (sums.fewest_decisions, sums.most_decisions)
     if given.json != "-":
         console = Console()
-        console.print(f"{data.path}: {' and '.join(given.splits)} split", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"{data.path}: {' and '.join(SPLITS)} splits", highlight=False, markup=False, soft_wrap=True)
         print_table(statistics_table(moments, decisions))
     report = {
         "data": str(data.path),
         "data_fingerprint": data.data_fingerprint,
-        "splits": list(given.splits),
+        "splits": list(SPLITS),
         **to_json(moments, decisions),
         "paper": to_json(PAPER, PAPER_DECISIONS),
     }
@@ -71,7 +72,7 @@ def evidence_counts(arrays: VignetteArrays, risk_factor: np.ndarray) -> np.ndarr
 
 
 def _show(data: DataDirectory, given: StatsOptions, count: int) -> None:
-    vignettes = [(arrays, row) for arrays in map(data.read, given.splits) for row in range(len(arrays.vignette_ids))]
+    vignettes = [(arrays, row) for arrays in map(data.read, SPLITS) for row in range(len(arrays.vignette_ids))]
     chosen = sorted(random.Random(given.seed).sample(range(len(vignettes)), min(count, len(vignettes))))  # noqa: S311
     shown = [_shown(*vignettes[place], data.vocabulary) for place in chosen]
     if given.json != "-":

@@ -19,8 +19,6 @@ from triage_runtime.storage import locations
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
     from trainer.vignettes.tfrecord import DataDirectory
 
-_SHARD_SIZE = 50_000
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FoldOptions:
@@ -86,7 +84,7 @@ def _write(data: "DataDirectory", given: FoldOptions) -> dict[str, Any]:
             dataclasses.replace(decode_example(record), split=directories.SPLITS[row in held_out])
             for row, record in enumerate(records)
         ]
-        how = WriteOptions(Fraction(0), given.seed, _SHARD_SIZE, shards[0].suffix == ".gz")
+        how = WriteOptions(Fraction(0), given.seed)
         written = write_splits(vignettes, how, output.staging)
         fold = {"folds": given.folds, "fold": given.fold, "seed": given.seed}
         stats = data.stats | written | {"fold": fold, "fold_of": data.data_fingerprint}

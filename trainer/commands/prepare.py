@@ -43,15 +43,12 @@ class PrepareOptions:
     test_fraction: float = option("share of the test split (default 0.1)", default=0.1)
     seed: int = option("seed of the split and of absent evidence (default 0)", default=0)
     whole_patient: bool = option("complete patients, the complaint first: what is not listed is absent")
-    shard_size: int = option("vignettes in a shard (default 50000)", default=50_000)
-    gzip: bool = option("compress the shards")
     allow_rejects: bool = option("leave out lines that are not vignettes")
     overwrite: bool = option("replace an existing data directory")
     json: str | pathlib.Path | None
 
     def __post_init__(self) -> None:
         options.check_bounds("seed", self.seed, 0)
-        options.check_bounds("shard_size", self.shard_size, 1)
         if not 0 <= self.test_fraction < 1:
             raise InputError(f"--test-fraction {self.test_fraction}: expected 0 or more, and less than 1")
 
@@ -99,7 +96,7 @@ def _prepare(
     try:
         check_accepted(len(vignettes), log.count, source.unit, given.allow_rejects)
         shown = functools.partial(tracked, bar=bar, description="write", total=len(vignettes))
-        how = WriteOptions(Fraction(str(given.test_fraction)), given.seed, given.shard_size, given.gzip)
+        how = WriteOptions(Fraction(str(given.test_fraction)), given.seed)
         written = write_splits(vignettes, how, output.staging, shown)
     except InputError as error:
         raise _with_rejects(error, log.count, output, given) from None

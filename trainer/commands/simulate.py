@@ -55,15 +55,12 @@ class SimulateOptions:
         default=1.0, metavar="FACTOR",
     )  # fmt: skip
     knowledge: pathlib.Path | None = option("another knowledge base", type=locations.source, metavar="DIR")
-    processes: int = option("number of processes (default: one per core)", default=os.cpu_count() or 1, metavar="N")
-    shard_size: int = option("vignettes in a shard (default 50000)", default=50_000)
-    gzip: bool = option("compress the shards")
     overwrite: bool = option("replace an existing data directory")
     json: str | pathlib.Path | None
 
     def __post_init__(self) -> None:
-        for name, least in (("vignettes", 1), ("seed", 0), ("processes", 1), ("shard_size", 1)):
-            options.check_bounds(name, getattr(self, name), least)
+        options.check_bounds("vignettes", self.vignettes, 1)
+        options.check_bounds("seed", self.seed, 0)
         if self.seed >= 2**64:
             raise InputError(f"--seed {self.seed}: expected less than 2^64")
         if not 0 < self.caution < math.inf:
@@ -94,22 +91,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def simulate_splits(
-    out: pathlib.Path, train: int, test: int, seed: int, simulation: SimulationConfig | None = None
-) -> None:
-    """Makes the data directory of `triage simulate` with just so many vignettes in each split; replaces one at `out`.
-
-    Raises:
-        InputError: a number is out of range, or `out` cannot be written.
-    """
-    given = SimulateOptions(
-        out=out, vignettes=train + test, seed=seed, test_fraction=Fraction(test, train + test), unseen_conditions=[],
-        whole_patient=False, caution=1.0, knowledge=None, processes=os.cpu_count() or 1, shard_size=50_000, gzip=False,
-        overwrite=True, json=None,
-    )  # fmt: skip
-    _simulate(KnowledgeBase.load(None), given, Console(quiet=True), simulation or SimulationConfig())
-
-
 def _simulate(
     knowledge: KnowledgeBase, given: SimulateOptions, console: Console, config: SimulationConfig
 ) -> dict[str, Any]:
@@ -128,10 +109,10 @@ def _write(
 ) -> dict[str, Any]:
     from trainer.vignettes.data_writer import WriteOptions, write_splits
 
-    made = simulated(simulator, given.vignettes, given.processes)
+    made = simulated(simulator, given.vignettes, os.cpu_count() or 1)
     vignettes = list(tracked(made, bar, "simulate", given.vignettes))
     shown = functools.partial(tracked, bar=bar, description="write", total=len(vignettes))
-    how = WriteOptions(given.test_fraction, given.seed, given.shard_size, given.gzip)
+    how = WriteOptions(given.test_fraction, given.seed)
     return write_splits(vignettes, how, output.staging, shown)
 
 

@@ -4,8 +4,6 @@ import argparse
 import dataclasses
 import pathlib
 
-from schemas import directories
-from schemas.errors import InputError
 from triage_runtime.command_line import json_output, options
 from triage_runtime.storage import locations
 
@@ -18,7 +16,6 @@ class StatsOptions:
     """The options of `triage stats`, see its help."""
 
     data: pathlib.Path
-    split: str | None
     show: int | None
     validate: bool
     seed: int
@@ -27,19 +24,11 @@ class StatsOptions:
     def __post_init__(self) -> None:
         options.check_bounds("seed", self.seed, 0)
         options.check_bounds("show", self.show, 1)
-        if self.validate and self.split:
-            raise InputError("--validate compares the splits: leave out --split")
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """The splits to use."""
-        return (self.split,) if self.split else directories.SPLITS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage stats`."""
     parser.add_argument("data", metavar="DIR", type=locations.source, help="data directory, as triage prepare makes it")
-    parser.add_argument("--split", choices=directories.SPLITS, help="vignettes to use (default: all)")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--show", metavar="N", type=int, help="print N random vignettes instead of the table")
     instead.add_argument(

@@ -17,8 +17,8 @@ from trainer.vignettes.split import SelectionSampler, majority, stratum_quotas
 from trainer.vignettes.tfrecord import ShardWriter, encode_example
 from trainer.vignettes.vignette import Vignette
 
-MAX_SHARDS = 99_999
-"""The highest number of five digits, as in a shard's name."""
+SHARD_SIZE = 50_000
+"""Vignettes in a shard; the last one of a split may have fewer."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,8 +27,7 @@ class WriteOptions:
 
     test_fraction: Fraction
     seed: int
-    shard_size: int
-    compressed: bool
+    shard_size: int = SHARD_SIZE
 
 
 def accept(outcomes: Iterable[Outcome], log: RejectLog) -> tuple[list[Vignette], int]:
@@ -88,7 +87,7 @@ def write_splits(
         `vignettes` and of clinicians' `decisions`.
 
     Raises:
-        InputError: no vignette is left for training, or there would be too many shards.
+        InputError: no vignette is left for training.
     """
     strata, given = [0] * NUM_DECISIONS, dict.fromkeys(SPLITS, 0)  # to be drawn, by majority decision; not to be drawn
     for vignette in vignettes:
@@ -98,13 +97,17 @@ def write_splits(
             given[vignette.split] += 1
     quotas = stratum_quotas(strata, options.test_fraction)
     sizes = {"train": given["train"] + sum(strata) - sum(quotas), "test": given["test"] + sum(quotas)}
-    _check_sizes(sizes, options.shard_size)
+    if not sizes["train"]:
+        raise InputError(
+            f"no vignette is left for training: {sizes['test']:,} in the test split: give more vignettes or a smaller "
+            "--test-fraction"
+        )
     sampler = SelectionSampler(strata, quotas, options.seed)
     decisions = {split: np.array([0] * NUM_DECISIONS) for split in SPLITS}
     fingerprint = hashlib.sha256()
     with (
-        ShardWriter(directory, "train", sizes["train"], options.shard_size, options.compressed) as train,
-        ShardWriter(directory, "test", sizes["test"], options.shard_size, options.compressed) as test,
+        ShardWriter(directory, "train", sizes["train"], options.shard_size) as train,
+        ShardWriter(directory, "test", sizes["test"], options.shard_size) as test,
     ):
         writers = {"train": train, "test": test}
         for vignette in tracked(vignettes):
@@ -123,13 +126,3 @@ def write_splits(
             for split in SPLITS
         },
     }
-
-
-def _check_sizes(sizes: dict[str, int], shard_size: int) -> None:
-    if not sizes["train"]:
-        raise InputError(
-            f"no vignette is left for training: {sizes['test']:,} in the test split: give more vignettes or a smaller "
-            "--test-fraction"
-        )
-    if max(sizes.values()) > MAX_SHARDS * shard_size:
-        raise InputError(f"--shard-size {shard_size}: would make more than {MAX_SHARDS:,} shards: give a larger size")

@@ -102,14 +102,12 @@ class ShardWriter:
         split: "train" or "test".
         records: number of records to be written, which the names of the shards depend on; 0 makes no shard.
         shard_size: records in a shard; the last one may have fewer.
-        compressed: gzip.
     """
 
-    def __init__(self, directory: pathlib.Path, split: str, records: int, shard_size: int, compressed: bool):
+    def __init__(self, directory: pathlib.Path, split: str, records: int, shard_size: int):
         shards = -(-records // shard_size)
-        self._paths = [directory / directories.shard_name(split, i, shards, compressed) for i in range(shards)]
+        self._paths = [directory / directories.shard_name(split, i, shards) for i in range(shards)]
         self._shard_size = shard_size
-        self._options = tf.io.TFRecordOptions(compression_type=_compression(compressed))
         self._written = 0
         self._writer: tf.io.TFRecordWriter | None = None
 
@@ -127,7 +125,7 @@ class ShardWriter:
         if self._writer is None or self._written % self._shard_size == 0:
             if self._writer is not None:
                 self._writer.close()
-            self._writer = tf.io.TFRecordWriter(str(self._paths[self._written // self._shard_size]), self._options)
+            self._writer = tf.io.TFRecordWriter(str(self._paths[self._written // self._shard_size]))
         self._writer.write(serialized)
         self._written += 1
 

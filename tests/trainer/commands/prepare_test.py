@@ -103,9 +103,8 @@ def test_contradictory_vignettes_are_counted_and_one_is_named(tmp_path, capsys):
 def test_the_same_input_and_seed_give_the_same_bytes(tmp_path):
     lines = [line(f"v{i}") for i in range(30)]
     for out in ("one", "other"):
-        assert prepare(tmp_path, *lines, out=out, more=["--gzip", "--shard-size", 10]) == 0
+        assert prepare(tmp_path, *lines, out=out) == 0
 
-    assert "train-00002-of-00003.tfrecord.gz" in names_in(tmp_path / "one")
     for name in names_in(tmp_path / "one"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes(), name
 
@@ -185,7 +184,6 @@ def test_a_duplicate_in_a_second_file_names_the_first(tmp_path):
         (["--test-fraction", "1"], "--test-fraction 1.0: expected 0 or more, and less than 1"),
         (["--test-fraction", "nan"], "--test-fraction nan: expected"),
         (["--seed", "-1"], "--seed -1: expected 0 or more"),
-        (["--shard-size", "0"], "--shard-size 0: expected 1 or more"),
         (["--vignettes", "none.jsonl"], "none.jsonl: no such file"),
         (["--vocabulary", "none.csv"], "none.csv: cannot read"),
     ],

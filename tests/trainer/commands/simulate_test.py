@@ -3,7 +3,7 @@ import json
 import pytest
 
 import triage_cli
-from trainer.commands.simulate import PAPER_TEST, PAPER_VIGNETTES, simulate_splits
+from trainer.commands.simulate import PAPER_TEST, PAPER_VIGNETTES
 from trainer.simulation.simulator import BLOCK, UNSEEN
 from trainer.vignettes.tfrecord import DataDirectory, decode_example, read_records
 
@@ -68,8 +68,6 @@ def test_the_directory_states_how_it_was_made(simulate, toy_knowledge):
         (["--vignettes", 0], "--vignettes 0: expected 1 or more"),
         (["--seed", -1], "--seed -1: expected 0 or more"),
         (["--seed", 2**64], "expected less than 2^64"),
-        (["--processes", 0], "--processes 0: expected 1 or more"),
-        (["--shard-size", 0], "--shard-size 0: expected 1 or more"),
         (["--test-fraction", "1"], "--test-fraction 1: expected 0 or more, and less than 1"),
         (["--unseen-conditions", "gout"], "unknown condition 'gout'"),
         (["--unseen-conditions", "common_cold", "heart_attack", "threatened_miscarriage"], "no vignette is left"),
@@ -90,14 +88,6 @@ def test_a_test_fraction_that_is_not_a_number_is_refused(simulate, capsys, fract
         simulate("data", "--test-fraction", fraction)
     assert caught.value.code == 2
     assert "expected a number such as 0.1 or 1/10" in capsys.readouterr().err
-
-
-def test_splits_of_a_given_size_are_what_the_command_makes(tmp_path):
-    simulate_splits(tmp_path / "made", train=70, test=33, seed=4)
-    command = ["simulate", "--vignettes", "103", "--test-fraction", "33/103", "--seed", "4"]
-    assert triage_cli.main([*command, "--out", str(tmp_path / "commanded")]) == 0
-    assert _files(tmp_path / "made") == _files(tmp_path / "commanded")
-    assert DataDirectory.open(tmp_path / "made").stats["splits"]["test"]["vignettes"] == 33
 
 
 def test_whole_patients_say_so_in_the_data_directory_and_cards_do_not(simulate):

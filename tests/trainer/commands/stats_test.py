@@ -35,7 +35,7 @@ def report(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
-def test_figures_are_of_all_vignettes_or_of_a_split(directory, capsys):
+def test_figures_are_of_all_vignettes(directory, capsys):
     both = report(capsys, directory)
     assert both["figures"]["symptoms"] == {
         "mean": pytest.approx(8 / 3),  # 3, 1, 4
@@ -47,10 +47,7 @@ def test_figures_are_of_all_vignettes_or_of_a_split(directory, capsys):
     assert (both["fewest_decisions"], both["most_decisions"]) == (1, 5)
     assert both["figures"]["inter_expert_safety"]["vignettes"] == 2
     assert both["splits"] == ["train", "test"]
-    assert report(capsys, directory, "--split", "train")["figures"]["symptoms"]["mean"] == 2.0
-    test = report(capsys, directory, "--split", "test")
-    assert test["figures"]["symptoms"] == {"mean": 4.0, "sd": None, "vignettes": 1}
-    assert test["paper"]["figures"]["symptoms"] == PAPER["symptoms"]._asdict()
+    assert both["paper"]["figures"]["symptoms"] == PAPER["symptoms"]._asdict()
 
 
 def test_the_table_shows_our_figures_and_the_papers(directory, capsys, tmp_path):
@@ -61,17 +58,14 @@ def test_the_table_shows_our_figures_and_the_papers(directory, capsys, tmp_path)
     assert json.loads((tmp_path / "figures.json").read_text())["figures"]["symptoms"]["vignettes"] == 3
 
 
-def test_an_empty_split_has_no_figures(directory, capsys):
-    for shard in directory.glob("test-*"):
-        shard.unlink()
-    text = (directory / "stats.json").read_text()
-    (directory / "stats.json").write_text(text.replace('"vignettes": 1', '"vignettes": 0'))
-    assert report(capsys, directory, "--split", "test")["figures"]["symptoms"]["mean"] is None
-    assert stats(directory, "--split", "test") == 0
+def test_no_vignettes_have_no_figures(tmp_path, capsys):
+    path = data_directory_of(tmp_path / "empty", VOCABULARY, [], [])
+    assert report(capsys, path)["figures"]["symptoms"]["mean"] is None
+    assert stats(path) == 0
 
 
-def test_shows_vignettes_as_text(directory, capsys):
-    assert stats(directory, "--split", "test", "--show", "1") == 0
+def test_shows_vignettes_as_text(tmp_path, capsys):
+    assert stats(data_directory_of(tmp_path / "data", VOCABULARY, [], TEST), "--show", "1") == 0
     assert capsys.readouterr().out == (
         "Patient without: Smoker\n"
         "Present: Symptom a, Symptom b, Symptom d\n"
@@ -108,7 +102,6 @@ def test_validation_exits_with_1_only_where_there_are_errors(directory, capsys, 
     [
         (["--show", "0"], "--show 0: expected 1 or more"),
         (["--seed", "-1"], "--seed -1: expected 0 or more"),
-        (["--validate", "--split", "test"], "leave out --split"),
     ],
 )
 def test_options_that_make_no_sense(directory, capsys, arguments, message):

@@ -23,9 +23,12 @@ VIGNETTES = [
 
 def write_shards(directory, vignettes, compressed=False):
     """Writes shards of two vignettes each, and returns their paths."""
-    with ShardWriter(directory, "train", len(vignettes), 2, compressed) as writer:
+    with ShardWriter(directory, "train", len(vignettes), 2) as writer:
         for vignette in vignettes:
             writer.write(encode_example(vignette))
+    for shard in directory.glob("train-*") if compressed else ():
+        damage(shard, gzip.compress)
+        shard.rename(f"{shard}.gz")
     return sorted(directory.glob("train-*"))
 
 
