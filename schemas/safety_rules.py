@@ -14,7 +14,6 @@ import dataclasses
 import hashlib
 import importlib.resources
 import pathlib
-import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -115,7 +114,7 @@ def parse(text: str, source: str, vocabulary: Vocabulary) -> RuleSet:
     """Reads the text of a file of rules; `source` is its name in errors and in the set.
 
     Raises:
-        InputError: it has faults; the message has one line per fault, with `source` and the line number.
+        InputError: it has faults; the message has one line per fault, with `source` and the rule's id.
     """
     try:
         tables = tomllib.loads(text)
@@ -128,10 +127,7 @@ def parse(text: str, source: str, vocabulary: Vocabulary) -> RuleSet:
     if len(tables) > MAX_RULES:
         faults.append(f"{source}: {len(tables)} rules: expected at most {MAX_RULES}")
     for rule_id, table in tables.items():
-        rule_faults = [
-            f"{source}: line {find_line(text, rule_id, mark)}: rule {rule_id!r}: {fault}"
-            for mark, fault in _faults(rule_id, table, vocabulary)
-        ]
+        rule_faults = [f"{source}: rule {rule_id!r}: {fault}" for fault in _faults(rule_id, table, vocabulary)]
         faults += rule_faults
         if not rule_faults:
             rules.append(_rule(rule_id, table))
@@ -200,87 +196,60 @@ def _rule(rule_id: str, table: dict[str, Any]) -> SafetyRule:
     return SafetyRule(rule_id, table["reason"], urgency, stop_asking, all_of, any_of, none_of)
 
 
-def _faults(rule_id: str, table: Any, vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
-    """Yields the faults of a rule's table: the word to look for in its lines, and a sentence."""
+def _faults(rule_id: str, table: Any, vocabulary: Vocabulary) -> Iterator[str]:
+    """Yields the faults of a rule's table, a sentence each."""
     if not isinstance(table, dict):
-        yield "", f"expected a table, such as [{rule_id}]"
+        yield f"expected a table, such as [{rule_id}]"
         return
     if not rule_id.strip() or len(rule_id) > MAX_TEXT or not rule_id.isprintable():
-        yield "", f"expected an id of one line, at most {MAX_TEXT} characters"
+        yield f"expected an id of one line, at most {MAX_TEXT} characters"
     for key in table:
         if key not in _KEYS:
-            yield key, f"unknown key {key!r}: expected {', '.join(_KEYS)}"
+            yield f"unknown key {key!r}: expected {', '.join(_KEYS)}"
     for key in _NEEDED:
         if key not in table:
-            yield "", f"the key {key!r} is missing"
+            yield f"the key {key!r} is missing"
     reason = table.get("reason", "given below")
     if not isinstance(reason, str) or not reason.strip() or not reason.isprintable() or len(reason) > MAX_TEXT:
-        yield "reason", f"reason: expected one line of text for clinicians, at most {MAX_TEXT} characters"
+        yield f"reason: expected one line of text for clinicians, at most {MAX_TEXT} characters"
     urgency = table.get("urgency", DECISION_LABELS[0])
     if urgency not in DECISION_LABELS:
-        yield "urgency", f"urgency {urgency!r}: expected one of {', '.join(DECISION_LABELS)}"
+        yield f"urgency {urgency!r}: expected one of {', '.join(DECISION_LABELS)}"
     if not isinstance(table.get("stop_asking", True), bool):
-        yield "stop_asking", f"stop_asking {table['stop_asking']!r}: expected true or false"
+        yield f"stop_asking {table['stop_asking']!r}: expected true or false"
     yield from _condition_faults(table, vocabulary)
 
 
-def _condition_faults(table: dict[str, Any], vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
+def _condition_faults(table: dict[str, Any], vocabulary: Vocabulary) -> Iterator[str]:
     named: dict[str, set[Condition]] = {quantifier: set() for quantifier in _QUANTIFIERS}
     for quantifier in _QUANTIFIERS:
         groups = table.get(quantifier, {})
         if not isinstance(groups, dict) or set(groups) - set(_STATUSES):
-            yield (
-                quantifier,
-                f'{quantifier}: expected {quantifier}.present = ["code"] or {quantifier}.absent = ["code"]',
-            )
+            yield f'{quantifier}: expected {quantifier}.present = ["code"] or {quantifier}.absent = ["code"]'
             continue
         for status, codes in groups.items():
             if not isinstance(codes, list) or not codes or not all(isinstance(code, str) for code in codes):
-                yield quantifier, f"{quantifier}.{status}: expected a list of evidence codes, at least one"
+                yield f"{quantifier}.{status}: expected a list of evidence codes, at least one"
                 continue
             for code in codes:
                 condition = (code, status == "present")
                 if code not in vocabulary:
-                    yield code, f"{quantifier}.{status}: {vocabulary.unknown_message(code)}"
+                    yield f"{quantifier}.{status}: {vocabulary.unknown_message(code)}"
                 elif condition in named[quantifier]:
-                    yield code, f"{quantifier}.{status}: {code!r} is listed twice"
+                    yield f"{quantifier}.{status}: {code!r} is listed twice"
                 named[quantifier].add(condition)
     if not named["all"] and not named["any"]:
-        yield "", "expected a code in all or any: a rule with none alone would fire whenever little is known"
+        yield "expected a code in all or any: a rule with none alone would fire whenever little is known"
     yield from _contradictions(named)
 
 
-def _contradictions(named: dict[str, set[Condition]]) -> Iterator[tuple[str, str]]:
+def _contradictions(named: dict[str, set[Condition]]) -> Iterator[str]:
     """Yields why a rule could never fire."""
     never = "it can never fire"
     for code, status in sorted(named["all"]):
         if status and (code, False) in named["all"]:
-            yield code, f"{never}: {code!r} would have to be present and absent"
+            yield f"{never}: {code!r} would have to be present and absent"
         if (code, status) in named["none"]:
-            yield code, f"{never}: {code!r} is in all and in none"
+            yield f"{never}: {code!r} is in all and in none"
     if named["any"] and named["any"] <= named["none"]:
-        yield "none", f"{never}: all conditions of any are in none"
-
-
-_HEADER = re.compile(r"""^\s*\[\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))""")
-
-
-def find_line(text: str, table: str, mark: str) -> int:
-    """Returns the number, from 1, of the first line of a TOML table with the word `mark`, by default of its header.
-
-    Comments are skipped. It is 1 without such a header, as in a file of inline tables.
-    """
-    start = None
-    word = re.compile(rf"(?<![\w.-]){re.escape(mark)}(?![\w-])")
-    for number, line in enumerate(text.splitlines(), start=1):
-        header = _HEADER.match(line)
-        if header is not None:
-            here = next(part for part in header.groups() if part is not None) == table
-            if start is None and here:
-                start = number
-                continue
-            if start is not None and not here:
-                break
-        if start is not None and mark and not line.lstrip().startswith("#") and word.search(line):
-            return number
-    return start or 1
+        yield f"{never}: all conditions of any are in none"
