@@ -71,9 +71,10 @@ def load(path: pathlib.Path, vocabulary: Vocabulary) -> DangerSigns:
 def packaged(vocabulary: Vocabulary) -> DangerSigns | None:
     """Returns the danger signs of this package, for the vocabulary of `triage simulate`; None where they do not fit."""
     file = importlib.resources.files("schemas").joinpath(_PACKAGED)
-    read = tomllib.loads(file.read_text(encoding="utf-8"))
-    codes = {*read, *(sign for groups in read.values() for group in groups for sign in group)}
-    return parse(file.read_text(encoding="utf-8"), file.name, vocabulary) if vocabulary.has_all(codes) else None
+    try:
+        return parse(file.read_text(encoding="utf-8"), file.name, vocabulary)
+    except InputError:
+        return None
 
 
 def _fault(complaint: str, groups: Any, vocabulary: Vocabulary) -> str | None:
