@@ -17,7 +17,7 @@ from trainer.simulation.knowledge_base import Catalogue
 from trainer.vignettes.source import LineReader
 
 KNOWN = symptoms("fever")
-RELEASE = Release(Vocabulary(demographics("en")), {"Cold": Condition(Action.BLUE, ())}, {})
+RELEASE = Release(Vocabulary(demographics()), {"Cold": Condition(Action.BLUE, ())}, {})
 NOW = datetime.datetime(2026, 3, 1, tzinfo=datetime.timezone.utc)
 CONDITION = {"resourceType": "Condition", "code": {"coding": [{"system": "urn:x", "code": "1"}]}}
 

@@ -28,7 +28,6 @@ from trainer.vignettes.split import apportion
 from trainer.vignettes.vignette import Vignette, VignetteError, name_fault
 from triage_runtime.storage.whole_file import read_json
 
-LANGUAGES = ("en", "fr")
 VALUE_MARK = "_@_"
 """Separates categorical evidence from its value, in the patients file and in our codes."""
 
@@ -40,10 +39,7 @@ AGE_BAND_STARTS = (0, 1, 5, 15, 30, 45, 60, 75)
 """First year of age of each band; a band ends where the next one starts."""
 SEX_CODES = {"F": "sex_female", "M": "sex_male"}
 
-_SEX_TEXTS = {
-    "en": {"F": ("Female sex", "Is your sex female?"), "M": ("Male sex", "Is your sex male?")},
-    "fr": {"F": ("Sexe féminin", "Êtes-vous de sexe féminin?"), "M": ("Sexe masculin", "Êtes-vous de sexe masculin?")},
-}
+_SEX_TEXTS = {"F": ("Female sex", "Is your sex female?"), "M": ("Male sex", "Is your sex male?")}
 _CONDITION_NAMES = ("condition_name", "cond-name-fr", "cond-name-eng")
 
 
@@ -69,13 +65,10 @@ class Release:
         return frozenset(code for condition in self.conditions.values() for code in condition.findings)
 
 
-def read_release(conditions: pathlib.Path, evidences: pathlib.Path, language: str) -> Release:
+def read_release(conditions: pathlib.Path, evidences: pathlib.Path) -> Release:
     """Reads `release_conditions.json` and `release_evidences.json`, of the English or the French release.
 
-    Args:
-        conditions: the conditions file.
-        evidences: the evidences file.
-        language: "en" or "fr", of the names and questions in the vocabulary.
+    Names and questions in the vocabulary are the English ones, which both have.
 
     Raises:
         InputError: a file has another format; the message names the file and the key.
@@ -88,13 +81,13 @@ def read_release(conditions: pathlib.Path, evidences: pathlib.Path, language: st
         kind = _field(evidence, "data_type", str, where)
         if kind not in ("B", "C", "M"):
             raise InputError(f"{where}: data_type: expected B, C or M, found {kind!r}")
-        pieces = _binary(key, evidence, language, where) if kind == "B" else _valued(key, evidence, language, where)
+        pieces = _binary(key, evidence, where) if kind == "B" else _valued(key, evidence, where)
         for token, entry in pieces:
             codes[normalised(token)] = entry.code if entry else None
             entries.extend([entry] if entry else [])
         if kind == "B":
             binary.add(key)
-    entries += demographics(language)
+    entries += demographics()
     try:
         vocabulary = Vocabulary(entries)
     except InputError as error:  # two pieces of evidence may become one code
@@ -112,19 +105,15 @@ def age_code(age: int) -> str:
     return _age_band_code(bisect.bisect_right(AGE_BAND_STARTS, age) - 1)
 
 
-def demographics(language: str) -> Iterator[Evidence]:
+def demographics() -> Iterator[Evidence]:
     """Yields age bands and sexes as risk factors; a patient has exactly one of each."""
     for band, start in enumerate(AGE_BAND_STARTS):
         last = None if band + 1 == len(AGE_BAND_STARTS) else AGE_BAND_STARTS[band + 1] - 1
-        if language == "fr":
-            years = f"{start} ans ou plus" if last is None else f"de {start} à {last} ans" if last else "moins de 1 an"
-            texts = f"Âge: {years}", f"Votre âge: {years}?"
-        else:
-            years = f"{start} or over" if last is None else f"{start} to {last}" if last else "under 1"
-            texts = f"Age {years}", f"Is your age {years}?"
+        years = f"{start} or over" if last is None else f"{start} to {last}" if last else "under 1"
+        texts = f"Age {years}", f"Is your age {years}?"
         yield Evidence(_age_band_code(band), "risk_factor", *texts, exclusive="age")
     for sex, code in SEX_CODES.items():
-        yield Evidence(code, "risk_factor", *_SEX_TEXTS[language][sex], exclusive="sex")
+        yield Evidence(code, "risk_factor", *_SEX_TEXTS[sex], exclusive="sex")
 
 
 def _age_band_code(band: int) -> str:
@@ -135,14 +124,14 @@ def _age_band_code(band: int) -> str:
     return f"age_{start}_{after - 1}" if start else f"age_under_{after}"
 
 
-def _binary(key: str, evidence: Mapping[str, Any], language: str, where: str) -> Iterator[tuple[str, Evidence]]:
-    question = _question(evidence, language, where)
+def _binary(key: str, evidence: Mapping[str, Any], where: str) -> Iterator[tuple[str, Evidence]]:
+    question = _question(evidence, where)
     yield key, Evidence(_code(key), _kind(evidence, where), _stem(question), question)
 
 
-def _valued(key: str, evidence: Mapping[str, Any], language: str, where: str) -> Iterator[tuple[str, Evidence | None]]:
+def _valued(key: str, evidence: Mapping[str, Any], where: str) -> Iterator[tuple[str, Evidence | None]]:
     """Yields each value as a piece of evidence, except for the default value, which means that there is nothing."""
-    question = _question(evidence, language, where)
+    question = _question(evidence, where)
     meanings = _field(evidence, "value_meaning", dict, where)
     if "default_value" not in evidence:
         raise InputError(f"{where}: the key 'default_value' is missing")
@@ -155,7 +144,7 @@ def _valued(key: str, evidence: Mapping[str, Any], language: str, where: str) ->
             continue
         meaning = str(value)
         if meaning in meanings:
-            meaning = _field(meanings[meaning], language, str, f"{where}: value_meaning {meaning!r}")
+            meaning = _field(meanings[meaning], "en", str, f"{where}: value_meaning {meaning!r}")
         meaning = " ".join(meaning.split())
         code = _code(f"{key}{VALUE_MARK}{value}")
         texts = f"{_stem(question)}: {meaning}", f"{question} {meaning}?"
@@ -201,8 +190,8 @@ def _field(fields: Any, key: str, kind: type, where: str) -> Any:
     return value
 
 
-def _question(evidence: Mapping[str, Any], language: str, where: str) -> str:
-    return " ".join(_field(evidence, f"question_{language}", str, where).split())
+def _question(evidence: Mapping[str, Any], where: str) -> str:
+    return " ".join(_field(evidence, "question_en", str, where).split())
 
 
 def _kind(evidence: Mapping[str, Any], where: str) -> str:

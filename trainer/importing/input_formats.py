@@ -12,7 +12,7 @@ from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.text_file import Line
 from trainer.importing.csv_files import LongTables, WideTable, wide_vocabulary
-from trainer.importing.ddxplus import ABSENT_FROM, LANGUAGES, PatientOptions, read_patients, read_release
+from trainer.importing.ddxplus import ABSENT_FROM, PatientOptions, read_patients, read_release
 from trainer.importing.derived_vocabulary import malformed_code
 from trainer.importing.feedback import read_feedback
 from trainer.vignettes.source import Accepted, LineReader, Outcome, check_kind, read_each
@@ -76,7 +76,6 @@ def _add_ddxplus_arguments(group: argparse._ArgumentGroup, files: dict[str, Any]
     group.add_argument("--evidences", **file, help="release_evidences.json")
     group.add_argument("--patients", **files, help="patients, CSV or a zip archive of one CSV")
     group.add_argument("--test-patients", **files, help="patients of the test split; --patients are for training then")
-    group.add_argument("--language", choices=LANGUAGES, help="of names and questions (default en)")
     group.add_argument(
         "--absent-evidence",
         type=int,
@@ -216,7 +215,6 @@ class Ddxplus:
     evidences: pathlib.Path
     patients: list[pathlib.Path]
     test_patients: list[pathlib.Path] | None = None
-    language: str | None = None
     absent_evidence: int | None = None
     absent_from: str | None = None
     decisions_per_vignette: int | None = None
@@ -227,8 +225,7 @@ class Ddxplus:
 
     def open(self, seed: int) -> Source:
         """See `Format`."""
-        language = self.language or LANGUAGES[0]
-        release = read_release(self.conditions, self.evidences, language)
+        release = read_release(self.conditions, self.evidences)
         given = {
             "absent_evidence": self.absent_evidence,
             "decisions": self.decisions_per_vignette,
@@ -249,7 +246,6 @@ class Ddxplus:
             read_patients(reader, release, how, split) for reader, split in zip(readers, splits, strict=True)
         )
         stated = {
-            "language": language,
             "absent_evidence": how.absent_evidence,
             "absent_from": how.absent_from,
             "decisions_per_vignette": how.decisions,

@@ -86,7 +86,7 @@ def _patients(given: EvaluateOptions, data: DataDirectory, vignettes: VignetteAr
                 f"{OWN_CARD}, or data of complete patients, made with --whole-patient"
             )
         return whole_patients(vignettes, count).at_home(data.vocabulary)
-    known_codes = [entry.code for entry in ddxplus.demographics(ddxplus.LANGUAGES[0])]
+    known_codes = [entry.code for entry in ddxplus.demographics()]
     if data.stats.get("format") != DDXPLUS or not all(code in data.vocabulary for code in known_codes):
         raise InputError(f"{given.data}: not of triage prepare --format ddxplus: give another --track")
     return whole_patients(vignettes, count, [data.vocabulary.index(code) for code in known_codes])

@@ -14,7 +14,7 @@ from trainer.vignettes.source import Accepted, LineReader, Rejected
 
 CODES = ("hot", "cough", "smokes", "weak_face", "ache_@_1")
 RELEASE = Release(
-    vocabulary=Vocabulary([*(Evidence(code, "symptom", code, code) for code in CODES), *demographics("en")]),
+    vocabulary=Vocabulary([*(Evidence(code, "symptom", code, code) for code in CODES), *demographics()]),
     conditions={
         "Cold": Condition(Action.BLUE, ("hot", "cough", "smokes")),
         "Storm": Condition(Action.RED, ("hot", "weak_face")),

@@ -39,7 +39,7 @@ def prepare_ddxplus(tmp_path, *more):
 def test_a_ddxplus_release_becomes_a_data_directory(tmp_path):
     write_patients(tmp_path / "people.csv", 20)
 
-    assert prepare_ddxplus(tmp_path, "--patients", tmp_path / "people.csv", "--language", "fr") == 0
+    assert prepare_ddxplus(tmp_path, "--patients", tmp_path / "people.csv") == 0
 
     data = DataDirectory.open(tmp_path / "out")
     train = data.read("train")
@@ -49,10 +49,10 @@ def test_a_ddxplus_release_becomes_a_data_directory(tmp_path):
     present = {data.vocabulary.codes[signed - 1] for signed in train.signed_codes if signed > 0}
     absent = {data.vocabulary.codes[-signed - 1] for signed in train.signed_codes if signed < 0}
     assert (present, absent) == ({"hot", "age_5_14", "sex_male"}, {"cough"})
-    assert data.vocabulary[0].question == "hot (fr)?"
+    assert data.vocabulary[0].question == "hot?"
     assert [source["file"] for source in data.stats["sources"]] == ["conditions.json", "evidences.json", "people.csv"]
     assert data.stats["options"] == {
-        "language": "fr", "absent_evidence": 3, "absent_from": "differential", "decisions_per_vignette": 5,
+        "absent_evidence": 3, "absent_from": "differential", "decisions_per_vignette": 5,
     }  # fmt: skip
 
 
