@@ -1,6 +1,5 @@
 import csv
 import io
-import zipfile
 
 import pytest
 from hypothesis import given, settings
@@ -119,16 +118,6 @@ def test_absent_evidence_may_be_drawn_from_all_conditions(tmp_path):
     assert sorted(drawn) == ["cough", "smokes", "weak_face"]
 
 
-def test_absent_evidence_may_be_left_out(tmp_path):
-    assert vignette_of(tmp_path, PatientOptions(absent_evidence=0)).absent == ()
-
-
-def test_a_given_split_goes_to_all_vignettes(tmp_path):
-    [outcome] = outcomes_of(tmp_path, csv_text(GOOD), split="test")
-
-    assert outcome.vignette.split == "test"
-
-
 def test_ids_are_row_numbers_whatever_stands_between(tmp_path):
     header, row = csv_text(GOOD).splitlines()
     first, blank, bad, last = outcomes_of(tmp_path, f"{header}\n{row}\n\n{row},more\n{row}\n")
@@ -144,10 +133,8 @@ def test_ids_are_row_numbers_whatever_stands_between(tmp_path):
     ("change", "reason"),
     [
         ({"AGE": "53.5"}, "AGE: expected whole years from 0 to 120, found '53.5'"),
-        ({"AGE": "-1"}, "AGE: expected whole years"),
         ({"AGE": "121"}, "AGE: expected whole years"),
         ({"AGE": "٣"}, "AGE: expected whole years"),
-        ({"AGE": ""}, "AGE: expected whole years"),
         ({"SEX": "f"}, "SEX: expected F or M, found 'f'"),
         ({"PATHOLOGY": "Coldd"}, "PATHOLOGY: 'Coldd' is not in the conditions file"),
         ({"EVIDENCES": "['hott']"}, "EVIDENCES: unknown evidence code 'hott': did you mean hot"),
@@ -155,18 +142,13 @@ def test_ids_are_row_numbers_whatever_stands_between(tmp_path):
         ({"EVIDENCES": "['ache_@_9']"}, "EVIDENCES: unknown evidence code 'ache_@_9': did you mean ache_@_1"),
         ({"EVIDENCES": "['hot_@_1']"}, "'hot' is yes-or-no evidence and takes no value"),
         ({"EVIDENCES": "['hot', 'hot']"}, "EVIDENCES: 'hot' is listed 2 times"),
-        ({"EVIDENCES": "[['hot']]"}, "EVIDENCES: expected a list of strings"),
         ({"EVIDENCES": "'hot'"}, "EVIDENCES: expected a list, found"),
-        ({"EVIDENCES": ""}, "EVIDENCES: not a Python list literal"),
         ({"EVIDENCES": "['hot'"}, "EVIDENCES: not a Python list literal"),
-        ({"EVIDENCES": "open('f')"}, "EVIDENCES: not a Python list literal"),
         ({"EVIDENCES": "[" * 90_000}, "EVIDENCES: not a Python list literal"),
-        ({"EVIDENCES": "-" * 90_000 + "1"}, "EVIDENCES: not a Python list literal"),
         ({"EVIDENCES": "['" + "a" * 100_000 + "']"}, "EVIDENCES: longer than 100,000 characters"),
         ({"EVIDENCES": "['\\x00', '\\d']"}, "EVIDENCES: unknown evidence code"),
         ({"DIFFERENTIAL_DIAGNOSIS": "[['Coldd', 1.0]]"}, "DIFFERENTIAL_DIAGNOSIS: 'Coldd' is not in the conditions"),
         ({"DIFFERENTIAL_DIAGNOSIS": "[['Cold']]"}, "expected [condition, probability], found ['Cold']"),
-        ({"DIFFERENTIAL_DIAGNOSIS": "['Cold']"}, "expected [condition, probability], found 'Cold'"),
         ({"DIFFERENTIAL_DIAGNOSIS": "[['Cold', '1']]"}, "expected a probability from 0 to 1, found '1'"),
         ({"DIFFERENTIAL_DIAGNOSIS": "[['Cold', True]]"}, "expected a probability from 0 to 1, found True"),
         ({"DIFFERENTIAL_DIAGNOSIS": "[['Cold', -0.1]]"}, "expected a probability from 0 to 1"),
@@ -222,20 +204,6 @@ def test_whatever_stands_in_the_cells_the_row_is_accepted_or_rejected(tmp_path_f
     assert outcomes
     assert all(outcome is None or isinstance(outcome, (Accepted, Rejected)) for outcome in outcomes)
     assert all(outcome.reason.isprintable() for outcome in outcomes if isinstance(outcome, Rejected))
-
-
-def test_another_header_is_one_error_that_names_the_file(tmp_path):
-    with pytest.raises(InputError, match=r"people\.csv: line 1: .*'DIFFERENTIAL_DIAGNOSIS' is missing"):
-        outcomes_of(tmp_path, "AGE,SEX\n")
-
-
-def test_columns_may_stand_in_another_order_and_inside_an_archive(tmp_path):
-    with zipfile.ZipFile(tmp_path / "people.zip", "w") as archive:
-        archive.writestr("people", csv_text(GOOD, header=HEADER[::-1]))
-
-    [outcome] = read_patients(LineReader(tmp_path / "people.zip"), RELEASE, PatientOptions())
-
-    assert outcome.vignette.vignette_id == "people-1"
 
 
 def test_a_file_name_that_makes_no_id_is_refused(tmp_path):

@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary, code_fault
+from schemas.evidence import Evidence, Vocabulary
 from trainer.importing import derived_vocabulary
-from trainer.importing.derived_vocabulary import CodeCollector, kinds_of, malformed_code, suggested_code
+from trainer.importing.derived_vocabulary import CodeCollector, kinds_of, suggested_code
 
 
 def collected(*codes):
@@ -73,27 +73,6 @@ def test_a_column_of_free_text_is_noticed(monkeypatch):
 )
 def test_a_code_is_suggested_for_text_that_is_none(text, code):
     assert suggested_code(text) == code
-
-
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        ("chest_pain", None),
-        ("Fever", None),
-        ("code", "evidence code 'code' is reserved for the header of a vocabulary: choose another"),
-        ("", "evidence code is empty"),
-        ("?", "evidence code '?' is malformed: expected letters, digits and _ . @ : / + - ( ) ', no white space"),
-    ],
-)
-def test_a_malformed_code_is_explained(code, message):
-    assert malformed_code(code) == message
-
-
-@given(st.text())
-def test_what_is_suggested_is_a_code(text):
-    code = suggested_code(text)
-
-    assert code is None or code_fault(code) is None
 
 
 @given(st.lists(st.text(min_size=1, max_size=5).map(suggested_code).filter(bool), min_size=1, unique=True))

@@ -38,28 +38,6 @@ def opened(arguments):
     return input_formats.chosen_format(arguments).open(seed=0)
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_each_format_reads_the_same_vignette(parsed, tmp_path, name):
-    source = opened(parsed("--format", name, *FORMATS[name]))
-
-    vocabulary, outcomes = source.read(lambda rows, _: rows)
-    [outcome] = outcomes
-
-    assert outcome.vignette.present == ("a",)
-    assert vocabulary.codes == ("a",)
-    assert source.derived is (name != "jsonl")
-    assert all(len(reader.sha256) == 64 for reader in source.readers)
-
-
-@pytest.mark.parametrize("name", ["csv-wide", "csv-long"])
-def test_the_options_say_where_the_vocabulary_is_from(parsed, name):
-    given = opened(parsed("--format", name, *FORMATS[name], "--vocabulary", "v.csv"))
-    derived = opened(parsed("--format", name, *FORMATS[name], "--risk-factors", "a"))
-
-    assert (given.options, given.derived) == ({"vocabulary": "given"}, False)
-    assert (derived.options, derived.derived) == ({"vocabulary": "derived", "risk_factors": ["a"]}, True)
-
-
 def test_rows_that_are_loaded_are_counted(parsed, tmp_path):
     counted = []
 

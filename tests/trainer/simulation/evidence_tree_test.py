@@ -22,11 +22,6 @@ def _draw(given_parent, uniform, **options):
     return EvidenceSampler(TREE, np.asarray([given_parent])).draw(np.zeros(len(uniform), int), uniform, **options)
 
 
-def test_knows_parents_and_groups():
-    assert TREE.parents == (NO_PARENT, PAIN, NO_PARENT, NO_PARENT)
-    assert TREE.groups == ([MILD, SEVERE],)
-
-
 def test_a_parent_outside_of_the_tree_does_not_count():
     assert EvidenceTree([_entry("cramp", "pain")]).parents == (NO_PARENT,)
 

@@ -115,8 +115,3 @@ def test_a_faulty_demographic_multiplier_is_reported(toy_knowledge_directory, te
 def test_a_folder_without_conditions_is_an_input_error(tmp_path):
     with pytest.raises(InputError, match=r"found no \.toml file"):
         KnowledgeBase.load(tmp_path)
-
-
-def test_an_unknown_condition_is_an_input_error(toy_knowledge):
-    with pytest.raises(InputError, match="unknown condition 'gout'"):
-        toy_knowledge.condition("gout")

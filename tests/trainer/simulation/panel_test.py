@@ -114,14 +114,6 @@ def test_lasting_differences_make_the_same_clinicians_differ_and_moods_do_not(to
     assert len(np.unique(_counts(_panel(toy_knowledge, risk_aversion_noise=0.6), evidence, clinicians=12), axis=0)) > 3
 
 
-def test_the_risk_averse_err_on_the_side_of_urgency(toy_knowledge):
-    panel = _panel(toy_knowledge)
-    # A colour too late costs 1.35 times one too early. Red .36 * 1.35 is less than .64, but up to Yellow .45 * 1.35 is
-    # more than .55.
-    panel.risk_aversion = np.full(12, np.log(1.35))
-    assert _counts(panel, _evidence((0.55, 0.45, 0)))[0].argmax() == Action.YELLOW  # Green for the others
-
-
 def test_each_card_has_as_many_decisions_as_clinicians(toy_knowledge):
     sizes = np.array([1, 5, 11])
     counts = _panel(toy_knowledge, risk_aversion_noise=1.0).decide(

@@ -19,13 +19,6 @@ def _draw(risks, condition, stratum, number):
     return risks.draw(np.array([condition]), np.array([stratum]), np.full((1, 2), number))[0]
 
 
-def test_strata_are_all_pairs_of_age_and_sex(risks):
-    assert [(a.code, s.code) for a, s in risks.strata] == [
-        ("child", "woman"), ("child", "man"), ("adult", "woman"), ("adult", "man")
-    ]  # fmt: skip
-    np.testing.assert_allclose(risks.stratum_shares, [0.125, 0.125, 0.375, 0.375])
-
-
 def _given_condition(risks):
     """Returns P(risk factor | condition): over the strata of those who have it."""
     return np.einsum("cg,cgk->ck", risks.strata_given_condition, risks.given_stratum())

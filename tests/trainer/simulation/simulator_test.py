@@ -1,8 +1,7 @@
 import pytest
 
-from schemas.errors import InputError
 from trainer.simulation.config import SimulationConfig
-from trainer.simulation.simulator import BLOCK, UNSEEN, Simulator
+from trainer.simulation.simulator import BLOCK, Simulator
 from trainer.vignettes.vignette import Vignette
 
 
@@ -18,13 +17,6 @@ def test_a_block_of_a_seed_is_always_the_same_and_of_another_seed_another(make):
     bare = lambda vignettes: [(v.present, v.absent, v.decisions) for v in vignettes]  # noqa: E731
     assert bare(make(seed=1).block(3)) != bare(first)
     assert bare(make().block(4)) != bare(first)
-
-
-def test_blocks_may_be_made_in_any_order(make):
-    simulator = make()
-    backwards = [simulator.block(number) for number in (2, 1, 0)]
-    forwards = make()
-    assert backwards[::-1] == [forwards.block(number) for number in range(3)]
 
 
 def test_a_vignette_can_be_prepared(make, toy_knowledge):
@@ -48,18 +40,6 @@ def test_tags_name_condition_and_system(make, toy_knowledge):
     assert {vignette.tags[1] for vignette in make().block(0)} == {"system=toy"}
 
 
-def test_unseen_conditions_are_tagged_and_go_to_the_test_split(make):
-    for vignette in make(unseen=["heart_attack"]).block(0):
-        unseen = "condition=heart_attack" in vignette.tags
-        assert (UNSEEN in vignette.tags) == unseen
-        assert vignette.split == ("test" if unseen else None)
-
-
 def test_holding_a_condition_out_changes_no_vignette(make):
     card = lambda vignettes: [(v.vignette_id, v.present, v.absent, v.decisions) for v in vignettes]  # noqa: E731
     assert card(make(unseen=["heart_attack"]).block(0)) == card(make().block(0))
-
-
-def test_an_unknown_unseen_condition_is_an_input_error(make):
-    with pytest.raises(InputError, match="unknown condition 'gout'"):
-        make(unseen=["gout"])

@@ -56,26 +56,20 @@ def test_an_error_on_the_way_leaves_what_stood_there(tmp_path, overwrite):
     assert names_in(tmp_path) == ["out"]
 
 
-@pytest.mark.parametrize("before", [(), ("rejects.jsonl",)])
-def test_an_empty_directory_or_the_rejects_of_a_failed_run_are_replaced(tmp_path, before):
-    fill(tmp_path / "out", *before)
-    with OutputDirectory(tmp_path / "out", overwrite=False) as output:
-        fill(output.staging, "stats.json")
-        output.publish()
-
-    assert names_in(tmp_path / "out") == ["stats.json"]
-
-
 def test_data_is_replaced_only_where_the_user_says_so(tmp_path):
     fill(tmp_path / "out", *DATA)
-
     with pytest.raises(InputError, match=r"--out .*: not empty: choose another directory, or give --overwrite"):
         OutputDirectory(tmp_path / "out", overwrite=False)
-
-    with OutputDirectory(tmp_path / "out", overwrite=True) as output:
-        fill(output.staging, "stats.json")
-        output.publish()
-    assert names_in(tmp_path / "out") == ["stats.json"]
+    for before, overwrite in ((DATA, True), ((), False), (("rejects.jsonl",), False)):
+        path = tmp_path / f"out-{len(before)}"
+        fill(path, *before)
+        with OutputDirectory(path, overwrite) as output:
+            fill(output.staging, "stats.json")
+            output.publish()
+        assert names_in(path) == ["stats.json"]
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot use it: Not a directory"):
+        OutputDirectory(tmp_path / "file", overwrite=True)
 
 
 def test_what_is_not_a_data_directory_is_never_deleted(tmp_path):
@@ -92,13 +86,6 @@ def test_a_directory_that_filled_meanwhile_is_not_replaced(tmp_path):
             output.publish()
 
     assert (tmp_path / "out" / "stats.json").read_text() == "stats.json"
-
-
-def test_a_file_is_no_directory(tmp_path):
-    (tmp_path / "out").write_text("")
-
-    with pytest.raises(InputError, match="cannot use it: Not a directory"):
-        OutputDirectory(tmp_path / "out", overwrite=True)
 
 
 @pytest.mark.parametrize("before", [None, (), ("rejects.jsonl",)])

@@ -80,13 +80,3 @@ def test_two_patients_files_of_one_name_are_refused(tmp_path, capsys):
     assert prepare_ddxplus(tmp_path, "--patients", tmp_path / "people.csv", tmp_path / "more" / "people.csv") == 2
 
     assert "two patients files are named 'people'" in capsys.readouterr().err
-
-
-def test_a_bad_patient_is_a_reject(tmp_path):
-    write_patients(tmp_path / "people.csv", 1, SEX="?")
-
-    assert prepare_ddxplus(tmp_path, "--patients", tmp_path / "people.csv") == 2
-
-    record = json.loads((tmp_path / "out" / "rejects.jsonl").read_bytes())
-    assert (record["line"], record["vignette_id"]) == (2, "people-1")
-    assert record["text"].startswith('5,"[[')

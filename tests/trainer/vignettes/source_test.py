@@ -1,5 +1,4 @@
 import hashlib
-import itertools
 import zipfile
 
 import pytest
@@ -37,12 +36,6 @@ def test_lines_have_numbers_offsets_and_no_ends(tmp_path):
         (4, 4, b"last"),
     ]
     assert [line.blank for line in lines] == [False, False, True, False]
-
-
-def test_byte_order_mark_is_left_out_at_the_start_only(tmp_path):
-    lines = lines_of(tmp_path / "f", b"\xef\xbb\xbfone\n\xef\xbb\xbftwo\n")
-
-    assert [line.content for line in lines] == [b"one", b"\xef\xbb\xbftwo"]
 
 
 @given(st.binary(max_size=60).filter(lambda content: content[:2] not in (b"PK", b"\x1f\x8b", *UTF_16_MARKS)))
@@ -122,11 +115,6 @@ def test_a_damaged_archive_is_named(tmp_path):
         list(LineReader(path))
 
 
-def test_a_file_that_does_not_exist_is_named(tmp_path):
-    with pytest.raises(InputError, match="none: cannot read: No such file"):
-        list(LineReader(tmp_path / "none"))
-
-
 def test_each_line_of_a_vignette_file_has_an_outcome(tmp_path):
     path = tmp_path / "f"
     path.write_bytes(b"\n".join([GOOD, b" \t", GOOD.replace(b'"a"', b'"b"'), b"\xff"]))
@@ -140,12 +128,3 @@ def test_each_line_of_a_vignette_file_has_an_outcome(tmp_path):
     assert (rejected.vignette_id, rejected.line.number) == ("v1", 3)
     assert "unknown evidence code 'b'" in rejected.reason
     assert (unreadable.vignette_id, unreadable.line.text) == (None, "\\xff")
-
-
-def test_lines_come_one_at_a_time(tmp_path):
-    path = tmp_path / "f"
-    path.write_bytes((GOOD + b"\n") * 100_000)
-
-    first = list(itertools.islice(read_each(LineReader(path), accepted), 3))
-
-    assert [outcome.line.number for outcome in first] == [1, 2, 3]

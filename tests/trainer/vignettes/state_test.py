@@ -106,17 +106,6 @@ def test_the_last_code_of_a_large_vocabulary_keeps_its_cell():
     assert state.sparse_states(arrays_of([[-40_000]], np.int32), 40_000)[0, 39_999] == -1
 
 
-def test_no_vignettes_are_a_matrix_of_no_rows():
-    assert state.sparse_states(arrays_of([]), 5).shape == (0, 5)
-
-
-def test_making_sparse_states_leaves_the_vignettes_as_they_are():
-    arrays = arrays_of([[3, -1], [2, 1]])
-    state.sparse_states(arrays, 5)
-
-    assert arrays.signed_codes.tolist() == [3, -1, 2, 1]
-
-
 def test_dense_and_sparse_states_are_the_same():
     dense = state.from_signed_codes(tf.constant([[3, -1, 0], [0, 0, 0], [2, 0, 0]]), 4)
     sparse = state.sparse_states(arrays_of([[3, -1], [], [2]]), 4)

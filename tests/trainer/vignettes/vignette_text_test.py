@@ -3,7 +3,7 @@ import pytest
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
-from trainer.vignettes.vignette import Vignette, evidence_text, vignette_text
+from trainer.vignettes.vignette import Vignette, vignette_text
 
 VOCABULARY = Vocabulary(
     [
@@ -45,11 +45,6 @@ def test_patient_then_what_is_there_then_what_is_not_then_the_decisions():
 def test_what_a_vignette_does_not_state_has_no_line(present, absent, lines):
     text = vignette_text(Vignette("v", present, absent, (RED,)), VOCABULARY)
     assert text.splitlines() == [*lines, "1 clinician: Red (vignette v)"]
-
-
-def test_names_stand_as_they_are_in_any_language():
-    german = Vocabulary([Evidence("f", "symptom", "Fieber", "Haben Sie Fieber?")])
-    assert evidence_text(Vignette("v", (), ("f",), (RED,)), german) == "Absent: Fieber"
 
 
 def test_a_code_of_another_vocabulary_is_an_error():
