@@ -84,25 +84,15 @@ def test_columns_that_are_in_no_language_are_refused(column):
         Vocabulary.parse(f"code,kind,name,question,{column}\nfever,symptom,Fever,Hot?,x\n", "a file")
 
 
-@pytest.mark.parametrize("synonyms", ["bee sting|", "!", "bee||wasp"])
-def test_an_empty_synonym_is_refused(synonyms):
-    with pytest.raises(InputError, match="line 2: evidence 'sting': synonyms must be one line of text"):
-        Vocabulary.parse(f"code,kind,name,question,synonyms\nsting,symptom,Sting,Stung?,{synonyms}\n", "a file")
-
-
 @pytest.mark.parametrize(
     ("code", "fault"),
     [
         ("", "empty"),
         (None, "not a string"),
-        (7, "not a string"),
         ("two words", "malformed"),
-        ("tab\tbed", "malformed"),
-        ("trailing\n", "malformed"),
         ("a,b", "malformed"),
         ('a"b', "malformed"),
         ("_leading", "malformed"),
-        ("@start", "malformed"),
         ("x" * (MAX_CODE_LENGTH + 1), "longer than 128"),
         ("e\u0301te\u0301", "normal form C"),
         ("\ud800", "malformed"),
@@ -127,7 +117,6 @@ def test_well_formed_codes_have_no_fault(code):
         ([], "empty"),
         ([evidence("a"), evidence("b"), evidence("a")], "entry 3: .*'a' is a duplicate"),
         ([evidence("")], "entry 1: .*empty"),
-        ([evidence("a b")], "malformed"),
         ([evidence("code")], "reserved"),
         ([evidence("a", kind="sign")], "kind 'sign' is not one of symptom, risk_factor"),
         ([evidence("a", name=" ")], "name must be one line"),
@@ -146,12 +135,10 @@ HEADER = b"code,kind,name,question\n"
     ("content", "message"),
     [
         (b"", "line 1: expected a header"),
-        (b"code,kind,name\n", "line 1: expected a header"),
         (HEADER, "at least one piece of evidence"),
         (HEADER + b"a,symptom,A\n", "line 2: expected 4 columns .*found 3"),
         (HEADER + b"a,symptom,A,A?\nb,symptom,B,B?\na,symptom,A,A?\n", "line 4: .*'a' is a duplicate of line 2"),
         (HEADER + b'a,symptom,"A,A?\n', "line 2: a quoted cell does not end"),
-        (HEADER + b"\xff,symptom,A,A?\n", "not UTF-8"),
     ],
 )
 def test_bad_files_are_refused_with_file_and_line(tmp_path, content, message):
@@ -226,7 +213,7 @@ def test_each_set_becomes_a_row():
 
 
 def test_unknown_codes_are_listed_as_often_as_they_occur_and_present_ones_first():
-    encoded = encode("-b +z -fever -a +y +z", "+fever", "-gout - -fièvre")
+    encoded = encode("-b +z -fever -a +y +z ?smoker", "+fever", "-gout - -fièvre")
     assert encoded.states.tolist() == [[0, -1, 0], [0, 1, 0], [0, 0, 0]]
     assert encoded.unknown_codes.tolist() == [
         [b"z", b"y", b"z", b"b", b"a"],
@@ -240,17 +227,6 @@ def test_conflicting_codes_are_listed_as_often_as_they_are_present_and_ignored()
     encoded = encode("+smoker +fever -smoker -fever +smoker", "+gout +chest_pain", "+fever -smoker -smoker")
     assert encoded.states.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, -1]]
     assert encoded.conflicting_codes.tolist() == [[b"smoker", b"fever", b"smoker"], [b"", b"", b""], [b"", b"", b""]]
-
-
-def test_evidence_of_no_known_status_is_ignored():
-    encoded = encode("?fever ?smoker ?gout")
-    assert encoded.states.tolist() == [[0, 0, 0]]
-    assert encoded.unknown_codes.tolist() == [[b""]]
-
-
-def test_no_sets_are_no_rows():
-    encoded = encode()
-    assert (encoded.states.shape, encoded.unknown_codes.shape) == ((0, 3), (0, 0))
 
 
 @pytest.mark.parametrize(

@@ -57,12 +57,6 @@ def test_the_highest_or_the_wanted_whole_number_is_the_version(tmp_path, names, 
     assert find_version(tmp_path, wanted) == tmp_path / expected
 
 
-def test_all_whole_numbers_are_versions(tmp_path):
-    for name in ("2", "010", "latest", "exporting-3-abc"):
-        (tmp_path / name).mkdir()
-    assert list_versions(tmp_path) == {2: tmp_path / "2", 10: tmp_path / "010"}
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -87,7 +81,6 @@ def test_a_change_below_a_folder_is_seen(tmp_path, change):
     ("names", "wanted", "complaint"),
     [
         ([], None, "no model version here: write one with `triage export"),
-        (["exporting-1-abc"], None, "no model version here"),
         (["10", "9"], 3, "no version 3: the versions here are 9, 10"),
     ],
 )
@@ -134,9 +127,7 @@ def without(manifest, key):
     [
         (lambda manifest: [], "expected a JSON object"),
         (lambda manifest: manifest | {"format_version": 2}, "format_version 2: this release reads 1"),
-        (lambda manifest: without(manifest, "format_version"), "format_version None"),
         (lambda manifest: without(manifest, "max_questions"), "max_questions None: expected a value of type int"),
-        (lambda manifest: manifest | {"max_questions": True}, "max_questions True: expected a value of type int"),
         (lambda manifest: manifest | {"max_questions": 0}, "max_questions 0: expected a whole number from 1"),
         (lambda manifest: manifest | {"evidence_count": 4}, "evidence_count 4: .* has 3 pieces of evidence"),
         (lambda manifest: manifest | {"vocabulary_fingerprint": "sha256:0"}, "differs from sha256:0"),
@@ -152,12 +143,6 @@ def test_a_manifest_that_does_not_fit_is_reported(version, damage, complaint):
     path = version / "manifest.json"
     path.write_text(json.dumps(damage(json.loads(path.read_text()))))
     with pytest.raises(InputError, match=complaint):
-        read_version(version)
-
-
-def test_a_missing_manifest_is_reported(version):
-    (version / "manifest.json").unlink()
-    with pytest.raises(InputError, match=r"manifest.json: cannot read the manifest: No such file"):
         read_version(version)
 
 

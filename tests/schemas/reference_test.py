@@ -22,12 +22,9 @@ def test_what_is_written_is_read(tmp_path):
     [
         ({"format": 2}, "expected a reference of format 1"),
         ({"cases": 0}, "not a reference: expected at least one case"),
-        ({"cases": "many"}, "not a reference"),
         ({"present": ["fever"]}, "not a reference"),
-        ({"absent": {"fever": -1}}, "not a reference: a count is negative"),
         ({"present": {"fever": float("nan")}}, "not a reference: a count is negative or not a number"),
         ({"urgencies": {"Purple": 1}}, "not a reference: expected at least one case, and the known triage decisions"),
-        ({"pieces": {"few": 1}}, "not a reference"),
     ],
 )
 def test_another_content_is_reported(tmp_path, change, complaint):

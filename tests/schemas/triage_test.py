@@ -29,25 +29,12 @@ def test_anything_else_is_no_triage_decision(label):
         parse_decision(label)
 
 
-@pytest.mark.parametrize(
-    ("asked", "limit", "exhausted", "forced"),
-    [
-        (4, 5, False, False),
-        (5, 5, False, True),
-        (6, 5, False, True),
-        (0, 5, True, True),
-        (NO_QUESTIONS_LEFT, NO_QUESTIONS_LEFT, False, True),
-    ],
-)
-def test_a_triage_is_forced_at_the_limit_or_where_nothing_is_left_to_ask(asked, limit, exhausted, forced):
-    assert is_forced(asked, limit, exhausted) is forced
-
-
 @pytest.mark.parametrize("batch", [np.array, tf.constant], ids=["arrays", "tensors"])
 def test_a_triage_is_forced_row_by_row(batch):
-    asked, limits, exhausted = batch([4, 5, 0]), batch([5, 5, 5]), batch([False, False, True])
-    assert np.asarray(is_forced(asked, 5)).tolist() == [False, True, False]
-    assert np.asarray(is_forced(asked, limits, exhausted)).tolist() == [False, True, True]
+    asked, limits, exhausted = batch([4, 5, 6, 0]), batch([5] * 4), batch([False, False, False, True])
+    assert np.asarray(is_forced(asked, 5)).tolist() == [False, True, True, False]
+    assert np.asarray(is_forced(asked, limits, exhausted)).tolist() == [False, True, True, True]
+    assert is_forced(NO_QUESTIONS_LEFT, NO_QUESTIONS_LEFT) is True
 
 
 @pytest.mark.parametrize(

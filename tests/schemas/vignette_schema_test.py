@@ -71,12 +71,6 @@ def test_an_encoded_vignette_conforms_to_the_metadata_schema(tfmd_schema, vignet
             assert {value.decode() for value in values} <= set(tfmd_schema.string_domain[0].value)
 
 
-def test_only_tags_may_be_left_out(tfmd_schema):
-    optional = [feature.name for feature in tfmd_schema.feature if feature.presence.min_fraction < 1.0]
-
-    assert optional == [features.TAGS]
-
-
 def test_json_schema_is_a_schema_and_states_the_keys_and_limits_of_the_code(json_schema):
     Draft202012Validator.check_schema(json_schema)
 

@@ -225,7 +225,6 @@ def test_a_push_publishes_a_safe_version_and_exits_with_3_for_an_unsafe_one(
     [
         (["--push-to", "models"], "--data"),
         (["--push-to", "models", "--data", "d", "--margin", "nan"], "--margin"),
-        (["--push-to", "models", "--data", "d", "--margin", "-0.1"], "--margin"),
         (["--model-base-path", "models", "--margin", "0.1"], "--margin"),
         (["--model-base-path", "models", "--cases", "c"], "--cases"),
         (["--model-base-path", "models", "--allow-small-test"], "--allow-small-test"),

@@ -3,11 +3,10 @@ import shutil
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import triage_cli
 from trainer.vignettes.arrays import fold_rows
-from trainer.vignettes.tfrecord import DataDirectory, read_records
+from trainer.vignettes.tfrecord import DataDirectory
 
 
 def _fold(data, out, *flags, folds=4, fold=0):
@@ -52,44 +51,12 @@ def test_vignettes_are_unchanged_and_the_statistics_are_their_own(data_directory
     np.testing.assert_array_equal(after.decision_counts[0], before.decision_counts[row])
 
 
-def test_the_same_seed_gives_the_same_bytes(data_directory, tmp_path):
-    for name in ("first", "again"):
-        assert _fold(data_directory, tmp_path / name) == 0
-    for path in (tmp_path / "first").iterdir():
-        assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
-
-
-def _cut(path):
-    path.write_bytes(path.read_bytes()[:-5])
-
-
-def _rewrite(path, change):
-    records = change(list(read_records(path)))
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for record in records:
-            writer.write(record)
-
-
-@pytest.mark.parametrize(
-    ("harm", "message"),
-    [
-        (_cut, "train-00000-of-00001.tfrecord: record 40 is damaged, or the file ends within it: prepare the data"),
-        (
-            lambda path: _rewrite(path, lambda records: [*records[:-1], b"?"]),
-            "record 40 is not the tf.Example of a vignette: prepare the data again",
-        ),
-        (
-            lambda path: _rewrite(path, lambda records: records[:-1]),
-            "data: the train split has 39 vignettes, stats.json says 40: a shard is incomplete: prepare the data again",
-        ),
-    ],
-    ids=["cut", "another record", "one record less"],
-)
-def test_a_shard_that_is_damaged_or_lacks_records_gives_no_fold(data_directory, tmp_path, capsys, harm, message):
+def test_a_shard_that_is_damaged_gives_no_fold(data_directory, tmp_path, capsys):
     shutil.copytree(data_directory, tmp_path / "data")
-    harm(tmp_path / "data" / "train-00000-of-00001.tfrecord")
+    shard = tmp_path / "data" / "train-00000-of-00001.tfrecord"
+    shard.write_bytes(shard.read_bytes()[:-5])
     assert _fold(tmp_path / "data", tmp_path / "out") == 2
-    assert message in capsys.readouterr().err
+    assert f"{shard.name}: record 40 is damaged" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -4,7 +4,6 @@ import json
 import os
 import random
 import sys
-import tracemalloc
 
 import pytest
 
@@ -72,13 +71,16 @@ def test_vignettes_become_a_data_directory(tmp_path, capsys):
     schema = importlib.resources.files("schemas").joinpath("vignette.pbtxt")
     assert (out / "schema.pbtxt").read_bytes() == schema.read_bytes()
     assert capsys.readouterr().out == f"{out}: train 18, test 2 vignettes; 0 rejected, 1 blank lines\n"
+    assert prepare(tmp_path, "", " ", more=["--overwrite"]) == 2
+    assert "error: the input has no vignettes\n" in capsys.readouterr().err
+    assert len(names_in(out)) == 5, "what was there is left alone"
 
 
-def test_stats_say_where_the_data_comes_from_and_what_is_in_it(tmp_path):
-    prepare(tmp_path, *(line(f"v{i}", absent=["c"] * (i % 2)) for i in range(10)), more=["--seed", 3])
+def test_stats_say_where_the_data_comes_from_and_what_is_in_it(tmp_path, capsys):
+    prepare(tmp_path, *(line(f"v{i}", absent=["c"] * (i % 2)) for i in range(10)), more=["--seed", 3, "--json", "-"])
 
     stats = stats_of(tmp_path / "out")
-
+    assert json.loads(capsys.readouterr().out) == {"out": str(tmp_path / "out"), **stats}
     assert list(stats) == STATS_KEYS
     assert [source["file"] for source in stats["sources"]] == ["in.jsonl"]
     assert len(stats["sources"][0]["sha256"]) == 64
@@ -121,17 +123,10 @@ def test_rejects_stop_the_run_and_are_listed(tmp_path, capsys):
         (source, 3, None),
         (source, 4, "v1"),
     ]
-    shown = capsys.readouterr().err.splitlines()
-    assert shown[:3] == [
-        f"{source}:2: vignette v2: present: unknown evidence code 'x': see the vocabulary for the known codes",
-        f"{source}:3: no vignette id: not UTF-8 at byte 0 of the line: save the file as UTF-8",
-        f"{source}:4: vignette v1: duplicate vignette_id: first used in {source}:1",
-    ]
-    assert shown[3] == (
-        f"triage prepare: error: 3 of 4 lines were rejected, and nothing was prepared; "
-        f"{tmp_path / 'out' / 'rejects.jsonl'} lists the rejected lines: correct them, or leave them out with "
-        "--allow-rejects"
-    )
+    *shown, error = capsys.readouterr().err.splitlines()
+    assert [line.partition(": ")[0] for line in shown] == [f"{source}:{number}" for number in (2, 3, 4)]
+    assert "3 of 4 lines were rejected, and nothing was prepared" in error
+    assert str(tmp_path / "out" / "rejects.jsonl") in error
 
 
 def test_rejects_may_be_left_out(tmp_path, capsys):
@@ -158,31 +153,12 @@ def test_the_list_of_rejects_is_kept_even_if_nothing_is_left(tmp_path, capsys, l
     assert names_in(tmp_path / "out") == ["rejects.jsonl"]
 
 
-def test_an_input_without_vignettes_is_an_error_and_leaves_nothing(tmp_path, capsys):
-    assert prepare(tmp_path, "", " ") == 2
-
-    assert "error: the input has no vignettes\n" in capsys.readouterr().err
-    assert names_in(tmp_path) == ["in.jsonl", "vocabulary.csv"]
-
-
-def test_a_duplicate_in_a_second_file_names_the_first(tmp_path):
-    (tmp_path / "more.jsonl").write_text(line("v2") + "\n" + line("v1"))
-
-    prepare(tmp_path, line("v1"), more=["--vignettes", tmp_path / "in.jsonl", tmp_path / "more.jsonl"])
-
-    [record] = rejects_in(tmp_path / "out" / "rejects.jsonl")
-    assert (record["file"], record["line"]) == (str(tmp_path / "more.jsonl"), 2)
-    assert record["reason"] == f"duplicate vignette_id: first used in {tmp_path / 'in.jsonl'}:1"
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         (["--format", "ddxplus"], "--format ddxplus needs --conditions, --evidences, --patients and takes no"),
         (["--patients", "f"], "--format jsonl takes no --patients"),
-        (["--absent-evidence", "0"], "--format jsonl takes no --absent-evidence"),
         (["--test-fraction", "1"], "--test-fraction 1.0: expected 0 or more, and less than 1"),
-        (["--test-fraction", "nan"], "--test-fraction nan: expected"),
         (["--seed", "-1"], "--seed -1: expected 0 or more"),
         (["--vignettes", "none.jsonl"], "none.jsonl: no such file"),
         (["--vocabulary", "none.csv"], "none.csv: cannot read"),
@@ -198,38 +174,18 @@ def test_a_wrong_call_is_one_clear_line(tmp_path, capsys, more, message):
     assert not (tmp_path / "out").exists()
 
 
-def test_the_figures_are_the_stats(tmp_path, capsys):
-    prepare(tmp_path, line("v1"), more=["--json", "-"])
-
-    figures = json.loads(capsys.readouterr().out)
-    assert figures == {"out": str(tmp_path / "out"), **stats_of(tmp_path / "out")}
-
-
 def mutated(generator, content):
     """Returns `content` with a few bytes deleted, repeated, or replaced by ones that matter to a parser."""
     content = bytearray(content)
     for _ in range(generator.randint(0, 3)):
         start = generator.randrange(len(content))
         end = start + generator.choice([0, 1, 1, 5])
-        junk = [
-            b"",
-            b'"',
-            b"[",
-            b"{",
-            b"\\",
-            b"\xff",
-            b"\x00",
-            b"\xf0\x9f\x98\x80",
-            b"NaN",
-            b"\\ud800",
-            b"1e999",
-            b"\r",
-        ]
+        junk = [b"", b'"', b"[", b"{", b"\\", b"\xff", b"\x00", b"\xf0\x9f\x98\x80", b"NaN", b"\\ud800", b"\r"]
         content[start:end] = generator.choice([*junk, bytes(content[start:end]) * 2, generator.randbytes(2)])
     return bytes(content).replace(b"\n", b" ")
 
 
-FUZZED_LINES = int(os.environ.get("TRIAGE_FUZZED_LINES", "400"))
+FUZZED_LINES = 400
 
 
 def test_of_fuzzed_lines_each_is_accepted_rejected_or_blank(tmp_path):
@@ -247,24 +203,6 @@ def test_of_fuzzed_lines_each_is_accepted_rejected_or_blank(tmp_path):
     assert len(DataDirectory.open(tmp_path / "out").read("train").vignette_ids) == accepted
 
 
-@pytest.mark.slow
-def test_a_vignette_takes_some_five_hundred_bytes_of_memory(tmp_path):
-    def peak(count, out):
-        write_input(tmp_path, *(line(f"v{i}") if i % 10 else "{" for i in range(count)))
-        tracemalloc.start()
-        assert run_prepare(tmp_path, ["--allow-rejects"], out) == 0
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return most
-
-    peak(100, "warm-up")
-    few, many = peak(8_000, "few"), peak(18_000, "many")  # above the number of records read back at once
-
-    # 9,000 vignettes more: an object of 100 bytes, an id of 60, three tuples of 50 each, and of the line that had the
-    # id first a text of 120 and an entry of 70. Keeping the parsed object of a line would add 400.
-    assert (many - few) / 9_000 < 700
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -272,7 +210,6 @@ def test_a_vignette_takes_some_five_hundred_bytes_of_memory(tmp_path):
         (gzip.compress(line("v1").encode(), mtime=0), "compressed with gzip: decompress it first"),
         (b"vignette_id,a,decisions\nv1,1,Red\n", "a CSV file, not JSON Lines: give --format csv-wide"),
         (b"[\n" + line("v1").encode() + b"\n]\n", "a JSON array, not JSON Lines"),
-        (b"[" + line("v1").encode() + b"]\n", "a JSON array, not JSON Lines: write one"),
     ],
 )
 def test_a_file_of_another_kind_is_one_line_before_tensorflow_loads(tmp_path, monkeypatch, capsys, content, message):

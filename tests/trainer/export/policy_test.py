@@ -135,7 +135,6 @@ def no_signature(folder):
     ("damage", "reason"),
     [
         (lambda folder: (folder / "manifest.json").unlink(), "manifest.json: cannot read the manifest"),
-        (lambda folder: (folder / "saved_model.pb").write_bytes(b"\x0b"), "cannot load the SavedModel"),
         (cut_weights, "cannot load the SavedModel"),
         (other_codes, "the vocabulary was changed after the export"),
         (no_signature, "no signature 'state'"),

@@ -157,10 +157,7 @@ def test_a_message_forces_triage_at_its_own_limit_or_the_models(served, fields, 
 def test_an_empty_batch_has_an_empty_answer(served):
     assert message_answers(served) == []
     empty = tf.zeros([0, 0], tf.string)
-    answer = served.signatures["serving_default"](present=empty, absent=empty, questions_asked=tf.zeros([0], tf.int32))
-    assert answer["q_values"].shape == (0, 5)
-    answer = served.signatures["state"](states=tf.zeros([0, 3]), questions_asked=tf.zeros([0], tf.int32))
-    assert answer["action"].shape == (0,)
+    assert codes_answer(served, empty, empty, [])["q_values"].shape == (0, 5)
 
 
 @pytest.mark.parametrize("asked", [[], [3, 23]])
@@ -173,17 +170,9 @@ def test_inputs_of_different_batch_sizes_fail(served, asked):
         codes_answer(served, [["pain"]], [["fièvre"], [""]], [0])
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_states_that_are_not_finite_fail(served, value):
-    with pytest.raises(tf.errors.InvalidArgumentError, match="Expects states to be finite"):
-        served.signatures["state"](
-            states=tf.constant([[0.0, 1, 0], [0, value, 0]]), questions_asked=tf.constant([0, 0])
-        )
-
-
-@pytest.mark.parametrize("value", [1e38, 0.5, 2.0, -3.0])
+@pytest.mark.parametrize("value", [math.nan, -math.inf, 1e38, 0.5, -3.0])
 def test_states_other_than_present_absent_and_unknown_fail(served, value):
-    with pytest.raises(tf.errors.InvalidArgumentError, match="Expects states to be -1, 0 or 1"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"Expects states to be (finite|-1, 0 or 1)"):
         served.signatures["state"](
             states=tf.constant([[0.0, 1, 0], [0, value, -1]]), questions_asked=tf.constant([0, 0])
         )

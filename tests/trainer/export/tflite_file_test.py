@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import json
 
-import numpy as np
 import pytest
 
 from schemas.errors import InputError
@@ -49,37 +48,21 @@ def test_the_description_has_what_an_app_needs(version, description):
 
 def test_an_app_finds_names_and_questions_in_the_other_languages_of_the_vocabulary(version, content):
     german = {"name.de": "Fieber", "question.de": "Haben Sie Fieber?"}
-    entries = described(version, content, texts=tuple(german.items()))
+    first, *others = version.vocabulary
+    vocabulary = Vocabulary([dataclasses.replace(first, texts=tuple(german.items())), *others])
+    changed = dataclasses.replace(version, vocabulary=vocabulary)
+    entries = tflite_file.describe(changed, LiteRtModel(content), "none", PARITY, None)["vocabulary"]
     assert german.items() <= entries[0].items()
     assert entries[1].keys() == entries[0].keys() - german.keys()
 
 
-def described(version, content, **fields):
-    """The entries of the vocabulary whose first one has these fields."""
-    first, *others = version.vocabulary
-    changed = dataclasses.replace(version, vocabulary=Vocabulary([dataclasses.replace(first, **fields), *others]))
-    return tflite_file.describe(changed, LiteRtModel(content), "none", PARITY, None)["vocabulary"]
-
-
-def test_an_app_can_compute_the_fingerprint_from_the_codes(description):
-    codes = "".join(entry["code"] + "\n" for entry in description["vocabulary"])
-    assert description["vocabulary_fingerprint"] == "sha256:" + hashlib.sha256(codes.encode()).hexdigest()
-
-
-def test_a_model_runs_with_its_description_inside(written, content):
-    state = np.eye(12, dtype=np.float32)[:1]
-    asked = np.zeros(1, np.int32)
-    expected, actual = LiteRtModel(content).run(state, asked), LiteRtModel(written.read_bytes()).run(state, asked)
-    np.testing.assert_array_equal(actual["q_values"], expected["q_values"])
-    assert written.read_bytes().startswith(content)
-
-
-def test_description_and_sidecar_agree(written, description):
+def test_description_and_sidecar_agree(written, content, description):
     assert tflite_file.read_description(written) == json.loads(json.dumps(description))
     sidecar = json.loads((written.parent / "triage.tflite.json").read_text(encoding="utf-8"))
     file = sidecar.pop("file")
     assert sidecar == json.loads(json.dumps(description))
     whole = written.read_bytes()
+    assert whole.startswith(content)  # what is appended, interpreters ignore
     assert file == {"name": "triage.tflite", "bytes": len(whole), "sha256": hashlib.sha256(whole).hexdigest()}
 
 

@@ -1,5 +1,7 @@
 """What parity measures, on answers that can be counted by hand."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -60,7 +62,10 @@ def test_a_model_with_the_same_answers_has_full_parity(constant):
     assert parity.largest_q_difference < 1e-6
     assert (parity.decision_changed, parity.best_triage_changed, parity.best_triage_less_urgent) == (0, 0, 0)
     assert parity.deferred_changed == 0
-    assert statement(parity) == "In none of 50 random states does a decision differ from the SavedModel's."
+    assert statement(parity).startswith("In none of 50 ")
+    parity = compare(constant, Answers(Q_VALUES, Action.YELLOW, deferred=3), 1e-5, 50, 2)
+    assert (parity.decision_changed, parity.deferred_changed) == (0, 1)
+    assert statement(parity).startswith("WARNING: 0 of 50 ")
 
 
 @pytest.mark.parametrize(
@@ -77,17 +82,8 @@ def test_changed_decisions_are_counted_by_kind(constant, q_values, action, share
     difference = np.abs(q_values - Q_VALUES)
     assert parity.largest_q_difference == pytest.approx(difference.max(), abs=1e-6)
     assert parity.mean_q_difference == pytest.approx(difference.max() / 5, abs=1e-6)  # one of five differs
-    counts = [round(50 * share) for share in shares]
-    assert statement(parity).startswith("WARNING: 50 of 50 random states get another decision")
-    less_urgent = f"differs in {counts[1]}, and is less urgent in {counts[2]}; "
-    assert statement(parity).endswith(f"{less_urgent}0 are handed over otherwise.")
-
-
-def test_whether_a_person_must_look_counts_as_a_difference(constant):
-    parity = compare(constant, Answers(Q_VALUES, Action.YELLOW, deferred=3), 1e-5, 50, 0)
-    assert (parity.decision_changed, parity.deferred_changed) == (0, 1)
-    assert statement(parity).startswith("WARNING: 0 of 50 random states get another decision")
-    assert statement(parity).endswith("; 50 are handed over otherwise.")
+    counts = [str(round(50 * share)) for share in shares]
+    assert re.findall(r"\d+", statement(parity)) == [counts[0], "50", *counts[1:], "0"]
 
 
 @pytest.mark.parametrize(

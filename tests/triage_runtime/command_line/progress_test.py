@@ -35,14 +35,6 @@ def test_lines_are_printed_as_they_are():
     assert console.file.getvalue() == "[bold]:warning: " + "x" * 200 + "\n"
 
 
-def test_a_table_is_not_cut_without_a_terminal(capsys):
-    table = Table()
-    table.add_column("long")
-    table.add_row("x" * 150)
-    print_table(table)
-    assert "x" * 150 in capsys.readouterr().out
-
-
 def test_on_a_narrow_terminal_no_cell_of_a_table_is_cut(capsys, monkeypatch):
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setenv("COLUMNS", "30")
