@@ -10,7 +10,6 @@ import importlib.metadata
 import io
 import json
 import pathlib
-import tempfile
 import zipfile
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -41,7 +40,6 @@ SIDECAR = ".json"
 
 _NOTICE = "Research software for decision support, not validated for care. It is not a medical device."
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time in ZIP, so that the same model gives the same bytes
-_PROBES = 50
 _BATCH = 1000
 
 BOUNDS = {NONE: Q_BOUND, FLOAT16: 0.01, DYNAMIC: 0.1, INT8: 0.1}
@@ -133,52 +131,33 @@ def sidecar_path(path: pathlib.Path) -> pathlib.Path:
 
 
 def check_writable(path: pathlib.Path) -> None:
-    """Raises InputError if `path` cannot be written; to be called before the work."""
+    """Raises InputError if `path` cannot be a file; to be called before the work."""
     if path.exists() and not path.is_file():
         raise InputError(f"--out {path}: this is not a regular file: give the name of the file to write")
     if not path.parent.is_dir():
         raise InputError(f"--out {path}: there is no directory {path.parent}: make it first")
-    try:
-        tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.").cleanup()
-    except OSError as error:
-        raise _unwritable(path, error) from error
 
 
 def write(path: pathlib.Path, content: bytes, description: dict[str, Any]) -> None:
     """Writes the file and its sidecar, each whole or not at all; existing ones are replaced.
 
-    Both are built in a folder beside them, and the file is read back and run before it gets its name. It gets its name
-    last, so that a new file always has its sidecar.
+    The file gets its name last, so that a new file always has its sidecar.
 
     Raises:
-        InputError: they cannot be written, or the written file does not answer as `content` does.
+        InputError: they cannot be written.
     """
+    whole = embed(content, description)
+    identity = {"name": path.name, "bytes": len(whole), "sha256": hashlib.sha256(whole).hexdigest()}
     try:
         with path_replacing(path) as file, path_replacing(sidecar_path(path)) as sidecar:
-            file.write_bytes(embed(content, description))
-            _check(file, content, description)
-            written = file.read_bytes()
-            identity = {"name": path.name, "bytes": len(written), "sha256": hashlib.sha256(written).hexdigest()}
+            file.write_bytes(whole)
             sidecar.write_bytes(_text({"file": identity, **description}))
     except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: pathlib.Path, error: OSError) -> InputError:
-    return InputError(f"--out {path}: cannot write: {error.strerror or error}")
+        raise InputError(f"--out {path}: cannot write: {error.strerror or error}") from error
 
 
 def _text(description: dict[str, Any]) -> bytes:
     return (json.dumps(description, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
-
-
-def _check(file: pathlib.Path, content: bytes, description: dict[str, Any]) -> None:
-    evidence_count = len(description["vocabulary"])
-    probes = random_states(evidence_count, description["max_questions"], _PROBES, description["parity"]["seed"])
-    expected, actual = (run_in_parts(LiteRtModel(each).run, *probes) for each in (content, file.read_bytes()))
-    same = all(np.array_equal(expected[name], actual[name]) for name in expected)
-    if not same or read_description(file) != description:
-        raise InputError("the written file does not answer as the converted model does: try again")
 
 
 def compare(version: LoadedVersion, model: LiteRtModel, bound: float, count: int, seed: int) -> Parity:
