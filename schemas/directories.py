@@ -10,7 +10,7 @@ WHOLE_PATIENT = "whole_patient"
 """True among the options in `STATS` where a patient lacks what a vignette does not list."""
 REJECTS = "rejects.jsonl"
 SPLITS = ("train", "test")
-_SHARD = re.compile(r"(train|test)-(\d{5})-of-(\d{5})\.tfrecord(\.gz)?")
+_SHARD = re.compile(r"(train|test)-(\d{5})-of-(\d{5})\.tfrecord")
 
 # A servable version, `<model base path>/<integer>/`, as TensorFlow Serving reads it.
 SAVED_MODEL = "saved_model.pb"
@@ -43,17 +43,15 @@ MANIFEST_FORMAT = 1
 """`format_version` of the manifest, raised when older readers would misread it."""
 
 
-def shard_name(split: str, shard: int, shards: int, compressed: bool = False) -> str:
+def shard_name(split: str, shard: int, shards: int) -> str:
     """Returns the file name of shard `shard` of `shards`, such as `train-00000-of-00001.tfrecord`."""
-    return f"{split}-{shard:05d}-of-{shards:05d}.tfrecord{'.gz' if compressed else ''}"
+    return f"{split}-{shard:05d}-of-{shards:05d}.tfrecord"
 
 
-def shard_parts(name: str) -> tuple[str, int, int, bool] | None:
-    """Returns (split, shard, shards, compressed) of a shard's file name, None for any other name."""
+def shard_parts(name: str) -> tuple[str, int, int] | None:
+    """Returns (split, shard, shards) of a shard's file name, None for any other name."""
     match = _SHARD.fullmatch(name)
-    if not match:
-        return None
-    return match[1], int(match[2]), int(match[3]), bool(match[4])
+    return (match[1], int(match[2]), int(match[3])) if match else None
 
 
 LARGEST_VERSION = 2**63 - 1

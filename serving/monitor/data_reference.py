@@ -23,16 +23,14 @@ def read_reference(data: pathlib.Path) -> Reference:
         names = sorted(path.name for path in data.iterdir())
     except OSError as error:
         raise InputError(f"--data {data}: cannot read: {error.strerror or error}") from error
-    shards = {name: parts for name in names if (parts := directories.shard_parts(name)) and parts[0] == "train"}
+    shards = [name for name in names if (parts := directories.shard_parts(name)) and parts[0] == "train"]
     if not shards:
         raise InputError(f"--data {data}: no training shards: expected a data directory from triage prepare")
     cases = 0
     counts: dict[str, dict[str, float]] = {features.PRESENT: {}, features.ABSENT: {}}
-    for name, parts in shards.items():
+    for name in shards:
         try:
-            for serialized in tf.data.TFRecordDataset(
-                str(data / name), "GZIP" if parts[3] else None
-            ).as_numpy_iterator():
+            for serialized in tf.data.TFRecordDataset(str(data / name)).as_numpy_iterator():
                 feature = tf.train.Example.FromString(serialized).features.feature
                 cases += 1
                 for status, counted in counts.items():

@@ -3,7 +3,7 @@ import pytest
 from schemas.directories import is_too_large, shard_name, shard_parts, version_number
 
 
-@pytest.mark.parametrize("parts", [("train", 0, 1, False), ("test", 99_998, 99_999, True)])
+@pytest.mark.parametrize("parts", [("train", 0, 1), ("test", 99_998, 99_999)])
 def test_a_shard_name_has_its_parts(parts):
     assert shard_parts(shard_name(*parts)) == parts
 
@@ -14,7 +14,7 @@ def test_a_shard_name_has_its_parts(parts):
         "stats.json",
         "dev-00000-of-00001.tfrecord",
         "train-0-of-1.tfrecord",
-        "train-00000-of-00001.tfrecord.zip",
+        "train-00000-of-00001.tfrecord.gz",
         "old-train-00000-of-00001.tfrecord",
         "train-00000-of-00001.tfrecord\n",
     ],

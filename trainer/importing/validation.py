@@ -170,7 +170,7 @@ class _Check:
                         self.decisions[split].update(decision.label for decision in vignette.decisions)
                         yield place, (frozenset(vignette.present), frozenset(vignette.absent))
             except tf.errors.OpError as error:
-                detail = f"{damage(path / name, number + 1, error)}; {number:,} records read"
+                detail = f"{damage(number + 1, error)}; {number:,} records read"
                 self.add(Kind.DAMAGED, Place(name), detail)
 
     def _vignette(self, record: bytes, place: Place) -> tuple[Place, Vignette | None]:

@@ -10,7 +10,6 @@ import numpy as np
 import tensorflow as tf
 
 from schemas import directories, features
-from schemas.directories import GZIP_MAGIC
 from schemas.errors import InputError, first_line
 from schemas.evidence import UNKNOWN, Vocabulary
 from schemas.triage import DECISION_LABELS, NUM_DECISIONS
@@ -106,7 +105,7 @@ class ShardReader:
         return _concatenated([nothing, *(part for shard in shards for part in self._read_shard(shard))])
 
     def _read_shard(self, shard: pathlib.Path) -> Iterator[VignetteArrays]:
-        records = tf.data.TFRecordDataset(str(shard), "GZIP" if shard.name.endswith(".gz") else "")
+        records = tf.data.TFRecordDataset(str(shard))
         batches = iter(records.batch(BATCH_SIZE).prefetch(2))
         read = 0
         while True:
@@ -121,7 +120,7 @@ class ShardReader:
                     f"{shard}: record {number} is not the tf.Example of a vignette: prepare the data again"
                 ) from error
             except tf.errors.OpError as error:
-                raise InputError(f"{shard}: {damage(shard, _first_faulty(records, read), error)}") from error
+                raise InputError(f"{shard}: {damage(_first_faulty(records, read), error)}") from error
             yield self._part(parsed, shard, read)
             read += int(parsed[features.VIGNETTE_ID].shape[0])
 
@@ -199,16 +198,6 @@ def _tuples(ragged: tf.RaggedTensor) -> tuple[tuple[str, ...], ...]:
     return tuple(known.setdefault(row, tuple(tag.decode(errors="replace") for tag in row)) for row in rows)
 
 
-def damage(shard: pathlib.Path, record: int, error: tf.errors.OpError) -> str:
-    """Describes in one line why TensorFlow could not read record `record` (from 1) of a shard."""
-    try:
-        with shard.open("rb") as file:
-            looks_compressed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-    except OSError as fault:
-        return f"cannot read: {fault.strerror or fault}"
-    compressed = shard.name.endswith(".gz")
-    if looks_compressed and not compressed:
-        return "the content is gzip-compressed, but the name does not end in .gz: rename the file"
-    if compressed and not looks_compressed:
-        return "the name ends in .gz, but the content is not gzip-compressed: rename the file"
+def damage(record: int, error: tf.errors.OpError) -> str:
+    """Describes in one line that TensorFlow could not read record `record` (from 1) of a shard."""
     return f"record {record} is damaged, or the file ends within it: prepare the data again ({first_line(error)})"

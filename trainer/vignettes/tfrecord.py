@@ -76,15 +76,11 @@ def decode_example(serialized: bytes) -> Vignette:
 
 
 def read_records(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    """Yields the records of a TFRecord file, with a batch in memory; of a damaged file, those before the damage.
-
-    It is compressed if its name ends in .gz.
-    """
-    location = os.fspath(path)
+    """Yields the records of a TFRecord file, with a batch in memory; of a damaged file, those before the damage."""
     options = tf.data.Options()
     # There is nothing to tune, and the tuning thread delays the end of each file by up to seconds.
     options.autotune.enabled = False
-    records = tf.data.TFRecordDataset(location, _compression(location.endswith(".gz"))).with_options(options)
+    records = tf.data.TFRecordDataset(os.fspath(path)).with_options(options)
     read = 0
     try:
         for batch in records.batch(BATCH_SIZE).as_numpy_iterator():
@@ -179,21 +175,19 @@ class DataDirectory:
         Raises:
             InputError: a shard is missing, or the files belong to different sets.
         """
-        sets: dict[tuple[int, bool], list[int]] = {}
-        for name in sorted(entry.name for entry in self.path.iterdir()):
-            parts = directories.shard_parts(name)
-            if parts and parts[0] == split:
-                sets.setdefault((parts[2], parts[3]), []).append(parts[1])
+        parts = filter(None, (directories.shard_parts(entry.name) for entry in self.path.iterdir()))
+        there = {(shard, shards) for of_split, shard, shards in parts if of_split == split}
+        sets = {shards for _, shards in there}
         if not sets and not self._vignettes(split):
             return []
         if len(sets) != 1:
             problem = "shards of different sets" if sets else "no shards"
             raise InputError(f"{self.path}: {problem} for the {split} split: prepare the data again")
-        [((shards, compressed), present)] = sets.items()
-        names = [directories.shard_name(split, shard, shards, compressed) for shard in range(shards)]
-        lost = [name for shard, name in enumerate(names) if shard not in present]
-        if lost or len(present) != shards:
-            raise InputError(f"{self.path}: {len(present)} of {shards} shards found, {', '.join(lost[:3])} is missing")
+        [shards] = sets
+        names = [directories.shard_name(split, shard, shards) for shard in range(shards)]
+        lost = [name for shard, name in enumerate(names) if (shard, shards) not in there]
+        if lost:
+            raise InputError(f"{self.path}: {len(there)} of {shards} shards found, {', '.join(lost[:3])} is missing")
         return [self.path / name for name in names]
 
     def read(self, split: str, names: bool = True) -> VignetteArrays:
@@ -212,10 +206,6 @@ class DataDirectory:
 
     def _vignettes(self, split: str) -> int:
         return self.stats["splits"][split]["vignettes"]
-
-
-def _compression(compressed: bool) -> str:
-    return "GZIP" if compressed else ""
 
 
 def _load_stats(path: pathlib.Path) -> dict[str, Any]:

@@ -17,17 +17,17 @@ def example(present, absent):
     return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
 
 
-def write(path, *records, compressed=False):
-    with tf.io.TFRecordWriter(str(path), tf.io.TFRecordOptions("GZIP" if compressed else "")) as writer:
+def write(path, *records):
+    with tf.io.TFRecordWriter(str(path)) as writer:
         for record in records:
             writer.write(record)
 
 
 def test_every_training_vignette_counts_and_no_other(tmp_path):
-    write(tmp_path / directories.shard_name("train", 0, 2, False), example(["fever", "rash"], ["cough"]))
+    write(tmp_path / directories.shard_name("train", 0, 2), example(["fever", "rash"], ["cough"]))
     records = example(["fever"], []), example([], ["rash"])
-    write(tmp_path / directories.shard_name("train", 1, 2, True), *records, compressed=True)
-    write(tmp_path / directories.shard_name("test", 0, 1, False), example(["gout"], []))
+    write(tmp_path / directories.shard_name("train", 1, 2), *records)
+    write(tmp_path / directories.shard_name("test", 0, 1), example(["gout"], []))
     reference = read_reference(tmp_path)
     assert reference.cases == 3
     assert reference.present == {"fever": 2, "rash": 1}
@@ -40,7 +40,7 @@ def test_what_is_not_a_data_directory_is_reported(tmp_path):
         read_reference(tmp_path)
     with pytest.raises(InputError, match="cannot read"):
         read_reference(tmp_path / "missing")
-    name = directories.shard_name("train", 0, 1, False)
+    name = directories.shard_name("train", 0, 1)
     write(tmp_path / name)
     with pytest.raises(InputError, match="no vignettes"):
         read_reference(tmp_path)

@@ -63,7 +63,7 @@ def test_without_the_service_the_directories_must_be_given(capsys):
     ("kind", "text", "folder"),
     [
         (service_environment.training_data, "gs://b/data/train-*", "gs://b/data"),
-        (service_environment.training_data, "gs://b/data/train-00000-of-00002.tfrecord.gz", "gs://b/data"),
+        (service_environment.training_data, "gs://b/data/train-00000-of-00002.tfrecord", "gs://b/data"),
         (service_environment.training_data, "gs://b/data/", "gs://b/data"),
         (service_environment.evaluation_data, "gs://b/held-out/test-?????-of-00002.tfrecord", "gs://b/held-out"),
         (service_environment.evaluation_data, "here/test-*", "here"),

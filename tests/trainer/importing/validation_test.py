@@ -159,11 +159,6 @@ def test_a_damaged_shard_does_not_end_the_check(tmp_path):
     assert (place.file, "record 2" in detail) == (shard.name, True)
 
 
-def test_a_shard_whose_name_is_wrong_about_gzip_is_named(directory):
-    (directory / SHARD).rename(directory / f"{SHARD}.gz")
-    assert ".gz" in anomalies_of(directory)[Kind.DAMAGED].examples[0][1]
-
-
 @pytest.mark.parametrize("name", ["train-00001-of-00002.tfrecord", "stats.json"])
 def test_a_directory_that_is_not_whole_is_checked_as_far_as_it_goes(tmp_path, name):
     path = write(tmp_path / "data", [*TRAIN, Vignette("v4", ("a",), ("a",), DECISIONS)], TEST)
