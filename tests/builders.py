@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import pathlib
+import zipfile
 from typing import Any, NamedTuple
 
 import grpc
@@ -87,6 +88,12 @@ def write_version(base, trained, **given):
     """Publishes that agent as a version, and returns its folder; `given` goes to `saved_model.staged`."""
     with saved_model.staged(base, trained, **given) as stage:
         return stage.publish()
+
+
+def description_in(file):
+    """The description inside a TFLite file."""
+    with zipfile.ZipFile(file) as archive:
+        return json.loads(archive.read("triage.json"))
 
 
 def arrays_of(counts, codes=((1, -2, 3),), tags=None):

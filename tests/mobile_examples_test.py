@@ -20,7 +20,7 @@ from schemas.answer import ANSWER, Kind
 from schemas.danger_signs import DangerSigns
 from schemas.evidence import Evidence, Vocabulary
 from serving.messages import action_label
-from tests.builders import network_of, random_network, served, symptoms, trained_agent, write_version
+from tests.builders import description_in, network_of, random_network, served, symptoms, trained_agent, write_version
 from trainer.export import tflite_file
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.mixture import Mixture
@@ -110,8 +110,8 @@ def decision(finished):
 
 
 def test_the_description_has_the_tensors_of_both_signatures(file, asking_file):
-    assert tflite_file.read_description(file)["question_signature"] is None
-    described = tflite_file.read_description(asking_file)
+    assert description_in(file)["question_signature"] is None
+    described = description_in(asking_file)
     interpreter = Interpreter(model_path=str(asking_file))
     for key, name in (("signature", "state"), ("question_signature", "questions")):
         runner = interpreter.get_signature_runner(name)
@@ -151,7 +151,7 @@ def test_an_interview_runs_on_litert_alone_and_says_what_it_is_not_for(file):
     assert finished.stderr == ""  # not LiteRT's line about its delegate either
     first, second, *_ = finished.stdout.splitlines()
     assert "not a medical device" in first
-    assert second == tflite_file.read_description(file)["parity"]["statement"]
+    assert second == description_in(file)["parity"]["statement"]
 
 
 def test_what_must_not_reach_the_model_is_named(file):
@@ -166,7 +166,7 @@ def test_an_app_for_another_vocabulary_refuses_the_file(file, tmp_path):
     finished = interview(file, "fever", options=["--vocabulary", "sha256:other"])
     assert finished.returncode == 2
     assert f"made for the vocabulary {VOCABULARY.fingerprint}, this app for sha256:other" in finished.stderr
-    swapped = tflite_file.read_description(file)
+    swapped = description_in(file)
     swapped["vocabulary"].reverse()
     damaged = tmp_path / "damaged.tflite"
     with zipfile.ZipFile(file) as archive:
@@ -357,7 +357,7 @@ def test_the_app_examples_ask_by_the_names_of_the_file(asking_file, example):
 
 @pytest.mark.parametrize("example", ["Interview.kt", "Interview.swift"])
 def test_names_and_shapes_in_the_app_examples_are_those_of_the_file(file, example):
-    description = tflite_file.read_description(file)
+    description = description_in(file)
     text = (MOBILE / example).read_text(encoding="utf-8")
     said = re.findall(r'"(\w+)"\s+// (input|output) (\w+) \[([\w, ]+)\]', text, re.MULTILINE)
     sizes = {"E": str(len(VOCABULARY)), "R": str(len(RULES))}
@@ -374,7 +374,7 @@ def test_names_and_shapes_in_the_app_examples_are_those_of_the_file(file, exampl
 
 
 def test_the_keys_that_the_app_examples_read_are_in_the_description(file):
-    description = tflite_file.read_description(file)
+    description = description_in(file)
     kotlin = (MOBILE / "Interview.kt").read_text(encoding="utf-8")
     keys = set(re.findall(r'description\.get\w+\("(\w+)"\)', kotlin))
     assert {

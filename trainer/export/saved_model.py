@@ -12,7 +12,6 @@ import os
 import pathlib
 import shutil
 import tempfile
-import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -37,7 +36,6 @@ from triage_runtime.litert import LiteRtModel
 MODEL_NAME = "triage"
 
 _PARTIAL = "exporting-"
-_PARTIAL_LIFETIME_SECONDS = 24 * 3600
 
 
 class StagedVersion:
@@ -133,25 +131,15 @@ def _exists(version: pathlib.Path) -> InputError:
 
 
 def _make_partial(base: pathlib.Path, number: int) -> pathlib.Path:
-    """Creates the folder to write to, and removes those of exports that were killed more than a day ago."""
+    """Creates the folder to write to."""
     # Not tempfile.mkdtemp, whose folder other users, such as the server's, cannot read.
     partial = base / f"{_PARTIAL}{number}-{uuid.uuid4().hex}"
     try:
         base.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
-        leftovers = [path for path in base.glob(f"{_PARTIAL}*") if _age_seconds(path) > _PARTIAL_LIFETIME_SECONDS]
     except OSError as error:
         raise InputError(f"{base}: cannot write a model version: {error.strerror or error}") from error
-    for leftover in leftovers:
-        shutil.rmtree(leftover, ignore_errors=True)
     return partial
-
-
-def _age_seconds(path: pathlib.Path) -> float:
-    try:
-        return time.time() - path.stat().st_mtime
-    except FileNotFoundError:  # another export has just renamed it
-        return 0.0
 
 
 def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_name: str) -> None:

@@ -110,21 +110,6 @@ def embed(content: bytes, description: dict[str, Any]) -> bytes:
     return file.getvalue()
 
 
-def read_description(path: pathlib.Path) -> dict[str, Any]:
-    """Returns the description inside a file.
-
-    Raises:
-        InputError: the file cannot be read, or has no description.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return json.loads(archive.read(DESCRIPTION))
-    except OSError as error:
-        raise InputError(f"{path}: cannot read: {error.strerror or error}") from error
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise InputError(f"{path}: contains no {DESCRIPTION}: write it with `triage tflite`") from error
-
-
 def sidecar_path(path: pathlib.Path) -> pathlib.Path:
     """Returns the path of the sidecar of the file `path`."""
     return path.with_name(path.name + SIDECAR)

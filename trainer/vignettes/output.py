@@ -40,17 +40,11 @@ class OutputDirectory:
         """Where the data directory is built."""
         return self._work / "data"
 
-    @property
-    def scratch(self) -> pathlib.Path:
-        """Directory for temporary files."""
-        return self._work / "scratch"
-
     def __enter__(self) -> "OutputDirectory":
         self._target.parent.mkdir(parents=True, exist_ok=True)
         # Beside the result, and so on the same file system, where renaming is atomic.
         self._work = pathlib.Path(tempfile.mkdtemp(prefix=f".{self._target.name}.", dir=self._target.parent))
         self.staging.mkdir()
-        self.scratch.mkdir()
         return self
 
     def __exit__(

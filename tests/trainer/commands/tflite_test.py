@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 import triage_cli
+from tests.builders import description_in
 from trainer.export import conversion
-from trainer.export.tflite_file import read_description
 
 
 def run(capsys, *arguments):
@@ -33,7 +33,7 @@ def test_each_quantisation_writes_a_file_with_its_parity(version_base, data_dire
     )
     assert not any(noise in said for noise in ("XNNPACK", "fully_quantize"))
     report = json.loads(printed)
-    description = read_description(out)
+    description = description_in(out)
     assert report["parity"] == description["parity"]
     assert report["bytes"] == out.stat().st_size
     assert (description["quantization"], description["parity"]["states"]) == (quantization, 300)
@@ -54,7 +54,7 @@ def test_a_version_can_be_given_itself_and_a_base_path_means_its_highest(version
         assert code == 0
         assert printed.startswith(f"wrote version {expected} (none, ")
         assert f"to {tmp_path}/f.tflite and {tmp_path}/f.tflite.json\n" in printed
-        assert read_description(tmp_path / "f.tflite")["model_version"] == expected
+        assert description_in(tmp_path / "f.tflite")["model_version"] == expected
 
 
 @pytest.mark.parametrize(

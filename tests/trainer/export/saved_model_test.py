@@ -3,8 +3,6 @@
 import dataclasses
 import hashlib
 import json
-import os
-import time
 
 import numpy as np
 import pytest
@@ -133,16 +131,6 @@ def test_an_export_that_fails_shows_no_version_and_leaves_nothing(trained, stubb
     (partial,) = stubborn  # the SavedModel was written by then
     assert not partial.isdecimal()
     assert list(base.iterdir()) == []
-
-
-@pytest.mark.usefixtures("light_exports")
-def test_the_folder_of_a_killed_export_is_removed_after_a_day(trained, tmp_path):
-    old, recent = tmp_path / "exporting-1-old", tmp_path / "exporting-1-recent"
-    for folder, age_hours in ((old, 25), (recent, 23)):
-        folder.mkdir()
-        os.utime(folder, (time.time() - age_hours * 3600,) * 2)
-    write_version(tmp_path, trained)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "exporting-1-recent"]
 
 
 @pytest.mark.usefixtures("light_exports")

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from schemas.errors import InputError
 from schemas.evidence import Vocabulary
+from tests.builders import description_in
 from trainer.export import tflite_file
 from trainer.export.conversion import convert
 from trainer.export.tflite_file import Parity
@@ -57,7 +57,7 @@ def test_an_app_finds_names_and_questions_in_the_other_languages_of_the_vocabula
 
 
 def test_description_and_sidecar_agree(written, content, description):
-    assert tflite_file.read_description(written) == json.loads(json.dumps(description))
+    assert description_in(written) == json.loads(json.dumps(description))
     sidecar = json.loads((written.parent / "triage.tflite.json").read_text(encoding="utf-8"))
     file = sidecar.pop("file")
     assert sidecar == json.loads(json.dumps(description))
@@ -65,11 +65,3 @@ def test_description_and_sidecar_agree(written, content, description):
     assert whole.startswith(content)
     assert LiteRtModel(whole).tensors == LiteRtModel(content).tensors  # what is appended, interpreters ignore
     assert file == {"name": "triage.tflite", "bytes": len(whole), "sha256": hashlib.sha256(whole).hexdigest()}
-
-
-def test_a_file_without_a_description_is_refused(tmp_path, content):
-    (tmp_path / "plain.tflite").write_bytes(content)
-    with pytest.raises(InputError, match=r"plain\.tflite: contains no triage\.json"):
-        tflite_file.read_description(tmp_path / "plain.tflite")
-    with pytest.raises(InputError, match=r"none\.tflite: cannot read: No such file"):
-        tflite_file.read_description(tmp_path / "none.tflite")

@@ -23,7 +23,6 @@ def test_the_directory_appears_whole_and_nothing_else_stays(tmp_path):
     out = tmp_path / "made" / "data"
     with OutputDirectory(out, overwrite=False) as output:
         fill(output.staging, "stats.json")
-        fill(output.scratch, "spool")
         assert not out.exists()
         output.publish()
 
