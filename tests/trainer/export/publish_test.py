@@ -89,15 +89,6 @@ def test_a_first_version_is_published_and_signed_without_a_comparison(evaluation
     assert {"manifest.json", "model_card.md", "BLESSED", "variables/variables.index"} <= signed
 
 
-def test_a_less_safe_version_is_not_published_and_leaves_nothing(evaluation, red_base):
-    exported = push(red_base, always(Action.GREEN), evaluation)
-    assert (exported.folder, exported.published, exported.model_version) == (None, False, "2")
-    safety = exported.gate.compared.metrics["safety"]
-    assert (safety.new, safety.serving, safety.difference.mean) == pytest.approx((4 / 6, 1.0, -2 / 6))
-    assert [each.vignette_id for each in exported.gate.compared.worst] == ["v0", "v1"]
-    assert names(red_base) == ["1"]
-
-
 def test_nothing_is_published_on_too_few_vignettes_not_even_a_first_version(evaluation, red_base, tmp_path):
     # The six vignettes cannot show that the same agent again is as safe, whatever the margin.
     assert not push(tmp_path / "empty", always(Action.RED), evaluation, margin=1.0, minimum_vignettes=7).published

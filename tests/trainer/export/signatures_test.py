@@ -104,17 +104,6 @@ def test_codes_give_the_decision_of_the_hand_set_weights(served):
     assert not answer["forced"].numpy().any()
 
 
-@pytest.mark.parametrize(("questions_asked", "forced", "label"), [(9, False, b"ask"), (10, True, b"Yellow")])
-def test_the_question_limit_forces_a_triage_decision(served, questions_asked, forced, label):
-    by_code = codes_answer(served, [["fièvre"]], [[""]], [questions_asked])
-    by_state = served.signatures["state"](
-        states=tf.constant([[0.0, 1, 0]]), questions_asked=tf.constant([questions_asked])
-    )
-    for answer in (by_code, by_state):
-        assert answer["forced"].numpy().tolist() == [forced]
-        assert answer["action_label"].numpy().tolist() == [label]
-
-
 def test_unknown_and_conflicting_codes_are_listed_and_ignored(served):
     answer = codes_answer(served, [["gout", "pain"], ["fièvre", ""]], [["code", "lupus"], ["fièvre", ""]], [0, 0])
     # "code" begins the header line of the vocabulary file; it is no evidence code all the same.

@@ -34,11 +34,6 @@ def test_the_rows_are_as_many_as_the_formula_says_and_end_with_the_full_evidence
     assert all(each <= set(evidence(pieces)) for each in sets)
 
 
-def test_three_pieces_of_evidence_give_their_powerset(vignettes_of):
-    made = powerset(vignettes_of([([2, 1, -3], COUNTS)]), 3, seed=0)
-    assert sets_of(made.states) == [set(), {2}, {1}, {2, 1}, {-3}, {2, -3}, {1, -3}, {2, 1, -3}]
-
-
 @pytest.mark.parametrize(("pieces", "growths"), [(11, 1), (12, 2), (15, 5)])
 def test_further_pieces_grow_one_by_one_in_front_of_every_set_of_the_other_ten(vignettes_of, pieces, growths):
     sets = sets_of(powerset(vignettes_of([(evidence(pieces), COUNTS)]), 20, seed=0).states)
