@@ -24,15 +24,10 @@ def only_row(row):
     "content",
     [
         "id,what\nv1,a b\n",
-        "id;what\nv1;a b\n",
-        "id\twhat\nv1\ta b\n",
         '"id","what"\n"v1","a b"',
         '"id", "what"\n"v1", "a b"',
         " id , what \n v1 ,\ta b\u00a0\n",
-        "sep=,\nid,what\nv1,a b\n",
-        "\ufeffsep=;\r\nid;what\r\nv1;a b\r\n",
         '"sep=|"\nid|what\nv1|a b\n',
-        "id,what,,\nv1,a b,,\n",
         "id,what\nv1,a b,,,\n",
     ],
 )

@@ -1,5 +1,3 @@
-import itertools
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -216,17 +214,6 @@ def test_a_vocabulary_is_derived_from_the_headings_of_all_files_or_the_given_one
     assert vocabulary.codes == ("smoker", "fever", "cough")
     assert [entry.kind for entry in vocabulary] == ["risk_factor", "symptom", "symptom"]
     assert wide_vocabulary([wide(tmp_path, HEADER)], VOCABULARY, []) is VOCABULARY
-
-
-def test_codes_of_long_rows_are_collected_in_the_order_of_first_appearance(tmp_path):
-    tables = long_tables(tmp_path, EVIDENCE + "v1,b,1\nv1,a,?\nv2,b,0\nv2,c d,1\nv3,e\n", DECISIONS)
-    assert len(list(tables.load(collect=True))) == 5
-    assert tables.collected.vocabulary([], "evidence.csv").codes == ("b", "a")
-
-
-def test_wide_rows_come_one_at_a_time(tmp_path):
-    table = wide(tmp_path, HEADER + "".join(f"v{n},1,,Red,,\n" for n in range(50_000)))
-    assert [outcome.line.number for outcome in itertools.islice(table.read(VOCABULARY), 3)] == [2, 3, 4]
 
 
 def test_columns_that_are_not_evidence_are_left_out(tmp_path):

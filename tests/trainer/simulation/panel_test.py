@@ -53,15 +53,6 @@ def test_like_minded_clinicians_pick_the_colour_of_least_expected_loss(toy_knowl
     assert counts[0].sum() == counts[0].max() == 10
 
 
-@pytest.mark.parametrize(
-    ("losses", "expected"), [((1, 1, 1), Action.YELLOW), ((1, 1.2, 1), Action.GREEN), ((1, 1, 0.1), Action.YELLOW)]
-)
-def test_a_dearer_over_triage_keeps_decisions_below_that_border(toy_knowledge, losses, expected):
-    # Red .40, Yellow .10 | Green .10, Blue .40: at the Yellow-Green border .5 against .5 times the loss.
-    counts = _counts(_panel(toy_knowledge, over_triage_losses=losses), _evidence((0.5, 0.5, 0)))
-    assert counts[0, expected] == 10
-
-
 def test_the_decision_agrees_with_an_enumeration_of_the_losses(toy_knowledge):
     losses = (0.7, 1.3, 2.0)
     panel = _panel(toy_knowledge, over_triage_losses=losses, red_flag_shift=0.5, risk_shift=0.3)
@@ -82,15 +73,6 @@ def test_the_decision_agrees_with_an_enumeration_of_the_losses(toy_knowledge):
         ]
         counts = _counts(panel, _evidence(posterior, flags, risks), clinicians=1)
         assert loss[counts[0].argmax()] == pytest.approx(min(loss))
-
-
-def test_red_flags_and_risks_make_decisions_more_urgent(toy_knowledge):
-    panel = _panel(toy_knowledge, red_flag_shift=0.5, risk_shift=0.4)
-    posterior = (0, 0, 1)  # .1 Red, .7 Yellow, .2 Green; shifted .8 Red, .2 Yellow
-    assert _counts(panel, _evidence(posterior))[0].argmax() == Action.YELLOW
-    # One flag: Red .45. Flag and risk: 1 - .5 * .6 = .7 moved, Red .1 * .3 + .8 * .7 = .59.
-    assert _counts(panel, _evidence(posterior, flags=(0, 0, 1)))[0].argmax() == Action.YELLOW
-    assert _counts(panel, _evidence(posterior, flags=(0, 0, 1), risks=(0, 0, 1)))[0].argmax() == Action.RED
 
 
 def test_a_softer_reading_of_the_card_leaves_more_of_the_prior(toy_knowledge):

@@ -1,6 +1,5 @@
 import pytest
 
-from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
 from trainer.vignettes.vignette import Vignette, vignette_text
@@ -45,8 +44,3 @@ def test_patient_then_what_is_there_then_what_is_not_then_the_decisions():
 def test_what_a_vignette_does_not_state_has_no_line(present, absent, lines):
     text = vignette_text(Vignette("v", present, absent, (RED,)), VOCABULARY)
     assert text.splitlines() == [*lines, "1 clinician: Red (vignette v)"]
-
-
-def test_a_code_of_another_vocabulary_is_an_error():
-    with pytest.raises(InputError, match="unknown evidence code 'rash'"):
-        vignette_text(Vignette("v", ("rash",), (), (RED,)), VOCABULARY)
