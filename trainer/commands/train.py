@@ -1,31 +1,35 @@
 """The work of `triage train`; its options are in `trainer.task`, which loads no TensorFlow."""
 
 import argparse
+import dataclasses
 import os
 import pathlib
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
 from rich.console import Console
 
-from schemas import danger_signs
+from schemas import danger_signs, directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.text_file import read_text
 from trainer import presets
-from trainer.cloud.final_model import write_final_model
 from trainer.config import TrainConfig
 from trainer.dyqn.loop import TrainingDivergedError
 from trainer.dyqn.workers import LOST_WORKER, LostWorkerError, join
 from trainer.evaluation import cautions
 from trainer.evaluation.metrics import episode_metrics
+from trainer.evaluation.options import ORDERS
+from trainer.export import publish, saved_model
 from trainer.task import TrainOptions
 from trainer.training import rule_options
-from trainer.training.job import JobDirectory
+from trainer.training.job import JobDirectory, load_network
 from trainer.training.session import RunHooks, open_run
 from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line import json_output, options
@@ -33,6 +37,7 @@ from triage_runtime.command_line.progress import say, say_result
 from triage_runtime.storage import locations
 
 DIVERGED = 1
+EVALUATION_SEED = 0
 TRIAL, METRIC_FILE = "CLOUD_ML_TRIAL_ID", "CLOUD_ML_HP_METRIC_FILE"
 """Variables of the environment; one of them is set where a tuning service has started this process."""
 
@@ -100,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
             if report["last_evaluation"]:
                 metrics = report["last_evaluation"]["metrics"]
                 _warn(cautions.about_asking(metrics["forced"]["mean"], metrics["questions"]["mean"]))
-            report |= _write_final_model(given, rules)
+            report |= write_final_model(given, rules)
         json_output.write(report, given.json)
         _say_end(report, given)
     if stop.signal is not None:
@@ -184,12 +189,28 @@ def _hooks(given: TrainOptions, vocabulary: Vocabulary, upload: Callable[[], Non
     )
 
 
-def _write_final_model(given: TrainOptions, rules: RuleSet) -> dict[str, Any]:
-    """Writes the model of --model-dir, if that is given; returns its figures."""
+def write_final_model(given: TrainOptions, rules: RuleSet) -> dict[str, Any]:
+    """Exports the newest checkpoint to --model-dir, overwriting files, and returns its figures; none without it.
+
+    It lies right in that directory, where a model registry expects it; saved_model.pb is written last.
+
+    Raises:
+        InputError: there is no trained agent, or it cannot be exported, evaluated or written.
+    """
     if given.model_dir is None:
         return {}
-    exported = write_final_model(given.job_dir, given.model_dir, given.model_version, given.test_data, rules)
+    trained = dataclasses.replace(load_network(given.job_dir), rules=rules)
+    evaluation = None if given.test_data is None else publish.Evaluation(given.test_data, ORDERS, EVALUATION_SEED)
+    with tempfile.TemporaryDirectory() as scratch:
+        target = publish.Target(pathlib.Path(scratch), given.model_version, saved_model.MODEL_NAME)
+        exported = publish.export(trained, given.job_dir, target, evaluation)
+        whole, last = pathlib.Path(scratch) / str(given.model_version), directories.SAVED_MODEL
+        try:
+            shutil.copytree(whole, given.model_dir, dirs_exist_ok=True, ignore=shutil.ignore_patterns(last))
+            shutil.copy2(whole / last, given.model_dir / last)
+        except (OSError, shutil.Error) as error:
+            raise InputError(f"--model-dir {given.model_dir}: cannot write: {error}") from error
     shown = locations.shown(given.model_dir)
     sys.stderr.write(f"wrote model version {given.model_version} to {shown}\n")
-    evaluation = exported.evaluation and exported.evaluation.described()
-    return {"model_dir": shown, "model_version": exported.model_version, "evaluation": evaluation}
+    figures = exported.evaluation and exported.evaluation.described()
+    return {"model_dir": shown, "model_version": exported.model_version, "evaluation": figures}

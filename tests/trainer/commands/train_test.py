@@ -1,5 +1,6 @@
 """What a training job leaves in its model directory, on this machine and in an object store, killed and restarted."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -7,11 +8,13 @@ import subprocess
 
 import pytest
 
+from schemas.safety_rules import NO_RULES
 from serving.engine.saved_model import SavedModelEngine
 from tests.waiting import until
-from trainer.cloud.final_model import write_final_model
+from trainer.commands.train import write_final_model
 from trainer.config import TrainConfig
 from trainer.evaluation.metrics import episode_metrics
+from trainer.task import TrainOptions
 from trainer.training.session import RunHooks, open_run
 from trainer.vignettes.tfrecord import DataDirectory
 
@@ -45,9 +48,10 @@ def test_the_model_lies_right_in_the_directory_and_answers(run, data_directory, 
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "saved_model.pb").write_text("of the run before")
     with without_litert():
-        exported = write_final_model(run[0], tmp_path / "model", 3, data_directory)
-    assert exported.folder == tmp_path / "model"
-    assert exported.evaluation.vignettes == 10
+        options = dict.fromkeys(field.name for field in dataclasses.fields(TrainOptions))
+        places = {"job_dir": run[0], "test_data": data_directory, "model_dir": tmp_path / "model"}
+        report = write_final_model(TrainOptions(**options | places | {"model_version": 3}), NO_RULES)
+    assert (report["model_dir"], report["evaluation"]["vignettes"]) == (str(tmp_path / "model"), 10)
     manifest = json.loads((tmp_path / "model" / "manifest.json").read_text())
     assert (manifest["model_version"], manifest["metrics"]["step"]) == ("3", 60)
     assert manifest["metrics"]["vignettes"] == 10
