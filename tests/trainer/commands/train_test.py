@@ -83,7 +83,7 @@ def test_a_preempted_job_goes_on_where_it_was_and_leaves_its_model_in_the_store(
     }
     command = ["-c", ON_A_STORE, str(object_store.folder), "--hidden-sizes", "8", "--batch-size", "8",
                "--environments", "8", "--window-episodes", "8", "--networks", "2",
-               "--memory-capacity", "100", "--burn-in-steps", "20", "--steps-per-call", "50",
+               "--memory-capacity", "100", "--burn-in-steps", "20", "--steps-per-call", "50", "--schedule", "constant",
                "--checkpoint-interval", "100"]  # fmt: skip
     job = python.start(*command, "--steps", "2000000", env=environment, stderr=subprocess.DEVNULL)
     until(lambda: "gs://b/out/checkpoints/checkpoints/checkpoint" in object_store.names(), seconds=300)
