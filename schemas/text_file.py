@@ -1,7 +1,7 @@
 """Text files that users name, whole or line by line, and the error about one that cannot be read."""
 
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import IO, NamedTuple
 
 from schemas.directories import GZIP_MAGIC, UTF_16_MARKS
@@ -65,7 +65,7 @@ class Line(NamedTuple):
             raise InputError(f"not UTF-8 at byte {error.start} of the line: save the file as UTF-8") from None
 
 
-def lines_of(stream: IO[bytes], file: object, note: Callable[[bytes], object] = lambda piece: None) -> Iterator[Line]:
+def lines_of(stream: IO[bytes], file: object) -> Iterator[Line]:
     """Yields the lines of an open file, which end with LF or CR LF; a byte order mark at the start is skipped.
 
     At most `MAX_LINE_BYTES` of a line are in memory.
@@ -73,7 +73,6 @@ def lines_of(stream: IO[bytes], file: object, note: Callable[[bytes], object] = 
     Args:
         stream: at its start.
         file: its name, for the lines.
-        note: is given all that is read, piece by piece.
 
     Raises:
         InputError: the file is compressed with gzip, or UTF-16.
@@ -90,7 +89,6 @@ def lines_of(stream: IO[bytes], file: object, note: Callable[[bytes], object] = 
         while chunk:
             read += len(chunk)
             tail = (tail + chunk)[-len(_LINE_END) :]
-            note(chunk)
             chunk = b"" if tail.endswith(b"\n") else stream.readline(longest)
         skipped = len(BYTE_ORDER_MARK) if number == 1 and first.startswith(BYTE_ORDER_MARK) else 0
         length = read - skipped - (len(_LINE_END) if tail == _LINE_END else tail.endswith(b"\n"))

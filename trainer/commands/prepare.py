@@ -66,9 +66,7 @@ def check(arguments: argparse.Namespace) -> None:
     Raises:
         InputError: an option or a file is faulty.
     """
-    chosen, given = input_formats.chosen_format(arguments), options.read(PrepareOptions, arguments)
-    if input_formats.can_be_read_twice(chosen):
-        chosen.open(given.seed)
+    input_formats.chosen_format(arguments).open(options.read(PrepareOptions, arguments).seed)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -103,8 +101,7 @@ def _prepare(
     vocabulary = with_known_relations(content.vocabulary)
     if changed := sum(one != other for one, other in zip(vocabulary, content.vocabulary, strict=True)):
         say(bar.console, f"relations of {changed:,} codes come from the knowledge base: check them in vocabulary.csv")
-    read = [reader.sha256 for reader in source.readers]
-    stats = _header(source, read, vocabulary, given) | written
+    stats = _header(source, vocabulary, given) | written
     stats |= {"rejected": log.count, "blank_lines": blank_lines}
     return vocabulary, stats | {"contradictory": _contradictory(vignettes, vocabulary)}
 
@@ -129,10 +126,10 @@ def _with_rejects(error: InputError, rejected: int, output: OutputDirectory, giv
     return InputError(f"{error}; {place} lists the rejected lines: correct them{way_on}")
 
 
-def _header(source: Source, read: Sequence[str], vocabulary: Vocabulary, given: PrepareOptions) -> dict[str, Any]:
-    """Returns the first part of stats.json; `read` is the SHA-256 of each reader's file."""
-    digests = [(path, hashlib.sha256(path.read_bytes()).hexdigest()) for path in source.described]
-    digests += [(reader.path, sha256) for reader, sha256 in zip(source.readers, read, strict=True)]
+def _header(source: Source, vocabulary: Vocabulary, given: PrepareOptions) -> dict[str, Any]:
+    """Returns the first part of stats.json."""
+    paths = [*source.described, *(reader.path for reader in source.readers)]
+    digests = [(path, hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths]
     return {
         "format": given.format,
         "sources": [{"file": path.name, "sha256": sha256} for path, sha256 in digests],

@@ -283,13 +283,6 @@ OPTIONS = tuple(dict.fromkeys(field.name for each in FORMATS.values() for field 
 """The names of all their options."""
 
 
-def can_be_read_twice(chosen: Format) -> bool:
-    """Whether all files of a format's options are regular files, not pipes; missing ones count as regular."""
-    values = [value for value in vars(chosen).values() if value]
-    paths = [path for value in values for path in (value if isinstance(value, list) else [value])]
-    return all(path.is_file() or not path.exists() for path in paths if isinstance(path, pathlib.Path))
-
-
 def _load(vocabulary: pathlib.Path | None) -> Vocabulary | None:
     return None if vocabulary is None else Vocabulary.load(vocabulary)
 
@@ -305,6 +298,6 @@ def _readers(paths: Iterable[pathlib.Path]) -> list[LineReader]:
     for path in paths:
         if not path.exists():
             raise InputError(f"{path}: no such file")
-        if path.is_dir() or not os.access(path, os.R_OK):
-            raise InputError(f"{path}: cannot read: {'a directory' if path.is_dir() else 'no permission'}")
+        if not path.is_file() or not os.access(path, os.R_OK):  # it is read more than once, as no pipe can be
+            raise InputError(f"{path}: cannot read: {'no permission' if path.is_file() else 'not a regular file'}")
     return [LineReader(path) for path in paths]

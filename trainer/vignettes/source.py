@@ -3,7 +3,6 @@
 All rejects go into a file, the first few to the screen.
 """
 
-import hashlib
 import json
 import pathlib
 import zipfile
@@ -14,7 +13,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from schemas.errors import InputError
-from schemas.text_file import MAX_LINE_BYTES, Line, lines_of
+from schemas.text_file import Line, lines_of
 from trainer.vignettes.vignette import Vignette, VignetteError
 
 _ZIP_MAGIC = b"PK\x03\x04"
@@ -45,12 +44,6 @@ class LineReader:
 
     def __init__(self, path: pathlib.Path):
         self.path = path
-        self._hash = hashlib.sha256()
-
-    @property
-    def sha256(self) -> str:
-        """Hexadecimal digest of the file on the disk, after all lines have been read."""
-        return self._hash.hexdigest()
 
     def __iter__(self) -> Iterator[Line]:
         """Yields the lines.
@@ -58,25 +51,18 @@ class LineReader:
         Raises:
             InputError: the file cannot be read, or is an archive without exactly one file.
         """
-        self._hash = hashlib.sha256()
         try:
-            if self.path.is_file() and _is_archive(self.path):  # a pipe can only be read once
-                self._hash_file()
+            if _is_archive(self.path):
                 with zipfile.ZipFile(self.path) as archive, archive.open(self._member(archive)) as stream:
                     yield from lines_of(stream, self.path)
             else:
                 with self.path.open("rb") as stream:
-                    yield from lines_of(stream, self.path, self._hash.update)
+                    yield from lines_of(stream, self.path)
         except OSError as error:
             raise InputError(f"{self.path}: cannot read: {error.strerror or error}") from error
         # Damaged, encrypted, or of an unknown compression.
         except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
             raise InputError(f"{self.path}: cannot read the archive: {error}") from error
-
-    def _hash_file(self) -> None:
-        with self.path.open("rb") as stream:
-            while chunk := stream.read(MAX_LINE_BYTES):
-                self._hash.update(chunk)
 
     def _member(self, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
         members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]
@@ -91,8 +77,6 @@ def check_kind(path: pathlib.Path) -> None:
     Raises:
         InputError: it cannot be read, or is of another kind.
     """
-    if not path.is_file():  # a pipe can only be read once
-        return
     first = next((line.content.strip() for line in LineReader(path) if not line.blank), b"")
     if first.startswith(b"["):
         raise InputError(

@@ -1,4 +1,5 @@
 import gzip
+import hashlib
 import importlib.resources
 import json
 import os
@@ -83,7 +84,8 @@ def test_stats_say_where_the_data_comes_from_and_what_is_in_it(tmp_path, capsys)
     assert json.loads(capsys.readouterr().out) == {"out": str(tmp_path / "out"), **stats}
     assert list(stats) == STATS_KEYS
     assert [source["file"] for source in stats["sources"]] == ["in.jsonl"]
-    assert len(stats["sources"][0]["sha256"]) == 64
+    read = (tmp_path / "in.jsonl").read_bytes()
+    assert stats["sources"][0]["sha256"] == hashlib.sha256(read).hexdigest()
     assert (stats["format"], stats["seed"], stats["test_fraction"]) == ("jsonl", 3, 0.1)
     decisions = {"Red": 9, "Yellow": 0, "Green": 18, "Blue": 0}
     assert stats["splits"]["train"] == {"vignettes": 9, "decisions": decisions}
@@ -161,6 +163,7 @@ def test_the_list_of_rejects_is_kept_even_if_nothing_is_left(tmp_path, capsys, l
         (["--test-fraction", "1"], "--test-fraction 1.0: expected 0 or more, and less than 1"),
         (["--seed", "-1"], "--seed -1: expected 0 or more"),
         (["--vignettes", "none.jsonl"], "none.jsonl: no such file"),
+        (["--vignettes", "/dev/null"], "/dev/null: cannot read: not a regular file"),
         (["--vocabulary", "none.csv"], "none.csv: cannot read"),
     ],
 )
