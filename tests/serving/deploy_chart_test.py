@@ -21,10 +21,13 @@ COMPOSE = yaml.safe_load((ROOT / "deploy" / "serving" / "docker-compose.yaml").r
 DEPLOYMENTS = ("in process", "TensorFlow Serving")
 
 
+WHOLE = ("resources", "podSecurityContext", "securityContext")
+
+
 def values_of(values, path=()):
     """The paths of all values that are not sections."""
     for key, value in values.items():
-        if isinstance(value, dict) and value and key != "resources":
+        if isinstance(value, dict) and value and key not in WHOLE:
             yield from values_of(value, (*path, key))
         else:
             yield ".".join((*path, key))
@@ -73,6 +76,7 @@ VARIANTS = {
     "no metrics": ["monitoring.metrics=false"],
     "HTTP": ["http.enabled=true"],
     "signatures": ['models.publicKeySecret="triage-key"', 'tmpSize="1Gi"'],
+    "OpenShift": [f"podSecurityContext.{each}=null" for each in ("runAsUser", "runAsGroup", "fsGroup")],
     "an image by digest": ['image.digest="sha256:00"'],
     "more": ['extraArgs=["--traces=otlp_proto_http"]', 'extraEnv=[{"name":"A","value":"b"}]', "graceSeconds=60"],
 }  # fmt: skip
@@ -114,6 +118,7 @@ def test_each_value_changes_what_it_names(variants, settings):
     assert len(variants["no metrics"]["NetworkPolicy"]["spec"]["ingress"]) == 1
     [container] = pod(variants["signatures"])["containers"]
     assert "--require-signature=/etc/triage/signature/public.pem" in container["args"]
+    assert not pod(variants["OpenShift"])["securityContext"].keys() & {"runAsUser", "runAsGroup", "fsGroup"}
     assert pod(variants["an image by digest"])["containers"][0]["image"].endswith("@sha256:00")
     assert pod(variants["more"])["containers"][0]["env"] == [{"name": "A", "value": "b"}]
 
