@@ -170,7 +170,7 @@ class _Route(abc.ABC):
 
     def _serialize_message(self, call: calls.Call, message: Any) -> bytes:
         begin = time.perf_counter()
-        data: bytes = self._serialize(message) if self._serialize else message
+        data: bytes = message if isinstance(message, bytes) else self._serialize(message)
         call.add(calls.RESPOND, begin, time.perf_counter())
         return data
 

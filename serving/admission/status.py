@@ -4,6 +4,7 @@ import functools
 import logging
 import sys
 import traceback
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import grpc
@@ -18,6 +19,7 @@ from serving.errors import (
     DeadlineError,
     EngineError,
     ExhaustedError,
+    Fault,
     FaultyRequestError,
     ForbiddenError,
     NotFoundError,
@@ -106,12 +108,11 @@ def end_of(error: Exception, method: str) -> tuple[Status, Metadata]:
     if status == _UNEXPECTED:
         stack = "".join(traceback.format_tb(error.__traceback__))
         _LOGGER.error("%s: unexpected %s:\n%s", method, type(error).__qualname__, stack)
-    details = details_of(status.code.value[0], status.message, status.reason, status.retry_seconds, error)
     call = calls.current()
     call.reason = status.reason
-    if isinstance(error, FaultyRequestError):
-        call.unknown_codes = sum(fault.reason == UNKNOWN_CODE for fault in error.faults)
-    return status, (*call.id_metadata, (KEY, details))
+    faults = error.faults if isinstance(error, FaultyRequestError) else ()
+    call.unknown_codes = sum(fault.reason == UNKNOWN_CODE for fault in faults)
+    return status, (*call.id_metadata, (KEY, details_of(status, faults)))
 
 
 def _shorten(message: str) -> str:
@@ -131,38 +132,35 @@ MAX_BYTES = 3072
 """Largest size of the details: base64 adds a third, and headers above 8 KiB do not arrive."""
 
 
-def details_of(code: int, message: str, reason: str, retry_seconds: float | None, error: Exception) -> bytes:
+def details_of(status: Status, faults: Sequence[Fault] = ()) -> bytes:
     """Returns a serialized google.rpc.Status of at most `MAX_BYTES` beyond its message.
 
-    It has an ErrorInfo with `reason`, a RetryInfo if a later call may succeed, and for a faulty request a BadRequest
+    It has an ErrorInfo with the reason, a RetryInfo if a later call may succeed, and for a faulty request a BadRequest
     and one UnknownCode per unknown code, as far as there is room.
-
-    Args:
-        code: number of the gRPC status.
-        message: the message of the status.
-        reason: the reason from the table.
-        retry_seconds: when to try again, None for never.
-        error: what ended the call.
     """
-    status = status_pb2.Status(code=code, message=message)
-    details: list[Message] = [error_details_pb2.ErrorInfo(reason=reason, domain=DOMAIN)]
-    if retry_seconds is not None:
+    common = _common_details(status)
+    room = MAX_BYTES - len(common) + len(status.message.encode())
+    return common + status_pb2.Status(details=_fault_details(faults, room)).SerializeToString()
+
+
+@functools.lru_cache(maxsize=16)  # a server that has too much to do refuses thousands of calls alike
+def _common_details(status: Status) -> bytes:
+    details: list[Message] = [error_details_pb2.ErrorInfo(reason=status.reason, domain=DOMAIN)]
+    if status.retry_seconds is not None:
         delay = duration_pb2.Duration()
-        delay.FromMilliseconds(round(retry_seconds * 1000))
+        delay.FromMilliseconds(round(status.retry_seconds * 1000))
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
-    status.details.extend(map(_pack, details))
-    if isinstance(error, FaultyRequestError):
-        room = MAX_BYTES - sum(detail.ByteSize() for detail in status.details)
-        status.details.extend(_fault_details(error, room))
-    return status.SerializeToString()
+    message = status_pb2.Status(code=status.code.value[0], message=status.message, details=map(_pack, details))
+    serialized: bytes = message.SerializeToString()
+    return serialized
 
 
-def _fault_details(error: FaultyRequestError, room: int) -> list[any_pb2.Any]:
+def _fault_details(faults: Sequence[Fault], room: int) -> list[any_pb2.Any]:
     """Returns a BadRequest and UnknownCodes of at most about `room` bytes, for as many faults as fit."""
     bad_request = error_details_pb2.BadRequest()
     unknown: list[any_pb2.Any] = []
     room -= 128  # for type names and the lengths of nested messages
-    for fault in error.faults:
+    for fault in faults:
         violation = error_details_pb2.BadRequest.FieldViolation(
             field=fault.field, description=fault.description, reason=fault.reason
         )

@@ -125,10 +125,11 @@ class ServeConfig:
     """Bytes of large requests and of unread answers: parsed, they take ten times as much memory."""
     max_pending_states: int = 16 * 1024
     """States of large requests that may wait: 16 batches of the largest size."""
-    max_streams: int = 128
-    """Calls in progress on a connection: below `max_waiting`, so that one connection cannot fill the server."""
+    max_streams: int = 64
+    """Calls in progress on a connection: below `max_waiting`, so that one connection cannot fill the server; and gRPC
+    hands over calls in their order, so that those of a hundred connections keep others waiting for a second."""
     max_connections: int = 256
-    """Connections to each port: with `max_streams` open calls of 27 KB on each they hold 0.9 GB."""
+    """Connections to each port: with `max_streams` open calls of 27 KB on each they hold 0.45 GB."""
     silence_seconds: float = 20.0
     """Seconds without a sign of life, or of the rest of its request, after which a client is disconnected."""
     max_batch: int = 1024

@@ -171,20 +171,19 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             novelty_threshold=info.novelty_threshold,
         )
 
-    def GetVocabulary(  # noqa: N802
+    async def GetVocabulary(  # noqa: N802
         self, request: triage_service_pb2.GetVocabularyRequest, context: Any
-    ) -> triage_service_pb2.GetVocabularyResponse:
-        """Lists the evidence that the model knows, in the order of its state vector."""
-        with self._models.named(request.model).versions.borrow() as engine:
-            return _described(_in_preferred_language(engine.vocabulary))
+    ) -> bytes:
+        """Lists the evidence that the model knows, in the order of its state vector, in bytes that all calls share."""
+        return _serialized(self.vocabulary(request.model))
 
     def check_first(self) -> None:
         """Raises ForbiddenError if the caller may not ask the first model."""
         self._models.named("")
 
-    def vocabulary(self) -> Vocabulary:
-        """Returns the evidence that the first model knows, in the language that the call prefers."""
-        with self._models.named("").versions.borrow() as engine:
+    def vocabulary(self, model: str = "") -> Vocabulary:
+        """Returns the evidence that a model knows, by default the first, in the language that the call prefers."""
+        with self._models.named(model).versions.borrow() as engine:
             return _in_preferred_language(engine.vocabulary)
 
     def language(self) -> str:
@@ -293,7 +292,12 @@ def _translate(responses: Sequence[triage_pb2.TriageResponse], vocabulary: Vocab
 
 
 @functools.lru_cache(maxsize=16)
-def _described(vocabulary: Vocabulary) -> triage_service_pb2.GetVocabularyResponse:
+def _serialized(vocabulary: Vocabulary) -> bytes:
+    return vocabulary_message(vocabulary).SerializeToString()
+
+
+@functools.lru_cache(maxsize=16)
+def vocabulary_message(vocabulary: Vocabulary) -> triage_service_pb2.GetVocabularyResponse:
     """Returns a vocabulary as a message, which nobody changes: making one takes a millisecond."""
     entries = [
         triage_service_pb2.VocabularyEntry(

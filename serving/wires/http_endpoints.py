@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import inspect
+import io
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -160,13 +161,11 @@ class Endpoints:
 
     async def _receive(self, request: Request, limit: int) -> bytes:
         async def receive() -> bytes:
-            parts, size = [], 0
+            body = io.BytesIO()  # which grows without one long copy, and hands over what it has without another
             async for part in request.stream():
-                parts.append(part)
-                size += len(part)
-                if size > limit:
+                if body.write(part) and body.tell() > limit:
                     raise BodyError(411, f"a body above {limit} bytes needs the header Content-Length")
-            return b"".join(parts)
+            return body.getvalue()
 
         try:
             return await asyncio.wait_for(receive(), self._config.silence_seconds)

@@ -11,7 +11,7 @@ from msgspec import UnsetType
 from serving.admission import Cost
 from serving.call import PARSE, current
 from serving.errors import FaultyRequestError
-from serving.service import TriageService
+from serving.service import TriageService, vocabulary_message
 from serving.wires.http_endpoints import Exchange
 from serving.wires.json_body import given, reader
 from serving.wires.message_json import message_figures
@@ -61,8 +61,7 @@ class TriageRoutes:
 
     def vocabulary(self, exchange: Exchange) -> Any:
         """Lists the evidence that the model knows."""
-        request = triage_service_pb2.GetVocabularyRequest(model=_model(exchange))
-        return message_figures(self._service.GetVocabulary(request, None))
+        return message_figures(vocabulary_message(self._service.vocabulary(_model(exchange))))
 
     def model(self, exchange: Exchange) -> Any:
         """Describes the model that answers."""

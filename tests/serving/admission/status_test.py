@@ -12,10 +12,11 @@ from google.rpc import error_details_pb2, status_pb2
 from schemas.errors import InputError
 from serving import call as calls
 from serving import errors
-from serving.admission.status import DOMAIN, MAX_BYTES, details_of, end_of, status_of
-from serving.errors import Fault, FaultyRequestError
+from serving.admission.status import DOMAIN, MAX_BYTES, Status, details_of, end_of, status_of
+from serving.errors import Fault
 from triage.v1 import triage_service_pb2
 
+FAULTY = Status(grpc.StatusCode.INVALID_ARGUMENT, "message", "INVALID_REQUEST", None)
 EVIDENCE = "chest_pain of patient 17"
 
 
@@ -112,7 +113,7 @@ def unpacked(details):
 
 
 def test_a_failure_has_its_reason_and_when_to_try_again():
-    details = unpacked(details_of(14, "not ready", "NOT_READY", 1.25, Exception()))
+    details = unpacked(details_of(Status(grpc.StatusCode.UNAVAILABLE, "not ready", "NOT_READY", 1.25)))
     [info], [retry] = details.pop("google.rpc.ErrorInfo"), details.pop("google.rpc.RetryInfo")
     assert (info.reason, info.domain) == ("NOT_READY", DOMAIN)
     assert (retry.retry_delay.seconds, retry.retry_delay.nanos) == (1, 250_000_000)
@@ -120,13 +121,11 @@ def test_a_failure_has_its_reason_and_when_to_try_again():
 
 
 def test_a_faulty_request_names_its_fields_and_the_nearest_codes():
-    error = FaultyRequestError(
-        [
-            Fault("states[3].evidence[2].code", "unknown", "UNKNOWN_CODE", "fevr", ("fever", "fear")),
-            Fault("states[4].evidence", "empty", "NO_EVIDENCE"),
-        ]
-    )
-    details = unpacked(details_of(3, str(error), "INVALID_REQUEST", None, error))
+    faults = [
+        Fault("states[3].evidence[2].code", "unknown", "UNKNOWN_CODE", "fevr", ("fever", "fear")),
+        Fault("states[4].evidence", "empty", "NO_EVIDENCE"),
+    ]
+    details = unpacked(details_of(FAULTY, faults))
     [bad_request], [unknown] = details["google.rpc.BadRequest"], details["triage.v1.UnknownCode"]
     assert [(each.field, each.description, each.reason) for each in bad_request.field_violations] == [
         ("states[3].evidence[2].code", "unknown", "UNKNOWN_CODE"),
@@ -142,7 +141,7 @@ def test_the_details_of_many_faults_fit_into_a_header_and_the_first_are_there(le
     faults = [
         Fault(f"state.evidence[{n}].code", f"unknown {code}", "UNKNOWN_CODE", code, (code,) * 3) for n in range(10)
     ]
-    details = details_of(3, "message", "INVALID_REQUEST", None, FaultyRequestError(faults))
+    details = details_of(FAULTY, faults)
     assert len(details) <= MAX_BYTES
     messages = unpacked(details)
     listed = [each.field for each in messages["google.rpc.BadRequest"][0].field_violations]
