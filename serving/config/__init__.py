@@ -1,1 +1,1 @@
-"""Settings of a server: their defaults, a file of them, batching parameters, and the variables of Vertex AI."""
+"""Settings of a server: their defaults, a file of them, and the variables of Vertex AI."""

@@ -16,7 +16,6 @@ else:
 
 from schemas.errors import InputError
 from schemas.text_file import read_text
-from serving.config.batching_parameters import BatchingParameters, read_parameters
 from serving.security import VersionKey, is_loopback
 from triage_runtime.command_line.extras import is_installed
 from triage_runtime.command_line.options import check_bounds, flag
@@ -73,9 +72,6 @@ class ServeConfig:
     require_signature: str = _field(
         "",
         "file of a public Ed25519 key, in PEM format; only versions that were signed with its private key are loaded",
-    )
-    batching_parameters_file: str = _field(
-        "", "file of BatchingParameters in text format, as for TensorFlow Serving; default: see the documentation"
     )
     http_port: int = _field(-1, "port for the HTTP API; 0 takes any free port, -1 opens none")
     http_host: str = _field("", "address to listen on for --http-port; default: that of --host")
@@ -171,15 +167,9 @@ class ServeConfig:
             raise InputError("--metrics-tokens needs --tokens and --metrics-port: also give those options")
         self._check_tls()
         self._check_engine()
-        _ = self.batching, self.version_key  # report a faulty file before the port is taken
+        _ = self.version_key  # report a faulty file before the port is taken
         if self.reuse_port and sys.platform != "linux":
             raise InputError("--reuse-port: only Linux shares a port among servers: leave out this option")
-
-    @functools.cached_property
-    def batching(self) -> BatchingParameters:
-        """How calls are batched."""
-        path = self.batching_parameters_file
-        return read_parameters(pathlib.Path(path)) if path else BatchingParameters()
 
     @functools.cached_property
     def version_key(self) -> VersionKey | None:

@@ -10,13 +10,12 @@ import concurrent.futures
 import contextlib
 import contextvars
 import copy
+import dataclasses
 import pathlib
 import time
 from collections.abc import Sequence
-from typing import TypeVar
 
 from serving import call as calls
-from serving.config.batching_parameters import BatchingParameters
 from serving.engine.engine import Engine, WrappedEngine
 from serving.engine.state_tensors import NO_WISH, Wish
 from serving.engine.watcher import VersionSource
@@ -25,7 +24,6 @@ from serving.fair_queue import FairQueue
 from triage.v1 import triage_pb2
 
 _Responses = list[triage_pb2.TriageResponse]
-_Row = TypeVar("_Row")
 
 _STATES_OF_A_CALL = 16
 """How many states cost as much as answering one call more."""
@@ -35,6 +33,15 @@ _PIECES_OF_A_PART = 2048
 
 # Failures of the engine, not of one request: retrying each request alone would make matters worse.
 _ENGINE_FAILURES = (UnavailableError, DeadlineError, ExhaustedError)
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchingParameters:
+    """How requests are batched, with TensorFlow Serving's names. No option sets them: tests do."""
+
+    max_batch_size: int = 64  # evidence states: LiteRT is faster than the SavedModel up to as many
+    batch_timeout_micros: int = 2000  # longest time that a batch waits for more requests, about that of one run
+    max_enqueued_batches: int = 16  # some 0.3 seconds of work
 
 
 class _Request:
@@ -72,10 +79,10 @@ class BatchedEngine(WrappedEngine):
 
     Args:
         engine: one version of a model.
-        parameters: of each queue, how large batches become, how long they gather, and how many requests may wait.
+        parameters: of each queue.
     """
 
-    def __init__(self, engine: Engine, parameters: BatchingParameters):
+    def __init__(self, engine: Engine, parameters: BatchingParameters = BatchingParameters()):
         super().__init__(engine)
         self._without_questions, self._with_questions = (_Queue(engine, parameters) for _ in range(2))
 
@@ -114,11 +121,11 @@ class _Queue:
     def __init__(self, engine: Engine, parameters: BatchingParameters):
         self._engine = engine
         self._parameters = parameters
-        self._threads = concurrent.futures.ThreadPoolExecutor(parameters.num_batch_threads, thread_name_prefix="model")
+        self._threads = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="model")
         # Only the event loop touches the fields below.
         self._waiting: FairQueue[_Request] = FairQueue()
         self._waiting_states = 0
-        self._running = 0
+        self._running = False
         self._expected = 0  # requests that the next batch is likely to hold
         self._timer: asyncio.TimerHandle | None = None  # ends the wait for them
 
@@ -181,7 +188,7 @@ class _Queue:
 
         After a run of a single request the next one starts at once: waiting would only slow a single client down.
         """
-        if self._running == self._parameters.num_batch_threads or not self._waiting:
+        if self._running or not self._waiting:
             return
         if not complete:
             if not self.gathering:
@@ -193,9 +200,8 @@ class _Queue:
             self._timer = None
         batch = self._take()
         if batch:
-            self._running += 1
+            self._running = True
             self._threads.submit(self._run, batch, asyncio.get_running_loop())
-            self._begin(self._complete())
 
     def _complete(self) -> bool:
         return len(self._waiting) >= self._expected or self.waiting >= self._parameters.max_batch_size
@@ -225,7 +231,7 @@ class _Queue:
 
     def _finish(self, batch: list[_Request]) -> None:
         """Starts the next run, and hands out the outcomes of this one."""
-        self._running -= 1
+        self._running = False
         self._expected = len(batch) + len(self._waiting)
         self._begin(self._complete())
         for request in batch:
@@ -265,7 +271,7 @@ class _Queue:
         calls.enter(call)
         states = [state for request in batch for state in request.states]
         wishes = [request.wish for request in batch for _ in request.states]
-        responses = self._engine.triage(self._filled_up(states), self._filled_up(wishes))
+        responses = self._engine.triage(states, wishes)
         batch[0].runs = [len(states)]  # the first request counts the run
         place = 0
         for request in batch:
@@ -273,23 +279,16 @@ class _Queue:
             request.stages.extend(call.stages)
             place += len(request.states)
 
-    def _filled_up(self, rows: list[_Row]) -> list[_Row]:
-        """Repeats the first row up to the next allowed size."""
-        size = next((size for size in self._parameters.allowed_batch_sizes if size >= len(rows)), len(rows))
-        return rows + rows[:1] * (size - len(rows))
-
 
 class BatchedModels:
     """Versions from another source, each with its own batching.
 
     Args:
         source: where the versions come from.
-        parameters: as for `BatchedEngine`.
     """
 
-    def __init__(self, source: VersionSource, parameters: BatchingParameters):
+    def __init__(self, source: VersionSource):
         self._source = source
-        self._parameters = parameters
 
     def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
         """Returns the folder of each version; raises what the other source raises."""
@@ -297,7 +296,7 @@ class BatchedModels:
 
     def load(self, folder: pathlib.Path) -> BatchedEngine:
         """Returns the engine of a version, warm; raises what the other source raises."""
-        return BatchedEngine(self._source.load(folder), self._parameters)
+        return BatchedEngine(self._source.load(folder))
 
 
 def _expired(request: _Request) -> bool:

@@ -113,7 +113,7 @@ def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = N
     if store:
         source = StoredModels(source, store)
     source = SafeguardedModels(source, config.rules)
-    source = BatchedModels(source, config.batching)  # outermost, so that batches pass the rest in their own threads
+    source = BatchedModels(source)  # outermost, so that batches pass the rest in their own threads
     return Watcher(Versions(config.model_name), source, wanted)
 
 

@@ -26,7 +26,6 @@ from schemas.evidence import Evidence, Vocabulary
 from serving.admission.event_loop import EventLoop
 from serving.commands import serve as command
 from serving.config import vertex
-from serving.config.batching_parameters import BatchingParameters
 from serving.config.settings import ServeConfig
 from serving.engine.batching import BatchedModels
 from serving.engine.engine import Engine
@@ -189,7 +188,7 @@ def watcher(model_base_path):
 
 
 def _batching(base, labels):
-    models = BatchedModels(LocalModels(), BatchingParameters())
+    models = BatchedModels(LocalModels())
     return watching(base, models=models, labels=labels)
 
 
@@ -223,7 +222,7 @@ def http(http_server):
 def remote_server(server, config, model_base_path):
     """A server with the same limits that answers through `server`, as if that were a TensorFlow Serving."""
     connection = Connection(server.address, timeout_seconds=30.0)
-    models = BatchedModels(RemoteModels(connection, "triage"), BatchingParameters())
+    models = BatchedModels(RemoteModels(connection, "triage"))
     watcher = watching(model_base_path, models=models)
     watcher.check()
     remote = dataclasses.asdict(config) | {"engine": "tensorflow-serving", "tf_serving": server.address}

@@ -7,8 +7,6 @@ import yaml
 from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
-from serving.config.batching_parameters import read_parameters
-
 pytestmark = pytest.mark.slow
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -25,11 +23,10 @@ FLAGS = {
 }  # fmt: skip
 
 
-def test_its_models_and_batching_parameters_are_those_that_our_server_would_take_too():
+def test_its_models_are_those_that_our_server_would_take_too():
     models = text_format.Parse((FOLDER / "models.config").read_text(), model_server_config_pb2.ModelServerConfig())
     [model] = models.model_config_list.config
     assert (model.name, model.base_path, model.model_platform) == ("triage", "/models", "tensorflow")
-    assert read_parameters(FOLDER / "batching.config").allowed_batch_sizes
     assert "pad_variable_length_inputs: true" in (FOLDER / "batching.config").read_text().splitlines()
 
 

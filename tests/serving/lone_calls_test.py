@@ -8,8 +8,7 @@ import pytest
 
 from serving import call as calls
 from serving.admission.event_loop import EventLoop
-from serving.config.batching_parameters import BatchingParameters
-from serving.engine.batching import BatchedEngine
+from serving.engine.batching import BatchedEngine, BatchingParameters
 from serving.engine.engine import Engine
 from serving.errors import DeadlineError
 from serving.messages import state_message

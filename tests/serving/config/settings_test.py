@@ -90,13 +90,6 @@ def test_metrics_stay_on_this_machine_unless_encrypted_or_insecure():
     assert not ServeConfig(metrics_port=0, metrics_host="::", insecure=True).encrypted
 
 
-def test_a_faulty_batching_file_is_reported_at_the_start(tmp_path):
-    path = tmp_path / "batching.txt"
-    path.write_text("max_batch_size { value: 0 }")
-    with pytest.raises(InputError, match="max_batch_size 0: expected a whole number from 1"):
-        ServeConfig(batching_parameters_file=str(path))
-
-
 @pytest.fixture
 def file(tmp_path):
     def write(text):

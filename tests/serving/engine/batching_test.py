@@ -10,8 +10,7 @@ import pytest
 
 from serving import call as calls
 from serving.admission.event_loop import EventLoop
-from serving.config.batching_parameters import BatchingParameters
-from serving.engine.batching import BatchedEngine
+from serving.engine.batching import BatchedEngine, BatchingParameters
 from serving.engine.engine import Engine
 from serving.engine.state_tensors import NO_WISH, Wish
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
@@ -173,24 +172,6 @@ def test_a_call_with_much_evidence_runs_in_parts():
     assert engine.runs == [[0, 1, 2], [3]]
 
 
-def test_several_batches_run_at_a_time_if_the_parameters_allow_it():
-    engine = GatedEngine()
-    front = batched(engine, num_batch_threads=2)
-    calls = [Call(front, 1), Call(front, 2)]
-    engine.entered()
-    engine.entered()  # before either has ended
-    engine.let(2)
-    assert sorted(call.result() for call in calls) == [["1"], ["2"]]
-
-
-def test_a_batch_is_filled_up_to_an_allowed_size_and_the_filling_is_dropped():
-    engine = GatedEngine()
-    calls = gathered(engine, batched(engine, max_batch_size=4, allowed_batch_sizes=(1, 4)), [1], [2], [3])
-    engine.let(2)
-    assert [call.result() for call in calls] == [["0"], ["1"], ["2"], ["3"]]
-    assert engine.runs == [[0], [1, 2, 3, 1]]
-
-
 def test_a_full_queue_refuses_at_once():
     engine = GatedEngine()
     front = batched(engine, max_batch_size=2, max_enqueued_batches=1)
@@ -284,26 +265,6 @@ def test_a_single_caller_does_not_wait():
     engine.let(3)
     for number in range(3):
         assert Call(front, number).result() == [str(number)]
-
-
-def test_many_callers_all_get_their_own_answers(engine, hand_set):
-    front = batched(engine, batch_timeout_micros=500, max_batch_size=4, num_batch_threads=2)
-    questions = [(["chest_pain"], hand_set.chest_pain_q), (["fever"], hand_set.fever_q)] * 8
-    wrong = []
-
-    def ask(codes, expected):
-        for _ in range(25):
-            (response,) = front.triage([state_message(codes)], 60.0)
-            if [q_value.value for q_value in response.q_values] != pytest.approx(expected, abs=1e-6):
-                wrong.append(response)
-
-    threads = [threading.Thread(target=ask, args=question) for question in questions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-    assert front.waiting == 0
 
 
 class TimedEngine(Engine):

@@ -10,7 +10,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from schemas.errors import InputError
 from serving.call import Call
-from serving.config.batching_parameters import BatchingParameters
 from serving.engine.batching import BatchedModels
 from serving.engine.remote import Connection, RemoteModels
 from serving.messages import state_message
@@ -62,7 +61,7 @@ def test_a_tensorflow_serving_receives_the_trace_and_the_request_id(model_base_p
     monkeypatch.setattr("serving.telemetry.tracing.exporter_of", exporters.__getitem__)
     with served(watcher, grace_seconds=1, traces="back") as back:
         connection = Connection(back.address, timeout_seconds=30)
-        models = BatchedModels(RemoteModels(connection, "triage"), BatchingParameters())
+        models = BatchedModels(RemoteModels(connection, "triage"))
         settings = {"engine": "tensorflow-serving", "tf_serving": back.address, "traces": "front"}
         with (
             served(watching(model_base_path, models), grace_seconds=1, **settings) as front,
