@@ -26,14 +26,13 @@ class MonitorOptions:
     """The options of `triage monitor`, see its help."""
 
     log: pathlib.Path = option("directory of triage serve --audit-log", metavar="DIR")
-    model: pathlib.Path | None
-    data: pathlib.Path | None
+    model: pathlib.Path = option(
+        "version that answered, exported with --data, or its base path, of which the highest counts", metavar="DIR"
+    )
     model_name: str = option("model whose answers count, if the server had several", default="", metavar="NAME")
     alpha: float = option(
         "false discovery rate of drift, and error of the intervals of --labels (default 0.01)", default=0.01
     )
-    fewest_cases: int = option("draw no conclusion from fewer cases (default 100)", default=100, metavar="N")
-    unknown_limit: float = option("acceptable share of cases with unknown codes (default 0.01)", default=0.01)
     labels: pathlib.Path | None = option(
         "vignettes of served cases with clinicians' decisions, in JSON Lines: does the version keep its promise?",
         metavar="FILE",
@@ -42,13 +41,8 @@ class MonitorOptions:
     json: str | pathlib.Path | None
 
     def __post_init__(self) -> None:
-        for flag, value in (("--alpha", self.alpha), ("--unknown-limit", self.unknown_limit)):
-            if not 0 < value < 1:
-                raise InputError(f"{flag} {value}: expected a number between 0 and 1")
-        if self.labels is not None and self.model is None:
-            raise InputError("--labels: they are compared with the promise of a version: give --model DIR, too")
-        if self.fewest_cases < 1:
-            raise InputError(f"--fewest-cases {self.fewest_cases}: expected a whole number from 1")
+        if not 0 < self.alpha < 1:
+            raise InputError(f"--alpha {self.alpha}: expected a number between 0 and 1")
 
 
 def check(_: argparse.Namespace) -> None:
@@ -58,16 +52,6 @@ def check(_: argparse.Namespace) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage monitor`."""
-    reference = parser.add_mutually_exclusive_group(required=True)
-    reference.add_argument(
-        "--model",
-        type=pathlib.Path,
-        metavar="DIR",
-        help="version that answered, exported with --data, or its base path",
-    )
-    reference.add_argument(
-        "--data", type=pathlib.Path, metavar="DIR", help="data directory that the version was trained on"
-    )
     options.add_arguments(parser, MonitorOptions)
     json_output.add_argument(parser)
 
@@ -84,23 +68,18 @@ def run(arguments: argparse.Namespace) -> int:
     given = options.read(MonitorOptions, arguments)
     from schemas.model_directory import read_version, version_folder
     from serving.monitor.audit_reader import Reading, decided, read_cases
-    from serving.monitor.data_reference import read_reference
-    from serving.monitor.drift import Observed, Thresholds, compare
+    from serving.monitor.drift import Observed, compare
     from serving.monitor.labelled import Labelled, promise_of
 
-    labelled, manifest, version = None, None, None
-    if given.data is not None:
-        reference = read_reference(given.data)
-    if given.model is not None:
-        folder = version_folder(given.model)
-        info, vocabulary = read_version(folder)
-        manifest = hashlib.sha256(info.manifest_json.encode()).hexdigest()
-        if given.labels is not None:
-            labelled = Labelled(given.labels, promise_of(info), vocabulary, info.hand_over_from)
-        reference, version = _reference(folder)
+    folder = version_folder(given.model)
+    info, vocabulary = read_version(folder)
+    labelled = None
+    if given.labels is not None:
+        labelled = Labelled(given.labels, promise_of(info), vocabulary, info.hand_over_from)
+    reference, version = _reference(folder)
     reading, observed, others, asked = Reading(), Observed(), 0, 0
     for case in read_cases(given.log, reading, given.model_name):
-        if version is not None and case.version != version:
+        if case.version != version:
             others += 1
         elif decided(case):
             observed.add(case)
@@ -111,18 +90,17 @@ def run(arguments: argparse.Namespace) -> int:
     if len(reading.models) > 1:
         names = ", ".join(sorted(reading.models))
         raise InputError(f"--log {given.log}: answers of several models, {names}: choose one with --model-name")
-    thresholds = Thresholds(given.alpha, given.fewest_cases, given.unknown_limit)
     report = {
         "log": str(given.log),
         "version": version,
-        "manifest_sha256": manifest,
+        "manifest_sha256": hashlib.sha256(info.manifest_json.encode()).hexdigest(),
         "records": reading.records,
         "records_not_read": reading.unread,
         "records_of_other_models": reading.others,
         "damaged_files": reading.damaged,
         "answers_of_other_versions": others,
         "answers_that_ask": asked,
-        **compare(observed, reference, thresholds),
+        **compare(observed, reference, given.alpha),
         "promise": None if labelled is None else labelled.compare(given.alpha),
     }
     if given.json != "-":
@@ -135,9 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _reference(folder: pathlib.Path) -> tuple[Reference, int]:
     """Returns the reference of a version, and its number."""
     if not (folder / directories.REFERENCE).exists():
-        raise InputError(
-            f"{folder}: no {directories.REFERENCE}: export the version with --data DIR, or compare with --data DIR here"
-        )
+        raise InputError(f"{folder}: no {directories.REFERENCE}: export the version with --data DIR")
     number = directories.version_number(folder.resolve().name)
     if number is None:
         raise InputError(f"{folder}: expected a version, a folder whose name is its number")

@@ -19,6 +19,12 @@ SMALL_EFFECT = 0.2
 LARGE_SHIFT = 0.2
 """Population stability index from which two distributions count as different, by convention."""
 
+FEWEST_CASES = 100
+"""From which there is a conclusion: rates of fewer cases differ by chance alone."""
+
+UNKNOWN_LIMIT = 0.01
+"""Share of cases with unknown codes from which somebody must look: a caller sends another vocabulary's codes."""
+
 _FEWEST = 5.0  # expected cases per class of a chi-square test
 
 
@@ -47,39 +53,30 @@ class Observed:
         self.pieces[len((case.present | case.absent) - case.unknown)] += 1
 
 
-@dataclasses.dataclass(frozen=True)
-class Thresholds:
-    """What counts as drift.
-
-    Attributes:
-        alpha: share of false alarms among alarms (false discovery rate), and of the intervals that miss.
-        fewest_cases: smallest number of cases for a conclusion.
-        unknown: acceptable share of cases with unknown codes.
-    """
-
-    alpha: float = 0.01
-    fewest_cases: int = 100
-    unknown: float = 0.01
-
-
-def compare(observed: Observed, reference: Reference, thresholds: Thresholds) -> dict[str, Any]:
+def compare(observed: Observed, reference: Reference, alpha: float = 0.01) -> dict[str, Any]:
     """Returns the figures of the comparison, ready for JSON.
 
     `verdict` is `drift`, `no_drift` or `too_few_cases`. `distributions` compares the urgencies and the number of pieces
-    of evidence, if the reference has them: population stability index and chi-square test. `evidence` lists the pieces
+    of evidence: population stability index and chi-square test. `evidence` lists the pieces
     of evidence that drifted, the clearest first: rates and Fisher's exact test. The p-values of each of the two groups
     are corrected to q-values (Benjamini-Hochberg). `unknown_codes` has a Wilson interval. `smallest_effect` is the
     Cohen's h that a single test of rates would detect with a probability of 0.8.
+
+    Args:
+        observed: the served cases.
+        reference: what they are compared with.
+        alpha: share of false alarms among alarms (false discovery rate), and of the intervals that miss.
     """
     figures: dict[str, Any] = {
         "cases": observed.cases,
         "reference_cases": reference.cases,
         "reference": reference.source,
-        **dataclasses.asdict(thresholds),
+        "alpha": alpha,
+        "fewest_cases": FEWEST_CASES,
         "forced_share": _share(observed.forced, observed.cases),
-        "unknown_codes": _unknown(observed, thresholds),
+        "unknown_codes": _unknown(observed, alpha),
     }
-    if observed.cases < thresholds.fewest_cases:
+    if observed.cases < FEWEST_CASES:
         return {"verdict": "too_few_cases", **figures}
     distributions = _distributions(observed, reference)
     evidence = _evidence(observed, reference)
@@ -87,11 +84,11 @@ def compare(observed: Observed, reference: Reference, thresholds: Thresholds) ->
         corrected = stats.false_discovery_control([test["p"] for test in tests]).tolist() if tests else []
         for test, q in zip(tests, corrected, strict=True):
             effect = test["psi"] >= LARGE_SHIFT if "psi" in test else abs(test["effect"]) >= SMALL_EFFECT
-            test["q"], test["drifted"] = q, bool(q < thresholds.alpha and effect)
+            test["q"], test["drifted"] = q, bool(q < alpha and effect)
     drifted = sorted((test for test in evidence if test["drifted"]), key=lambda test: (test["q"], -abs(test["effect"])))
     drift = bool(drifted) or any(test["drifted"] for test in distributions) or figures["unknown_codes"]["drifted"]
     both = 1 / observed.cases + 1 / reference.cases
-    power = (stats.norm.ppf(1 - thresholds.alpha / 2) + stats.norm.ppf(0.8)) * math.sqrt(both)
+    power = (stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(0.8)) * math.sqrt(both)
     return {
         "verdict": "drift" if drift else "no_drift",
         **figures,
@@ -117,25 +114,23 @@ def stability_index(observed: Sequence[float], expected: Sequence[float]) -> flo
     return float(((first - second) * np.log(first / second)).sum())
 
 
-def _unknown(observed: Observed, thresholds: Thresholds) -> dict[str, Any]:
-    low, high = wilson(observed.with_unknown, observed.cases, thresholds.alpha)
+def _unknown(observed: Observed, alpha: float) -> dict[str, Any]:
+    low, high = wilson(observed.with_unknown, observed.cases, alpha)
     return {
         "cases": observed.with_unknown,
         "share": _share(observed.with_unknown, observed.cases),
         "interval": [low, high],
         "most_frequent": dict(observed.unknown.most_common(10)),
-        "drifted": observed.cases >= thresholds.fewest_cases and low > thresholds.unknown,
+        "drifted": observed.cases >= FEWEST_CASES and low > UNKNOWN_LIMIT,
     }
 
 
 def _distributions(observed: Observed, reference: Reference) -> list[dict[str, Any]]:
-    tests = []
-    if reference.urgencies:
-        tests.append(_distribution("urgencies", DECISION_LABELS, observed.urgencies, reference.urgencies))
-    if reference.pieces:
-        numbers = range(max([*observed.pieces, *reference.pieces]) + 1)
-        tests.append(_distribution("pieces of evidence", numbers, observed.pieces, reference.pieces))
-    return tests
+    numbers = range(max([*observed.pieces, *reference.pieces]) + 1)
+    return [
+        _distribution("urgencies", DECISION_LABELS, observed.urgencies, reference.urgencies),
+        _distribution("pieces of evidence", numbers, observed.pieces, reference.pieces),
+    ]
 
 
 def _distribution(name: str, classes: Sequence[Any], observed: Any, expected: Any) -> dict[str, Any]:
@@ -165,14 +160,13 @@ def _merge(table: np.ndarray) -> np.ndarray:
 
 
 def _evidence(observed: Observed, reference: Reference) -> list[dict[str, Any]]:
-    scale = _scale(observed, reference)
     tests = []
     for status, counts, expected in (
         ("present", observed.present, reference.present),
         ("absent", observed.absent, reference.absent),
     ):
         for code in sorted(set(counts) | set(expected)):
-            served, other = counts[code], min(round(expected.get(code, 0.0) * scale), reference.cases)
+            served, other = counts[code], round(expected.get(code, 0.0))
             table = [[served, observed.cases - served], [other, reference.cases - other]]
             rates = served / observed.cases, other / reference.cases
             tests.append(
@@ -186,15 +180,6 @@ def _evidence(observed: Observed, reference: Reference) -> list[dict[str, Any]]:
                 }
             )
     return tests
-
-
-def _scale(observed: Observed, reference: Reference) -> float:
-    """Returns the factor for the evidence of whole vignettes, as served cases are decided on part of theirs."""
-    if reference.pieces:
-        return 1.0
-    total = sum(reference.present.values()) + sum(reference.absent.values())
-    served = sum(number * count for number, count in observed.pieces.items())
-    return min(1.0, served / observed.cases / (total / reference.cases)) if total else 1.0
 
 
 def _share(count: float, total: float) -> float | None:

@@ -7,7 +7,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from serving.admission import Cost
@@ -20,7 +20,7 @@ from serving.telemetry import Telemetry
 from serving.wires.http_endpoints import Endpoints, Exchange, Handler, json_response
 from serving.wires.http_pages import KnownPages
 from serving.wires.http_problems import TITLES, problem
-from serving.wires.openapi import POLICY, Api, document, page
+from serving.wires.openapi import Api, document
 from serving.wires.triage_routes import TriageRoutes, cost_of
 
 
@@ -53,9 +53,6 @@ def application(
     async def described(request: Request) -> Response:
         return json_response(api)
 
-    async def shown(request: Request) -> Response:
-        return HTMLResponse(page(api), headers={"content-security-policy": POLICY})
-
     calls: tuple[tuple[str, str, Handler, Callable[[Exchange], Cost] | None], ...] = (
         ("triage", "POST", triage.triage, cost_of),
         ("interview", "POST", triage.interview, cost_of),
@@ -70,7 +67,6 @@ def application(
         Route("/healthz", is_live, name="live"),
         Route("/readyz", is_ready, name="ready"),
         Route("/openapi.json", described, name="openapi"),
-        Route("/", shown, name="page"),
     ]
     predict_path, health_path = vertex.routes()
     if health_path:

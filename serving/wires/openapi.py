@@ -1,10 +1,8 @@
-"""The OpenAPI document of the HTTP port, and a page that shows it and loads nothing from elsewhere."""
+"""The OpenAPI document of the HTTP port."""
 
 import collections
 import copy
-import html
 import itertools
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,9 +17,6 @@ from serving.wires.http_problems import MEDIA_TYPE, TITLES
 from serving.wires.triage_json import Batch, Instances, Patient, State
 from triage.v1 import triage_pb2, triage_service_pb2
 from triage_runtime.case import MOST
-
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""The page's content security policy: it loads nothing, not even from here."""
 
 _JSON = "application/json"
 _EXAMPLE = {"present": ["chest_pain"], "absent": ["fever"], "questions_asked": 3}
@@ -207,7 +202,6 @@ _OPERATIONS = {
     "live": Operation("Say that the process answers", content_of("Live"), open=True),
     "ready": Operation("Say whether each model can answer", content_of("Ready"), open=True),
     "openapi": Operation("Describe the API, as here", {_JSON: ANY_OBJECT}, open=True),
-    "page": Operation("Show this description", {"text/html": TEXT}, open=True),
     "vertex-predict": Operation("Answer Vertex AI", content_of("Predictions"), content_of("Instances")),
 }
 """The operations by the names of their routes."""
@@ -276,43 +270,3 @@ def _described(route: Route, operation: Operation) -> dict[str, Any]:
 
 def _content(schemas: Mapping[str, Any]) -> dict[str, Any]:
     return {media_type: {"schema": schema} for media_type, schema in schemas.items()}
-
-
-def page(described: Mapping[str, Any]) -> str:
-    """Returns a document as a page."""
-    parts = []
-    for path, methods in described["paths"].items():
-        for method, operation in methods.items():
-            parts.append(f"<h2><code>{method.upper()} {html.escape(path)}</code></h2><p>{operation['summary']}.</p>")
-            if "requestBody" in operation:
-                parts.append(f"<h3>Body</h3>{_shown(operation['requestBody'])}")
-            if reference("Patient") in _schemas_of(operation.get("requestBody", {})):
-                parts.append(
-                    f"<pre>curl http://127.0.0.1:8501{path} -H 'content-type: application/json' \\\n"
-                    f"  -d '{html.escape(json.dumps(_EXAMPLE), quote=False)}'</pre>"
-                )
-            parts.append(f"<h3>Answer</h3>{_shown(operation['responses']['200'])}")
-    schemas = "".join(
-        f'<h3 id="{name}">{name}</h3><pre>{html.escape(json.dumps(schema, indent=2))}</pre>'
-        for name, schema in described["components"]["schemas"].items()
-    )
-    info = described["info"]
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{info["title"]}</title>'
-        '<meta name="viewport" content="width=device-width"><style>body{font:16px/1.5 sans-serif;max-width:50em;'
-        "margin:2em auto;padding:0 1em}pre{background:#f3f3f3;padding:.7em;overflow:auto}</style>"
-        f'<h1>{info["title"]}</h1><p>{info["description"]} <a href="/openapi.json">openapi.json</a></p>'
-        f"{''.join(parts)}<h2>Schemas</h2>{schemas}</html>"
-    )
-
-
-def _schemas_of(described: Mapping[str, Any]) -> list[Any]:
-    """Returns the schemas of a body or an answer."""
-    schemas = (content["schema"] for content in described.get("content", {}).values())
-    return [each for schema in schemas for each in schema.get("anyOf", [schema])]
-
-
-def _shown(described: Mapping[str, Any]) -> str:
-    names = [schema["$ref"].rpartition("/")[2] for schema in _schemas_of(described) if "$ref" in schema]
-    links = " or ".join(f'<a href="#{name}">{name}</a>' for name in names)
-    return f"<p>{links or ', '.join(described['content'])}</p>"
