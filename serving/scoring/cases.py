@@ -5,7 +5,6 @@ and `no_more_evidence`. Vignettes are cases, whose decisions, splits and tags ar
 """
 
 import gzip
-import itertools
 import pathlib
 import re
 import zlib
@@ -33,10 +32,7 @@ _NOT_READ = ("decisions", "split", "tags")
 MOST_CODES = 1024 * 1024
 """Codes in a batch if each case had as many as the longest one; it ends early where there are more."""
 MOST_BATCH_BYTES = 16 * 1024 * 1024
-"""Length of the texts in a batch, or of records that are parsed together."""
-MOST_VALUES = 64 * 1024 * 1024
-MOST_COLUMN_BYTES = 256 * 1024 * 1024
-"""Values in a column of a row group in Parquet, and their length as stored: pages of a column are read whole."""
+"""Length of the texts in a batch."""
 
 Rows = Iterable[tuple[int, Any]]
 """What a file holds: the number of each line or record, from 1, and its fields by name."""
@@ -204,9 +200,8 @@ def _examples(path: pathlib.Path, batch_size: int) -> Iterator[Mapping[str, Any]
         **dict(zip((ASKED, ENDED), numbers, strict=True)),
     }
     kind = "GZIP" if path.name.endswith(COMPRESSED) else ""
-    number = min(batch_size, MOST_BATCH_BYTES // (_longest_record(path) or 1))
     try:
-        for batch in tf.data.TFRecordDataset(str(path), kind).batch(number):
+        for batch in tf.data.TFRecordDataset(str(path), kind).batch(batch_size):
             parsed = tf.io.parse_example(batch, shape)
             columns = [[code.decode() for code in parsed[ID].numpy()]]
             columns += [_decoded(parsed[name]) for name in (PRESENT, ABSENT)]
@@ -215,31 +210,6 @@ def _examples(path: pathlib.Path, batch_size: int) -> Iterator[Mapping[str, Any]
             yield from (dict(zip(FIELDS, row, strict=True)) for row in zip(*columns, strict=True))
     except tf.errors.OpError as error:
         raise InputError(f"{path}: not a TFRecord file of cases, or damaged: {first_line(error)}") from error
-
-
-def _longest_record(path: pathlib.Path) -> int:
-    """Returns the length of the longest record of a TFRecord file, of those before the first damaged one.
-
-    TensorFlow takes as much memory as a record says that it needs.
-
-    Raises:
-        InputError: one is too long.
-    """
-    longest = 0
-    with _open(path) as file:
-        for number in itertools.count(1):
-            head = file.read(12)  # the length, and its checksum
-            length = int.from_bytes(head[:8], "little")
-            if len(head) < 12:
-                break
-            if length > MAX_LINE_BYTES:
-                raise InputError(
-                    f"{path}: not a TFRecord file of cases, or damaged: record {number} is longer than "
-                    f"{MAX_LINE_BYTES} bytes"
-                )
-            longest = max(longest, length)
-            file.read(length + 4)  # and its checksum
-    return longest
 
 
 def _decoded(codes: Any) -> list[list[str]]:
@@ -253,86 +223,11 @@ def _parquet(path: pathlib.Path, batch_size: int) -> Iterator[Mapping[str, Any]]
     try:
         with parquet.ParquetFile(path) as file:
             _check_names(str(path), file.schema_arrow.names)
-            texts = _columns_of_texts(path, file)
-        names, place = [name for name in file.schema_arrow.names if name in FIELDS], 0
-        with parquet.ParquetFile(path, read_dictionary=texts) as file:
+            names = [name for name in file.schema_arrow.names if name in FIELDS]
             for batch in file.iter_batches(batch_size, columns=names):
-                for rows in _parts(batch, f"{path}: records {place + 1} to {place + len(batch)}"):
-                    for values in zip(*map(_values, rows.columns), strict=True):
-                        yield {name: value for name, value in zip(names, values, strict=True) if value is not None}
-                place += len(batch)
+                yield from batch.to_pylist()
     except pyarrow.ArrowException as error:
         raise InputError(f"{path}: not a Parquet file, or damaged: {first_line(error)}") from error
-
-
-def _columns_of_texts(path: pathlib.Path, file: Any) -> list[str]:
-    """Returns the paths of columns to read as dictionaries, in which each text is there once.
-
-    Raises:
-        InputError: a row group is too large.
-    """
-    columns: dict[str, bool] = {}
-    for number in range(file.num_row_groups):
-        group = file.metadata.row_group(number)
-        for column in map(group.column, range(group.num_columns)):
-            if column.path_in_schema.split(".")[0] not in FIELDS:
-                continue
-            if column.num_values > MOST_VALUES or column.total_uncompressed_size > MOST_COLUMN_BYTES:
-                raise InputError(
-                    f"{path}: row group {number + 1}, {column.path_in_schema}: more than {MOST_VALUES} values, or "
-                    f"{MOST_COLUMN_BYTES} bytes: write smaller row groups"
-                )
-            columns[column.path_in_schema] = column.physical_type == "BYTE_ARRAY"
-    return [name for name, is_text in columns.items() if is_text]
-
-
-def _parts(batch: Any, where: str) -> Iterator[Any]:
-    """Yields the rows of a record batch in parts of at most `MOST_CODES` codes.
-
-    Raises:
-        InputError: one row has more, or a column is of a type that no field has.
-    """
-    import pyarrow
-    from pyarrow import compute
-
-    lists = [column for column in batch.columns if _is_list(column.type)]
-    flat = [column.type.value_type if _is_list(column.type) else column.type for column in batch.columns]
-    if any(map(pyarrow.types.is_nested, flat)):
-        raise InputError(
-            f"{where}: expected columns of texts, lists of texts, numbers and truths: {batch.schema.names}"
-        )
-    codes = max((compute.sum(compute.list_value_length(column)).as_py() or 0 for column in lists), default=0)
-    if codes <= MOST_CODES:
-        yield batch
-    elif len(batch) > 1:
-        half = len(batch) // 2
-        yield from _parts(batch.slice(0, half), where)
-        yield from _parts(batch.slice(half), where)
-    else:
-        raise InputError(f"{where}: one of them has {codes} codes: expected at most {MOST_CODES}")
-
-
-def _values(column: Any) -> list[Any]:
-    """Returns the values of a column, in which a text that comes several times is one object."""
-    import pyarrow
-    from pyarrow import compute
-
-    if _is_list(column.type):
-        values = iter(_values(column.flatten()))
-        lengths = compute.list_value_length(column).to_pylist()
-        return [None if length is None else list(itertools.islice(values, length)) for length in lengths]
-    if not pyarrow.types.is_dictionary(column.type):
-        listed: list[Any] = column.to_pylist()
-        return listed
-    used, places = np.unique(column.indices.fill_null(-1).to_numpy(), return_inverse=True)
-    texts = column.dictionary.take(pyarrow.array(used, mask=used < 0)).to_pylist()
-    return [texts[place] for place in places.tolist()]
-
-
-def _is_list(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
 def import_parquet(path: pathlib.Path) -> Any:
