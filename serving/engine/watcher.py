@@ -5,7 +5,7 @@ import logging
 import pathlib
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 from schemas.errors import InputError
 from schemas.model_directory import check_files, file_states, find_version
@@ -16,13 +16,6 @@ from serving.errors import DeadlineError, PreconditionError, UnavailableError
 from triage_runtime.storage import locations
 
 _LOGGER = logging.getLogger(__name__)
-_Result = TypeVar("_Result")
-
-LOAD_SECONDS = 300.0
-"""The longest time for a look at the files or for loading a version, many times what a large one takes on a slow disk.
-
-Only what hangs, such as a lost network mount, takes longer; the versions that are loaded then stay.
-"""
 
 
 class VersionSource(Protocol):
@@ -40,61 +33,6 @@ class VersionSource(Protocol):
         """Returns the engine of a version, warm; raises an error if the version is faulty."""
 
 
-class TimeLimit:
-    """Runs functions in threads of their own, and leaves those behind that take too long.
-
-    Nothing can end such a thread. Until it ends by itself the same call is refused at once, so that threads do not
-    pile up. For use by one thread at a time.
-
-    Args:
-        seconds: the longest time for one call.
-    """
-
-    def __init__(self, seconds: float):
-        self._seconds = seconds
-        self._left: dict[tuple[Any, ...], threading.Thread] = {}
-
-    def run(self, text: str, function: Callable[..., _Result], *arguments: Any) -> _Result:
-        """Returns or raises what `function` does.
-
-        Args:
-            text: what it does, for the message, such as "reading models/3".
-            function: what to run.
-            arguments: for the function; they must be hashable.
-
-        Raises:
-            InputError: it takes too long, or an earlier call with these arguments still does.
-        """
-        key = (getattr(function, "__qualname__", ""), *arguments)
-        self._left = {call: thread for call, thread in self._left.items() if thread.is_alive()}
-        if key in self._left:
-            raise InputError(self._message(text))
-        outcome: list[Any] = []
-
-        def work() -> None:
-            try:
-                outcome.extend((function(*arguments), None))
-            except BaseException as error:
-                outcome.extend((None, error))
-
-        thread = threading.Thread(target=work, name=f"limited: {text}", daemon=True)
-        thread.start()
-        thread.join(self._seconds)
-        if not outcome:
-            self._left[key] = thread
-            raise InputError(self._message(text))
-        result, error = outcome
-        if error is not None:
-            try:
-                raise error
-            finally:
-                del error, outcome  # they refer to this frame
-        return result
-
-    def _message(self, text: str) -> str:
-        return f"{text} takes longer than {self._seconds:g} s: does the file system answer?"
-
-
 class Watcher:
     """Loads new versions beside the old ones, makes the highest the default, and retires those no longer wanted.
 
@@ -106,15 +44,13 @@ class Watcher:
         versions: the loaded versions of one model, which only this watcher changes.
         source: where versions come from.
         wanted: what to serve.
-        limit_seconds: the longest time for a look at the files, and for loading a version.
     """
 
-    def __init__(self, versions: Versions, source: VersionSource, wanted: Wanted, limit_seconds: float = LOAD_SECONDS):
+    def __init__(self, versions: Versions, source: VersionSource, wanted: Wanted):
         self.versions = versions
         self._source = source
         self._wanted = wanted
         self._lock = threading.Lock()
-        self._limit = TimeLimit(limit_seconds)
         self._reachable = True
         self._folders: dict[int, pathlib.Path] = {}  # of the loaded versions
         self._broken: dict[int, tuple[pathlib.Path, object]] = {}  # folder and state of its files when loading failed
@@ -250,12 +186,11 @@ class Watcher:
     def _begin(self) -> dict[int, pathlib.Path]:
         """Returns the folder of each version, and forgets what has changed; raises what the source raises."""
         self._logged_before, self._logged = self._logged, set()
-        base = self._wanted.base
-        there = self._limit.run(f"{base}: looking for versions", self._source.versions, base)
+        there = self._source.versions(self._wanted.base)
         self._broken = {
             number: (folder, files)
             for number, (folder, files) in self._broken.items()
-            if there.get(number) == folder and self._files(folder) == files
+            if there.get(number) == folder and file_states(folder) == files
         }
         self._errors = {number: text for number, text in self._errors.items() if number in there}
         return there
@@ -294,13 +229,13 @@ class Watcher:
         self.versions.note(number, State.LOADING)
         files: object = None
         try:
-            files = self._files(folder)
+            files = file_states(folder)
             before, _ = self._prepared.get(folder, (None, None))
             if before != files:
                 self._prepared.pop(folder, None)
-                self._limit.run(f"{folder}: reading it", check_files, folder)
-                engine = self._limit.run(f"{folder}: loading it", self._source.load, folder)
-                if self._files(folder) != files:
+                check_files(folder)
+                engine = self._source.load(folder)
+                if file_states(folder) != files:
                     raise InputError(f"{folder}: its files changed while it was loaded: it will be loaded again")
                 self._prepared[folder] = (files, engine)
         except (UnavailableError, DeadlineError) as error:
@@ -319,10 +254,6 @@ class Watcher:
             return False
         self._errors.pop(number, None)
         return True
-
-    def _files(self, folder: pathlib.Path) -> object:
-        """Returns a value that changes with the files of a version."""
-        return self._limit.run(f"{folder}: reading it", file_states, folder)
 
     def _fail(self, number: int, text: str) -> None:
         self._errors[number] = text
@@ -370,7 +301,7 @@ class Watcher:
         if number in there and number in self._errors:
             return InputError(self._errors[number])
         try:
-            folder = self._limit.run(f"{self._wanted.base}: reading it", find_version, self._wanted.base, number)
+            folder = find_version(self._wanted.base, number)
             return InputError(f"{folder}: the engine has no such version")
         except InputError as error:
             return error

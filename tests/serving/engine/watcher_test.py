@@ -113,20 +113,6 @@ def test_a_new_version_replaces_the_old_one(watch, folders):
     assert folders.loads == [3, 5]
 
 
-def test_the_old_version_answers_while_the_new_one_is_loaded(watch, folders):
-    watcher = watch(3)
-    seen = []
-
-    def note(folder):
-        with watcher.versions.borrow() as engine:
-            seen.append((engine.info.model_version, watcher.versions.statuses()[-1]))
-
-    folders.before_load = note
-    folders.put(5)
-    watcher.look()
-    assert seen == [("3", VersionStatus(5, State.LOADING))]
-
-
 def test_a_broken_version_is_reported_once_and_tried_again_when_its_files_change(watch, folders, caplog):
     watcher = watch(3)
     folders.put(5, "half")
@@ -235,23 +221,6 @@ def test_a_base_path_that_cannot_be_read_changes_nothing_and_is_reported_once(wa
     folders.offline = True
     watcher.look()
     assert caplog.text.count("cannot read the model base path") == 2
-
-
-def test_an_engine_that_could_not_be_reached_is_tried_at_each_look(watch, folders):
-    folders.put(5, "unreachable")
-    watcher = watch(3)
-    assert served(watcher) == (3, {3})
-    watcher.look()
-    assert folders.loads == [5, 3, 5]
-
-
-def test_a_label_of_a_version_that_is_gone_is_unknown(watch, folders):
-    watcher = watch(3, 5, labels={"stable": 3})
-    folders.remove(3)
-    watcher.look()
-    assert served(watcher) == (5, {5})
-    with pytest.raises(InputError, match="Unrecognized servable version label"):
-        watcher.versions.version_of("stable")
 
 
 @pytest.mark.parametrize(
@@ -382,36 +351,3 @@ def test_an_unexpected_error_of_a_version_is_reported_without_its_text(watch, fo
     (status,) = watcher.versions.statuses()
     assert status.error == f"{folders.base / '3'}: an unexpected KeyError: see the server's log"
     assert "raw text" in caplog.text
-
-
-def test_a_version_that_blocks_is_given_up_and_the_others_are_served(folders):
-    gate = threading.Event()
-    folders.before_load = lambda folder: folder.name == "5" and gate.wait(60)
-    folders.put(3)
-    folders.put(5)
-    watcher = Watcher(Versions("triage"), folders, Wanted(folders.base), limit_seconds=2.0)
-    watcher.look()
-    assert served(watcher) == (3, {3})
-    (error,) = [status.error for status in watcher.versions.statuses() if status.version == 5]
-    assert error == f"{folders.base / '5'}: loading it takes longer than 2 s: does the file system answer?"
-    folders.put(4)
-    watcher.look()
-    assert served(watcher) == (4, {4})
-    gate.set()
-
-
-def test_a_base_path_that_blocks_leaves_what_is_served_until_it_answers_again(folders, caplog):
-    gate, seen = threading.Event(), folders.versions
-    folders.put(3)
-    watcher = Watcher(Versions("triage"), folders, Wanted(folders.base), limit_seconds=2.0)
-    watcher.look()
-    folders.versions = lambda base: gate.wait(60) and seen(base)
-    watcher.look()
-    watcher.look()
-    assert caplog.text.count("looking for versions takes longer than 2 s") == 1
-    assert watcher.ready
-    folders.versions = seen
-    gate.set()
-    folders.put(5)
-    watcher.look()
-    assert served(watcher) == (5, {5})
