@@ -2,7 +2,6 @@
 
 import dataclasses
 import pathlib
-import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
@@ -18,9 +17,6 @@ if TYPE_CHECKING:  # an extra
 PLATFORM = "tensorflow"
 _TENSORFLOW = 1  # tensorflow.serving.ModelType, which says the same in an older way
 _EXAMPLE = 'model_config_list { config { name: "triage" base_path: "/srv/models" model_platform: "tensorflow" } }'
-# Texts in quotes, in which a # begins no comment, and comments.
-_TEXT_OR_COMMENT = re.compile(r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*""")
-_ENTRY = re.compile(r"\bconfig\s*:?\s*[{<\[]")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,19 +68,11 @@ class ModelConfig:
     labels: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
-class _EntryError(InputError):
-    """An entry of the list is faulty."""
-
-    def __init__(self, place: int, message: str):
-        super().__init__(message)
-        self.place = place
-
-
 def read_file(path: pathlib.Path) -> list[ModelConfig]:
     """Returns the models in a file, at least one.
 
     Raises:
-        InputError: the file cannot be read, is no such message, or an entry is faulty; the message has the line.
+        InputError: the file cannot be read, is no such message, or an entry is faulty; the message names its model.
     """
     from tensorflow_serving.config import model_server_config_pb2
 
@@ -96,8 +84,6 @@ def read_file(path: pathlib.Path) -> list[ModelConfig]:
         raise InputError(
             f"--model-config-file {path}:{fault}: expected TensorFlow Serving's ModelServerConfig, such as {_EXAMPLE}"
         ) from error
-    except _EntryError as error:
-        raise InputError(f"--model-config-file {path}:{_line(text, error.place)}: {error}") from error
     except InputError as error:
         raise InputError(f"--model-config-file {path}: {error}: expected one such as {_EXAMPLE}") from error
 
@@ -111,27 +97,23 @@ def read_message(config: "model_server_config_pb2.ModelServerConfig") -> list[Mo
     if config.WhichOneof("config") != "model_config_list":
         raise InputError("only a model_config_list is supported")
     models: list[ModelConfig] = []
-    for place, entry in enumerate(config.model_config_list.config):
-        model = _read_entry(place, entry)
+    for entry in config.model_config_list.config:
+        model = _read_entry(entry)
         if model.name in {other.name for other in models}:
-            raise _EntryError(place, f"model {model.name}: the name is given twice: each model needs its own")
+            raise InputError(f"model {model.name}: the name is given twice: each model needs its own")
         models.append(model)
     if not models:
         raise InputError("model_config_list has no config")
     return models
 
 
-def _read_entry(place: int, entry: "model_server_config_pb2.ModelConfig") -> ModelConfig:
+def _read_entry(entry: "model_server_config_pb2.ModelConfig") -> ModelConfig:
     if not entry.name:
-        raise _EntryError(place, 'a model without a name: add one, such as name: "triage"')
+        raise InputError('a model without a name: add one, such as name: "triage"')
     if entry.model_platform != PLATFORM and entry.model_type != _TENSORFLOW:
-        raise _EntryError(
-            place, f"Model {entry.name} requests unsupported platform {entry.model_platform!r}: use {PLATFORM!r}"
-        )
+        raise InputError(f"Model {entry.name} requests unsupported platform {entry.model_platform!r}: use {PLATFORM!r}")
     if not (pathlib.PurePath(entry.base_path).is_absolute() or locations.is_remote(entry.base_path)):
-        raise _EntryError(
-            place, f"Expected model {entry.name} to have an absolute path; got base_path()={entry.base_path}"
-        )
+        raise InputError(f"Expected model {entry.name} to have an absolute path; got base_path()={entry.base_path}")
     kind = entry.model_version_policy.WhichOneof("policy_choice")
     policy = VersionPolicy(count=entry.model_version_policy.latest.num_versions or 1)
     if kind == "all":
@@ -139,17 +121,5 @@ def _read_entry(place: int, entry: "model_server_config_pb2.ModelConfig") -> Mod
     elif kind == "specific":
         policy = VersionPolicy(numbers=frozenset(entry.model_version_policy.specific.versions))
         if not policy.numbers:
-            raise _EntryError(place, f"model {entry.name}: the policy 'specific' has no versions")
+            raise InputError(f"model {entry.name}: the policy 'specific' has no versions")
     return ModelConfig(entry.name, entry.base_path, policy, dict(entry.version_labels))
-
-
-def _line(text: str, place: int) -> int:
-    """Returns the number of the line on which the entry at `place` begins."""
-
-    def blank(match: re.Match[str]) -> str:
-        return " " * len(match[0])
-
-    begins = list(_ENTRY.finditer(_TEXT_OR_COMMENT.sub(blank, text)))
-    # Entries in one pair of brackets, `config: [{...}, {...}]`, count as one.
-    begin = begins[min(place, len(begins) - 1)].start()
-    return text.count("\n", 0, begin) + 1

@@ -100,20 +100,11 @@ class TfServingRoutes:
     def status(self, exchange: Exchange) -> Any:
         """Returns the state of the versions."""
         request = get_model_status_pb2.GetModelStatusRequest(model_spec=_spec(exchange.request))
-        status = self._status.GetModelStatus(request, None)
-        return {
-            "model_version_status": [
-                {
-                    "version": str(entry.version),
-                    "state": get_model_status_pb2.ModelVersionStatus.State.Name(entry.state),
-                    "status": {
-                        "error_code": "INVALID_ARGUMENT" if entry.status.error_code else "OK",
-                        "error_message": entry.status.error_message,
-                    },
-                }
-                for entry in status.model_version_status
-            ]
-        }
+        return json_format.MessageToDict(
+            self._status.GetModelStatus(request, None),
+            preserving_proto_field_name=True,
+            always_print_fields_with_no_presence=True,
+        )
 
     def metadata(self, exchange: Exchange) -> Any:
         """Returns the signatures of a version."""
