@@ -1,21 +1,8 @@
 """The current call of a thread or task."""
 
-import contextvars
-
 import pytest
 
 from serving import call as calls
-
-
-def test_each_context_has_its_own_call_and_outside_there_is_none():
-    def within(request_id):
-        calls.enter(calls.Call("/s/m", request_id))
-        return calls.current().request_id
-
-    contexts = [contextvars.copy_context() for _ in range(2)]
-    assert [context.run(within, name) for context, name in zip(contexts, ("a", "b"), strict=True)] == ["a", "b"]
-    assert contexts[0].run(lambda: calls.current().request_id) == "a"
-    assert calls.current().request_id == ""
 
 
 def test_what_is_timed_is_added_even_if_it_fails():

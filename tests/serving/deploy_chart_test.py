@@ -54,15 +54,6 @@ def test_helm_finds_nothing_wrong_with_the_chart(helm):
     assert done.returncode == 0, done.stdout
 
 
-def test_another_release_shares_nothing_with_the_first(rendered):
-    other = rendered(name="children")
-    for each in other.values():
-        assert each["metadata"]["name"] == "children"
-        assert each["metadata"]["labels"]["app.kubernetes.io/name"] == "children"
-    assert other["Service"]["spec"]["selector"] == {"app.kubernetes.io/name": "children"}
-    assert other["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]["name"] == "children"
-
-
 VARIANTS = {
     "in process": [],
     "TensorFlow Serving": ["tensorflowServing.enabled=true"],

@@ -49,33 +49,6 @@ def test_the_parameters_are_the_options_of_the_command():
 FOLDERS = (["gs://b", "gs://b/a", "gs://b/a b/c/"], ["", "/data", "gs://", "gs:///a", "gs://b/*.csv", "gs://b/a[1]"])
 
 
-@pytest.mark.parametrize(
-    ("name", "good", "bad"),
-    [
-        ("model", *FOLDERS),
-        ("input", [*FOLDERS[0], "gs://b/a.csv,gs://b/c"], [*FOLDERS[1], "gs://b/a,", "gs://b/a,c"]),
-        ("output", *FOLDERS),
-        ("output_format", ["", *_options()["output_format"].choices], ["json", "csv.bz2", "parquet.gz"]),
-        ("questions", ["", *map(str, range(11))], ["11", "-1", "two"]),
-        ("batch_size", ["", "1", "4096"], ["0", "-1", "1e3"]),
-        ("allow_unknown_codes", ["", "true", "false"], ["yes", "True"]),
-        ("require_signature", ["", "gs://b/public.pem"], ["gs://b", "gs://b/", "public.pem"]),
-    ],
-)
-def test_the_expressions_take_good_values_and_refuse_bad_ones(name, good, bad):
-    [expression] = PARAMETERS[name]["regexes"]
-    assert {value: re.search(expression, value) is not None for value in (*good, *bad)} == {
-        **dict.fromkeys(good, True),
-        **dict.fromkeys(bad, False),
-    }
-
-
-def test_the_metadata_is_a_message_of_the_api():
-    dataflow = pytest.importorskip("google.cloud.dataflow_v1beta3", reason="needs google-cloud-dataflow-client")
-    metadata = dataflow.TemplateMetadata.from_json(json.dumps(METADATA), ignore_unknown_fields=False)
-    assert [parameter.name for parameter in metadata.parameters] == list(PARAMETERS)
-
-
 def test_the_arguments_of_the_launcher_become_those_of_the_command():
     line = LAUNCH["command_line"](
         ["--output_format=", "--runner=DataflowRunner", "--input=gs://b/x,gs://b/y", "--allow_unknown_codes=true",

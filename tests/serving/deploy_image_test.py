@@ -70,14 +70,6 @@ def test_the_linter_has_nothing_to_say():
     assert linted.returncode == 0, linted.stdout
 
 
-def test_it_runs_as_nobody_by_number_and_writes_no_files():
-    user = [text for instruction, text in IMAGE if instruction == "USER"]
-    assert user == ["65532:65532"]
-    after = IMAGE[IMAGE.index(("USER", user[0])) :]
-    assert not {name for name, _ in after} & {"RUN", "COPY", "ADD"}
-    assert any("PYTHONDONTWRITEBYTECODE=1" in text for text in texts("ENV"))
-
-
 def test_nothing_is_copied_but_the_code_and_the_lock():
     copied = [text.split()[:-1] for instruction, text in BUILD + IMAGE if instruction == "COPY"]
     ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()

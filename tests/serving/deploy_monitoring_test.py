@@ -60,30 +60,6 @@ def test_each_metric_of_a_query_is_one_of_the_servers_with_those_labels(query, e
         assert set(group.split(", ")) <= known | OF_PROMETHEUS
 
 
-def test_a_legend_and_a_summary_name_labels_that_the_query_keeps():
-    texts = {
-        f"{panel['title']}: {t['legendFormat']}": t["legendFormat"]
-        for panel in DASHBOARD["panels"]
-        for t in panel["targets"]
-    }
-    texts |= {rule["alert"]: rule["annotations"]["summary"] for rule in ALERTS}
-    for title, text in texts.items():
-        query = QUERIES[title]
-        kept = {name for group in re.findall(r"\bby \(([^)]*)\)", query) for name in group.split(", ")}
-        if not kept and "sum(" not in query:
-            continue  # a series as it is, with all its labels
-        assert set(re.findall(r"\$labels\.(\w+)", text)) | set(re.findall(r"\{\{(\w+)\}\}", text)) <= kept, title
-
-
-def test_the_dashboard_has_no_panel_twice_or_over_another():
-    places = [tuple(panel["gridPos"].values()) for panel in DASHBOARD["panels"]]
-    assert len(set(places)) == len(places)
-    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(places)
-    variables = {variable["name"] for variable in DASHBOARD["templating"]["list"]}
-    used = set(re.findall(r"\$\{?(\w+)", json.dumps(DASHBOARD["panels"]))) - {"__rate_interval"}
-    assert used <= variables
-
-
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool, from Debian's package prometheus")
 @pytest.mark.parametrize("arguments", [["check", "rules", "alerts.yaml"], ["test", "rules", "alerts_test.yaml"]])
 def test_promtool_accepts_the_alerts_and_they_fire_when_they_should(arguments):

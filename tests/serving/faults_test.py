@@ -194,22 +194,6 @@ def test_a_server_that_is_killed_fails_no_call_where_there_is_another(server_pro
         assert answers == {(2, RED), (3, RED)}  # the other's version 3 is the one of `model_base_path`
 
 
-@pytest.mark.slow
-def test_clients_find_a_server_again_that_was_killed_and_started_again(server_process, shelf):
-    with contextlib.ExitStack() as stack:
-        process, port = stack.enter_context(server_process(shelf.base))
-        load = stack.enter_context(with_retries(port))
-        process.kill()
-        process.wait()
-        stack.enter_context(server_process(shelf.base, port))
-        load.wait(50)  # of the same clients
-        recovered = time.monotonic()
-        load.wait(200)
-        assert {type(call.error) for call in load.failed} <= {triage_client.UnavailableError}
-        assert max((call.begin for call in load.failed), default=0.0) < recovered
-        assert Shelf.wrong(load.ended) == []
-
-
 def test_a_server_that_ends_tells_callers_to_try_again_and_cancels_none(watcher):
     server = TriageServer(ServeConfig(port=0, grace_seconds=30.0))
     server.start(watcher)

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 
 import pytest
 
@@ -10,7 +9,6 @@ from serving import call as calls
 from serving.admission.event_loop import EventLoop
 from serving.engine.batching import BatchedEngine, BatchingParameters
 from serving.engine.engine import Engine
-from serving.errors import DeadlineError
 from serving.messages import state_message
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state
@@ -73,35 +71,6 @@ def test_a_lone_call_waits_for_the_run_that_a_caller_left_behind(loop):
     engine.gate.set()
     assert len(lone.result(30)) == 1
     assert LOOP not in engine.threads
-
-
-def test_a_lone_call_keeps_its_own_stages_and_counts_its_run(loop):
-    front = batched(BriefEngine(1))
-    call = calls.Call(request_id="r-1")
-
-    async def ask():
-        calls.enter(call)
-        await front.answer([FEVER], alone=True)
-        return calls.current()
-
-    assert loop.run(ask()) is call  # and not the one of the run
-    (queued, begin, end), model = call.stages
-    assert queued == calls.QUEUE
-    assert call.arrived <= begin <= end
-    assert model == (calls.MODEL, 1.0, 2.0)
-    assert call.runs == [1]
-
-
-def test_a_lone_call_whose_deadline_has_passed_does_not_reach_the_engine(loop):
-    engine = BriefEngine(1)
-
-    async def ask():
-        calls.enter(calls.Call(deadline=time.monotonic()))
-        await batched(engine).answer([FEVER], alone=True)
-
-    with pytest.raises(DeadlineError):
-        loop.run(ask())
-    assert engine.threads == []
 
 
 def test_litert_answers_a_lone_call_on_the_loop_and_beside_an_interview_in_a_thread(serving, watcher, monkeypatch):

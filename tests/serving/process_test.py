@@ -1,21 +1,18 @@
 """The first signal ends the wait, and the second ends the process by its default action."""
 
-import gc
 import os
 import pathlib
 import platform
-import re
 import signal
 import subprocess
 import sys
 import threading
-import weakref
 
 import pytest
 
 from schemas.errors import InputError
 from serving import process
-from serving.process import EndSignals, freeze_loaded_objects
+from serving.process import EndSignals
 
 
 @pytest.fixture(autouse=True)
@@ -75,87 +72,7 @@ def test_a_port_file_is_removed_if_there_is_one(tmp_path):
     assert path.is_fifo()
 
 
-def test_a_folder_that_is_missing_is_reported(tmp_path):
-    with pytest.raises(InputError, match=r"--port-file .*port: cannot write: No such file or directory"):
-        process.write(tmp_path / "nowhere" / "port", 8500)
-
-
-class Node:
-    """Refers to itself, so that only garbage collection frees it."""
-
-    def __init__(self):
-        self.itself = self
-
-
-def test_frozen_objects_are_not_collected_and_later_ones_are():
-    before = weakref.ref(Node())
-    kept = Node()
-    try:
-        freeze_loaded_objects()
-        assert gc.get_freeze_count() > 1000  # Python's own modules alone have more
-        assert all(each is not kept for each in gc.get_objects())
-        after = weakref.ref(Node())
-        gc.collect()
-        assert before() is None  # garbage is collected
-        assert after() is None
-    finally:
-        gc.unfreeze()
-
-
 pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="arenas are glibc's")
-
-# 40 threads that hold memory at the same time, and glibc's own account of its arenas.
-MANY_THREADS = """
-import ctypes, threading
-{limit}
-libc = ctypes.CDLL(None)
-libc.malloc.restype = ctypes.c_void_p
-together = threading.Barrier(40)
-def hold():
-    libc.malloc(ctypes.c_size_t(1000))
-    together.wait()
-threads = [threading.Thread(target=hold) for _ in range(40)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-libc.malloc_info(0, ctypes.c_void_p.in_dll(libc, "stdout"))
-libc.fflush(None)
-"""
-LIMIT = "from serving import process; process.limit_arenas()"
-
-
-def arenas(limit, **environment):
-    kept = {name: value for name, value in os.environ.items() if name not in ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES")}
-    trace = subprocess.run(
-        [sys.executable, "-c", MANY_THREADS.format(limit=limit)],
-        env={**kept, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    ).stdout
-    return len(re.findall("<heap nr=", trace))
-
-
-@pytest.mark.slow
-def test_threads_share_as_many_arenas_as_there_are_cores():
-    most = max(2, os.cpu_count())
-    assert arenas("") > 2  # otherwise the limit would prove nothing
-    assert arenas(LIMIT) <= most
-    assert arenas(f"import os; os.cpu_count = lambda: 1; {LIMIT}") == 2
-    assert arenas(f"import os; os.cpu_count = lambda: 3; {LIMIT}") == 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("MALLOC_ARENA_MAX", "5", 5),
-        ("GLIBC_TUNABLES", "glibc.malloc.tcache_count=3:glibc.malloc.arena_max=5", 5),
-        ("GLIBC_TUNABLES", "glibc.malloc.tcache_count=3", 3),
-    ],
-)
-def test_the_setting_of_whoever_runs_the_server_counts(name, value, expected):
-    assert arenas(f"import os; os.cpu_count = lambda: 3; {LIMIT}", **{name: value}) == expected
 
 
 ROOT = pathlib.Path(__file__).parents[2]

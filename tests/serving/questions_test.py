@@ -10,7 +10,6 @@ import pytest
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
-from serving.wires.message_json import message_figures
 from tests.builders import http_to, network_of, served, trained_agent, write_version
 from trainer.graph.mixture import Mixture
 from triage_client import InvalidArgumentError, QuestionReason, TriageAction, TriageClient, evidence_state
@@ -106,23 +105,11 @@ def test_a_question_says_what_it_asks_and_why(client):
     assert 0 < second.likely < 1
 
 
-def test_callers_who_ask_for_no_questions_get_none(client, http):
-    assert not client.triage(evidence_state(["e1"])).next_questions
-    assert not client.batch_triage([evidence_state(["e1"])])[0].next_questions
-    assert not http.post("/v1/triage", json={"present": ["e1"]}).json()["next_questions"]
-
-
 def test_no_question_is_about_what_is_not_to_be_asked_or_where_asking_is_not_possible(client):
     codes = [question.code for question in client.triage(evidence_state(["e3", *ADULT]), questions=10).next_questions]
     others = client.triage(evidence_state(["e3", *ADULT]), questions=10, not_to_ask=[*codes[:2], "gout"]).next_questions
     assert [question.code for question in others][:8] == codes[2:]
     assert not client.triage(evidence_state(["e3"], no_more_evidence=True), questions=3).next_questions
-
-
-@pytest.mark.parametrize("number", [-1, 11])
-def test_a_number_of_questions_out_of_range_is_refused(client, number):
-    with pytest.raises(InvalidArgumentError, match=r"questions: .*expected a number from 0 to 10"):
-        client.triage(evidence_state(["e3"]), questions=number)
 
 
 def test_an_interview_asks_and_does_not_ask_again_what_nobody_could_tell(client):
@@ -202,20 +189,6 @@ def test_an_interview_over_http_goes_on_while_a_red_flag_is_open(http):
     assert said("e3", *ADULT) == (True, "Green", [])
     done, _, questions = said("e3")  # age and sex come before any decision but Red
     assert (done, questions[0] in (*AGES, *SEXES)) == (False, True)
-
-
-def test_an_answer_over_http_explains_itself_where_that_is_asked_for(http, client):
-    body = {"present": ["e1", "e2"], "absent": ["e5"]}
-    assert http.post("/v1/triage", json=body).json()["explanation"] is None
-    answer = http.post("/v1/triage", json={**body, "explain": True}).raise_for_status().json()
-    jsonschema.validate(answer, _described(http, "Answer"))
-    expected = client.triage(evidence_state(body["present"], body["absent"]), explain=True)
-    assert answer == message_figures(expected)
-    why = answer["explanation"]
-    assert {(each["code"], each["status"]) for each in why["effects"]} == {
-        ("e1", "present"), ("e2", "present"), ("e5", "absent"),
-    }  # fmt: skip
-    assert sorted(each["code"] for each in why["sufficient"]) == ["e1", "e2"]  # the rule for Red needs both
 
 
 @pytest.mark.parametrize(

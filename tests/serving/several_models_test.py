@@ -95,15 +95,6 @@ def test_our_http_api_answers_from_the_model_that_a_request_names(http, name, ac
     assert http.get("/v1/vocabulary", params=model).status_code == 200
 
 
-def test_over_http_an_unknown_name_is_not_found_and_one_that_is_no_text_is_refused(http):
-    bodies = ({**HTTP_STATE, "model": "infants"}, {"states": [HTTP_STATE], "model": "infants"})
-    answers = [http.post("/v1/triage", json=body) for body in bodies]
-    answers += [http.get(path, params={"model": "infants"}) for path in ("/v1/model", "/v1/vocabulary")]
-    assert [(answer.status_code, answer.json()["detail"]) for answer in answers] == [(404, MISSING)] * 4
-    [error] = http.post("/v1/triage", json={**HTTP_STATE, "model": 1}).json()["errors"]
-    assert (error["field"], error["reason"]) == ("model", "WRONG_TYPE")
-
-
 @pytest.mark.parametrize(("name", "action", "version"), DECISIONS[1:])
 def test_tensorflow_servings_clients_get_the_model_of_their_model_spec(channel, http, name, action, version):
     spec = model_pb2.ModelSpec(name=name, signature_name="triage")
@@ -123,12 +114,6 @@ def test_tensorflow_servings_clients_get_the_model_of_their_model_spec(channel, 
     assert base64.b64decode(rest["b64"]) == answer.outputs["triage_responses"].string_val[0]
     assert http.get(f"/v1/models/{name}").json()["model_version_status"][0]["version"] == version
     assert http.get(f"/v1/models/{name}/metadata").json()["model_spec"]["version"] == version
-
-
-def test_labels_are_those_of_the_named_model(http):
-    assert http.get("/v1/models/adults/labels/stable").json()["model_version_status"][0]["version"] == "4"
-    missing = http.get("/v1/models/contrary/labels/stable")  # it has no version 4
-    assert (missing.status_code, missing.json()["error"]) == (400, "Unrecognized servable version label: stable")
 
 
 def test_the_other_protocols_do_not_find_an_unknown_name_and_list_the_names(http):

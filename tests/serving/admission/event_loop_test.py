@@ -18,27 +18,6 @@ def workers():
     workers.close()
 
 
-def test_running_tasks_are_cancelled_at_the_end(loop):
-    ended = []
-
-    async def wait():
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.append("cancelled")
-
-    async def begin():
-        return asyncio.create_task(wait())
-
-    task = loop.run(begin())
-    loop.run(asyncio.sleep(0))
-    loop.close()
-    loop.close()  # does nothing
-    assert task.cancelled()
-    assert ended == ["cancelled"]
-    assert loop.loop.is_closed()
-
-
 def test_work_cancelled_before_its_turn_is_not_done(loop, workers):
     gate, done = threading.Event(), []
 

@@ -16,7 +16,6 @@ from google.protobuf import message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from serving import call as calls
 from serving.admission.admission import Admission, Limits
 from serving.admission.budget import LARGE_BYTES
 from serving.admission.event_loop import EventLoop, Workers
@@ -355,30 +354,6 @@ def test_a_failure_after_the_caller_left_leaves_nothing_in_the_log(handled, capl
     assert handled.telemetry.next() == ("/test.Service/Fail", "unary", "NOT_FOUND")
     assert handled.handler.admission.concurrency.taken == 0
     assert "no 7 here" not in caplog.text
-
-
-class ReadingContext(GoneContext):
-    """A call whose caller looks, with each answer that arrives, at the stages that are not recorded yet."""
-
-    def __init__(self):
-        self.unrecorded = []
-
-    def set_trailing_metadata(self, metadata):
-        pass
-
-    async def write(self, data):
-        self.unrecorded.append(calls.current().stages.copy())
-
-
-def test_the_stages_of_an_answer_in_a_stream_are_recorded_before_its_caller_has_it(handled):
-    context = ReadingContext()
-
-    async def answer():
-        details = types.SimpleNamespace(method="/test.Service/UpTo", invocation_metadata=())
-        await handled.handler.service(details).stream_stream(None, context)
-
-    asyncio.run(answer())
-    assert context.unrecorded == [[]] * 7
 
 
 @pytest.fixture

@@ -59,11 +59,3 @@ def test_a_compressed_request_is_refused_and_not_decompressed(listen):
                 call(bytes(size), timeout=30)
             assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
     listener.stop(0)
-
-
-def test_a_port_is_held_before_it_is_answered_on_and_released_without_that(listen):
-    listener = listen()
-    with pytest.raises(OSError, match=rf"cannot listen on 127\.0\.0\.1:{listener.port}"):
-        listen(listener.port)
-    listener.stop(0)
-    listen(listener.port).stop(0)

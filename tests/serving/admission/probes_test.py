@@ -8,7 +8,6 @@ import grpc
 import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from schemas.errors import InputError
 from serving.admission import probes
 from serving.admission.probes import LIVENESS, ProbePort
 from serving.messages import state_message
@@ -88,11 +87,6 @@ def test_a_process_that_cannot_serve_is_alive(check, loop):
         assert [check(port.address), check(port.address, LIVENESS)] == [NOT_SERVING, SERVING]
     finally:
         port.stop()
-
-
-def test_a_port_that_is_taken_is_refused_with_the_option(serving, loop):
-    with serving() as server, pytest.raises(InputError, match=r"--probe-port: cannot listen on 127\.0\.0\.1:\d+"):
-        ProbePort(loop, "127.0.0.1", server.port, health.HealthServicer(), 20.0)
 
 
 def test_while_the_event_loop_is_blocked_nothing_is_serving(check, loop, monkeypatch):

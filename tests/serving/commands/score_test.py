@@ -53,12 +53,6 @@ def test_a_faulty_file_has_no_answers_and_those_before_it_keep_theirs(guarded_ba
     assert [path.name for path in out.iterdir()] == ["a.jsonl"]
 
 
-def test_the_bar_names_the_file_and_its_cases(guarded_base_path, inputs, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    assert _score(guarded_base_path, inputs, tmp_path / "out") == 0
-    assert "2 cases of b.jsonl" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("kind", ["jsonl", "tfrecord"])
 def test_a_full_disk_is_one_line_and_leaves_no_half_file(guarded_base_path, inputs, tmp_path, full_disk, kind, capsys):
     out = tmp_path / "out"

@@ -147,11 +147,6 @@ def test_the_command_line_overrides_the_file_wherever_it_stands(file, monkeypatc
     assert settings("--config", str(file('model-base-path = "m"\nhttp-port = 9'))).http_port == 9
 
 
-def test_without_a_model_the_option_is_named():
-    with pytest.raises(InputError, match=r"^--model-base-path: missing: name the directory"):
-        settings("--port", "1")
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -170,8 +165,3 @@ def test_what_does_not_fit_is_refused_with_the_option(file, text, complaint):
     with pytest.raises(InputError) as error:
         read_settings(file(text))
     assert complaint in str(error.value)
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"none.toml: cannot read: No such file"):
-        read_settings(tmp_path / "none.toml")

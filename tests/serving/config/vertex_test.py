@@ -16,12 +16,6 @@ from serving.config import vertex
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
-def test_without_the_variables_nothing_changes():
-    assert vertex.defaults() == {}
-    assert vertex.model_base_path() is None
-    assert vertex.routes() == (None, None)
-
-
 def test_the_port_opens_http_to_the_container(monkeypatch):
     monkeypatch.setenv(vertex.PORT, "8080")
     monkeypatch.setenv(vertex.STORAGE, "gs://bucket/models")

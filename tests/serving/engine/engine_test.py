@@ -1,12 +1,10 @@
 """The in-process engine: batches of states against answers worked out by hand."""
 
 import os
-import shutil
 
 import pytest
 
-from schemas.errors import InputError
-from serving.engine.engine import THREADS, run_in_one_thread
+from serving.engine.engine import THREADS
 from serving.engine.saved_model import SavedModelEngine
 from serving.engine.state_tensors import NO_WISH, Wish
 from serving.messages import state_message
@@ -57,26 +55,6 @@ def test_questions_are_chosen_only_where_they_are_wished_for_and_can_be_asked(gr
     assert responses == engine.triage([headache, headache, over, headache])
 
 
-def test_codes_without_a_place_are_listed(engine, hand_set):
-    (response,) = engine.triage([state_message(["fever", "gout", "smoker"], ["smoker"])])
-    assert (response.unknown_codes, response.conflicting_codes) == (["gout"], ["smoker"])
-    assert values(response) == pytest.approx(hand_set.fever_q, abs=1e-6)
-
-
-def test_the_version_is_the_name_of_the_folder_wherever_it_was_moved(model_base_path, tmp_path):
-    moved = SavedModelEngine(shutil.copytree(model_base_path / "3", tmp_path / "12"))
-    (response,) = moved.triage([state_message(["fever"])])
-    assert moved.info.model_version == response.model_version == "12"
-
-
-@pytest.mark.parametrize("damage", [b"damaged", b""])
-def test_a_model_that_cannot_be_loaded_is_reported(model_base_path, tmp_path, damage):
-    version = shutil.copytree(model_base_path / "3", tmp_path / "1")
-    (version / "saved_model.pb").write_bytes(damage)
-    with pytest.raises(InputError, match="cannot load the SavedModel"):
-        SavedModelEngine(version)
-
-
 # Runs a product that TensorFlow splits among its threads, and prints the number of threads.
 COUNT_THREADS = """
 import os, sys, tensorflow as tf
@@ -98,9 +76,3 @@ def threads_of_tensorflow(python, argument, **environment):
 def test_an_operation_runs_in_one_thread_unless_the_environment_wants_more(python):
     one = threads_of_tensorflow(python, "one")
     assert threads_of_tensorflow(python, "one", **{THREADS: "7"}) == one + 6
-
-
-def test_one_thread_is_asked_of_tensorflow_by_its_own_variable(monkeypatch):
-    monkeypatch.delenv(THREADS, raising=False)
-    run_in_one_thread()
-    assert os.environ[THREADS] == "1"

@@ -1,6 +1,5 @@
 """LiteRT runs the file of a version in several threads, or reports a faulty file."""
 
-import concurrent.futures
 import contextlib
 import hashlib
 import itertools
@@ -18,8 +17,8 @@ from hypothesis import strategies as st
 from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
-from schemas.model_directory import ModelInfo, read_version
-from schemas.parity import decided_clearly, probes
+from schemas.model_directory import read_version
+from schemas.parity import decided_clearly
 from serving.engine import litert
 from serving.engine.litert import (
     MOST_STATES,
@@ -37,11 +36,9 @@ from trainer.config import NetworkConfig
 from trainer.dyqn.network import build_network
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty
-from trainer.simulation.knowledge_base import KnowledgeBase
 from triage.v1 import triage_pb2
 from triage_runtime.litert import LiteRtModel
 
-INFO = ModelInfo("1", "", "", 3, 5, "{}")  # of a model without probabilities
 STATES = np.array([[1, 0, 0], [0, 1, 0], [0, 0, -1], [0, 0, 0]], np.float32)
 
 
@@ -57,31 +54,6 @@ def version(model_base_path, tmp_path):
 
 def read(folder):
     return read_litert_model(folder, read_version(folder)[0])
-
-
-@pytest.mark.parametrize("rows", [1, 2, 4])
-def test_any_number_of_states_is_answered(version, hand_set, rows):
-    outputs = read(version).run(STATES[:rows], np.array([0, 0, 10, 0], np.int32)[:rows])
-    expected = [hand_set.chest_pain_q, hand_set.fever_q, hand_set.no_smoker_q, [0.5] * 5]
-    np.testing.assert_allclose(outputs["q_values"], expected[:rows], atol=1e-6)
-    assert outputs["action"].tolist() == [0, 4, 3, 4][:rows]  # Red; ask; Blue, as asking is not possible; ask
-    assert outputs["forced"].tolist() == [False, False, True, False][:rows]
-
-
-def test_threads_get_their_own_answers(content, hand_set):
-    model = InterpreterPool(content, interpreters=3)
-
-    def ask(row):
-        answers = [model.run(STATES[row : row + 1], np.zeros(1, np.int32)) for _ in range(200)]
-        return row, [answer["q_values"][0] for answer in answers if answer is not None]
-
-    with concurrent.futures.ThreadPoolExecutor(6) as threads:
-        results = list(threads.map(ask, [0, 1, 2] * 2))
-    expected = (hand_set.chest_pain_q, hand_set.fever_q, hand_set.no_smoker_q)
-    assert sum(len(repeated) for _, repeated in results) >= 200
-    for row, repeated in results:
-        for q_values in repeated:
-            np.testing.assert_allclose(q_values, expected[row], atol=1e-6)
 
 
 def test_interpreters_are_made_when_needed_and_no_more_than_allowed(content, monkeypatch):
@@ -114,26 +86,6 @@ def test_an_interpreter_that_failed_is_not_used_again(content, hand_set):
         model.run(np.zeros([1, 7], np.float32), np.zeros(1, np.int32))  # of another width
     (answer,) = model.run(STATES[:1], np.zeros(1, np.int32))["q_values"]
     np.testing.assert_allclose(answer, hand_set.chest_pain_q, atol=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the line stays there")
-def test_the_banner_of_litert_is_removed_and_other_output_is_kept(python, content, tmp_path):
-    path = tmp_path / "state.tflite"
-    path.write_bytes(content)
-    script = (
-        "import os, pathlib, sys\n"
-        "from ai_edge_litert.interpreter import Interpreter\n"
-        "from serving.engine.litert import InterpreterPool\n"
-        "allocate = Interpreter.allocate_tensors\n"
-        "say = lambda text: os.write(2, text.encode() + b'\\n')\n"
-        "Interpreter.allocate_tensors = lambda self: (say('before'), allocate(self), say('after'))\n"
-        "InterpreterPool(pathlib.Path(sys.argv[1]).read_bytes())\n"
-        "print('at the end', file=sys.stderr)\n"
-    )
-    finished = python.run("-c", script, str(path), timeout=120)
-    assert finished.returncode == 0
-    assert finished.stderr.splitlines()[-3:] == ["before", "after", "at the end"]
 
 
 FILE = "assets.extra/state.tflite"
@@ -259,12 +211,6 @@ def test_litert_answers_small_batches_and_the_saved_model_larger_ones(watched):
     assert engine.triage([]) == []
 
 
-def test_the_saved_model_answers_while_all_interpreters_are_at_work(engines, monkeypatch):
-    engine, states = engines["whole"], [state_message(["a"], ["b"])]
-    monkeypatch.setattr(engine.litert, "run", lambda states, questions_asked: None)
-    assert_same(engine.triage(states), by_graph(engine, states))
-
-
 def test_where_litert_fails_the_saved_model_answers_from_then_on(engines, monkeypatch, caplog):
     engine, states = engines["whole"], [state_message(["a"], ["b"])]
 
@@ -321,20 +267,6 @@ def test_a_loaded_version_has_chosen_questions_by_litert_and_by_the_saved_model(
     assert asked == ["litert", "graph"]
 
 
-def test_where_litert_fails_to_choose_questions_the_saved_model_does_from_then_on(engines, monkeypatch, caplog):
-    engine, states = engines["whole"], [state_message(["a"], ["b"])]
-    expected = questions_of(engine, states * 5, 3)[0]
-    monkeypatch.setattr(engine, "litert", engine.litert)  # and so back again, after the test
-
-    def fail(states, not_to_ask):
-        raise InputError("no memory")
-
-    monkeypatch.setattr(engine.litert, "ask", fail)
-    assert [question.code for question in questions_of(engine, states, 3)[0]] == [each.code for each in expected]
-    assert engine.litert is None
-    assert caplog.messages == ["version 1: LiteRT failed and is no longer used: no memory"]
-
-
 def replace_file(version, content):
     """Puts another file there, as if it had been exported so."""
     (version / FILE).write_bytes(content)
@@ -374,34 +306,6 @@ def test_a_file_that_is_not_the_saved_models_is_not_used(
     assert [q.value for q in response.q_values] == pytest.approx(hand_set.chest_pain_q, abs=1e-6)
 
 
-@pytest.mark.slow
-def test_ten_thousand_states_are_decided_as_by_the_saved_model(tmp_path):
-    vocabulary = KnowledgeBase.load().catalogue.vocabulary
-    rules, _ = safety_rules.choose("default", vocabulary)
-    novelty = statistics(len(vocabulary), classes=32)
-    engine = export(tmp_path, vocabulary, (1024, 1024), 23, rules=rules, novelty=novelty)
-    states, asked = probes(len(vocabulary), 23, 10_000, seed=7)
-    sizes = [size for _ in range(5) for size in range(1, MOST_STATES + 1)]
-    ends = np.minimum(np.cumsum(sizes), len(states))
-    parts = [
-        engine.litert.run(states[begin:end], asked[begin:end])
-        for begin, end in zip([0, *ends[:-1]], ends, strict=True)
-        if begin < end
-    ]
-    outputs = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    expected = SavedModelEngine.decide(engine, states, asked)
-    assert np.abs(outputs["q_values"] - expected["q_values"]).max() < TOLERANCE
-    assert set(expected["action"].tolist()) == set(range(5))
-    clear = decided_clearly(expected)
-    assert clear.mean() > 0.9
-    for name in ("action", "best_triage"):
-        np.testing.assert_array_equal(outputs[name][clear], expected[name][clear])
-    for name in ("forced", "rules_fired"):
-        np.testing.assert_array_equal(outputs[name], expected[name])
-    assert np.abs(outputs["novelty"] - expected["novelty"]).max() < 0.0051
-    assert (outputs["is_novel"] != expected["is_novel"]).mean() < 0.001
-
-
 @pytest.fixture(scope="module")
 def alone(base, engines):
     """The same versions, run by LiteRT alone."""
@@ -412,12 +316,6 @@ def test_litert_alone_runs_large_batches_in_parts(engines, alone):
     states = [state_message(["a"], ["b"], number) for number in range(2 * MOST_STATES + 1)]
     for number in (MOST_STATES, MOST_STATES + 1, 2 * MOST_STATES + 1):
         assert_same(alone["whole"].triage(states[:number]), by_graph(engines["whole"], states[:number]))
-
-
-def test_litert_alone_offers_no_signatures(litert_alone):
-    assert dict(litert_alone.signatures) == {}
-    with pytest.raises(KeyError):
-        litert_alone.predict("state", {})
 
 
 def test_where_litert_alone_fails_the_engine_has_failed_and_the_next_call_is_answered(version, monkeypatch, caplog):

@@ -1,19 +1,16 @@
 """A model base path in an object store, followed by a server."""
 
-import gc
 import shutil
 
 import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
-from serving.config.settings import ServeConfig
-from serving.engine.model_config import ModelConfig, Wanted
-from serving.engine.model_store import ModelStore, StoredModels, local_base
-from serving.engine.served_models import LocalModels, open_model
+from serving.engine.model_config import Wanted
+from serving.engine.model_store import ModelStore, StoredModels
+from serving.engine.served_models import LocalModels
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
-from serving.errors import PreconditionError
 from serving.messages import state_message
 
 BASE = "gs://bucket/models"
@@ -91,22 +88,6 @@ def test_an_address_that_is_one_version_is_refused(object_store, model_base_path
     _put(object_store, model_base_path / "3", BASE)
     with pytest.raises(InputError, match="this is one version"):
         models.refresh()
-
-
-def test_a_path_of_this_machine_is_taken_as_it_is(tmp_path):
-    assert local_base(str(tmp_path)) == (tmp_path, None)
-
-
-def test_errors_name_the_address_and_nothing_is_left(object_store, model_base_path):
-    _put(object_store, model_base_path / "3", f"{BASE}/3", but=["manifest.json"])
-    watcher = open_model(ServeConfig(), ModelConfig("triage", f"{BASE}/"))
-    folder = watcher.wanted.base
-    with pytest.raises(PreconditionError, match=rf"the old configuration stays: {BASE}/3/manifest.json: "):
-        watcher.start()
-    assert (folder / "3").exists()
-    del watcher
-    gc.collect()
-    assert not folder.parent.exists()
 
 
 def test_what_a_server_has_loaded_outlives_its_files(object_store, model_base_path, models):

@@ -8,7 +8,7 @@ import socket
 
 import grpc
 import pytest
-from tensorflow_serving.apis import get_model_status_pb2, predict_pb2, prediction_service_pb2_grpc
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from schemas.errors import InputError
 from serving.engine.remote import Connection, RemoteEngine, RemoteModels
@@ -59,12 +59,6 @@ def test_another_vocabulary_under_the_same_number_is_refused(connection, model_b
         RemoteEngine(connection, "triage", version)
 
 
-def test_a_version_that_the_remote_server_lacks_is_gone(connection, model_base_path, tmp_path):
-    version = shutil.copytree(model_base_path / "3", tmp_path / "4")
-    with pytest.raises(GoneError, match="does not serve this model version"):
-        RemoteEngine(connection, "triage", version)
-
-
 def test_a_version_must_be_remote_and_local(connection, model_base_path, tmp_path):
     for number in ("2", "3", "5"):
         shutil.copytree(model_base_path / "3", tmp_path / number)
@@ -72,12 +66,6 @@ def test_a_version_must_be_remote_and_local(connection, model_base_path, tmp_pat
     assert models.versions(tmp_path) == {3: tmp_path / "3"}
     (response,) = models.load(tmp_path / "3").triage([state_message(["fever"])])
     assert response.model_version == "3"
-
-
-def test_no_common_version_is_reported(connection, model_base_path, tmp_path):
-    shutil.copytree(model_base_path / "3", tmp_path / "4")
-    with pytest.raises(UnavailableError, match=r"serves the versions \[3\] of 'triage'; .* has \[4\]: expected"):
-        RemoteModels(connection, "triage").versions(tmp_path)
 
 
 def test_another_model_name_is_reported(connection, model_base_path):
@@ -196,12 +184,3 @@ def answered(connection):
     except UnavailableError:
         return False
     return True
-
-
-def test_a_server_that_takes_the_connection_and_says_nothing_is_unavailable(connect):
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        connection = connect(silent.getsockname()[1])
-        with pytest.raises(UnavailableError, match="cannot be reached"):
-            connection.status(get_model_status_pb2.GetModelStatusRequest())

@@ -58,37 +58,3 @@ def test_each_signature_answers_as_the_functions_of_the_saved_model_do(loaded, f
             np.testing.assert_allclose(outputs[alias], tensor.numpy(), atol=1e-6)
         else:
             np.testing.assert_array_equal(outputs[alias], tensor.numpy())
-
-
-def test_the_signatures_are_stated_as_the_file_states_them(loaded):
-    exported = {features.SERVING_DEFAULT, features.TRIAGE, features.STATE}
-    assert set(loaded.signatures) == {*exported, "__saved_model_init_op"}
-    assert set(loaded.signatures[features.STATE].inputs) == {features.STATES, features.QUESTIONS_ASKED}
-
-
-@pytest.mark.parametrize("signature", ["nothing", "__saved_model_init_op"])
-def test_what_is_not_a_signature_is_reported(loaded, signature):
-    with pytest.raises(KeyError):
-        loaded.run(signature, {})
-
-
-@pytest.mark.parametrize(
-    ("inputs", "error"),
-    [
-        ({features.STATES: STATES}, tf.errors.InvalidArgumentError),
-        ({features.STATES: STATES, "more": ASKED}, KeyError),
-        ({features.STATES: STATES[:, :2], features.QUESTIONS_ASKED: ASKED}, ValueError),
-    ],
-    ids=["missing", "more", "shape"],
-)
-def test_inputs_that_do_not_fit_are_reported(loaded, inputs, error):
-    with pytest.raises(error):
-        loaded.run(features.STATE, inputs)
-
-
-def test_the_graph_itself_refuses_what_it_cannot_answer(loaded):
-    """As TensorFlow Serving runs it, without the checks of our server."""
-    with pytest.raises(tf.errors.InvalidArgumentError, match="questions_asked to have the batch size of states"):
-        loaded.run(features.STATE, {features.STATES: STATES[:1], features.QUESTIONS_ASKED: np.int32([3, 23])})
-    with pytest.raises(tf.errors.InvalidArgumentError, match="Expects states to be finite"):
-        loaded.run(features.STATE, {features.STATES: STATES[:1] * np.nan, features.QUESTIONS_ASKED: ASKED[:1]})

@@ -19,7 +19,6 @@ from serving.config.settings import ServeConfig
 from serving.engine.batching import BatchedEngine
 from serving.engine.model_config import ModelConfig, Wanted
 from serving.engine.safeguards import SafeguardedEngine
-from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt
 from serving.engine.served_models import LocalModels, ServedModels, watcher_of
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
@@ -79,19 +78,6 @@ def test_runs_are_batched_around_the_rules_and_those_around_the_model(served, tm
     assert isinstance(batched, BatchedEngine)
     assert isinstance(batched.engine, SafeguardedEngine)
     assert [rule.rule_id for rule in batched.info.server_rules] == ["smoke"]
-
-
-@pytest.mark.parametrize(("litert", "kind"), [(True, SavedModelWithLiteRt), (False, SavedModelEngine)])
-def test_without_rules_only_batching_is_around_the_model(served, litert, kind):
-    assert type(served(litert=litert).engine) is kind
-
-
-def test_a_remote_engine_is_asked_for_its_versions(model_base_path):
-    settings = {"engine": "tensorflow-serving", "tf_serving": "127.0.0.1:1"}
-    watcher = watcher_of(ServeConfig(**settings), Wanted(model_base_path))
-    watcher.look()
-    with pytest.raises(UnavailableError):
-        watcher.check()
 
 
 def test_a_folder_whose_number_is_no_64_bit_integer_is_ignored_with_one_warning(tmp_path, caplog):
@@ -162,19 +148,6 @@ def test_a_name_becomes_a_model_which_the_call_then_has_and_none_is_the_first(tw
         assert contextvars.copy_context().run(named, name) == (expected, expected)
     with pytest.raises(NotFoundError, match=r"^no model 'infants': this server has adults, children$"):
         models.named("infants")
-
-
-def test_the_models_are_ready_when_each_of_them_is(two):
-    models, _ = two
-    assert models.ready
-    empty = Watcher(Versions("infants"), Folders(), Wanted(pathlib.Path("nothing")))
-    assert not ServedModels([*models, empty]).ready
-
-
-def test_a_reload_changes_all_models(two):
-    models, wanted = two
-    models.change(wanted)
-    assert defaults(models) == {"adults": 4, "children": 4}
 
 
 def test_a_model_that_is_added_is_found_and_one_that_is_left_out_ends_with_its_last_call(two):

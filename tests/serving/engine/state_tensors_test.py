@@ -69,11 +69,6 @@ def test_rules_and_novelty_are_reported(guarded_engine):
     ]  # fmt: skip
 
 
-def test_a_model_without_novelty_says_nothing_of_it(engine):
-    (response,) = engine.triage([state_message(["fever"])])
-    assert not response.HasField("novelty")
-
-
 PRESENT, ABSENT = triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT
 
 
@@ -86,14 +81,6 @@ def message(*evidence):
     return triage_pb2.EvidenceState(
         evidence=[triage_pb2.Evidence(code=code, status=status) for code, status in evidence]
     )
-
-
-def test_each_message_becomes_a_row(encode):
-    encoded = encode([state_message(["smoker"], ["chest_pain"]), state_message([]), state_message(["fever"], [], 4)])
-    assert encoded.states.tolist() == [[-1, 0, 1], [0, 0, 0], [0, 1, 0]]
-    assert encoded.states.dtype == np.float32
-    assert encoded.questions_asked.tolist() == [0, 0, 4]
-    assert encoded.unknown_codes.shape == encoded.conflicting_codes.shape == (3, 0)
 
 
 def test_unknown_codes_are_listed_as_often_as_they_come_and_present_ones_first(encode):
@@ -113,17 +100,6 @@ def test_conflicting_codes_are_listed_as_often_as_they_are_present_and_have_no_p
     encoded = encode([twice, state_message(["gout", "chest_pain"]), state_message(["fever"], ["smoker", "smoker"])])
     assert encoded.states.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, -1]]
     assert encoded.conflicting_codes.tolist() == [[b"smoker", b"fever", b"smoker"], [b"", b"", b""], [b"", b"", b""]]
-
-
-def test_states_leave_evidence_of_no_known_status_out(encode):
-    encoded = encode([message(("fever", 0), ("smoker", 7), ("gout", 0))])
-    assert encoded.states.tolist() == [[0, 0, 0]]
-    assert encoded.unknown_codes.tolist() == [[b""]]
-
-
-def test_no_messages_are_no_rows(encode):
-    encoded = encode([])
-    assert (encoded.states.shape, encoded.questions_asked.shape, encoded.unknown_codes.shape) == ((0, 3), (0,), (0, 0))
 
 
 def test_questions_of_versions_without_groups_are_about_one_code_each(vocabulary):

@@ -44,13 +44,6 @@ def write(version, *logs):
             writer.write(log.SerializeToString())
 
 
-def test_requests_that_no_signature_takes_are_left_out(version):
-    log = prediction_log_pb2.PredictionLog()
-    log.classify_log.SetInParent()
-    write(version, log)
-    assert run_warmup_requests(SavedModelEngine(version), version) == 0
-
-
 @pytest.mark.parametrize("signature", ["nothing", "state"])
 def test_a_request_that_the_model_does_not_answer_is_reported(version, signature):
     log = prediction_log_pb2.PredictionLog()
@@ -58,13 +51,6 @@ def test_a_request_that_the_model_does_not_answer_is_reported(version, signature
     log.predict_log.request.inputs["states"].CopyFrom(tf.make_tensor_proto([1.0]))
     write(version, log)
     with pytest.raises(InputError, match="tf_serving_warmup_requests: request 1 failed"):
-        run_warmup_requests(SavedModelEngine(version), version)
-
-
-def test_a_damaged_file_is_reported(version):
-    path = version / "assets.extra" / "tf_serving_warmup_requests"
-    path.write_bytes(path.read_bytes()[:-10])
-    with pytest.raises(InputError, match="tf_serving_warmup_requests: request 6 failed: DataLossError"):
         run_warmup_requests(SavedModelEngine(version), version)
 
 

@@ -352,11 +352,6 @@ def cards_of_every_decision(**fields):
     return [cds_hooks.card_of(answer, triage_pb2.EvidenceState(), (), KNOWN, "") for answer in answers]
 
 
-def test_every_decision_has_its_indicator():
-    indicators = [card["indicator"] for card in cards_of_every_decision()]
-    assert indicators == ["critical", "warning", "info", "info"]
-
-
 def test_a_case_that_is_handed_over_warns_and_has_no_decision_to_agree_with():
     cards = cards_of_every_decision(deferred=triage_pb2.DEFERRAL_REASON_NOVEL)
     assert {card["summary"].partition(":")[0] for card in cards} == {"A person must look"}
@@ -392,20 +387,6 @@ def test_a_card_has_the_decision_what_it_is_based_on_and_the_ways_to_answer(clie
     [link] = shown["links"]
     assert (link["type"], link["url"]) == ("smart", "https://app.example.org/launch")  # no finding is in an address
     assert json.loads(link["appContext"]) == {"present": ["chest_pain"], "absent": ["smoker"]}
-
-
-def test_the_reasons_of_orders_are_findings(client):
-    """As in the specification's example of `order-select`, with a reason."""
-    reason = {"coding": [{"system": SNOMED, "code": "29857009"}]}
-    order = {"resourceType": "MedicationRequest", "id": "smart-MedicationRequest-103", "status": "draft",
-             "intent": "order", "subject": {"reference": "Patient/1288992"}, "reasonCode": [reason]}  # fmt: skip
-    context = {"userId": "PractitionerRole/123", "patientId": "1288992", "encounterId": "456",
-               "selections": ["MedicationRequest/smart-MedicationRequest-103"],
-               "draftOrders": bundle({"resourceType": "NutritionOrder"}, order)}  # fmt: skip
-    asked = request(hook="order-select", context=context)
-    [shown] = client.post("/cds-services/triage-order", json=asked).json()["cards"]
-    assert "Chest pain." in shown["detail"]
-    assert client.post("/cds-services/triage-order", json=request()).status_code == 400  # another hook's
 
 
 @pytest.mark.parametrize(

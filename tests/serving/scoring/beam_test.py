@@ -161,13 +161,6 @@ def test_model_inputs_answers_and_report_can_be_in_a_store(
     assert "gs://bucket/lost: no such file or directory" in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_processes_write_the_same_answers(guarded_base_path, inputs, local, tmp_path):
-    processes = ("--beam-options", "--direct_running_mode=multi_processing", "--direct_num_workers=2")
-    assert _score(guarded_base_path, inputs, tmp_path / "out", *HERE, *processes) == 0
-    assert _files(tmp_path / "out") == local[0]
-
-
 @pytest.mark.parametrize("refused", [False, True])
 def test_the_job_of_an_interrupted_command_is_cancelled_or_named(
     guarded_base_path, inputs, tmp_path, monkeypatch, capsys, refused

@@ -74,13 +74,6 @@ def test_compressed_bytes_depend_on_neither_name_nor_time(tmp_path, monkeypatch,
     assert _written(tmp_path / f"again.{ending}").read_bytes() == now.read_bytes()
 
 
-def test_the_features_of_an_example_stand_in_the_order_of_their_names(tmp_path):
-    """In a map of protobuf their order is another one in each process."""
-    raw = _written(tmp_path / "answers.tfrecord").read_bytes()
-    places = [raw.index(name.encode()) for name in sorted(BATCHES[0])]
-    assert places == sorted(places)
-
-
 @pytest.mark.parametrize("vignette_id", ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(1)", "\tx"])
 def test_what_a_spreadsheet_would_run_is_not_written_as_csv(tmp_path, vignette_id):
     batch = {"vignette_id": ["a", vignette_id]}

@@ -2,15 +2,7 @@
 
 import pytest
 
-from serving.security.addresses import host_and_port, is_loopback, is_loopback_target
-
-
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [("127.0.0.1", "127.0.0.1:8500"), ("triage.example.org", "triage.example.org:8500"), ("::1", "[::1]:8500")],
-)
-def test_only_an_ipv6_address_gets_brackets_before_its_port(host, expected):
-    assert host_and_port(host, 8500) == expected
+from serving.security.addresses import is_loopback, is_loopback_target
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """A version is loaded only if each of its bytes was signed with the one key."""
 
 import json
-import pathlib
 import shutil
 
 import pytest
@@ -68,11 +67,6 @@ def test_the_verified_copy_is_what_was_signed_and_is_gone_afterwards(version, ke
         copied = {path.relative_to(copy).as_posix(): path.read_bytes() for path in copy.rglob("*") if path.is_file()}
     assert copied == before
     assert not copy.exists()
-
-
-def test_without_a_key_a_version_is_read_where_it_is(version):
-    with verified(version, None) as folder:
-        assert folder is version
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -145,8 +139,3 @@ def test_a_file_without_a_public_ed25519_key_is_refused(content, tmp_path):
     (tmp_path / "key").write_bytes(content)
     with pytest.raises(InputError, match=r"^--require-signature .*/key: expected a public Ed25519 key in PEM format"):
         VersionKey.read(tmp_path / "key")
-
-
-def test_a_missing_key_is_refused():
-    with pytest.raises(InputError, match=r"^--require-signature nowhere: cannot read: No such file"):
-        VersionKey.read(pathlib.Path("nowhere"))

@@ -44,11 +44,6 @@ def test_a_faulty_file_is_reported_without_a_token(path, content, complaint):
     assert error.value.__cause__ is None
 
 
-def test_a_missing_file_is_reported(tmp_path):
-    with pytest.raises(InputError, match="gone: cannot read: No such file or directory"):
-        TokenFile(tmp_path / "gone")
-
-
 def test_a_changed_file_changes_the_tokens(path):
     tokens = TokenFile(path)
     path.write_text("gamma-1\n")

@@ -70,17 +70,6 @@ def test_where_the_server_is_encrypted_the_metrics_are_and_want_the_same_certifi
         port.close()
 
 
-def test_on_loopback_the_metrics_are_plain_even_if_the_server_is_encrypted(registry, certificates):
-    pair = {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
-    config = ServeConfig(metrics_port=0, **pair)
-    port = MetricsPort(config, registry, None, certificate_of(config))
-    try:
-        assert port.url.startswith("http://127.0.0.1:")
-        assert "triage_batch_size_sum" in read(port.url)
-    finally:
-        port.close()
-
-
 def test_with_tokens_only_those_for_metrics_may_read_them(registry, tmp_path):
     (tmp_path / "tokens").write_text("reads roles=metrics\nasks roles=call\n")
     port = MetricsPort(ServeConfig(metrics_port=0), registry, TokenFile(tmp_path / "tokens"))

@@ -10,7 +10,6 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from schemas.errors import InputError
 from serving.config.settings import ServeConfig
 from serving.engine.engine import Engine
 from serving.engine.model_config import Wanted
@@ -204,11 +203,6 @@ def test_no_output_contains_evidence(engine, caplog, capfd):
     written = caplog.text + "".join(capfd.readouterr())
     assert "Triage: unexpected RuntimeError" in written  # the log is not empty
     assert "chest_pain" not in written
-
-
-def test_a_port_in_use_is_reported(server):
-    with pytest.raises(InputError, match=f"cannot listen on {server.address}: is another server running there"):
-        TriageServer(ServeConfig(port=server.port))
 
 
 def test_with_a_remote_engine_only_the_typed_service_is_offered(remote_server):

@@ -116,11 +116,6 @@ def test_age_and_sex_are_one_question_in_whatever_form_and_order_they_are_told(t
     assert counts_in([(evidence("fever"), ASK_AGE), *talk])[1] == [0, 1, 1]
 
 
-def test_an_age_that_is_told_again_makes_no_other_answer_free():
-    again = together("chest_pain", "adult"), together("smoker", "adult")
-    assert counts_in([(evidence("fever"), ASK_AGE), *((said, ASK) for said in again)])[1] == [0, 1, 2]
-
-
 def test_several_red_flags_are_one_question_and_not_known_is_about_all():
     group = triage_pb2.NextQuestion(code="fever", any_of=["fever", "smoker", "child"])
     asks = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_ASK, next_questions=[group])
@@ -133,14 +128,6 @@ def test_several_red_flags_are_one_question_and_not_known_is_about_all():
         assert len(interview.add(answer).evidence) == known
         assert interview.respond(ASK).questions_asked == 1
         assert interview.not_to_ask == not_to_ask
-
-
-def test_the_state_holds_all_that_was_said(interview):
-    interview.add(evidence("fever"))
-    state = interview.add(evidence("chest_pain", triage_pb2.EVIDENCE_STATUS_ABSENT))
-    assert [(piece.code, piece.status) for piece in state.evidence] == [("fever", 1), ("chest_pain", 2)]
-    assert not state.no_more_evidence
-    assert interview.add(message(no_more_evidence=True)).no_more_evidence
 
 
 def test_what_is_said_together_answers_one_question(interview):
@@ -163,11 +150,6 @@ def test_two_million_pieces_in_one_message_are_refused_by_their_number_alone(int
     with pytest.raises(InputError, match=r"^also: 2000000 codes: the server takes at most 4"):
         interview.add(request)
     assert time.thread_time() - begin < 1  # a list of them takes a minute
-
-
-def test_only_a_forced_answer_is_the_last(interview):
-    interview.add(evidence("fever"))
-    assert [interview.respond(response).ended for response in (ASK, RED, FORCED)] == [False, False, True]
 
 
 def test_the_settings_come_first(interview):
@@ -195,9 +177,3 @@ def test_what_has_no_clear_answer_is_refused(interview, talk, complaint):
         interview.add(request)
     with pytest.raises(InputError, match=f"^{complaint}"):
         interview.add(talk[-1])
-
-
-def test_an_interview_may_begin_with_nothing_known(interview):
-    assert not interview.add(NOT_KNOWN).evidence
-    assert interview.respond(ASK).questions_asked == 0
-    assert interview.add(NOT_KNOWN).questions_asked == 1

@@ -94,12 +94,6 @@ def test_a_decision_stands_only_where_the_interview_does_not_go_on(fields, reaso
     assert bool(response.next_questions) == (reason is None), "nothing is asked of a case that is handed over"
 
 
-def test_who_does_not_ask_for_it_is_not_handed_over():
-    response = answer(is_novel=True, conflicting_codes=["fever"])
-    set_next_step([KNOWN], [response], VOCABULARY, None, 0.0)
-    assert not response.HasField("deferred")
-
-
 @pytest.mark.parametrize(
     ("fields", "questions", "step"),
     [
@@ -123,11 +117,3 @@ def test_the_next_step_follows_from_the_answer_and_its_questions(fields, questio
     response = answer(**fields, next_questions=[triage_pb2.NextQuestion(**each) for each in questions or ()])
     set_next_step([KNOWN], [response], VOCABULARY, None, with_questions=questions is not None)
     assert message_figures(response)["next"] == step
-
-
-@pytest.mark.parametrize("evidence", [[], [triage_pb2.Evidence(code="gout", status=1)]])
-def test_nobody_is_triaged_on_nothing(evidence):
-    response = answer(action=ASK, is_novel=True, unknown_codes=["gout"])
-    state = triage_pb2.EvidenceState(evidence=evidence)
-    set_next_step([state], [response], VOCABULARY, 0.85, with_questions=True)
-    assert (message_figures(response)["next"], message_figures(response)["deferred"]) == ("ask", None)

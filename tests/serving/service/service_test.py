@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 
 import grpc
 import numpy as np
@@ -73,10 +72,6 @@ def test_a_batch_is_answered_in_its_order(client, hand_set):
     ]
 
 
-def test_an_empty_batch_gets_no_responses(client):
-    assert client.batch_triage([]) == []
-
-
 def test_allowed_unknown_codes_are_listed(client, hand_set):
     response = client.triage(evidence_state(["fever", "gout"]), allow_unknown_codes=True)
     assert response.unknown_codes == ["gout"]
@@ -104,14 +99,6 @@ def test_a_faulty_request_is_refused_with_the_place_of_the_fault(client, call, m
         call(client)
     assert error.value.status is grpc.StatusCode.INVALID_ARGUMENT
     assert error.value.message.startswith(message)
-
-
-def test_a_request_without_a_state_is_refused(channel):
-    stub = triage_service_pb2_grpc.TriageServiceStub(channel)
-    with pytest.raises(grpc.RpcError) as error:
-        stub.Triage(triage_service_pb2.TriageRequest(), timeout=30)
-    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert error.value.details() == "state: missing: set the evidence state to answer"
 
 
 def test_a_refusal_of_many_codes_arrives_whole(client):
@@ -144,13 +131,6 @@ def test_an_interview_ends_with_a_forced_decision_at_its_last_question(client):
     assert [answer.ended for answer in answers] == [False, False, True]
     assert [answer.response.action for answer in answers] == [ASK, ASK, YELLOW]
     assert answers[-1].response.forced
-
-
-def test_an_interview_ends_when_nobody_can_answer_more(client):
-    with client.interview() as interview:
-        interview.present("fever")
-        answer = interview.no_more_evidence()
-    assert (answer.ended, answer.response.action, answer.questions_asked) == (True, YELLOW, 0)
 
 
 def test_a_contradiction_ends_an_interview_and_says_where_it_was(client):
@@ -230,13 +210,6 @@ def test_a_case_in_which_nothing_is_left_to_ask_is_handed_over_by_every_route(wi
     assert (over_http["decision"], over_http["answer"]["deferred"]) == (None, "unsure")
 
 
-def test_an_interview_ends_where_it_is_handed_over(client):
-    with client.interview(defer_below=0.0) as interview:
-        assert not interview.present("fever").ended
-        last = interview.absent("fever")
-    assert (last.response.deferred, last.ended) == (CONTRADICTORY, True)
-
-
 def test_an_interview_without_a_deadline_is_refused(channel):
     stub = triage_service_pb2_grpc.TriageServiceStub(channel)
     for timeout in (None, 4000):
@@ -244,16 +217,6 @@ def test_an_interview_without_a_deadline_is_refused(channel):
             next(stub.Interview(iter([triage_service_pb2.InterviewRequest()]), timeout=timeout))
         assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert error.value.details().endswith("set one of at most 3600 s")
-
-
-def test_an_interview_that_takes_too_long_ends_without_a_word_in_the_log(client, caplog):
-    with client.interview(timeout_seconds=1.0) as interview:
-        interview.present("fever")
-        time.sleep(1.0)
-        with pytest.raises(TriageError) as error:
-            interview.absent("smoker")
-    assert error.value.status is grpc.StatusCode.DEADLINE_EXCEEDED
-    assert "unexpected" not in caplog.text
 
 
 def test_interviews_have_places_of_their_own_and_give_them_back(client):
@@ -322,3 +285,11 @@ def test_a_version_that_went_away_elsewhere_is_replaced_within_the_call(model_ba
             there.reload(Wanted(tmp_path, VersionPolicy(numbers=frozenset([5]))))
             assert client.triage(evidence_state(["fever"])).model_version == "5"
         connection.close()
+
+
+def test_a_request_without_a_state_is_refused(channel):
+    stub = triage_service_pb2_grpc.TriageServiceStub(channel)
+    with pytest.raises(grpc.RpcError) as error:
+        stub.Triage(triage_service_pb2.TriageRequest(), timeout=30)
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.value.details() == "state: missing: set the evidence state to answer"

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.errors import InputError
 from serving.messages import state_message
-from serving.service.validation import RequestLimits, are_clear, check_codes, check_states
+from serving.service.validation import RequestLimits, are_clear, check_states
 from tests.builders import symptoms
 from triage.v1 import triage_pb2
 
@@ -93,25 +93,6 @@ def test_a_faulty_state_is_reported_by_its_place(state, limits, message):
     assert str(error.value).startswith(message)
 
 
-def test_faults_in_a_batch_name_the_state():
-    states = [state_message(["fever"]), state_message([""]), state_message(["fever", "fevr"])]
-    with pytest.raises(InputError) as error:
-        check_states(states, STRICT, batch=True)
-    assert str(error.value) == (
-        "states[1].evidence[0].code: empty; "
-        "states[2].evidence[1].code: unknown evidence code 'fevr': did you mean fever?"
-    )
-
-
-def test_a_batch_above_the_limit_is_refused():
-    with pytest.raises(InputError, match="4 states in one call: the server takes at most 3"):
-        check_states([state_message(["fever"])] * 4, STRICT, batch=True)
-
-
-def test_an_empty_batch_passes():
-    assert refusal([], STRICT, batch=True) == ""
-
-
 def test_the_limit_on_evidence_is_never_less_than_the_vocabulary():
     limits = RequestLimits(VOCABULARY, max_batch=1, max_evidence=1)
     assert refusal([state_message(["fever", "smoker"], ["chest_pain"])], limits) == ""
@@ -160,9 +141,3 @@ def test_a_code_that_no_vocabulary_can_hold_is_refused_even_where_unknown_ones_a
     assert refusal([state_message(["x" * 128])], LENIENT) == ""
     message = "state.evidence[0].code: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'... is longer than 128 characters"
     assert refusal([state_message(["x" * 129])], LENIENT) == message
-
-
-def test_more_codes_that_are_not_to_be_asked_about_than_a_state_may_hold_are_refused():
-    check_codes(4, STRICT, "not_to_ask")
-    with pytest.raises(InputError, match="not_to_ask: 5 codes: the server takes at most 4"):
-        check_codes(5, STRICT, "not_to_ask")

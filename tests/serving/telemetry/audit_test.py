@@ -2,7 +2,6 @@
 
 import errno
 import os
-import pathlib
 import shutil
 import stat
 import threading
@@ -169,11 +168,3 @@ def test_a_directory_that_cannot_be_written_is_reported_at_the_start(tmp_path):
         (tmp_path / "closed").mkdir(mode=0o500)
         with pytest.raises(InputError, match=rf"closed: cannot write: {os.strerror(errno.EACCES)}"):
             AuditLog(tmp_path / "closed")
-
-
-def test_after_the_end_answers_are_dropped(tmp_path):
-    counts = Counts()
-    log = AuditLog(pathlib.Path(tmp_path), count=counts)
-    log.close()
-    log.record_answers(Call(), [state_message(["fever"])], [RESPONSE])
-    assert counts == {"dropped": 1}

@@ -6,8 +6,6 @@ import json
 import logging
 import sys
 
-import pytest
-
 from serving import call as calls
 from serving.telemetry.logs import JsonFormatter, TextFormatter
 
@@ -46,12 +44,6 @@ def test_json_is_one_object_per_line_with_all_fields():
         "code": "OK",
         "seconds": 0.25,
     }
-
-
-@pytest.mark.parametrize("formatter", [JsonFormatter(), TextFormatter()])
-def test_outside_of_a_call_there_is_no_request_id(formatter):
-    assert "request_id" not in logged(formatter)
-    assert "[" not in logged(formatter).split("\n")[0]
 
 
 def test_text_names_the_request_at_the_end_of_the_message():

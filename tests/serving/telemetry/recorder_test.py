@@ -1,35 +1,10 @@
 """What telemetry records of a call."""
 
-import contextvars
 import logging
 
 from serving import call as calls
-from serving.config.settings import ServeConfig
 from serving.telemetry.metrics import Metrics
 from serving.telemetry.recorder import Telemetry
-from triage.v1 import triage_pb2
-
-RESPONSE = triage_pb2.TriageResponse(
-    action=triage_pb2.TRIAGE_ACTION_RED, best_triage=triage_pb2.TRIAGE_ACTION_RED, model_version="3"
-)
-
-
-def _answer(telemetry):
-    """Records an answer of the model "triage"."""
-    call = calls.Call("/s/m")
-    call.model_name = "triage"
-    calls.enter(call)
-    telemetry.record_answers([triage_pb2.EvidenceState()], [RESPONSE])
-
-
-def test_a_server_keeps_what_its_settings_ask_for(tmp_path):
-    assert Telemetry.of(ServeConfig()).metrics is None
-    telemetry = Telemetry.of(ServeConfig(metrics_port=0, audit_log=str(tmp_path)))
-    contextvars.copy_context().run(_answer, telemetry)
-    telemetry.close()
-    named = {"model_name": "triage", "model_version": "3", "action": "Red"}
-    assert telemetry.metrics.registry.get_sample_value("triage_actions_total", named) == 1
-    assert telemetry.metrics.registry.get_sample_value("triage_audit_records_total", {"outcome": "written"}) == 1
 
 
 def test_a_call_is_a_line_in_the_log_on_request(caplog):

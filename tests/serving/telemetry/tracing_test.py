@@ -8,13 +8,12 @@ import pytest
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from schemas.errors import InputError
 from serving.call import Call
 from serving.engine.batching import BatchedModels
 from serving.engine.remote import Connection, RemoteModels
 from serving.messages import state_message
 from serving.telemetry.recorder import Telemetry
-from serving.telemetry.tracing import Tracing, exporter_of
+from serving.telemetry.tracing import Tracing
 from tests.builders import channel_to, served, watching
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 
@@ -80,11 +79,6 @@ def test_a_tensorflow_serving_receives_the_trace_and_the_request_id(model_base_p
     assert format(asked.parent.span_id, "016x") == PARENT
     assert behind.parent.span_id == asked.context.span_id
     assert (asked.attributes["triage.request_id"], behind.attributes["triage.request_id"]) == ("r-17", "r-17")
-
-
-def test_an_exporter_that_is_missing_is_reported():
-    with pytest.raises(InputError, match=r"^--traces nowhere: no such exporter: installed are .*console"):
-        exporter_of("nowhere")
 
 
 class Collector(http.server.BaseHTTPRequestHandler):

@@ -49,8 +49,3 @@ def test_another_server_may_have_any_name_and_still_refuses_foreign_pages(option
     settings = {option: "0.0.0.0", "insecure": True}  # noqa: S104
     assert answer({"host": "triage.example.org", "origin": ORIGIN}, **settings) == 200
     assert answer({"host": "triage.example.org", "origin": "https://evil.example.com"}, **settings) == 403
-
-
-def test_with_tokens_no_page_can_ask_anyway(tmp_path):
-    (tmp_path / "tokens").write_text("secret-1\n")
-    assert answer({"host": "triage.example.org", "origin": ORIGIN}, tokens=str(tmp_path / "tokens")) == 200

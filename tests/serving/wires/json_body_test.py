@@ -58,11 +58,6 @@ def test_what_is_not_json_is_refused(read, content):
         read(content)
 
 
-def test_lists_deeper_than_python_reads_are_not_json_either():
-    with pytest.raises(InputError, match="is not JSON"):
-        read_json(b"[" * 9_000 + b"]" * 9_000)
-
-
 @every_reader
 @pytest.mark.parametrize(
     "content",

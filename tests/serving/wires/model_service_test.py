@@ -72,15 +72,6 @@ def test_a_reload_loads_versions_and_labels_them_when_they_are_loaded(own):
     assert (versions.default, versions.loaded) == (3, {3})
 
 
-def test_a_reload_without_effect_changes_nothing(own, tmp_path):
-    stub, base, versions = own
-    for message in (reload_request(base, [7], {}), reload_request(tmp_path / "nothing", [5], {})):
-        with pytest.raises(grpc.RpcError) as error:
-            stub.HandleReloadConfigRequest(message, timeout=60)
-        assert error.value.code() is grpc.StatusCode.FAILED_PRECONDITION
-    assert (versions.default, versions.loaded) == (5, {5})
-
-
 def test_a_reload_adds_models_and_removes_those_that_it_leaves_out(own):
     stub, base, _ = own
     both = reload_request(base, [5], {})

@@ -7,7 +7,6 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from serving.messages import state_message
-from triage.v1 import triage_pb2
 
 BY_CODE = {
     "present": np.array([["fever", "gout"], ["chest_pain", ""]], object),
@@ -64,17 +63,6 @@ def test_the_default_signature_answers_evidence_by_code(predict, hand_set):
     assert response.model_spec.version.value == 3
 
 
-def test_state_vectors_are_answered(predict, hand_set):
-    response = predict(states([[0, 0, -1]], [0]))
-    np.testing.assert_allclose(array(response, "q_values"), [hand_set.no_smoker_q], atol=1e-6)
-
-
-def test_messages_are_answered(predict):
-    response = predict(messages(state_message(["fever"], questions_asked=10).SerializeToString()))
-    answer = triage_pb2.TriageResponse.FromString(array(response, "triage_responses")[0])
-    assert (answer.action, answer.forced) == (triage_pb2.TRIAGE_ACTION_YELLOW, True)
-
-
 def test_values_stand_where_clients_without_tensorflow_read_them(predict):
     outputs = predict(request(BY_CODE)).outputs
     assert len(outputs["q_values"].float_val) == 10
@@ -86,13 +74,6 @@ def test_values_stand_where_clients_without_tensorflow_read_them(predict):
 def test_an_output_filter_leaves_the_others_out(predict):
     response = predict(request(BY_CODE, outputs=["forced", "action"]))
     assert set(response.outputs) == {"forced", "action"}
-
-
-def test_one_value_stands_for_a_whole_tensor(predict):
-    message = request(BY_CODE)
-    message.inputs["questions_asked"].ClearField("tensor_content")
-    message.inputs["questions_asked"].int_val[:] = [10]
-    assert array(predict(message), "forced").tolist() == [True, True]
 
 
 def test_an_empty_batch_gets_empty_outputs(predict):

@@ -33,13 +33,6 @@ def test_a_state_gets_the_answer_of_grpc(http, grpc_client, body):
     assert answer.json() == message_figures(expected)
 
 
-def test_several_states_get_their_answers_in_order(http):
-    states = [{"present": ["chest_pain"]}, {"present": ["fever"]}] * 40  # so many have a turn
-    answers = http.post("/v1/triage", json={"states": states}).json()["answers"]
-    assert [answer["action"] for answer in answers] == ["Red", "ask"] * 40
-    assert http.post("/v1/triage", json={"states": []}).json() == {"answers": []}
-
-
 def test_an_interview_decides_or_asks_for_more(http):
     asks = http.post("/v1/interview", json={"present": ["fever"]}).json()
     assert (asks["done"], asks["decision"]) == (False, None)
@@ -57,12 +50,6 @@ def test_a_case_is_handed_over_to_a_person_where_that_is_asked_for(http):
     assert (interview["done"], interview["decision"], interview["answer"]["deferred"]) == (True, None, "contradictory")
     states = {"states": [{"present": ["fever"], "absent": ["fever"]}], "defer_below": 0.0}
     assert [each["deferred"] for each in http.post("/v1/triage", json=states).json()["answers"]] == ["contradictory"]
-
-
-@pytest.mark.parametrize("path", ["/v1/triage", "/v1/interview"])
-def test_questions_that_a_version_cannot_choose_are_refused(http, path):
-    [error] = http.post(path, json={"present": ["fever"], "questions": 1}).json()["errors"]
-    assert (error["field"], error["reason"]) == ("questions", "NO_QUESTIONS")
 
 
 def test_the_model_and_its_vocabulary_are_described(http):
@@ -97,8 +84,3 @@ def test_a_fault_names_the_field_of_the_body(http, body, field, reason):
     problem = answer.json()
     assert problem["reason"] == "INVALID_REQUEST"
     assert (problem["errors"][0]["field"], problem["errors"][0]["reason"]) == (field, reason)
-
-
-def test_an_unknown_code_comes_with_the_nearest_known_ones(http):
-    (error,) = http.post("/v1/triage", json={"present": ["fevr"]}).json()["errors"]
-    assert (error["code"], error["nearest_codes"][0]) == ("fevr", "fever")
