@@ -46,9 +46,6 @@ def test_the_parameters_are_the_options_of_the_command():
         assert parameter["helpText"], name
 
 
-FOLDERS = (["gs://b", "gs://b/a", "gs://b/a b/c/"], ["", "/data", "gs://", "gs:///a", "gs://b/*.csv", "gs://b/a[1]"])
-
-
 def test_the_arguments_of_the_launcher_become_those_of_the_command():
     line = LAUNCH["command_line"](
         ["--output_format=", "--runner=DataflowRunner", "--input=gs://b/x,gs://b/y", "--allow_unknown_codes=true",

@@ -156,13 +156,12 @@ LONG = b" " * (MAX_LINE_BYTES + 1)
         ("a.csv", b"vignette_id,present\nv1," + LONG, "line 2: .*longer than 1,048,576 bytes"),
         ("a.csv", b"vignette_id\n\xff\n", "not UTF-8"),
         ("a.tfrecord", b"this is no record of TensorFlow", "not a TFRecord file"),
-        # A record that says it is longer than the memory.
-        *(("a.tfrecord", struct.pack("<QI", length, 0) + b"x" * 100, "record 1") for length in (2**31, 2**36, 2**62)),
+        ("a.tfrecord", struct.pack("<QI", 2**62, 0) + b"x" * 100, "not a TFRecord file"),  # longer than the memory
         ("a.parquet", b"no table", "not a Parquet file"),
-        ("a.parquet", _parquet(present=[[["a"]]]), "records 1 to 1"),
+        ("a.parquet", _parquet(present=[[["a"]]]), "record 1, 'v': present"),
         ("a.parquet", _parquet(Present=[["a"]]), "unknown field 'Present'"),
     ],
-    ids=map(str, range(30)),
+    ids=map(str, range(28)),
 )  # fmt: skip
 def test_a_faulty_case_is_named_by_file_and_line(tmp_path, name, content, complaint):
     path = tmp_path / name
