@@ -31,6 +31,17 @@ def test_items_that_cost_little_pass_one_that_costs_much_until_it_has_waited_its
     assert passed == [0, 1, "large", 2]
 
 
+def test_a_caller_who_comes_later_does_not_make_up_for_the_time_before():
+    queue = FairQueue()
+    for number in range(10):
+        queue.put("early", number, 1)
+    for _ in range(8):
+        queue.pop()
+    for name in ("x", "y", "z"):
+        queue.put("late", name, 1)  # turns 9, 10, 11; the others are 9 and 10
+    assert drained(queue) == [8, "x", 9, "y", "z"]
+
+
 def test_callers_who_have_left_are_forgotten():
     class Caller(str):
         """A name whose end is seen."""
