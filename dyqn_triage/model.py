@@ -14,7 +14,7 @@ from serving.client.channel import Connection
 from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Statement
 from serving.console.local_server import serving
 from serving.console.served_model import ServedModel
-from serving.messages import ANY_OF, DEFERRALS, GROUPS, action_label, speaks
+from serving.messages import DEFERRALS, action_label, speaks
 from serving.wires.message_json import message_figures
 from triage_runtime.case import read_codes
 
@@ -118,9 +118,7 @@ class Interview:
         entry, chosen = answer.model.evidence[answer.question], answer.chosen
         if chosen is None:
             return Question(entry.code, entry.question, "")
-        text = GROUPS["en"][entry.exclusive] if chosen.one_of else entry.question
-        text = ANY_OF["en"][0] if chosen.any_of else text
-        return Question(entry.code, text, chosen.rationale, tuple(chosen.one_of), tuple(chosen.any_of))
+        return Question(entry.code, chosen.question, chosen.rationale, tuple(chosen.one_of), tuple(chosen.any_of))
 
     @property
     def decision(self) -> str:

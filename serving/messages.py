@@ -65,22 +65,6 @@ ENOUGH = {
 }
 """What somebody says who ends the questions, in the same languages."""
 
-GROUPS = {
-    "en": {"age": "Age", "sex": "Sex"},
-    "de": {"age": "Alter", "sex": "Geschlecht"},
-    "es": {"age": "Edad", "sex": "Sexo"},
-    "fr": {"age": "Âge", "sex": "Sexe"},
-    "it": {"age": "Età", "sex": "Sesso"},
-}
-"""What `schemas.relations.EXHAUSTIVE` are called as questions to choose from, in the same languages."""
-ANY_OF = {
-    "en": ("Do you have any of these?", "None of these"),
-    "de": ("Haben Sie etwas davon?", "Nichts davon"),
-    "es": ("¿Tiene algo de esto?", "Nada de esto"),
-    "fr": ("Avez-vous l\N{RIGHT SINGLE QUOTATION MARK}une de ces choses\N{NO-BREAK SPACE}?", "Aucune"),
-    "it": ("Ha una di queste cose?", "Nessuna"),
-}
-"""The question about several red flags, and the answer that the patient has none, in the same languages."""
 COMPLAINTS = {
     "en": "What does the patient come with?",
     "de": "Welche Beschwerden haben Sie?",

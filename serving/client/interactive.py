@@ -11,8 +11,9 @@ import rich.text
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
+from schemas.questions import ANY_OF
 from serving.client.search import Search
-from serving.messages import ANSWERS, ANY_OF, ENOUGH, GROUPS, IN_DANGER, action_label
+from serving.messages import ANSWERS, ENOUGH, IN_DANGER, action_label
 from triage_client import (
     EvidenceState,
     NextQuestion,
@@ -107,12 +108,9 @@ def converse(
         for place, question in enumerate(opening or response.next_questions[:1]):
             if known.no_more_evidence:
                 break
-            group = vocabulary[vocabulary.index(question.code)].exclusive if question.one_of else ""
-            text = GROUPS[options.language][group] if group else question.question
-            text = ANY_OF[options.language][0] if question.any_of else text
             number = f"{known.questions_asked + 1}. "
             begin = f"\n{number}" if not place else " " * len(number)
-            console.print(rich.text.Text(f"{begin}{text}", style="bold"))
+            console.print(rich.text.Text(f"{begin}{question.question}", style="bold"))
             red_flag = question.reason == QuestionReason.QUESTION_REASON_RED_FLAG
             why = "may be a red flag" if red_flag else f"worth {question.expected_gain:.3f} bits"
             codes = ", ".join(question.any_of or [question.code])

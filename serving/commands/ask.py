@@ -14,7 +14,7 @@ from schemas.errors import InputError
 from schemas.features import MOST_QUESTIONS
 from serving.client import channel
 from serving.client.interactive import InterviewOptions, KnownEvidence, ask_complaint, converse
-from serving.messages import ANSWERS, ANY_OF, DEFERRALS, action_label, speaks
+from serving.messages import ANSWERS, DEFERRALS, action_label, speaks
 from serving.wires.message_json import message_figures
 from triage_client import (
     Evidence,
@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"triage ask: error: {channel.why_it_failed(error, connection)}\n")
         return FAILED
     if arguments.json != "-":
-        _print(response, patient.language)
+        _print(response)
     json_output.write(message_figures(response), arguments.json)
     return 0
 
@@ -188,7 +188,7 @@ _STEPS: dict[Any, str] = {
 }
 
 
-def _print(response: TriageResponse, language: str) -> None:
+def _print(response: TriageResponse) -> None:
     """Prints an answer for a person to read."""
     console = rich.console.Console(highlight=False, soft_wrap=True)
     action = action_label(response.action)
@@ -220,9 +220,8 @@ def _print(response: TriageResponse, language: str) -> None:
         change = f"{action_label(rule.from_action)} -> {action_label(rule.to_action)}"
         console.print(rich.text.Text(f"safety rule {rule.rule_id} ({change}): {rule.reason}"))
     for number, question in enumerate(response.next_questions, start=1):
-        text = ANY_OF[language][0] if question.any_of else question.question
         codes = ", ".join(question.any_of or [question.code])
-        console.print(rich.text.Text(f"next {number}  {text} ({codes}, {_worth(question)})"))
+        console.print(rich.text.Text(f"next {number}  {question.question} ({codes}, {_worth(question)})"))
     if response.HasField("explanation"):
         _print_explanation(console, response)
     if response.is_novel:

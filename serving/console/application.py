@@ -27,12 +27,13 @@ from schemas.bands import NumberError
 from schemas.directories import CARD_FOR_MAKERS, MODEL_CARD
 from schemas.errors import InputError
 from schemas.evidence import code_fault
+from schemas.questions import ANY_OF, GROUPS
 from serving.client.search import Search
 from serving.console import view
 from serving.console.case import ABSENT, PRESENT, STATUSES, Case, Statement
 from serving.console.guard import Guard, Shared
 from serving.console.served_model import NoAnswerError, ServedModel
-from serving.messages import ANSWERS, ANY_OF, GROUPS, IN_DANGER, MEANINGS
+from serving.messages import ANSWERS, IN_DANGER, MEANINGS
 
 NUMBER = "number"
 """In place of a status: a measured number follows, see `schemas.bands`."""

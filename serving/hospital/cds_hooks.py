@@ -33,7 +33,7 @@ from serving.hospital.fhir_values import (
     read_status,
     read_value,
 )
-from serving.messages import ANY_OF, DEFERRALS, MEANINGS, action_label, codes_of
+from serving.messages import DEFERRALS, MEANINGS, action_label, codes_of
 from triage.v1 import triage_pb2
 
 SERVICES = {"triage": "patient-view", "triage-order": "order-select"}
@@ -416,10 +416,7 @@ def _details(
     yield f"By what the record says: {', '.join(known)}."
     if on and answer.next_questions:
         first = answer.next_questions[0]
-        asked = (
-            f"{ANY_OF['en'][0]} {', '.join(names[code] for code in first.any_of)}" if first.any_of else first.question
-        )
-        yield f"The model would ask: {asked}"
+        yield f"The model would ask: {first.question} {', '.join(names[code] for code in first.any_of)}".rstrip()
     if answer.is_novel:
         yield "Unlike anything seen in training: do not rely on this."
     if left_out:

@@ -15,9 +15,10 @@ from schemas import VERSION
 from schemas.bands import NumberError
 from schemas.errors import InputError
 from schemas.evidence import KINDS, Evidence, Vocabulary
+from schemas.questions import ANY_OF, GROUPS
 from serving.errors import Fault, FaultyRequestError
 from serving.hospital.fhir_values import ABSENT_REASON, NO, NOT_KNOWN, NUMBER, YES, YES_OR_NO, Resource, read_value
-from serving.messages import ANSWERS, ANY_OF, COMPLAINTS, DEFERRALS, GROUPS, action_label
+from serving.messages import ANSWERS, COMPLAINTS, DEFERRALS, action_label
 from triage.v1 import triage_pb2
 
 R4, R5 = "4.0", "5.0"

@@ -13,6 +13,7 @@ from schemas import features
 from schemas.errors import InputError
 from schemas.evidence import OWN_LANGUAGE, Vocabulary
 from schemas.features import MOST_QUESTIONS
+from schemas.questions import ANY_OF, GROUPS
 from serving.admission import Admission, Cost, Workers, costs
 from serving.call import PARSE, current, preferred_language
 from serving.config.settings import ServeConfig
@@ -258,7 +259,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             states, responses, engine.vocabulary, asked.defer_below, engine.info.hand_over_from, with_questions
         )
         if with_questions:
-            _translate(responses, engine.vocabulary)
+            _put_texts(responses, engine.vocabulary)
         return responses
 
     def _record(
@@ -282,13 +283,17 @@ def _in_preferred_language(vocabulary: Vocabulary) -> Vocabulary:
     return vocabulary.in_language(_preferred_language(vocabulary)) if vocabulary.languages else vocabulary
 
 
-def _translate(responses: Sequence[triage_pb2.TriageResponse], vocabulary: Vocabulary) -> None:
-    """Puts the texts of the questions that responses suggest into the language that the current call prefers."""
-    texts = _in_preferred_language(vocabulary)
-    if texts is not vocabulary:
-        for response in responses:
-            for question in response.next_questions:
-                question.question = texts[texts.index(question.code)].question
+def _put_texts(responses: Sequence[triage_pb2.TriageResponse], vocabulary: Vocabulary) -> None:
+    """Gives the questions that responses suggest their texts, in the language that the current call prefers."""
+    language = _preferred_language(vocabulary)
+    texts, of_several = vocabulary.in_language(language), language if language in GROUPS else OWN_LANGUAGE
+    for response in responses:
+        for question in response.next_questions:
+            entry = texts[texts.index(question.code)]
+            if question.any_of:
+                question.question, _ = ANY_OF[of_several]
+            else:
+                question.question = GROUPS[of_several][entry.exclusive] if question.one_of else entry.question
 
 
 @functools.lru_cache(maxsize=16)

@@ -63,9 +63,10 @@ def test_an_interview_opens_with_age_and_sex_to_choose_from(client, http):
     asked = client.triage(evidence_state(["e1"]), questions=3).next_questions
     assert {tuple(question.one_of) for question in asked[:2]} == {AGES, SEXES}
     assert asked[0].code in asked[0].one_of
+    assert {question.question for question in asked[:2]} == {"How old is the patient?", "What sex is the patient?"}
     assert (asked[2].code, list(asked[2].one_of)) == ("e2", [])
     over_http = http.post("/v1/triage", json={"present": ["e1"], "questions": 1}).json()["next_questions"]
-    assert over_http[0]["one_of"] == list(asked[0].one_of)
+    assert (over_http[0]["one_of"], over_http[0]["question"]) == (list(asked[0].one_of), asked[0].question)
     # Who cannot tell the age is not asked about another band of it; both answers together are one question.
     with client.interview(questions=3) as interview:
         first = interview.present("e1").response.next_questions[0]

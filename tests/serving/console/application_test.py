@@ -7,6 +7,7 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
+from schemas.questions import GROUPS
 from serving.client.channel import Connection
 from serving.console.application import Console, Pages, application
 from serving.console.served_model import ServedModel
@@ -77,14 +78,15 @@ def test_answers_stand_in_the_language_of_the_questions(served_model):
 def test_age_and_sex_are_chosen_by_name_and_are_one_question_which_undo_takes_back_in_two(opening_model, said):
     console = TestClient(application(Console(opening_model, Pages(language="fr"))), base_url=ADDRESS)
     pages = [console.post("/", data={"do": "add present fever"}).text]
-    asked, groups = [], {"Âge": ["Child", "Adult", "Ne sait pas"], "Sexe": ["Female", "Male", "Ne sait pas"]}
+    age, sex = GROUPS["fr"].values()
+    asked, groups = [], {age: ["Child", "Adult", "Ne sait pas"], sex: ["Female", "Male", "Ne sait pas"]}
     for _ in range(2):
         [heading] = re.findall('<h2 id="question"[^>]*>([^<]+)<', pages[-1])
         buttons = re.findall('<button[^>]* value="answer ([a-z_]+ [a-z_]+)">([^<]+)<', pages[-1])
         assert [name for _, name in buttons] == groups[heading]
         assert "Question 1<" in pages[-1]
         asked.append(heading)
-        do = said[heading == "Sexe"] if said[0].startswith("present") else buttons[-1][0]
+        do = said[heading == sex] if said[0].startswith("present") else buttons[-1][0]
         assert do in dict(buttons)
         pages.append(console.post("/", data={"do": f"answer {do}", "case": _case(pages[-1])}).text)
     assert sorted(asked) == sorted(groups)

@@ -148,20 +148,21 @@ def opening_client(opening_watcher):
         yield client
 
 
+AGE, SEX = "How old is the patient?", "What sex is the patient?"
+
+
 @pytest.mark.parametrize(("age", "sex"), [("Adult", "Male"), ("Don't know", "Male"), ("Child", "Don't know")])
 def test_age_and_sex_are_choices_of_one_round_and_one_question(opening_client, states, age, sex):
     form, asked, _ = _next(opening_client, _with("headache"))
     questions = {question["text"]: question for question in asked["item"]}
     assert {text: _options(question) for text, question in questions.items()} == {
-        "Age": ["Child", "Adult", "Don't know"], "Sex": ["Female", "Male", "Don't know"]
+        AGE: ["Child", "Adult", "Don't know"], SEX: ["Female", "Male", "Don't know"]
     }  # fmt: skip
-    form, asked, _ = _next(opening_client, _answered(form, (questions["Age"], age), (questions["Sex"], sex)))
+    form, asked, _ = _next(opening_client, _answered(form, (questions[AGE], age), (questions[SEX], sex)))
     present = {piece.code for piece in states[-1].state.evidence}
     assert present == {"headache", age.lower(), sex.lower()} - {"don't know"}
     assert states[-1].state.questions_asked == 1
-    assert [_options(question) for question in asked["item"][:2]] == [
-        _options(questions[text]) for text in ("Age", "Sex")
-    ]
+    assert [_options(question) for question in asked["item"][:2]] == [_options(questions[text]) for text in (AGE, SEX)]
     assert _options(asked["item"][-1]) == ["Yes", "No", "Don't know"]
     assert form["status"] == "in-progress"
 

@@ -53,6 +53,7 @@ def test_grpc_calls_of_a_client_with_a_language_are_answered_in_it(server):
         for answer in answers:
             texts = {question.code: question.question for question in answer.next_questions}
             assert texts["cough"] == ASKED["cough"]
+            assert answer.next_questions[0].question == "Haben Sie etwas davon?"
             assert all((text.startswith("Haben Sie")) == (code in GERMAN) for code, text in texts.items())
 
 

@@ -345,8 +345,9 @@ export interface NextQuestion {
   /** The code in the model's vocabulary: the answer is this evidence, present or absent, but see one_of and any_of. */
   code: string;
   /**
-   * The question to ask a patient, as in the vocabulary: in the language that the call prefers, by accept-language in its
-   * metadata or headers, where the vocabulary has it.
+   * The question to ask a patient: that of the vocabulary, "How old is the patient?" with one_of, "Do you have any of
+   * these?" with any_of. In the language that the call prefers, by accept-language in its metadata or headers, where the
+   * vocabulary has it.
    */
   question: string;
   /**
