@@ -21,7 +21,7 @@ class InterviewState:
         self._asked = False  # whether the last response was ASK, or suggested a question
         self._put: triage_pb2.NextQuestion | None = None  # its first question
         self._opened: set[str] = set()  # which of age and sex were asked for: they are one question together
-        self._not_to_ask: list[str] = []
+        self._not_to_ask: dict[str, None] = {}
         self.questions = 0
         """How many questions each response suggests."""
         self.can_measure = False
@@ -57,9 +57,10 @@ class InterviewState:
             check_codes(len(request.also), self._limits, "also")  # before the list: a long one takes quadratic time
             self._state.evidence.extend([request.evidence, *request.also])
         elif said == "not_known" and self._put:
-            self._not_to_ask.extend(self._put.any_of or [self._put.code])
+            self._not_to_ask |= dict.fromkeys(self._put.any_of or [self._put.code])
         elif said == "no_more_evidence":
             self._state.no_more_evidence = True
+        self._not_to_ask |= {code: None for code in request.not_to_ask if code in self._limits.vocabulary}
         check_states([self._state], self._limits, batch=False)
         if self._asked and said != "no_more_evidence":
             codes = [piece.code for piece in self._state.evidence[before:]]  # also those in place of numbers

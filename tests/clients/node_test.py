@@ -179,7 +179,7 @@ client.close();
             said.append(interview.absent("fever", "chest_pain"))
     assert third == {
         "said": [as_json(answer) for answer in said],
-        "nothing": "expected a code that is present or absent",
+        "nothing": "expected a code that is present, absent or not known",
     }
     assert first == {
         "answers": [as_json(answer) for answer in answers],

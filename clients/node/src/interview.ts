@@ -88,13 +88,14 @@ export class Interview {
     return this.answer({ absent: [code, ...also] });
   }
 
-  /** Says what of a question's `anyOf` the patient has and what not, at least one code. */
-  async answer(said: { present?: string[]; absent?: string[] }): Promise<InterviewResponse> {
+  /** Says what of a question's `anyOf` the patient has, has not and cannot tell, at least one code. */
+  async answer(said: { present?: string[]; absent?: string[]; notKnown?: string[] }): Promise<InterviewResponse> {
     const [first, ...others] = evidenceState(said).evidence;
-    if (!first) {
-      throw new TypeError("expected a code that is present or absent");
+    const notToAsk = said.notKnown ?? [];
+    if (!first && !notToAsk.length) {
+      throw new TypeError("expected a code that is present, absent or not known");
     }
-    return this.#say({ evidence: first, also: others });
+    return this.#say(first ? { evidence: first, also: others, notToAsk } : { notKnown: true, notToAsk });
   }
 
   /** Says that the question could not be answered. */

@@ -164,10 +164,10 @@ class AsyncInterview:
         return await self.answer((), (code, *also))
 
     async def answer(
-        self, present: Iterable[str] = (), absent: Iterable[str] = ()
+        self, present: Iterable[str] = (), absent: Iterable[str] = (), not_known: Iterable[str] = ()
     ) -> triage_service_pb2.InterviewResponse:
-        """Reports what of a question's `any_of` is present and what is absent, at least one code."""
-        return await self._send(self._script.answer(present, absent))
+        """Reports what of a question's `any_of` is present, absent and not known, at least one code."""
+        return await self._send(self._script.answer(present, absent, not_known))
 
     async def not_known(self) -> triage_service_pb2.InterviewResponse:
         """Reports that the question could not be answered."""

@@ -184,9 +184,11 @@ class Interview:
         """Reports that `code` is absent, and with it other codes, all in answer to one question."""
         return self.answer((), (code, *also))
 
-    def answer(self, present: Iterable[str] = (), absent: Iterable[str] = ()) -> triage_service_pb2.InterviewResponse:
-        """Reports what of a question's `any_of` is present and what is absent, at least one code."""
-        return self._send(self._script.answer(present, absent))
+    def answer(
+        self, present: Iterable[str] = (), absent: Iterable[str] = (), not_known: Iterable[str] = ()
+    ) -> triage_service_pb2.InterviewResponse:
+        """Reports what of a question's `any_of` is present, absent and not known, at least one code."""
+        return self._send(self._script.answer(present, absent, not_known))
 
     def not_known(self) -> triage_service_pb2.InterviewResponse:
         """Reports that the question could not be answered."""

@@ -68,12 +68,16 @@ class Script:
     def __init__(self, settings: triage_service_pb2.InterviewSettings):
         self._first: dict[str, Any] = {"settings": settings}
 
-    def answer(self, present: Iterable[str], absent: Iterable[str]) -> triage_service_pb2.InterviewRequest:
-        """Reports codes that are present and codes that are absent, all in answer to one question."""
-        said = evidence_state(present, absent).evidence
-        if not said:
-            raise ValueError("expected a code that is present or absent")
-        return self._request(evidence=said[0], also=said[1:])
+    def answer(
+        self, present: Iterable[str], absent: Iterable[str], not_known: Iterable[str]
+    ) -> triage_service_pb2.InterviewRequest:
+        """Reports what is present, absent and not known, all in answer to one question."""
+        said, not_to_ask = evidence_state(present, absent).evidence, [*several("not_known", not_known)]
+        if said:
+            return self._request(evidence=said[0], also=said[1:], not_to_ask=not_to_ask)
+        if not not_to_ask:
+            raise ValueError("expected a code that is present, absent or not known")
+        return self._request(not_known=True, not_to_ask=not_to_ask)
 
     def not_known(self) -> triage_service_pb2.InterviewRequest:
         """Reports that the question could not be answered."""

@@ -121,7 +121,10 @@ def test_several_red_flags_are_one_question_and_not_known_is_about_all():
     asks = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_ASK, next_questions=[group])
     said = evidence("fever")
     said.also.add(code="smoker", status=triage_pb2.EVIDENCE_STATUS_ABSENT)  # nothing is said of the child
-    for answer, not_to_ask, known in ((said, (), 3), (NOT_KNOWN, ("fever", "smoker", "child"), 1)):
+    doubtful = evidence("fever")
+    doubtful.not_to_ask.extend(["child", "unheard_of"])
+    answers = ((said, (), 3), (NOT_KNOWN, ("fever", "smoker", "child"), 1), (doubtful, ("child",), 2))
+    for answer, not_to_ask, known in answers:
         interview = InterviewState(RequestLimits(OPENING, max_batch=1, max_evidence=9))
         interview.add(evidence("chest_pain"))
         interview.respond(asks)

@@ -25,17 +25,17 @@ _sym_db = _symbol_database.Default()
 from triage_client.v1 import triage_pb2 as triage_dot_v1_dot_triage__pb2
 
 
-DESCRIPTOR = _pool.POOL.AddSerializedFile(b'\n\x1etriage/v1/triage_service.proto\x12\ttriage.v1\x1a\x16triage/v1/triage.proto\"\xdb\x01\n\rTriageRequest\x12\'\n\x05state\x18\x01 \x01(\x0b\x32\x18.triage.v1.EvidenceState\x12\x1b\n\x13\x61llow_unknown_codes\x18\x02 \x01(\x08\x12\x11\n\tquestions\x18\x03 \x01(\x05\x12\x12\n\nnot_to_ask\x18\x04 \x03(\t\x12\x0f\n\x07\x65xplain\x18\x05 \x01(\x08\x12\r\n\x05model\x18\x06 \x01(\t\x12\x18\n\x0b\x64\x65\x66\x65r_below\x18\x07 \x01(\x02H\x00\x88\x01\x01\x12\x13\n\x0b\x63\x61n_measure\x18\x08 \x01(\x08\x42\x0e\n\x0c_defer_below\"\xbc\x01\n\x12\x42\x61tchTriageRequest\x12(\n\x06states\x18\x01 \x03(\x0b\x32\x18.triage.v1.EvidenceState\x12\x1b\n\x13\x61llow_unknown_codes\x18\x02 \x01(\x08\x12\x11\n\tquestions\x18\x03 \x01(\x05\x12\r\n\x05model\x18\x04 \x01(\t\x12\x18\n\x0b\x64\x65\x66\x65r_below\x18\x05 \x01(\x02H\x00\x88\x01\x01\x12\x13\n\x0b\x63\x61n_measure\x18\x06 \x01(\x08\x42\x0e\n\x0c_defer_below\"C\n\x13\x42\x61tchTriageResponse\x12,\n\tresponses\x18\x01 \x03(\x0b\x32\x19.triage.v1.TriageResponse\"\xc7\x01\n\x10InterviewRequest\x12.\n\x08settings\x18\x01 \x01(\x0b\x32\x1c.triage.v1.InterviewSettings\x12\'\n\x08\x65vidence\x18\x02 \x01(\x0b\x32\x13.triage.v1.EvidenceH\x00\x12\x13\n\tnot_known\x18\x03 \x01(\x08H\x00\x12\x1a\n\x10no_more_evidence\x18\x04 \x01(\x08H\x00\x12!\n\x04\x61lso\x18\x05 \x03(\x0b\x32\x13.triage.v1.EvidenceB\x06\n\x04said\"\xa8\x01\n\x11InterviewSettings\x12\x15\n\rmax_questions\x18\x01 \x01(\x05\x12\x1b\n\x13\x61llow_unknown_codes\x18\x02 \x01(\x08\x12\x11\n\tquestions\x18\x03 \x01(\x05\x12\r\n\x05model\x18\x04 \x01(\t\x12\x18\n\x0b\x64\x65\x66\x65r_below\x18\x05 \x01(\x02H\x00\x88\x01\x01\x12\x13\n\x0b\x63\x61n_measure\x18\x06 \x01(\x08\x42\x0e\n\x0c_defer_below\"h\n\x11InterviewResponse\x12+\n\x08response\x18\x01 \x01(\x0b\x32\x19.triage.v1.TriageResponse\x12\x17\n\x0fquestions_asked\x18\x02 \x01(\x05\x12\r\n\x05\x65nded\x18\x03 \x01(\x08\"$\n\x13GetModelInfoRequest\x12\r\n\x05model\x18\x01 \x01(\t\"\x89\x02\n\x14GetModelInfoResponse\x12\x15\n\rmodel_version\x18\x01 \x01(\t\x12\x1e\n\x16vocabulary_fingerprint\x18\x02 \x01(\t\x12\x18\n\x10\x64\x61ta_fingerprint\x18\x03 \x01(\t\x12\x16\n\x0e\x65vidence_count\x18\x04 \x01(\x05\x12\x15\n\rmax_questions\x18\x05 \x01(\x05\x12\x15\n\rmanifest_json\x18\x06 \x01(\t\x12$\n\x05rules\x18\x07 \x03(\x0b\x32\x15.triage.v1.SafetyRule\x12\x1e\n\x11novelty_threshold\x18\x08 \x01(\x02H\x00\x88\x01\x01\x42\x14\n\x12_novelty_threshold\"\x94\x01\n\nSafetyRule\x12\x0f\n\x07rule_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12(\n\x07urgency\x18\x03 \x01(\x0e\x32\x17.triage.v1.TriageAction\x12\x14\n\x0cstops_asking\x18\x04 \x01(\x08\x12%\n\x06source\x18\x05 \x01(\x0e\x32\x15.triage.v1.RuleSource\"%\n\x14GetVocabularyRequest\x12\r\n\x05model\x18\x01 \x01(\t\"d\n\x15GetVocabularyResponse\x12+\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1a.triage.v1.VocabularyEntry\x12\x1e\n\x16vocabulary_fingerprint\x18\x02 \x01(\t\"\xcf\x01\n\x0fVocabularyEntry\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12%\n\x04kind\x18\x02 \x01(\x0e\x32\x17.triage.v1.EvidenceKind\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x10\n\x08question\x18\x04 \x01(\t\x12\x10\n\x08synonyms\x18\x05 \x03(\t\x12\x0e\n\x06parent\x18\x06 \x01(\t\x12\x11\n\texclusive\x18\x07 \x01(\t\x12\x0c\n\x04\x62\x61nd\x18\x08 \x01(\t\x12\x12\n\ninstrument\x18\t \x01(\t\x12\x10\n\x08red_flag\x18\n \x01(\x08\"A\n\x0bUnknownCode\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x0c\n\x04\x63ode\x18\x02 \x01(\t\x12\x15\n\rnearest_codes\x18\x03 \x03(\t*X\n\nRuleSource\x12\x1b\n\x17RULE_SOURCE_UNSPECIFIED\x10\x00\x12\x15\n\x11RULE_SOURCE_MODEL\x10\x01\x12\x16\n\x12RULE_SOURCE_SERVER\x10\x02*g\n\x0c\x45videnceKind\x12\x1d\n\x19\x45VIDENCE_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15\x45VIDENCE_KIND_SYMPTOM\x10\x01\x12\x1d\n\x19\x45VIDENCE_KIND_RISK_FACTOR\x10\x02\x32\x8d\x03\n\rTriageService\x12=\n\x06Triage\x12\x18.triage.v1.TriageRequest\x1a\x19.triage.v1.TriageResponse\x12L\n\x0b\x42\x61tchTriage\x12\x1d.triage.v1.BatchTriageRequest\x1a\x1e.triage.v1.BatchTriageResponse\x12J\n\tInterview\x12\x1b.triage.v1.InterviewRequest\x1a\x1c.triage.v1.InterviewResponse(\x01\x30\x01\x12O\n\x0cGetModelInfo\x12\x1e.triage.v1.GetModelInfoRequest\x1a\x1f.triage.v1.GetModelInfoResponse\x12R\n\rGetVocabulary\x12\x1f.triage.v1.GetVocabularyRequest\x1a .triage.v1.GetVocabularyResponseb\x06proto3')
+DESCRIPTOR = _pool.POOL.AddSerializedFile(b'\n\x1etriage/v1/triage_service.proto\x12\ttriage.v1\x1a\x16triage/v1/triage.proto\"\xdb\x01\n\rTriageRequest\x12\'\n\x05state\x18\x01 \x01(\x0b\x32\x18.triage.v1.EvidenceState\x12\x1b\n\x13\x61llow_unknown_codes\x18\x02 \x01(\x08\x12\x11\n\tquestions\x18\x03 \x01(\x05\x12\x12\n\nnot_to_ask\x18\x04 \x03(\t\x12\x0f\n\x07\x65xplain\x18\x05 \x01(\x08\x12\r\n\x05model\x18\x06 \x01(\t\x12\x18\n\x0b\x64\x65\x66\x65r_below\x18\x07 \x01(\x02H\x00\x88\x01\x01\x12\x13\n\x0b\x63\x61n_measure\x18\x08 \x01(\x08\x42\x0e\n\x0c_defer_below\"\xbc\x01\n\x12\x42\x61tchTriageRequest\x12(\n\x06states\x18\x01 \x03(\x0b\x32\x18.triage.v1.EvidenceState\x12\x1b\n\x13\x61llow_unknown_codes\x18\x02 \x01(\x08\x12\x11\n\tquestions\x18\x03 \x01(\x05\x12\r\n\x05model\x18\x04 \x01(\t\x12\x18\n\x0b\x64\x65\x66\x65r_below\x18\x05 \x01(\x02H\x00\x88\x01\x01\x12\x13\n\x0b\x63\x61n_measure\x18\x06 \x01(\x08\x42\x0e\n\x0c_defer_below\"C\n\x13\x42\x61tchTriageResponse\x12,\n\tresponses\x18\x01 \x03(\x0b\x32\x19.triage.v1.TriageResponse\"\xdb\x01\n\x10InterviewRequest\x12.\n\x08settings\x18\x01 \x01(\x0b\x32\x1c.triage.v1.InterviewSettings\x12\'\n\x08\x65vidence\x18\x02 \x01(\x0b\x32\x13.triage.v1.EvidenceH\x00\x12\x13\n\tnot_known\x18\x03 \x01(\x08H\x00\x12\x1a\n\x10no_more_evidence\x18\x04 \x01(\x08H\x00\x12!\n\x04\x61lso\x18\x05 \x03(\x0b\x32\x13.triage.v1.Evidence\x12\x12\n\nnot_to_ask\x18\x06 \x03(\tB\x06\n\x04said\"\xa8\x01\n\x11InterviewSettings\x12\x15\n\rmax_questions\x18\x01 \x01(\x05\x12\x1b\n\x13\x61llow_unknown_codes\x18\x02 \x01(\x08\x12\x11\n\tquestions\x18\x03 \x01(\x05\x12\r\n\x05model\x18\x04 \x01(\t\x12\x18\n\x0b\x64\x65\x66\x65r_below\x18\x05 \x01(\x02H\x00\x88\x01\x01\x12\x13\n\x0b\x63\x61n_measure\x18\x06 \x01(\x08\x42\x0e\n\x0c_defer_below\"h\n\x11InterviewResponse\x12+\n\x08response\x18\x01 \x01(\x0b\x32\x19.triage.v1.TriageResponse\x12\x17\n\x0fquestions_asked\x18\x02 \x01(\x05\x12\r\n\x05\x65nded\x18\x03 \x01(\x08\"$\n\x13GetModelInfoRequest\x12\r\n\x05model\x18\x01 \x01(\t\"\x89\x02\n\x14GetModelInfoResponse\x12\x15\n\rmodel_version\x18\x01 \x01(\t\x12\x1e\n\x16vocabulary_fingerprint\x18\x02 \x01(\t\x12\x18\n\x10\x64\x61ta_fingerprint\x18\x03 \x01(\t\x12\x16\n\x0e\x65vidence_count\x18\x04 \x01(\x05\x12\x15\n\rmax_questions\x18\x05 \x01(\x05\x12\x15\n\rmanifest_json\x18\x06 \x01(\t\x12$\n\x05rules\x18\x07 \x03(\x0b\x32\x15.triage.v1.SafetyRule\x12\x1e\n\x11novelty_threshold\x18\x08 \x01(\x02H\x00\x88\x01\x01\x42\x14\n\x12_novelty_threshold\"\x94\x01\n\nSafetyRule\x12\x0f\n\x07rule_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12(\n\x07urgency\x18\x03 \x01(\x0e\x32\x17.triage.v1.TriageAction\x12\x14\n\x0cstops_asking\x18\x04 \x01(\x08\x12%\n\x06source\x18\x05 \x01(\x0e\x32\x15.triage.v1.RuleSource\"%\n\x14GetVocabularyRequest\x12\r\n\x05model\x18\x01 \x01(\t\"d\n\x15GetVocabularyResponse\x12+\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1a.triage.v1.VocabularyEntry\x12\x1e\n\x16vocabulary_fingerprint\x18\x02 \x01(\t\"\xcf\x01\n\x0fVocabularyEntry\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12%\n\x04kind\x18\x02 \x01(\x0e\x32\x17.triage.v1.EvidenceKind\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x10\n\x08question\x18\x04 \x01(\t\x12\x10\n\x08synonyms\x18\x05 \x03(\t\x12\x0e\n\x06parent\x18\x06 \x01(\t\x12\x11\n\texclusive\x18\x07 \x01(\t\x12\x0c\n\x04\x62\x61nd\x18\x08 \x01(\t\x12\x12\n\ninstrument\x18\t \x01(\t\x12\x10\n\x08red_flag\x18\n \x01(\x08\"A\n\x0bUnknownCode\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x0c\n\x04\x63ode\x18\x02 \x01(\t\x12\x15\n\rnearest_codes\x18\x03 \x03(\t*X\n\nRuleSource\x12\x1b\n\x17RULE_SOURCE_UNSPECIFIED\x10\x00\x12\x15\n\x11RULE_SOURCE_MODEL\x10\x01\x12\x16\n\x12RULE_SOURCE_SERVER\x10\x02*g\n\x0c\x45videnceKind\x12\x1d\n\x19\x45VIDENCE_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15\x45VIDENCE_KIND_SYMPTOM\x10\x01\x12\x1d\n\x19\x45VIDENCE_KIND_RISK_FACTOR\x10\x02\x32\x8d\x03\n\rTriageService\x12=\n\x06Triage\x12\x18.triage.v1.TriageRequest\x1a\x19.triage.v1.TriageResponse\x12L\n\x0b\x42\x61tchTriage\x12\x1d.triage.v1.BatchTriageRequest\x1a\x1e.triage.v1.BatchTriageResponse\x12J\n\tInterview\x12\x1b.triage.v1.InterviewRequest\x1a\x1c.triage.v1.InterviewResponse(\x01\x30\x01\x12O\n\x0cGetModelInfo\x12\x1e.triage.v1.GetModelInfoRequest\x1a\x1f.triage.v1.GetModelInfoResponse\x12R\n\rGetVocabulary\x12\x1f.triage.v1.GetVocabularyRequest\x1a .triage.v1.GetVocabularyResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'triage_client.v1.triage_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RULESOURCE']._serialized_start=1905
-  _globals['_RULESOURCE']._serialized_end=1993
-  _globals['_EVIDENCEKIND']._serialized_start=1995
-  _globals['_EVIDENCEKIND']._serialized_end=2098
+  _globals['_RULESOURCE']._serialized_start=1925
+  _globals['_RULESOURCE']._serialized_end=2013
+  _globals['_EVIDENCEKIND']._serialized_start=2015
+  _globals['_EVIDENCEKIND']._serialized_end=2118
   _globals['_TRIAGEREQUEST']._serialized_start=70
   _globals['_TRIAGEREQUEST']._serialized_end=289
   _globals['_BATCHTRIAGEREQUEST']._serialized_start=292
@@ -43,25 +43,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BATCHTRIAGERESPONSE']._serialized_start=482
   _globals['_BATCHTRIAGERESPONSE']._serialized_end=549
   _globals['_INTERVIEWREQUEST']._serialized_start=552
-  _globals['_INTERVIEWREQUEST']._serialized_end=751
-  _globals['_INTERVIEWSETTINGS']._serialized_start=754
-  _globals['_INTERVIEWSETTINGS']._serialized_end=922
-  _globals['_INTERVIEWRESPONSE']._serialized_start=924
-  _globals['_INTERVIEWRESPONSE']._serialized_end=1028
-  _globals['_GETMODELINFOREQUEST']._serialized_start=1030
-  _globals['_GETMODELINFOREQUEST']._serialized_end=1066
-  _globals['_GETMODELINFORESPONSE']._serialized_start=1069
-  _globals['_GETMODELINFORESPONSE']._serialized_end=1334
-  _globals['_SAFETYRULE']._serialized_start=1337
-  _globals['_SAFETYRULE']._serialized_end=1485
-  _globals['_GETVOCABULARYREQUEST']._serialized_start=1487
-  _globals['_GETVOCABULARYREQUEST']._serialized_end=1524
-  _globals['_GETVOCABULARYRESPONSE']._serialized_start=1526
-  _globals['_GETVOCABULARYRESPONSE']._serialized_end=1626
-  _globals['_VOCABULARYENTRY']._serialized_start=1629
-  _globals['_VOCABULARYENTRY']._serialized_end=1836
-  _globals['_UNKNOWNCODE']._serialized_start=1838
-  _globals['_UNKNOWNCODE']._serialized_end=1903
-  _globals['_TRIAGESERVICE']._serialized_start=2101
-  _globals['_TRIAGESERVICE']._serialized_end=2498
+  _globals['_INTERVIEWREQUEST']._serialized_end=771
+  _globals['_INTERVIEWSETTINGS']._serialized_start=774
+  _globals['_INTERVIEWSETTINGS']._serialized_end=942
+  _globals['_INTERVIEWRESPONSE']._serialized_start=944
+  _globals['_INTERVIEWRESPONSE']._serialized_end=1048
+  _globals['_GETMODELINFOREQUEST']._serialized_start=1050
+  _globals['_GETMODELINFOREQUEST']._serialized_end=1086
+  _globals['_GETMODELINFORESPONSE']._serialized_start=1089
+  _globals['_GETMODELINFORESPONSE']._serialized_end=1354
+  _globals['_SAFETYRULE']._serialized_start=1357
+  _globals['_SAFETYRULE']._serialized_end=1505
+  _globals['_GETVOCABULARYREQUEST']._serialized_start=1507
+  _globals['_GETVOCABULARYREQUEST']._serialized_end=1544
+  _globals['_GETVOCABULARYRESPONSE']._serialized_start=1546
+  _globals['_GETVOCABULARYRESPONSE']._serialized_end=1646
+  _globals['_VOCABULARYENTRY']._serialized_start=1649
+  _globals['_VOCABULARYENTRY']._serialized_end=1856
+  _globals['_UNKNOWNCODE']._serialized_start=1858
+  _globals['_UNKNOWNCODE']._serialized_end=1923
+  _globals['_TRIAGESERVICE']._serialized_start=2121
+  _globals['_TRIAGESERVICE']._serialized_end=2518
 # @@protoc_insertion_point(module_scope)

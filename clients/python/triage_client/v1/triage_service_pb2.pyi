@@ -69,18 +69,20 @@ class BatchTriageResponse(_message.Message):
     def __init__(self, responses: _Optional[_Iterable[_Union[_triage_pb2.TriageResponse, _Mapping]]] = ...) -> None: ...
 
 class InterviewRequest(_message.Message):
-    __slots__ = ("settings", "evidence", "not_known", "no_more_evidence", "also")
+    __slots__ = ("settings", "evidence", "not_known", "no_more_evidence", "also", "not_to_ask")
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
     EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     NOT_KNOWN_FIELD_NUMBER: _ClassVar[int]
     NO_MORE_EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     ALSO_FIELD_NUMBER: _ClassVar[int]
+    NOT_TO_ASK_FIELD_NUMBER: _ClassVar[int]
     settings: InterviewSettings
     evidence: _triage_pb2.Evidence
     not_known: bool
     no_more_evidence: bool
     also: _containers.RepeatedCompositeFieldContainer[_triage_pb2.Evidence]
-    def __init__(self, settings: _Optional[_Union[InterviewSettings, _Mapping]] = ..., evidence: _Optional[_Union[_triage_pb2.Evidence, _Mapping]] = ..., not_known: bool = ..., no_more_evidence: bool = ..., also: _Optional[_Iterable[_Union[_triage_pb2.Evidence, _Mapping]]] = ...) -> None: ...
+    not_to_ask: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, settings: _Optional[_Union[InterviewSettings, _Mapping]] = ..., evidence: _Optional[_Union[_triage_pb2.Evidence, _Mapping]] = ..., not_known: bool = ..., no_more_evidence: bool = ..., also: _Optional[_Iterable[_Union[_triage_pb2.Evidence, _Mapping]]] = ..., not_to_ask: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class InterviewSettings(_message.Message):
     __slots__ = ("max_questions", "allow_unknown_codes", "questions", "model", "defer_below", "can_measure")

@@ -205,6 +205,11 @@ export interface InterviewRequest {
    * question's any_of. All of them count as the answer to one question.
    */
   also: Evidence[];
+  /**
+   * Codes that the patient cannot tell, such as some of a question's any_of: they stay open, and are not asked about
+   * again.
+   */
+  notToAsk: string[];
 }
 
 /** How an interview is conducted. */
@@ -775,7 +780,14 @@ export const BatchTriageResponse: MessageFns<BatchTriageResponse> = {
 };
 
 function createBaseInterviewRequest(): InterviewRequest {
-  return { settings: undefined, evidence: undefined, notKnown: undefined, noMoreEvidence: undefined, also: [] };
+  return {
+    settings: undefined,
+    evidence: undefined,
+    notKnown: undefined,
+    noMoreEvidence: undefined,
+    also: [],
+    notToAsk: [],
+  };
 }
 
 export const InterviewRequest: MessageFns<InterviewRequest> = {
@@ -794,6 +806,9 @@ export const InterviewRequest: MessageFns<InterviewRequest> = {
     }
     for (const v of message.also) {
       Evidence.encode(v!, writer.uint32(42).fork()).join();
+    }
+    for (const v of message.notToAsk) {
+      writer.uint32(50).string(v!);
     }
     return writer;
   },
@@ -851,6 +866,14 @@ export const InterviewRequest: MessageFns<InterviewRequest> = {
             message.also.push(Evidence.decode(reader, reader.uint32()));
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.notToAsk.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -878,6 +901,11 @@ export const InterviewRequest: MessageFns<InterviewRequest> = {
         ? globalThis.Boolean(object.no_more_evidence)
         : undefined,
       also: globalThis.Array.isArray(object?.also) ? object.also.map((e: any) => Evidence.fromJSON(e)) : [],
+      notToAsk: globalThis.Array.isArray(object?.notToAsk)
+        ? object.notToAsk.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.not_to_ask)
+        ? object.not_to_ask.map((e: any) => globalThis.String(e))
+        : [],
     };
   },
 
@@ -898,6 +926,9 @@ export const InterviewRequest: MessageFns<InterviewRequest> = {
     if (message.also?.length) {
       obj.also = message.also.map((e) => Evidence.toJSON(e));
     }
+    if (message.notToAsk?.length) {
+      obj.notToAsk = message.notToAsk;
+    }
     return obj;
   },
 
@@ -915,6 +946,7 @@ export const InterviewRequest: MessageFns<InterviewRequest> = {
     message.notKnown = object.notKnown ?? undefined;
     message.noMoreEvidence = object.noMoreEvidence ?? undefined;
     message.also = object.also?.map((e) => Evidence.fromPartial(e)) || [];
+    message.notToAsk = object.notToAsk?.map((e) => e) || [];
     return message;
   },
 };
