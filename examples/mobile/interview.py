@@ -3,21 +3,22 @@
     pip install ai-edge-litert
     python examples/mobile/interview.py triage.tflite
 
-Type what is known, one piece of evidence a line: `chest_pain` if it is present, `-fever` if it is absent, an empty line
-if nothing more is known. It shows how an app handles input that it must not silently pass to the model: unknown codes,
-conflicts, and a vocabulary that the app was not built for. Not a medical device.
+Type the codes of the complaint, `-fever` for one that is absent, and answer what is asked. It shows how an app handles
+input that it must not silently pass to the model: unknown codes, conflicts, and a vocabulary that the app was not built
+for. Not a medical device.
 """
 
 import argparse
 import contextlib
 import difflib
+import enum
 import hashlib
 import json
 import os
 import pathlib
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,16 +26,21 @@ from ai_edge_litert.interpreter import Interpreter
 
 DESCRIPTION, FORMAT = "triage.json", 1
 SIGNATURE, QUESTIONS = "state", "questions"
-OPENING = {"age": "Age", "sex": "Sex"}
-"""Groups of the vocabulary (`exclusive`) of which every patient has exactly one member, and their questions."""
+LANGUAGE = "en"  # of `texts` in the description; names and questions in other languages are in its vocabulary
+OPENING = ("age", "sex")
+"""Groups of the vocabulary (`exclusive`) of which every patient has exactly one member."""
 
 CONTRADICTORY = 1
-REASONS = {
-    CONTRADICTORY: "the evidence contradicts itself",
-    2: "the evidence is unlike anything seen in training",
-    3: "no decision is safe enough",
-}
+REASONS = {CONTRADICTORY: "contradictory", 2: "novel", 3: "unsure"}
 """Why a person must look, by the output `deferred`, which is 0 where none must."""
+
+
+class Step(enum.Enum):
+    """What comes next."""
+
+    ASK = enum.auto()
+    DECIDE = enum.auto()
+    HAND_OVER = enum.auto()  # to a person
 
 
 class RefusedError(Exception):
@@ -48,7 +54,7 @@ class Decision(NamedTuple):
     best_triage: str  # the decision that it would make without asking
     forced: bool
     q_values: dict[str, float]
-    appropriate: dict[str, float]  # probability that each triage decision is; empty if the model estimates none
+    chances: dict[str, tuple[float, float]]  # that each triage decision is appropriate, and safe; {} if not estimated
     rules: list[dict[str, Any]]  # safety rules that fired; `reason` is for the clinician
     novelty: float | None  # from 0 (usual) to 1; None if the model does not estimate it
     deferred: int  # of REASONS; the app hands the case over, and `best_triage` is the least urgency until then
@@ -61,8 +67,16 @@ class Question(NamedTuple):
     text: str  # to ask a patient
     worth_asking: bool  # going on is worth more than deciding now
     red_flag: bool  # a yes may raise a red flag
-    any_of: tuple[str, ...] = ()  # codes of a question about several, any number of which the patient has
-    one_of: tuple[str, ...] = ()  # codes of age bands or sexes, exactly one of which the patient has
+    any_of: tuple[str, ...]  # codes of a question about several, any number of which the patient has
+    one_of: tuple[str, ...]  # codes of age bands or sexes, exactly one of which the patient has
+
+
+class Turn(NamedTuple):
+    """Where an interview stands."""
+
+    step: Step
+    decision: Decision
+    question: Question | None  # to ask; None where the file cannot choose one, and the app has to
 
 
 class TriageModel:
@@ -100,6 +114,7 @@ class TriageModel:
             self._decide = self._interpreter.get_signature_runner(SIGNATURE)
         asks = QUESTIONS in self._interpreter.get_signature_list()  # int8 files have no such signature
         self._ask = self._interpreter.get_signature_runner(QUESTIONS) if asks else None
+        self.chooses_questions: bool = asks
 
     def question(self, evidence: dict[str, bool], not_to_ask: set[str], can_measure: bool) -> Question | None:
         """Returns the question that the model would put; None if it cannot choose, or nothing is left to ask."""
@@ -118,7 +133,8 @@ class TriageModel:
         group = self.groups[codes[cell]]
         members = tuple(code for code in codes if group in OPENING and self.groups[code] == group)
         one_of = members if len(members) > 1 and not {*members} & (evidence.keys() | not_to_ask) else ()
-        text = "Do you have any of these?" if any_of else OPENING[group] if one_of else self.questions[codes[cell]]
+        texts = self.description["texts"][LANGUAGE]
+        text = texts["several"] if any_of else texts[group] if one_of else self.questions[codes[cell]]
         return Question(codes[cell], text, worth_asking, red_flag, any_of, one_of)
 
     def _state(self, evidence: dict[str, bool]) -> np.ndarray:
@@ -131,14 +147,13 @@ class TriageModel:
         """Returns the decision on `evidence`: whether each known code is present. Without any it is ask."""
         answer = self._decide(states=self._state(evidence), questions_asked=np.array([questions_asked], np.int32))
         actions, rules = self.description["actions"], self.description["safety_rules"]
+        chances = [answer[name][0].tolist() for name in ("p_appropriate", "p_safe") if name in answer]
         return Decision(
             action=actions[answer["action"][0]],
             best_triage=actions[answer["best_triage"][0]],
             forced=bool(answer["forced"][0]),
             q_values=dict(zip(actions, answer["q_values"][0].tolist(), strict=True)),
-            appropriate=dict(zip(actions, answer["p_appropriate"][0].tolist(), strict=False))  # without ask
-            if "p_appropriate" in answer
-            else {},
+            chances=dict(zip(actions, zip(*chances, strict=True), strict=False)) if chances else {},  # without ask
             rules=[rule for rule, fired in zip(rules, answer["rules_fired"][0], strict=True) if fired] if rules else [],
             novelty=float(answer["novelty"][0]) if "novelty" in answer else None,
             deferred=int(answer["deferred"][0]),
@@ -154,71 +169,59 @@ class Interview:
     def __init__(self, model: TriageModel, can_measure: bool = False):
         self._model, self._can_measure = model, can_measure
         self._evidence: dict[str, bool] = {}
+        self._not_known: set[str] = set()
         self._questions_asked = 0
         self._opened: set[str] = set()  # which of OPENING were answered
-        self._not_known: set[str] = set()
+        self._over = False
 
-    def question(self) -> Question | None:
-        """Returns the question to put next, None if the caller has to choose."""
-        return self._model.question(self._evidence, self._not_known, self._can_measure)
-
-    def name(self, code: str) -> str:
-        """Returns the plain name of a code."""
-        return self._model.names[code]
-
-    def answer(self, question: Question, answer: str) -> tuple[str, ...]:
-        """Takes `y`, `n` or `?`, or the numbers of what is present of several.
-
-        Returns:
-            The codes that it is about; () if it is no answer.
-        """
-        codes = question.any_of or question.one_of or (question.code,)
-        numbers = [str(number) for number in range(1, len(codes) + 1)] if len(codes) > 1 else []
-        typed = {*answer.split()}
-        if answer == "?":
-            self._not_known |= {*codes}  # they stay unknown, and are not asked again
-            return codes
-        if answer == "y" and not numbers:
-            has = codes
-        elif answer == "n" and not question.one_of:
-            has = ()
-        elif typed and typed <= {*numbers} and (len(typed) == 1 or not question.one_of):
-            has = tuple(code for number, code in zip(numbers, codes, strict=True) if number in typed)
-        else:
-            return ()
-        for code in has if question.one_of else codes:  # which other age bands are absent follows
-            self.add(code if code in has else f"-{code}")
-        return codes
-
-    def add(self, text: str) -> str:
-        """Adds `code`, which is present, or `-code`, which is absent; returns the code.
+    def add(self, present: Collection[str] = (), absent: Collection[str] = (), not_known: Collection[str] = ()) -> None:
+        """Adds what is said; what is not known is not asked about again.
 
         Raises:
-            RefusedError: the code is unknown, or was given as the opposite before; nothing is added.
+            RefusedError: a code is unknown, or was given as the opposite before; nothing is added.
         """
-        code, present = text.removeprefix("-"), not text.startswith("-")
-        if code not in self._model.questions:
-            similar = difflib.get_close_matches(code.lower().replace(" ", "_"), self._model.questions, n=3)
-            meant = f": did you mean {', '.join(similar)}?" if similar else ""
-            raise RefusedError(f"{code!r} is not in the vocabulary of this model{meant}")
-        if self._evidence.get(code, present) != present:
-            raise RefusedError(f"{code!r} was {'absent' if present else 'present'} before: which is right?")
-        self._evidence[code] = present
-        return code
+        said = {**self._evidence}
+        for code in (*present, *absent, *not_known):
+            if code not in self._model.questions:
+                similar = difflib.get_close_matches(code.lower().replace(" ", "_"), self._model.questions, n=3)
+                meant = f": did you mean {', '.join(similar)}?" if similar else ""
+                raise RefusedError(f"{code!r} is not in the vocabulary of this model{meant}")
+        for code, here in (*((code, True) for code in present), *((code, False) for code in absent)):
+            if said.setdefault(code, here) != here:
+                raise RefusedError(f"{code!r} was {'absent' if here else 'present'} before: which is right?")
+        self._evidence = said
+        self._not_known |= {*not_known}
 
-    def decide(self) -> Decision:
-        """Returns the model's decision."""
-        return self._model.decide(self._evidence, self._questions_asked)
-
-    def count_answer(self, codes: tuple[str, ...]) -> None:
+    def count(self, codes: Collection[str]) -> None:
         """Counts an answer about `codes`; age and sex are one question together."""
-        opening = {self._model.groups[code] for code in codes} & OPENING.keys() - self._opened
+        opening = {self._model.groups[code] for code in codes} & {*OPENING} - self._opened
         self._questions_asked += not (opening and self._opened)
         self._opened |= opening
 
-    def decide_now(self) -> Decision:
-        """Returns a triage decision, as nothing more is known."""
-        return self._model.decide(self._evidence, self._model.max_questions)
+    def end(self) -> None:
+        """Notes that nobody can say more."""
+        self._over = True
+
+    def next(self) -> Turn:
+        """Returns whether to ask, to decide or to hand over, as a server would.
+
+        An interview goes on while the model asks what is worth it. It must also ask for age and sex, and about danger
+        signs, where the decision is not Red yet. Evidence that contradicts itself ends it at once.
+        """
+        decision = self._decide(self._over)
+        question = self._model.question(self._evidence, self._not_known, self._can_measure)
+        worth_asking = question.worth_asking if question else not self._model.chooses_questions
+        must_ask = question is not None and bool(question.one_of or question.red_flag) and decision.best_triage != "Red"
+        asks = (decision.action == "ask" and worth_asking) or must_ask
+        if asks and not decision.forced and decision.deferred != CONTRADICTORY:
+            return Turn(Step.ASK, decision, question)
+        decision = self._decide(over=True)  # with the reasons to hand over that count at the end
+        nothing_known = decision.action == "ask"
+        return Turn(Step.HAND_OVER if decision.deferred or nothing_known else Step.DECIDE, decision, None)
+
+    def _decide(self, over: bool) -> Decision:
+        asked = self._model.max_questions if over else self._questions_asked
+        return self._model.decide(self._evidence, asked)
 
 
 def main() -> int:
@@ -235,67 +238,81 @@ def main() -> int:
         return 2
     say(model.description["notice"])
     say(model.description["parity"]["statement"])
-    show(converse(Interview(model, arguments.can_measure)))
+    show(converse(Interview(model, arguments.can_measure), model))
     return 0
 
 
-def converse(interview: Interview) -> Decision:
-    """Reads evidence while `asks_next` says so and the user has something to tell."""
-    read_evidence(interview, "What is the matter? ", needed=True)
-    while asks_next(decision := interview.decide(), question := interview.question()):
-        prompt = f"{question.text} (y, n, ?, or other evidence) " if question else "What else? "
-        if question and (several := question.any_of or question.one_of):
-            listed = "".join(f"\n  {place} {interview.name(code)}" for place, code in enumerate(several, start=1))
-            how = "numbers, n for none" if question.any_of else "a number"
-            prompt = f"{question.text}{listed}\n({how}, ?, or other evidence) "
-        if not read_evidence(interview, prompt, asked=question):
-            return interview.decide_now()
-    return interview.decide_now() if decision.action == "ask" else decision
+def converse(interview: Interview, model: TriageModel) -> Turn:
+    """Leads the whole interview: asks while that is the next step."""
+    while not tell(interview, read("Codes of the complaint")):
+        say("Something must be known.")
+    while (turn := interview.next()).step is Step.ASK:
+        if turn.question:
+            put(interview, turn.question, model)
+        elif codes := tell(interview, read("What else? Codes, or nothing")):  # the app has to choose
+            interview.count(codes)
+        else:
+            interview.end()
+    return turn
 
 
-def asks_next(decision: Decision, question: Question | None) -> bool:
-    """Returns whether the interview goes on: while the model asks what is worth it, or must ask.
-
-    It must ask for age and sex, and about red flags, where the decision is not Red yet. Evidence that contradicts
-    itself ends it; other reasons to hand over count at the end.
-    """
-    asks = decision.action == "ask" and (question is None or question.worth_asking)
-    must_ask = question is not None and bool(question.one_of or question.red_flag) and decision.best_triage != "Red"
-    return (asks or must_ask) and not decision.forced and decision.deferred != CONTRADICTORY
-
-
-def read_evidence(interview: Interview, prompt: str, needed: bool = False, asked: Question | None = None) -> bool:
-    """Returns whether evidence was added; after refused input the prompt is repeated, which is not a new question."""
-    while True:
-        try:
-            text = input(prompt).strip()
-        except EOFError:
-            if needed:
-                sys.exit("no evidence was given")
-            text = ""
-        if not text and not needed:
-            return False
-        try:
-            codes = (asked and interview.answer(asked, text)) or (interview.add(text),)
-            if not needed:  # it follows a question
-                interview.count_answer(codes)
-            return True
-        except RefusedError as reason:
-            say(str(reason))
+def tell(interview: Interview, typed: str) -> list[str]:
+    """Adds typed codes, those that are absent with a minus; returns them, [] if they were refused."""
+    codes = typed.split()
+    absent = [code[1:] for code in codes if code.startswith("-")]
+    present = [code for code in codes if not code.startswith("-")]
+    try:
+        interview.add(present, absent)
+    except RefusedError as reason:
+        say(str(reason))
+        return tell(interview, read("Codes"))
+    return [*present, *absent]
 
 
-def show(decision: Decision) -> None:
-    """Prints a decision."""
-    for rule in decision.rules:
-        say(f"safety rule {rule['rule_id']}: {rule['reason']}")
-    if decision.deferred:
-        say(f"A person must look: {REASONS[decision.deferred]}.")
-    say(f"{decision.action}{' (forced)' if decision.forced else ''}")
-    if decision.appropriate:  # what the model decides by
-        shown = (f"{triage} {value:.2f}" for triage, value in decision.appropriate.items())
-        say(f"Probability that clinicians find it appropriate: {', '.join(shown)}")
+def put(interview: Interview, question: Question, model: TriageModel) -> None:
+    """Puts a question to the patient, and adds the answer."""
+    say(question.text)
+    codes = question.one_of or question.any_of or (question.code,)
+    if question.one_of:  # exactly one is present
+        numbers = [str(number) for number in range(1, len(codes) + 1)]
+        for number, code in zip(numbers, codes, strict=True):
+            say(f"  {number} {model.names[code]}")
+        typed = choose(numbers)
+        interview.add([codes[int(typed) - 1]] if typed else [], [], [] if typed else [question.code])
     else:
-        say(", ".join(f"Q({action}) {value:.3f}" for action, value in decision.q_values.items()))
+        said: dict[str, list[str]] = {"y": [], "n": [], "": []}
+        for code in codes:  # of several danger signs each has its own answer
+            say(f"  {model.names[code]}")
+            said[choose(("y", "n"))].append(code)
+        interview.add(said["y"], said["n"], said[""])
+    interview.count(codes)
+
+
+def choose(choices: Sequence[str]) -> str:
+    """Returns one of the choices, "" where the patient cannot tell."""
+    while (typed := read(f"{', '.join(choices)}, or nothing if not known")) not in ("", *choices):
+        pass
+    return typed
+
+
+def read(prompt: str) -> str:
+    """Returns a line that is typed."""
+    try:
+        return input(f"{prompt}> ").strip()
+    except EOFError:
+        sys.exit("the input ended before the interview")
+
+
+def show(turn: Turn) -> None:
+    """Prints the end of an interview."""
+    decision = turn.decision
+    if turn.step is Step.HAND_OVER:
+        say(f"A person must look: {REASONS.get(decision.deferred, 'nothing is known')}. Until then:")
+    say(decision.best_triage)
+    for triage, (appropriate, safe) in decision.chances.items():
+        say(f"  {triage}: appropriate {appropriate:.0%}, safe {safe:.0%}")
+    for rule in decision.rules:
+        say(f"Rule {rule['rule_id']}: {rule['reason']}")
 
 
 @contextlib.contextmanager

@@ -5,7 +5,11 @@ import collections
 import concurrent.futures
 import contextlib
 import inspect
+import pathlib
+import re
+import shutil
 import socket
+import subprocess
 
 import grpc
 import pytest
@@ -18,6 +22,12 @@ from tests.certificates import write_certificates
 from triage_client import AsyncTriageClient, TriageClient
 from triage_client.v1 import triage_pb2, triage_service_pb2, triage_service_pb2_grpc
 
+NODE = pathlib.Path(__file__).resolve().parents[2] / "clients" / "node"
+# What npm says where it cannot get at the packages, as opposed to not liking package.json or the lock file.
+OUT_OF_REACH = re.compile(
+    r"\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ENOTCACHED|ERR_SOCKET_TIMEOUT"
+    r"|EIDLETIMEOUT|E401|E403|E404|E407|E50\d|SELF_SIGNED_CERT\w*|UNABLE_TO_\w+|DEPTH_ZERO\w*)\b"
+)
 # Q = sigmoid(s W): fever present gives Yellow sigmoid(1) and ask sigmoid(2), all others 1/2; chest pain Red.
 WEIGHTS = ((0, 1, 0, 0, 2), (2, 0, 0, 0, 0))
 
@@ -198,3 +208,25 @@ def encrypted(certificates):
     service = Scripted()
     with serve(service, grpc.ssl_server_credentials([tuple(pair)], authority, require_client_auth=True)) as address:
         yield service, address
+
+
+@pytest.fixture(scope="session")
+def node_package(tmp_path_factory):
+    """A copy of the Node client's folder beside the .proto files, installed and compiled."""
+    if not (shutil.which("node") and shutil.which("npm")):
+        pytest.skip("needs the programs node and npm")
+    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True, timeout=60).stdout
+    if int(version.lstrip("v").split(".")[0]) < 20:
+        pytest.skip(f"needs Node 20 or later; this is {version.strip()}")
+    top = tmp_path_factory.mktemp("node")
+    folder = top / "clients" / "node"
+    shutil.copytree(NODE, folder, ignore=shutil.ignore_patterns("node_modules", "dist"))
+    (top / "proto").symlink_to(NODE.parents[1] / "proto")
+    install = ["npm", "ci", "--prefer-offline", "--fetch-retries=1", "--fetch-timeout=60000"]
+    installed = subprocess.run(install, cwd=folder, capture_output=True, text=True, timeout=300)
+    if installed.returncode and (code := OUT_OF_REACH.search(installed.stderr)):
+        pytest.skip(f"needs the npm packages of clients/node/package-lock.json, which npm cannot get: {code[0]}")
+    assert installed.returncode == 0, installed.stderr
+    built = subprocess.run(["npm", "run", "build"], cwd=folder, capture_output=True, text=True, timeout=300)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder

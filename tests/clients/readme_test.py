@@ -9,12 +9,12 @@ README = (pathlib.Path(__file__).resolve().parents[2] / "clients" / "python" / "
 EXAMPLES = {
     section.split("\n")[0]: section.split("```python\n")[1].split("```")[0]
     for section in README.split("\n## ")
-    if "```python\n" in section
+    if "```python\n" in section and "input(" not in section  # which `loops_test.py` runs
 }
 
 
 def test_the_readme_has_its_examples():
-    assert len(EXAMPLES) == README.count("```python") == 5
+    assert len(EXAMPLES) == README.count("```python") - 1 == 4
 
 
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES.keys())
@@ -30,8 +30,6 @@ def test_an_example_runs(example, server, encrypted, certificates, monkeypatch, 
         assert output == "TRIAGE_ACTION_ASK TRIAGE_ACTION_YELLOW\n"
     if "asyncio" in code:
         assert [each.model_version for each in names["responses"]] == ["7", "7"]
-    if "interview" in code:
-        assert names["answer"].ended
     if "fevr" in code:
         assert output == "state.evidence[0].code ('fever',)\n"
     if "TOKEN" in code:

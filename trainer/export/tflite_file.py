@@ -90,7 +90,7 @@ def describe(
         "novelty": manifest["novelty"],
         "max_questions": version.max_questions,
         "texts": {
-            language: {**groups, "any_of": ANY_OF[language][0], "none_of": ANY_OF[language][1]}
+            language: {**groups, "several": ANY_OF[language][0], "none": ANY_OF[language][1]}
             for language, groups in GROUPS.items()
         },
         "parity": {**parity._asdict(), "statement": statement(parity)},
