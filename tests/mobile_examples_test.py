@@ -17,7 +17,7 @@ from ai_edge_litert.interpreter import Interpreter
 import triage_cli
 from schemas import safety_rules
 from schemas.answer import ANSWER, Kind
-from tests.builders import description_in, network_of, symptoms, trained_agent, write_version
+from tests.builders import constant_network, description_in, network_of, symptoms, trained_agent, write_version
 from trainer.export import tflite_file
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty
@@ -43,14 +43,14 @@ finally:
 """
 
 
-def converted(folder, without_litert, vocabulary=VOCABULARY, **more):
+def converted(folder, without_litert, network=None, **more):
     """Converts a model that asks until fever is known: present means Red, absent Blue; else it says Green. Limit 4."""
     hidden = [[0, 0], [1, -1], [0, 0]]  # fever present, fever absent
-    network = network_of((hidden, 0), ([[9, 0, 0, 0, 0], [0, 0, 0, 9, 0]], [-2, -2, -1, -2, 1]))
+    network = network or network_of((hidden, 0), ([[9, 0, 0, 0, 0], [0, 0, 0, 9, 0]], [-2, -2, -1, -2, 1]))
     log_literals = np.zeros([6, 2], np.float32)
     log_literals[2, 1] = 1.0  # a rash is novel
     novelty = Novelty(np.zeros(1, np.float32), log_literals, np.full([1, 1], 0.5, np.float32), 10)
-    trained = trained_agent(network, vocabulary, 4, rules=RULES, novelty=novelty, **more)
+    trained = trained_agent(network, VOCABULARY, 4, rules=RULES, novelty=novelty, **more)
     with without_litert():  # the version's own is not the file that is looked at
         write_version(folder / "models", trained)
     out = folder / "triage.tflite"
@@ -67,11 +67,12 @@ def file(without_litert, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def asking_file(without_litert, tmp_path_factory):
-    """A file that chooses questions."""
+    """A file that chooses questions and estimates probabilities."""
     present = np.array([[0.5, 0.99, 0.4], [0.5, 0.01, 0.1]], np.float32)
     truths = np.array([[0.9, *[0.1] * 7], [0.1, *[0.9] * 7]], np.float32)
     mixture = Mixture(np.log(np.full(2, 0.5, np.float32)), present, truths, 1 - present)
-    return converted(tmp_path_factory.mktemp("asking"), without_litert, questions=mixture)
+    network = constant_network(3, safe=[1, 0.9, 0.6, 0.3], appropriate=[0.2, 0.5, 0.5, 0.25], asking=0.5)
+    return converted(tmp_path_factory.mktemp("asking"), without_litert, network=network, questions=mixture)
 
 
 def interview(file, *lines, options=()):
@@ -190,13 +191,13 @@ def test_the_app_examples_ask_by_the_names_of_the_file(asking_file, example):
 
 
 @pytest.mark.parametrize("example", ["Interview.kt", "Interview.swift"])
-def test_names_and_shapes_in_the_app_examples_are_those_of_the_file(file, example):
-    description = description_in(file)
+def test_names_and_shapes_in_the_app_examples_are_those_of_the_file(asking_file, example):
+    description = description_in(asking_file)
     text = (MOBILE / example).read_text(encoding="utf-8")
     said = re.findall(r'"(\w+)"\s+// (input|output) (\w+) \[([\w, ]+)\]', text, re.MULTILINE)
-    sizes = {"E": str(len(VOCABULARY)), "R": str(len(RULES))}
+    sizes = {"E": str(len(VOCABULARY)), "R": str(len(RULES)), "D": "4"}
     shapes = {
-        (side, name): (dtype, re.sub("[ER]", lambda size: sizes[size[0]], shape)) for name, side, dtype, shape in said
+        (side, name): (dtype, re.sub("[DER]", lambda size: sizes[size[0]], shape)) for name, side, dtype, shape in said
     }
     assert shapes == {
         (side, name): (tensor["dtype"], ", ".join(map(str, tensor["shape"])))
@@ -205,6 +206,23 @@ def test_names_and_shapes_in_the_app_examples_are_those_of_the_file(file, exampl
     }
     assert re.search(rf'[sS]ignature\w* = "{description["signature"]["name"]}"$', text, re.MULTILINE | re.IGNORECASE)
     assert re.search(r"format_?version = 1$|FORMAT = 1$", text, re.MULTILINE | re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("example", "version"),
+    [("Interview.kt", r"com\.google\.ai\.edge\.litert:litert:\d+\.\d+\.\d+"), ("Interview.swift", r"'\d+\.\d+\.\d+'")],
+)
+def test_the_app_examples_pin_the_interpreter_and_lead_the_interview_by_its_steps(example, version):
+    """No compiler of theirs is at hand: `interview.py`, of which they have the names, runs instead."""
+    text = (MOBILE / example).read_text(encoding="utf-8")
+    assert re.search(version, text)
+    code = re.sub(r'"[^"\n]*"|//.*|/\*.*?\*/', "", text)
+    for opening, closing in ("()", "[]", "{}"):
+        assert code.count(opening) == code.count(closing)
+    loop = text[re.search(r"^fun(c)? converse\(", text, re.MULTILINE).start() :]
+    assert re.search(r"while \(?turn\.step == (Step)?\.(ASK|ask)\)? \{", loop)
+    assert "action" not in loop
+    assert all(each in loop for each in ("notKnown", "chances", "bestTriage", "deferred", "names", "count(", "end()"))
 
 
 def test_the_keys_that_the_app_examples_read_are_in_the_description(file):
@@ -218,6 +236,7 @@ def test_the_keys_that_the_app_examples_read_are_in_the_description(file):
         "max_questions",
         "actions",
         "safety_rules",
+        "texts",
     } == keys
     assert keys <= set(description)
     assert set(re.findall(r'entry\.get\w+\("(\w+)"\)', kotlin)) <= set(description["vocabulary"][0])

@@ -1,7 +1,8 @@
 // An interview on Android: examples/mobile/interview.py in Kotlin, with the LiteRT interpreter.
 //
-// Gradle: implementation("com.google.ai.edge.litert:litert:<version>"), and androidResources { noCompress += "tflite" }.
-// Copy the file from the assets to a File first, as the ZIP reader needs one. Not a medical device.
+// Gradle: implementation("com.google.ai.edge.litert:litert:1.4.2") and androidResources { noCompress += "tflite" }.
+// Copy the file from the assets to a File first, as the ZIP reader needs one. `converse` leads a whole interview. Not a
+// medical device.
 
 import java.io.File
 import java.security.MessageDigest
@@ -16,6 +17,8 @@ const val SIGNATURE = "state"
 const val STATES = "states" // input float32 [1, E]
 const val QUESTIONS_ASKED = "questions_asked" // input int32 [1]
 const val Q_VALUES = "q_values" // output float32 [1, 5]
+const val P_APPROPRIATE = "p_appropriate" // output float32 [1, D], if the model estimates it
+const val P_SAFE = "p_safe" // output float32 [1, D], beside it
 const val ACTION = "action" // output int32 [1]
 const val BEST_TRIAGE = "best_triage" // output int32 [1]
 const val FORCED = "forced" // output bool [1]
@@ -37,20 +40,27 @@ const val QUESTION_TOGETHER = "question_together" // of questions, output int32 
 const val MOST_QUESTIONS = 10 // Q, or E where there are fewer codes
 const val MOST_TOGETHER = 6 // T, or E where there are fewer codes
 
-/** Groups of the vocabulary (`exclusive`) of which every patient has exactly one member, and their questions. */
-val OPENING = mapOf("age" to "Age", "sex" to "Sex")
+/** Groups of the vocabulary (`exclusive`) of which every patient has exactly one member. */
+val OPENING = setOf("age", "sex")
+const val LANGUAGE = "en" // of `texts` in the description
+val REASONS = mapOf(0 to "nothing is known", CONTRADICTORY to "contradictory", 2 to "novel", 3 to "unsure")
 
 /** The input must not reach the model; the message says why. */
 class Refused(message: String) : Exception(message)
 
 /**
  * A question that the model would put: going on is worth more than deciding now ([worthAsking]), or about a [redFlag].
- * If [anyOf] has codes, ask which of them the patient has, and add each, present or absent; [text] is about [code] alone.
- * If [oneOf] has codes, of age bands or sexes, ask which one it is, and add that one.
+ * If [anyOf] has codes, ask of each of them; if [oneOf] has codes, of age bands or sexes, ask which one it is.
  */
 data class Question(
     val code: String, val text: String, val worthAsking: Boolean, val redFlag: Boolean, val anyOf: List<String>,
     val oneOf: List<String>
+)
+
+/** What a patient says: codes that are present, absent and not known; of [Question.oneOf] one alone. */
+data class Said(
+    val present: List<String> = emptyList(), val absent: List<String> = emptyList(),
+    val notKnown: List<String> = emptyList()
 )
 
 /** The answer of the model: [action] is a triage decision or "ask", [bestTriage] its decision without asking. */
@@ -58,20 +68,29 @@ data class Decision(
     val action: String,
     val bestTriage: String,
     val forced: Boolean,
-    val qValues: FloatArray,
+    /** By triage decision the probabilities that it is appropriate, and safe; empty if the model estimates none. */
+    val chances: Map<String, Pair<Float, Float>>,
     /** Reasons of the safety rules that fired, for the clinician. */
     val reasons: List<String>,
     /** See [DEFERRED]. If it is not 0 the app hands the case over, and [bestTriage] is the least urgency until then. */
     val deferred: Int
 )
 
+enum class Step { ASK, DECIDE, HAND_OVER }
+
+/** Where an interview stands. [question] is null where there is none, or where the app has to choose it. */
+data class Turn(val step: Step, val decision: Decision, val question: Question?)
+
 /** A file that `triage tflite` wrote. Throws [Refused] if its vocabulary is not the one the app was built for. */
 class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseable {
     /** The question of each code, in the order of the cells. */
     val questions = LinkedHashMap<String, String>()
+    /** The plain name of each code. */
+    val names = HashMap<String, String>()
     val maxQuestions: Int
     /** The group of each code, "" if it is in none. */
     val groups = HashMap<String, String>()
+    private val texts: JSONObject // of questions about several codes
     private val measured = HashSet<String>()
     private val cells = HashMap<String, Int>()
     private val actions: List<String>
@@ -89,6 +108,7 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         for (cell in 0 until vocabulary.length()) {
             val entry = vocabulary.getJSONObject(cell)
             questions[entry.getString("code")] = entry.getString("question")
+            names[entry.getString("code")] = entry.getString("name")
             groups[entry.getString("code")] = entry.getString("exclusive")
             if (entry.getString("instrument").isNotEmpty()) measured.add(entry.getString("code"))
             cells[entry.getString("code")] = cell
@@ -101,6 +121,7 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
             throw Refused("$file: made for the vocabulary $fingerprint, this app for $expectedFingerprint")
         }
         maxQuestions = description.getInt("max_questions")
+        texts = description.getJSONObject("texts").getJSONObject(LANGUAGE)
         val labels = description.getJSONArray("actions")
         actions = (0 until labels.length()).map { labels.getString(it) }
         val rules = description.getJSONArray("safety_rules")
@@ -108,9 +129,11 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         interpreter = Interpreter(file)
     }
 
+    val choosesQuestions: Boolean get() = QUESTIONS in interpreter.signatureKeys
+
     /** Returns the question that the model would put; null if it cannot choose, or nothing is left to ask. */
     fun question(evidence: Map<String, Boolean>, notToAsk: Set<String>, canMeasure: Boolean): Question? {
-        if (QUESTIONS !in interpreter.signatureKeys) return null
+        if (!choosesQuestions) return null
         val withheld = arrayOf(BooleanArray(cells.size))
         val unwanted = if (canMeasure) notToAsk else notToAsk + measured
         for (code in unwanted) withheld[0][cells.getValue(code)] = true
@@ -130,7 +153,11 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         val members = questions.keys.filter { group in OPENING && groups.getValue(it) == group }
         val choosable = members.size > 1 && members.none { it in evidence || it in unwanted }
         val oneOf = if (choosable) members else emptyList()
-        val text = if (choosable) OPENING.getValue(group) else questions.getValue(code)
+        val text = when {
+            anyOf.isNotEmpty() -> texts.getString("several")
+            choosable -> texts.getString(group)
+            else -> questions.getValue(code)
+        }
         return Question(code, text, worthAsking[0][0], redFlags[0][0], anyOf, oneOf)
     }
 
@@ -142,7 +169,10 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
 
     /** Returns the decision on [evidence]: whether each known code is present. Without any it is "ask", even if forced. */
     fun decide(evidence: Map<String, Boolean>, questionsAsked: Int): Decision {
-        val qValues = arrayOf(FloatArray(actions.size))
+        val decisions = actions - "ask"
+        val estimates = P_SAFE in interpreter.getSignatureOutputs(SIGNATURE)
+        val appropriate = arrayOf(FloatArray(decisions.size))
+        val safe = arrayOf(FloatArray(decisions.size))
         val action = IntArray(1)
         val bestTriage = IntArray(1)
         val forced = BooleanArray(1)
@@ -150,12 +180,17 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         val rulesFired = arrayOf(BooleanArray(reasons.size))
         val deferred = IntArray(1)
         val outputs = mutableMapOf<String, Any>(
-            Q_VALUES to qValues, ACTION to action, BEST_TRIAGE to bestTriage, FORCED to forced, DEFERRED to deferred
+            ACTION to action, BEST_TRIAGE to bestTriage, FORCED to forced, DEFERRED to deferred
         )
+        if (estimates) outputs += mapOf(P_APPROPRIATE to appropriate, P_SAFE to safe)
         if (reasons.isNotEmpty()) outputs[RULES_FIRED] = rulesFired
         interpreter.runSignature(inputs, outputs, SIGNATURE)
         val fired = reasons.filterIndexed { rule, _ -> rulesFired[0][rule] }
-        return Decision(actions[action[0]], actions[bestTriage[0]], forced[0], qValues[0], fired, deferred[0])
+        val chances = decisions.indices.associate { decisions[it] to Pair(appropriate[0][it], safe[0][it]) }
+        return Decision(
+            actions[action[0]], actions[bestTriage[0]], forced[0], if (estimates) chances else emptyMap(), fired,
+            deferred[0]
+        )
     }
 
     override fun close() = interpreter.close()
@@ -176,45 +211,86 @@ class Interview(private val model: TriageModel, private val canMeasure: Boolean 
     private val notKnown = HashSet<String>()
     private val opened = HashSet<String>() // which of OPENING were answered
     private var questionsAsked = 0
-
-    /** Returns the question to put next, null if the app has to choose. */
-    fun question(): Question? = model.question(evidence, notKnown, canMeasure)
-
-    /** Records that the patient cannot tell: the code stays unknown, and is not asked about again. */
-    fun cannotTell(code: String) {
-        if (code !in model.questions) throw Refused("$code is not in the vocabulary of this model")
-        notKnown.add(code)
-    }
-
-    /** Adds a code. Throws [Refused] if it is unknown or was given as the opposite before; nothing is added then. */
-    fun add(code: String, present: Boolean) {
-        if (code !in model.questions) throw Refused("$code is not in the vocabulary of this model")
-        if (evidence.getOrDefault(code, present) != present) throw Refused("$code was given as the opposite before")
-        evidence[code] = present
-    }
-
-    /** Returns the model's decision. */
-    fun decide(): Decision = model.decide(evidence, questionsAsked)
+    private var over = false
 
     /**
-     * Returns whether the interview goes on: while the model asks what is worth it, or must ask, which it must for age
-     * and sex, and about red flags, where the decision is not Red yet. Evidence that contradicts itself ends it; other
-     * reasons to hand over count at the end.
+     * Adds what is said; what is not known is not asked about again.
+     * Throws [Refused] if a code is unknown or was given as the opposite before; nothing is added then.
      */
-    fun asksNext(decision: Decision, question: Question?): Boolean {
-        val asks = decision.action == "ask" && (question == null || question.worthAsking)
-        val first = question != null && (question.oneOf.isNotEmpty() || question.redFlag)
-        val mustAsk = first && decision.bestTriage != "Red"
-        return (asks || mustAsk) && !decision.forced && decision.deferred != CONTRADICTORY
+    fun add(said: Said) {
+        for (code in said.present + said.absent + said.notKnown) {
+            if (code !in model.questions) throw Refused("$code is not in the vocabulary of this model")
+        }
+        val known = HashMap(evidence)
+        for ((code, present) in said.present.map { it to true } + said.absent.map { it to false }) {
+            if (known.getOrPut(code) { present } != present) throw Refused("$code was given as the opposite before")
+        }
+        evidence.putAll(known)
+        notKnown.addAll(said.notKnown)
     }
 
     /** Counts an answer about [codes], those of a question or others; age and sex are one question together. */
-    fun countAnswer(codes: Collection<String>) {
+    fun count(codes: Collection<String>) {
         val opening = codes.map { model.groups.getValue(it) }.filter { it in OPENING && it !in opened }
         if (opening.isEmpty() || opened.isEmpty()) questionsAsked += 1
         opened.addAll(opening)
     }
 
-    /** Returns a triage decision, as nothing more is known. */
-    fun decideNow(): Decision = model.decide(evidence, model.maxQuestions)
+    /** Notes that nobody can say more. */
+    fun end() {
+        over = true
+    }
+
+    /**
+     * Returns whether to ask, to decide or to hand over, as a server would. An interview goes on while the model asks
+     * what is worth it. It must also ask for age and sex, and about danger signs, where the decision is not Red yet.
+     * Evidence that contradicts itself ends it at once.
+     */
+    fun next(): Turn {
+        val soFar = decide(over)
+        val question = model.question(evidence, notKnown, canMeasure)
+        val worthAsking = question?.worthAsking ?: !model.choosesQuestions
+        val first = question != null && (question.oneOf.isNotEmpty() || question.redFlag)
+        val asks = (soFar.action == "ask" && worthAsking) || (first && soFar.bestTriage != "Red")
+        if (asks && !soFar.forced && soFar.deferred != CONTRADICTORY) return Turn(Step.ASK, soFar, question)
+        val decision = decide(true) // with the reasons to hand over that count at the end
+        val nothingKnown = decision.action == "ask"
+        val step = if (decision.deferred != 0 || nothingKnown) Step.HAND_OVER else Step.DECIDE
+        return Turn(step, decision, null)
+    }
+
+    private fun decide(over: Boolean) = model.decide(evidence, if (over) model.maxQuestions else questionsAsked)
+}
+
+/**
+ * Leads a whole interview, and shows its end.
+ *
+ * [complaint] is what is known at first. [put] shows the text of a question, and below it the names of [Question.oneOf]
+ * to choose from; or the name of each of [Question.anyOf], else of the one code, with yes, no and "don't know". Without a
+ * question it asks for anything else, and returns null if there is nothing. [show] shows a line.
+ */
+fun converse(
+    model: TriageModel, complaint: Said, put: (Question?, Map<String, String>) -> Said?, show: (String) -> Unit
+) {
+    val interview = Interview(model)
+    interview.add(complaint)
+    var turn = interview.next()
+    while (turn.step == Step.ASK) {
+        val question = turn.question
+        val said = put(question, model.names)
+        if (said == null) {
+            interview.end()
+        } else {
+            interview.add(said)
+            interview.count(said.present + said.absent + said.notKnown)
+        }
+        turn = interview.next()
+    }
+    val decision = turn.decision
+    if (turn.step == Step.HAND_OVER) show("A person must look: ${REASONS[decision.deferred]}. Until then:")
+    show(decision.bestTriage)
+    for ((triage, chances) in decision.chances) {
+        show("  $triage: appropriate %.0f%%, safe %.0f%%".format(100 * chances.first, 100 * chances.second))
+    }
+    decision.reasons.forEach { show("Rule: $it") }
 }

@@ -1,5 +1,6 @@
-// An interview on iOS: examples/mobile/interview.py in Swift, with TensorFlow Lite's interpreter.
+// An interview on iOS: examples/mobile/interview.py in Swift, with LiteRT, which CocoaPods still calls TensorFlow Lite.
 //
+// Podfile: pod 'TensorFlowLiteSwift', '2.17.0'. `converse` leads a whole interview.
 // The app's bundle holds triage.tflite and its sidecar triage.tflite.json, which names the file that it belongs to;
 // Foundation cannot open ZIP archives, so the description inside the file is not read. Not a medical device.
 
@@ -13,6 +14,8 @@ let signatureName = "state"
 let statesName = "states"  // input float32 [1, E]
 let questionsAskedName = "questions_asked"  // input int32 [1]
 let qValuesName = "q_values"  // output float32 [1, 5]
+let appropriateName = "p_appropriate"  // output float32 [1, D], if the model estimates it
+let safeName = "p_safe"  // output float32 [1, D], beside it
 let actionName = "action"  // output int32 [1]
 let bestTriageName = "best_triage"  // output int32 [1]
 let forcedName = "forced"  // output bool [1]
@@ -32,8 +35,10 @@ let questionWorthAskingName = "question_worth_asking"  // of questions, output b
 let questionRedFlagsName = "question_red_flags"  // of questions, output bool [1, Q], a yes may raise a red flag
 let questionTogetherName = "question_together"  // of questions, output int32 [1, T], all cells of the first one, or -1
 
-/// Groups of the vocabulary (`exclusive`) of which every patient has exactly one member, and their questions.
-let opening = ["age": "Age", "sex": "Sex"]
+/// Groups of the vocabulary (`exclusive`) of which every patient has exactly one member.
+let opening: Set<String> = ["age", "sex"]
+let language = "en"  // of `texts` in the description
+let reasons = [0: "nothing is known", contradictory: "contradictory", 2: "novel", 3: "unsure"]
 
 /// The input must not reach the model, and why.
 struct Refused: Error {
@@ -48,6 +53,7 @@ struct Description: Decodable {
 
   struct Entry: Decodable {
     let code: String
+    let name: String
     let question: String
     let exclusive: String
     let instrument: String
@@ -66,6 +72,7 @@ struct Description: Decodable {
   let vocabulary: [Entry]
   let vocabularyFingerprint: String
   let safetyRules: [Rule]
+  let texts: [String: [String: String]]
 }
 
 /// A question that the model would put.
@@ -74,10 +81,15 @@ struct Question {
   let text: String  // to ask a patient
   let worthAsking: Bool  // going on is worth more than deciding now
   let redFlag: Bool  // a yes may raise a red flag
-  /// If it has codes, ask which of them the patient has, and add each, present or absent; `text` is about `code` alone.
-  let anyOf: [String]
-  /// If it has codes, of age bands or sexes, ask which one it is, and add that one.
-  let oneOf: [String]
+  let anyOf: [String]  // if it has codes, ask of each of them
+  let oneOf: [String]  // if it has codes, of age bands or sexes, ask which one it is
+}
+
+/// What a patient says: codes that are present, absent and not known; of `Question.oneOf` one alone.
+struct Said {
+  var present: [String] = []
+  var absent: [String] = []
+  var notKnown: [String] = []
 }
 
 /// The answer of the model: `action` is a triage decision or "ask", `bestTriage` its decision without asking.
@@ -85,11 +97,23 @@ struct Decision {
   let action: String
   let bestTriage: String
   let forced: Bool
-  let qValues: [Float32]
+  /// The probabilities that each triage decision is appropriate, and safe; empty if the model estimates none.
+  let chances: [(triage: String, appropriate: Float32, safe: Float32)]
   /// Safety rules that fired, with the reason for the clinician.
   let rules: [Description.Rule]
   /// See `deferredName`. If it is not 0 the app hands the case over, and `bestTriage` is the least urgency until then.
   let deferred: Int
+}
+
+enum Step {
+  case ask, decide, handOver
+}
+
+/// Where an interview stands. `question` is nil where there is none, or where the app has to choose it.
+struct Turn {
+  let step: Step
+  let decision: Decision
+  let question: Question?
 }
 
 /// A file that `triage tflite` wrote. Throws if its vocabulary is not the one that the app was built for.
@@ -98,6 +122,10 @@ final class TriageModel {
   private let cells: [String: Int]
   private let runner: SignatureRunner
   private let asker: SignatureRunner?
+
+  var choosesQuestions: Bool {
+    return asker != nil
+  }
 
   init(file: URL, expectedFingerprint: String? = nil) throws {
     let decoder = JSONDecoder()
@@ -145,12 +173,14 @@ final class TriageModel {
       Array($0.bindMemory(to: Int32.self))
     }
     let anyOf = together.filter { $0 >= 0 }.map { description.vocabulary[Int($0)].code }
-    let group = opening[entry.exclusive]
-    let members = description.vocabulary.filter { group != nil && $0.exclusive == entry.exclusive }.map { $0.code }
+    let grouped = opening.contains(entry.exclusive)
+    let members = description.vocabulary.filter { grouped && $0.exclusive == entry.exclusive }.map { $0.code }
     let choosable = members.count > 1 && members.allSatisfy { evidence[$0] == nil && !unwanted.contains($0) }
+    let texts = description.texts[language]!
+    let text = !anyOf.isEmpty ? texts["several"]! : choosable ? texts[entry.exclusive]! : entry.question
     return Question(
-      code: entry.code, text: choosable ? group! : entry.question, worthAsking: worthAsking, redFlag: redFlag,
-      anyOf: anyOf, oneOf: choosable ? members : [])
+      code: entry.code, text: text, worthAsking: worthAsking, redFlag: redFlag, anyOf: anyOf,
+      oneOf: choosable ? members : [])
   }
 
   /// Returns the group of a code, "" if it is in none.
@@ -174,14 +204,21 @@ final class TriageModel {
     ])
     let rules = description.safetyRules
     let fired = rules.isEmpty ? Data() : try runner.output(named: rulesFiredName).data
+    let estimates = runner.outputs.contains(safeName)
+    let appropriate = estimates ? try numbers(appropriateName) : []
+    let safe = estimates ? try numbers(safeName) : []
     return Decision(
       action: description.actions[try number(actionName)],
       bestTriage: description.actions[try number(bestTriageName)],
       forced: try runner.output(named: forcedName).data.first != 0,
-      qValues: try runner.output(named: qValuesName).data.withUnsafeBytes { Array($0.bindMemory(to: Float32.self)) },
+      chances: zip(description.actions, zip(appropriate, safe)).map { (triage: $0, appropriate: $1.0, safe: $1.1) },
       rules: zip(rules, fired).filter { $0.1 != 0 }.map { $0.0 },
       deferred: try number(deferredName)
     )
+  }
+
+  private func numbers(_ name: String) throws -> [Float32] {
+    return try runner.output(named: name).data.withUnsafeBytes { Array($0.bindMemory(to: Float32.self)) }
   }
 
   private func number(_ name: String) throws -> Int {
@@ -197,6 +234,7 @@ final class Interview {
   private var notKnown: Set<String> = []
   private var opened: Set<String> = []  // which groups of `opening` were answered
   private var questionsAsked = 0
+  private var over = false
 
   /// Questions are about what takes an instrument, such as a stethoscope, only if somebody `canMeasure`.
   init(model: TriageModel, canMeasure: Bool = false) {
@@ -204,52 +242,87 @@ final class Interview {
     self.canMeasure = canMeasure
   }
 
-  /// Adds a code. Throws if it is unknown or was given as the opposite before; nothing is added then.
-  func add(_ code: String, present: Bool) throws {
-    guard model.knows(code) else { throw Refused(reason: "\(code) is not in the vocabulary of this model") }
-    guard evidence[code, default: present] == present else {
-      throw Refused(reason: "\(code) was given as the opposite before")
+  /// Adds what is said; what is not known is not asked about again. Throws if a code is unknown or was given as the
+  /// opposite before; nothing is added then.
+  func add(_ said: Said) throws {
+    for code in said.present + said.absent + said.notKnown where !model.knows(code) {
+      throw Refused(reason: "\(code) is not in the vocabulary of this model")
     }
-    evidence[code] = present
+    var known = evidence
+    for (code, present) in said.present.map({ ($0, true) }) + said.absent.map({ ($0, false) }) {
+      guard known[code, default: present] == present else {
+        throw Refused(reason: "\(code) was given as the opposite before")
+      }
+      known[code] = present
+    }
+    evidence = known
+    notKnown.formUnion(said.notKnown)
   }
 
-  /// Returns the question to put next, nil if the app has to choose.
-  func question() throws -> Question? {
-    return try model.question(evidence: evidence, notToAsk: notKnown, canMeasure: canMeasure)
-  }
-
-  /// Records that the patient cannot tell: the code stays unknown, and is not asked about again.
-  func cannotTell(_ code: String) throws {
-    guard model.knows(code) else { throw Refused(reason: "\(code) is not in the vocabulary of this model") }
-    notKnown.insert(code)
-  }
-
-  /// Returns the model's decision.
-  func decide() throws -> Decision {
-    return try model.decide(evidence: evidence, questionsAsked: questionsAsked)
-  }
-
-  /// Returns whether the interview goes on: while the model asks what is worth it, or must ask, which it must for age
-  /// and sex, and about red flags, where the decision is not Red yet. Evidence that contradicts itself ends it; other
-  /// reasons to hand over count at the end.
-  func asksNext(_ decision: Decision, _ question: Question?) -> Bool {
-    let asks = decision.action == "ask" && (question?.worthAsking ?? true)
-    let first = question.map { !$0.oneOf.isEmpty || $0.redFlag } ?? false
-    let mustAsk = first && decision.bestTriage != "Red"
-    return (asks || mustAsk) && !decision.forced && decision.deferred != contradictory
-  }
-
-  /// Counts an answer about `codes`, those of a question or others; age and sex are one question together.
-  func countAnswer(_ codes: [String]) {
-    let groups = Set(codes.map { model.group(of: $0) }).intersection(opening.keys).subtracting(opened)
+  /// Counts an answer about `codes`; age and sex are one question together.
+  func count(_ codes: [String]) {
+    let groups = Set(codes.map { model.group(of: $0) }).intersection(opening).subtracting(opened)
     if groups.isEmpty || opened.isEmpty { questionsAsked += 1 }
     opened.formUnion(groups)
   }
 
-  /// Returns a triage decision, as nothing more is known.
-  func decideNow() throws -> Decision {
-    return try model.decide(evidence: evidence, questionsAsked: model.description.maxQuestions)
+  /// Notes that nobody can say more.
+  func end() {
+    over = true
   }
+
+  /// Returns whether to ask, to decide or to hand over, as a server would. An interview goes on while the model asks
+  /// what is worth it. It must also ask for age and sex, and about danger signs, where the decision is not Red yet.
+  /// Evidence that contradicts itself ends it at once.
+  func next() throws -> Turn {
+    let soFar = try decide(over: over)
+    let question = try model.question(evidence: evidence, notToAsk: notKnown, canMeasure: canMeasure)
+    let worthAsking = question?.worthAsking ?? !model.choosesQuestions
+    let first = question.map { !$0.oneOf.isEmpty || $0.redFlag } ?? false
+    let asks = (soFar.action == "ask" && worthAsking) || (first && soFar.bestTriage != "Red")
+    if asks && !soFar.forced && soFar.deferred != contradictory {
+      return Turn(step: .ask, decision: soFar, question: question)
+    }
+    let decision = try decide(over: true)  // with the reasons to hand over that count at the end
+    let nothingKnown = decision.action == "ask"
+    let step = decision.deferred != 0 || nothingKnown ? Step.handOver : Step.decide
+    return Turn(step: step, decision: decision, question: nil)
+  }
+
+  private func decide(over: Bool) throws -> Decision {
+    return try model.decide(
+      evidence: evidence, questionsAsked: over ? model.description.maxQuestions : questionsAsked)
+  }
+}
+
+/// Leads a whole interview, and shows its end.
+///
+/// `complaint` is what is known at first. `put` shows the text of a question, and below it the names of `oneOf` to
+/// choose from; or the name of each of `anyOf`, else of the one code, with yes, no and "don't know". Without a question
+/// it asks for anything else, and returns nil if there is nothing. `show` shows a line.
+func converse(
+  model: TriageModel, complaint: Said, put: (Question?, [String: String]) -> Said?, show: (String) -> Void
+) throws {
+  let names = Dictionary(uniqueKeysWithValues: model.description.vocabulary.map { ($0.code, $0.name) })
+  let interview = Interview(model: model)
+  try interview.add(complaint)
+  var turn = try interview.next()
+  while turn.step == .ask {
+    if let said = put(turn.question, names) {
+      try interview.add(said)
+      interview.count(said.present + said.absent + said.notKnown)
+    } else {
+      interview.end()
+    }
+    turn = try interview.next()
+  }
+  let decision = turn.decision
+  if turn.step == .handOver { show("A person must look: \(reasons[decision.deferred]!). Until then:") }
+  show(decision.bestTriage)
+  for (triage, appropriate, safe) in decision.chances {
+    show(String(format: "  %@: appropriate %.0f%%, safe %.0f%%", triage, 100 * appropriate, 100 * safe))
+  }
+  for rule in decision.rules { show("Rule \(rule.ruleId): \(rule.reason)") }
 }
 
 private func sha256(_ data: Data) -> String {

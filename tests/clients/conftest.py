@@ -35,7 +35,9 @@ WEIGHTS = ((0, 1, 0, 0, 2), (2, 0, 0, 0, 0))
 @pytest.fixture(scope="session")
 def server(made_once):
     """`triage serve` with version 7 of a model of fever and chest_pain that must triage at 3 questions."""
-    with served(made_once("clients", _write_model), max_workers=2, max_interviews=2, max_batch=4) as server:
+    with served(
+        made_once("clients", _write_model), max_workers=2, max_interviews=2, max_batch=4, http_port=0
+    ) as server:
         yield server
 
 
