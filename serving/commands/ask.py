@@ -220,7 +220,7 @@ def _print(response: TriageResponse) -> None:
         change = f"{action_label(rule.from_action)} -> {action_label(rule.to_action)}"
         console.print(rich.text.Text(f"safety rule {rule.rule_id} ({change}): {rule.reason}"))
     for number, question in enumerate(response.next_questions, start=1):
-        codes = ", ".join(question.any_of or [question.code])
+        codes = ", ".join(question.any_of or question.one_of or [question.code])
         console.print(rich.text.Text(f"next {number}  {question.question} ({codes}, {_worth(question)})"))
     if response.HasField("explanation"):
         _print_explanation(console, response)
