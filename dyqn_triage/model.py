@@ -173,8 +173,8 @@ class Interview:
     def explain(self) -> pd.DataFrame:
         """Returns what each finding does to the decision, by its code.
 
-        Columns: `name`; `status`; `speaks`, "for" the decision, "against" it, or ""; `support`, by how much the finding
-        raises the probability that the decision is appropriate; and `best_triage_without` it.
+        Columns: `name`; `status`; `speaks`, "for" the decision, "against" it, "unclear", or ""; `support`, by how much
+        the finding raises the probability that the decision is appropriate; and `best_triage_without` it.
         """
         response, evidence = self._answer.response, self._answer.model.evidence
         effects = zip(response.explanation.effects, self.figures["explanation"]["effects"], strict=True)

@@ -80,10 +80,14 @@ IN_DANGER = "If somebody may be in danger, call the emergency number now."
 def speaks(effect: Any, best_triage: int) -> str:
     """Returns whether a piece of evidence speaks "for" the decision `best_triage` or "against" it; "" where neither.
 
+    It is "unclear" where the server says so, by no support for a piece that has an effect.
+
     Args:
         effect: EvidenceEffect of the piece, of the server's package or of the client's.
         best_triage: the decision.
     """
+    if effect.effect and not effect.support:
+        return "unclear"
     if effect.best_triage_without != best_triage or effect.support >= LEAST_SUPPORT:
         return "for"
     return "against" if effect.support <= -LEAST_SUPPORT else ""

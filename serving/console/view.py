@@ -31,7 +31,7 @@ class Finding(NamedTuple):
     name: str
     status: str
     speaks: str
-    """Whether it speaks for the decision or against it, "" where that is not known."""
+    """Whether it speaks for the decision or against it, or is unclear; "" where that is not known."""
 
 
 class Turn(NamedTuple):
@@ -197,10 +197,13 @@ def _speaks(effect: Any, response: TriageResponse) -> str:
     decision, side = action_label(response.best_triage), speaks(effect, response.best_triage)
     if not side:
         return "hardly matters"
+    said = side if side == "unclear" else f"speaks {side} {decision}"
     if effect.best_triage_without != response.best_triage:
-        return f"speaks for {decision}: without it {action_label(effect.best_triage_without)}"
+        return f"{said}: without it {action_label(effect.best_triage_without)}"
+    if side == "unclear":
+        return said
     points = f"{100 * effect.support:+.0f} points".replace("-", "\N{MINUS SIGN}")
-    return f"speaks {side} {decision}: {points}"
+    return f"{said}: {points}"
 
 
 def _name(code: str, model: ModelVersion) -> str:

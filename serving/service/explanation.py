@@ -11,7 +11,7 @@ import numpy as np
 
 from schemas.evidence import Vocabulary
 from serving.errors import Fault, FaultyRequestError
-from serving.messages import MOST_EXPLAINED
+from serving.messages import LEAST_SUPPORT, MOST_EXPLAINED
 from triage.v1 import triage_pb2
 
 _MOST_SETS = 500
@@ -61,16 +61,20 @@ def explain(
         states = [_with(state, [piece for status, piece in known.items() if status in each]) for each in closed]
         return ask(states) if states else []
 
-    without = ask_about(_without_each(pieces))
-    here, supported = _values(response), _value_of(response, response.best_triage)
+    complaint, others = pieces[:1], pieces[1:]
+    answers = ask_about([*_without_each(pieces), complaint, *([*complaint, piece] for piece in others)])
+    without, alone, beside_complaint = answers[: len(pieces)], answers[len(pieces)], answers[len(pieces) + 1 :]
+    here, decision = _values(response), response.best_triage
+    removed = [_value_of(response, decision) - _value_of(answer, decision) for answer in without]
+    added = [_value_of(answer, decision) - _value_of(alone, decision) for answer in beside_complaint]
     effects = [
         triage_pb2.EvidenceEffect(
             evidence=piece,
             effect=float(np.abs(_values(answer) - here).mean()),
             best_triage_without=answer.best_triage,
-            support=supported - _value_of(answer, response.best_triage),
+            support=0.0 if _is_unclear(piece, change, other, response, answer, vocabulary) else change,
         )
-        for piece, answer in zip(pieces, without, strict=True)
+        for piece, answer, change, other in zip(pieces, without, removed, [*removed[:1], *added], strict=True)
     ]
     effects.sort(key=lambda each: -each.effect)
     return triage_pb2.Explanation(
@@ -78,6 +82,38 @@ def explain(
         sufficient=_sufficient(response, effects, ask_about),
         turning=_turning(state, response, questions, ask),
     )
+
+
+def _is_unclear(
+    piece: triage_pb2.Evidence,
+    removed: float,
+    added: float,
+    response: triage_pb2.TriageResponse,
+    without: triage_pb2.TriageResponse,
+    vocabulary: Vocabulary,
+) -> bool:
+    """Returns whether what a piece does to the decision cannot be said in one word, "for" or "against".
+
+    So it is where leaving it out of all pieces and adding it to the complaint alone do not have the same sign, and
+    where a denial would speak for Red, or a danger sign against it, which no clinician would believe. A piece that a
+    fired rule needs for the decision is clear.
+
+    Args:
+        piece: one of those in the state.
+        removed: by how much it raises the value of the decision beside all others.
+        added: the same beside the complaint alone.
+        response: the answer to the state.
+        without: the answer to the state without the piece.
+        vocabulary: with its danger signs.
+    """
+    turns = without.best_triage != response.best_triage
+    needed = {rule.rule_id for rule in response.fired_rules} - {rule.rule_id for rule in without.fired_rules}
+    if (turns and needed) or not (turns or abs(removed) >= LEAST_SUPPORT):
+        return False
+    is_denial = piece.status == triage_pb2.EVIDENCE_STATUS_ABSENT
+    is_danger = not is_denial and piece.code in vocabulary and vocabulary[vocabulary.index(piece.code)].red_flag
+    incredible = response.best_triage == triage_pb2.TRIAGE_ACTION_RED and (is_denial if removed > 0 else is_danger)
+    return bool(removed * added <= 0 or incredible)
 
 
 def give_rationales(state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse, ask: Ask) -> None:

@@ -78,7 +78,7 @@ _MEANINGS = {
     "NextQuestion.rationale": "with explain: the reason of the safety rule that a yes would fire",
     "NextQuestion.rationales": "with explain: the same of each of any_of, an empty text where it would fire none",
     "Explanation.effects": "how much the probabilities change where a piece is left out, the largest first",
-    "EvidenceEffect.support": "above 0 it speaks for the decision, below 0 against it",
+    "EvidenceEffect.support": "above 0 it speaks for the decision, below 0 against it; 0 where it is unclear",
     "Explanation.sufficient": "the smallest set of pieces that gives the same decision by itself",
     "Explanation.turning": "answers to the best next questions that would change the decision",
     "VocabularyEntry.synonyms": "what patients say for it; one that begins with ! tells of a crisis",

@@ -77,7 +77,7 @@ def test_an_answer_says_why_where_that_is_asked_for(ask):
     # are equal, so the more urgent one comes first.
     code, output, _ = ask("--present", "chest_pain", "fever", "--explain")
     assert code == 0
-    assert "for      chest_pain (+0.250; without it Yellow)\nneither  fever (+0.000)\n" in output
+    assert "for      chest_pain (+0.250; without it Yellow)\nunclear  fever (+0.000)\n" in output
     assert "enough for Red: chest_pain\n" in output
 
 

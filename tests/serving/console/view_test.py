@@ -47,17 +47,22 @@ def test_q_values_are_shown_only_where_there_are_no_probabilities(served_model, 
 
 def test_findings_speak_for_the_decision_or_against_it(served_model):
     case = FEVER.after(Statement("chest_pain", PRESENT, True)).after(Statement("smoker", NOT_KNOWN, True))
-    case = case.after(Statement("rash", PRESENT, False))
+    for code in ("rash", "cough", "nausea"):
+        case = case.after(Statement(code, PRESENT, False))
     response = _response()
     response.explanation.effects.add(evidence=_present("fever"), support=0.25, best_triage_without=GREEN)
     response.explanation.effects.add(evidence=_present("chest_pain"), support=-0.125, best_triage_without=YELLOW)
     response.explanation.effects.add(evidence=_present("rash"), support=0.004, best_triage_without=YELLOW)
+    response.explanation.effects.add(evidence=_present("cough"), effect=0.1, best_triage_without=YELLOW)
+    response.explanation.effects.add(evidence=_present("nausea"), effect=0.1, best_triage_without=GREEN)
     page = view.case_page(case, _answer(served_model, response), served_model.version())
     assert page.findings == [
         view.Finding("fever, by name", "present", "speaks for Yellow: without it Green"),
         view.Finding("chest_pain, by name", "present", "speaks against Yellow: \N{MINUS SIGN}12 points"),
         view.Finding("smoker, by name", "not_known", ""),
         view.Finding("rash", "present", "hardly matters"),
+        view.Finding("cough", "present", "unclear"),
+        view.Finding("nausea", "present", "unclear: without it Green"),
     ]
 
 

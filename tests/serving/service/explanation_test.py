@@ -2,7 +2,7 @@ import pytest
 
 from schemas.evidence import Evidence, Vocabulary
 from serving.errors import FaultyRequestError
-from serving.messages import MOST_EXPLAINED, state_message
+from serving.messages import MOST_EXPLAINED, speaks, state_message
 from serving.service.explanation import check_explainable, explain, give_rationales
 from triage.v1 import triage_pb2
 
@@ -65,6 +65,74 @@ def test_support_says_what_speaks_for_the_decision_and_what_against_it():
     assert {each.evidence.code: round(each.support, 3) for each in why.effects} == {"pain": 0.4, "fever": -0.2}
 
 
+SIGNS = Vocabulary(
+    Evidence(code, "symptom", "S", "S?", red_flag="yes" if code == "shoulder_tip_pain" else "")
+    for code in ("shoulder_tip_pain", "pelvic_pain", "fainting", "fever", "rash")
+)
+
+
+@pytest.mark.parametrize(
+    ("beside", "alone", "side"),
+    [
+        (-0.1, 0.1, "unclear"),  # lowers P(Red) in a woman who is known to have fainted, and raises it without that
+        (-0.1, -0.1, "unclear"),  # a danger sign never speaks against Red, whatever the model says
+        (0.1, -0.1, "unclear"),
+        (0.1, 0.1, "for"),
+    ],
+)
+def test_shoulder_tip_pain_never_speaks_against_red_in_an_ectopic_pregnancy(beside, alone, side):
+    def ask(states):
+        """Red. P(Red is right) is .2, .6 after a faint; the sign adds `beside` to it with a faint, else `alone`."""
+        answers = []
+        for state in states:
+            codes = {each.code for each in state.evidence}
+            right = 0.6 if "fainting" in codes else 0.2
+            right += ("shoulder_tip_pain" in codes) * (beside if "fainting" in codes else alone)
+            answers.append(triage_pb2.TriageResponse(best_triage=RED))
+            answers[-1].probabilities.add(decision=RED, appropriate=right, safe=1.0)
+        return answers
+
+    state = state_message(["pelvic_pain", "fainting", "shoulder_tip_pain"])
+    effects = {each.evidence.code: each for each in explain(state, ask([state])[0], (), SIGNS, ask).effects}
+    sign = effects["shoulder_tip_pain"]
+    assert speaks(sign, RED) == side
+    assert sign.support == pytest.approx(beside if side == "for" else 0.0)
+    assert speaks(effects["fainting"], RED) == "for"
+
+
+@pytest.mark.parametrize(("decision", "side"), [(RED, "unclear"), (YELLOW, "for")])
+def test_no_rash_never_speaks_for_red_in_a_baby(decision, side):
+    def ask(states):
+        """P(the decision is right) is .5 with the denial, .4 without."""
+        answers = [triage_pb2.TriageResponse(best_triage=decision) for _ in states]
+        for state, answer in zip(states, answers, strict=True):
+            denied = any(each.status == ABSENT for each in state.evidence)
+            answer.probabilities.add(decision=decision, appropriate=0.5 if denied else 0.4, safe=1.0)
+        return answers
+
+    state = state_message(["fever"], ["rash"])
+    effects = {each.evidence.code: each for each in explain(state, ask([state])[0], (), SIGNS, ask).effects}
+    assert speaks(effects["rash"], decision) == side
+
+
+def test_a_piece_that_the_rule_for_the_decision_needs_speaks_for_it():
+    def ask(states):
+        """Red by a rule with the fever, else Green; the model itself takes the fever for a reason against Red."""
+        answers = []
+        for state in states:
+            hot = any(each.code == "fever" for each in state.evidence)
+            answer = triage_pb2.TriageResponse(best_triage=RED if hot else GREEN)
+            answer.probabilities.add(decision=RED, appropriate=0.1 if hot else 0.3, safe=1.0)
+            if hot:
+                answer.fired_rules.add(rule_id="hot")
+            answers.append(answer)
+        return answers
+
+    state = state_message(["rash", "fever"])
+    effects = {each.evidence.code: each for each in explain(state, ask([state])[0], (), SIGNS, ask).effects}
+    assert [speaks(effects[code], RED) for code in ("fever", "rash")] == ["for", ""]
+
+
 def test_a_question_has_the_reason_of_the_rule_that_a_yes_would_fire():
     def ask(states):
         answers = [triage_pb2.TriageResponse() for _ in states]
@@ -125,7 +193,8 @@ def test_too_many_sets_are_not_tried():
     state = state_message([f"e{number}" for number in range(40)])
     why = explain(state, all_needed([state])[0], (), VOCABULARY, all_needed)
     assert len(why.sufficient) == 40
-    assert len(asked) == 1 + 40 + 40  # all, without each piece, and each piece alone; the 780 pairs are too many
+    # All, without each piece, the first alone and with each other, and each alone; the 780 pairs are too many.
+    assert len(asked) == 1 + 40 + 40 + 40
 
 
 def test_answers_that_would_turn_the_decision_are_named_the_likely_ones_first():

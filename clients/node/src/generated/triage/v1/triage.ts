@@ -403,6 +403,8 @@ export interface EvidenceEffect {
   /**
    * By how much it raises (above 0) or lowers (below 0) the probability that the best triage decision is appropriate:
    * whether it speaks for the decision or against it. The Q-value of the decision where the model has no probabilities.
+   * 0 where that is unclear: where leaving it out and adding it to the first piece alone do not agree, or where a denial
+   * would speak for Red, or a danger sign against it.
    */
   support: number;
 }
