@@ -119,7 +119,8 @@ def joined(detection: np.ndarray, confusion: np.ndarray) -> np.ndarray:
 
 def agreement(parts: np.ndarray, seed: int) -> dict[str, Estimate | None]:
     """Returns the figures of `agent_agreement` from what each vignette adds to them `[V, 20]`, see `joined`."""
-    return _named(estimates_of_sums(parts, _figures, _resting_on(parts), seed))
+    shares = range(2)  # the kappa is none
+    return _named(estimates_of_sums(parts, _figures, _resting_on(parts), seed, shares))
 
 
 def agreement_difference(ours: np.ndarray, theirs: np.ndarray, seed: int) -> dict[str, Estimate | None]:

@@ -32,7 +32,7 @@ def figures(
         by_all_but_one={**metrics.summary(ours, seed), **agreement.agreement(agent, seed)},
         by_all={**metrics.summary(by_all, seed), **agreement.agent_agreement(decisions, counts, seed)},
         less_clinicians={
-            **metrics.summary({name: ours[name] - theirs[name] for name in theirs}, seed),
+            **metrics.summary({name: ours[name] - theirs[name] for name in theirs}, seed, paired=True),
             **agreement.agreement_difference(agent, clinicians, seed),
         },
     )

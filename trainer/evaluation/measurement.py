@@ -72,8 +72,9 @@ def rule_effect(
         seed: of the bootstrap.
     """
     before, after = (metrics.agent_metrics(outcomes, decision_counts) for outcomes in (without, with_rules))
-    pairs = {name: (before[name], after[name], after[name] - before[name]) for name in _RULED}
-    compared = {name: Compared(*(metrics.estimate(each, seed) for each in three)) for name, three in pairs.items()}
+    change = {name: after[name] - before[name] for name in _RULED}
+    three = (metrics.summary(before, seed), metrics.summary(after, seed), metrics.summary(change, seed, paired=True))
+    compared = {name: Compared(*(each[name] for each in three)) for name in _RULED}
     rates = [agreement.agent_agreement(outcomes.decisions, decision_counts, seed) for outcomes in (without, with_rules)]
     red = {name: Compared(rates[0][name], rates[1][name], None) for name in _RED}
     return RuleEffect(

@@ -5,15 +5,18 @@ means are taken and confidence intervals bootstrapped. `decisions` are int `[K, 
 of K evidence orders, and `decision_counts` `[V, 4]` what clinicians decided: Red, Yellow, Green, Blue.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 import numpy as np
+import scipy.stats
 
 from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS, Action
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.estimates import Estimate
 
 CONFIDENCE = 0.95
+SHARES = frozenset({"appropriateness", "safety", "over_triage", "under_triage", "forced"})
+"""Metrics that are shares of vignettes, in [0, 1]."""
 RESAMPLES = 2000
 _DRAWN_AT_ONCE = 5_000_000
 """Vignettes drawn in one go, so that a bootstrap stays below about 150 MB."""
@@ -111,22 +114,32 @@ def by_all_but_one(decision_counts: np.ndarray, judged: Callable[[np.ndarray, Ac
     return np.asarray(means)
 
 
+def exact_share(found: int, of: int) -> Estimate:
+    """Returns the share of `found` among `of` > 0 vignettes with its exact 95% interval (Clopper and Pearson, 1934)."""
+    interval = scipy.stats.binomtest(found, of).proportion_ci(CONFIDENCE, method="exact")
+    return Estimate(found / of, float(interval.low), float(interval.high), of)
+
+
 def estimate(values: np.ndarray, seed: int) -> Estimate:
     """Returns the mean of `values` `[V]` and its 95% percentile-bootstrap interval over vignettes, from `seed`."""
     [found] = estimates(values[:, np.newaxis], seed)
     return found
 
 
-def estimates(values: np.ndarray, seed: int) -> list[Estimate]:
-    """Returns the `estimate` of each column of `values` `[V, M]`, all of them from the same resampled vignettes."""
+def estimates(values: np.ndarray, seed: int, shares: Container[int] = ()) -> list[Estimate]:
+    """Returns the `estimate` of each column of `values` `[V, M]`, all of them from the same resampled vignettes.
+
+    For `shares`, see `estimates_of_sums`.
+    """
     count = len(values)
-    means = estimates_of_sums(values, lambda sums: sums / count, [count] * values.shape[1], seed)
+    means = estimates_of_sums(values, lambda sums: sums / count, [count] * values.shape[1], seed, shares)
     return [each for each in means if each is not None]  # a mean is always defined
 
 
-def summary(metrics: dict[str, np.ndarray], seed: int) -> dict[str, Estimate]:
-    """Returns the estimate of each metric, of the same vignettes."""
-    return dict(zip(metrics, estimates(np.stack(list(metrics.values()), axis=1), seed), strict=True))
+def summary(metrics: Mapping[str, np.ndarray], seed: int, paired: bool = False) -> dict[str, Estimate]:
+    """Returns the estimate of each metric, of the same vignettes; `paired` if they are differences of two agents."""
+    shares = [] if paired else [place for place, name in enumerate(metrics) if name in SHARES]
+    return dict(zip(metrics, estimates(np.stack(list(metrics.values()), axis=1), seed, shares), strict=True))
 
 
 def episode_metrics(outcomes: Outcomes, decision_counts: np.ndarray, seed: int) -> dict[str, Estimate]:
@@ -135,7 +148,11 @@ def episode_metrics(outcomes: Outcomes, decision_counts: np.ndarray, seed: int) 
 
 
 def estimates_of_sums(
-    parts: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], vignettes: Sequence[int], seed: int
+    parts: np.ndarray,
+    statistic: Callable[[np.ndarray], np.ndarray],
+    vignettes: Sequence[int],
+    seed: int,
+    shares: Container[int] = (),
 ) -> list[Estimate | None]:
     """Returns figures that are not means over vignettes but functions of sums over them, such as ratios.
 
@@ -147,6 +164,7 @@ def estimates_of_sums(
         statistic: from sums `[R, ...]` to figures float `[R, S]`, NaN where not defined.
         vignettes: S numbers of vignettes that each figure is based on; fewer than 2 give no interval.
         seed: of the bootstrap.
+        shares: the places of figures that are shares. Of 0 or 1 no resample differs, so that the interval is exact.
 
     Returns:
         S estimates, None where a figure is not defined; percentile intervals of 95%.
@@ -154,9 +172,12 @@ def estimates_of_sums(
     measured = statistic(parts.sum(axis=0, dtype=np.float64)[np.newaxis])[0]  # [S]
     resampled = statistic(resampled_sums(parts, seed))  # [R, S]
     estimates: list[Estimate | None] = []
-    for value, values, count in zip(measured, resampled.T, vignettes, strict=True):
+    for place, (value, values, count) in enumerate(zip(measured, resampled.T, vignettes, strict=True)):
         if np.isnan(value):
             estimates.append(None)
+            continue
+        if place in shares and count > 1 and (whole := round(float(value), 9)) in (0.0, 1.0):
+            estimates.append(exact_share(int(whole) * count, count))
             continue
         low, high = resampled_interval(values[~np.isnan(values)]) if count > 1 else (None, None)
         estimates.append(Estimate(float(value), low, high, int(count)))

@@ -11,7 +11,7 @@ from schemas.evidence import Vocabulary
 from schemas.triage import TRIAGE_DECISIONS
 from trainer.evaluation.agreement import majority_decisions
 from trainer.evaluation.estimates import Estimate, Gap, SliceFigures
-from trainer.evaluation.metrics import estimates, estimates_of_sums
+from trainer.evaluation.metrics import estimates_of_sums, summary
 
 MINIMUM_VIGNETTES = 10
 """Smaller slices of a tag are merged; others have no interval: that of a bootstrap of few vignettes is too narrow."""
@@ -161,21 +161,22 @@ def slice_figures(metrics: Mapping[str, np.ndarray], chosen: Sequence[Group], se
         chosen: slices of the same vignettes.
         seed: of the bootstrap over the vignettes of a slice.
     """
-    values = np.stack(list(metrics.values()), axis=1)  # [V, M]
     return [
         SliceFigures(
-            group.by, group.value, len(group.rows), dict(zip(metrics, _means(values[group.rows], seed), strict=True))
+            group.by,
+            group.value,
+            len(group.rows),
+            _means({name: values[group.rows] for name, values in metrics.items()}, len(group.rows), seed),
         )
         for group in chosen
     ]
 
 
-def _means(values: np.ndarray, seed: int) -> list[Estimate]:
-    """Returns the estimated mean of each column of `values` `[n, M]`, without an interval if n is too small."""
-    count = len(values)
+def _means(metrics: Mapping[str, np.ndarray], count: int, seed: int) -> dict[str, Estimate]:
+    """Returns the estimated mean of metrics `[n]` each, without an interval if the `count` n is too small."""
     if count < MINIMUM_VIGNETTES:
-        return [Estimate(float(mean), None, None, count) for mean in values.mean(axis=0)]
-    return estimates(values, seed)
+        return {name: Estimate(float(values.mean()), None, None, count) for name, values in metrics.items()}
+    return summary(metrics, seed)
 
 
 def _tag_groups(tags: Sequence[Sequence[str]]) -> list[Group]:

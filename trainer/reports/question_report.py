@@ -227,7 +227,8 @@ def policy_figures(
         `against`; `first_red_flag`, `denials`, `stopping` and `otherwise`, see below.
     """
     rows = quality(interviews, patients.decision_counts)
-    result: dict[str, Any] = {name: estimates(values.T.astype(float), seed) for name, values in rows.items()}
+    numbers = range(len(interviews.outputs))
+    result: dict[str, Any] = {name: estimates(values.T.astype(float), seed, numbers) for name, values in rows.items()}
     if against is not None:
         for name, values in rows.items():
             result[f"{name}_difference"] = estimates((values.astype(float) - against[name]).T, seed)
@@ -300,7 +301,7 @@ def stopping(
     if len(human["safety"]):
         agent = as_clinicians.quality(decisions[np.newaxis], counts, minimum_decisions)
         result["as_clinicians"] = summary({name: agent[name] for name in QUALITY}, seed)
-        result["less_clinicians"] = summary({name: agent[name] - human[name] for name in QUALITY}, seed)
+        result["less_clinicians"] = summary({name: agent[name] - human[name] for name in QUALITY}, seed, paired=True)
     return result
 
 
@@ -328,7 +329,7 @@ def _where_it_ends(ends: np.ndarray, decisions: np.ndarray, counts: np.ndarray, 
     result = summary({"questions": ends.astype(float), **{name: judged[name] for name in QUALITY}}, seed)
     red = majority_decisions(counts) == Action.RED
     if red.any():
-        result["red_sensitivity"] = estimate((decisions == Action.RED)[red].astype(float), seed)
+        [result["red_sensitivity"]] = estimates((decisions == Action.RED)[red, np.newaxis].astype(float), seed, [0])
     return result
 
 

@@ -112,7 +112,9 @@ def _table(evaluations: Mapping[str, Sequence[Evaluation]], seed: int) -> dict[s
                 for name, values in mean["test"].items()
             },
             "train": {name: float(values.mean()) for name, values in mean["train"].items() if len(values)},
-            "dyqn_or_minus": metrics.summary(differences, seed) if agent != "dyqn_or" and len(ours["safety"]) else None,
+            "dyqn_or_minus": metrics.summary(differences, seed, paired=True)
+            if agent != "dyqn_or" and len(ours["safety"])
+            else None,
         }
     return rows
 

@@ -81,6 +81,16 @@ def test_a_single_vignette_has_no_interval():
     assert metrics.estimate(np.array([0.25]), seed=0) == metrics.Estimate(0.25, None, None, 1)
 
 
+@pytest.mark.parametrize(("value", "ends"), [(1.0, (0.8049, 1.0)), (0.0, (0.0, 0.1951))])
+def test_a_share_of_none_or_all_has_the_exact_interval_and_a_count_or_a_difference_has_not(value, ends):
+    # Of 17, the end inside is .025 to the power of 1/17, or 1 less that (Clopper and Pearson).
+    same = {"safety": np.full(17, value), "questions": np.full(17, value)}
+    found = metrics.summary(same, seed=0)
+    assert (*found["safety"].ends, found["safety"].vignettes) == pytest.approx((*ends, 17), abs=1e-4)
+    assert found["questions"].ends == (value, value)
+    assert metrics.summary(same, seed=0, paired=True)["safety"].ends == (value, value)
+
+
 def _ratio(sums):
     with np.errstate(invalid="ignore"):
         return sums[:, :1] / sums[:, 1:]
