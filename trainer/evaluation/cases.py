@@ -92,6 +92,11 @@ class TextbookFigures(NamedTuple):
         """By the name of the field, what was played."""
         return {name: getattr(self, name) for name in (WITHOUT, WITH) if getattr(self, name) is not None}
 
+    @property
+    def served(self) -> CaseFigures:
+        """The figures of the agent as it is served: with rules, where there are any."""
+        return self.with_rules or self.without_rules
+
     def described(self) -> Mapping[str, Any]:
         """Returns the figures as JSON holds them."""
         return {"cases": self.cases, **self.played}

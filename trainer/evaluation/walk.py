@@ -146,7 +146,7 @@ def error_report(
         "text": evidence_text(vignette, vocabulary),
         "pieces": {"known": episode.decided_after, "all": len(codes)},
         "rules": [
-            {"rule_id": rule.rule_id, "urgency": rule.urgency.label}
+            {"rule_id": rule.rule_id, "reason": rule.reason, "urgency": rule.urgency.label}
             for rule, fires in zip(rules, fired, strict=True)
             if rule.urgency < episode.decision and fires
         ],

@@ -262,7 +262,11 @@ class Leaving:
         if self._rules is not None:
             at_once = self._rules.apply(self._rules.fired(self._cards), at_once, at_once).best_triage
         at_once = np.where(handed_over(heads, at_once.numpy(), point), HANDED_OVER, at_once)
-        return {INTERVIEW: self._interviews.leave(self._patients, point, self._rules).decisions, ALL_EVIDENCE: at_once}
+        return {INTERVIEW: self.endings(point).decisions, ALL_EVIDENCE: at_once}
+
+    def endings(self, point: OperatingPoint) -> InterviewEndings:
+        """Returns how the V patients leave their interviews at an operating point, after safety rules."""
+        return self._interviews.leave(self._patients, point, self._rules)
 
     @functools.cached_property
     def _interviews(self) -> Interviews:

@@ -10,9 +10,8 @@ from schemas.triage import ACTION_LABELS, DECISION_LABELS
 from trainer.evaluation.slices import FALSE_DISCOVERIES
 from trainer.reports import tables
 from trainer.reports.agent_report import AgentReport
-from trainer.reports.charts import calibration_chart, learning_chart, questions_chart
-from trainer.reports.comparison import comparison_table
-from trainer.reports.numbers import APPROPRIATENESS, NONE, SAFETY, count, several, shown
+from trainer.reports.charts import calibration_chart
+from trainer.reports.numbers import APPROPRIATENESS, NONE, count, several, shown
 from trainer.reports.page import clean, page
 from trainer.training import promises
 from triage_runtime.storage.whole_file import removed_unless_written
@@ -30,19 +29,14 @@ def agent_page(report: AgentReport, provenance: Mapping[str, Any]) -> str:
     """Returns the page; sections for which something is missing say so."""
     report, provenance = clean(report), clean(provenance)
     textbook = report.textbook_cases
-    charts = {
-        "calibration": calibration_chart(report),
-        "questions": questions_chart(report),
-        "learning": learning_chart(report),
-    }
     return page(
         "agent.html.jinja",
-        charts,
+        {"calibration": calibration_chart(report)},
         report=report,
         simulated=_SIMULATED[report.simulated],
         command=provenance.get("command"),
-        verdict=report.comparison.verdict,
-        comparison=comparison_table(report.comparison, report.human_minimum_decisions),
+        interviews=tables.interviews(report),
+        random_order=tables.random_order(report),
         decides=_decides(report),
         confusion=tables.confusion(report),
         corrected=FALSE_DISCOVERIES,
@@ -78,16 +72,14 @@ def _decides(report: AgentReport) -> list[tuple[str, str]]:
         decides = f"safety weight {point.safety_weight:g}, price {point.price:.2g}{threshold}"
     rules = report.no_safety_rules.removeprefix("no safety rules: ") or NONE
     if effect is not None:
-        rules = (
-            f"{several(len(effect.rules['rules']), 'rule')} ({effect.rules['source']}) change "
-            f"{shown(SAFETY, effect.changed)} of the decisions"
-        )
+        rules = tables.rule_effect(effect)
     constants = (
         f"{name} {shown(APPROPRIATENESS, quality[APPROPRIATENESS.key].mean)}"
         for name, quality in report.constants.items()
     )
     kept = any(promise.kept for promise in report.promises)
     rows = (
+        ("Textbook emergencies too late", report.textbook_cases and tables.late_emergencies(report.textbook_cases)),
         ("Operating point", decides),
         ("Safety rules", rules),
         ("Promises", " ".join(map(promises.in_words, report.promises))),

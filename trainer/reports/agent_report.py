@@ -9,9 +9,9 @@ import numpy as np
 
 from schemas.errors import InputError
 from schemas.safety_rules import RuleSet, SafetyRule
-from schemas.triage import NUM_DECISIONS
 from trainer.dyqn.rollout import greedy_policy, order_seeds
 from trainer.evaluation import (
+    agreement,
     as_clinicians,
     cases,
     cautions,
@@ -25,6 +25,7 @@ from trainer.evaluation.case_play import lead_cases, play_cases
 from trainer.evaluation.cases import CaseFigures, TextbookFigures
 from trainer.evaluation.estimates import (
     AsClinicians,
+    Baselines,
     Calibration,
     Confusion,
     Estimate,
@@ -35,19 +36,18 @@ from trainer.evaluation.estimates import (
 )
 from trainer.evaluation.handing_over import HandedOver
 from trainer.evaluation.options import EvaluateOptions
-from trainer.evaluation.prefixes import EvidencePoint, metrics_by_evidence, prefix_outputs
+from trainer.graph.decide import OperatingPoint
 from trainer.graph.questions import QuestionGraph
 from trainer.graph.rules import RuleGraph
+from trainer.interviews.play import Leader, Leaving
 from trainer.reports.comparison import Comparison, compare
 from trainer.training import promises
-from trainer.training.job import JobDirectory, TrainedNetwork
+from trainer.training.job import TrainedNetwork
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.textbook_case import DEFAULT, TextbookCase, fitting_cases, read_cases
 from trainer.vignettes.tfrecord import DataDirectory, is_simulated
-from triage_runtime.command_line.progress import followed
 from triage_runtime.storage import locations
 
-_LEARNED = ("appropriateness", "safety", "over_triage", "questions")
 _NOT_COMPARED = ("majority", "evidence")
 """Slices that differ for reasons other than the patients' group."""
 
@@ -65,13 +65,6 @@ class Gaps(NamedTuple):
 
     worse: list[Gap]
     comparisons: int
-
-
-class Evaluated(NamedTuple):
-    """An evaluation during training."""
-
-    step: int
-    metrics: Mapping[str, Estimate]
 
 
 class AgentReport(NamedTuple):
@@ -97,17 +90,17 @@ class AgentReport(NamedTuple):
     human_agreement: Estimates | None
     human_minimum_decisions: int
     constants: Mapping[str, Mapping[str, Estimate]]
-    comparison: Comparison
+    interviews: Comparison | None  # of interviews that the agent leads, with its safety rules; None if none were
+    comparison: Comparison  # of episodes in random evidence order
     agent: Mapping[str, Estimate]  # this and the next five as in `AgentFigures`
     agreement: Estimates
     confusion: Confusion
     calibration: Mapping[str, Any] | None
     probabilities: Mapping[str, Mapping[str, Calibration]] | None
     slices: Sequence[SliceFigures]
+    slice_names: Mapping[str, str]  # of the codes of `--slice`
     as_clinicians: AsClinicians | None
-    by_evidence: Sequence[EvidencePoint]
     handing_over: Sequence[HandedOver]
-    learning: Sequence[Evaluated]  # as far as the job directory has recorded it, up to the step that is measured
     safety_rules: RuleEffect | None
     no_safety_rules: str  # why there are none, "" otherwise
     textbook_cases: TextbookFigures | None
@@ -142,8 +135,6 @@ def agent_report(
     outcomes = measurement.play(trained.model, vignettes, seeds, trained.max_questions, point=trained.operating_point)
     measured = measurement.agent_figures(outcomes, vignettes, seed)
     values = metrics.agent_metrics(outcomes, counts)
-    orders = followed(seeds, "by evidence seen", "orders")
-    q = prefix_outputs(lambda states: trained.model(states)["q"], vignettes, len(data.vocabulary), orders)
     effect = None
     if len(rules):
         graph = RuleGraph(rules.rules, trained.vocabulary)
@@ -176,12 +167,12 @@ def agent_report(
             answer for answer in promises.answers(given.job_dir) if answer.asked.step == trained.training["steps"]
         ],
         **baselines._asdict(),
+        interviews=_interviews(given, trained, vignettes, data.whole_patients, rules, baselines),
         comparison=compare({**measured.agent, **measured.agreement}, baselines, judged, effect),
         **measured._replace(slices=[*slices.slice_figures(values, by_evidence, seed), *measured.slices])._asdict(),
+        slice_names={code: trained.vocabulary[trained.vocabulary.index(code)].name for code in given.slice},
         as_clinicians=judged,
-        by_evidence=metrics_by_evidence(q[..., :NUM_DECISIONS], vignettes, seed),
         handing_over=handing_over.figures(outcomes, counts),
-        learning=_learning(given, trained),
         safety_rules=effect,
         no_safety_rules="",
         textbook_cases=_textbook(given, trained, rules),
@@ -189,6 +180,34 @@ def agent_report(
         errors=walk.worst_cases(agent, outcomes, vignettes, seeds),
     )
     return report._replace(cautions=cautions.cautions(report.split, report.vignettes, report.agent))
+
+
+def _interviews(
+    given: EvaluateOptions,
+    trained: TrainedNetwork,
+    vignettes: VignetteArrays,
+    whole: bool,
+    rules: RuleSet,
+    baselines: Baselines,
+) -> Comparison | None:
+    """Returns the agent beside the clinicians where it interviews the patients and obeys `rules`, hands nobody over.
+
+    None without a page to show it on, and for an agent that cannot choose questions.
+    """
+    if given.html is None or trained.questions is None:
+        return None
+    leader = Leader(trained.model, trained.vocabulary, trained.questions, rules, trained.signs, trained.max_questions)
+    endings = Leaving(leader, vignettes, whole).endings(_deciding(trained))
+    counts, decisions = vignettes.decision_counts, endings.decisions[np.newaxis]
+    quality = {**metrics.triage_quality(decisions, counts), "questions": endings.questions.astype(float)}
+    agent = {**metrics.summary(quality, given.seed), **agreement.agent_agreement(decisions, counts, given.seed)}
+    judged = as_clinicians.figures(decisions, counts, given.minimum_decisions, given.seed)
+    return compare(agent, baselines, judged, None)
+
+
+def _deciding(trained: TrainedNetwork) -> OperatingPoint:
+    """Returns the operating point at which the agent decides on all cases itself."""
+    return dataclasses.replace(trained.operating_point, hand_over_from=None)
 
 
 def _textbook(given: EvaluateOptions, trained: TrainedNetwork, rules: RuleSet) -> TextbookFigures | None:
@@ -203,7 +222,7 @@ def case_figures(
     path: str | pathlib.Path, textbook: Sequence[TextbookCase], trained: TrainedNetwork, rules: RuleSet
 ) -> TextbookFigures:
     """Returns the figures of the agent on the cases of `path`, also with rules if there are any."""
-    point = dataclasses.replace(trained.operating_point, hand_over_from=None)
+    point = _deciding(trained)
 
     def played(obeyed: Sequence[SafetyRule]) -> CaseFigures:
         rule_graph = RuleGraph(obeyed, trained.vocabulary) if obeyed else None
@@ -238,12 +257,3 @@ def _gaps(
     tagged = slices.groups(vignettes.tags, vignettes.decision_counts, np.diff(vignettes.offsets))
     patients = [*by_evidence, *(group for group in tagged if group.by not in _NOT_COMPARED)]
     return Gaps(*slices.gaps(values, patients, seed))
-
-
-def _learning(given: EvaluateOptions, trained: TrainedNetwork) -> list[Evaluated]:
-    job, step = JobDirectory(given.job_dir), trained.training["steps"]
-    return [
-        Evaluated(each["step"], {name: Estimate(**each["metrics"][name]) for name in _LEARNED})
-        for each in job.evaluations()
-        if each["step"] <= step
-    ]

@@ -1,25 +1,15 @@
-"""The drawings on the page of one agent: calibration, quality by number of questions, and learning."""
+"""The drawing on the page of one agent: its calibration."""
 
 from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+from matplotlib.ticker import PercentFormatter
 
-from trainer.evaluation.estimates import Calibration, Estimate, ReliabilityBin
+from trainer.evaluation.estimates import Calibration, ReliabilityBin
 from trainer.evaluation.slices import MINIMUM_VIGNETTES
 from trainer.reports.agent_report import AgentReport
-from trainer.reports.drawing import Drawing, Panel, colour, share_limits
-from trainer.reports.numbers import (
-    APPROPRIATENESS,
-    OVER_TRIAGE,
-    QUESTIONS,
-    SAFETY,
-    Measure,
-    Table,
-    count,
-    shown,
-    with_interval,
-)
+from trainer.reports.drawing import Drawing, Panel, colour
+from trainer.reports.numbers import SAFETY, Table, count, shown, with_interval
 
 
 def calibration_chart(report: AgentReport) -> Drawing | None:
@@ -67,93 +57,12 @@ def _diagonal(bins: Sequence[ReliabilityBin], label: str) -> Callable[[Axes], No
             if observed.ends:
                 axes.plot([place, place], observed.ends, color=colour("blue"), alpha=0.5, solid_capstyle="butt")
         axes.plot([0, 1], [0, 1], color=colour("muted"), linestyle="--", linewidth=1.2)
-        axes.plot([place for place, _ in points], [each.mean for _, each in points], "-o", color=colour("blue"))
-        axes.set_xlim(0, 1.02)
-        axes.set_ylim(0, 1.02)
-        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
+        means = [each.mean for _, each in points]
+        axes.plot([place for place, _ in points], means, "-o", color=colour("blue"), clip_on=False)
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 1)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
         axes.set_xlabel(label)
 
     return draw
-
-
-def questions_chart(report: AgentReport) -> Drawing | None:
-    """Returns the quality of decisions that are forced after a number of questions; None on too few vignettes."""
-    points = [each for each in report.by_evidence if each.vignettes >= MINIMUM_VIGNETTES]
-    if not points:
-        return None
-    asked = [each.evidence - 1 for each in points]
-    curves = {APPROPRIATENESS: [each.appropriateness for each in points], SAFETY: [each.safety for each in points]}
-    rows = tuple(
-        (
-            count(each.evidence - 1),
-            count(each.vignettes),
-            *(with_interval(measure, getattr(each, measure.key)) for measure in curves),
-        )
-        for each in points
-    )
-    return Drawing(
-        "questions",
-        "The quality of a decision that is forced after a number of questions, each answered by one more piece of the "
-        "vignette in random order. Further right are only vignettes that have so many pieces. Bands are 95% intervals.",
-        f"Safety from {rows[0][3]} after {rows[0][0]} to {rows[-1][3]} after {rows[-1][0]} questions.",
-        tuple(
-            Panel(measure.label, _curve(asked, curve, measure, "questions asked")) for measure, curve in curves.items()
-        ),
-        numbers=Table("Decisions forced after questions: mean (95% interval)",
-                      ("Questions", "Vignettes", *(measure.label for measure in curves)), rows),
-    )  # fmt: skip
-
-
-def learning_chart(report: AgentReport) -> Drawing | None:
-    """Returns the agent's quality over its training; None if nothing was recorded."""
-    evaluations = report.learning
-    if not evaluations:
-        return None
-    steps = [each.step for each in evaluations]
-    panels = [
-        Panel(measure.label, _curve(steps, [each.metrics[measure.key] for each in evaluations], measure, _STEPS))
-        for measure in (APPROPRIATENESS, SAFETY, QUESTIONS)
-    ]
-    measures = (APPROPRIATENESS, SAFETY, OVER_TRIAGE, QUESTIONS)
-    rows = tuple(
-        (count(each.step), *(with_interval(measure, each.metrics[measure.key]) for measure in measures))
-        for each in evaluations
-    )
-    return Drawing(
-        "learning",
-        "The training as the job directory recorded it, on the test split. Bands are 95% intervals. A curve that still "
-        "rises at the right edge shows that more steps, or more vignettes, may help.",
-        f"Safety from {rows[0][2]} to {rows[-1][2]}.",
-        tuple(panels),
-        numbers=Table("Evaluations during training: mean (95% interval)",
-                      ("Step", *(measure.label for measure in measures)), rows),
-    )  # fmt: skip
-
-
-_STEPS = "training steps"
-
-
-def _curve(
-    places: Sequence[int], estimates: Sequence[Estimate], measure: Measure, label: str
-) -> Callable[[Axes], None]:
-    def draw(axes: Axes) -> None:
-        axes.plot(places, [each.mean for each in estimates], "-o", color=colour("blue"), markersize=5)
-        bands = [(place, *each.ends) for place, each in zip(places, estimates, strict=True) if each.ends]
-        if bands:
-            between, lows, highs = zip(*bands, strict=True)
-            axes.fill_between(between, lows, highs, color=colour("blue"), alpha=0.15, linewidth=0)
-        axes.set_xlabel(label)
-        axes.set_xlim(left=0)
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        axes.xaxis.set_major_formatter(FuncFormatter(_thousands))
-        if measure.share:
-            axes.set_ylim(*share_limits([each.ends[0] if each.ends else each.mean for each in estimates]))
-            axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
-        else:
-            axes.set_ylim(bottom=0)
-
-    return draw
-
-
-def _thousands(step: float, _: int) -> str:
-    return f"{step / 1000:g}k" if step >= 1000 else f"{step:g}"

@@ -18,6 +18,7 @@ from trainer.reports.numbers import (
     RED_SPECIFICITY,
     SAFETY,
     UNDER_TRIAGE,
+    Measure,
     Table,
     count,
     difference,
@@ -36,6 +37,19 @@ MEASURES = (
     EVIDENCE_SEEN,
     FORCED,
 )
+IN_INTERVIEWS = (
+    RED_SENSITIVITY,
+    UNDER_TRIAGE,
+    SAFETY,
+    APPROPRIATENESS,
+    OVER_TRIAGE,
+    RED_SPECIFICITY,
+    KAPPA,
+    QUESTIONS,
+)
+"""Those of interviews, emergencies first."""
+IN_RANDOM_ORDER = tuple(measure for measure in MEASURES if measure not in (RED_SENSITIVITY, RED_SPECIFICITY))
+"""Those of episodes in random evidence order, where there are interviews to find emergencies in."""
 LEAST_VIGNETTES = math.ceil(3 / MARGIN)
 """Of n cases without a single difference, up to a share of 3/n may still differ (95% confidence, the rule of three)."""
 
@@ -119,22 +133,23 @@ def _verdict(differences: Estimates, red_cases: int, beats_constants: bool) -> s
     return f"As good as the clinicians in safety and appropriateness, within {points}{but}."
 
 
-def comparison_table(comparison: Comparison, minimum_decisions: int, rules: bool = True) -> Table:
-    """Returns the rows as texts; with `rules`, also the agent with safety rules, if it was played with them."""
+def comparison_table(
+    comparison: Comparison, minimum_decisions: int, rules: bool = True, measures: Sequence[Measure] = MEASURES
+) -> Table:
+    """Returns the rows of `measures` as texts; with `rules`, also the agent with safety rules, if it was so played."""
     rules = rules and any(row.with_rules for row in comparison.rows)
     columns = ("Measure", "Agent", *(("With safety rules",) if rules else ()), "Clinicians", "Agent less clinicians")
-    measures = {measure.key: measure for measure in MEASURES}
-    rows = []
-    for row in comparison.rows:
-        measure = measures[row.measure]
+    found, rows = {row.measure: row for row in comparison.rows}, []
+    for measure in measures:
+        row = found[measure.key]
         means = (row.agent, *((row.with_rules,) if rules else ()), row.clinicians)
         cells = [with_interval_if_enough(measure, each) for each in means]
         enough = row.difference is None or (row.difference.vignettes or 0) >= MINIMUM_VIGNETTES
         rows.append((measure.label, *cells, difference(measure, row.difference) if enough else NONE))
     on = (
         f"on the {count(comparison.vignettes)} vignettes with {minimum_decisions} decisions or more, agent and "
-        "clinicians in the place of one clinician, judged by the others; questions, evidence and forced on all"
+        "clinicians in the place of one clinician, judged by the others; questions and the like on all"
         if comparison.vignettes
         else f"judged by all clinicians, as no vignette has {minimum_decisions} decisions"
     )
-    return Table(f"Mean (95% interval) {on}. Differences of shares in percentage points", columns, tuple(rows))
+    return Table(f"mean (95% interval) {on}. Differences of shares in percentage points", columns, tuple(rows))

@@ -1,10 +1,9 @@
 """Figures as inline SVG, which takes the colours of the page: rows of small panels, which it lays out for its width."""
 
 import io
-import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -75,6 +74,7 @@ _STYLE = {
     "xtick.color": PALETTE["muted"].light,
     "ytick.color": PALETTE["muted"].light,
     "xtick.major.size": 0,
+    "xtick.major.pad": 10,  # below the lowest label of the other axis
     "ytick.major.size": 0,
     "lines.linewidth": 2.0,
     "legend.frameon": False,
@@ -106,11 +106,6 @@ class Drawing(NamedTuple):
     panels: tuple[Panel, ...]
     keys: tuple[Key, ...] = ()
     numbers: Table | None = None
-
-
-def share_limits(values: Sequence[float]) -> tuple[float, float]:
-    """Returns limits for shares: from the multiple of 10% below the least of `values` to just above 100%."""
-    return max(0.0, math.floor(min(values, default=0.0) * 10 - 1e-9) / 10), 1.02
 
 
 def colour(name: str) -> str:

@@ -65,9 +65,7 @@ def _print(given: EvaluateOptions, report: AgentReport) -> None:
         sys.stderr.write(f"warning: {caution}\n")
     if given.json == "-":
         return
-    tables.print_report(report, given.details, bool(given.slice))
-    if report.safety_rules is not None and (given.details or given.rules):
-        tables.print_rows(tables.rule_effect(report.safety_rules))
+    tables.print_report(report, given.details, bool(given.slice), given.details or given.rules is not None)
     if report.textbook_cases is not None and (given.details or given.cases):
         _print_cases(report.textbook_cases, report.training["steps"])
 

@@ -1,6 +1,7 @@
 """The tables of `triage evaluate`: the terminal prints them and the page shows them, from one list of rows each."""
 
 import itertools
+from collections.abc import Mapping
 
 from rich import box, table
 from rich.console import Console
@@ -8,11 +9,13 @@ from rich.text import Text
 
 from trainer.evaluation.cases import TOO_LATE, WITH, Miss, Reading, TextbookFigures
 from trainer.evaluation.estimates import Calibration, RuleEffect, SliceFigures, bracketed
+from trainer.evaluation.metrics import exact_share
 from trainer.evaluation.slices import MINIMUM_VIGNETTES
 from trainer.reports.agent_report import AgentReport
-from trainer.reports.comparison import comparison_table
+from trainer.reports.comparison import IN_INTERVIEWS, IN_RANDOM_ORDER, MEASURES, comparison_table
 from trainer.reports.numbers import (
     APPROPRIATENESS,
+    NONE,
     OVER_TRIAGE,
     QUESTIONS,
     SAFETY,
@@ -20,9 +23,12 @@ from trainer.reports.numbers import (
     Table,
     count,
     difference,
+    several,
     shown,
+    with_interval,
     with_interval_if_enough,
 )
+from trainer.vignettes.textbook_case import EMERGENCY
 from triage_runtime.command_line.progress import print_table, say
 
 _MOST_GAPS = 20
@@ -30,16 +36,19 @@ _SLICES = {"majority": "clinicians' majority", "evidence": "pieces of evidence"}
 _READINGS = {"all_evidence": "All evidence", "interview": "Interview"}
 
 
-def print_report(report: AgentReport, details: bool, with_slices: bool = False) -> None:
-    """Prints the verdict, if there is one, and the agent beside the clinicians; with `details` all tables."""
+def print_report(report: AgentReport, details: bool, with_slices: bool = False, rules: bool = False) -> None:
+    """Prints the agent beside the clinicians and the verdict, if there is one; with `details` all tables."""
     console = Console(highlight=False)
-    if report.comparison.verdict:
-        console.print(Text(f"{report.comparison.verdict}\n", style="bold"))
+    print_rows(interviews(report))
     console.print(
         f"{report.split} split: {report.vignettes:,} vignettes, each in {report.orders} evidence orders; "
         f"agent after {report.training['steps']:,} steps."
     )
-    print_rows(comparison_table(report.comparison, report.human_minimum_decisions, rules=False))
+    print_rows(random_order(report, rules))
+    if verdict := (report.interviews or report.comparison).verdict:
+        console.print(Text(verdict, style="bold"))
+    if rules and report.safety_rules is not None:
+        console.print(rule_effect(report.safety_rules))
     if details:
         for make in (constants, calibration, handing_over, confusion, gaps):
             print_rows(make(report))
@@ -60,14 +69,38 @@ def print_rows(rows: Table | None) -> None:
     print_table(printed)
 
 
-def rule_effect(effect: RuleEffect) -> Table:
-    """Returns what safety rules change, judged by all clinicians."""
-    caption = (
-        f"Safety rules ({effect.rules['source']}, {len(effect.rules['rules'])} of them), which change the decision in "
-        f"{effect.changed:.1%} of the episodes"
+def interviews(report: AgentReport) -> Table | None:
+    """Returns the agent beside the clinicians in interviews, emergencies first; None if it led none."""
+    if report.interviews is None:
+        return None
+    table = comparison_table(report.interviews, report.human_minimum_decisions, measures=IN_INTERVIEWS)
+    table = table._replace(caption=f"Interviews: {table.caption}")
+    textbook = report.textbook_cases and report.textbook_cases.served.interview
+    if not textbook or EMERGENCY not in textbook.categories:
+        return table
+    counted = textbook.categories[EMERGENCY]
+    in_time = exact_share(counted.cases - counted.too_late, counted.cases)
+    measure = f"Textbook emergencies in time, of {counted.cases}"
+    row = (measure, with_interval(SAFETY, in_time), *(NONE,) * (len(table.columns) - 2))
+    return table._replace(rows=(row, *table.rows))
+
+
+def random_order(report: AgentReport, rules: bool = True) -> Table:
+    """Returns the agent beside the clinicians on evidence in random order; with `rules`, also with safety rules.
+
+    Red cases are left out where there are interviews to find them in.
+    """
+    measures = MEASURES if report.interviews is None else IN_RANDOM_ORDER
+    table = comparison_table(report.comparison, report.human_minimum_decisions, rules, measures)
+    return table._replace(caption=f"Evidence in random order: {table.caption}")
+
+
+def rule_effect(effect: RuleEffect) -> str:
+    """Returns how many safety rules there are, and how often they change the decision."""
+    return (
+        f"{several(len(effect.rules['rules']), 'safety rule')} ({effect.rules['source']}) change the decision in "
+        f"{shown(SAFETY, effect.changed)} of the episodes."
     )
-    rows = ((name.replace("_", " "), *map(bracketed, compared)) for name, compared in effect.metrics.items())
-    return Table(caption, ("", "without", "with", "difference"), tuple(rows))
 
 
 def constants(report: AgentReport) -> Table:
@@ -126,7 +159,7 @@ def gaps(report: AgentReport) -> Table | None:
     measures = {measure.key: measure for measure in (SAFETY, APPROPRIATENESS)}
     rows = tuple(
         (
-            _slice_name(gap.by, gap.value),
+            _slice_name(gap.by, gap.value, report.slice_names),
             count(gap.vignettes),
             measures[gap.metric].label,
             shown(SAFETY, gap.mean),
@@ -150,7 +183,7 @@ def slices(report: AgentReport, most: int | None = None) -> Table | None:
         largest = sorted(entries, key=lambda entry: -entry.vignettes)[: most if by.startswith("tag") else None]
         rows += [
             (
-                _slice_name(by, entry.value),
+                _slice_name(by, entry.value, report.slice_names),
                 count(entry.vignettes),
                 *(with_interval_if_enough(measure, entry.metrics[measure.key]) for measure in measures),
             )
@@ -162,10 +195,17 @@ def slices(report: AgentReport, most: int | None = None) -> Table | None:
     return Table(caption, columns, tuple(rows)) if rows else None
 
 
-def _slice_name(by: str, value: str) -> str:
-    """Returns the name of a slice, such as "age: 75 years old or over"."""
+def _slice_name(by: str, value: str, names: Mapping[str, str]) -> str:
+    """Returns the name of a slice, such as "age: 75 years old or over"; `names` are those of codes."""
     kind, _, rest = by.partition(":")
-    return f"{rest or _SLICES.get(kind, kind)}: {value}"
+    return f"{names.get(rest, rest) or _SLICES.get(kind, kind)}: {value}".replace("_", " ")
+
+
+def late_emergencies(textbook: TextbookFigures) -> str:
+    """Returns the textbook emergencies that leave the interviews too late, with their decisions; "" if none does."""
+    misses = textbook.served.interview.misses
+    late = [miss for miss in misses if miss.category == EMERGENCY and miss.verdict == TOO_LATE]
+    return "; ".join(f"{miss.title} ({miss.decision})" for miss in late)
 
 
 def textbook_cases(textbook: TextbookFigures) -> Table:

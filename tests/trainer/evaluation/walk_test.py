@@ -118,7 +118,7 @@ def test_an_error_report_names_the_rules_that_would_have_caught_it():
     episode = Walk([-2, 3], np.array([GREEN, GREEN]), decided_after=1, questions=0, decision=Action.GREEN)
     report = error_report(0, episode, [0.5], arrays_of([[1, 0, 0, 0]], [(3, -2)]), VOCABULARY, rules)
     assert report["pieces"] == {"known": 1, "all": 2}
-    assert report["rules"] == [{"rule_id": "known", "urgency": "Yellow"}]
+    assert report["rules"] == [{"rule_id": "known", "reason": "why", "urgency": "Yellow"}]
 
 
 def q_values(states):

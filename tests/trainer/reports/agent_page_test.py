@@ -16,25 +16,15 @@ KEPT = (
     "Red", "Yellow", "Green", "Blue", "ask", "present", "absent", "emergency", "too_late", "safety", "default",
     "appropriate", "safe", *(measure.key for measure in MEASURES),
 )  # fmt: skip
-SECTIONS = [
-    "answer",
-    "confusion",
-    "confidence",
-    "questions",
-    "slices",
-    "errors",
-    "textbook",
-    "learning",
-    "limits",
-]
+SECTIONS = ["answer", "order", "confusion", "confidence", "slices", "errors", "textbook", "limits", "reproduce"]
 
 
 class Reader(html.parser.HTMLParser):
-    """Collects tags, attributes, and the text of each section."""
+    """Collects tags, attributes, and the text of each section, by the id of its title; `folded` are in details."""
 
     def __init__(self, page):
         super().__init__()
-        self.tags, self.attributes, self.sections, self.section = set(), [], {}, "head"
+        self.tags, self.attributes, self.sections, self.section, self.folded = set(), [], {}, "head", []
         self.feed(page)
         self.sections = {name: " ".join(text.split()) for name, text in self.sections.items()}
 
@@ -42,7 +32,9 @@ class Reader(html.parser.HTMLParser):
         self.tags.add(tag)
         self.attributes += attributes
         if tag == "section":
-            self.section = dict(attributes)["id"]
+            self.section = dict(attributes)["aria-labelledby"].removesuffix("-title")
+        if tag == "summary" and not self.sections.get(self.section, "").strip():
+            self.folded.append(self.section)
 
     def handle_endtag(self, tag):
         self.section = None if tag == "section" else self.section
@@ -64,22 +56,42 @@ def poisoned(tree):
 
 def test_each_section_has_its_figures(agent_report):
     page = Reader(agent_page(agent_report, PROVENANCE))
-    assert "Not as good as the clinicians: lower in safety." in page.sections.pop("head")
-    assert list(page.sections) == [*SECTIONS, "reproduce"]
-    numbers = [re.findall(r"Figure (\d)\.", text) for text in page.sections.values()]
-    assert numbers == [[], [], ["1"], ["2"], [], [], [], ["3"], [], []]
+    assert "as the clinicians" not in page.sections.pop("head")  # no verdict before the figures
+    assert list(page.sections) == SECTIONS
+    assert page.folded == [name for name in SECTIONS if name not in ("answer", "limits")]
     shown = {
-        "answer": "95.0% (93.0\u201397.0%) \u22126.0 (\u22129.0 to \u22123.0)",
+        "answer": "Red sensitivity 70.0% (60.0\u201380.0%) 65.0% (55.0\u201375.0%) +5.0 (\u22125.0 to +15.0)",
+        "order": "95.0% (93.0\u201397.0%) \u22126.0 (\u22129.0 to \u22123.0)",
+        "confidence": "Figure 1.",
         "confusion": "A clinician: Red 50.0% 25.0% 25.0% 0.0%",
         "slices": "age: 75 years old or over 30 Safety 80.0% 92.0% \u221212.0 (\u221218.0 to \u22126.0)",
-        "errors": "hot would make it Red",
+        "errors": "would make it Red: Too hot.",
         "textbook": "emergency 3 2 (1 late, 0 early) 2 (1 late, 0 early) 3 (0 late, 0 early)",
         "limits": "The agent is never forced to decide.",
         "reproduce": "triage evaluate --html report.html",
     }
     assert {name: words in page.sections[name] for name, words in shown.items()} == dict.fromkeys(shown, True)
+    assert "Current smoker: present 25" in page.sections["slices"]
+    assert sum(text.count("Red sensitivity") for text in page.sections.values()) == 2  # the row and what it means
     assert "safety weight 1.5, price 0.004, asks until sure by 0.9" in page.sections["answer"]
     assert "Stroke at noon Red Green ! Green !" in page.sections["textbook"]
+
+
+def test_textbook_emergencies_come_first_with_their_exact_interval(agent_report):
+    answer = Reader(agent_page(agent_report, PROVENANCE)).sections["answer"]
+    # With rules 3 of 3: the lower end is .025 to the power of 1/3.
+    assert "Textbook emergencies in time, of 3 100.0% (29.2\u2013100.0%) \u2013 \u2013 Red sensitivity" in answer
+    assert "Textbook emergencies too late" not in answer
+    without = agent_report._replace(textbook_cases=agent_report.textbook_cases._replace(with_rules=None))
+    answer = Reader(agent_page(without, PROVENANCE)).sections["answer"]
+    assert "Textbook emergencies in time, of 3 66.7% (9.4\u201399.2%)" in answer
+    assert "Textbook emergencies too late Stroke at noon (Green)" in answer
+
+
+def test_a_worst_case_in_which_no_rule_had_fired_says_so(agent_report):
+    agent_report.errors[0]["rules"] = []
+    assert "none had fired yet" in agent_page(agent_report, PROVENANCE)
+    assert "had fired" not in agent_page(agent_report._replace(safety_rules=None), PROVENANCE)
 
 
 def test_figures_on_few_vignettes_are_left_out(agent_report):
@@ -96,11 +108,10 @@ def test_what_is_missing_is_said_where_it_would_stand(poor_agent_report):
     page = agent_page(poor_agent_report, {})
     sections = Reader(page).sections
     said = {
-        "questions": "Not measured",
+        "answer": "The agent led no interviews",
         "slices": "No group is shown to be worse",
         "errors": "no case shows the under-triage that the figures above count",
         "textbook": "Not played",
-        "learning": "Not measured",
         "reproduce": "The command is not recorded",
     }
     assert {name: words in sections[name] for name, words in said.items()} == dict.fromkeys(said, True)

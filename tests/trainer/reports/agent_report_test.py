@@ -36,7 +36,7 @@ def patients(tmp_path_factory):
             "split": "test" if number < 30 else "train",
             "tags": ["ward=a" if number % 2 else "ward=b"],
         }
-        for number in range(70)
+        for number in range(130)
     ]
     return prepared(folder, lines, folder / "vocabulary.csv")
 
@@ -68,11 +68,11 @@ def test_slices_by_age_and_code_stand_beside_those_by_tag(evaluated):
     assert report["gaps"]["comparisons"] == 12
 
 
-def test_the_learning_curve_is_what_the_job_has_recorded(evaluated, job):
-    recorded = [json.loads(line) for line in (job / "evaluations.jsonl").read_text().splitlines()]
-    learning = evaluated.figures["learning"]
-    assert [each["step"] for each in learning] == [each["step"] for each in recorded]
-    assert learning[-1]["metrics"]["safety"] == recorded[-1]["metrics"]["safety"]
+def test_the_page_is_of_interviews_where_the_agent_can_lead_them(evaluated):
+    rows = {row["measure"]: row for row in evaluated.figures["interviews"]["rows"]}
+    assert rows["questions"]["agent"]["vignettes"] == rows["safety"]["agent"]["vignettes"] == 30
+    assert rows["safety"]["clinicians"] == evaluated.figures["human"]["safety"]
+    assert evaluated.figures["slice_names"] == {"cough": "Cough"}
 
 
 def test_the_worst_cases_are_those_of_the_played_agent(evaluated):

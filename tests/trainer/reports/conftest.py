@@ -17,8 +17,7 @@ from trainer.evaluation.estimates import (
     RuleEffect,
     SliceFigures,
 )
-from trainer.evaluation.prefixes import EvidencePoint
-from trainer.reports.agent_report import AgentReport, Evaluated, Gaps, Point
+from trainer.reports.agent_report import AgentReport, Gaps, Point
 from trainer.reports.comparison import compare
 
 
@@ -73,10 +72,12 @@ DIFFERENCE = {"safety": estimate(-0.06, 0.03, 150), "appropriateness": estimate(
 
 
 def compared(report):
-    """Returns the report with the rows and the verdict of its figures."""
+    """Returns the report with the rows and the verdict of its figures; in interviews Red sensitivity is 70%."""
     baselines = Baselines(report.human, report.human_agreement, 3, report.constants)
-    comparison = compare({**report.agent, **report.agreement}, baselines, report.as_clinicians, report.safety_rules)
-    return report._replace(comparison=comparison)
+    agent = {**report.agent, **report.agreement}
+    comparison = compare(agent, baselines, report.as_clinicians, report.safety_rules)
+    led = AsClinicians(150, quality(0.93, 0.8) | agreed(0.7), {}, DIFFERENCE | {"red_sensitivity": estimate(0.05, 0.1)})
+    return report._replace(comparison=comparison, interviews=compare(agent, baselines, led, None))
 
 
 _AGENT_REPORT = AgentReport(
@@ -84,7 +85,8 @@ _AGENT_REPORT = AgentReport(
     trained_on="sha256:3", simulated=None, split="test", vignettes=200, mean_evidence=7.25,
     orders=10, seed=0, training={"steps": 2000, "episodes": 9000}, networks=5, max_questions=23,
     operating_point=Point(1.5, 0.004, 0.9), promises=[],
-    comparison=None, agent={**quality(0.9, 0.8), "questions": estimate(7.0, 0.5), "evidence_seen": estimate(4.0, 0.2),
+    interviews=None, comparison=None,
+    agent={**quality(0.9, 0.8), "questions": estimate(7.0, 0.5), "evidence_seen": estimate(4.0, 0.2),
               "forced": estimate(0.1)},
     agreement=agreed(0.25), human=quality(0.95, 0.82), human_agreement=agreed(0.65),
     human_minimum_decisions=3,
@@ -97,18 +99,15 @@ _AGENT_REPORT = AgentReport(
     slices=[_slice("age", "75 years old or over", 30, 0.8), _slice("sex", "Female", 9, 0.7),
                _slice("code:smoker", "present", 25, 0.9), _slice("majority", "Red", 40, 0.6)],
     gaps=Gaps([Gap("age", "75 years old or over", 30, "safety", 0.8, 0.92, estimate(-0.12, 0.06))], 80),
-    by_evidence=[EvidencePoint(pieces, vignettes, estimate(0.5), estimate(0.4 + pieces / 10), estimate(0.5))
-                 for pieces, vignettes in ((1, 200), (2, 150), (3, 9))],
-    handing_over=[],
-    learning=[Evaluated(step, {**quality(safety, 0.7), "questions": estimate(8.0)})
-              for step, safety in ((1000, 0.8), (2000, 0.9))],
+    handing_over=[], slice_names={"smoker": "Current smoker"},
     safety_rules=RuleEffect({"source": "default", "rules": [{"rule_id": "hot"}, {"rule_id": "cold"}]},
                             {name: Compared(each, each, estimate(0.01, 0.005))
                              for name, each in (quality(0.91, 0.8) | agreed(0.6)).items()}, 0.02,
                             AsClinicians(150, quality(0.9, 0.78) | agreed(0.75), {}, {})),
     no_safety_rules="",
     errors=[{"vignette_id": "v1", "text": "Patient: Man.\nChest pain.", "pieces": {"known": 1, "all": 6},
-                "rules": [{"rule_id": "hot", "urgency": "Red"}], "decisions": ["Red", "Red"], "decision": "Green",
+                "rules": [{"rule_id": "hot", "reason": "Too hot.", "urgency": "Red"}],
+                "decisions": ["Red", "Red"], "decision": "Green",
                 "steps": [_STEP],
                 "effects": [{"evidence": "Chest pain", "presence": "present", "effect": 0.25}]}],
     textbook_cases=TextbookFigures("cases.jsonl", _cases(2), _cases(3)),
@@ -128,6 +127,5 @@ def poor_agent_report(agent_report):
     return compared(agent_report._replace(
         operating_point=None, human=None, human_agreement=None, as_clinicians=None, probabilities=None,
         slices=[], gaps=Gaps([], 0), safety_rules=None, no_safety_rules="no safety rules: the default ones do not fit",
-        errors=[], textbook_cases=None, learning=[], agreement=agreed(0.5, 7), cautions=[],
-        by_evidence=[],
-    ))  # fmt: skip
+        errors=[], textbook_cases=None, agreement=agreed(0.5, 7), cautions=[],
+    ))._replace(interviews=None)  # fmt: skip

@@ -36,13 +36,23 @@ def _rows(capsys, report, details=True):
 
 
 def test_agent_and_clinicians_are_side_by_side_and_more_is_shown_on_demand(report, capsys):
-    rows = _rows(capsys, report, details=False)
-    assert rows[0] == "Not as good as the clinicians: lower in safety."
+    rows = _rows(capsys, report._replace(interviews=None), details=False)
+    assert rows.index("Not as good as the clinicians: lower in safety.") > rows.index(
+        "Red sensitivity 21.0% (11.0\u201331.0%) 65.0% (55.0\u201375.0%) \u2013"
+    )
     assert "Safety 89.0% (87.0\u201391.0%) 95.0% (93.0\u201397.0%) \u22126.0 (\u22129.0 to \u22123.0)" in rows
     assert "Questions asked 7.00 (6.50\u20137.50) \u2013 \u2013" in rows
     for words in ("always red 50.0% 50.0% 50.0% 50.0%", "system: [bold]heart 1,234"):
         assert not any(words in row for row in rows)
         assert any(words in row for row in _rows(capsys, report))
+
+
+def test_interviews_come_first_and_have_the_only_red_sensitivity(report, capsys):
+    rows = _rows(capsys, report, details=False)
+    assert [row for row in rows if row.startswith(("Textbook emergencies", "Red sensitivity"))] == [
+        "Textbook emergencies in time, of 3 100.0% (29.2\u2013100.0%) \u2013 \u2013",
+        "Red sensitivity 70.0% (60.0\u201380.0%) 65.0% (55.0\u201375.0%) +5.0 (\u22125.0 to +15.0)",
+    ]
 
 
 def test_the_details_have_probabilities_and_handing_over(report, capsys):
