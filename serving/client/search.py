@@ -70,24 +70,27 @@ _BESIDE_BEST = 0.8
 _ALL = 0.85
 """Least share of what was typed that counts as all of it."""
 
-_FIGURES = r"(?<![\d.,/])\d+(?:[.,]\d+)?(?![\d,.]*\d)(?! ?(?:day|week|month|hour|tag|woche|monat|stunde))"
+_FIGURES = r"(?<![\w.,/])\d+(?:[.,]\d+)?(?![\d,.]*\d)(?! ?(?:day|week|month|hour|tag|woche|monat|stunde))"
 _FILLER = r"\W*(?:(?:is|was|are|of|at|reading|ist|von)\W+){0,2}"
 _AGE = re.compile(
     rf"\b(?:aged?|alter)\W*(?P<years>{_FIGURES})(?:\W*(?:years?|jahren?)\b)?|"
     rf"^\W*(?P<after>{_FIGURES}) ?(?:years?|jahre)\W*$|"
-    r"(?<![\d.,/])(?P<number>\d+(?:[.,]\d+)?)[ -]?(?P<unit>years?|yrs?|y|months?|mo|weeks?|wk|jahre?|monate?|wochen?)"
+    r"(?<![\d.,/])(?P<number>\d+(?:[.,]\d+)?)[ -]?"
+    r"(?P<unit>years?|yrs?|y|months?|mths?|mo|weeks?|wk|jahre?|monate?|wochen?)"
     r"[ /-]*(?:old|of age|alt|o)\b(?: (?:baby|infant|toddler|child|kid))?"
 )
 _AGE_IN = {"m": 12, "w": 52}
 """How many of a unit are a year, by its first letter; other units are years."""
 _MEASURES = {
-    "temperature": ("temp|temperatur|fever|fieber", "degrees|grad|celsius"),
+    "temperature": ("temp|temperatur|fever|fieber", "degrees|grad|celsius|c"),
     "heart_rate": ("hr|pulse|puls", "bpm"),
     "blood_pressure": ("bp|blutdruck|systolic", "mmhg"),
     "oxygen_saturation": ("sats?|spo2|saturation|oxygen(?: level)?|sauerstoff", "sats?"),
     "blood_sugar": ("sugars?|glucose|bm|bsl|blutzucker|zucker", "mmol(?:/l)?|mg/dl"),
 }
 """Other words for measures, which stand before a number, and units, which stand after it."""
+_BARE_READING = re.compile(r"(?<![\w.,/])(?=(?:[6-9]\d|\d{3})/\d{2,3}(?![\w/]))")
+"""Before a blood pressure without a name, such as 120/80; 10/10 is how bad a pain is."""
 _DIASTOLIC = "diastolic"
 """The measure of the second number of two, such as 120/80."""
 
@@ -256,7 +259,7 @@ class Search:
     def _read(self, text: str) -> tuple[dict[str, str], str]:
         """Returns the number of each measure that was typed, and the text without them."""
         numbers: dict[str, str] = {}
-        rest = text[:_MOST_CHARACTERS].casefold()
+        rest = _BARE_READING.sub("bp ", text[:_MOST_CHARACTERS].casefold())
         for measure, pattern in self._patterns.items():
             if match := pattern.search(rest):
                 found = {name: number.replace(",", ".") for name, number in match.groupdict().items() if number}

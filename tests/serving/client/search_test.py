@@ -206,7 +206,11 @@ def test_words_are_compared_as_they_are_meant(typed, codes):
         ("a 3 month old baby", ["age_3_to_11_months"]),
         ("11-week-old infant", ["age_under_3_months"]),
         ("smoked for 40 years", ["smoker"]),  # no age
+        ("18 mths old", ["age_1_to_4"]),
         ("BP 120/80", []),
+        ("120/80", []),
+        ("150/115", ["very_high_blood_pressure_reading"]),
+        ("O2 sats 97", []),
         ("bp 85/50", ["low_blood_pressure"]),
         ("blood pressure is 150/115", ["very_high_blood_pressure_reading"]),  # by its second number
         ("sats 91", ["low_oxygen_saturation"]),
@@ -249,6 +253,8 @@ def test_a_number_decides_about_a_measure_also_where_the_vocabulary_has_no_range
         ("67 year old, HR 130, BP 120/80", ["heart_rate=130", "age=67"]),  # no band of blood pressure
         ("18 months old", ["age=1.5"]),
         ("130/min", ["heart_rate=130"]),
+        ("38.5C", ["temperature=38.5"]),
+        ("10/10 pain", []),
         ("pain for 39 days", []),
     ],
 )
