@@ -183,6 +183,8 @@ def _rule(rule: Any) -> dict[str, str]:
 
 def _findings(case: Case, response: TriageResponse | None, model: ModelVersion) -> list[Finding]:
     effects = {effect.evidence.code: effect for effect in response.explanation.effects} if response else {}
+    if len(effects) == 1:
+        effects = {}  # without it nothing is known
     return [
         Finding(
             _name(each.code, model),
@@ -202,8 +204,9 @@ def _speaks(effect: Any, response: TriageResponse) -> str:
         return f"{said}: without it {action_label(effect.best_triage_without)}"
     if side == "unclear":
         return said
-    points = f"{100 * effect.support:+.0f} points".replace("-", "\N{MINUS SIGN}")
-    return f"{said}: {points}"
+    points = round(100 * effect.support)
+    number = f"{points:+}".replace("-", "\N{MINUS SIGN}")
+    return f"{said}: {number} point{'' if abs(points) == 1 else 's'}"
 
 
 def _name(code: str, model: ModelVersion) -> str:

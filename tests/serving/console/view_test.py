@@ -66,6 +66,13 @@ def test_findings_speak_for_the_decision_or_against_it(served_model):
     ]
 
 
+def test_the_only_finding_has_no_side_as_nothing_is_known_without_it(served_model):
+    response = _response()
+    response.explanation.effects.add(evidence=_present("fever"), support=0.25, best_triage_without=GREEN)
+    page = view.case_page(FEVER, _answer(served_model, response), served_model.version())
+    assert page.findings == [view.Finding("fever, by name", "present", "")]
+
+
 def test_rules_novelty_and_turning_answers_are_named(served_model):
     response = _response(novelty=0.995, is_novel=True)
     response.fired_rules.add(rule_id="pain", reason="Pain.", from_action=GREEN, to_action=YELLOW)
