@@ -30,7 +30,7 @@ MOST = 40
 """Results, at most."""
 _WORD = re.compile(r"[^\W_]+")
 _IDIOM = re.compile(r"\b(?:(?:is |are )?killing me|fa(?:nno)? male)\b")  # of pain, not of killing or of a man
-_UNSTOPPABLE = re.compile(r"\b(?:can.?t|cannot|couldn.?t) stop\b")
+_UNSTOPPABLE = re.compile(r"\b(?:can.?t|cannot|couldn.?t|unable to) stop\b")
 """Of too much, which is the opposite of what somebody cannot do."""
 _ELISION = re.compile("\\b(?:[cdjlmnst]|qu|un|all|dall|dell|nell)['\N{RIGHT SINGLE QUOTATION MARK}](?=\\w)")
 _APOSTROPHES = str.maketrans("", "", "'\N{RIGHT SINGLE QUOTATION MARK}")
@@ -73,7 +73,7 @@ _ALL = 0.85
 _FIGURES = r"(?<![\w.,/])\d+(?:[.,]\d+)?(?![\d,.]*\d)(?! ?(?:day|week|month|hour|tag|woche|monat|stunde))"
 _FILLER = r"\W*(?:(?:is|was|are|of|at|reading|ist|von)\W+){0,2}"
 _AGE = re.compile(
-    rf"\b(?:aged?|alter)\W*(?P<years>{_FIGURES})(?:\W*(?:years?|jahren?)\b)?|"
+    rf"\b(?:aged?|alter)\W*(?P<years>{_FIGURES})(?!/)(?:\W*(?:years?|jahren?)\b)?|"
     rf"^\W*(?P<after>{_FIGURES}) ?(?:years?|jahre)\W*$|"
     r"(?<![\d.,/])(?P<number>\d+(?:[.,]\d+)?)[ -]?"
     r"(?P<unit>years?|yrs?|y|months?|mths?|mo|weeks?|wk|jahre?|monate?|wochen?)"
