@@ -53,7 +53,6 @@ def page(template: str, drawings: Mapping[str, Drawing | None], **values: Any) -
         dashes=DASHES,
         count=numbers.count,
         several=numbers.several,
-        dash=numbers.NONE,
         **values,
     )
 

@@ -104,6 +104,17 @@ def test_figures_on_few_vignettes_are_left_out(agent_report):
     assert re.findall(r"ward: w(\d+)", sections["slices"]) == [str(size) for size in range(22, 30)]
 
 
+def test_calibration_leaves_out_bins_of_few_vignettes(agent_report, poor_agent_report):
+    confidence = Reader(agent_page(agent_report, PROVENANCE)).sections["confidence"]
+    # The second bin has decisions of five vignettes, the third none.
+    assert re.findall(r"(P\(\w+\)) (0\.\d to \d\.\d) (\d+)", confidence) == [
+        ("P(appropriate)", "0.7 to 0.8", "40"),
+        ("P(safe)", "0.7 to 0.8", "40"),
+    ]
+    for calibration, said in ((poor_agent_report.calibration, "Appropriate, by Q-value"), (None, "Not measured")):
+        assert said in agent_page(poor_agent_report._replace(calibration=calibration), {})
+
+
 def test_what_is_missing_is_said_where_it_would_stand(poor_agent_report):
     page = agent_page(poor_agent_report, {})
     sections = Reader(page).sections

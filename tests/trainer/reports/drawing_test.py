@@ -53,6 +53,18 @@ def test_svg_text_stays_text_and_data_stay_data():
     assert "style" not in tags
 
 
+def test_the_labels_of_both_axes_do_not_overlap_at_the_origin():
+    def draw(axes):
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 1)
+        axes.xaxis.set_major_formatter("across {x:g}")
+        axes.yaxis.set_major_formatter("up {x:g}")
+
+    (svg,) = drawing.svgs(figure(Panel("Title", draw)))
+    text = {found[1]: found[0] for found in re.findall(r'<text[^>]* y="([\d.]+)"[^>]*>(across 0|up 0)<', svg)}
+    assert float(text["across 0"]) - float(text["up 0"]) >= 13  # a line of the font
+
+
 def test_ids_of_two_figures_on_a_page_differ():
     one, two = (drawing.svgs(figure(panel(), panel(), name=name)) for name in ("one", "two"))
     id_sets = [set(re.findall(r'\bid="([^"]*)"', svg)) for svg in (*one, *two)]
