@@ -116,9 +116,9 @@ def test_every_field_is_in_json_and_in_its_description(whole):
 
 
 def test_every_tensor_has_its_column_among_scored_answers(folder):
-    scorer = Scorer(folder, 0, allow_unknown_codes=True)
-    cases = Cases([1], ["a"], [["e1", "x"]], [["e2"]], np.zeros(1, np.int32))
-    columns = scorer.answer(cases.ids, scorer.encode("cases", cases))
+    scorer = Scorer(SavedModelEngine(folder), 0, allow_unknown_codes=True)
+    cases = Cases(["line 1"], ["a"], [["e1", "x"]], [["e2"]], np.zeros(1, np.int32))
+    columns = scorer.answer(cases.ids, scorer.encode(cases))
     for tensor in ANSWER:
         if tensor.column is not None:
             name = tensor.column or tensor.name

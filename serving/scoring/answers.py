@@ -1,6 +1,5 @@
 """A model's answers to cases, as columns."""
 
-import pathlib
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -28,37 +27,37 @@ class Scorer:
     """Answers cases with one version, as the server does.
 
     Args:
-        folder: the version.
+        engine: runs the version.
         questions: how many questions to suggest, 0 or more.
         allow_unknown_codes: whether codes that the model does not know are listed, not refused.
         defer_below: P(safe) of the decision below which a case is handed over to a person, as those are that are novel
             or contradictory; None hands none over, and refuses contradictory ones.
 
     Raises:
-        InputError: the version is damaged, or cannot choose questions.
+        InputError: the version cannot choose questions.
     """
 
     def __init__(
-        self, folder: pathlib.Path, questions: int, allow_unknown_codes: bool, defer_below: float | None = None
+        self, engine: SavedModelEngine, questions: int, allow_unknown_codes: bool, defer_below: float | None = None
     ):
-        self.engine = SavedModelEngine(folder)
-        if questions and not self.engine.info.questions:
+        self.engine = engine
+        if questions and not engine.info.questions:
             raise InputError(
-                f"--questions {questions}: {folder} cannot choose questions: train on 100 vignettes or more"
+                f"--questions {questions}: version {engine.info.model_version} cannot choose questions: train on 100 "
+                "vignettes or more"
             )
         self._encoder = StateEncoder(self.engine.vocabulary)
         self._questions = questions
         self._allow_unknown_codes = allow_unknown_codes
         self._defer_below = defer_below
 
-    def encode(self, path: pathlib.Path, cases: Cases) -> dict[str, np.ndarray]:
+    def encode(self, cases: Cases) -> dict[str, np.ndarray]:
         """Returns what `answer` takes: states `[B, E]`, questions asked `[B]`, and unknown codes.
 
         Raises:
-            InputError: codes contradict each other, one is not in the vocabulary, or a number is faulty; `path` is for
-                the message.
+            InputError: codes contradict each other, one is not in the vocabulary, or a number is faulty.
         """
-        cases, numbers = self._numbers_read(path, cases)
+        cases, numbers = self._numbers_read(cases)
         codes = list(chain.from_iterable(chain.from_iterable(zip(cases.present, cases.absent, strict=True))))
         lengths = [length for pair in zip(cases.present, cases.absent, strict=True) for length in map(len, pair)]
         present: np.ndarray = np.repeat(np.arange(len(lengths)) % 2 == 0, lengths)
@@ -66,19 +65,19 @@ class Scorer:
         if encoded.conflicting_codes.size and self._defer_below is None:
             row, code = _first(encoded.conflicting_codes)
             by = by_numbers(numbers[row], code)
-            raise InputError(f"{_place(path, cases, row)}: {code!r} is both present and absent{by}: give one of them")
+            raise InputError(f"{cases.places[row]}: {code!r} is both present and absent{by}: give one of them")
         conflicting: list[list[bytes]] = [list(filter(None, row)) for row in encoded.conflicting_codes.tolist()]
         for row, (there, missing) in enumerate(zip(cases.present, cases.absent, strict=True)):
             for contradiction in self.engine.vocabulary.relations.contradictions(there, frozenset(missing)):
                 both = contradiction.code, contradiction.other
                 if self._defer_below is None:
                     by = by_numbers(numbers[row], *both)
-                    raise InputError(f"{_place(path, cases, row)}: {contradiction}{by}: correct one of them")
+                    raise InputError(f"{cases.places[row]}: {contradiction}{by}: correct one of them")
                 conflicting[row] += [code for code in map(str.encode, both) if code not in conflicting[row]]
         if encoded.unknown_codes.size and not self._allow_unknown_codes:
             row, code = _first(encoded.unknown_codes)
             raise InputError(
-                f"{_place(path, cases, row)}: {self.engine.vocabulary.unknown_message(code)}; --allow-unknown-codes "
+                f"{cases.places[row]}: {self.engine.vocabulary.unknown_message(code)}; --allow-unknown-codes "
                 "leaves such codes out of the decision, and lists them"
             )
         return {
@@ -88,14 +87,14 @@ class Scorer:
             features.CONFLICTING_CODES: pad_rows(conflicting),
         }
 
-    def _numbers_read(self, path: pathlib.Path, cases: Cases) -> tuple[Cases, list[Mapping[str, str]]]:
+    def _numbers_read(self, cases: Cases) -> tuple[Cases, list[Mapping[str, str]]]:
         """Returns the cases with the codes of their bands in place of numbers, and each case's numbers by code."""
         read = []
         for row, (there, missing) in enumerate(zip(cases.present, cases.absent, strict=True)):
             try:
                 read.append(self.engine.vocabulary.read_numbers(there, missing))
             except InputError as error:
-                raise InputError(f"{_place(path, cases, row)}: {error}") from None
+                raise InputError(f"{cases.places[row]}: {error}") from None
         present, absent, numbers = (list(column) for column in zip(*read, strict=True))
         return cases._replace(present=present, absent=absent), numbers
 
@@ -195,10 +194,6 @@ class Scorer:
 def _first(codes: np.ndarray) -> tuple[int, str]:
     """Returns the first row in which there are `codes`, bytes `[B, N]`, and the first of its codes."""
     return next((row, listed[0].decode()) for row, listed in enumerate(codes.tolist()) if listed[0])
-
-
-def _place(path: pathlib.Path, cases: Cases, row: int) -> str:
-    return f"{path}: {cases.ids[row]!r} (line or record {cases.places[row]})"
 
 
 def _rounded(values: np.ndarray) -> list[Any]:

@@ -28,7 +28,7 @@ COMPRESSED = ".gz"
 ID, PRESENT, ABSENT, ASKED, ENDED = FIELDS = (
     "vignette_id", "present", "absent", "questions_asked", "no_more_evidence",
 )  # fmt: skip
-_NOT_READ = ("decisions", "split", "tags")
+NOT_READ = ("decisions", "split", "tags")
 MOST_CODES = 1024 * 1024
 """Codes in a batch if each case had as many as the longest one; it ends early where there are more."""
 MOST_BATCH_BYTES = 16 * 1024 * 1024
@@ -39,9 +39,9 @@ Rows = Iterable[tuple[int, Any]]
 
 
 class Cases(NamedTuple):
-    """B cases of a file."""
+    """B cases of a file, or of other rows."""
 
-    places: list[int]  # line, or number of the record, from 1
+    places: list[str]  # such as "cases.csv: line 7, 'v1'"
     ids: list[str]
     present: list[list[str]]
     absent: list[list[str]]
@@ -51,7 +51,7 @@ class Cases(NamedTuple):
 class StoredCase(NamedTuple):
     """One of them."""
 
-    place: int
+    place: str
     vignette_id: str
     present: list[str]
     absent: list[str]
@@ -99,18 +99,15 @@ def read(path: pathlib.Path, batch_size: int) -> Iterator[Cases]:
     """
     kind = format_of(path)
     rows, unit = _READERS[kind or ""](path, batch_size), "line" if kind in (JSONL, CSV) else "record"
-    cases = (_case(path, place, row, unit) for place, row in rows)
     try:
-        for batch in _batches(cases, batch_size):
-            places, ids, present, absent, asked, _ = map(list, zip(*batch, strict=True))
-            yield Cases(places, ids, present, absent, np.array(asked, np.int32))
+        yield from batched((_case(path, unit, number, row) for number, row in rows), batch_size)
     except (OSError, EOFError, zlib.error) as error:  # gzip raises the others where a file is cut off or damaged
         raise InputError(f"{path}: cannot read: {first_line(error)}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def _batches(cases: Iterator[StoredCase], size: int) -> Iterator[list[StoredCase]]:
+def batched(cases: Iterable[StoredCase], size: int) -> Iterator[Cases]:
     """Yields `size` cases at a time, or fewer if they are long: codes of a batch are padded to the most of a case."""
     batch: list[StoredCase] = []
     most = length = 0
@@ -118,30 +115,44 @@ def _batches(cases: Iterator[StoredCase], size: int) -> Iterator[list[StoredCase
         codes = len(case.present) + len(case.absent)
         most, length = max(most, codes), length + case.length
         if batch and (len(batch) == size or (len(batch) + 1) * most > MOST_CODES or length > MOST_BATCH_BYTES):
-            yield batch
+            yield _together(batch)
             batch, most, length = [], codes, case.length
         batch.append(case)
     if batch:
-        yield batch
+        yield _together(batch)
 
 
-def _case(path: pathlib.Path, place: int, row: Any, unit: str) -> StoredCase:
-    where = f"{path}: {unit} {place}"
+def _together(batch: list[StoredCase]) -> Cases:
+    places, ids, present, absent, asked, _ = map(list, zip(*batch, strict=True))
+    return Cases(places, ids, present, absent, np.array(asked, np.int32))
+
+
+def _case(path: pathlib.Path, unit: str, number: int, row: Any) -> StoredCase:
+    where = f"{path}: {unit} {number}"
     _check_names(where, row.keys())
     vignette_id = id_of(row.get(ID))
     if not isinstance(vignette_id, str) or not vignette_id:
         raise InputError(f"{where}: no {ID}: every case needs one, to find its answer by")
+    return case_of(f"{where}, {vignette_id!r}", vignette_id, row)
+
+
+def case_of(place: str, vignette_id: str, row: Mapping[str, Any]) -> StoredCase:
+    """Returns the case in the fields of a row, whose names and id have been checked.
+
+    Raises:
+        InputError: a field is faulty; the message begins with the place.
+    """
     stated = {ASKED: 0, ENDED: False, **{name: value for name, value in row.items() if value is not None}}
     try:
         present, absent = (read_codes(stated.get(name), name) for name in (PRESENT, ABSENT))
         asked, ended = whole_number(stated[ASKED], ASKED), stated[ENDED]
         if type(ended) is not bool:
             raise InputError(f"{ENDED}: expected true or false, found {shown(ended)}")
+        length = len(vignette_id) + sum(map(len, present)) + sum(map(len, absent))
+        if length > MAX_LINE_BYTES:
+            raise InputError(f"longer than {MAX_LINE_BYTES} bytes")
     except InputError as error:
-        raise InputError(f"{where}, {vignette_id!r}: {error}") from None
-    length = len(vignette_id) + sum(map(len, present)) + sum(map(len, absent))
-    if length > MAX_LINE_BYTES:
-        raise InputError(f"{where}: longer than {MAX_LINE_BYTES} bytes")
+        raise InputError(f"{place}: {error}") from None
     return StoredCase(place, vignette_id, present, absent, NO_QUESTIONS_LEFT if ended else asked, length)
 
 
@@ -151,7 +162,7 @@ def _check_names(where: str, names: Collection[str]) -> None:
         raise InputError(f"{where}: unknown field {name!r}: expected {', '.join(FIELDS)}")
 
 
-_KNOWN = {*FIELDS, *_NOT_READ}
+_KNOWN = {*FIELDS, *NOT_READ}
 _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,15})?")
 
 
@@ -177,7 +188,7 @@ def _json_lines(path: pathlib.Path, _: int) -> Rows:
 
 def _csv_rows(path: pathlib.Path, _: int) -> Rows:
     """Yields the rows of a CSV file, in which codes are separated by spaces."""
-    for number, cells in CsvTable(_lines(path), path, (ID,), (*FIELDS[1:], *_NOT_READ)).records():
+    for number, cells in CsvTable(_lines(path), path, (ID,), (*FIELDS[1:], *NOT_READ)).records():
         yield number, {name: _cell(name, text) for name, text in cells.items()}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from schemas import features
 from schemas.errors import InputError
 from schemas.model_directory import version_folder
+from serving.engine.saved_model import SavedModelEngine
 from serving.scoring.answers import Columns, Scorer
 from serving.scoring.cases import read
 from serving.scoring.job import ScoreOptions
@@ -29,7 +30,7 @@ def load_scorer(model: pathlib.Path, key: VersionKey | None, given: ScoreOptions
         InputError: there is no version, it is damaged or not signed so, or it cannot choose questions.
     """
     with verified(version_folder(model), key) as folder:
-        return Scorer(folder, given.questions, given.allow_unknown_codes, given.defer_below)
+        return Scorer(SavedModelEngine(folder), given.questions, given.allow_unknown_codes, given.defer_below)
 
 
 def score_file(
@@ -66,7 +67,7 @@ def _answers(scorer: Scorer, source: pathlib.Path, batch_size: int) -> Iterator[
     running: collections.deque[concurrent.futures.Future[Columns]] = collections.deque()
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
         for cases in read(source, batch_size):
-            encoded = scorer.encode(source, cases)
+            encoded = scorer.encode(cases)
             running.append(thread.submit(scorer.answer, cases.ids, encoded))
             if len(running) > _AHEAD:
                 yield running.popleft().result()

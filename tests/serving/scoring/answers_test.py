@@ -8,6 +8,7 @@ import pytest
 from schemas import features
 from schemas.errors import InputError
 from schemas.triage import ACTION_LABELS, DECISION_LABELS
+from serving.engine.saved_model import SavedModelEngine
 from serving.messages import action_label
 from serving.scoring.answers import Scorer
 from serving.scoring.cases import Cases
@@ -25,7 +26,7 @@ def client_of_guarded(guarded_base_path):
 
 @pytest.fixture(scope="module")
 def scorer(guarded_base_path):
-    return Scorer(guarded_base_path / "4", 0, allow_unknown_codes=True)
+    return Scorer(SavedModelEngine(guarded_base_path / "4"), 0, allow_unknown_codes=True)
 
 
 def _cases(codes, count):
@@ -34,12 +35,12 @@ def _cases(codes, count):
     drawn = generator.integers(-1, 2, [count, len(codes)])
     present, absent = ([[codes[place] for place in np.flatnonzero(row == sign)] for row in drawn] for sign in (1, -1))
     asked = generator.integers(0, 8, count).astype(np.int32)
-    return Cases(list(range(1, count + 1)), [f"v{number}" for number in range(count)], present, absent, asked)
+    return Cases([""] * count, [f"v{number}" for number in range(count)], present, absent, asked)
 
 
 def test_ten_thousand_cases_get_the_answers_of_the_server(scorer, client_of_guarded):
     cases = _cases([*scorer.engine.vocabulary.codes, "gout"], STATES)
-    columns = scorer.answer(cases.ids, scorer.encode("cases", cases))
+    columns = scorer.answer(cases.ids, scorer.encode(cases))
     assert columns["vignette_id"] == cases.ids
     served = []
     for start in range(0, STATES, 1000):
@@ -64,7 +65,7 @@ def test_probabilities_have_a_column_each_where_the_model_has_them(scorer, monke
     judged = {**outputs, features.P_APPROPRIATE: appropriate, features.P_SAFE: safe}
     monkeypatch.setattr(scorer.engine, "decide", lambda states, asked: judged)
     monkeypatch.setattr(scorer.engine, "info", dataclasses.replace(scorer.engine.info, probabilities=True))
-    columns = scorer.answer(cases.ids, scorer.encode("cases", cases))
+    columns = scorer.answer(cases.ids, scorer.encode(cases))
     for prefix, values in (("appropriate", appropriate), ("safe", safe)):
         assert (
             np.transpose([columns[f"{prefix}_{each.lower()}"] for each in DECISION_LABELS]).tolist() == values.tolist()
@@ -72,9 +73,9 @@ def test_probabilities_have_a_column_each_where_the_model_has_them(scorer, monke
 
 
 def test_cases_are_handed_over_for_the_reasons_of_the_server(guarded_base_path, monkeypatch):
-    scorer = Scorer(guarded_base_path / "4", 0, allow_unknown_codes=False, defer_below=0.85)
+    scorer = Scorer(SavedModelEngine(guarded_base_path / "4"), 0, allow_unknown_codes=False, defer_below=0.85)
     present, absent = [["fever"]] * 5, [[], [], [], ["fever"], []]
-    cases = Cases(list(range(1, 6)), list("abcde"), present, absent, np.zeros(5, np.int32))
+    cases = Cases([""] * 5, list("abcde"), present, absent, np.zeros(5, np.int32))
     red, yellow, ask = 0, 1, 4
     judged = {
         **scorer.engine.decide(np.zeros([5, 3], np.float32), np.zeros(5, np.int32)),
@@ -86,7 +87,7 @@ def test_cases_are_handed_over_for_the_reasons_of_the_server(guarded_base_path, 
     }
     monkeypatch.setattr(scorer.engine, "decide", lambda states, asked: judged)
     monkeypatch.setattr(scorer.engine, "info", dataclasses.replace(scorer.engine.info, probabilities=True))
-    columns = scorer.answer(cases.ids, scorer.encode("cases", cases))
+    columns = scorer.answer(cases.ids, scorer.encode(cases))
     assert columns["deferred"] == ["unsure", "", "novel", "contradictory", ""]
     assert columns["conflicting_codes"] == [[], [], [], ["fever"], []]
     # A model that hands over what may be Red: P(Red) is .5 everywhere.
@@ -94,34 +95,36 @@ def test_cases_are_handed_over_for_the_reasons_of_the_server(guarded_base_path, 
     for red, first in ((0.5, "unsure"), (0.6, "")):
         info = dataclasses.replace(scorer.engine.info, hand_over_from=red)
         monkeypatch.setattr(scorer.engine, "info", info)
-        columns = scorer.answer(cases.ids, scorer.encode("cases", cases))
+        columns = scorer.answer(cases.ids, scorer.encode(cases))
         assert columns["deferred"] == [first, "", "novel", "contradictory", ""]
 
 
 def test_an_unknown_code_is_refused_by_case_and_line(guarded_base_path):
-    strict = Scorer(guarded_base_path / "4", 0, allow_unknown_codes=False)
-    cases = Cases([7, 8], ["a", "b"], [["fever"], ["chest_pian"]], [[], []], np.zeros(2, np.int32))
-    with pytest.raises(InputError, match=r"cases: 'b' \(line or record 8\): .*'chest_pian'.*chest_pain") as error:
-        strict.encode("cases", cases)
+    strict = Scorer(SavedModelEngine(guarded_base_path / "4"), 0, allow_unknown_codes=False)
+    cases = Cases(["line 7", "line 8"], ["a", "b"], [["fever"], ["chest_pian"]], [[], []], np.zeros(2, np.int32))
+    with pytest.raises(InputError, match=r"^line 8: .*'chest_pian'.*chest_pain") as error:
+        strict.encode(cases)
     assert "--allow-unknown-codes" in str(error.value)
 
 
 def test_a_code_that_is_present_and_absent_is_refused_as_the_server_does(scorer):
-    cases = Cases([4, 5], ["a", "b"], [["fever"], ["fever", "smoker"]], [[], ["smoker"]], np.zeros(2, np.int32))
-    with pytest.raises(InputError, match=r"cases: 'b' \(line or record 5\): 'smoker' is both present and absent"):
-        scorer.encode("cases", cases)
+    cases = Cases(
+        ["record 4", "record 5"], ["a", "b"], [["fever"], ["fever", "smoker"]], [[], ["smoker"]], np.zeros(2, np.int32)
+    )
+    with pytest.raises(InputError, match=r"^record 5: 'smoker' is both present and absent"):
+        scorer.encode(cases)
 
 
 def test_questions_are_refused_of_a_version_that_cannot_choose_them(guarded_base_path):
     with pytest.raises(InputError, match=r"--questions 2: .* cannot choose questions"):
-        Scorer(guarded_base_path / "4", 2, allow_unknown_codes=False)
+        Scorer(SavedModelEngine(guarded_base_path / "4"), 2, allow_unknown_codes=False)
 
 
 def test_red_flags_that_are_asked_together_have_a_column(grouping_base_path):
-    scorer = Scorer(grouping_base_path / "1", 2, allow_unknown_codes=False)
+    scorer = Scorer(SavedModelEngine(grouping_base_path / "1"), 2, allow_unknown_codes=False)
     flags = ["fever", "rash", "stiff_neck"]
     asked = np.array([0, 0, 23], np.int32)  # the last is over
-    cases = Cases([1, 2, 3], ["a", "b", "c"], [["headache"]] * 3, [[], flags, []], asked)
-    columns = scorer.answer(cases.ids, scorer.encode("cases", cases))
+    cases = Cases([""] * 3, ["a", "b", "c"], [["headache"]] * 3, [[], flags, []], asked)
+    columns = scorer.answer(cases.ids, scorer.encode(cases))
     assert [sorted(codes) for codes in columns["asked_together"]] == [flags, [], []]
     assert columns["next_questions"][0][0] == columns["asked_together"][0][0]

@@ -97,7 +97,7 @@ def test_a_faulty_case_is_named_as_without_a_runner_and_its_file_has_no_answers(
     for more in ((), HERE):
         assert _score(guarded_base_path, tmp_path / "in", tmp_path / "out", *more) == 2
         errors.append(capsys.readouterr().err.splitlines()[-1])
-    assert f"error: {tmp_path / 'in' / 'b.jsonl'}: 'b1' (line or record 1)" in errors[0]
+    assert f"error: {tmp_path / 'in' / 'b.jsonl'}: line 1, 'b1'" in errors[0]
     assert errors[1] == errors[0]
     assert not (tmp_path / "out" / "b.jsonl").exists()
 

@@ -67,13 +67,16 @@ def write(path, rows):
 
 @pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz", "csv", "csv.gz", "tfrecord", "tfrecord.gz", "parquet"])
 def test_every_format_holds_the_same_cases(tmp_path, ending):
-    first, second = cases.read(write(tmp_path / f"cases.{ending}", ROWS), 2)
+    path = write(tmp_path / f"cases.{ending}", ROWS)
+    first, second = cases.read(path, 2)
     assert first.ids + second.ids == [row["vignette_id"] for row in ROWS]
     assert first.present + second.present == [row["present"] for row in ROWS]
     assert first.absent + second.absent == [row["absent"] for row in ROWS]
     assert np.concatenate([first.questions_asked, second.questions_asked]).tolist() == ASKED
-    header = ending.startswith("csv")  # the first case stands in line 2
-    assert first.places + second.places == ([2, 3, 4] if header else [1, 2, 3])
+    unit = "line" if ending.startswith(("csv", "jsonl")) else "record"
+    numbers = range(2, 5) if ending.startswith("csv") else range(1, 4)  # a header is line 1
+    expected = [f"{path}: {unit} {number}, {row['vignette_id']!r}" for number, row in zip(numbers, ROWS, strict=True)]
+    assert first.places + second.places == expected
 
 
 _CODES = st.lists(st.from_regex(r"[a-z0-9_.@:/+()'-]{1,8}", fullmatch=True), max_size=4)
@@ -107,7 +110,7 @@ def test_vignettes_are_cases_whose_decisions_are_not_read(tmp_path):
     path = tmp_path / "v.jsonl"
     path.write_text('\n{"vignette_id": "a", "present": ["x"], "absent": [], "decisions": ["Red"], "tags": ["t"]}\n')
     [read] = cases.read(path, 10)
-    assert (read.ids, read.places) == (["a"], [2])
+    assert (read.ids, read.places) == (["a"], [f"{path}: line 2, 'a'"])
 
 
 def test_a_number_of_a_spreadsheet_may_have_a_fraction_of_0_and_an_empty_cell_says_nothing(tmp_path):

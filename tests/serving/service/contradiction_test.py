@@ -97,7 +97,7 @@ def test_commands_refuse_it_or_hand_it_over(server, asking_base_path, tmp_path, 
     (tmp_path / "in.jsonl").write_text(json.dumps({"vignette_id": "v1", **BODY}) + "\n")
     score = ["score", "--model", str(asking_base_path), "--input", str(tmp_path / "in.jsonl")]
     assert triage_cli.main([*score, "--output", str(tmp_path / "out")]) == 2
-    assert f"'v1' (line or record 1): {FAULT}" in capsys.readouterr().err
+    assert f"line 1, 'v1': {FAULT}" in capsys.readouterr().err
     assert triage_cli.main([*score, "--output", str(tmp_path / "out"), "--defer-below", "0"]) == 0
     answer = json.loads((tmp_path / "out" / "in.jsonl").read_text())
     assert (answer["deferred"], sorted(answer["conflicting_codes"])) == ("contradictory", CODES)
