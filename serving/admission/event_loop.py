@@ -49,6 +49,7 @@ class EventLoop:
 
     def __init__(self, name: str):
         self.loop = _new_loop()
+        self.loop.set_exception_handler(_log)
         self._next_beat = time.monotonic() + _BEAT_SECONDS
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -124,6 +125,12 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     import uvloop
 
     return uvloop.new_event_loop()
+
+
+def _log(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Logs the error of a callback, but not that gRPC, which wakes all loops of a process, has nothing for this one."""
+    if not (isinstance(context.get("exception"), BlockingIOError) and "_handle_events" in str(context.get("handle"))):
+        loop.default_exception_handler(context)
 
 
 async def _cancel_others() -> None:

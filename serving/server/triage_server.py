@@ -152,10 +152,13 @@ class TriageServer:
         if self._stopped:
             return
         self._stopped = True
-        ports = [self._listener] if self.http is None else [self._listener, self.http]
-        with concurrent.futures.ThreadPoolExecutor() as threads:  # at once, as the grace period is that of both
-            for stopped in [threads.submit(port.stop, self._config.grace_seconds) for port in ports]:
-                stopped.result()
+        if self.http is None:  # without a pool of threads, which takes no work while the interpreter exits
+            self._listener.stop(self._config.grace_seconds)
+        else:
+            with concurrent.futures.ThreadPoolExecutor() as threads:  # at once, as the grace period is that of both
+                ports = (self._listener, self.http)
+                for stopped in [threads.submit(port.stop, self._config.grace_seconds) for port in ports]:
+                    stopped.result()
         if self.probes is not None:
             self.probes.stop()
         self._loop.close()

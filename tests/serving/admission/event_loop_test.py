@@ -18,6 +18,19 @@ def workers():
     workers.close()
 
 
+def test_wake_ups_of_grpc_that_another_loop_has_taken_are_not_logged(loop, caplog):
+    def _handle_events(error):
+        raise error
+
+    async def turn():
+        for error in (BlockingIOError("nothing to read"), ValueError("a fault of ours")):
+            asyncio.get_running_loop().call_soon(_handle_events, error)
+        await asyncio.sleep(0)
+
+    loop.run(turn())
+    assert [record.exc_info[1].args for record in caplog.records] == [("a fault of ours",)]
+
+
 def test_work_cancelled_before_its_turn_is_not_done(loop, workers):
     gate, done = threading.Event(), []
 
