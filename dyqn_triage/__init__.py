@@ -1,8 +1,7 @@
 """Triage agents in a notebook: vignettes from a data frame, training, evaluation, export, and interviews.
 
-Each function does what the command of its name does, with the same code. Its keywords are the command's options, as
-`triage COMMAND --help` lists them: `fit(data, "job", steps=200)` is `triage train --data data --job-dir job --steps
-200`. Errors are `InputError`, with the message of the command.
+Each function does what the command of its name does, with the same code. Its keywords are the command's options:
+`fit(data, "job", steps=200)` is `triage train --data data --job-dir job --steps 200`. Errors are `InputError`.
 
 Research software, not a medical device.
 """
@@ -23,7 +22,8 @@ with silent_unless_failing():
 logging.getLogger("tensorflow").setLevel(logging.WARNING)
 
 from dyqn_triage.agent import Agent, Evaluation, fit
-from dyqn_triage.data import DataDirectory, open_data, prepare
+from dyqn_triage.classifier import TriageClassifier
+from dyqn_triage.data import DataDirectory, open_data, prepare, train_test_split
 from dyqn_triage.model import Interview, Model, Question
 from schemas.errors import InputError
 
@@ -35,7 +35,9 @@ __all__ = [
     "Interview",
     "Model",
     "Question",
+    "TriageClassifier",
     "fit",
     "open_data",
     "prepare",
+    "train_test_split",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from dyqn_triage.keywords import parsed
+from dyqn_triage.keywords import parsed, takes_options
 from dyqn_triage.model import Model
 from schemas.errors import InputError
 from trainer import task
@@ -72,11 +72,13 @@ class Agent:
 
     def __init__(self, job_dir: str | os.PathLike[str]):
         self.job_dir = pathlib.Path(job_dir)
-        JobDirectory(self.job_dir).run()
+        self._run = JobDirectory(self.job_dir).run()
 
     def __repr__(self) -> str:
-        return f"Agent({str(self.job_dir)!r})"
+        loop, network = (self._run["config"][name] for name in ("loop", "network"))
+        return f"Agent({str(self.job_dir)!r}): {loop['steps']:,} steps, seed {loop['seed']}, {network['outputs']}"
 
+    @takes_options(evaluate.add_arguments, "job_dir", "data")
     def evaluate(self, data: DataDirectory | str | os.PathLike[str], **options: Any) -> Evaluation:
         """Measures the agent on the test split of a data directory.
 
@@ -93,6 +95,7 @@ class Agent:
         read = command_line.read(EvaluateOptions, arguments), command_line.read(OperatingPointOptions, arguments)
         return Evaluation(measured(*read))
 
+    @takes_options(export.add_arguments, "job_dir", "model_base_path", "push_to")
     def export(self, models: str | os.PathLike[str], **options: Any) -> Model:
         """Writes the agent as the next version in a folder of versions, and opens it.
 
@@ -109,6 +112,7 @@ class Agent:
         return Model(models)
 
 
+@takes_options(task.add_arguments, "data", "job_dir")
 def fit(data: DataDirectory | str | os.PathLike[str], job_dir: str | os.PathLike[str], **options: Any) -> Agent:
     """Trains an agent, or goes on where an interrupted training stopped; progress goes to standard error.
 

@@ -4,21 +4,31 @@ import contextlib
 import os
 import pathlib
 import weakref
-from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple, cast
 
 import pandas as pd
 
+from dyqn_triage.frames import Frame
+from dyqn_triage.keywords import in_keywords
+from schemas import features
 from schemas.errors import InputError
+from schemas.model_directory import version_folder
+from schemas.triage import DECISION_LABELS
 from serving.client.channel import Connection
 from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Statement
 from serving.console.local_server import serving
-from serving.console.served_model import ServedModel
+from serving.console.served_model import NoAnswerError, ServedModel
+from serving.engine.model_config import VersionPolicy
+from serving.engine.saved_model import SavedModelEngine
 from serving.messages import DEFERRALS, action_label, speaks
+from serving.scoring.answers import Scorer
+from serving.scoring.cases import FIELDS, ID, NOT_READ, batched, case_of
 from serving.wires.message_json import message_figures
 from triage_runtime.case import read_codes
 
 _SECONDS = 30.0
+_BATCH = 4096
 
 
 class Question(NamedTuple):
@@ -35,25 +45,23 @@ class Question(NamedTuple):
 
 
 class Model:
-    """The highest version in a folder of versions, behind a server of its own on this machine's loopback.
+    """An exported version. Interviews have a server of their own on this machine's loopback, from the first one on.
 
     Use it as a context manager, or `close` it.
 
     Args:
-        models: the model base path.
+        path: the folder of a version, or of several, of which the highest counts.
 
     Raises:
         InputError: there is no version, or it is damaged.
     """
 
-    def __init__(self, models: str | os.PathLike[str]):
-        self._exits = contextlib.ExitStack()
-        with contextlib.ExitStack() as exits:
-            address = exits.enter_context(serving(pathlib.Path(models)))
-            self._served = exits.enter_context(ServedModel(Connection(address, timeout=_SECONDS)))
-            self.version = self._served.version().info.model_version
-            self._exits = exits.pop_all()
-        weakref.finalize(self, self._exits.close)  # at the latest before modules are torn down
+    def __init__(self, path: str | os.PathLike[str]):
+        self._folder = version_folder(pathlib.Path(path)).resolve()
+        self._engine = SavedModelEngine(self._folder)
+        self.version = self._engine.info.model_version
+        self._served: ServedModel | None = None
+        self._end: Any = lambda: None
 
     def __enter__(self) -> "Model":
         return self
@@ -62,17 +70,77 @@ class Model:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Model version {self.version}, {len(self._served.version().vocabulary)} pieces of evidence"
+        codes, rules = len(self._engine.vocabulary), len(self._engine.info.rules)
+        return f"Model({str(self._folder)!r}): version {self.version}, {codes:,} evidence codes, {rules:,} safety rules"
 
     def close(self) -> None:
-        """Ends the server; the model answers no more."""
-        self._exits.close()
+        """Ends the server of the interviews, which cannot go on."""
+        self._end()
+        self._served = None
 
     @property
     def vocabulary(self) -> pd.DataFrame:
         """The evidence that the model knows: `kind`, `name` and `question` by `code`."""
-        rows = [(each.code, each.kind, each.name, each.question) for each in self._served.version().vocabulary]
+        rows = [(each.code, each.kind, each.name, each.question) for each in self._engine.vocabulary]
         return pd.DataFrame(rows, columns=["code", "kind", "name", "question"]).set_index("code")
+
+    @in_keywords()
+    def predict(
+        self,
+        frame: pd.DataFrame,
+        *,
+        ignore_columns: Iterable[str] = (),
+        allow_unknown_codes: bool = False,
+        defer_below: float = 0.0,
+    ) -> pd.DataFrame:
+        """Returns the answer to each row of a data frame, as `triage score` gives it, with the frame's index.
+
+        Columns: `decision`, the best triage decision so far; `action`, which may be "ask"; of each colour, as in
+        `appropriate_red`, the probabilities that it is appropriate and safe, and its Q-value; `fired_rules`; `novelty`;
+        `deferred`, why a person must look, "" where none must; and more. A row of which nothing is known has none.
+
+        Args:
+            frame: as `prepare` takes it; decisions are not read.
+            ignore_columns: columns that are no evidence.
+            allow_unknown_codes: whether codes that the model does not know are left out and listed, not refused.
+            defer_below: P(safe) of the decision below which a case is handed over, beside novel and contradictory ones.
+
+        Raises:
+            InputError: a row is faulty, an argument is, or nothing is known of any patient.
+        """
+        if not 0 <= defer_below <= 1:
+            raise InputError(f"defer_below {defer_below}: expected a number from 0 to 1")
+        vocabulary = self._engine.vocabulary
+        rows = Frame("frame", frame, (*FIELDS, *NOT_READ), ignore_columns)
+        rows.check_columns(None if allow_unknown_codes else vocabulary)
+        cases, places = [], []
+        for place, row in enumerate(rows.rows(vocabulary.bands.units)):
+            if row.fault:
+                raise InputError(f"frame: row {row.label}: {row.fault}")
+            if any(row.fields.get(name) not in (None, []) for name in (PRESENT, ABSENT)):
+                places.append(place)
+                cases.append(case_of(f"frame: row {row.label}", row.label, row.fields))
+        if not cases:
+            raise InputError("frame: nothing is known of any patient: give codes in present and absent, or columns")
+        scorer = Scorer(self._engine, 0, allow_unknown_codes, defer_below)
+        parts = [pd.DataFrame(scorer.answer(batch.ids, scorer.encode(batch))) for batch in batched(cases, _BATCH)]
+        answers = pd.concat(parts).drop(columns=ID).set_axis(places)
+        answers.insert(0, "decision", answers.pop(features.BEST_TRIAGE))
+        return answers.reindex(range(len(frame))).set_axis(frame.index)
+
+    def predict_proba(self, frame: pd.DataFrame, *, ignore_columns: Iterable[str] = ()) -> pd.DataFrame:
+        """Returns the probability that each triage decision is appropriate, by colour, with the frame's index.
+
+        They do not sum to 1, as several may be appropriate. The arguments are those of `predict`.
+
+        Raises:
+            InputError: as `predict`, or the model has Q-values alone.
+        """
+        answers = self.predict(frame, ignore_columns=ignore_columns)
+        names = {f"appropriate_{label.lower()}": label for label in DECISION_LABELS}
+        if not {*names} <= {*answers.columns}:
+            raise InputError(f"version {self.version} has no probabilities: train with the preset default")
+        return answers[[*names]].rename(columns=names)
 
     def interview(
         self, present: Sequence[str] = (), absent: Sequence[str] = (), defer_below: float = 0.0
@@ -86,20 +154,30 @@ class Model:
                 contradictory ones always are.
 
         Raises:
-            InputError: nothing is given.
-            serving.console.served_model.NoAnswerError: a code is unknown, and the message names similar ones; or
-                `defer_below` is no probability.
+            InputError: nothing is given; a code is unknown, and the message names similar ones; or `defer_below` is no
+                probability.
         """
-        return Interview(self._served, present, absent, defer_below)
+        if self._served is None:
+            if not self.version.isdecimal():
+                raise InputError(f"{self._folder}: for interviews a version's folder needs a number as its name")
+            with contextlib.ExitStack() as exits:
+                policy = VersionPolicy(numbers=frozenset([int(self.version)]))
+                address = exits.enter_context(serving(self._folder.parent, policy))
+                self._served = exits.enter_context(ServedModel(Connection(address, timeout=_SECONDS)))
+                self._end = weakref.finalize(self, exits.pop_all().close)  # at the latest when the process exits
+        return Interview(self, cast(ServedModel, self._served), present, absent, defer_below)
 
 
 class Interview:
     """A patient's answers so far, and what the model makes of them. `Model.interview` makes it."""
 
-    def __init__(self, served: ServedModel, present: Sequence[str], absent: Sequence[str], defer_below: float):
+    def __init__(
+        self, model: Model, served: ServedModel, present: Sequence[str], absent: Sequence[str], defer_below: float
+    ):
         present, absent = read_codes(present, PRESENT), read_codes(absent, ABSENT)
         if not present and not absent:
             raise InputError("nothing is known of the patient: give a code in present or absent")
+        self._model = model  # whose end is that of the server, too
         self._served, self._defer_below = served, defer_below
         self._take(Case(), present, absent)
 
@@ -186,11 +264,17 @@ class Interview:
         return pd.DataFrame(rows, columns=["code", *columns]).set_index("code")
 
     def _take(self, case: Case, present: Sequence[str], absent: Sequence[str]) -> None:
+        vocabulary = self._served.version().vocabulary
         for codes, status in ((present, PRESENT), (absent, ABSENT)):
             for code in read_codes(codes, status):
+                if not (code in vocabulary or vocabulary.bands.is_number(code)):
+                    raise InputError(f"{status}: {vocabulary.unknown_message(code)}")
                 case = case.after(Statement(code, status, asked=False))
         self._go_on(case)
 
     def _go_on(self, case: Case) -> None:
-        self._answer = self._served.answer(case, self._defer_below)  # raises before anything is changed
+        try:
+            self._answer = self._served.answer(case, self._defer_below)  # raises before anything is changed
+        except NoAnswerError as error:
+            raise InputError(str(error)) from error
         self._case = case

@@ -46,8 +46,10 @@ LAYERS = {
         ("commands",),
     ),
     "dyqn_triage": (
-        ("keywords", "model"),
-        ("agent", "data"),
+        ("frames", "keywords"),
+        ("data", "model"),
+        ("agent",),
+        ("classifier",),
     ),
 }
 

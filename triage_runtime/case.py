@@ -5,7 +5,7 @@ None (null) says nothing, a number without a fraction is a whole number, and a s
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from schemas.errors import InputError, shown
@@ -20,7 +20,7 @@ PRESENCE = {
 
 
 def read_codes(value: Any, name: str) -> list[str]:
-    """Returns the codes in a field or an argument, none for None.
+    """Returns the codes in a field or an argument, none for None; those of a set in alphabetical order.
 
     Raises:
         InputError: they are no list of texts; a single text is none, whose letters would be codes.
@@ -29,7 +29,7 @@ def read_codes(value: Any, name: str) -> list[str]:
         return []
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise InputError(f"{name}: expected a list of codes, found {shown(value)}")
-    codes = list(value)
+    codes = sorted(value, key=str) if isinstance(value, Set) else list(value)
     for code in codes:
         if not isinstance(code, str):
             raise InputError(f"{name}: expected evidence codes, found {shown(code)}")

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 from serving import process
 from serving.config.settings import ServeConfig
-from serving.engine.model_config import Wanted
+from serving.engine.model_config import VersionPolicy, Wanted
 from serving.server.triage_server import TriageServer
+
+_HIGHEST = VersionPolicy()
 
 
 @contextlib.contextmanager
-def serving(base: pathlib.Path) -> Iterator[str]:
-    """Serves the highest version below a model base path, and yields its HOST:PORT.
+def serving(base: pathlib.Path, policy: VersionPolicy = _HIGHEST) -> Iterator[str]:
+    """Serves a version below a model base path, by default the highest, and yields its HOST:PORT.
 
     Raises:
         InputError: there is no version, or it is damaged.
@@ -21,7 +23,7 @@ def serving(base: pathlib.Path) -> Iterator[str]:
     from serving.engine.served_models import watcher_of
 
     config = ServeConfig(port=0, grace_seconds=1.0)
-    watcher = watcher_of(config, Wanted(base))
+    watcher = watcher_of(config, Wanted(base, policy))
     server = TriageServer(config)
     try:
         server.start(watcher)

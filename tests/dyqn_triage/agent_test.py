@@ -10,7 +10,6 @@ import dyqn_triage
 import triage_cli
 from schemas.danger_signs import DangerSigns
 from schemas.evidence import Evidence, Vocabulary
-from serving.console.served_model import NoAnswerError
 from tests.builders import network_of, trained_agent, write_version
 from trainer.graph.mixture import Mixture
 
@@ -78,6 +77,7 @@ def test_an_evaluation_is_that_of_the_command(agent, data, tmp_path):
 def test_training_goes_on_in_the_same_job_directory(agent, data):
     again = dyqn_triage.fit(data, agent.job_dir, **SMALL)
     assert repr(again) == repr(agent)
+    assert "60 steps" in repr(agent)
     with pytest.raises(dyqn_triage.InputError, match="holds a run that differs"):
         dyqn_triage.fit(data, agent.job_dir, **{**SMALL, "batch_size": 5})
 
@@ -156,7 +156,7 @@ def test_danger_signs_that_are_asked_together_are_answered_by_those_that_are_pre
 
 def test_what_nobody_knows_is_refused_and_changes_nothing(model):
     interview = model.interview(present=["e0"])
-    with pytest.raises(NoAnswerError, match="unknown evidence code 'e9'"):
+    with pytest.raises(dyqn_triage.InputError, match="present: unknown evidence code 'e9'"):
         interview.add(present=["e9"])
     assert list(interview.explain().index) == ["e0"]
     with pytest.raises(dyqn_triage.InputError, match="nothing is known"):

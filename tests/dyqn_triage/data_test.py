@@ -2,7 +2,6 @@
 
 import pathlib
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -20,12 +19,6 @@ def from_files(tmp_path_factory):
 @pytest.fixture(scope="module")
 def frame():
     return pd.read_json(EXAMPLES / "vignettes.jsonl", lines=True)
-
-
-def test_a_frame_of_lists_is_the_vignette_file(from_files, frame, tmp_path):
-    odd = frame.assign(split=None, present=frame["present"].map(np.array))  # as Parquet gives lists
-    data = dyqn_triage.prepare(odd, tmp_path / "data", vocabulary=pd.read_csv(EXAMPLES / "vocabulary.csv"))
-    assert data.stats["data_fingerprint"] == from_files.stats["data_fingerprint"]
 
 
 def test_a_frame_with_a_column_for_each_piece_of_evidence_is_the_same_data(from_files, frame, tmp_path):
@@ -55,9 +48,9 @@ def _sets(data):
 def test_faults_are_the_commands(frame, tmp_path):
     vocabulary = EXAMPLES / "vocabulary.csv"
     faulty = frame.assign(decisions=[["Purple"]] * len(frame))
-    with pytest.raises(dyqn_triage.InputError, match="rejected"):
+    with pytest.raises(dyqn_triage.InputError, match=r"vignettes: row 0: .*'Purple'.* 119 more rows"):
         dyqn_triage.prepare(faulty, tmp_path / "data", vocabulary=vocabulary)
-    with pytest.raises(dyqn_triage.InputError, match="unrecognized arguments: --test-share"):
+    with pytest.raises(dyqn_triage.InputError, match="test_share: no such keyword"):
         dyqn_triage.prepare(frame, tmp_path / "other", vocabulary=vocabulary, test_share=0.5)
     with pytest.raises(dyqn_triage.InputError, match="expected a column 'decisions'"):
         dyqn_triage.prepare(pd.DataFrame({"vignette_id": ["v"], "fever": [1]}), tmp_path / "third")

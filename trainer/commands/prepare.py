@@ -71,10 +71,13 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    chosen = input_formats.chosen_format(arguments)
     given = options.read(PrepareOptions, arguments)
+    return prepare(input_formats.chosen_format(arguments).open(given.seed), given)
+
+
+def prepare(source: Source, given: PrepareOptions) -> int:
+    """Makes the data directory of an input; returns the exit code."""
     output = OutputDirectory(given.out, given.overwrite)
-    source = chosen.open(given.seed)
     with writing(given.out), output, progress_bar(Console(stderr=True)) as bar:
         vocabulary, stats = _prepare(source, given, output, bar)
         output.describe(vocabulary, stats)

@@ -92,13 +92,13 @@ def _add_ddxplus_arguments(group: argparse._ArgumentGroup, files: dict[str, Any]
     )
 
 
-def chosen_format(arguments: argparse.Namespace) -> "Format":
-    """Returns the format that the options name, with its options.
+def chosen_format(arguments: argparse.Namespace, kind: Any = None) -> "Format":
+    """Returns the format that the options name, or that of the class `kind`, with its options.
 
     Raises:
         InputError: an option is missing, belongs to another format, or is out of bounds.
     """
-    kind = FORMATS[arguments.format]
+    kind = kind or FORMATS[arguments.format]
     required = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(kind)}
     missing = [name for name, needed in required.items() if needed and getattr(arguments, name) is None]
     foreign = [name for name in OPTIONS if name not in required and getattr(arguments, name) is not None]

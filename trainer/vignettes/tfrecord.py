@@ -134,6 +134,13 @@ class DataDirectory:
         self.vocabulary = vocabulary
         self.stats = stats
 
+    def __fspath__(self) -> str:
+        return os.fspath(self.path)
+
+    def __repr__(self) -> str:
+        splits = ", ".join(f"{split} {self._vignettes(split):,}" for split in directories.SPLITS)
+        return f"{type(self).__name__}({str(self.path)!r}): {splits} vignettes, {len(self.vocabulary):,} evidence codes"
+
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "DataDirectory":
         """Opens a data directory.

@@ -71,4 +71,7 @@ def say_result(console: Console, result: object, following: str) -> None:
 
 def say(console: Console, text: str) -> None:
     """Prints text as it is, without markup or wrapping."""
-    console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
+    if console.is_jupyter:  # a display, which redirected streams would not catch
+        console.file.write(f"{text}\n")
+    else:
+        console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
