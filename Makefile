@@ -6,7 +6,7 @@ CODE := schemas triage_runtime trainer serving dyqn_triage clients deploy distri
         triage_cli.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format proto docs screenshots transcripts sbom dist clean
+.PHONY: help demo test test-all check format proto docs results screenshots transcripts sbom dist clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,9 @@ docs: $(VENV)/documentation ## the documentation as a site, in build/site; warni
 	$(BIN)/python docs/site/package_picture.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "open build/site/index.html, or run: $(BIN)/python -m http.server --directory build/site"
+
+results: $(VENV)/package ## docs/results.md and its plots, from the records of benchmarks in benchmarks/results
+	$(BIN)/python benchmarks/page.py
 
 screenshots: $(VENV)/development ## the pictures of pages in the documentation, of the demo's agent; needs Chromium
 	$(BIN)/python docs/site/screenshots.py

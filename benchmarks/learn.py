@@ -1,6 +1,6 @@
 """Seconds until an agent reaches a goal: ours, TF-Agents' own DQN, Stable-Baselines3's DQN and a random forest.
 
-    python benchmarks/learn.py --seconds 300 --sb3-python /path/to/python --json learn.json
+    python benchmarks/learn.py --seed 1000 --sb3-python /path/to/python
 
 Each contestant runs alone, in a process of its own, on the same simulated vignettes, and is judged on the same fresh
 ones. Its imports count as training time, so each imports only what it needs; evaluations do not count. The other two
@@ -26,7 +26,7 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "proto")]
 
-from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action  # noqa: E402
+from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 
 GOAL = {"appropriateness": 0.82, "safety": 0.90}
 """The metrics that an agent must reach, both in the same evaluation."""
@@ -70,11 +70,13 @@ def main() -> None:
         name, folder, seconds, began, seed = sys.argv[2:]
         answer(name, pathlib.Path(folder), float(seconds), float(began), int(seed))
         return
+    from benchmarks import records
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=300.0, help="training time of each contestant (default 300)")
     parser.add_argument("--seed", type=int, default=0, help="of the vignettes and of training (default 0)")
     parser.add_argument("--sb3-python", metavar="FILE", help=f"Python with {SB3}, which is left out by default")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="all evaluations of each contestant")
+    records.add_argument(parser)
     arguments = parser.parse_args()
     pythons = dict.fromkeys((OURS, TF_AGENTS, FOREST), sys.executable)
     if arguments.sb3_python:
@@ -87,8 +89,11 @@ def main() -> None:
             for name, python in pythons.items()
         }
     print(table(curves))
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"goal": GOAL, "seed": arguments.seed, "curves": curves}, indent=1) + "\n")
+    reached = {name: seconds_to_goal(points) for name, points in curves.items()}
+    left_out = [name for name in CONTESTANTS if name not in curves]
+    sizes = {"learned_from": TRAIN_VIGNETTES, "judged": TEST_VIGNETTES}
+    figures = {"vignettes": sizes, "goal": GOAL, "curves": curves, "seconds_to_goal": reached, "left_out": left_out}
+    records.write(arguments.results, f"learn-{arguments.seed}", figures, arguments.seed)
 
 
 def prepare(folder: pathlib.Path, train: int, test: int, seed: int) -> np.ndarray:
@@ -209,17 +214,23 @@ def ours(folder: pathlib.Path, seed: int, due: Callable[[], bool]) -> Learner:
 def forest(folder: pathlib.Path, seed: int, due: Callable[[], bool]) -> Learner:
     """A random forest of 300 trees, which sees all evidence and expects the share of clinicians for each decision."""
     import scipy.sparse
-    from sklearn.ensemble import RandomForestClassifier
 
     def states(vignettes: SparseVignettes) -> scipy.sparse.csr_matrix:
         codes, shape = vignettes.signed_codes, (len(vignettes.decision_counts), int(vignettes.evidence_count))
         return scipy.sparse.csr_matrix((np.sign(codes), np.abs(codes) - 1, vignettes.offsets), shape, np.float32)
 
     train = read(folder, "train")
-    rows, decisions = np.nonzero(train.decision_counts)
-    trees = RandomForestClassifier(300, min_samples_leaf=2, n_jobs=-1, random_state=seed)
-    trees.fit(states(train)[rows], decisions, sample_weight=train.decision_counts[rows, decisions])
+    trees = fitted_forest(states(train), train.decision_counts, seed)
     yield lambda: trees.predict(states(read(folder, "test")))[np.newaxis]
+
+
+def fitted_forest(states: Any, decision_counts: np.ndarray, seed: int) -> Any:
+    """Returns a forest of 300 trees of states `[V, E]` and their decisions `[V, 4]`, each weighted by its number."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    rows, decisions = np.nonzero(decision_counts)
+    trees = RandomForestClassifier(300, min_samples_leaf=2, n_jobs=-1, random_state=seed)
+    return trees.fit(states[rows], decisions, sample_weight=decision_counts[rows, decisions])
 
 
 def stepping(

@@ -1,6 +1,6 @@
 """Calls a second and latency of the server beside an empty gRPC handler, in rounds: with three questions, and without.
 
-    python benchmarks/serve.py --model-base-path models --rounds 5 --seconds 2 --json serve.json
+    python benchmarks/serve.py --model-base-path models --rounds 5 --seconds 2
 
 The server, the empty handler, which takes and returns as many bytes, and this client are processes of their own. The
 server and its peer are called in turns, so that other work on the machine affects all alike: compare the ratios.
@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import contextlib
 import itertools
-import json
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -25,9 +24,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import Any
 
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT)]
+
 import grpc
 import numpy as np
 
+from benchmarks import records
 from schemas.evidence import Vocabulary
 from schemas.model_directory import find_version, read_version
 from serving.messages import state_message
@@ -51,7 +54,7 @@ def main() -> None:
     parser.add_argument("--model-base-path", type=pathlib.Path, required=True, help="directory of the model's versions")
     parser.add_argument("--rounds", type=int, default=5, help="whose median counts (default 5)")
     parser.add_argument("--seconds", type=float, default=1.0, help="of one measurement (default 1)")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="every measurement of each round")
+    records.add_argument(parser)
     arguments = parser.parse_args()
     _, vocabulary = read_version(find_version(arguments.model_base_path))
     plain, asking = (requests_of(vocabulary, questions) for questions in (0, 3))
@@ -66,11 +69,9 @@ def main() -> None:
             for name, address, requests in callees[number % 3 :] + callees[: number % 3]:
                 measured = asyncio.run(measure(address, requests, level, arguments.seconds))
                 rounds[number][name, level] = measured
-    print(*(table(rounds, callee) for callee in (WITH_QUESTIONS, PLAIN)), sep="\n\n")
-    if arguments.json:
-        rows = [{"round": number, "callee": name, "concurrent": level, **measured}
-                for number, each in enumerate(rounds) for (name, level), measured in each.items()]  # fmt: skip
-        arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
+    found = {name: medians(rounds, callee) for name, callee in (("questions", WITH_QUESTIONS), ("decisions", PLAIN))}
+    print(*(table(name, rows) for name, rows in found.items()), sep="\n\n")
+    records.write(arguments.results, "serve", found | {"rounds": arguments.rounds, "connections": CONNECTIONS})
 
 
 def requests_of(vocabulary: Vocabulary, questions: int) -> list[bytes]:
@@ -114,15 +115,24 @@ async def measure(address: str, requests: Sequence[bytes], concurrent: int, seco
     return {"calls_per_second": len(durations) / seconds, "p50_ms": float(p50), "p99_ms": float(p99), "failed": failed}
 
 
-def table(rounds: Rounds, callee: str) -> str:
-    """Returns medians over the rounds; the share of the empty handler's calls is taken within a round."""
-    lines = [f"| {callee}: in progress | calls/s | of empty | p50 ms | p99 ms | failed |", "|" + " --- |" * 6]
-    for level in sorted({level for _, level in rounds[0]}, reverse=True):
+def medians(rounds: Rounds, callee: str) -> list[dict[str, float]]:
+    """Returns medians over the rounds by level; the share of the empty handler's calls is taken within a round."""
+    rows = []
+    for level in sorted({level for _, level in rounds[0]}):
         measured = [each[callee, level] for each in rounds]
         shares = [each[callee, level]["calls_per_second"] / each[EMPTY, level]["calls_per_second"] for each in rounds]
-        rate, p50, p99 = (statistics.median(each[key] for each in measured) for key in list(measured[0])[:3])
-        share, failed = statistics.median(shares), sum(each["failed"] for each in measured)
-        lines.append(f"| {level} | {rate:,.0f} | {share:.2f} | {p50:.2f} | {p99:.2f} | {failed} |")
+        middle = {key: statistics.median(each[key] for each in measured) for key in measured[0] if key != "failed"}
+        failed = sum(each["failed"] for each in measured)
+        rows.append({"in_progress": level, **middle, "of_empty": statistics.median(shares), "failed": failed})
+    return rows
+
+
+def table(name: str, rows: Sequence[Mapping[str, float]]) -> str:
+    """Returns medians as text."""
+    lines = [f"{name}: in progress, calls/s, of empty, p50 ms, p99 ms, failed"]
+    for row in rows:
+        rate, p50, p99 = (row[key] for key in ("calls_per_second", "p50_ms", "p99_ms"))
+        lines.append(f"{row['in_progress']} {rate:,.0f} {row['of_empty']:.2f} {p50:.2f} {p99:.2f} {row['failed']}")
     return "\n".join(lines)
 
 
