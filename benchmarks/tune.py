@@ -1,4 +1,4 @@
-"""Compares settings of the agent, and draws its learning curve, on many simulated training sets.
+"""Compares settings of the agent on many simulated training sets.
 
     python benchmarks/tune.py default paper "wider: hidden_sizes=512,512 dropout=0.8" mine.json --results tune.jsonl
 
@@ -9,10 +9,8 @@ sets and the paired differences from the first row, both with 95% t intervals. A
     default, paper                      a preset
     NAME: option=value option=a,b       options of triage train, over the preset default or preset=paper
     FILE.json                           a configuration file
-    forest, logistic                    trained on all evidence: 300 trees with leaves of 2; logistic regression
-    ensemble                            the same for the paper's ensemble, which the study calls fully observed
+    forest                              300 trees with leaves of 2, trained on all evidence
     clinicians                          each judged by the others
-    ladder                              from paper to default, one change at a time, each compared with the one before
 
 Choose by seeds below 1,000. Those from 1,000 on are kept for the figures that are reported (`--report`): a setting that
 was chosen by them has not been measured. `--data DIR` gives a second opinion on data of your own: its sets are the
@@ -35,16 +33,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import matplotlib
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT)]
 
-matplotlib.use("agg")
-import matplotlib.pyplot as plt
 import numpy as np
 import scipy.stats
 from rich.console import Console
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
 
+from benchmarks.learn import fitted_forest
 from schemas.errors import InputError
 from schemas.triage import Action
 from trainer import presets
@@ -53,7 +49,6 @@ from trainer.evaluation import agreement, as_clinicians, calibration, metrics
 from trainer.evaluation.estimates import Estimate, bracketed
 from trainer.evaluation.measurement import play
 from trainer.graph.decide import OperatingPoint
-from trainer.study.ensemble import EnsembleConfig, decision_rows, train_ensemble
 from trainer.training.job import load_network
 from trainer.vignettes.arrays import VignetteArrays
 from trainer.vignettes.state import sparse_states
@@ -61,35 +56,12 @@ from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line import options
 from triage_runtime.command_line.progress import say, say_result
 
-plt.rcParams["svg.fonttype"] = "none"  # text as text, not as outlines
-
 REPORTING = 1000
 """The first of the seeds that are kept for reporting."""
 SETS = 5
-LADDER = "ladder"
-CHANGES: dict[str, tuple[str, ...]] = {
-    "environments and replay": (
-        "environments", "window_episodes", "steps", "burn_in_steps", "collect_interval", "steps_per_call",
-        "memory_capacity", "batch_size", "bucket_probabilities", "bucket_thresholds",
-    ),
-    "network": ("hidden_sizes", "activation", "inputs", "dropout", "networks"),
-    "loss": ("loss",),
-    "optimiser": ("algorithm", "learning_rate", "schedule"),
-    "averaging": ("average",),
-    "probabilities": ("outputs", "bootstrap", "safety_weight", "price"),
-    "calibration": ("held_out_share",),
-    "learning in interviews": ("episodes",),
-}  # fmt: skip
-"""What leads from the preset paper to default, by the names of the settings; one change is as small as makes sense."""
 ORDERS = 3
 MINIMUM_DECISIONS = 3
-CLASSIFIERS: dict[str, Callable[[int], Any]] = {
-    "forest": lambda seed: RandomForestClassifier(300, min_samples_leaf=2, n_jobs=-1, random_state=seed),
-    "logistic": lambda seed: LogisticRegression(max_iter=1000),
-}
-"""By name, what makes an untrained classifier from a seed."""
-ENSEMBLE, CLINICIANS = "ensemble", "clinicians"
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+FOREST, CLINICIANS = "forest", "clinicians"
 SHOWN = {
     "appropriateness": "appropriate",
     "safety": "safe",
@@ -98,9 +70,9 @@ SHOWN = {
     "safety_as_clinicians": "safe, as clinicians",
     "red_sensitivity_as_clinicians": "Red sensitivity, as clinicians",
 }
-DRAWN = tuple(name for name in SHOWN if name.endswith("_as_clinicians"))
+JUDGED_ALIKE = tuple(name for name in SHOWN if name.endswith("_as_clinicians"))
 WITH_ALL = "_with_all_evidence"
-SHOWN |= {f"{name}{WITH_ALL}": f"{SHOWN[name]}, all evidence" for name in DRAWN}
+SHOWN |= {f"{name}{WITH_ALL}": f"{SHOWN[name]}, all evidence" for name in JUDGED_ALIKE}
 """The figures of the table with their headings; `--json` has all. "As clinicians": on vignettes with three or more
 decisions, judged by all clinicians but one. "All evidence": by an agent that does not stop before."""
 
@@ -110,7 +82,6 @@ class Row(NamedTuple):
 
     name: str
     settings: dict[str, Any]  # together with the data, determines the result
-    reference: str = ""  # the row that it is compared with; by default the first one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,10 +115,9 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=SETS, help=f"of the training split of --data (default {SETS})")
     parser.add_argument("--show", action="store_true", help="show what the results hold, and run nothing")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="means, differences and intervals")
-    parser.add_argument("--plot", type=pathlib.Path, metavar="FILE", help="picture of the table, .png or .svg")
     arguments = parser.parse_args()
     try:
-        rows = [row for text in arguments.rows for row in read_rows(text)]
+        rows = [read_row(text) for text in arguments.rows]
         sets = training_sets(options.read(SetOptions, arguments))
     except InputError as error:
         parser.error(str(error))
@@ -164,31 +134,8 @@ def main() -> None:
     print("\n".join(map(markdown, tables)))
     if arguments.json:
         arguments.json.write_text(json.dumps(tables, indent=1) + "\n")
-    if arguments.plot:
-        (plot_changes if any(row.reference for row in rows) else plot)(tables, arguments.plot)
     say_result(console, arguments.results, "the tables again with --show" if arguments.report or arguments.data
                else "the row that you choose with --report, for figures to publish")  # fmt: skip
-
-
-def read_rows(text: str) -> list[Row]:
-    """Returns the rows that a word of the command line describes.
-
-    Raises:
-        InputError: it describes none.
-    """
-    return ladder() if text == LADDER else [read_row(text)]
-
-
-def ladder() -> list[Row]:
-    """Returns the preset paper, and after each of `CHANGES` what it has become; the last row is the preset default."""
-    rows, default = [read_row("paper")], presets.preset("default").to_dict()
-    for change, names in CHANGES.items():
-        config = {
-            section: {**fields, **{name: default[section][name] for name in names if name in fields}}
-            for section, fields in rows[-1].settings["config"].items()
-        }
-        rows.append(Row(f"+ {change}", {"config": config}, rows[-1].name))
-    return rows
 
 
 def read_row(text: str) -> Row:
@@ -197,7 +144,7 @@ def read_row(text: str) -> Row:
     Raises:
         InputError: it describes none.
     """
-    if text in (*CLASSIFIERS, ENSEMBLE, CLINICIANS):
+    if text in (FOREST, CLINICIANS):
         return Row(text, {"baseline": text})
     if text in presets.PRESETS:
         return Row(text, _agent(["--preset", text]))
@@ -282,7 +229,7 @@ def run_rows(rows: Sequence[Row], training_set: TrainingSet, results: pathlib.Pa
             elif row.settings["baseline"] == CLINICIANS:
                 figures = clinician_figures(test)
             else:
-                figures = classifier_figures(row.settings["baseline"], train, test, len(data.vocabulary), seed)
+                figures = forest_figures(train, test, len(data.vocabulary), seed)
             seconds = {"seconds": time.monotonic() - began} | figures.pop("times", {})
             line = {**keys[row.name], **sizes, "row": row.name, **seconds, "figures": figures}
             with results.open("a") as file:
@@ -319,7 +266,7 @@ def agent_figures(config: Mapping[str, Any], data: pathlib.Path, test: VignetteA
         point = OperatingPoint(sure_enough=1.0)
         everything = play(trained.model, test, order_seeds(seed, 1), trained.max_questions, point=point)
         with_all = decision_figures(everything.decisions, counts)
-        figures |= {f"{name}{WITH_ALL}": with_all[name] for name in DRAWN}
+        figures |= {f"{name}{WITH_ALL}": with_all[name] for name in JUDGED_ALIKE}
         pairs = calibration.probability_pairs(outcomes.probabilities, outcomes.decisions, counts)
         for name, each in pairs.items():
             error = calibration.calibration(each, seed).expected_calibration_error.mean
@@ -327,19 +274,11 @@ def agent_figures(config: Mapping[str, Any], data: pathlib.Path, test: VignetteA
     return {**figures, "steps": trained.training["steps"], "times": times}
 
 
-def classifier_figures(name: str, train: VignetteArrays, test: VignetteArrays, codes: int, seed: int) -> dict[str, Any]:
-    """Trains a classifier on all evidence, and returns its figures on the test vignettes."""
-    states = sparse_states(train, codes)
-    if name == ENSEMBLE:
-        groups, config = np.arange(len(train.decision_counts)), EnsembleConfig(seed=seed)
-        values = train_ensemble(states, train.decision_counts, groups, config).triage_values
-        decisions = values(sparse_states(test, codes)).argmax(axis=1)[np.newaxis]
-    else:
-        rows, made, weights = decision_rows(train.decision_counts, repeated=False)
-        trained = CLASSIFIERS[name](seed).fit(states[rows], made, sample_weight=weights)
-        decisions = trained.predict(sparse_states(test, codes))[np.newaxis]
-    figures = decision_figures(decisions, test.decision_counts)
-    return {**figures, "evidence_share": 1.0} | {f"{name}{WITH_ALL}": figures[name] for name in DRAWN}
+def forest_figures(train: VignetteArrays, test: VignetteArrays, codes: int, seed: int) -> dict[str, Any]:
+    """Trains a forest on all evidence, and returns its figures on the test vignettes."""
+    trees = fitted_forest(sparse_states(train, codes), train.decision_counts, seed)
+    figures = decision_figures(trees.predict(sparse_states(test, codes))[np.newaxis], test.decision_counts)
+    return {**figures, "evidence_share": 1.0} | {f"{name}{WITH_ALL}": figures[name] for name in JUDGED_ALIKE}
 
 
 def decision_figures(decisions: np.ndarray, counts: np.ndarray) -> dict[str, Any]:
@@ -385,18 +324,16 @@ def read(results: pathlib.Path) -> list[dict[str, Any]]:
 
 
 def compare(rows: Sequence[Row], runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns means of each row that has runs, and paired differences over the sets shared with its reference."""
+    """Returns means of each row that has runs, and paired differences over the sets shared with the first row."""
     by_seed = [{run["seed"]: run["figures"] for run in runs if run["settings"] == row.settings} for row in rows]
     names = dict.fromkeys([*SHOWN, *(name for by_set in by_seed for each in by_set.values() for name in each)])
     compared = []
     for row, by_set in zip(rows, by_seed, strict=True):
-        reference = next((place for place, each in enumerate(rows) if each.name == row.reference), 0)
-        theirs = by_seed[reference]
+        theirs = by_seed[0]
         shared = sorted(set(by_set) & set(theirs))
         compared.append(
             {
                 "row": row.name,
-                "reference": rows[reference].name,
                 "sets": len(by_set),
                 "figures": {name: mean([each.get(name) for each in by_set.values()]) for name in names},
                 "differences": {
@@ -435,49 +372,14 @@ def markdown(table: Mapping[str, Any]) -> str:
         f"| | sets | {' | '.join(SHOWN.values())} |",
         "| --- " * (len(SHOWN) + 2) + "|",
     ]
+    first = table["rows"][0]
     for row in table["rows"]:
         cells = (_cell(row["figures"].get(name)) for name in SHOWN)
         lines.append(f"| {row['row']} | {row['sets']} | {' | '.join(cells)} |")
-        if row["row"] != row["reference"]:
+        if row is not first:
             cells = (_cell(row["differences"].get(name), "+.3f") for name in SHOWN)
-            lines.append(f"| - {row['reference']} | | {' | '.join(cells)} |")
+            lines.append(f"| - {first['row']} | | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
-
-
-def plot(tables: Sequence[Mapping[str, Any]], path: pathlib.Path) -> None:
-    """Draws each row over the number of training vignettes, with its intervals."""
-    figure, axes = plt.subplots(1, len(DRAWN), figsize=(13, 4.5), layout="constrained")
-    names = list(dict.fromkeys(row["row"] for table in tables for row in table["rows"]))
-    for axis, measure in zip(axes, DRAWN, strict=True):
-        for name in names:
-            points = [(table["train_vignettes"], row["figures"][measure]) for table in tables for row in table["rows"]
-                      if row["row"] == name and row["figures"][measure]]  # fmt: skip
-            means = [estimate["mean"] for _, estimate in points]
-            # A single set has no interval.
-            ends = [0.0 if estimate["low"] is None else estimate["mean"] - estimate["low"] for _, estimate in points]
-            axis.errorbar([size for size, _ in points], means, ends, marker="o", capsize=3, label=name)
-        axis.set(xscale="log", xlabel="training vignettes", title=SHOWN[measure])
-        axis.grid(alpha=0.3)
-    axes[0].legend()
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
-
-
-def plot_changes(tables: Sequence[Mapping[str, Any]], path: pathlib.Path) -> None:
-    """Draws the differences of the rows from their references with intervals, for the largest training sets."""
-    rows = [row for row in tables[-1]["rows"] if row["row"] != row["reference"]][::-1]
-    figure, axes = plt.subplots(1, len(DRAWN), figsize=(13, 1 + 0.3 * len(rows)), sharey=True, layout="constrained")
-    for axis, measure in zip(axes, DRAWN, strict=True):
-        for place, estimate in enumerate(row["differences"][measure] for row in rows):
-            if estimate:
-                half = 0.0 if estimate["low"] is None else estimate["mean"] - estimate["low"]
-                axis.errorbar(estimate["mean"], place, xerr=half, marker="o", capsize=3, color="C0")
-        axis.axvline(0, color="black", linewidth=0.8)
-        axis.set(title=SHOWN[measure])
-        axis.grid(alpha=0.3)
-    axes[0].set_yticks(range(len(rows)), [row["row"] for row in rows])
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """All constants of the vignette simulator, each with its effect.
 
-`benchmarks/calibrate.py` fitted some of them to the paper's table "Clinical vignettes statistics"; the others are
-choices.
+Some of them were fitted to the paper's table "Clinical vignettes statistics", which `triage stats` shows beside the
+simulated vignettes'; the others are choices.
 """
 
 import dataclasses
