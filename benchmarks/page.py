@@ -40,7 +40,8 @@ from trainer.reports.drawing import (
 TEMPLATES = ROOT / "benchmarks" / "templates"
 SIZES = {"cards_225": 225, "cards_1248": 1_248, "cards_4992": 4_992, "cards": 9_984}
 POOLED = ("cards", "cards-225", "cards-1248", "cards-4992", "whole", "unlike", "serve", "paper")
-LEARN = "learn"  # curves of seeds of their own, over times of their own
+LEARN, PROMISES = "learn", "promises"
+"""Not pooled: curves over times of their own, and figures that some seeds do not have."""
 QUALITY = {"appropriateness": "Appropriate", "safety": "Safe"}
 PAGE, PLOTS = ROOT / "docs" / "results.md", ROOT / "docs" / "assets"
 BLOCKS = {ROOT / "README.md": "readme.md.jinja", ROOT / "docs" / "speed.md": "speed.md.jinja"}
@@ -95,7 +96,7 @@ def main() -> None:
 
 def pages(folder: pathlib.Path = records.RESULTS) -> dict[pathlib.Path, str]:
     """Returns the text of each file that the records of a folder make."""
-    read = {kind: records.read(folder, kind) for kind in (*POOLED, LEARN)}
+    read = {kind: records.read(folder, kind) for kind in (*POOLED, LEARN, PROMISES)}
     found = {kind.replace("-", "_"): pooled([each["figures"] for each in read[kind]]) for kind in POOLED}
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -178,8 +179,8 @@ def beside(figure: Mapping[str, Number | None], digits: int = 3) -> str:
     return " ".join(part for part in parts if part)
 
 
-def share(value: float) -> str:
-    """Returns a share as a percentage."""
+def share(value: float | None) -> str:
+    """Returns a share as a percentage, and a dash for None."""
     return numbers.shown(SHARE, value)
 
 

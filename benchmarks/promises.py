@@ -1,25 +1,27 @@
-r"""Do the promises of `triage export --promise` hold? Draws the patients set apart many times, without new training.
+"""Do the promises of `triage export --promise` hold? Draws the patients set apart many times, without new training.
 
-    python benchmarks/promises.py --job-dir job --data data [--rules none default] \
-        [--shifted cautious=other] [--systems neurological]
+    python benchmarks/promises.py --job-dir job --data data
 
 The patients of the test split stand for all patients there are: those set apart are drawn from them, with replacement,
 and what is true of all of them is known. A statement is true if no risk of the chosen operating point is above what it
-says. Where patients are shifted, it need not be true, and a sample of them should show that: to the gate of an export
-with newer data, and to `triage monitor --labels`. Prints a table in Markdown; `--json` has all figures.
+says. For patients of `SYSTEMS` alone it need not be true, and a sample of them should show that: to the gate of an
+export with newer data, and to `triage monitor --labels`. Writes a record of benchmarks/results.
 """
 
 import argparse
-import dataclasses
 import pathlib
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT)]
+
 import numpy as np
 
+from benchmarks import records
 from schemas import safety_rules
 from schemas.promise import RISKS
-from trainer.dyqn.rollout import Slice
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.operating_point import HeldOutOutputs, candidates, handing_over, worth
 from trainer.interviews.play import Leader, Leaving
@@ -29,14 +31,16 @@ from trainer.training.promises import NEWER_ERROR
 from trainer.training.risk_control import control, in_order
 from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime import promise
-from triage_runtime.command_line import json_output
 from triage_runtime.promise import Count
 
 MONITOR_ERROR = 0.01
 """Of `triage monitor` by default; half of it is for the intervals of all patients, and of these half for each side."""
 CONFIDENCE, APART, SPLITS = 0.9, 500, 500
 """Of the promises; patients set apart; and how often they are drawn."""
-PROMISES = ("red=0.2,over=0.5", "red=0.1,yellow=0.05,over=0.5", "under=0.05,over=0.4")
+PROMISES = ("under=0.05,over=0.4", "red=0.2,over=0.5", "red=0.25,over=0.3,handed_over=0.3")
+SYSTEMS = frozenset(("system=neurological", "system=cardiovascular"))
+"""Tags of a case mix of its own."""
+PATIENTS = 2000
 
 
 class Panel(NamedTuple):
@@ -137,21 +141,6 @@ def resampled(
     }  # fmt: skip
 
 
-def table(found: Sequence[Mapping[str, Any]]) -> str:
-    """Returns the results of promises as a table in Markdown."""
-    others = list(found[0]["shifted"])
-    heads = ["promise", "rules", "made", "all that was stated is true", "true risk where promised"]
-    heads += [f"{name}: true; of the others noticed, monitored" for name in others]
-    lines = [heads, ["---"] * len(heads)]
-    for each in found:
-        asked = ",".join(f"{name}={level:g}" for name, level in each["levels"].items())
-        risks = ", ".join(f"{name} {risk:.3f}" for name, risk in (each["risk"] or {}).items())
-        shares = [[each["shifted"][name][key] for key in ("holds", "noticed", "monitored")] for name in others]
-        lines.append([f"`{asked}`", each["rules"], f"{each['made']:.0%}", f"{each['true']:.1%}", risks or "-"])
-        lines[-1] += ["; ".join("-" if share is None else f"{share:.0%}" for share in those) for those in shares]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
 def _holds(risks: Mapping[str, float], levels: Mapping[str, float]) -> bool:
     return all(risks[name] <= level for name, level in levels.items())
 
@@ -160,60 +149,37 @@ def _mean(values: Sequence[bool] | np.ndarray) -> float | None:
     return float(np.mean(values)) if len(values) else None
 
 
-def play(
-    leader: Leader, points: Sequence[OperatingPoint], data: DataDirectory, most: int
-) -> tuple[Panel, list[set[str]]]:
-    """Returns the panel of the first `most` vignettes of a test split, and the tags of each."""
-    vignettes = data.read("test")
-    offsets = vignettes.offsets[: most + 1]
-    some = Slice(offsets, vignettes.signed_codes[: offsets[-1]], vignettes.decision_counts[:most])
-    leaving = Leaving(leader, some, data.whole_patients)
-    panel = Panel({point: leaving.decisions(point) for point in points}, np.asarray(some.decision_counts))
-    return panel, [set(tags) for tags in vignettes.tags[:most]]
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints a row for each promise."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--job-dir", type=pathlib.Path, required=True)
-    parser.add_argument("--data", type=pathlib.Path, required=True)
-    parser.add_argument("--shifted", nargs="*", default=[], metavar="NAME=DATA")
-    parser.add_argument("--systems", nargs="*", default=[], help="a case mix of these systems alone, by their tags")
-    parser.add_argument("--promises", type=levels_of, nargs="+", default=[levels_of(each) for each in PROMISES])
-    parser.add_argument("--rules", nargs="+", default=["none"], help="a run for each, as `triage export` takes them")
-    parser.add_argument("--patients", type=int, default=2000, help="of each panel")
-    json_output.add_argument(parser)
+    parser.add_argument("--data", type=pathlib.Path, required=True, help="simulated, with the agent's vocabulary")
+    records.add_argument(parser)
     given = parser.parse_args(arguments)
-    trained = load_network(given.job_dir)
-    data = DataDirectory.open(given.data)
-    paths = {name: pathlib.Path(path) for name, _, path in (each.partition("=") for each in given.shifted)}
-    others = {name: DataDirectory.open(path) for name, path in paths.items()}
-    for each in (data, *others.values()):
-        if each.vocabulary.fingerprint != trained.vocabulary.fingerprint:
-            raise SystemExit(f"{each.path}: its vocabulary is not the one that {given.job_dir} was trained with")
+    trained, data = load_network(given.job_dir), DataDirectory.open(given.data)
     if trained.questions is None or trained.held_out is None:
         raise SystemExit(f"{given.job_dir}: no agent that leads interviews: train with --preset default")
     points = candidates(trained.operating_point)
-    if any("handed_over" in levels for levels in given.promises):
-        points += handing_over(points)
-    found: dict[str, list[dict[str, Any]]] = {"points": [], "promises": []}
-    for named in given.rules:
+    points += handing_over(points)
+    vignettes = data.read("test")
+    some = vignettes.select(np.arange(min(PATIENTS, len(vignettes.decision_counts))))
+    shifted = np.flatnonzero([bool(SYSTEMS & set(tags)) for tags in some.tags])
+    found = []
+    for named in ("none", safety_rules.DEFAULT):
         rules, _ = safety_rules.choose(named, trained.vocabulary)
         leader = Leader(
             trained.model, trained.vocabulary, trained.questions, rules, trained.signs, trained.max_questions
         )
-        panel, tags = play(leader, points, data, given.patients)
-        shifted = {name: play(leader, points, other, given.patients)[0] for name, other in others.items()}
-        if given.systems:
-            wanted = {f"system={system}" for system in given.systems}
-            shifted["systems"] = panel.only(np.flatnonzero([bool(wanted & each) for each in tags]))
-        found["points"] += [{"rules": named} | dataclasses.asdict(point) | panel.risks(point) for point in points]
-        for levels in given.promises:
-            price = trained.target.price
-            drawn = resampled(panel, shifted, trained.held_out, price, levels, CONFIDENCE, APART, SPLITS, seed=0)
-            found["promises"].append({"rules": named} | drawn)
-    print(table(found["promises"]))
-    json_output.write(found, given.json)
+        leaving = Leaving(leader, some, data.whole_patients)
+        panel = Panel({point: leaving.decisions(point) for point in points}, some.decision_counts)
+        for asked in PROMISES:
+            others, price = {"systems": panel.only(shifted)}, trained.target.price
+            drawn = resampled(
+                panel, others, trained.held_out, price, levels_of(asked), CONFIDENCE, APART, SPLITS, seed=0
+            )
+            found.append({"asked": asked, "rules": named, **drawn})
+    sizes = {"patients": len(some.decision_counts), "apart": APART, "draws": SPLITS, "confidence": CONFIDENCE}
+    seed = data.stats["seed"]
+    records.write(given.results, f"promises-{seed}", sizes | {"promises": found}, seed)
 
 
 if __name__ == "__main__":

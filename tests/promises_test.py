@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.promises import Panel, resampled, table
+from benchmarks.promises import Panel, resampled
 from schemas.triage import Action
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.operating_point import HeldOutOutputs
@@ -47,9 +47,6 @@ def test_the_monitor_notices_less_than_the_gate(held_out):
     """
     here = panel({HASTY: 0.05, SAFE: 0.05, SAFER: 0.05})
     shifted = {"worse": panel({HASTY: 0.15, SAFE: 0.15, SAFER: 0.15})}
-    found = resampled(here, shifted, held_out, 0.004, {"red": 0.1}, 0.9, 400, 300, seed=0) | {"rules": "none"}
+    found = resampled(here, shifted, held_out, 0.004, {"red": 0.1}, 0.9, 400, 300, seed=0)
     worse = found["shifted"]["worse"]
     assert 0.1 < worse["monitored"] < worse["noticed"] < 0.9
-    cells = table([found]).splitlines()[-1].split(" | ")
-    assert cells[:2] == ["| `red=0.1`", "none"]
-    assert cells[-1] == f"0%; {worse['noticed']:.0%}; {worse['monitored']:.0%} |"
