@@ -47,7 +47,7 @@ from trainer.dyqn.rollout import Slice, order_seeds
 from trainer.evaluation import as_clinicians, cases, metrics
 from trainer.evaluation.case_play import lead_cases
 from trainer.evaluation.measurement import baseline_figures, play
-from trainer.graph.decide import appropriate, best_triage, safe
+from trainer.graph.decide import best_triage
 from trainer.graph.questions import QuestionGraph
 from trainer.graph.rules import RuleGraph
 from trainer.interviews.patients import Patients, whole_patients
@@ -235,7 +235,7 @@ def rows_of(
 def all_evidence(trained: TrainedNetwork, states: np.ndarray) -> np.ndarray:
     """Returns the decisions of the agent in states `[V, E]`, int `[V]`."""
     parts = (tf.constant(states[start : start + BLOCK], tf.float32) for start in range(0, len(states), BLOCK))
-    return np.concatenate([best_triage(trained.model(part)).numpy() for part in parts])
+    return np.concatenate([best_triage(trained.model(part)["q"]).numpy() for part in parts])
 
 
 def on_vignettes(trained: TrainedNetwork, trees: Forest, test: Vignettes) -> dict[str, Any]:
@@ -292,12 +292,12 @@ def in_interviews(trained: TrainedNetwork, trees: Forest, patients: Patients) ->
     counts, everybody = patients.decision_counts, np.arange(len(patients.answers))
     played, ends, decisions = interviewed(trained, patients, NO_RULES)
     _, ruled_ends, ruled = interviewed(trained, patients, default_rules(trained.vocabulary))
-    outputs = played.outputs[ends, everybody]
+    heads = {name: values[ends, everybody] for name, values in played.heads.items()}
     forest_values: np.ndarray = np.zeros([len(ends), NUM_DECISIONS])
     forest_values[:, trees.classes_] = trees.predict_proba(played.states(patients)[ends, everybody])
     says = {
-        name: values.numpy()[everybody, decisions].astype(float)
-        for name, values in zip(MEASURES, (appropriate(tf.constant(outputs)), safe(tf.constant(outputs))), strict=False)
+        name: heads[head][everybody, decisions].astype(float)
+        for name, head in zip(MEASURES, ("appropriate", "safe"), strict=False)
     }
     true = metrics.triage_quality(decisions[np.newaxis], counts)
     return {
@@ -317,7 +317,7 @@ def in_interviews(trained: TrainedNetwork, trees: Forest, patients: Patients) ->
                 {name: value for name, value in judged(row[np.newaxis], counts).items() if name in MEASURES[2:]}
                 for row in called_red(values)
             ]
-            for who, values in (("agent", outputs[:, :NUM_DECISIONS]), ("forest", forest_values))
+            for who, values in (("agent", heads["q"][:, :NUM_DECISIONS]), ("forest", forest_values))
         },
     }
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from schemas.errors import InputError, shown
 from schemas.evidence import Vocabulary
-from trainer.importing.csv_cells import decision_label, parse_list, parse_presence
+from trainer.importing.csv_files import decision_label, parse_list, parse_presence
 from trainer.importing.derived_vocabulary import malformed_code
 
 ID, PRESENT, ABSENT = "vignette_id", "present", "absent"

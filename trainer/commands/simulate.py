@@ -91,6 +91,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def simulate_splits(
+    out: pathlib.Path, train: int, test: int, seed: int, simulation: SimulationConfig | None = None
+) -> None:
+    """Makes the data directory of `triage simulate` with just so many vignettes in each split; replaces one at `out`.
+
+    Raises:
+        InputError: a number is out of range, or `out` cannot be written.
+    """
+    given = SimulateOptions(
+        out=out, vignettes=train + test, seed=seed, test_fraction=Fraction(test, train + test), unseen_conditions=[],
+        whole_patient=False, caution=1.0, knowledge=None, overwrite=True, json=None,
+    )  # fmt: skip
+    _simulate(KnowledgeBase.load(None), given, Console(quiet=True), simulation or SimulationConfig())
+
+
 def _simulate(
     knowledge: KnowledgeBase, given: SimulateOptions, console: Console, config: SimulationConfig
 ) -> dict[str, Any]:

@@ -23,7 +23,7 @@ DECISION_COLUMNS = ("vignette_id", "decision")
 _LISTED = 5  # further headings, or bad rows, that a message lists
 
 
-def _parse_presence(cell: str) -> bool:
+def parse_presence(cell: str) -> bool:
     """Returns whether a cell says present rather than absent.
 
     Raises:
@@ -36,11 +36,12 @@ def _parse_presence(cell: str) -> bool:
     return presence
 
 
-def _parse_list(cell: str) -> list[str]:
+def parse_list(cell: str) -> list[str]:
+    """Returns the items of a cell."""
     return [item.strip() for item in cell.split(LIST_SEPARATOR)] if cell else []
 
 
-def _decision_label(cell: str) -> str:
+def decision_label(cell: str) -> str:
     """Returns the label of a triage decision written in any case; what names none stays as it is."""
     label = cell.capitalize()
     return label if label in DECISION_LABELS else cell
@@ -48,7 +49,7 @@ def _decision_label(cell: str) -> str:
 
 def _optional_fields(cells: Mapping[str, str]) -> dict[str, Any]:
     """Returns `split` and `tags` as in a vignette file; an empty cell is None."""
-    return {"split": cells.get("split") or None, "tags": _parse_list(cells.get("tags", "")) or None}
+    return {"split": cells.get("split") or None, "tags": parse_list(cells.get("tags", "")) or None}
 
 
 def _stated_id(row: Row, place: int) -> str | None:
@@ -141,7 +142,7 @@ class WideTable:
                 evidence[True].append(f"{code}={cells[place]}")
             elif cells[place]:
                 try:
-                    evidence[_parse_presence(cells[place])].append(code)
+                    evidence[parse_presence(cells[place])].append(code)
                 except VignetteError as error:
                     raise VignetteError(
                         f"{code}: {error}; leave the cell empty if it is not known, or the column out with "
@@ -151,7 +152,7 @@ class WideTable:
             "vignette_id": known["vignette_id"],
             "present": evidence[True],
             "absent": evidence[False],
-            "decisions": [_decision_label(cell) for cell in _parse_list(known["decisions"])],
+            "decisions": [decision_label(cell) for cell in parse_list(known["decisions"])],
             **_optional_fields(known),
         }
 
@@ -282,7 +283,7 @@ class _LongVignette:
         elif code not in self._vocabulary:
             raise VignetteError(f"evidence: {self._explain(code)}")
         try:
-            present = _parse_presence(presence)
+            present = parse_presence(presence)
         except VignetteError as error:
             raise VignetteError(f"presence of {shown(code)}: {error}; delete the row if it is not known") from None
         if code in self._evidence:
@@ -293,7 +294,7 @@ class _LongVignette:
 
     def add_decision(self, cells: Mapping[str, str], number: int) -> None:
         """The same for a row of the other file."""
-        decision = parse_decision(_decision_label(cells["decision"]))
+        decision = parse_decision(decision_label(cells["decision"]))
         optional = _optional_fields(cells)
         stated, line = self._optional = self._optional or (optional, number)
         for column in OPTIONAL_COLUMNS:

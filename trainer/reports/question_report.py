@@ -227,7 +227,7 @@ def policy_figures(
         `against`; `first_red_flag`, `denials`, `stopping` and `otherwise`, see below.
     """
     rows = quality(interviews, patients.decision_counts)
-    numbers = range(len(interviews.outputs))
+    numbers = range(len(interviews.flagged))
     result: dict[str, Any] = {name: estimates(values.T.astype(float), seed, numbers) for name, values in rows.items()}
     if against is not None:
         for name, values in rows.items():

@@ -23,14 +23,14 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-from schemas import evidence, synonyms
+from schemas import danger_signs, evidence, safety_rules, synonyms
 from schemas.bands import BAND
 from schemas.csv_table import CsvTable
 from schemas.errors import InputError
 from schemas.evidence import FLAGGED, RED_FLAG, Evidence, Vocabulary
 from schemas.relations import EXHAUSTIVE, ONLY_IF
 from schemas.text_file import read_text
-from schemas.triage import DECISION_LABELS
+from schemas.triage import DECISION_LABELS, Action
 
 COLUMNS = (*evidence.COLUMNS, "system", "parent", "exclusive", "only_if", "background", "instrument")
 """The columns of the catalogue; the last one may be left out."""
@@ -449,8 +449,8 @@ class KnowledgeBase:
         }
         who = {entry.code: " ".join([*map("|".join, entry.only_if), *never.get(entry.code, [])]) for entry in catalogue}
         catalogue = catalogue.with_column(ONLY_IF, who, str(directory / RISK_FACTORS))
-        flagged = {code: FLAGGED for condition in conditions for code in condition.red_flags}
-        catalogue = catalogue.with_column(RED_FLAG, flagged, str(directory / CONDITIONS))
+        flags = {code for condition in conditions for code in condition.red_flags} | _asked_about(catalogue.vocabulary)
+        catalogue = catalogue.with_column(RED_FLAG, dict.fromkeys(flags, FLAGGED), str(directory / CONDITIONS))
         files = (directory / EVIDENCE, directory / RISK_FACTORS, *paths)
         digest = hashlib.sha256(b"".join(path.name.encode() + b"\n" + path.read_bytes() for path in files))
         return cls(catalogue, demographics, tuple(conditions), f"sha256:{digest.hexdigest()}")
@@ -461,6 +461,21 @@ def _packaged() -> KnowledgeBase:
     """Returns the knowledge base of the package, which stays the same while a program runs."""
     with importlib.resources.as_file(importlib.resources.files("schemas").joinpath("knowledge")) as directory:
         return KnowledgeBase.load(directory)
+
+
+def _asked_about(vocabulary: Vocabulary) -> set[str]:
+    """Returns the codes by which the package's rules for Red fire, and its danger signs, where they fit.
+
+    An interview asks about them, and who denies a red flag cannot become more urgent. Age and sex are no flags.
+    """
+    rules, _ = safety_rules.choose(None, vocabulary)
+    conditions = itertools.chain.from_iterable(
+        (*rule.all_of, *rule.any_of) for rule in rules if rule.urgency == Action.RED
+    )
+    signs = danger_signs.packaged(vocabulary) or danger_signs.NO_SIGNS
+    listed = itertools.chain.from_iterable(itertools.chain.from_iterable(signs.groups.values()))
+    opening = {vocabulary.codes[cell] for cells in vocabulary.openings.values() for cell in cells}
+    return {*(code for code, present in conditions if present), *listed} - opening
 
 
 def cross_faults(conditions: Sequence[Condition], catalogue: Catalogue) -> list[str]:
