@@ -11,7 +11,7 @@ CODE := schemas triage_runtime trainer serving dyqn_triage clients deploy distri
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-demo: $(VENV)/package ## vignettes -> TFRecords -> trained agent -> SavedModel -> gRPC -> three triage decisions
+demo: $(VENV)/package ## vignettes -> TFRecords -> trained agent -> SavedModel -> gRPC -> three decisions and an interview
 	$(BIN)/python examples/demo.py
 
 QUICK_XLA := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
@@ -78,14 +78,18 @@ $(BIN)/python:
 	  { echo "dyqn-triage needs Python 3.10 or 3.11; name one, such as: make PYTHON=python3.11 demo" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 
+# What is not compiled now is compiled when it is first imported, which is a small part of it.
+INSTALL = @echo "installing into $(VENV), about a minute"; \
+  $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable "$(1)" || \
+  { echo "pip could not install the packages that setup.py names: can this machine reach a package index?" >&2; exit 1; }
 $(VENV)/package: setup.py | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(call INSTALL,.)
 	@touch $@
 
 $(VENV)/development: setup.py | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	$(call INSTALL,.[dev])
 	@touch $@ $(VENV)/package
 
 $(VENV)/documentation: setup.py | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	$(call INSTALL,.[docs])
 	@touch $@ $(VENV)/package

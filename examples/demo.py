@@ -1,4 +1,7 @@
-"""The whole way from vignettes to three served triage decisions, each step an ordinary `triage` command."""
+"""The whole way from vignettes to served decisions and an interview, each step an ordinary `triage` command.
+
+A demo that was stopped goes on where it was; a finished one begins anew.
+"""
 
 import contextlib
 import os
@@ -12,54 +15,85 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from schemas.triage import TRIAGE_DECISIONS, Action
 from serving.messages import action_label
-from triage_client import TriageClient, TriageResponse, evidence_state
+from triage_client import NextQuestion, NextStep, TriageClient, TriageResponse, evidence_state
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DEMO = pathlib.Path("demo")
-VIGNETTES, TEST_FRACTION = 12_480, 0.2
-CONSOLE = Console()
+FINISHED = DEMO / "finished"
+VIGNETTES, TEST_FRACTION = 6_240, 0.2
+CONSOLE = Console(highlight=False)
 PATIENTS = {
-    "stroke": (["facial_droop", "one_sided_weakness", "slurred_speech", "sudden_onset"], ["headache"]),
-    "chest pain": (
-        ["chest_pain", "pain_radiating_to_left_arm", "sweating", "shortness_of_breath"],
+    "sudden weak side, drooping face": (
+        ["facial_droop", "one_sided_weakness", "slurred_speech", "sudden_onset"],
+        [],
+    ),
+    "chest pain on exertion, no fever": (
+        ["chest_pain", "chest_pain_on_exertion"],
         ["fever"],
     ),
-    "common cold": (["runny_nose", "sore_throat", "cough"], ["fever", "shortness_of_breath"]),
+    "runny nose, sore throat, cough": (
+        ["runny_nose", "sore_throat", "cough", "age_30_to_44"],
+        ["fever", "shortness_of_breath"],
+    ),
 }
+COMPLAINT = "jaw_pain"
+HAS = {"sweating", "nausea", "pale_clammy_skin", "lasting_under_one_day", "smoker", "age_60_to_74", "sex_male"}
+"""What the patient of the interview has: a heart attack that begins in the jaw."""
 
 
 def triage(*arguments: str | pathlib.Path) -> Sequence[str]:
     """Returns the command line of a `triage` subcommand, after printing it as a user would type it."""
     words = [str(argument) for argument in arguments]
-    CONSOLE.print(f"\n[bold]$ triage {' '.join(words)}[/bold]", highlight=False, soft_wrap=True)
+    CONSOLE.print(f"\n[bold]$ triage {' '.join(words)}[/bold]", soft_wrap=True)
     return [sys.executable, "-m", "triage_cli", *words]
 
 
 def main() -> None:
-    """Runs the demo in `demo/`, which is deleted first."""
+    """Runs the demo in `demo/`."""
     began = time.monotonic()
     os.chdir(ROOT)
-    shutil.rmtree(DEMO, ignore_errors=True)
+    if FINISHED.exists():
+        shutil.rmtree(DEMO)
     data, job, models = DEMO / "data", DEMO / "job", DEMO / "models"
-    run = lambda *arguments: subprocess.run(triage(*arguments), check=True)  # noqa: E731, S603
-    run("simulate", "--vignettes", str(VIGNETTES), "--test-fraction", str(TEST_FRACTION), "--out", data)
-    run("stats", data)
+    step("1 of 4: simulated patients, and the decisions of simulated clinicians")
+    if not data.exists():
+        run("simulate", "--vignettes", str(VIGNETTES), "--test-fraction", str(TEST_FRACTION), "--out", data)
+    step("2 of 4: an agent learns from them; about a minute")
     run("train", "--data", data, "--job-dir", job)
-    run("evaluate", "--data", data, "--job-dir", job)
-    run("evaluate", "--cases", "default", "--job-dir", job)
-    run("export", "--job-dir", job, "--model-base-path", models, "--data", data)
+    step("3 of 4: the agent becomes a SavedModel, with its safety rules")
+    if not (models / "1").exists():
+        run("export", "--job-dir", job, "--model-base-path", models, "--data", data)
+    step("4 of 4: a server answers")
     with server(models) as address, TriageClient(address) as client:
-        answers = {name: client.triage(evidence_state(*evidence)) for name, evidence in PATIENTS.items()}
-    show(answers)
-    CONSOLE.print(f"\nDone in {time.monotonic() - began:.0f} s; all files are in {DEMO}/.")
+        show({name: client.triage(evidence_state(*evidence)) for name, evidence in PATIENTS.items()})
+        interview(client)
+    FINISHED.touch()
+    CONSOLE.print(f"\nDone in {time.monotonic() - began:.0f} s. All files are in {DEMO}/. Next, in .venv/bin:\n")
+    CONSOLE.print(f"  triage console --model-base-path {models}", soft_wrap=True)
+    CONSOLE.print(f"  triage evaluate --job-dir {job} --data {data} --html {DEMO}/report.html", soft_wrap=True)
+
+
+def step(title: str) -> None:
+    """Prints the title of a step."""
+    CONSOLE.rule(title, align="left")
+
+
+def run(*arguments: str | pathlib.Path) -> None:
+    """Runs a `triage` subcommand.
+
+    Raises:
+        SystemExit: it failed, and has said why.
+    """
+    if code := subprocess.run(triage(*arguments), check=False).returncode:  # noqa: S603
+        sys.exit(code)
 
 
 @contextlib.contextmanager
 def server(models: pathlib.Path) -> Iterator[str]:
     """Runs `triage serve` on a free port, yields its address, and stops it."""
     port_file = DEMO / "port"
+    port_file.unlink(missing_ok=True)
     command = triage("serve", "--model-base-path", models, "--port", "0", "--port-file", port_file)
     process = subprocess.Popen(command)  # noqa: S603
     try:
@@ -74,31 +108,50 @@ def server(models: pathlib.Path) -> Iterator[str]:
 
 
 def show(answers: dict[str, TriageResponse]) -> None:
-    """Prints the answers side by side."""
-    table = Table(title="Three patients, one server", caption="Research software, not a medical device.")
-    table.add_column("")
-    for name in answers:
-        table.add_column(name, overflow="fold")
-    rows = {
-        "present": [", ".join(PATIENTS[name][0]) for name in answers],
-        "absent": [", ".join(PATIENTS[name][1]) for name in answers],
-        "action": [action_label(answer.action) for answer in answers.values()],
-        "best triage": [action_label(answer.best_triage) for answer in answers.values()],
-        "safety rules": [", ".join(rule.rule_id for rule in answer.fired_rules) or "-" for answer in answers.values()],
-    }
-    for action in Action:
-        rows[f"Q({action.label})"] = [f"{answer.q_values[action].value:.3f}" for answer in answers.values()]
-    for decision in TRIAGE_DECISIONS:
-        likely = [chance for answer in answers.values() for chance in answer.probabilities[decision : decision + 1]]
-        if likely:
-            rows[f"P(appropriate), P(safe) of {decision.label}"] = [
-                f"{chance.appropriate:.2f}, {chance.safe:.2f}" for chance in likely
-            ]
-    for name, cells in rows.items():
-        table.add_row(name, *cells)
+    """Prints a row for each answer."""
+    table = Table(title="Three patients", caption="P: the probability that clinicians find it appropriate")
+    for title in ("patient", "decision", "why", "P"):
+        table.add_column(title)
+    for patient, answer in answers.items():
+        rules = [f"rule {rule.rule_id}" for rule in answer.fired_rules]
+        [likely] = [each for each in answer.probabilities if each.decision == answer.best_triage]
+        table.add_row(
+            patient,
+            action_label(answer.best_triage),
+            ", ".join(rules) or "learned",
+            f"{likely.appropriate:.2f}",
+        )
     CONSOLE.print()
     CONSOLE.print(table)
 
 
+def interview(client: TriageClient) -> None:
+    """Prints an interview of a patient who has `HAS`, and denies the rest."""
+    names = {entry.code: entry.name for entry in client.vocabulary().entries}
+    CONSOLE.print(f"\n[bold]An interview[/bold]\n\nPatient: {names[COMPLAINT]}.")
+    with client.interview(questions=1) as asking:
+        answer = asking.present(COMPLAINT)
+        while answer.response.next == NextStep.NEXT_STEP_ASK:
+            question = answer.response.next_questions[0]
+            codes = asked(question)
+            present = [code for code in codes if code in HAS]
+            several = f" {', '.join(names[code] for code in codes)}." if question.any_of else ""
+            reply = ", ".join(names[code] for code in present) or ("None of these" if several else "No")
+            CONSOLE.print(f"Agent:   {question.question}{several}", soft_wrap=True)
+            CONSOLE.print(f"Patient: {'Yes' if codes == present else reply}.", soft_wrap=True)
+            answer = asking.answer(present, [] if question.one_of else [code for code in codes if code not in HAS])
+    reasons = " ".join(rule.reason for rule in answer.response.fired_rules)
+    CONSOLE.print(f"Agent:   [bold]{action_label(answer.response.best_triage)}[/bold]. {reasons}", soft_wrap=True)
+    CONSOLE.print("\nResearch software, not a medical device. Patients and clinicians are simulated.")
+
+
+def asked(question: NextQuestion) -> list[str]:
+    """Returns the codes that a question is about: a choice, several signs, or one piece of evidence."""
+    return [*question.one_of] or [*question.any_of] or [question.code]
+
+
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("\nStopped. make demo goes on from here.")
