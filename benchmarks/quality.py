@@ -71,7 +71,10 @@ FEW = 400
 MANY_DENIALS = SimulationConfig(decisions_per_vignette=(0.0, 1.0), card=CardConfig(symptoms_absent=(14.0, 5.0)))
 MINIMUM_DECISIONS, ORDERS, SEED = 3, 10, 0
 MEASURES = ("appropriateness", "safety", "over_triage", "red_sensitivity")
-CASES = {"textbook": DEFAULT, "other_complaints": str(ROOT / "schemas" / "cases" / "other_complaints.jsonl")}
+CASES = {
+    "textbook": DEFAULT,
+    **{name: str(ROOT / "schemas" / "cases" / f"{name}.jsonl") for name in ("other_complaints", "unseen_complaints")},
+}
 QUESTIONS = 20
 """Most questions of the curve by number of questions."""
 CALLED_RED = (0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3)
