@@ -98,7 +98,7 @@ def test_a_service_with_rules_answers_and_describes_itself(guarded_base_path, ru
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (RULES.replace('"fever"', '"fevr"'), "line 9: rule 'hot_nonsmoker': all.present: unknown evidence code 'fevr'"),
+        (RULES.replace('"fever"', '"fevr"'), "rule 'hot_nonsmoker': all.present: unknown evidence code 'fevr'"),
         (RULES.replace("nonsmoker]", "pain]", 1), "rule 'pain' is in .* already: rename it"),
     ],
 )
