@@ -7,6 +7,7 @@ for every seed: their numbers have the fewest and the most.
 
 import functools
 import hashlib
+import math
 import pathlib
 import re
 import statistics
@@ -33,7 +34,6 @@ from trainer.reports.drawing import (
     Panel,
     Tone,
     colour,
-    share_limits,
     svgs,
 )
 
@@ -295,7 +295,8 @@ def _draw(part: Part, axes: Axes) -> None:
         if len(ends) == len(means) > 2:
             axes.fill_between(each.places, *zip(*ends, strict=True), color=tone, alpha=0.12, linewidth=0)
     axes.set_xlabel(part.label)
-    axes.set_ylim(*share_limits([one.mean for each in part.series for one in each.estimates]))
+    least = min(one.mean for each in part.series for one in each.estimates)
+    axes.set_ylim(math.floor(least * 10 - 1e-9) / 10, 1.02)  # from the multiple of 10% below to just above 100%
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
     if part.logarithmic:
         axes.set_xscale("log")
