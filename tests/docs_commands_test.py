@@ -87,6 +87,6 @@ def test_the_commands_of_a_page_run_one_after_the_other(home, address, tmp_path,
 
 def test_the_audit_log_of_a_served_model_is_compared_with_its_reference(home, monkeypatch, capsys):
     monkeypatch.chdir(home)
-    assert ["monitor", "--log", "audit", "--model", "models", "--fail-on-drift"] in PAGES["docs/monitoring.md"]
+    assert ["monitor", "--log", "audit", "--model", "models", "--fail-on-drift"] in PAGES["docs/operations.md"]
     run("monitor", "--log", "audit", "--model", "models", "--fail-on-drift")
     assert "150 decided cases, 0 answers that ask, 0 from other versions" in capsys.readouterr().out

@@ -172,7 +172,7 @@ def test_every_file_that_a_flag_names_is_mounted_from_a_secret_or_a_volume(varia
     config, server = settings(variants[name]), pod(variants[name])["containers"][0]
     mounts = {mount["mountPath"]: mount["name"] for mount in server["volumeMounts"]}
     volumes = {volume["name"]: volume for volume in pod(variants[name])["volumes"]}
-    secrets = {"triage-tls": {"tls.crt", "tls.key"}, "triage-tokens": {"tokens"}}  # as docs/containers.md makes them
+    secrets = {"triage-tls": {"tls.crt", "tls.key"}, "triage-tokens": {"tokens"}}  # as docs/operations.md makes them
     for file in (config.tls_certificate, config.tls_key, config.tokens):
         folder, _, key = file.rpartition("/")
         secret = volumes[mounts[folder]]["secret"]

@@ -14,7 +14,7 @@ class TriageError(Exception):
     Attributes:
         status: the gRPC status.
         message: the message of the server, or of gRPC if no server answered. It may contain evidence codes.
-        reason: the reason, for programs, such as `OVERLOADED`; "" if unknown. docs/errors.md lists them.
+        reason: the reason, for programs, such as `OVERLOADED`; "" if unknown. docs/reference.md lists them.
         violations: what is wrong with the request, by field; empty for other errors.
         retry_after_seconds: when a later call may succeed, None if unknown.
         request_id: the call's id in the server's log, "" if no server answered.

@@ -115,7 +115,7 @@ def test_nothing_is_kept_of_a_version_that_is_forgotten(metrics):
 def test_the_documentation_lists_every_metric(metrics, engine):
     versions = Versions("triage")
     metrics.watch(versions)
-    text = (pathlib.Path(__file__).parents[3] / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    text = (pathlib.Path(__file__).parents[3] / "docs" / "operations.md").read_text(encoding="utf-8")
     names = {family.name for family in metrics.registry.collect() if family.name.startswith(("triage_", "grpc_"))}
     assert len(names) > 10
     assert [name for name in sorted(names) if f"`{name}" not in text] == []
