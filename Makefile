@@ -12,7 +12,7 @@ help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 demo: $(VENV)/package ## vignettes -> TFRecords -> trained agent -> SavedModel -> gRPC -> three decisions and an interview
-	$(BIN)/python examples/demo.py
+	PYTHONDONTWRITEBYTECODE= PYTHONWARNINGS=ignore::SyntaxWarning $(BIN)/python examples/demo.py
 
 QUICK_XLA := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
              --xla_cpu_use_fusion_emitters=false
@@ -78,7 +78,8 @@ $(BIN)/python:
 	  { echo "dyqn-triage needs Python 3.10 or 3.11; name one, such as: make PYTHON=python3.11 demo" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 
-# What is not compiled now is compiled when it is first imported, which is a small part of it.
+# What pip does not compile is compiled when it is first imported, which is a small part of it, and kept: so the demo and
+# the tests write bytecode whatever the environment says. Compiling TF-Agents warns about its syntax.
 INSTALL = @echo "installing into $(VENV), about a minute"; \
   $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable "$(1)" || \
   { echo "pip could not install the packages that setup.py names: can this machine reach a package index?" >&2; exit 1; }
