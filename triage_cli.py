@@ -65,10 +65,10 @@ COMMANDS = {
     ),
     "export": Command(
         "trainer.commands.export",
-        "write a trained agent as a SavedModel version, with a safety gate if asked for",
+        "export a trained agent as a SavedModel version, optionally through a safety gate",
         tensorflow=True,
     ),
-    "push": Command("trainer.commands.push", "copy a blessed version to the folder it is served from", tensorflow=True),
+    "push": Command("trainer.commands.push", "copy a blessed version to where a server reads it", tensorflow=True),
     "kubeflow": Command(
         "trainer.commands.kubeflow", "compile the training pipeline for Kubeflow, or run it on this machine"
     ),
@@ -78,13 +78,13 @@ COMMANDS = {
     "vertex": Command("trainer.commands.vertex", "submit training jobs and models to Vertex AI"),
     "serve": Command("serving.commands.serve", "serve a model over gRPC as triage.v1.TriageService"),
     "ask": Command("serving.commands.ask", "ask a server about one patient"),
-    "console": Command("serving.commands.console", "try a model on a page in the browser"),
+    "console": Command("serving.commands.console", "try a model in the browser"),
     "health": Command("serving.commands.health", "check whether a server is serving"),
     "score": Command(
-        "serving.commands.score", "answer files of stored cases with a model, without a server", tensorflow=True
+        "serving.commands.score", "triage files of stored cases with a model, without a server", tensorflow=True
     ),
     "monitor": Command(
-        "serving.commands.monitor", "compare an audit log with the cases a version was made for", tensorflow=True
+        "serving.commands.monitor", "compare an audit log with the cases a version was exported with", tensorflow=True
     ),
 }
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"

@@ -37,8 +37,8 @@ class EnvironmentConfig:
     max_questions: int = _field(MAX_QUESTIONS, "questions after which the agent must triage")
     environments: int = _field(1, "episodes that run side by side; each step takes one action in each of them")
     episodes: str = _field(
-        "order", "what ask reveals: the next piece of the vignette in a random order, or the answer to the question "
-        "that the agent asks (interview)", ("order", "interview"),
+        "order", "what ask reveals: the vignette's evidence in a random order (order), or the answer to the "
+        "question that the agent chooses (interview)", ("order", "interview"),
     )  # fmt: skip
 
 
@@ -49,14 +49,14 @@ class NetworkConfig:
     hidden_sizes: tuple[int, ...] = _field((1024, 1024), "units of each hidden layer")
     activation: str = _field("selu", "activation of the hidden layers", ("selu", "relu"))
     inputs: str = _field(
-        "signed", "one signed input for each code, or two, known to be present and known to be absent, without what "
-        "follows from the rest",
+        "signed", "inputs for each code: one with a sign, or two, for present and for absent, which leave out "
+        "implied findings",
         ("signed", "two"),
     )  # fmt: skip
     dropout: float = _field(0.0, "dropout rate of the hidden layers")
     networks: int = _field(1, "networks whose outputs are averaged")
     outputs: str = _field(
-        "q_values", "only q_values, or also the probabilities that each decision is appropriate and safe",
+        "q_values", "Q-values only, or also the probability that each decision is appropriate, and safe",
         ("q_values", "probabilities"),
     )  # fmt: skip
 
@@ -65,24 +65,24 @@ class NetworkConfig:
 class TargetConfig:
     """The TD targets (paper, section "Dynamic Q-Learning"); with probabilities, decisions have their utility."""
 
-    ask_query: str = _field("or", "query that gives the target of ask without probabilities", ASK_QUERIES)
+    ask_query: str = _field("or", "query that gives the target of ask, for networks without probabilities", ASK_QUERIES)
     safety_weight: float = _field(
         1.0, "W, the weight of safety: with probabilities, the Q-value of a decision is (P(appropriate) + W P(safe)) / "
         "(1 + W)"
     )  # fmt: skip
-    price: float = _field(0.004, "price of a question in that unit: with probabilities, Q(ask) is the highest Q-value "
-                          "after the answer, less the price")  # fmt: skip
+    price: float = _field(0.004, "price of a question, in units of Q: with probabilities, the target of ask is the "
+                          "highest Q-value after the answer, less the price")  # fmt: skip
     loss: str = _field("squared", "loss between an output and its target", ("squared", "cross_entropy"))
     bootstrap: float = _field(
-        0.0, "share of the probability in s' in the target of a probability; the clinicians' decisions have the rest"
+        0.0, "weight of the networks' own estimate in s' in the target of a probability; the clinicians have the rest"
     )
     best_triage_over: str = _field(
-        "appropriate", "decisions over which Q_m is the maximum: all, or only the appropriate ones",
+        "appropriate", "decisions whose maximum is Q_m: the appropriate ones, or all",
         ("appropriate", "all"),
     )  # fmt: skip
     ask_successor: str = _field(
         "counterfactual",
-        "s' of a stored triage decision: what asking would have revealed; none (ask has no loss there); or s",
+        "s' of a stored triage decision: the state that asking would reach; none (ask has no loss); or s itself",
         ("counterfactual", "taken_only", "same_state"),
     )
 
@@ -100,13 +100,13 @@ class ExplorationConfig:
 class MemoryConfig:
     """The priority memory (paper, section "Memory")."""
 
-    memory_capacity: int = _field(50_000, "transitions kept; the oldest goes first")
+    memory_capacity: int = _field(50_000, "transitions kept; the oldest is replaced first")
     batch_size: int = _field(100, "transitions sampled for one optimisation")
     bucket_probabilities: tuple[float, ...] = _field(
         (0.01, 0.04, 0.15, 0.80), "sampling probability of each priority bucket, lowest priorities first"
     )
     bucket_thresholds: tuple[float, ...] = _field(
-        (0.001, 0.003, 0.01), "priorities at which the next bucket begins, rising, one fewer than buckets"
+        (0.001, 0.003, 0.01), "priorities that separate the buckets, in ascending order"
     )
     priority_decay: float = _field(0.999, "factor on a transition's priority each time it is sampled")
 
@@ -116,12 +116,12 @@ class ValidationConfig:
     """Vignettes that a network does not learn from: for calibration and for promises."""
 
     set_apart: float = _field(
-        0.0, "share of the training vignettes, at most 2,000, from which nothing is learned, for triage export "
+        0.0, "share of the training vignettes, at most 2,000, to set apart from all learning for triage export "
         "--promise; 0 means none"
     )  # fmt: skip
     held_out_share: float = _field(
-        0.0, "share of the training vignettes that no network learns from, at most 1,000, on which the agent is "
-        "calibrated; 0 means none"
+        0.0, "share of the training vignettes, at most 1,000, to hold out from the networks for calibration; "
+        "0 means none"
     )  # fmt: skip
 
 
@@ -129,14 +129,14 @@ class ValidationConfig:
 class OptimiserConfig:
     """The optimiser, which the paper does not specify; for the choice, see docs/training.md."""
 
-    algorithm: str = _field("sgd", "how gradients become updates", ("adam", "sgd"))
+    algorithm: str = _field("sgd", "optimisation algorithm", ("adam", "sgd"))
     learning_rate: float = _field(0.02, "step size")
     schedule: str = _field(
-        "constant", "the step size throughout: constant, or rising to it, then falling by a cosine",
+        "constant", "schedule of the step size: constant, or a warm-up followed by a cosine decay",
         ("constant", "cosine"),
     )  # fmt: skip
     average: float = _field(
-        0.0, "momentum of the moving average of the weights, which the trained agent has; 0 means no average"
+        0.0, "momentum of the moving average of the weights that the trained agent uses; 0 means no average"
     )
 
 
@@ -145,18 +145,18 @@ class LoopConfig:
     """The training cycle (paper, algo:dyqn); how the number of steps was chosen: docs/training.md."""
 
     steps: int = _field(
-        6000, "steps to train for, each an action of the agent in every environment; 0 means that the number follows "
-        "from that of the vignettes"
+        6000, "training steps, each one action in every environment; 0 derives the number from that of the "
+        "vignettes"
     )  # fmt: skip
     burn_in_steps: int = _field(1000, "steps before the first optimisation")
-    collect_interval: int = _field(1, "steps from one step of the episodes to the next; each step learns")
+    collect_interval: int = _field(1, "optimisation steps for each step of the episodes")
     seed: int = _field(0, "seed of every random draw")
     window_episodes: int = _field(20, "episodes in the sliding window of the training metrics")
-    steps_per_call: int = _field(200, "steps that the compiled loop takes before it returns to Python")
+    steps_per_call: int = _field(200, "steps that the compiled loop runs before it returns to Python")
     evaluation_interval: int = _field(1000, "steps between evaluations on the test split; 0 means never")
-    evaluation_orders: int = _field(3, "random evidence orders that an evaluation during training averages over")
+    evaluation_orders: int = _field(3, "random evidence orders to average over in each evaluation during training")
     checkpoint_interval: int = _field(2000, "steps between checkpoints")
-    checkpoints_kept: int = _field(3, "newest checkpoints that are kept")
+    checkpoints_kept: int = _field(3, "number of newest checkpoints to keep")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -52,12 +52,12 @@ def preset(name: str) -> TrainConfig:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` a flag for each hyper-parameter, and `--config FILE`."""
     parser.add_argument(
-        "--preset", choices=tuple(PRESETS), help="settings to start from: the recommended ones, or the paper's "
+        "--preset", choices=tuple(PRESETS), help="settings to start from: the recommended ones or the paper's "
         "(default: default)"
     )  # fmt: skip
     parser.add_argument(
         "--config", type=locations.source, metavar="FILE",
-        help="JSON configuration, which may name a preset; it overrides the preset, and options override it",
+        help="JSON file of settings, which may name a preset; settings override the preset, and options override both",
     )  # fmt: skip
     presets = {name: preset(name) for name in PRESETS}
     for section in dataclasses.fields(TrainConfig):

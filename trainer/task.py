@@ -49,28 +49,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     given = service_environment
     data = "data directory, as triage prepare makes it"
     given.add_argument(parser, "--data", given.TRAINING_DATA, given.training_data, data, required=True)
-    text = "data directory on whose test split the run is evaluated; without one, --data"
+    text = "data directory whose test split evaluates the run; without one, --data"
     given.add_argument(parser, "--validation-data", given.VALIDATION_DATA, given.evaluation_data, text)
-    text = "data directory on whose test split the model in --model-dir is evaluated; none by default"
+    text = "data directory whose test split evaluates the model in --model-dir; none by default"
     given.add_argument(parser, "--test-data", given.TEST_DATA, given.evaluation_data, text)
-    text = "where checkpoints, evaluations and summaries go; a run that was interrupted there is resumed"
+    text = "directory for checkpoints, evaluations and summaries; an interrupted run is resumed"
     given.add_argument(parser, "--job-dir", given.CHECKPOINTS, locations.result, text, required=True)
-    text = "where TensorBoard summaries go; without one, to logs in --job-dir"
+    text = "directory for TensorBoard summaries; without one, logs in --job-dir"
     given.add_argument(parser, "--log-dir", given.SUMMARIES, locations.fresh_result, text)
-    text = "where the finished model goes, with saved_model.pb directly in it; without it, no model is written"
+    text = "directory for the finished model, with saved_model.pb at its top; without one, no model is written"
     given.add_argument(parser, "--model-dir", given.MODEL, locations.fresh_result, text)
     parser.add_argument(
         "--start-from", type=locations.source, metavar="JOB_DIR",
-        help="job directory of another agent, which is adapted to this data; codes that both have are matched",
+        help="job directory of an agent to adapt to this data; evidence is matched by code",
     )  # fmt: skip
     parser.add_argument(
         "--danger-signs", type=locations.source, metavar="FILE",
-        help="for each complaint the signs that must be known before an interview may end below Red: a TOML file "
-        "(docs/questions.md); by default those of this package, if the vocabulary has all of their codes, or else "
-        "those that the data suggest",
+        help="TOML file of the danger signs of each complaint, which must be known before an interview may end below "
+        "Red (docs/questions.md); by default those of this package if the vocabulary has all of their codes, "
+        "otherwise those that the data suggest",
     )  # fmt: skip
     parser.add_argument(
-        "--model-version", type=int, default=1, metavar="N", help="version of that model, in its answers (default 1)"
+        "--model-version", type=int, default=1, metavar="N", help="version number of the model (default 1)"
     )
     rule_options.add_argument(parser)
     json_output.add_argument(parser)

@@ -129,10 +129,10 @@ def add_arguments(parser: argparse.ArgumentParser, server: str | None = "127.0.0
     about = "server that is running, in place of one of this command" if server is None else f"default: {server}"
     parser.add_argument("--server", default=server, metavar="HOST:PORT", help=about)
     parser.add_argument(
-        "--timeout", type=float, default=5.0, metavar="SECONDS", help="longest time to wait; default: 5"
+        "--timeout", type=float, default=5.0, metavar="SECONDS", help="time limit for a call; default: 5"
     )
     parser.add_argument(
-        "--tls", action="store_true", help="connect over TLS, and trust the root certificates of this system"
+        "--tls", action="store_true", help="connect over TLS, and trust this system's root certificates"
     )
     parser.add_argument(
         "--tls-ca",

@@ -68,29 +68,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--questions-asked", type=int, default=0, metavar="N", help="number of questions so far; default: 0"
     )
     parser.add_argument(
-        "--max-questions", type=int, default=0, metavar="N", help="limit on questions, if lower than the model's"
+        "--max-questions", type=int, default=0, metavar="N", help="question limit, if lower than the model's"
     )
-    parser.add_argument("--no-more-evidence", action="store_true", help="get a decision, as nobody can answer more")
-    parser.add_argument("--explain", action="store_true", help="say why the decision is what it is")
+    parser.add_argument("--no-more-evidence", action="store_true", help="decide now: no question can be answered")
+    parser.add_argument("--explain", action="store_true", help="explain the decision")
     parser.add_argument(
         "--defer-below", type=float, metavar="P",
-        help="hand over to a person what is novel, contradictory, or safe with a probability of less than P",
+        help="hand over to a person if the case is novel or contradictory, or P(safe) is below P",
     )  # fmt: skip
     parser.add_argument(
         "--can-measure",
         action="store_true",
-        help="let questions be about what takes an instrument, such as a stethoscope",
+        help="allow questions that need an instrument, such as a stethoscope",
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--questions", type=int, default=0, metavar="N", help="number of next questions to suggest; default: 0"
     )
-    how.add_argument(
-        "--interactive", action="store_true", help="ask the model's questions one by one, until it decides"
-    )
+    how.add_argument("--interactive", action="store_true", help="ask the model's questions one by one until it decides")
     parser.add_argument(
         "--language", choices=tuple(ANSWERS), default="en",
-        help="language of the questions, where the vocabulary has it, and of the answers to them; default: en",
+        help="language of the answers, and of the questions if the vocabulary has it; default: en",
     )  # fmt: skip
     parser.add_argument(
         "--model-name", default="", metavar="NAME", help="model to ask, if the server has several; default: the first"

@@ -59,24 +59,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model-base-path",
         type=pathlib.Path,
         metavar="BASE",
-        help="directory with a folder for each version: starts a server with the highest one, in place of --server",
+        help="directory with a folder for each version: start a server with the highest one, instead of --server",
     )
     parser.add_argument(
         "--require-signature", type=pathlib.Path, metavar="PUBLIC_KEY",
-        help="with --model-base-path: only show a version that the owner of this Ed25519 key (PEM) signed",
+        help="with --model-base-path: load only a version signed with the private key of this Ed25519 key (PEM)",
     )  # fmt: skip
     parser.add_argument(
         "--port", type=int, default=PORT, help=f"port of the pages on {HOST}; 0 takes any free port; default: {PORT}"
     )
     parser.add_argument(
         "--language", choices=tuple(ANSWERS), default="en",
-        help="language of findings and questions, where the vocabulary has it, and of the answers; default: en",
+        help="language of the answers, and of findings and questions if the vocabulary has it; default: en",
     )  # fmt: skip
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
     parser.add_argument(
         "--host", default="", metavar="ADDRESS",
-        help="address of this machine at which other machines reach the pages, by a link with a token that is printed "
-        f"and not opened; default: this machine alone, at {HOST}",
+        help="address of this machine for other machines, which need the printed link with its token; default: this "
+        f"machine only, at {HOST}",
     )  # fmt: skip
     parser.add_argument(
         "--tls-certificate", default="", metavar="FILE", help="with --host: the certificate of ADDRESS, in PEM format"

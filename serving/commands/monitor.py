@@ -25,19 +25,19 @@ DRIFTED = 1
 class MonitorOptions:
     """The options of `triage monitor`, see its help."""
 
-    log: pathlib.Path = option("directory of triage serve --audit-log", metavar="DIR")
+    log: pathlib.Path = option("directory that triage serve --audit-log wrote", metavar="DIR")
     model: pathlib.Path = option(
-        "version that answered, exported with --data, or its base path, of which the highest counts", metavar="DIR"
+        "version that answered, exported with --data, or its base path, for the highest version", metavar="DIR"
     )
-    model_name: str = option("model whose answers count, if the server had several", default="", metavar="NAME")
+    model_name: str = option("model whose answers to read, if the server had several", default="", metavar="NAME")
     alpha: float = option(
-        "false discovery rate of drift, and error of the intervals of --labels (default 0.01)", default=0.01
+        "false discovery rate of drift, and error level of the intervals of --labels (default 0.01)", default=0.01
     )
     labels: pathlib.Path | None = option(
-        "vignettes of served cases with clinicians' decisions, in JSON Lines: does the version keep its promise?",
+        "served cases with clinicians' decisions, in JSON Lines, to check whether the version keeps its promise",
         metavar="FILE",
     )
-    fail_on_drift: bool = option(f"end with exit code {DRIFTED} if there is drift, or the promise is broken")
+    fail_on_drift: bool = option(f"exit with code {DRIFTED} if there is drift or the promise is broken")
     json: str | pathlib.Path | None
 
     def __post_init__(self) -> None:

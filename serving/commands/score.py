@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=locations.source_model,
         required=True,
         metavar="DIR",
-        help="version, or base path of which the newest counts",
+        help="version, or base path, for its highest version",
     )
     parser.add_argument(
         "--input",
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="PATH",
-        help=f"files of cases that end in .{', .'.join(FORMATS)}, the first three also with .gz; or directories, "
+        help=f"files of cases in .{', .'.join(FORMATS)}, the first three also with .gz; or directories of such files, "
         "such as a data directory",
     )
     parser.add_argument(
@@ -44,25 +44,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=locations.fresh_result,
         required=True,
         metavar="DIR",
-        help="directory of the answers, a file for each input",
+        help="directory for the answers, one file for each input",
     )
     parser.add_argument(
         "--output-format",
         choices=[*FORMATS, *(f"{each}.gz" for each in (JSONL, CSV, TFRECORD))],
-        help="format of the answers (default: as the input)",
+        help="format of the answers (default: that of the input)",
     )
     parser.add_argument(
         "--questions", type=int, default=0, metavar="N", help=f"suggest the N best questions, 0 to {MOST_QUESTIONS}"
     )
-    parser.add_argument("--batch-size", type=int, default=4096, metavar="N", help="cases at a time (default 4096)")
+    parser.add_argument("--batch-size", type=int, default=4096, metavar="N", help="cases in a batch (default 4096)")
     parser.add_argument(
         "--allow-unknown-codes",
         action="store_true",
-        help="list codes that the model does not know; default: refuse them",
+        help="ignore codes that the model does not know, and list them in the answer; default: refuse them",
     )
     parser.add_argument(
         "--defer-below", type=float, metavar="P",
-        help="hand over to a person what is novel, contradictory, or safe with a probability of less than P",
+        help="hand over to a person if a case is novel or contradictory, or P(safe) is below P",
     )  # fmt: skip
     parser.add_argument(
         "--require-signature",
@@ -72,12 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     json_output.add_argument(parser)
     parser.add_argument(
-        "--runner", help="score on workers of Apache Beam, such as DataflowRunner (default: in this process alone)"
+        "--runner", help="score with this Apache Beam runner, such as DataflowRunner (default: in this process)"
     )
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="with --runner: print the job as it would be sent, as JSON, and score nothing",
+        help="with --runner: print the job as JSON and score nothing",
     )
     parser.add_argument(
         "--beam-options", nargs=argparse.REMAINDER, default=[], metavar="...",

@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model-config-file",
         type=pathlib.Path,
         metavar="FILE",
-        help="file of models to serve, each with name, base path, versions and labels: TensorFlow Serving's "
-        "ModelServerConfig in text format, read again when it changes; instead of --model-base-path",
+        help="file of several models to serve, instead of --model-base-path: TensorFlow Serving's ModelServerConfig "
+        "in text format, with name, base path, versions and labels of each; read again when it changes",
     )
     parser.add_argument(
         "--config",
@@ -58,17 +58,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="TOML file of any of these options, such as http-port = 8501; the command line overrides it",
     )
-    parser.add_argument("--version", type=int, help="number of the version to serve; default: the highest at any time")
+    parser.add_argument("--version", type=int, help="version to serve; default: the highest, including later ones")
     parser.add_argument(
         "--label",
         action="append",
         metavar="NAME=VERSION",
-        help="name of a version by which requests can choose it; the version is loaded, too; may be repeated",
+        help="name by which requests can choose a version, which is loaded too; may be repeated",
     )
     parser.add_argument(
         "--port-file",
         type=pathlib.Path,
-        help="file to write the port to once the server answers, for --port 0",
+        help="file to which the port is written once the server is ready, for --port 0",
     )
     for field in OPTIONS:
         option = options.flag(field.name)

@@ -47,31 +47,31 @@ class ServeConfig:
     host: str = _field("127.0.0.1", "address to listen on; 0.0.0.0 listens on all addresses")
     port: int = _field(8500, "port to listen on; 0 takes any free port")
     reuse_port: bool = _field(
-        False, "share --port and --http-port with other servers that were started with this option, too (Linux)"
+        False, "share --port and --http-port with other servers that also have this option (Linux)"
     )
-    tls_certificate: str = _field("", "file of the server's certificate, in PEM format; it then answers over TLS only")
+    tls_certificate: str = _field("", "file of the server's certificate, in PEM format; clients must then use TLS")
     tls_key: str = _field("", "file of the certificate's private key, in PEM format")
     tls_client_ca: str = _field(
         "", "file of root certificates, in PEM format; one of them must have signed each client's certificate"
     )
-    tokens: str = _field("", "file of tokens, one per line; each call except for health must carry one of them")
-    metrics_tokens: bool = _field(False, "let only tokens with the role metrics read the metrics; needs --tokens")
-    insecure: bool = _field(False, "allow plain text on other addresses than loopback")
-    model_name: str = _field("triage", "name of the model, by which clients may choose it")
+    tokens: str = _field("", "file of tokens, one per line; every call except health checks must carry one")
+    metrics_tokens: bool = _field(False, "serve the metrics only to tokens with the role metrics; needs --tokens")
+    insecure: bool = _field(False, "allow plain text on addresses other than loopback")
+    model_name: str = _field("triage", "name of the model, for clients that choose one")
     engine: str = _field(
         DEFAULT_ENGINE,
-        "what runs the model: saved-model runs it in this process, litert does so without TensorFlow and "
-        "without the services of TensorFlow Serving, tensorflow-serving calls another server",
+        "what runs the model: saved-model (in this process), litert (the same without TensorFlow, and without "
+        "TensorFlow Serving's services) or tensorflow-serving (another server)",
         choices=ENGINES,
     )
-    tf_serving: str = _field("", "HOST:PORT of the TensorFlow Serving for --engine tensorflow-serving")
+    tf_serving: str = _field("", "HOST:PORT of TensorFlow Serving, for --engine tensorflow-serving")
     litert: bool = _field(
         True,
-        "run up to 64 evidence states at once with LiteRT; the SavedModel runs more, or all with --no-litert",
+        "run batches of up to 64 states with LiteRT and larger ones with the SavedModel; --no-litert: all with it",
     )
     require_signature: str = _field(
         "",
-        "file of a public Ed25519 key, in PEM format; only versions that were signed with its private key are loaded",
+        "file of a public Ed25519 key, in PEM format; the server loads only versions signed with its private key",
     )
     http_port: int = _field(-1, "port for the HTTP API; 0 takes any free port, -1 opens none")
     http_host: str = _field("", "address to listen on for --http-port; default: that of --host")
@@ -80,14 +80,14 @@ class ServeConfig:
     )
     fhir: str = _field(
         "",
-        "public address of the FHIR API, such as https://triage.example.org/fhir: offers it at /fhir of --http-port",
+        "public address of the FHIR API, such as https://triage.example.org/fhir; served at /fhir on --http-port",
     )
     cds_codes: str = _field(
-        "", "CSV file that maps codes of FHIR resources to evidence: offers CDS Hooks at /cds-services of --http-port"
+        "", "CSV file that maps FHIR codes to evidence; CDS Hooks are served at /cds-services on --http-port"
     )
-    cds_feedback: str = _field("", "directory for cards and what clinicians made of them, with patients' evidence")
-    cds_link: str = _field("", "address of the SMART app that goes on with the case of a card")
-    metrics_port: int = _field(-1, "port for the Prometheus metrics, over HTTP; 0 takes any free port, -1 opens none")
+    cds_feedback: str = _field("", "directory for cards and clinicians' feedback on them, with patients' evidence")
+    cds_link: str = _field("", "address of the SMART app that continues a card's case")
+    metrics_port: int = _field(-1, "HTTP port for Prometheus metrics; 0 takes any free port, -1 opens none")
     metrics_host: str = _field("127.0.0.1", "address to listen on for --metrics-port")
     log_format: str = _field("text", "format of the log: text, or json with one object per line", choices=LOG_FORMATS)
     log_calls: bool = _field(False, "log each call with its method, status, duration and version, without evidence")
@@ -97,19 +97,19 @@ class ServeConfig:
     traces: str = _field("", "name of the OpenTelemetry exporter for traces, such as console")
     audit_log: str = _field("", "directory in which to record the answers as TFRecords, with patients' evidence")
     audit_percent: float = _field(100.0, "percentage of answers to record, drawn at random")
-    audit_files: int = _field(0, "number of files of records to keep, after which the oldest are deleted; 0 keeps all")
+    audit_files: int = _field(0, "number of record files to keep; older ones are deleted; 0 keeps all")
     poll_seconds: float = _field(
-        2.0, "seconds between checks for new and deleted versions and models; 0 checks once, at the start"
+        2.0, "seconds between checks for new and deleted versions and models; 0 checks only at the start"
     )
     rules: str = _field(
         "",
-        "file of safety rules, or default, that TriageService (alone) applies after those in the model; with "
+        "safety rules that TriageService (alone) applies after the model's own: a file or default; with "
         "--model-config-file one for all models, or MODEL=FILE,MODEL=FILE",
     )
     drain_seconds: float = _field(
-        0.0, "seconds after SIGTERM in which calls are still accepted, while health already reports NOT_SERVING"
+        0.0, "seconds after SIGTERM during which the server still accepts calls but reports NOT_SERVING"
     )
-    grace_seconds: float = _field(10.0, "seconds for calls to finish after SIGTERM, or after --drain-seconds")
+    grace_seconds: float = _field(10.0, "seconds that calls have to finish after SIGTERM or --drain-seconds")
 
     max_workers: int = 64
     """Threads for large requests, Predict and other work that blocks: more would only wait for the cores."""

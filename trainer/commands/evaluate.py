@@ -18,14 +18,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cases",
         type=locations.source,
         metavar="FILE",
-        help="textbook cases to play, a file (docs/evaluating.md) or default; alone it takes no options for vignettes",
+        help="textbook cases to play: a file (docs/evaluating.md) or default; without --data, only these",
     )
     parser.add_argument(
         "--html",
         type=locations.fresh_result,
         metavar="FILE",
-        help="write a report on the agent as one page that loads nothing; if they fit the vocabulary and no others are "
-        "named, the default safety rules and textbook cases are played too",
+        help="write a report as one self-contained page; the default safety rules and textbook cases are played too, "
+        "if they fit the vocabulary and no others are given",
     )
     parser.add_argument("--split", choices=("train", "test"), default="test", help="vignettes to use (default test)")
     parser.add_argument("--step", type=int, help="step of the checkpoint (default: the newest)")
@@ -34,28 +34,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the orders and the bootstrap (default 0)")
     parser.add_argument(
-        "--minimum-decisions", type=int, default=3, help="decisions a vignette needs for the human baseline (default 3)"
+        "--minimum-decisions", type=int, default=3, help="decisions a vignette needs to score clinicians (default 3)"
     )
     parser.add_argument(
         "--details",
         action="store_true",
-        help="print all figures, also calibration, and the metrics by tag, evidence, age and sex; "
-        "with --questions, where interviews would stop with --sure-enough; without it, the verdict and the agent "
-        "beside the clinicians",
+        help="print all figures, including calibration and the metrics by tag, evidence, age and sex; with "
+        "--questions, also where interviews would stop with --sure-enough",
     )
     parser.add_argument(
         "--slice",
         nargs="+",
         default=[],
         metavar="CODE",
-        help="also the metrics where these pieces of evidence are present, absent or not stated",
+        help="also print the metrics where each of these codes is present, absent or not stated",
     )
     parser.add_argument(
         "--questions",
         nargs="+",
         choices=POLICIES,
         metavar="POLICY",
-        help=f"compare ways to choose questions instead, the first with each of the others (docs/questions.md): "
+        help=f"compare ways to choose questions, the first with each of the others (docs/questions.md): "
         f"{', '.join(POLICIES)}",
     )
     parser.add_argument(
@@ -65,13 +64,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"with --questions: patients answer what their vignette lists ({OWN_CARD}, the default), or everything",
     )
     parser.add_argument(
-        "--question-limit", type=int, default=20, metavar="N", help="with --questions: maximum number (default 20)"
+        "--question-limit", type=int, default=20, metavar="N", help="with --questions: question limit (default 20)"
     )
     parser.add_argument(
         "--rules",
         type=locations.source,
         metavar="FILE",
-        help="play the agent with these safety rules too, and print the difference: a file (docs/rules.md), or default",
+        help="evaluate with these safety rules too, and print the difference: a file (docs/rules.md) or default",
     )
     operating_point_options.add_arguments(parser)
     json_output.add_argument(parser)

@@ -35,31 +35,28 @@ class ExportOptions:
     model_base_path: pathlib.Path | None
     push_to: pathlib.Path | None
     compare_with: pathlib.Path | None = option(
-        "with --model-base-path: mark the version as BLESSED or NOT_BLESSED by comparing it with the newest one "
-        f"of this BASE, for a later `triage push`; needs --data; exit code {REJECTED} if it is not blessed",
+        "with --model-base-path: compare the version with the newest one of this BASE and mark it BLESSED or "
+        f"NOT_BLESSED, for a later `triage push`; needs --data; exit code {REJECTED} if it is not blessed",
         type=locations.source_model, metavar="BASE",
     )  # fmt: skip
-    version: int | None = option("number of the version; the highest that exists plus 1 by default")
-    step: int | None = option("checkpoint to export; the last one by default")
+    version: int | None = option("number of the version; default: one more than the highest")
+    step: int | None = option("checkpoint to export; default: the newest")
     rules: pathlib.Path | None
-    model_name: str | None = option('name under which TensorFlow Serving offers the model; default: "triage"')
+    model_name: str | None = option('name of the model in TensorFlow Serving; default: "triage"')
     data: pathlib.Path | None = option(
-        "data directory on whose test split to evaluate the version", type=locations.source, metavar="DIR"
+        "data directory whose test split evaluates the version", type=locations.source, metavar="DIR"
     )
     orders: int = option(f"random evidence orders to average over (default {ORDERS})", default=ORDERS)
     seed: int = option("seed of the orders and the bootstrap (default 0)", default=0)
     margin: float | None = option(f"loss of safety that --push-to accepts, from 0 to 1 (default {_MARGIN:g})")
     cases: pathlib.Path | None = option(
-        "textbook cases, a file (docs/evaluating.md) or default, for --push-to and --compare-with: a version that "
-        "decides an emergency less urgently than the version before it does not pass",
+        "textbook cases for --push-to and --compare-with: a file (docs/evaluating.md) or default; a version that "
+        "triages an emergency less urgently than the version before it does not pass",
         type=locations.source, metavar="FILE",
     )  # fmt: skip
-    allow_small_test: bool = option(
-        "let a version pass --push-to and --compare-with on fewer than 50 test vignettes, which say little"
-    )
+    allow_small_test: bool = option("let a version pass --push-to and --compare-with on fewer than 50 test vignettes")
     sign: pathlib.Path | None = option(
-        "private Ed25519 key, in PEM format, with which to sign a version that is published, for triage serve "
-        "--require-signature",
+        "private Ed25519 key, in PEM format, that signs a published version for triage serve --require-signature",
         metavar="KEY",
     )
     json: str | pathlib.Path | None
@@ -110,13 +107,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model-base-path",
         type=locations.model_base,
         metavar="BASE",
-        help="directory that holds a folder for each version",
+        help="directory with a folder for each version",
     )
     where.add_argument(
         "--push-to",
         type=locations.model_base,
         metavar="BASE",
-        help="the same, but publish only a version that is not less safe than the newest one there; needs --data; "
+        help="the same, but publish the version only if it is no less safe than the newest one there; needs --data; "
         f"exit code {REJECTED} if it is not published",
     )
     options.add_arguments(parser, ExportOptions)

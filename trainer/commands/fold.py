@@ -26,9 +26,9 @@ class FoldOptions:
 
     data: pathlib.Path = option("data directory, as triage prepare makes it", type=locations.source)
     out: pathlib.Path = option("data directory to make", type=locations.result, metavar="DIR")
-    folds: int = option("number K of folds of the training split")
+    folds: int = option("number of folds, K, of the training split")
     fold: int = option("fold to test on, from 0 to K - 1")
-    seed: int = option("seed of the division, the same for all folds (default 0)", default=0)
+    seed: int = option("seed of the split into folds; use the same for every fold (default 0)", default=0)
     overwrite: bool = option("replace an existing data directory")
     json: str | pathlib.Path | None
 

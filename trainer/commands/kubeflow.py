@@ -48,7 +48,7 @@ class LocalRunOptions:
         default=pathlib.Path("pipeline"), metavar="DIR",
     )  # fmt: skip
     cases: pathlib.Path | None = option(
-        "textbook cases (docs/evaluating.md) for the gate: no emergency among them may come later than before",
+        "textbook cases (docs/evaluating.md) for the gate: no emergency may be triaged less urgently than before",
         metavar="FILE",
     )
     parameter: list[str] = option(

@@ -40,10 +40,10 @@ class PrepareOptions:
 
     out: pathlib.Path = option("data directory to make", type=locations.result, metavar="DIR")
     format: str
-    test_fraction: float = option("share of the test split (default 0.1)", default=0.1)
+    test_fraction: float = option("share of vignettes in the test split (default 0.1)", default=0.1)
     seed: int = option("seed of the split and of absent evidence (default 0)", default=0)
-    whole_patient: bool = option("complete patients, the complaint first: what is not listed is absent")
-    allow_rejects: bool = option("leave out lines that are not vignettes")
+    whole_patient: bool = option("patients are complete: the complaint comes first, what is not listed is absent")
+    allow_rejects: bool = option("skip invalid lines, and list them in a file")
     overwrite: bool = option("replace an existing data directory")
     json: str | pathlib.Path | None
 

@@ -17,10 +17,10 @@ class PushOptions:
     """The options of `triage push`, see its help."""
 
     version_dir: pathlib.Path = options.option(
-        "folder of the version, as `triage export --compare-with` wrote it", type=locations.source, metavar="DIR"
+        "folder of the version that `triage export --compare-with` wrote", type=locations.source, metavar="DIR"
     )
     to: pathlib.Path = options.option(
-        "directory that holds a folder for each version", type=locations.model_base, metavar="BASE"
+        "directory with a folder for each version", type=locations.model_base, metavar="BASE"
     )
 
 

@@ -23,10 +23,10 @@ _QUICK = {"steps": 3000, "evaluation_interval": 250}
 """The same for --quick."""
 _SIZES = {
     # name: (full, quick, help)
-    "seeds": (3, 2, "number of trainings of each learning agent, each with a seed of its own"),
+    "seeds": (3, 2, "number of training runs of each learning agent, each with its own seed"),
     "folds": (10, 0, "folds of the cross-validation; 0 for none"),
     "fold_seeds": (3, 1, "repetitions of the cross-validation"),
-    "powerset_rows": (10_000, 2000, "maximum rows of the expanded data set to train an ensemble on"),
+    "powerset_rows": (10_000, 2000, "maximum rows of the expanded data set that an ensemble is trained on"),
 }
 
 
@@ -35,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=locations.source, required=True, metavar="DIR", help="data directory")
     parser.add_argument(
         "--out", type=locations.result, required=True, metavar="DIR",
-        help="directory for trained agents, results and report; agents that are there are not trained again",
+        help="directory for trained agents, results and report; agents that it already holds are not retrained",
     )  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help="a small study of a few minutes on two cores")
+    parser.add_argument("--quick", action="store_true", help="run a small study, a few minutes on two cores")
     for name, (full, quick, text) in _SIZES.items():
         flag = f"--{name.replace('_', '-')}"
         parser.add_argument(flag, type=int, metavar="N", help=f"{text} (default {full}, quick {quick})")

@@ -42,19 +42,18 @@ class SimulateOptions:
     vignettes: int = option(f"number of vignettes (default {PAPER_VIGNETTES})", default=PAPER_VIGNETTES, metavar="N")
     seed: int = option("seed of every random draw (default 0)", default=0)
     test_fraction: Fraction = option(
-        f"share of the test split, such as 0.1 or 1/10 (default {PAPER_TEST}/{PAPER_VIGNETTES})",
+        f"share of vignettes in the test split, such as 0.1 or 1/10 (default {PAPER_TEST}/{PAPER_VIGNETTES})",
         type=_fraction, default=Fraction(PAPER_TEST, PAPER_VIGNETTES), metavar="F",
     )  # fmt: skip
     unseen_conditions: list[str] = option(
-        "conditions to hold out of the training split", type=str, nargs="+", default=[], metavar="CODE"
+        "conditions that the training split leaves out", type=str, nargs="+", default=[], metavar="CODE"
     )
     whole_patient: bool = option("complete patients, who can answer any question; clinicians read the whole case")
     caution: float = option(
-        "how much worse the clinicians find a decision that is too late than the default panel does (default 1): "
-        "another panel's habits",
+        "factor on the clinicians' risk aversion: above 1 they decide more urgently than the default panel (default 1)",
         default=1.0, metavar="FACTOR",
     )  # fmt: skip
-    knowledge: pathlib.Path | None = option("another knowledge base", type=locations.source, metavar="DIR")
+    knowledge: pathlib.Path | None = option("knowledge base to draw from", type=locations.source, metavar="DIR")
     overwrite: bool = option("replace an existing data directory")
     json: str | pathlib.Path | None
 

@@ -36,5 +36,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="check schema, counts and duplicates across the splits instead; exit code 1 if there are errors",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the draw of --show (default 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed for --show (default 0)")
     json_output.add_argument(parser)

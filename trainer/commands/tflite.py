@@ -25,7 +25,7 @@ class TfliteOptions:
     """The options of `triage tflite`, see its help."""
 
     model: pathlib.Path = option(
-        "version that `triage export` wrote, or a model base path, whose highest version is used",
+        "version that `triage export` wrote, or a model base path, for its highest version",
         type=locations.source_model, metavar="DIR",
     )  # fmt: skip
     out: pathlib.Path = option("file to write, with FILE.json beside it", type=locations.result, metavar="FILE")
@@ -34,9 +34,9 @@ class TfliteOptions:
         choices=_QUANTIZATIONS, default="none",
     )  # fmt: skip
     data: pathlib.Path | None = option(
-        "data directory with whose training split int8 is calibrated", type=locations.source, metavar="DIR"
+        "data directory whose training split calibrates int8", type=locations.source, metavar="DIR"
     )
-    states: int = option(f"random states to compare with the SavedModel on (default {STATES})", default=STATES)
+    states: int = option(f"random states on which to compare with the SavedModel (default {STATES})", default=STATES)
     seed: int = option("seed of the states and of the calibration (default 0)", default=0)
     json: str | pathlib.Path | None
 

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     vignettes.add_argument("--evidence-table", **file, help="csv-long: columns vignette_id, evidence, presence")
     vignettes.add_argument("--decisions", **file, help="csv-long: columns vignette_id, decision")
     vignettes.add_argument(
-        "--vocabulary", **file, help="CSV with columns code, kind, name, question; derived from CSV input by default"
+        "--vocabulary", **file, help="CSV with columns code, kind, name, question; by default derived from CSV input"
     )
     vignettes.add_argument("--risk-factors", nargs="+", metavar="CODE", help="risk factors in a derived vocabulary")
     vignettes.add_argument(
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     vignettes.add_argument(
         "--feedback",
         **files,
-        help="feedback: files or directories of triage serve --cds-feedback; --vignettes may add others",
+        help="feedback: files or directories that triage serve --cds-feedback wrote; --vignettes adds others",
     )
     _add_ddxplus_arguments(parser.add_argument_group("format ddxplus"), files, file)
 
@@ -74,8 +74,8 @@ def _add_ddxplus_arguments(group: argparse._ArgumentGroup, files: dict[str, Any]
     defaults = PatientOptions()
     group.add_argument("--conditions", **file, help="release_conditions.json")
     group.add_argument("--evidences", **file, help="release_evidences.json")
-    group.add_argument("--patients", **files, help="patients, CSV or a zip archive of one CSV")
-    group.add_argument("--test-patients", **files, help="patients of the test split; --patients are for training then")
+    group.add_argument("--patients", **files, help="patients: a CSV file, or a zip archive of one")
+    group.add_argument("--test-patients", **files, help="patients of the test split; --patients then are for training")
     group.add_argument(
         "--absent-evidence",
         type=int,
@@ -85,7 +85,7 @@ def _add_ddxplus_arguments(group: argparse._ArgumentGroup, files: dict[str, Any]
     group.add_argument(
         "--absent-from",
         choices=ABSENT_FROM,
-        help="draw them from the evidence of a patient's own differential (default), or of all conditions",
+        help="where absent codes are drawn from: the patient's own differential (default), or all conditions",
     )
     group.add_argument(
         "--decisions-per-vignette", type=int, metavar="N", help=f"decisions per vignette (default {defaults.decisions})"

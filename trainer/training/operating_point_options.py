@@ -30,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sure-enough",
         type=float,
         metavar="S",
-        help="for more caution: ask also while the Q-value of the best decision is below S, in (0, 1]; by default, the "
-        "agent asks as long as the Q-value of asking is higher",
+        help="ask more: keep asking while the Q-value of the best decision is below S, in (0, 1]; by default, the "
+        "agent asks only while asking has the highest Q-value",
     )
 
 

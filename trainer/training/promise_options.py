@@ -32,14 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=levels_of,
         default={},
         metavar="RISK=SHARE,...",
-        help="export only with a promise about new patients, such as red=0.05,yellow=0.1,over=0.4: at most "
-        "such a share of "
-        + "; ".join(f"{risk.patients} {risk.error} ({name})" for name, risk in RISKS.items())
-        + ". The vignettes that training set apart decide (--set-apart 0.1)",
+        help="export only with a promise about new patients, such as red=0.05,yellow=0.1,over=0.4: caps the share of "
+        + "; ".join(f"{risk.patients} who {risk.error} ({name})" for name, risk in RISKS.items())
+        + ". It is tested on the vignettes that training set apart (--set-apart 0.1)",
     )
     parser.add_argument(
         "--confidence", type=float, default=0.9, metavar="C",
-        help="probability, over the vignettes set apart, with which the promise is true (default 0.9)",
+        help="confidence level of the promise, over draws of the vignettes set apart (default 0.9)",
     )  # fmt: skip
     parser.add_argument(
         "--question-limit", type=int, metavar="N",

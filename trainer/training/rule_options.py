@@ -17,8 +17,8 @@ def add_argument(parser: argparse.ArgumentParser) -> None:
         "--rules",
         type=locations.source,
         metavar="FILE",
-        help="safety rules that the model obeys: a file (docs/rules.md), default for the red flags of this package, "
-        "or none; by default those red flags, if the vocabulary has all of their codes",
+        help="safety rules that the model obeys: a file (docs/rules.md), default (the red flags of this package) or "
+        "none; if omitted, default where the vocabulary has all of their codes",
     )
 
 
