@@ -15,10 +15,10 @@ class Risk(NamedTuple):
 
 
 RISKS = {
-    "red": Risk("patients whom clinicians call Red", "leave with a less urgent decision than Red"),
-    "yellow": Risk("patients whom clinicians call Red or Yellow", "leave with Green or Blue"),
-    "under": Risk("patients", "leave with a less urgent decision than any clinician gave"),
-    "over": Risk("patients", "leave with a more urgent decision than any clinician gave"),
+    "red": Risk("patients whom clinicians call Red", "get a less urgent decision than Red"),
+    "yellow": Risk("patients whom clinicians call Red or Yellow", "get Green or Blue"),
+    "under": Risk("patients", "get a less urgent decision than any clinician gave"),
+    "over": Risk("patients", "get a more urgent decision than any clinician gave"),
     "handed_over": Risk("patients", "are handed over to a person"),
 }
 """By their names in `triage export --promise` and in the manifest."""
@@ -39,10 +39,10 @@ def statements(levels: Mapping[str, float]) -> list[str]:
 NOT_COVERED = (
     "patients unlike those of the vignettes, and other clinicians than theirs",
     "interviews that begin with more than one finding, whose questions somebody else chooses, or that are cut short",
-    "interviews with instruments at hand (can_measure): the patients set apart were not asked what takes one",
+    "interviews with instruments at hand (can_measure): the patients set apart were not asked questions that need one",
     "single patients, and groups among those counted here",
     "what a server or a caller changes: other safety rules, another operating point, answers that are overruled",
-    "how urgent patients really were: errors are counted by what clinicians decided",
-    "where it hands over to a person: callers who do not ask for that, and what is handed over for other reasons",
+    "how urgent patients really were: errors are counted against the clinicians' decisions",
+    "where it hands cases over: callers who do not ask for that, and cases handed over for other reasons",
 )
 """What no promise is about."""

@@ -66,7 +66,7 @@ ENOUGH = {
 """What somebody says who ends the questions, in the same languages."""
 
 COMPLAINTS = {
-    "en": "What does the patient come with?",
+    "en": "What is the presenting complaint?",
     "de": "Welche Beschwerden haben Sie?",
     "es": "¿Qué molestias tiene?",
     "fr": "Quels sont vos symptômes\N{NO-BREAK SPACE}?",

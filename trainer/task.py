@@ -41,7 +41,7 @@ class TrainOptions:
         if self.model_version < 1:
             raise InputError(f"--model-version {self.model_version}: expected a whole number from 1")
         if self.rules is not None and self.model_dir is None:
-            raise InputError("--rules belongs to --model-dir: give that, or give the rules to triage export")
+            raise InputError("--rules needs --model-dir: give both, or give the rules to triage export")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -159,7 +159,7 @@ def failure(server: str, details: str) -> str:
     if "WRONG_VERSION_NUMBER" in details:
         return f"{server} does not use TLS: leave out --tls and --tls-ca if that is intended"
     if "Peer name" in details:
-        return f"{server}: its certificate is for another name: give that name as --server"
+        return f"{server}: its certificate is for another name: give that name with --server"
     if "handshake failed" in details:
         return f"{server}: its certificate is not trusted: give the root certificate that signed it with --tls-ca FILE"
     if "Socket closed" in details:
@@ -181,5 +181,5 @@ def why_it_failed(error: TriageError, connection: Connection) -> str:
     if isinstance(error, UnauthenticatedError):
         return f"{server}: {error.message} (--token-file FILE)"
     if isinstance(error, UnimplementedError):
-        return f"{server} is no triage server: it does not offer triage.v1.TriageService"
+        return f"{server} is not a triage server: it does not offer triage.v1.TriageService"
     return f"{server}: {error.status.name}: {' '.join(error.message.split())}"

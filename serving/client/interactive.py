@@ -25,7 +25,7 @@ from triage_client import (
     evidence_state,
 )
 
-_COMPLAINT = "What does the patient come with, in words or codes? "
+_COMPLAINT = "What is the presenting complaint, in words or codes? "
 _OFFERED = 3
 """Matches of what was typed that are offered, so that they fit in a line or two."""
 
@@ -101,7 +101,7 @@ def converse(
             return response  # forced to ask: nothing is known, and nobody can say more
         if not asks or not response.next_questions:
             known.no_more_evidence = True
-            console.print("\nNo question is left that is worth asking.")
+            console.print("\nNo question is worth asking any more.")
             continue
         opening = list(itertools.takewhile(lambda question: question.one_of, response.next_questions))
         before = (*known.present, *known.absent, *known.not_known)
@@ -133,7 +133,7 @@ def ask_complaint(known: KnownEvidence, vocabulary: Vocabulary, read: Callable[[
         sys.stdout.flush()
         line = read()
         if not line:
-            raise InputError("nothing is known of the patient: give --present CODE, or type a complaint")
+            raise InputError("nothing is known about the patient: give --present CODE, or type a complaint")
         return line.strip()
 
     search = Search(tuple(vocabulary))

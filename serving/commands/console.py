@@ -26,7 +26,7 @@ HOST = "127.0.0.1"
 PORT = 8510
 _GRACE_SECONDS = 1
 _BROWSERS_OMIT = {"http": 80, "https": 443}
-_SHARING = "whoever has this link can use the console until it ends: paste it into the address bar\n"
+_SHARING = "anyone with this link can use the console while it runs: paste it into the address bar\n"
 _IN_THE_CLEAR = (
     "warning: others on the network can read the findings and the link: use a network that you trust, or give "
     "--tls-certificate and --tls-key\n"

@@ -50,7 +50,7 @@ _MARKDOWN = markdown_it.MarkdownIt("commonmark", {"html": False}).enable("table"
 
 
 class _FaultyAnswerError(Exception):
-    """An answer changes nothing; the message says why."""
+    """An answer is invalid and changes nothing; the message says why."""
 
 
 class Pages:
@@ -83,7 +83,7 @@ class Pages:
 
 
 class Console:
-    """Answers the requests of the pages.
+    """Answers requests for pages.
 
     Args:
         served: the model.
@@ -100,7 +100,7 @@ class Console:
         return self._case(Case(), "", "search")
 
     def go_on(self, form: dict[str, str]) -> Response:
-        """Returns the page of a case after what its form asks for."""
+        """Returns the page of a case after its form was sent."""
         case, do = Case.parse(form.get("case", "")), form.get("do", "")
         searches = do == "search" or do.startswith("add ")
         typed, focus = form.get("search", "") if searches else "", "search" if do == "search" else "step"
@@ -116,7 +116,7 @@ class Console:
         return self.pages.show("results", case=case, **_found(search, typed))
 
     def model_card(self, form: dict[str, str]) -> Response:
-        """Returns the model card of the version that answers, as far as it is here and for clinicians."""
+        """Returns the model card of the version that answers, where it can be read, without the sections for makers."""
         model = self._served.version()
         path = self._serveds / model.info.model_version / MODEL_CARD if self._serveds else None
         card = None
@@ -141,7 +141,7 @@ class Console:
         return self.pages.show("case", 422 if fault else 200, page=page, case=case, **shown)
 
     def _after(self, case: Case, form: dict[str, str]) -> Case:
-        """Returns a case after what a button says, which `do` names.
+        """Returns a case after the button that `do` names.
 
         It is search, undo, end, or `add` or `answer` with a status and a code, or with several that are said together.
         In place of a status, `number` says that a measured number follows, or stands in a field, and `each` that each
@@ -196,7 +196,7 @@ def _found(search: Search, typed: str) -> dict[str, Any]:
 
 
 class _ResultPages:
-    """The pages that forms lead to, the latest ones, in memory alone."""
+    """The latest pages that forms lead to, in memory only."""
 
     def __init__(self) -> None:
         self._pages: collections.OrderedDict[str, Response] = collections.OrderedDict()
@@ -227,14 +227,16 @@ def application(console: Console, shared: Shared | None = None) -> Starlette:
                 page = await run_in_threadpool(answer, await _form(request))
                 return results.keep(page) if leads else page
             except InputError as error:
-                return console.pages.error(400, "That does not work", str(error))
+                return console.pages.error(400, "Invalid request", str(error))
             except NoAnswerError as error:
                 return console.pages.error(502, "No answer from the model", str(error))
 
         return respond
 
     async def missing(request: Request, error: Any) -> Response:
-        return console.pages.error(error.status_code, "No such page", "The console has no such page, or no longer.")
+        return console.pages.error(
+            error.status_code, "No such page", "The console has no such page, or no longer has it."
+        )
 
     routes = [
         Route("/", endpoint(console.start)),
@@ -263,7 +265,7 @@ async def _form(request: Request) -> dict[str, str]:
     try:
         return dict(urllib.parse.parse_qsl(body.decode(), errors="strict", max_num_fields=100))
     except ValueError:
-        raise InputError("the request is no form of this console: start over") from None
+        raise InputError("the request is not a form of this console: start over") from None
 
 
 def markup(markdown: str) -> Markup:

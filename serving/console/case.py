@@ -32,7 +32,7 @@ class Case:
 
     statements: tuple[Statement, ...] = ()
     ended: bool = False
-    """Whether nobody can answer another question."""
+    """Whether no more questions can be answered."""
 
     @property
     def present(self) -> list[str]:
@@ -46,7 +46,7 @@ class Case:
 
     @property
     def not_known(self) -> list[str]:
-        """Codes that the patient cannot tell about."""
+        """Codes that the patient does not know."""
         return list(dict.fromkeys(self._codes(NOT_KNOWN)))
 
     @property
@@ -55,7 +55,7 @@ class Case:
         return len({each.turn for each in self.statements if each.asked})
 
     def counts(self, code: str, vocabulary: Vocabulary) -> bool:
-        """Returns whether a question about a code is one more: those of the opening, age and sex, are one together."""
+        """Returns whether a question about a code counts as another one: age and sex, the opening, count as one."""
         opening = {vocabulary.codes[cell] for cells in vocabulary.openings.values() for cell in cells}
         return code not in opening or not any(each.asked and each.code in opening for each in self.statements)
 

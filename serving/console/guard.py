@@ -1,4 +1,4 @@
-"""Lets only pages of the console itself talk to it, and tells the browser what they may load.
+"""Accepts requests only from the console's own pages, and tells the browser what they may load.
 
 Any site that somebody visits can make their browser send requests to this machine. A request counts only if it names a
 loopback host (against DNS rebinding, where a foreign name resolves to this machine) and comes from no other origin.
@@ -45,7 +45,7 @@ class Shared(NamedTuple):
         return f"{self.origin}/?token={self.token}"
 
     def is_token(self, said: str) -> bool:
-        """Returns whether it is the token, in a time that tells nothing of it."""
+        """Returns whether it is the token, in constant time."""
         return secrets.compare_digest(said.encode(), self.token.encode())
 
 
@@ -90,7 +90,7 @@ class Guard:
 
 
 def _refusal(headers: Headers, shared: Shared | None) -> str:
-    """Returns why a request is refused whoever sends it, "" if it is not."""
+    """Returns why a request is refused regardless of its sender, "" if it is not."""
     hosts = headers.getlist("host")
     if shared is not None:
         origin = shared.origin

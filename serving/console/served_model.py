@@ -1,4 +1,4 @@
-"""The model that the console tries, behind a server: what it knows, and what it says of a case."""
+"""The model behind the server that the console asks: its vocabulary, and its answer to a case."""
 
 import contextlib
 import dataclasses
@@ -30,7 +30,7 @@ class NoAnswerError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class ModelVersion:
-    """One version, as far as pages need it."""
+    """What pages need to know of a version."""
 
     info: triage_service_pb2.GetModelInfoResponse
     manifest: Mapping[str, Any]
@@ -46,7 +46,7 @@ class ModelVersion:
 
 
 class Answer(NamedTuple):
-    """What a model says of a case."""
+    """A model's answer to a case."""
 
     model: ModelVersion
     response: TriageResponse
@@ -92,7 +92,7 @@ class ServedModel:
             return self._version
 
     def answer(self, case: Case, defer_below: float = 0.0) -> Answer:
-        """Returns what the model says of a case in which something is known.
+        """Returns the model's answer to a case in which something is known.
 
         Args:
             case: the case.

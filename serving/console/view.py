@@ -26,7 +26,7 @@ class Row(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Something that was said, with what it does to the decision."""
+    """A finding, with its effect on the decision."""
 
     name: str
     status: str
@@ -49,7 +49,7 @@ class Verdict:
 
     decision: str
     rule: str
-    """The reason of the safety rule that decides whatever the model says, "" if none does."""
+    """The reason of the safety rule that overrides the model, "" if none does."""
     columns: tuple[str, ...]
     rows: list[Row]
     rules: list[dict[str, str]]
@@ -72,18 +72,18 @@ class CasePage:
     """Of the question."""
     question: Evidence | None
     choices: list[Evidence]
-    """Of which the patient has exactly one, to choose from in place of yes and no; [] for other questions."""
+    """The answers of a single-choice question; [] for other questions."""
     together: list[tuple[Evidence, str]]
-    """Red flags that are asked in one question, any number of which the patient has, each with the reason of the safety
-    rule that it would fire, "" where there is none; [] for other questions."""
+    """The answers of a question about several red flags, any number of which may be present, each with the reason of
+    the safety rule that it would fire, "" where there is none; [] for other questions."""
     question_why: str
     question_unit: str | None
     """Unit of the number that would answer it, None where none does."""
     verdict: Verdict | None
     so_far: bool
-    """Whether the model would ask on."""
+    """Whether the model would ask more."""
     status: str
-    """Why the model asks on or does not."""
+    """Why the model asks more or stops."""
     json: str
 
     @property
@@ -215,7 +215,7 @@ def _name(code: str, model: ModelVersion) -> str:
 
 def _why_asked(answer: Answer) -> str:
     if answer.chosen is None:
-        return "The next one in the vocabulary: this model cannot choose questions."
+        return "Next in the vocabulary: this model cannot choose questions."
     likely = f"{answer.chosen.likely:.0%} say yes{' to the first' if answer.chosen.any_of else ''}"
     if answer.chosen.rationale and not answer.chosen.any_of:  # of which each has its own
         return f"{answer.chosen.rationale} ({likely})"
@@ -228,19 +228,19 @@ def _status(case: Case, answer: Answer) -> str:
     response = answer.response
     asks = response.action == TriageAction.TRIAGE_ACTION_ASK
     if _deciding_rule(response) and not answer.asks:
-        return "A safety rule decides, whatever the model says:"
+        return "A safety rule decides, regardless of the model:"
     if answer.asks:
         if asks:
-            return "The model is not sure enough yet and asks on."
+            return "The model is not yet certain and will ask more."
         if answer.chosen and answer.chosen.one_of:
-            return "The model is sure enough, but age and sex come first."
-        return "The model is sure enough, but the next question may raise a red flag."
+            return "The model is certain enough, but age and sex come first."
+        return "The model is certain enough, but a red flag is still to be asked about."
     if case.ended:
         return "You ended the questions."
     if response.forced:
-        return "The limit of questions is reached."
+        return "The question limit is reached."
     if response.HasField("deferred"):
         return "The case is handed over to a person."
     if asks:
-        return "The model is not sure, but no question is left that is worth asking."
-    return "The model is sure enough to stop here."
+        return "The model is not certain, but no question is worth asking any more."
+    return "The model is certain enough to decide."

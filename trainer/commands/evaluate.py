@@ -85,7 +85,7 @@ def check(arguments: argparse.Namespace) -> None:
     if arguments.data is None and arguments.cases is None:
         raise InputError("expected --data with vignettes, --cases with textbook cases, or both")
     if arguments.html is not None and (arguments.data is None or arguments.questions):
-        raise InputError("--html: it is about vignettes: give --data, without --questions")
+        raise InputError("--html reports on vignettes: give --data, and leave out --questions")
     json_output.check(arguments.html, "--html")
 
 

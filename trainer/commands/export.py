@@ -65,7 +65,7 @@ class ExportOptions:
         options.check_bounds("orders", self.orders, 1)
         options.check_bounds("seed", self.seed, 0)
         if self.push_to is not None and self.compare_with is not None:
-            raise InputError("--push-to compares with the versions that it pushes to: leave --compare-with out")
+            raise InputError("--push-to already compares with its own versions: leave out --compare-with")
         if self.margin is not None and not 0 <= self.margin <= 1:
             raise InputError(f"--margin {self.margin}: expected a share from 0 to 1, such as 0.02")
         self._check_gate()
@@ -199,7 +199,7 @@ def _print_result(exported: "Exported", given: ExportOptions) -> None:
                 following = f"triage push --version-dir {folder} --to {locations.shown(given.compare_with)}"
             say_result(Console(stderr=True), folder, following)
         return
-    remark = "--model-base-path with --compare-with keeps such a version"
+    remark = "--model-base-path with --compare-with would keep the version"
     if exported.folder is not None:
         remark = f"the rejected version is in {locations.shown(exported.folder)}"
     lines.append(f"nothing was {'blessed' if given.compare_with else 'published'}; {remark}")

@@ -126,7 +126,7 @@ def run_local(given: LocalRunOptions) -> int:
             return FAILED
     say(
         Console(stderr=True),
-        f"artifacts of all tasks in {given.root}; a version that was blessed is in {given.push_to}",
+        f"artifacts of all tasks are in {given.root}; a blessed version is in {given.push_to}",
     )
     return 0
 

@@ -103,7 +103,10 @@ def _prepare(
         raise _with_rejects(error, log.count, output, given) from None
     vocabulary = with_known_relations(content.vocabulary)
     if changed := sum(one != other for one, other in zip(vocabulary, content.vocabulary, strict=True)):
-        say(bar.console, f"relations of {changed:,} codes come from the knowledge base: check them in vocabulary.csv")
+        say(
+            bar.console,
+            f"relations of {changed:,} codes were taken from the knowledge base: check them in vocabulary.csv",
+        )
     stats = _header(source, vocabulary, given) | written
     stats |= {"rejected": log.count, "blank_lines": blank_lines}
     return vocabulary, stats | {"contradictory": _contradictory(vignettes, vocabulary)}
@@ -153,7 +156,7 @@ def _report(source: Source, vocabulary: Vocabulary, stats: dict[str, Any], given
     for warning in split_warnings(stats["splits"]):
         say(console, f"warning: {warning}")
     if not stats["splits"]["test"]["vignettes"]:
-        say(console, "warning: the test split is empty: triage evaluate will have nothing to measure")
+        say(console, "warning: the test split is empty: triage evaluate cannot measure anything")
     if stats["contradictory"]["vignettes"]:
         say(
             console,

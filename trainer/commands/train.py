@@ -118,7 +118,7 @@ def _say_end(report: Mapping[str, Any], given: TrainOptions) -> None:
     console, job_dir = Console(stderr=True), report["job_dir"]
     if not report["finished"]:
         stopped = f"stopped at step {report['steps']:,}; its checkpoint is {report['checkpoint']}"
-        say(console, f"triage train: {stopped}: repeat the command to go on from there")
+        say(console, f"triage train: {stopped}: repeat the command to resume")
         return
     if not report["steps_this_session"]:
         say(console, f"nothing to train: the run in {job_dir} is finished")
@@ -135,7 +135,7 @@ def _require_shared(job_dir: pathlib.Path, workers: int) -> None:
     shown = locations.shown(job_dir)
     if workers > 1 and locations.is_remote(shown):
         raise InputError(
-            f"--job-dir {shown}: {workers} workers need a directory that they share: give a mounted path, such as "
+            f"--job-dir {shown}: {workers} workers need a shared directory: give a mounted path, such as "
             "/gcs/BUCKET/... on Vertex AI"
         )
 

@@ -16,7 +16,7 @@ from trainer.evaluation.estimates import AsClinicians
 def figures(
     decisions: np.ndarray, decision_counts: np.ndarray, minimum_decisions: int, seed: int
 ) -> AsClinicians | None:
-    """Returns the agent's figures on the vignettes on which clinicians are judged; None where there are none."""
+    """Returns the agent's figures on the vignettes on which clinicians are scored; None where there are none."""
     enough = decision_counts.sum(axis=1) >= minimum_decisions
     if not enough.any():
         return None

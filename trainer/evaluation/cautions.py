@@ -23,7 +23,7 @@ def before_training(splits: Mapping[str, Any], learned: int, optimiser: Optimise
     sentences = list(split_warnings(splits))
     lacks = {
         mixture.FEWEST_LEARNED: "choose questions, so nobody can be interviewed",
-        novelty.FEWEST_LEARNED: "tell what is unlike anything that it saw",
+        novelty.FEWEST_LEARNED: "recognise cases unlike anything in training",
     }
     missing = [f"with fewer than {fewest} it cannot {what}" for fewest, what in lacks.items() if learned < fewest]
     if missing:
@@ -45,11 +45,11 @@ def cautions(split: str, vignettes: int, agent: Mapping[str, Estimate]) -> list[
     if vignettes < FEW_TEST_VIGNETTES:
         sentences.append(
             f"the {split} split has {vignettes} vignettes: with fewer than {FEW_TEST_VIGNETTES} "
-            "these figures say little"
+            "these figures are unreliable"
         )
     forced, questions = agent["forced"].mean, agent["questions"].mean
     if 0 == forced < questions:
-        sentences.append("the agent is never forced to decide: it always stops asking by itself")
+        sentences.append("the agent is never forced to decide: it always stops asking before the limit")
     return sentences + about_asking(forced, questions)
 
 
@@ -61,5 +61,5 @@ def about_asking(forced: float, questions: float) -> list[str]:
             "vignettes or for longer"
         ]
     if questions == 0:
-        return ["the agent asks nothing: it decides on the first piece of evidence"]
+        return ["the agent asks nothing: it decides on the first finding"]
     return []

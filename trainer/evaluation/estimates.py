@@ -113,7 +113,7 @@ class Baselines(NamedTuple):
 
 
 class AsClinicians(NamedTuple):
-    """An agent judged as clinicians are, on the vignettes on which they are judged."""
+    """An agent scored as clinicians are, on the vignettes on which they are scored."""
 
     vignettes: int
     by_all_but_one: Estimates  # comparable with the clinicians' own

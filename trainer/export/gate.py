@@ -110,15 +110,15 @@ class Verdict(NamedTuple):
     def text(self, base: str) -> str:
         """Returns the verdict as lines of text; `base` is where the serving version was looked for."""
         if self.compared is None:
-            lines = [f"  there was no version in {base} to compare it with"]
+            lines = [f"  {base} holds no version to compare with"]
         else:
             lines = _safety_lines(self, self.compared)
         if self.textbook_cases is not None:
             lines += _case_lines(self.textbook_cases)
         if (few := self.too_few) is not None:
             lines.append(
-                f"  {few.vignettes:,} test vignettes are too few to judge a version by: it takes "
-                f"{few.minimum_vignettes:,}, or --allow-small-test"
+                f"  {few.vignettes:,} test vignettes are too few to judge a version: give "
+                f"{few.minimum_vignettes:,} or more, or --allow-small-test"
             )
         if self.promise_broken is not None:
             risks = "; ".join(f"{setting}: {', '.join(names)}" for setting, names in self.promise_broken.items())
@@ -208,9 +208,9 @@ def require_promise(verdict: Verdict, promise: dict[str, Any] | None) -> Verdict
 def _case_lines(textbook: CaseVerdict) -> list[str]:
     """Returns the lines about textbook cases, two for a case that is late in both readings."""
     if textbook.passed:
-        return [f"  none of the {textbook.emergencies:,} textbook emergencies is sent later than before"]
+        return [f"  none of the {textbook.emergencies:,} textbook emergencies is triaged less urgently than before"]
     return [
-        f"  textbook emergencies sent later than before: {textbook.sent_later:,} of {textbook.emergencies:,}",
+        f"  textbook emergencies triaged less urgently now: {textbook.sent_later:,} of {textbook.emergencies:,}",
         *(
             f"    {shown(each.title)}: {each.new}, was {each.before} ({each.reading.replace('_', ' ')})"
             for each in textbook.later
@@ -231,7 +231,7 @@ def _safety_lines(verdict: Verdict, compared: Comparison) -> list[str]:
     for name, row in compared.metrics.items():
         means = f"{row.new:9.3f}{row.serving:9.3f}"
         lines.append(f"  {name.replace('_', ' '):16}{means}  {bracketed(row.difference, '+.3f')}")
-    fell = f"  vignettes on which safety fell: {compared.worse:,}"
+    fell = f"  vignettes with lower safety: {compared.worse:,}"
     lines.append(f"{fell}; the worst:" if compared.worst else fell)
     lines += [
         f"    {shown(each.vignette_id)}: safe in {each.new:.0%} of the evidence orders, was {each.serving:.0%}"

@@ -57,23 +57,23 @@ _PROBABILITIES = (
     "vignettes; for others they may be wrong."
 )
 _NOT_CALIBRATED = (
-    "P(appropriate) and P(safe) are not calibrated, since training had not ended at this step or held nothing out: "
+    "P(appropriate) and P(safe) are not calibrated, because training had not ended or held out no vignettes: "
     "they may be far off."
 )
-_NO_QUESTIONS = ["The version says whether to ask, not what: the caller chooses the questions."]
+_NO_QUESTIONS = ["The version decides whether to ask, not what to ask: the caller chooses the questions."]
 _QUESTION_LIMITS = [
-    "It learned what to ask from the same vignettes, simulated or written by somebody: it knows what they list, not "
-    "what patients have.",
-    "A question that was not asked is not a finding excluded: what nobody asked about is unknown.",
+    "It learned what to ask from the same vignettes: it estimates how often a finding is recorded, not "
+    "how often it is present.",
+    "A finding that nobody asked about is unknown, not absent.",
     "No clinician reviewed its questions. The policy is not validated for care.",
-    "The evaluation does not measure it: there the evidence of a vignette comes in random order.",
+    "The evaluation does not measure this, because it reveals the evidence in random order.",
 ]
 _LIMITS = [
-    "In the evaluation the evidence of a vignette comes in random order. Real questions build on each other, so real "
+    "The evaluation reveals the evidence of a vignette in random order. Real questions build on each other, so real "
     "interviews may need more or fewer questions, and may end in other decisions.",
     "The figures measure agreement with the clinicians who read the same vignette, not the outcome of patients. The "
     "more clinicians judged a vignette, the wider the range of decisions that count as appropriate and safe.",
-    "Evidence outside the vocabulary is ignored, and nothing was learned about a state without evidence.",
+    "Evidence outside the vocabulary is ignored, and the model learned nothing about a state without evidence.",
 ]
 
 # Characters with a meaning in Markdown inside a line, and those that begin a bare link.
@@ -194,7 +194,7 @@ def _questions(manifest: dict[str, Any]) -> dict[str, Any]:
     if manifest["questions"] is None:
         return {"most": 0, "notes": _NO_QUESTIONS}
     most, complaints = manifest["questions"]["most"], manifest["danger_signs"]["complaints"]
-    does = f"It suggests up to {most} questions, the one first whose answer is expected to say most about the decision."
+    does = f"It suggests up to {most} questions; the first is the one whose answer should say most about the decision."
     signs = f"It asks first about danger signs, those of its safety rules and those in its table of {complaints:,} "
     ends = "complaints: an interview that it leads does not end below Red while one is open."
     return {"most": most, "notes": [does, signs + ends, *_QUESTION_LIMITS]}
@@ -227,12 +227,12 @@ def _limits(training_data: dict[str, Any], evaluation: VersionFigures | None) ->
     )
     if evaluation.data_fingerprint == training_data["data_fingerprint"]:
         limits.append(
-            "Training reports its progress on the same test split: if a setting or a checkpoint was chosen by it, "
-            "these figures are too good."
+            "Training reports its progress on the same test split: if that was used to choose a setting or a "
+            "checkpoint, these figures are too good."
         )
     else:
         limits.append(
-            "The evaluation used other data than the training: it was not checked whether a vignette is in both."
+            "The evaluation and the training used different data, which may share vignettes: this was not checked."
         )
     return limits
 

@@ -188,8 +188,8 @@ def _serving(target: Target, evaluation: Evaluation) -> LoadedVersion | None:
         return None
     if target.version is not None and target.version <= int(folder.name):
         raise InputError(
-            f"--version {target.version}: no server would load it, as {folder} is higher: choose a higher number, or "
-            "leave it out"
+            f"--version {target.version}: no server would load it, because {folder} is higher: choose a higher number, "
+            "or leave it out"
         )
     gate.require_pairs(len(evaluation.vignettes.decision_counts))
     serving = load_version(folder)

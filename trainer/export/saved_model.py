@@ -172,7 +172,7 @@ def _write_litert(folder: pathlib.Path, trained: TrainedNetwork) -> dict[str, st
     cannot.
 
     Raises:
-        InputError: it answers otherwise than the SavedModel.
+        InputError: its answers differ from those of the SavedModel.
     """
     model = tf.saved_model.load(os.fspath(folder))
     version = LoadedVersion(folder, trained.vocabulary, trained.max_questions, model)
@@ -184,7 +184,7 @@ def _write_litert(folder: pathlib.Path, trained: TrainedNetwork) -> dict[str, st
     )  # fmt: skip
     fault = parity.compare(LiteRtModel(content).run, version.decide, model_info)
     if fault:
-        raise InputError(f"the file for LiteRT answers otherwise than the SavedModel: {fault}")
+        raise InputError(f"the LiteRT file and the SavedModel disagree: {fault}")
     (folder / directories.LITERT).write_bytes(content)
     return {"file": directories.LITERT, "sha256": hashlib.sha256(content).hexdigest()}
 

@@ -209,8 +209,8 @@ def statement(parity: Parity) -> str:
         f"{round(share * parity.states):,}" for share in (*shares, parity.deferred_changed or 0.0)
     )
     return (
-        f"WARNING: {changed} of {parity.states:,} random states get another decision than the SavedModel's; the best "
-        f"triage decision differs in {other}, and is less urgent in {lower}; {deferred} are handed over otherwise."
+        f"WARNING: {changed} of {parity.states:,} random states get a different decision from the SavedModel's; the "
+        f"best triage decision differs in {other}, and is less urgent in {lower}; {deferred} differ in handing over."
     )
 
 

@@ -47,12 +47,12 @@ class Kind(enum.Enum):
     SAME_EVIDENCE = (
         WARNING,
         "test vignette has the evidence of a training vignette",
-        'Test figures are too good: put equal vignettes into the same split (key "split").',
+        'Test figures will be too good: put equal vignettes into the same split (key "split").',
     )
     NO_TEST = WARNING, "no test vignettes", "There is nothing to evaluate on: raise --test-fraction."
     WEAK_SPLIT = (
         WARNING,
-        "a split that says little",
+        "a split that is too small or uniform",
         "Collect more vignettes, of all colours, and from more clinicians.",
     )
 

@@ -23,7 +23,7 @@ from triage_runtime.storage.whole_file import removed_unless_written
 _MOST_SLICES = 8
 """Values of one tag that the page shows, the largest ones; `--json` has all of them."""
 _SIMULATED = {
-    True: "Vignettes and clinicians' decisions are simulated by a program: the figures say nothing about patients.",
+    True: "Vignettes and clinicians' decisions are simulated: the figures say nothing about patients.",
     None: "It is not recorded whether the vignettes and decisions are simulated.",
 }
 _ANSWERS = {"present": "yes", "absent": "no", None: "not known (no evidence left)"}
@@ -72,7 +72,7 @@ def _decides(report: AgentReport) -> list[tuple[str, str]]:
     point, effect = report.operating_point, report.safety_rules
     decides = "by its Q-values"
     if point is not None:
-        threshold = "" if point.sure_enough is None else f", asks until sure by {point.sure_enough:g}"
+        threshold = "" if point.sure_enough is None else f"; asks while the best Q-value is below {point.sure_enough:g}"
         decides = f"safety weight {point.safety_weight:g}, price {point.price:.2g}{threshold}"
     rules = report.no_safety_rules.removeprefix("no safety rules: ") or NONE
     if effect is not None:
@@ -88,7 +88,7 @@ def _decides(report: AgentReport) -> list[tuple[str, str]]:
         ("Safety rules", rules),
         ("Promises", " ".join(map(promises.in_words, report.promises))),
         ("No promise covers", "; ".join(NOT_COVERED) if kept else ""),
-        ("Always the same decision is appropriate in", ", ".join(constants)),
+        ("Appropriate by always giving one decision", ", ".join(constants)),
     )
     return [(name, value) for name, value in rows if value]
 
@@ -102,10 +102,10 @@ def _facts(report: AgentReport, provenance: Mapping[str, Any]) -> Sequence[tuple
          f"{several(training['episodes'], 'episode')}; {several(report.networks, 'network')}"),
         ("Vignettes", f"{report.data}, {report.split} split, {count(report.vignettes)}, each in "
          f"{several(report.orders, 'evidence order')} (seed {report.seed})"),
-        ("Pieces of evidence in a vignette", f"{report.mean_evidence:.1f} in the mean"),
+        ("Pieces of evidence in a vignette", f"{report.mean_evidence:.1f} on average"),
         ("Question limit", count(report.max_questions)),
         ("Fingerprint of these data", report.data_fingerprint),
-        ("Fingerprint of the data learned from", report.trained_on),
+        ("Fingerprint of the training data", report.trained_on),
         ("Fingerprint of the vocabulary", report.vocabulary_fingerprint),
         ("Versions", ", ".join(f"{label} {provenance.get(key) or NONE}" for key, label in versions.items())),
         ("Finished", str(provenance.get("finished") or NONE)),
@@ -173,7 +173,7 @@ def calibration_chart(report: AgentReport) -> Drawing | None:
     errors = (f"{name} {calibrated.expected_calibration_error.mean:.3f}" for name, (_, calibrated) in given.items())
     return Drawing(
         "calibration",
-        "The share of decisions that are appropriate, or safe, by the probability that the agent gave. On the dashed "
+        "Observed share of appropriate, or safe, decisions against the probability that the agent gave. On the dashed "
         "line, 80% means 80%; below it, the agent is overconfident. Lines are 95% intervals.",
         f"Expected calibration error: {', '.join(errors)}.",
         tuple(

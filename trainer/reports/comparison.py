@@ -68,7 +68,7 @@ class Comparison(NamedTuple):
     """An agent beside the clinicians."""
 
     vignettes: int
-    """On which clinicians are judged by the others, and the agent by all of them but one; 0 if there are none. The
+    """On which clinicians are scored against the others, and the agent against all but one; 0 if there are none. The
     agent's own figures are then by all clinicians. Questions and evidence are always those on all vignettes."""
     rows: Sequence[Row]
     verdict: str | None  # one line; None without evidence for one
@@ -80,7 +80,7 @@ def compare(
     """Returns the rows of `MEASURES`, and a verdict if there is evidence for one.
 
     Args:
-        agent: its figures on all vignettes, judged by all clinicians.
+        agent: its figures on all vignettes, scored against all clinicians.
         baselines: on the same vignettes.
         judged: the agent in the place of each clinician; None if no vignette has enough decisions.
         ruled: what safety rules change; None if they were not played.
@@ -138,7 +138,7 @@ def comparison_table(
 ) -> Table:
     """Returns the rows of `measures` as texts; with `rules`, also the agent with safety rules, if it was so played."""
     rules = rules and any(row.with_rules for row in comparison.rows)
-    columns = ("Measure", "Agent", *(("With safety rules",) if rules else ()), "Clinicians", "Agent less clinicians")
+    columns = ("Measure", "Agent", *(("With safety rules",) if rules else ()), "Clinicians", "Agent minus clinicians")
     found, rows = {row.measure: row for row in comparison.rows}, []
     for measure in measures:
         row = found[measure.key]
@@ -148,8 +148,8 @@ def comparison_table(
         rows.append((measure.label, *cells, difference(measure, row.difference) if enough else NONE))
     on = (
         f"on the {count(comparison.vignettes)} vignettes with {minimum_decisions} decisions or more, agent and "
-        "clinicians in the place of one clinician, judged by the others; questions and the like on all"
+        "clinicians scored against all clinicians but one; questions and other counts on all vignettes"
         if comparison.vignettes
-        else f"judged by all clinicians, as no vignette has {minimum_decisions} decisions"
+        else f"scored against all clinicians, as no vignette has {minimum_decisions} decisions"
     )
     return Table(f"mean (95% interval) {on}. Differences of shares in percentage points", columns, tuple(rows))

@@ -353,7 +353,7 @@ def print_report(report: Mapping[str, Any], details: bool = False) -> None:
     policies = report["policies"]
     console.print(
         f"{report['split']} split, track {report['track']}: {report['patients']:,} patients. Appropriateness / safety "
-        "of what the agent would decide after so many questions; one piece is known before."
+        "of what the agent would decide after each number of questions; one finding is known at the start."
     )
     table = Table("questions", *policies, box=box.SIMPLE)
     limit = len(next(iter(policies.values()))["safety"]) - 1
@@ -380,7 +380,7 @@ def print_report(report: Mapping[str, Any], details: bool = False) -> None:
         table.add_row("raised by a no", *("" if each is None else f"{each['share']['mean']:.1%}" for each in denials))
     print_table(table)
     if report["clinicians"]:
-        console.print(f"clinicians, by all but one: {_both(report['clinicians'])}")
+        console.print(f"clinicians, scored against all but one: {_both(report['clinicians'])}")
     _print_differences(console, policies, limit)
     if details and report["denied_alone"]:
         console.print(

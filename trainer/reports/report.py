@@ -61,7 +61,7 @@ def agents_table(results: Mapping[str, Any]) -> Table:
     )  # fmt: skip
     return Table(
         "Test vignettes: mean (95% interval over vignettes; SD over trainings) [the paper's own]. Differences are "
-        "paired, on vignettes with three or more decisions, both judged by all clinicians but one",
+        "paired, on vignettes with three or more decisions, both scored against all clinicians but one",
         columns,
         tuple(rows),
     )

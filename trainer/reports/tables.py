@@ -110,7 +110,7 @@ def constants(report: AgentReport) -> Table:
         (name, *(shown(measure, estimates[measure.key].mean) for measure in measures))
         for name, estimates in {"agent": report.agent, **report.constants}.items()
     )
-    return Table("Judged by all clinicians", ("", *(measure.label for measure in measures)), tuple(rows))
+    return Table("Scored against all clinicians", ("", *(measure.label for measure in measures)), tuple(rows))
 
 
 def calibration(report: AgentReport) -> Table | None:
@@ -138,7 +138,7 @@ def handing_over(report: AgentReport) -> Table | None:
         rule = f"below Red, P(Red) >= {point.hand_over_from:g}" if by_red else f"P(safe) < {point.defer_below:g}"
         shares = (point.handed_over, point.under_triage, point.red_missed)
         rows.append((rule, *(shown(SAFETY, share) for share in shares)))
-    columns = ("Handed over", "Share", "Under-triage of the others", "Red that leave below Red")
+    columns = ("Handed over", "Share", "Under-triage of the others", "Red decided below Red")
     caption = "Handing over, by a caller's defer_below and as a promise does"
     return Table(caption, columns, tuple(rows)) if rows else None
 
@@ -169,7 +169,7 @@ def gaps(report: AgentReport) -> Table | None:
         for gap in sorted(report.gaps.worse, key=lambda gap: gap.difference.mean)[:_MOST_GAPS]
     )
     columns = ("Group", "Vignettes", "Measure", "There", "Elsewhere", "Difference (95% interval)")
-    return Table("Where the agent is worse than elsewhere", columns, rows) if rows else None
+    return Table("Groups in which the agent is worse than on all others", columns, rows) if rows else None
 
 
 def slices(report: AgentReport, most: int | None = None) -> Table | None:
@@ -217,7 +217,7 @@ def textbook_cases(textbook: TextbookFigures) -> Table:
         right = (f"{each.right} ({each.too_late} late, {each.too_early} early)" for each in cells)
         rows.append((_words(name), count(counted.cases), *right))
     questions = ", ".join(f"{_words(name)} {played.questions:.1f}" for name, played in textbook.played.items())
-    caption = f"Textbook cases that are right; questions in an interview in the mean: {questions}"
+    caption = f"Textbook cases that are right; mean questions in an interview: {questions}"
     return Table(caption, ("Category", "Cases", *readings), tuple(rows))
 
 

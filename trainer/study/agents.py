@@ -33,8 +33,8 @@ TRAIN_SAMPLE = 150
 Evaluation = dict[str, dict[str, np.ndarray]]
 """An agent's metrics on each vignette, float `[V]` each.
 
-`test` and `train` are judged by all clinicians of a vignette, as in the paper. `leave_one_out` is of the test vignettes
-with enough decisions, judged as their clinicians are, by all of them but one; empty if there are none."""
+`test` and `train` are scored against all clinicians of a vignette, as in the paper. `leave_one_out` is of the test
+vignettes with enough decisions, scored as their clinicians are, against all but one; empty if there are none."""
 
 
 class Splits(NamedTuple):

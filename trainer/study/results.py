@@ -91,7 +91,7 @@ def _table(evaluations: Mapping[str, Sequence[Evaluation]], seed: int) -> dict[s
 
     `test` has the mean over seeds and last evaluations, its interval over vignettes, and the standard deviation over
     seeds; `train` the same mean on training vignettes; `dyqn_or_minus` the paired differences of DyQN-OR to the agent,
-    on the test vignettes with enough decisions, both judged by all clinicians but one.
+    on the test vignettes with enough decisions, both scored against all clinicians but one.
     """
     means = {agent: agents.mean_of(each) for agent, each in evaluations.items()}
     ours, rows = means["dyqn_or"]["leave_one_out"], {}

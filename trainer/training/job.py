@@ -130,8 +130,7 @@ class JobDirectory:
         with file:
             lock(
                 file,
-                f"{self.path}: another training run works in it: wait for its end, stop it, or choose another "
-                "--job-dir",
+                f"{self.path}: another training run uses it: wait until it ends, stop it, or choose another --job-dir",
             )
             yield
 
@@ -393,7 +392,7 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
     config = TrainConfig.from_dict(run["config"], str(job_dir / RUN))
     vocabulary = Vocabulary.load(job_dir / directories.VOCABULARY)
     if vocabulary.fingerprint != run["vocabulary_fingerprint"]:
-        raise InputError(f"{job_dir / directories.VOCABULARY}: not the vocabulary that the run was trained with")
+        raise InputError(f"{job_dir / directories.VOCABULARY}: not the vocabulary of the training run")
     patients = job.questions(len(vocabulary))
     model = build_network(vocabulary, config.network, 0, patients, config.target)
     counters = {"step": tf.Variable(0, dtype=tf.int64), "episode": tf.Variable(0, dtype=tf.int64)}

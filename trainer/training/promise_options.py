@@ -22,7 +22,7 @@ class PromiseOptions:
         if not 0 < self.confidence < 1:
             raise InputError(f"--confidence {self.confidence:g}: expected a number between 0 and 1, such as 0.9")
         if self.question_limit is not None and not self.promise:
-            raise InputError("--question-limit is for a promise: give --promise, too")
+            raise InputError("--question-limit needs --promise: give both")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -83,9 +83,7 @@ def make(trained: TrainedNetwork, job_dir: pathlib.Path, given: PromiseOptions, 
     """
     apart = set_apart.read(job_dir)
     if apart is None:
-        raise InputError(
-            f"--promise: {job_dir} has no vignettes from whom nothing was learned: train with --set-apart 0.1"
-        )
+        raise InputError(f"--promise: {job_dir} has no vignettes set apart: train with --set-apart 0.1")
     leader = _leader(trained, job_dir, given.question_limit)
     asked = PromiseRequest(
         dict(given.promise), given.confidence, leader.question_limit, trained.training["steps"],
@@ -158,7 +156,7 @@ def _described(found: ErrorCounts) -> dict[str, dict[str, Any]]:
 def _leader(trained: TrainedNetwork, job_dir: pathlib.Path, question_limit: int | None) -> Leader:
     if trained.questions is None or not trained.has_probabilities:
         raise InputError(
-            f"--promise: the agent of {job_dir} leads no interviews: train with the preset default on 100 vignettes "
+            f"--promise: the agent of {job_dir} cannot interview: train with the preset default on 100 vignettes "
             "or more"
         )
     most = trained.max_questions
@@ -181,7 +179,7 @@ def _tested(
 ) -> Promise:
     held_out = trained.held_out
     if held_out is None:
-        raise InputError("--promise: it is about the last checkpoint of a finished training: leave --step out")
+        raise InputError("--promise applies to the last checkpoint of a finished run: leave out --step")
     points = [asked.given] if asked.given is not None else candidates(trained.operating_point)
     if _HANDED_OVER in asked.levels:
         points = [*points, *handing_over(points)]

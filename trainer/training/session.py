@@ -201,7 +201,7 @@ def _require_same_weights(loop: TrainingLoop, workers: Workers) -> None:
     prints = workers.exchange(loop.fingerprint())
     if len(set(prints)) > 1:
         raise RuntimeError(
-            f"step {loop.step}: the workers' weights have parted ({prints}): run all of them on one kind of "
+            f"step {loop.step}: the workers' weights have diverged ({prints}): run all of them on one kind of "
             "machine, with the same packages"
         )
 

@@ -83,11 +83,11 @@ def split_warnings(splits: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yields the warnings about the splits "train" and "test", whose statistics are as stats.json holds them."""
     test = splits["test"]["vignettes"]
     if 0 < test < FEW_TEST_VIGNETTES:
-        yield f"only {test} test vignettes: expected {FEW_TEST_VIGNETTES} or more, as figures on few vary by chance"
+        yield f"only {test} test vignettes: expected {FEW_TEST_VIGNETTES} or more, as fewer give unreliable figures"
     for split, stats in splits.items():
         given = [label for label in DECISION_LABELS if stats["decisions"][label]]
         if len(given) == 1:
-            yield f"all decisions in the {split} split are {given[0]}: there is nothing to distinguish"
+            yield f"all decisions in the {split} split are {given[0]}: there is nothing to learn"
         elif given:
             for label in (label for label in DECISION_LABELS if label not in given):
                 yield f"no decision in the {split} split is {label}"

@@ -88,7 +88,7 @@ def test_an_interview_ends_with_a_decision_where_no_question_is_worth_asking(cap
     server, known = Questioner("fever", "smoker", worthless=("smoker",)), KnownEvidence(["chest_pain"], [])
     response = converse(server, known, InterviewOptions(), VOCABULARY, Script("2"))
     assert (response.action, known.absent) == (TriageAction.TRIAGE_ACTION_RED, ["fever"])
-    assert "No question is left that is worth asking." in capsys.readouterr().out
+    assert "No question is worth asking any more." in capsys.readouterr().out
 
 
 class HandingOver:
@@ -271,7 +271,7 @@ def test_the_complaint_is_asked_for_until_it_is_known(capsys):
     ask_complaint(known, VOCABULARY, Script("gout", "", "fever chest_pain"))
     assert known.present == ["fever", "chest_pain"]
     assert "No match: try another word for it. If somebody may be in danger" in capsys.readouterr().out
-    with pytest.raises(InputError, match="nothing is known of the patient"):
+    with pytest.raises(InputError, match="nothing is known about the patient"):
         ask_complaint(KnownEvidence([], []), VOCABULARY, Script())
 
 

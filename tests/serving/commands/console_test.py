@@ -88,7 +88,7 @@ def test_a_shared_console_interviews_whoever_has_its_link_and_nobody_else(
             assert process.stdout.readline() == "model version 1\n"
             pattern = rf"console at (({scheme}://[a-z0-9.]+:\d+/)\?token=[\w-]{{43}}) .*\n"
             link, url = re.fullmatch(pattern, process.stdout.readline()).groups()
-            assert process.stdout.readline().startswith("whoever has this link")
+            assert process.stdout.readline().startswith("anyone with this link")
             assert scheme == "https" or "can read the findings" in process.stdout.readline()
             trust = ssl.create_default_context(cafile=certificates.ca)
             connection = {"timeout": 30, "trust_env": False, "follow_redirects": True, "verify": trust}

@@ -30,7 +30,7 @@ def _decision(page):
 
 def test_a_case_goes_from_complaint_to_decision_by_forms_alone(browser, send):
     page = browser.get("/").text
-    assert "What does the patient come with?" in page
+    assert "What is the presenting complaint?" in page
     page = send(case=_case(page), do="search", search="fevre")
     assert 'value="add present fever"' in page
     page = send(case=_case(page), do="add present fever", search="fevre")
@@ -215,7 +215,7 @@ def test_forms_that_the_console_did_not_make_are_refused_in_one_line(browser, fi
 
 def test_a_body_that_is_no_form_is_refused(browser):
     response = browser.post("/", content=b"\xff\xfe=%ff")
-    assert (response.status_code, "no form" in response.text) == (400, True)
+    assert (response.status_code, "not a form" in response.text) == (400, True)
 
 
 def test_there_is_nothing_else(browser):

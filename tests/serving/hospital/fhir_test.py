@@ -206,7 +206,7 @@ def test_several_red_flags_are_one_question_that_repeats(grouping_client, states
     assert not asked["item"][1].get("repeats")
 
 
-ENGLISH = ("en", ("What does the patient come with?", "Do you have any of these?"), ["None of these", "Don't know"])
+ENGLISH = ("en", ("What is the presenting complaint?", "Do you have any of these?"), ["None of these", "Don't know"])
 GERMAN = ("de", ("Welche Beschwerden haben Sie?", "Haben Sie etwas davon?"), ["Nichts davon", "Weiß nicht"])
 
 

@@ -199,11 +199,11 @@ def test_a_push_publishes_a_safe_version_and_exits_with_3_for_an_unsafe_one(
     served_red, base, jobs, data, tmp_path, capsys
 ):
     first, printed = served_red
-    assert printed == f"wrote version 1 to {first / '1'}\n  there was no version in {first} to compare it with\n"
+    assert printed == f"wrote version 1 to {first / '1'}\n  {first} holds no version to compare with\n"
     given = ["--push-to", base, "--data", data, "--orders", 1, "--rules", "none"]
     code, _, error = run(capsys, "export", "--job-dir", jobs["red"], *given)
     assert code == 3
-    assert "\n  12 test vignettes are too few to judge a version by: it takes 50, or --allow-small-test\n" in error
+    assert "\n  12 test vignettes are too few to judge a version: give 50 or more, or --allow-small-test\n" in error
     given.append("--allow-small-test")
     figures = ["--json", tmp_path / "figures.json"]
     code, out, error = run(capsys, "export", "--job-dir", jobs["asks"], *given, *figures)
@@ -252,7 +252,7 @@ def test_a_version_compared_elsewhere_is_marked_and_only_a_blessed_one_can_be_pu
     given = ["--compare-with", served, "--data", data, "--orders", "1", "--allow-small-test"]
     code, out, _ = run(capsys, "export", "--job-dir", jobs["red"], "--model-base-path", apart / "red", *given)
     assert code == 0
-    assert out.endswith(f"there was no version in {served} to compare it with\n")
+    assert out.endswith(f"{served} holds no version to compare with\n")
     assert not served.exists()
     assert run(capsys, "push", "--version-dir", apart / "red" / "1", "--to", served)[:2] == (
         0, f"pushed to {served / '1'}\n",
@@ -311,7 +311,7 @@ def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, 
     assert manifest["promise"]["asked"]["question_limit"] == manifest["max_questions"] == 3
     assert manifest["promise"]["found"]["interview"]["red"] == {"errors": 0, "patients": 100}
     assert (
-        "- At most 3% of patients whom clinicians call Red leave with a less urgent decision than Red."
+        "- At most 3% of patients whom clinicians call Red get a less urgent decision than Red."
         in (version / "model_card.md").read_text()
     )
 

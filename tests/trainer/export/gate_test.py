@@ -104,7 +104,7 @@ def test_no_version_passes_whose_promise_these_vignettes_show_to_be_broken():
     assert require_promise(verdict, None) == require_promise(verdict, holds) == verdict
     broken = require_promise(verdict, {"newer": {"holds": False, "broken": {"interview": ["red", "over"]}}})
     assert not broken.passed
-    first = "  there was no version in models to compare it with"
+    first = "  models holds no version to compare with"
     expected = "  the promise does not hold on these vignettes (interview: red, over)"
     assert broken.text("models").splitlines() == [first, expected]
     assert verdict.text("models") == first

@@ -202,7 +202,7 @@ def test_what_only_makers_of_models_need_has_sections_of_its_own():
     assert set(CARD_FOR_MAKERS) <= set(re.findall("^## (.*)$", page_of(), re.MULTILINE))
 
 
-@pytest.mark.parametrize(("origin", "words"), [("simulate", "are simulated.**"), ("jsonl", "It is not recorded")])
+@pytest.mark.parametrize(("origin", "words"), [("simulate", "are simulated.**"), ("jsonl", "do not record")])
 def test_the_origin_of_the_vignettes_is_stated_as_far_as_it_is_known(origin, words):
     split = {"vignettes": 3, "decisions": {"Red": 1}}
     stats = {"format": origin, "data_fingerprint": "sha256:data", "splits": {"train": split, "test": split}}
@@ -219,11 +219,11 @@ def test_the_origin_of_the_vignettes_is_stated_as_far_as_it_is_known(origin, wor
         ({}, "no safety rules"),
         ({"questions": {"most": 10}}, "- It suggests up to 10 questions"),
         ({"questions": {"most": 10}}, "its table of 31 complaints"),
-        ({}, "## Questions\n\n- The version says whether to ask, not what"),
-        ({"novelty": {"threshold": 0.99, "reference_moments": 4000}}, "novelty of 0.99, by 4,000 moments"),
+        ({}, "## Questions\n\n- The version decides whether to ask, not what"),
+        ({"novelty": {"threshold": 0.99, "reference_moments": 4000}}, "novel above 0.99, compared with 4,000 moments"),
         ({}, "does not estimate how novel evidence is"),
-        ({}, "No promise was asked for"),
-        ({}, "By its Q-values"),
+        ({}, "This version makes no promise"),
+        ({}, "the triage decision with the highest Q-value"),
     ],
 )
 def test_safeguards_are_stated_or_that_there_are_none(manifest, words):
@@ -241,11 +241,11 @@ def test_levels_and_confidence_are_not_rounded():
 def test_what_is_promised_for_whom_by_how_many_and_what_is_not():
     text = page_of(promise=PROMISE)
     rows = cells(text)
-    red = "patients whom clinicians call Red who leave with a less urgent decision than Red"
+    red = "patients whom clinicians call Red who get a less urgent decision than Red"
     assert [red, "5%", "180", "4 (2.22%)", "3 (1.67%)"] in rows
     # The share of all patients stands beside that of each colour.
-    under = "patients who leave with a less urgent decision than any clinician gave"
-    assert [under, "nothing promised", "1,200", "11 (0.917%)", "11 (0.917%)"] in rows
+    under = "patients who get a less urgent decision than any clinician gave"
+    assert [under, "no promise", "1,200", "11 (0.917%)", "11 (0.917%)"] in rows
     assert "of at most 20 questions" in text
     assert [each for each in NOT_COVERED if f"- {escape(each)}" not in text] == []
 
@@ -254,8 +254,8 @@ def test_a_promise_with_handing_over_says_how_many_and_for_whom_it_holds():
     assert "handing over" not in page_of(promise=PROMISE)
     levels, point = {"red": 0.1, "handed_over": 0.25}, {"hand_over_from": 0.15}
     text = page_of(promise=PROMISE | {"levels": levels, "operating_point": point})
-    assert "only for callers who ask for handing over** (defer_below" in text
-    assert "a probability of 0.15 or more" in text
+    assert "only for callers who allow handing over** (defer_below" in text
+    assert "P(appropriate) of Red is 0.15 or more" in text
     assert ["patients who are handed over to a person", "25%", "1,200", "240 (20%)", "240 (20%)"] in cells(text)
 
 
@@ -277,7 +277,7 @@ def test_how_a_version_with_probabilities_decides():
     expected = {
         "safety weight w": "2", "price of a question": "0.008",
         "asking is worth at least": "0.92",
-        "chosen": "as options of the export",
+        "chosen": "by an option of the export",
         "held-out vignettes": "2,000",
         "under-triage on them, without safety rules": "0.041", "over-triage on them": "0.100",
         # A small share of all may be a large one of the emergencies.

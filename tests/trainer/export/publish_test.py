@@ -107,7 +107,7 @@ def test_an_equal_version_passes_without_margin_and_decides_no_textbook_emergenc
     assert (red_base / "2" / "BLESSED").exists()
     manifest = json.loads((exported.folder / "manifest.json").read_text())
     assert manifest["gate"]["textbook_cases"] == {"passed": True, "cases": 1, "emergencies": 1, "sent_later": 0}
-    assert "| textbook emergencies sent later | 0 of 1 |" in (exported.folder / "model_card.md").read_text()
+    assert "| textbook emergencies triaged less urgently | 0 of 1 |" in (exported.folder / "model_card.md").read_text()
 
 
 def emergency(*codes):

@@ -73,7 +73,7 @@ def test_each_section_has_its_figures(agent_report):
     assert {name: words in page.sections[name] for name, words in shown.items()} == dict.fromkeys(shown, True)
     assert "Current smoker: present 25" in page.sections["slices"]
     assert sum(text.count("Red sensitivity") for text in page.sections.values()) == 2  # the row and what it means
-    assert "safety weight 1.5, price 0.004, asks until sure by 0.9" in page.sections["answer"]
+    assert "safety weight 1.5, price 0.004; asks while the best Q-value is below 0.9" in page.sections["answer"]
     assert "Stroke at noon Red Green ! Green !" in page.sections["textbook"]
 
 
@@ -119,8 +119,8 @@ def test_what_is_missing_is_said_where_it_would_stand(poor_agent_report):
     page = agent_page(poor_agent_report, {})
     sections = Reader(page).sections
     said = {
-        "answer": "The agent led no interviews",
-        "slices": "No group is shown to be worse",
+        "answer": "so it held no interviews",
+        "slices": "No group was found to be worse",
         "errors": "no case shows the under-triage that the figures above count",
         "textbook": "Not played",
         "reproduce": "The command is not recorded",

@@ -90,7 +90,7 @@ def test_the_page_says_what_does_not_fit_this_vocabulary(evaluated):
     assert evaluated.figures["safety_rules"] is None
     assert "the default ones are for the vocabulary of triage simulate" in page
     assert "<b>Fever</b>" not in page  # a name of the vocabulary is no markup
-    assert "Not played: those of this software are in another vocabulary" in page
+    assert "Not played: the default cases use another vocabulary" in page
     assert f"result in {evaluated.folder / 'report.html'}, " in evaluated.err
 
 
@@ -113,4 +113,4 @@ def test_something_to_evaluate_on_is_needed(job, capsys):
     assert triage_cli.main(["evaluate", "--job-dir", str(job)]) == 2
     assert "expected --data with vignettes, --cases with textbook cases, or both" in capsys.readouterr().err
     assert triage_cli.main(["evaluate", "--job-dir", str(job), "--cases", "c.jsonl", "--html", "r.html"]) == 2
-    assert "--html: it is about vignettes: give --data" in capsys.readouterr().err
+    assert "--html reports on vignettes: give --data" in capsys.readouterr().err

@@ -53,7 +53,7 @@ def test_rows_compare_on_the_same_vignettes_with_and_without_rules(agent_report)
     assert [each.mean for each in safety[1:]] == [0.89, 0.9, 0.95, -0.06]
     assert (rows["questions"].agent.mean, *rows["questions"][2:]) == (7.0, None, None, None)
     table = comparison_table(agent_report.comparison, 3)
-    assert table.columns == ("Measure", "Agent", "With safety rules", "Clinicians", "Agent less clinicians")
+    assert table.columns == ("Measure", "Agent", "With safety rules", "Clinicians", "Agent minus clinicians")
     [red] = [row for row in table.rows if row[0] == "Red sensitivity"]
     assert red[1:] == ("21.0% (11.0\u201331.0%)", "75.0% (65.0\u201385.0%)", "65.0% (55.0\u201375.0%)", "\u2013")
 

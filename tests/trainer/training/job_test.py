@@ -66,7 +66,7 @@ def test_a_folder_without_a_run_or_without_a_checkpoint_is_an_input_error(tmp_pa
 def test_a_changed_vocabulary_is_refused(trained):
     job, _ = trained
     Vocabulary([*VOCABULARY][::-1]).save(job.path / "vocabulary.csv")
-    with pytest.raises(InputError, match="not the vocabulary that the run was trained with"):
+    with pytest.raises(InputError, match="not the vocabulary of the training run"):
         load_network(job.path)
 
 

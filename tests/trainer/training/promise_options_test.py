@@ -31,5 +31,5 @@ def test_what_is_no_risk_with_a_share_is_refused(text):
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(InputError, match="--confidence 1: expected"):
         parsed("--confidence", "1")
-    with pytest.raises(InputError, match="--question-limit is for a promise"):
+    with pytest.raises(InputError, match="--question-limit needs --promise"):
         parsed("--question-limit", "3")

@@ -183,7 +183,7 @@ def test_what_cannot_be_promised_is_said(trained, job, tmp_path):
         ask(trained, tmp_path / "other", red=0.1)
     with pytest.raises(InputError, match="--question-limit 6"):
         ask(trained, job, 6, red=0.1)
-    with pytest.raises(InputError, match="interviews"):
+    with pytest.raises(InputError, match="cannot interview"):
         ask(dataclasses.replace(trained, questions=None), job, red=0.1)
     with pytest.raises(InputError, match="--step"):
         ask(dataclasses.replace(trained, held_out=None), job, red=0.1)
