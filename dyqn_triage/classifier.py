@@ -60,7 +60,7 @@ class TriageClassifier(ClassifierMixin, BaseEstimator):
         """
         decisions = list(y)
         if not isinstance(X, pd.DataFrame) or len(X) != len(decisions):
-            raise InputError("X: expected a data frame, and y as long: transformers give one by set_output('pandas')")
+            raise InputError("X: expected a data frame as long as y: transformers return one with set_output('pandas')")
         rows = X.assign(decisions=pd.Series(decisions, X.index, object))
         given = self.get_params()
         vocabulary, ignored, rules = (given.pop(name) for name in ("vocabulary", "ignore_columns", "rules"))

@@ -59,7 +59,7 @@ class Frame:
             elif not (self.lists or vocabulary is None or column in vocabulary or column in vocabulary.bands.units):
                 fault = vocabulary.unknown_message(column)
             if fault:
-                hint = "leave out what is no evidence with ignore_columns"
+                hint = "leave out columns that are not evidence with ignore_columns"
                 raise InputError(f"{self._name}: column {column!r}: {fault}; {hint}")
 
     def rows(self, measures: Collection[str] = ()) -> Iterator[Row]:

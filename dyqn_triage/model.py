@@ -106,7 +106,7 @@ class Model:
             defer_below: P(safe) of the decision below which a case is handed over, beside novel and contradictory ones.
 
         Raises:
-            InputError: a row is faulty, an argument is, or nothing is known of any patient.
+            InputError: a row is faulty, an argument is, or nothing is known about any patient.
         """
         if not 0 <= defer_below <= 1:
             raise InputError(f"defer_below {defer_below}: expected a number from 0 to 1")
@@ -121,7 +121,7 @@ class Model:
                 places.append(place)
                 cases.append(case_of(f"frame: row {row.label}", row.label, row.fields))
         if not cases:
-            raise InputError("frame: nothing is known of any patient: give codes in present and absent, or columns")
+            raise InputError("frame: nothing is known about any patient: give codes in present and absent, or columns")
         scorer = Scorer(self._engine, 0, allow_unknown_codes, defer_below)
         parts = [pd.DataFrame(scorer.answer(batch.ids, scorer.encode(batch))) for batch in batched(cases, _BATCH)]
         answers = pd.concat(parts).drop(columns=ID).set_axis(places)
@@ -176,7 +176,7 @@ class Interview:
     ):
         present, absent = read_codes(present, PRESENT), read_codes(absent, ABSENT)
         if not present and not absent:
-            raise InputError("nothing is known of the patient: give a code in present or absent")
+            raise InputError("nothing is known about the patient: give a code in present or absent")
         self._model = model  # whose end is that of the server, too
         self._served, self._defer_below = served, defer_below
         self._take(Case(), present, absent)
@@ -223,7 +223,7 @@ class Interview:
                 patient cannot tell.
 
         Raises:
-            InputError: the interview is over, or this is no answer to its question.
+            InputError: the interview is over, or this is not an answer to its question.
         """
         asked = self.question
         if asked is None:
@@ -240,7 +240,7 @@ class Interview:
         else:
             several = f"a list of any of {', '.join(asked.any_of)}" if asked.any_of else ""
             expected = several or ", ".join(asked.one_of) or "True, False"
-            raise InputError(f"{said!r} is no answer to {asked.text!r}: expected {expected} or None")
+            raise InputError(f"{said!r} is not an answer to {asked.text!r}: expected {expected} or None")
         counts = self._case.counts(asked.code, self._answer.model.vocabulary)
         self._go_on(self._case.after(*(Statement(code, status, asked=counts) for code, status in statuses.items())))
 

@@ -89,5 +89,5 @@ def _fault(complaint: str, groups: Any, vocabulary: Vocabulary) -> str | None:
         if code not in vocabulary:
             return vocabulary.unknown_message(code)
         if code in named[:place]:
-            return f"{code!r} stands twice, or is the complaint itself: name each sign once"
+            return f"{code!r} is listed twice, or is the complaint itself: name each sign once"
     return None

@@ -38,8 +38,8 @@ class Contradiction(NamedTuple):
 
     def __str__(self) -> str:
         if self.other_present:
-            return f"{self.code!r} and {self.other!r} are both present, and a patient has at most one of them"
-        return f"{self.code!r} is present and {self.other!r} absent, and who has the first has the second"
+            return f"{self.code!r} and {self.other!r} are both present, but a patient has at most one of them"
+        return f"{self.code!r} is present and {self.other!r} absent, but the first implies the second"
 
 
 class Relations:

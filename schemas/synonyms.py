@@ -36,6 +36,6 @@ def parse(text: str, source: str, column: str = SYNONYMS) -> dict[str, tuple[str
     phrases: dict[str, tuple[str, ...]] = {}
     for number, row in CsvTable.of_text(text, source, ("code", column)).records():
         if row["code"] in phrases:
-            raise InputError(f"{source}: line {number}: {row['code']!r} is on a line above already")
+            raise InputError(f"{source}: line {number}: {row['code']!r} is already on a line above")
         phrases[row["code"]] = split(row[column])
     return phrases

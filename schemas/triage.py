@@ -50,7 +50,7 @@ def action_on_wire(number: int) -> Action:
     try:
         return _ACTIONS_BY_WIRE_NUMBER[number]
     except KeyError:
-        raise ValueError(f"{number} is the number of no action") from None
+        raise ValueError(f"{number} is not the number of an action") from None
 
 
 MAX_QUESTIONS = 23

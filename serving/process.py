@@ -68,7 +68,7 @@ def end_after(seconds: float, code: int) -> None:
         names = ", ".join(
             sorted(thread.name for thread in threading.enumerate() if thread is not threading.main_thread())
         )
-        _LOGGER.error("the server has not ended within %g s, and is ended now; its threads: %s", seconds, names)
+        _LOGGER.error("the server did not stop within %g s and is being ended; its threads: %s", seconds, names)
         end(code)
 
     threading.Thread(target=wait_and_end, name="end", daemon=True).start()

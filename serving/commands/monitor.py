@@ -163,7 +163,7 @@ def _promise(promise: dict[str, Any] | None) -> list[str]:
     for each in promise["risks"]:
         low, high = each["interval"]
         group = "" if each["group"] is None else f" of {each['group']}"
-        above = "broken" if each["group"] is None else "above the level, which is promised for no group"
+        above = "broken" if each["group"] is None else "above the level, but no promise covers groups"
         verdict = above if each["above"] else "not contradicted"
         sentences.append(
             f"  {each['risk']}{group}: {each['errors']:,} errors of {each['patients']:,} patients ({low:.1%} to "

@@ -165,7 +165,7 @@ class CodeMap:
                 missing.setdefault(evidence, lacks)
             elif evidence in vocabulary:
                 if fault or known.setdefault(evidence, there) != there:
-                    left_out[evidence] = fault or "what was read before says the opposite"
+                    left_out[evidence] = fault or "earlier evidence says the opposite"
             elif measure not in measured:  # the latest comes first, and no older one stands in for it
                 measured.add(measure)
                 present_codes = [code for code in known if known[code]]
@@ -269,7 +269,7 @@ def _unpack(value: Any, resources: list[Resource]) -> Iterator[str]:
     elif isinstance(given.get("resourceType"), str):
         resources.append(given)
     else:
-        yield "something in it is no resource"
+        yield "something in it is not a resource"
 
 
 def _status(resource: Resource) -> tuple[bool | None, str]:
@@ -299,7 +299,7 @@ def _valued(element: Resource, meaning: Meaning, unit: str | None) -> _Finding:
         fault = "expected a number"
     elif unit and not names_unit(element):
         fault = f"expected {unit}, not a number without a unit"
-    return _Finding(name, is_number or meaning.present == (said == YES), fault and f"its value is of no use: {fault}")
+    return _Finding(name, is_number or meaning.present == (said == YES), fault and f"its value cannot be used: {fault}")
 
 
 def _number_fault(number: str, present: Sequence[str], bands: Bands) -> str:
@@ -308,7 +308,7 @@ def _number_fault(number: str, present: Sequence[str], bands: Bands) -> str:
     try:
         list(bands.read([*present, number]))
     except NumberError as error:
-        return f"its value is of no use: {error.reason}"
+        return f"its value cannot be used: {error.reason}"
     return ""
 
 

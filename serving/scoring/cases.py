@@ -132,7 +132,7 @@ def _case(path: pathlib.Path, unit: str, number: int, row: Any) -> StoredCase:
     _check_names(where, row.keys())
     vignette_id = id_of(row.get(ID))
     if not isinstance(vignette_id, str) or not vignette_id:
-        raise InputError(f"{where}: no {ID}: every case needs one, to find its answer by")
+        raise InputError(f"{where}: no {ID}: every case needs one to identify its answer")
     return case_of(f"{where}, {vignette_id!r}", vignette_id, row)
 
 

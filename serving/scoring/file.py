@@ -56,7 +56,7 @@ def score_file(
                 counts.update(columns[features.BEST_TRIAGE])
                 show(counts.total())
             if not counts:
-                raise InputError(f"{source}: no cases in it")
+                raise InputError(f"{source}: it holds no cases")
     except OSError as error:
         raise InputError(f"{target}: cannot write: {error.strerror or error}") from error
     return counts

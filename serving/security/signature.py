@@ -78,7 +78,7 @@ class VersionKey:
             checksums, signature = path.read_bytes(), (folder / directories.SIGNATURE).read_bytes()
         except FileNotFoundError as error:
             raise InputError(
-                f"{folder}: is not signed, which --require-signature demands: export it with --sign KEY"
+                f"{folder}: is not signed, but --require-signature demands it: export it with --sign KEY"
             ) from error
         except OSError as error:
             raise InputError(f"{error.filename}: cannot read: {error.strerror or error}") from error
@@ -86,7 +86,7 @@ class VersionKey:
             Ed25519PublicKey.from_public_bytes(self.content).verify(signature, checksums)
         except InvalidSignature as error:
             raise InputError(
-                f"{path}: was changed, or signed with another key than that of {self.name}: publish the version again"
+                f"{path}: was changed, or signed with a key other than that of {self.name}: publish the version again"
             ) from error
         lines = [_LINE.fullmatch(line) for line in os.fsdecode(checksums).splitlines()]
         if None in lines:

@@ -89,7 +89,7 @@ def read_tokens(path: pathlib.Path) -> dict[str, Holder]:
         if models is not None and roles != {CALL}:
             raise InputError(f"{path}:{number}: models= limits calls: leave out other roles, which are for all models")
         if token in tokens:
-            raise InputError(f"{path}:{number}: this token stands in an earlier line, too: leave one of them")
+            raise InputError(f"{path}:{number}: this token is also on an earlier line: leave one of them")
         name = f"token {_digest(token).hex()[:_NAME_DIGITS]}"
         tokens[token] = Holder(name, frozenset(roles), models)
     if not tokens:

@@ -21,14 +21,14 @@ from triage.v1 import triage_pb2
 _PATH = re.compile(r"state(s\[(?P<number>\d+)\])?\.(evidence\[(?P<piece>\d+)\](\.\w+)?|(?P<field>\w+))")
 _SHARE = Meta(extra_json_schema={"minimum": 0, "maximum": 1})
 _SUGGESTED = f"questions to suggest, 0 to {MOST_QUESTIONS}: by default 0, in an interview 1 if the model can choose any"
-_NO_MORE = "nobody can answer another question: the agent must triage"
-_PERSON = "hand over to a person what is novel, contradictory or has a lower P(safe)"
+_NO_MORE = "no more questions can be answered: the agent must triage"
+_PERSON = "hand over to a person if the case is novel or contradictory, or P(safe) is lower"
 
 _Left = UnsetType | None
 """Of a field that may be left out; null is the same."""
 _Code = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": MAX_CODE_LENGTH})]
 _Codes = Annotated[list[_Code], Meta(description="codes of the vocabulary")] | _Left
-_NotToAsk = Annotated[list[str], Meta(description="codes not to ask about, as nobody could tell")] | _Left
+_NotToAsk = Annotated[list[str], Meta(description="codes not to ask about, because nobody knows")] | _Left
 _QuestionsAsked = Annotated[Whole, Meta(description="questions so far; at the limit the agent must triage")] | _Left
 _MaxQuestions = Annotated[Whole, Meta(description="limit on questions; 0 means the model's own")] | _Left
 _NoMoreEvidence = Annotated[bool, Meta(description=_NO_MORE)] | _Left
@@ -36,8 +36,8 @@ _AllowUnknownCodes = Annotated[bool, Meta(description="ignore codes that the mod
 _Questions = Annotated[Whole, Meta(description=_SUGGESTED, extra_json_schema={"maximum": MOST_QUESTIONS})] | _Left
 _Model = Annotated[str, Meta(description="name of the model; by default the first one of the server")] | _Left
 _DeferBelow = Annotated[float, _SHARE, Meta(description=_PERSON)] | _Left
-_CanMeasure = Annotated[bool, Meta(description="whether questions may be about what takes an instrument")] | _Left
-_Explain = Annotated[bool, Meta(description="say why: takes some further runs of the model")] | _Left
+_CanMeasure = Annotated[bool, Meta(description="whether questions may need an instrument")] | _Left
+_Explain = Annotated[bool, Meta(description="explain the decision: takes some further runs of the model")] | _Left
 
 
 class State(Struct, forbid_unknown_fields=True):

@@ -104,14 +104,14 @@ def test_a_question_with_a_choice_is_answered_by_one_of_its_codes(model):
     interview = model.interview(present=["e0"])
     assert (interview.question.text, interview.question.one_of) == ("What sex is the patient?", ("e6", "e7"))
     for wrong in (True, False, "e0", ""):
-        with pytest.raises(dyqn_triage.InputError, match=f"{wrong!r} is no answer to .*: expected e6, e7 or None"):
+        with pytest.raises(dyqn_triage.InputError, match=f"{wrong!r} is not an answer to .*: expected e6, e7 or None"):
             interview.answer(wrong)
     interview.answer("e7")
     assert interview.explain()["status"].to_dict() == {"e0": "present", "e7": "present"}
     not_told = model.interview(present=["e0"])
     not_told.answer(None)
     assert not_told.question.one_of == ()
-    with pytest.raises(dyqn_triage.InputError, match=r"'e1' is no answer to .*: expected True, False or None"):
+    with pytest.raises(dyqn_triage.InputError, match=r"'e1' is not an answer to .*: expected True, False or None"):
         not_told.answer("e1")
 
 

@@ -29,9 +29,9 @@ def relations():
 @pytest.mark.parametrize(
     ("present", "absent", "faults"),
     [
-        (["crushing"], ["pain"], ["'crushing' is present and 'pain' absent, and who has the first has the second"]),
-        (["adult", "child"], [], ["'child' and 'adult' are both present, and a patient has at most one of them"]),
-        (["adult", "baby"], [], ["'baby' and 'adult' are both present, and a patient has at most one of them"]),
+        (["crushing"], ["pain"], ["'crushing' is present and 'pain' absent, but the first implies the second"]),
+        (["adult", "child"], [], ["'child' and 'adult' are both present, but a patient has at most one of them"]),
+        (["adult", "baby"], [], ["'baby' and 'adult' are both present, but a patient has at most one of them"]),
         (["baby", "child", "pain"], ["crushing", "chest_pain", "adult"], []),  # an absent child says nothing of pain
         ([], ["child", "adult"], []),
         (["gout"], ["cough"], []),

@@ -115,7 +115,7 @@ def _allowed(labels: Any, category: str) -> tuple[Action, ...]:
     except InputError as error:
         raise InputError(f"allowed: {error}") from None
     if len(colours) < len(labels):
-        raise InputError("allowed: a colour stands twice")
+        raise InputError("allowed: a colour is listed twice")
     if colours[-1] - colours[0] >= len(colours):
         raise InputError(f"allowed: expected neighbouring colours, found {', '.join(c.label for c in colours)}")
     if CATEGORIES[category] not in colours:

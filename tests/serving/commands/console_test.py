@@ -124,7 +124,7 @@ def test_a_required_signature_covers_what_is_loaded_and_the_model_card(model_bas
 
     monkeypatch.setattr(command, "_serve", visit)  # a browser that comes once
     assert triage_cli.main(["console", "--no-open", "--port", "0", *options]) == 2
-    assert f"{version}: is not signed, which --require-signature demands" in capsys.readouterr().err
+    assert f"{version}: is not signed, but --require-signature demands it" in capsys.readouterr().err
     sign(version, private)
     assert triage_cli.main(["console", "--no-open", "--port", "0", *options]) == 0
     [card] = shown

@@ -202,7 +202,7 @@ def test_a_coded_yes_or_no_is_an_answer_in_each_terminology(code_map, value, smo
          "observations", "timeout"),
         ({"observations": {**bundle(), "link": [{"relation": "self"}, {"relation": "next", "url": "urn:p2"}]}},
          "observations", "first page"),
-        ({"observations": "Bundle"}, "observations", "no resource"),
+        ({"observations": "Bundle"}, "observations", "not a resource"),
         ({"patient": {"resourceType": "Patient", "birthDate": "around 1950"}}, "age", "date of birth"),
         ({"observations": observation("72166-2")}, "smoker", "no value"),
         ({"observations": observation("72166-2", valueString="now and then")}, "smoker", "yes or no"),

@@ -101,13 +101,13 @@ def test_a_folder_elsewhere_does_not_stand_in_for_a_signed_one(version, key, tmp
 def test_a_version_without_a_signature_is_refused(version, key, name):
     (version / name).unlink()
     assert refusal(version, key) == (
-        f"{version}: is not signed, which --require-signature demands: export it with --sign KEY"
+        f"{version}: is not signed, but --require-signature demands it: export it with --sign KEY"
     )
 
 
 def test_another_key_is_refused_and_so_is_a_changed_list(version, key):
     expected = (
-        f"{version / 'SHA256SUMS'}: was changed, or signed with another key than that of {key.name}: publish the "
+        f"{version / 'SHA256SUMS'}: was changed, or signed with a key other than that of {key.name}: publish the "
         "version again"
     )
     with open(version / "SHA256SUMS", "ab") as file:

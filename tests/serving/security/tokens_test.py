@@ -32,7 +32,7 @@ def test_only_complete_tokens_are_accepted(path):
         (b"alpha roles=call,secret\n", "tokens:1: expected roles= with some of call, metrics, reload"),
         (b"alpha models=a secret=b\n", "tokens:1: expected a token of letters, digits and"),
         (b"alpha roles=call,reload models=secret\n", "tokens:1: models= limits calls: leave out other roles"),
-        (b"secret\nsecret roles=call\n", "tokens:2: this token stands in an earlier line, too"),
+        (b"secret\nsecret roles=call\n", "tokens:2: this token is also on an earlier line"),
         (b"secret\xff\n", "tokens: byte 6: not UTF-8"),
     ],
 )

@@ -105,7 +105,7 @@ def test_the_console_takes_a_number_from_the_search_and_as_an_answer(server):
         assert "Fever" in page
         smoker = Case().to_text()
         asked = console.go_on({"case": smoker, "do": "add present chest_pain"}).body.decode()
-        assert "measured: temperature (°C)" in asked
+        assert "measurement: temperature (°C)" in asked
         answered = console.go_on({"case": smoker, "do": "answer number fever", "number": " 38,4 "}).body.decode()
         assert "Fever" in answered
 

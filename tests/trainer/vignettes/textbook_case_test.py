@@ -65,7 +65,7 @@ def test_tags_may_stand_in_a_case(written):
         (GOOD | {"allowed": "Red"}, "allowed: expected a list of colours"),
         (GOOD | {"allowed": ["red"]}, "allowed: triage decision 'red' is not one of Red"),
         (GOOD | {"allowed": [["Red"]]}, "allowed: triage decision"),
-        (GOOD | {"allowed": ["Red", "Red"]}, "allowed: a colour stands twice"),
+        (GOOD | {"allowed": ["Red", "Red"]}, "allowed: a colour is listed twice"),
         (GOOD | {"allowed": ["Red", "Green"]}, "allowed: expected neighbouring colours, found Red, Green"),
         (GOOD | {"allowed": ["Yellow"]}, "allowed: a case of the category 'emergency' must allow Red"),
         (GOOD, "vignette_id 'mi' is on line 1 already"),
