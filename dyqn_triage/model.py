@@ -169,7 +169,7 @@ class Model:
 
 
 class Interview:
-    """A patient's answers so far, and what the model makes of them. `Model.interview` makes it."""
+    """A patient's answers so far, and the model's decision on them. `Model.interview` makes it."""
 
     def __init__(
         self, model: Model, served: ServedModel, present: Sequence[str], absent: Sequence[str], defer_below: float
@@ -205,7 +205,7 @@ class Interview:
 
     @property
     def deferred(self) -> str:
-        """Why a person must look, "" where none must; `decision` is the least urgency until then."""
+        """Why a person must look, "" where no person must; `decision` is the least urgency until then."""
         response = self._answer.response
         return DEFERRALS[response.deferred] if response.HasField("deferred") else ""
 
@@ -249,7 +249,7 @@ class Interview:
         self._take(self._case, present, absent)
 
     def explain(self) -> pd.DataFrame:
-        """Returns what each finding does to the decision, by its code.
+        """Returns the effect of each finding on the decision, by its code.
 
         Columns: `name`; `status`; `speaks`, "for" the decision, "against" it, "unclear", or ""; `support`, by how much
         the finding raises the probability that the decision is appropriate; and `best_triage_without` it.

@@ -61,7 +61,7 @@ class NumberError(InputError):
 
 
 class Finding(NamedTuple):
-    """What a number says of a code."""
+    """The status that a number gives a code."""
 
     code: str
     present: bool

@@ -75,7 +75,7 @@ class Evidence:
     """Who can have it, see `schemas.relations.terms`; "" if anybody can."""
 
     def in_language(self, language: str) -> "Evidence":
-        """Returns it with its name and question in a language, as far as it has them."""
+        """Returns it with its name and question in a language, where it has them."""
         texts = dict(self.texts)
         name, question = texts.get(f"name.{language}", self.name), texts.get(f"question.{language}", self.question)
         return dataclasses.replace(self, name=name, question=question)
@@ -238,7 +238,7 @@ class Vocabulary:
         return frozenset(column.partition(".")[2] for entry in self._entries for column, _ in entry.texts)
 
     def in_language(self, language: str) -> "Vocabulary":
-        """Returns the vocabulary with its names and questions in one of `languages`, as far as it has them."""
+        """Returns the vocabulary with its names and questions in one of `languages`, where it has them."""
         if language not in self.languages:
             return self
         if language not in self._translations:

@@ -8,7 +8,7 @@ from schemas.errors import InputError
 SYNONYMS = "synonyms"
 """The optional fifth column of a vocabulary: phrases in any language, separated by `|`."""
 CRISIS = "!"
-"""What a phrase begins with that tells of a crisis: a search shows what it finds before everything else."""
+"""The mark before a phrase that is an emergency term: a search shows its matches first."""
 _SEPARATOR = "|"
 
 

@@ -76,11 +76,11 @@ def is_forced(questions_asked: Any, max_questions: Any, exhausted: Any = False) 
 def asks_next(
     action: Any, best_triage: Any, forced: Any, worth_asking: Any = True, must_ask: Any = False, any_left: Any = True
 ) -> Any:
-    """Returns whether the next step of an interview is to ask: the one rule, by which every interview goes on or ends.
+    """Returns whether the next step of an interview is to ask: the one rule by which every interview continues or ends.
 
-    It goes on while the agent asks and a question is worth asking. It also goes on where a question must be asked and
-    the decision is not Red yet: the agent may be sure enough of a less urgent decision before anybody asked. Takes
-    Python values, NumPy arrays and tensors. Where the questions are not known, the defaults follow the action.
+    It continues while the agent asks and a question is worth asking, or where a question must be asked and the decision
+    is not Red yet: the agent may be certain of a less urgent decision before anybody asked. Takes Python values, NumPy
+    arrays and tensors. Where the questions are not known, the defaults follow the action.
 
     Args:
         action: of the agent; int, or integers `[B]`.

@@ -1,4 +1,4 @@
-"""A queue in which callers take turns, whatever number of items each puts in."""
+"""A queue in which callers take turns, regardless of how many items each adds."""
 
 import heapq
 import itertools

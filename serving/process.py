@@ -61,7 +61,7 @@ def exit_code(number: int) -> int:
 
 
 def end_after(seconds: float, code: int) -> None:
-    """Ends the process after some time, whatever hangs then, such as a thread that reads from a lost network mount."""
+    """Ends the process after some time, even if a thread hangs, for example on a lost network mount."""
 
     def wait_and_end() -> None:
         time.sleep(seconds)

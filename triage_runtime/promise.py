@@ -1,4 +1,4 @@
-"""The risks of `schemas.promise`: how many errors there are, and what that says of other patients.
+"""The risks of `schemas.promise`: how many errors there are, and what that implies for other patients.
 
 Each patient has one colour, and an error is yes or no. So the number of errors among n patients who are drawn alike is
 binomial, and its tests and bounds are exact (Clopper and Pearson, 1934).
@@ -56,21 +56,21 @@ def p_value(counted: Count, level: float) -> float:
 
 
 def upper_bound(counted: Count, error: float) -> float:
-    """Returns what the risk is at most, but for a probability of `error`."""
+    """Returns the upper bound of the risk, at confidence 1 - `error`."""
     if counted.errors == counted.patients:
         return 1.0
     return float(stats.beta.ppf(1 - error, counted.errors + 1, counted.patients - counted.errors))
 
 
 def lower_bound(counted: Count, error: float) -> float:
-    """Returns what the risk is at least, but for a probability of `error`."""
+    """Returns the lower bound of the risk, at confidence 1 - `error`."""
     if not counted.errors:
         return 0.0
     return float(stats.beta.ppf(error, counted.errors, counted.patients - counted.errors + 1))
 
 
 def broken(levels: Mapping[str, float], counted: Mapping[str, Count], error: float) -> list[str]:
-    """Returns the risks that are above their level, as other patients show.
+    """Returns the risks that are above their level on other patients.
 
     That it names one although all are kept has a probability of at most `error`.
     """

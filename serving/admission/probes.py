@@ -15,7 +15,7 @@ from serving.errors import ExhaustedError
 from serving.security import caller_at, host_and_port
 
 LIVENESS = "liveness"
-"""The health service that reports whether the process works, whatever it can serve."""
+"""The health service that reports whether the process works, regardless of what it can serve."""
 BLOCKED_SECONDS = 5.0
 """How late the event loop may be; a call that blocks it for longer is a fault, and nothing else is answered."""
 _PLACES = 16  # for checks whose request has not arrived

@@ -37,7 +37,7 @@ def _field(default: Any, text: str, **options: Any) -> Any:
 class ServeConfig:
     """Settings of `triage serve`: a field's name is its option, and its metadata are arguments of the parser.
 
-    The limits, which have no metadata, are no options, as nobody has to turn them; docs/reference.md says what they do.
+    The limits, which have no metadata, are not options, because nobody has to change them; see docs/reference.md.
 
     Raises:
         InputError: a setting is out of its range.

@@ -38,7 +38,7 @@ class Shared(NamedTuple):
     origin: str
     """As browsers write it, such as `http://192.168.1.20:8510`."""
     token: str
-    """Of the link, which opens the console to whoever has it."""
+    """Of the link, which opens the console to anyone who has it."""
 
     def link(self) -> str:
         """Returns the address of the first page with the token."""

@@ -1,4 +1,4 @@
-"""A server for the console alone, in its process and on a free port of loopback."""
+"""A server for the console only, in its process and on a free loopback port."""
 
 import contextlib
 import pathlib

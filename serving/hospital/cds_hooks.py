@@ -1,4 +1,4 @@
-"""CDS Hooks 2.0: what a request says of a patient, by the user's map of codes, and the card.
+"""CDS Hooks 2.0: the evidence about a patient in a request, by the user's map of codes, and the card.
 
 Resources of FHIR R4 are read as plain JSON. What the map does not name is left alone, and what it names and the model
 cannot use is said on the card.
@@ -71,7 +71,7 @@ _STATUSES = {
     "ServiceRequest": {"status": _ORDERED},
     "MedicationRequest": {"status": _ORDERED},
 }
-"""By resource and element what each status means, see `read_status`."""
+"""The meaning of each status, by resource and element; see `read_status`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Meaning:
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """What a request says of a patient."""
+    """The evidence about a patient in a request."""
 
     present: list[str]
     absent: list[str]
@@ -134,7 +134,7 @@ class CodeMap:
         return cls(f"--cds-codes {path}", meanings)
 
     def check(self, vocabulary: Vocabulary) -> None:
-        """Refuses a map with a row that can never say anything to a model.
+        """Refuses a map with a row that no model can use.
 
         Raises:
             InputError: the message names the row, and the nearest evidence or system.
@@ -273,7 +273,7 @@ def _unpack(value: Any, resources: list[Resource]) -> Iterator[str]:
 
 
 def _status(resource: Resource) -> tuple[bool | None, str]:
-    """Returns whether what a resource says is there, None where it does not count, and why that cannot be told."""
+    """Returns whether the finding of a resource is present, None where it does not count, and why that is not known."""
     if resource.get("modifierExtension"):
         return None, "a modifierExtension may change its meaning"
     there: bool | None = True
@@ -338,14 +338,14 @@ def discovery() -> dict[str, Any]:
     """Returns what the server offers."""
     described = {
         "title": "Triage (research only)",
-        "description": f"How urgent a patient is, by what the record says. {RESEARCH_ONLY}",
+        "description": f"How urgent a patient is, according to the record. {RESEARCH_ONLY}",
         "prefetch": PREFETCH,
     }
     return {"services": [{"hook": hook, "id": name, **described} for name, hook in SERVICES.items()]}
 
 
 def unread_card(lines: Sequence[str]) -> dict[str, Any]:
-    """Returns the card without a decision, which says what of the record could not be read."""
+    """Returns the card without a decision, which names the parts of the record that could not be read."""
     return {
         "uuid": str(uuid.uuid4()),
         "summary": "No decision: no complaint is known, and a part of the record could not be read (research only)",
@@ -399,7 +399,7 @@ def card_of(
         card["selectionBehavior"] = "at-most-one"
     if link:
         codes = json.dumps(dict(zip(("present", "absent"), codes_of(state), strict=True)))
-        app = {"label": "Go on with the interview", "url": link, "type": "smart", "appContext": codes}
+        app = {"label": "Continue the interview", "url": link, "type": "smart", "appContext": codes}
         card["links"] = [app]
     return card
 
@@ -413,7 +413,7 @@ def _details(
     names = {entry.code: entry.name for entry in vocabulary}
     denied = triage_pb2.EVIDENCE_STATUS_ABSENT
     known = [f"{'no ' if each.status == denied else ''}{names.get(each.code, each.code)}" for each in state.evidence]
-    yield f"By what the record says: {', '.join(known)}."
+    yield f"According to the record: {', '.join(known)}."
     if on and answer.next_questions:
         first = answer.next_questions[0]
         yield f"The model would ask: {first.question} {', '.join(names[code] for code in first.any_of)}".rstrip()

@@ -79,7 +79,7 @@ class CdsHooksRoutes:
     async def call(self, exchange: Exchange) -> Any:
         """Answers the hook with a card.
 
-        There is none where the record tells of no complaint that the model knows, unless a part of it cannot be read.
+        There is none where the record holds no complaint that the model knows, unless a part of it cannot be read.
         """
         body, hook = await self._body(exchange), SERVICES[exchange.request.path_params["name"]]
         prefetch = {} if body.get("prefetch") is None else body["prefetch"]
@@ -123,7 +123,7 @@ class CdsHooksRoutes:
         return {"cards": [card]}
 
     async def feedback(self, exchange: Exchange) -> Any:
-        """Keeps what clinicians made of cards."""
+        """Keeps clinicians' feedback on cards."""
         body = await self._body(exchange)
         if self._log is None:
             raise NotFoundError("this server keeps no feedback: start it with --cds-feedback")

@@ -43,12 +43,12 @@ _FORM, _SEARCH, _RESPONSE = (
 )
 _EXCLUSIVE = "http://hl7.org/fhir/StructureDefinition/questionnaire-optionExclusive"
 _ANSWERS = ((YES_OR_NO, YES), (YES_OR_NO, NO), (ABSENT_REASON, NOT_KNOWN))
-RESEARCH_ONLY = "Research only: this is no medical device, and it was not validated for the care of patients."
+RESEARCH_ONLY = "Research only: this is not a medical device, and it is not validated for patient care."
 
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """What a QuestionnaireResponse says of a patient.
+    """The evidence about a patient in a QuestionnaireResponse.
 
     Attributes:
         resource: the QuestionnaireResponse.
@@ -95,7 +95,7 @@ def _codes(link: str) -> list[str]:
 
 
 def knows_complaint(present: Iterable[str], vocabulary: Vocabulary) -> bool:
-    """Returns whether a symptom is among what is present; age, sex and other risk factors alone are no complaint.
+    """Returns whether a symptom is present; age, sex and other risk factors alone are not a complaint.
 
     A number that cannot be is left to the service, which refuses it.
     """
@@ -108,7 +108,7 @@ def knows_complaint(present: Iterable[str], vocabulary: Vocabulary) -> bool:
 
 
 def read_form(body: Any, vocabulary: Vocabulary) -> Form:
-    """Returns what the body of `$next-question` says.
+    """Returns the evidence in the body of `$next-question`.
 
     Args:
         body: a QuestionnaireResponse, or Parameters with one as `questionnaire-response`.
@@ -328,7 +328,7 @@ def _risk(form: Form, answer: triage_pb2.TriageResponse, final: bool) -> Resourc
         "id": DECISION,
         "status": "final" if final else "preliminary",
         "method": {"text": f"dyqn-triage {VERSION}, model version {answer.model_version}"},
-        "code": {"text": "Triage: how probably clinicians find each urgency appropriate, in percent"},
+        "code": {"text": "Triage: probability that clinicians find each urgency appropriate, in percent"},
         "subject": form.resource.get("subject", {"display": "not stated"}),
         "basis": [{"reference": "#"}],
         "prediction": predictions,

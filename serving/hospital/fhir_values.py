@@ -20,7 +20,7 @@ _ANSWERS = {
     "asked-unknown": NOT_KNOWN, "asked-declined": NOT_KNOWN,
 }  # fmt: skip
 _UNITS = ({"°C", "Cel", "C"}, {"/min", "{beats}/min", "beats/min", "bpm", "1/min"}, {"years", "year", "a"})
-"""What units of vocabularies are called alike, also in UCUM."""
+"""Other names of units in vocabularies, including UCUM's."""
 
 
 class Value(NamedTuple):

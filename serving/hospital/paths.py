@@ -1,4 +1,4 @@
-"""The paths of the HTTP port for hospitals, and what its OpenAPI document says of them."""
+"""The paths of the HTTP port for hospitals, and their descriptions in its OpenAPI document."""
 
 import functools
 import pathlib
@@ -95,7 +95,7 @@ _CDS = (
     _Path(
         "/cds-services/{name}/feedback", "POST", CdsHooksRoutes.feedback, "cds-services/feedback", "cds-feedback",
         Operation(
-            "Keep what clinicians made of cards (CDS Hooks)", content_of("Nothing"), content_of("CdsFeedback")
+            "Keep clinicians' feedback on cards (CDS Hooks)", content_of("Nothing"), content_of("CdsFeedback")
         ),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Reads the cases in an audit log, whichever method they were recorded from."""
+"""Reads the cases in an audit log, from any method."""
 
 import dataclasses
 import pathlib

@@ -20,7 +20,7 @@ LARGE_SHIFT = 0.2
 """Population stability index from which two distributions count as different, by convention."""
 
 FEWEST_CASES = 100
-"""From which there is a conclusion: rates of fewer cases differ by chance alone."""
+"""Least number of cases for a conclusion: rates of fewer cases differ by chance."""
 
 UNKNOWN_LIMIT = 0.01
 """Share of cases with unknown codes from which somebody must look: a caller sends another vocabulary's codes."""

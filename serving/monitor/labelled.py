@@ -1,4 +1,4 @@
-"""Does a version keep its promise, by clinicians' decisions on cases that it has served?"""
+"""Checks whether a version keeps its promise, against clinicians' decisions on cases that it has served."""
 
 import collections
 import json
@@ -93,7 +93,7 @@ class Labelled:
             self._decided.setdefault(key, promise.HANDED_OVER if handed_over else case.action)
 
     def compare(self, alpha: float) -> dict[str, Any]:
-        """Returns what the labelled cases say of the promise, ready for JSON.
+        """Returns the promise's figures on the labelled cases, ready for JSON.
 
         Args:
             alpha: probability that one of all intervals misses: half of it is for those of all patients, who alone are

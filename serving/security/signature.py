@@ -1,4 +1,4 @@
-"""Versions whose files are those that somebody signed.
+"""Versions whose files match their signature.
 
 `trainer.export.signing` lists the digests of a version's files, as the program `sha256sum` does, and signs the list
 with Ed25519.
@@ -24,7 +24,7 @@ _CHUNK = 2**20
 
 @dataclasses.dataclass(frozen=True)
 class VersionKey:
-    """The public key of whoever signs versions.
+    """The public key that verifies signed versions.
 
     Attributes:
         name: of its file, for messages.

@@ -22,7 +22,7 @@ ROLES = frozenset([CALL, RELOAD, METRICS])
 
 
 class Holder(NamedTuple):
-    """Whoever holds a token: a name that does not reveal it, and what it permits.
+    """The holder of a token: a name that does not reveal it, and what it permits.
 
     Attributes:
         name: it has some digits of the token's digest.

@@ -1,4 +1,4 @@
-"""Why an answer is what it is: the same model is asked again, with pieces of evidence left out or added.
+"""Explains an answer: the same model is asked again, with pieces of evidence left out or added.
 
 What counts is the best triage decision after the safety rules, so that an explanation never names a piece that only the
 model minds, and a rule overrules.
@@ -41,7 +41,7 @@ def explain(
     vocabulary: Vocabulary,
     ask: Ask,
 ) -> triage_pb2.Explanation:
-    """Returns why the best triage decision of `response` is what it is.
+    """Explains the best triage decision of `response`.
 
     What follows from another piece comes and goes with it and is not named: chest pain with crushing chest pain.
 
@@ -92,7 +92,7 @@ def _is_unclear(
     without: triage_pb2.TriageResponse,
     vocabulary: Vocabulary,
 ) -> bool:
-    """Returns whether what a piece does to the decision cannot be said in one word, "for" or "against".
+    """Returns whether the effect of a piece on the decision is neither only "for" nor only "against".
 
     So it is where leaving it out of all pieces and adding it to the complaint alone do not have the same sign, and
     where a denial would speak for Red, or a danger sign against it, which no clinician would believe. A piece that a
@@ -206,14 +206,14 @@ def _with(state: triage_pb2.EvidenceState, pieces: Sequence[triage_pb2.Evidence]
 
 
 def _values(response: triage_pb2.TriageResponse) -> np.ndarray:
-    """Returns what the model says of the decisions, float64 `[8]` or `[4]`."""
+    """Returns the model's values of the decisions, float64 `[8]` or `[4]`."""
     if response.probabilities:
         return np.array([value for each in response.probabilities for value in (each.appropriate, each.safe)])
     return np.array([q_value.value for q_value in response.q_values[:-1]])
 
 
 def _value_of(response: triage_pb2.TriageResponse, decision: int) -> float:
-    """Returns what the model says of one decision: the probability that it is appropriate, or its Q-value."""
+    """Returns the model's value of one decision: the probability that it is appropriate, or its Q-value."""
     if response.probabilities:
         return next((each.appropriate for each in response.probabilities if each.decision == decision), 0.0)
     return next((each.value for each in response.q_values if each.action == decision), 0.0)

@@ -25,13 +25,13 @@ class InterviewState:
         self.questions = 0
         """How many questions each response suggests."""
         self.can_measure = False
-        """Whether questions may be about what takes an instrument."""
+        """Whether questions may need an instrument."""
         self.defer_below: float | None = None
         """See `serving.service.next_step.set_next_step`."""
 
     @property
     def not_to_ask(self) -> tuple[str, ...]:
-        """The codes that the patient could not tell."""
+        """The codes that the patient does not know."""
         return tuple(self._not_to_ask)
 
     def add(self, request: triage_service_pb2.InterviewRequest) -> triage_pb2.EvidenceState:

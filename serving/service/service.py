@@ -188,13 +188,13 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             return _in_preferred_language(engine.vocabulary)
 
     def language(self) -> str:
-        """Returns the language of texts around those of the first model's evidence that the call prefers."""
+        """Returns the preferred language of the call for texts around the first model's evidence."""
         with self._models.named("").versions.borrow() as engine:
             language = _preferred_language(engine.vocabulary)
         return language if language in ANSWERS else OWN_LANGUAGE
 
     def check_number(self, number: int, field: str) -> None:
-        """Refuses more states in one call than the server takes, before they are made.
+        """Refuses a call with more states than the server takes, before they are made.
 
         Raises:
             FaultyRequestError: there are more.
@@ -279,12 +279,12 @@ def _preferred_language(vocabulary: Vocabulary) -> str:
 
 
 def _in_preferred_language(vocabulary: Vocabulary) -> Vocabulary:
-    """Returns a vocabulary in the language that the current call prefers, as far as it is in it."""
+    """Returns a vocabulary in the language that the current call prefers, where it has translations."""
     return vocabulary.in_language(_preferred_language(vocabulary)) if vocabulary.languages else vocabulary
 
 
 def _put_texts(responses: Sequence[triage_pb2.TriageResponse], vocabulary: Vocabulary) -> None:
-    """Gives the questions that responses suggest their texts, in the language that the current call prefers."""
+    """Adds texts to the suggested questions, in the language that the current call prefers."""
     language = _preferred_language(vocabulary)
     texts, of_several = vocabulary.in_language(language), language if language in GROUPS else OWN_LANGUAGE
     for response in responses:
@@ -303,7 +303,7 @@ def _serialized(vocabulary: Vocabulary) -> bytes:
 
 @functools.lru_cache(maxsize=16)
 def vocabulary_message(vocabulary: Vocabulary) -> triage_service_pb2.GetVocabularyResponse:
-    """Returns a vocabulary as a message, which nobody changes: making one takes a millisecond."""
+    """Returns a vocabulary as a shared message, because making one takes a millisecond; callers must not change it."""
     entries = [
         triage_service_pb2.VocabularyEntry(
             code=entry.code,

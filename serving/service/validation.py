@@ -88,7 +88,7 @@ def check_questions(number: int, path: str, info: ModelInfo) -> None:
 
 
 def check_deferral(defer_below: float | None, path: str) -> None:
-    """Refuses a probability that is none.
+    """Refuses a value that is not a probability.
 
     Raises:
         FaultyRequestError: the message names the field at `path`.
@@ -110,7 +110,7 @@ def check_codes(number: int, limits: RequestLimits, field: str) -> None:
 
 
 def contradictions(state: triage_pb2.EvidenceState, vocabulary: Vocabulary) -> Iterator[Contradiction]:
-    """Yields what cannot be so together, by the vocabulary's relations."""
+    """Yields contradictions, by the vocabulary's relations."""
     present, absent = codes_of(state)
     return vocabulary.relations.contradictions(dict.fromkeys(present), frozenset(absent))
 

@@ -1,4 +1,4 @@
-"""Refuses what pages of other sites send to a server without tokens, as any site can make its visitors' browsers do."""
+"""Refuses requests from pages of other sites to a server without tokens: any site can make browsers send them."""
 
 import urllib.parse
 

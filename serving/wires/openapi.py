@@ -81,7 +81,7 @@ _MEANINGS = {
     "EvidenceEffect.support": "above 0 it speaks for the decision, below 0 against it; 0 where it is unclear",
     "Explanation.sufficient": "the smallest set of pieces that gives the same decision by itself",
     "Explanation.turning": "answers to the best next questions that would change the decision",
-    "VocabularyEntry.synonyms": "what patients say for it; one that begins with ! tells of a crisis",
+    "VocabularyEntry.synonyms": "what patients say for it; a leading ! marks an emergency term",
     "VocabularyEntry.parent": "the code that it implies, or empty",
     "VocabularyEntry.exclusive": "the group of which at most one is present, or empty",
     "VocabularyEntry.band": "the numbers that it stands for, or empty",

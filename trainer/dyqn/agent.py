@@ -17,11 +17,11 @@ from trainer.dyqn.targets import Transition
 from trainer.dyqn.workers import ALONE, Workers
 
 WARM_UP, LEAST_RATE = 0.05, 0.02
-"""Shares with the schedule `cosine`: of the steps in which the rate rises, and of the rate that is left at the end."""
+"""For the schedule `cosine`: share of the steps that warm up, and share of the rate that is left at the end."""
 
 
 class LossExtra(NamedTuple):
-    """What a train step returns beside the loss."""
+    """What a training step returns beside the loss."""
 
     losses: tf.Tensor  # float32 [L]: mean loss of each logit
     finite: tf.Tensor  # bool scalar; when False the step changed nothing
@@ -76,7 +76,7 @@ class DyqnAgent(tf_agent.TFAgent):
         )
 
     def _train(self, experience: Transition, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
-        """One optimisation, which changes nothing if it is not finite."""
+        """One optimisation, which changes nothing if its result is not finite."""
         variables = self.network.trainable_variables
         losses, *gradients = self._compiled(experience, weights)
         # Means over the batches of all workers, so that every worker makes the same update.

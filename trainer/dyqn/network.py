@@ -5,9 +5,9 @@ A network with probabilities has six cumulative logits, those of S_a, that decis
 appropriate if it is safe and not all clinicians were less urgent, so P(appropriate) = P(S_a) - P(H_a). The Q-value of a
 decision is its expected utility, (P(appropriate) + w P(safe)) / (1 + w), and Q(ask) is a seventh logit.
 
-What is denied of red flags adds one number, 0 or more, to all six (`DeniedRedFlags`). So however the weights are,
-another denied red flag never makes the best decision more urgent. The logits start from those of a mixture of patients,
-and the network learns what is missing there.
+Denied red flags add one number, 0 or more, to all six (`DeniedRedFlags`). So whatever the weights, another denied red
+flag never makes the best decision more urgent. The logits start from those of a mixture of patients, and the network
+learns the difference.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ NUM_LOGITS = NUM_CUMULATIVE + 1
 LOGITS, OUTPUTS, OUTPUT_LAYER, INPUTS, DENIED = "logits", "outputs", "q_values", "inputs", "denied_red_flags"
 NEUTRAL = TargetConfig()
 UNBOUNDED = 1e9
-"""Bound on what denials weigh in training; what they weigh afterwards is set by `bound_denials`."""
+"""Bound on the weight of denials in training; `bound_denials` sets it afterwards."""
 
 _OF_MEMBERS = (keras.layers.Dense, keras.layers.Dropout)  # the layers of a single network
 _INITIALIZERS = {"selu": keras.initializers.LecunNormal, "relu": keras.initializers.HeNormal}
@@ -108,11 +108,10 @@ def _member(
 class PresentAndAbsent(keras.layers.Layer):
     """From a state `[B, E]` to `[B, 2 E]`: 1 where a code is known to be present, then 1 where it is absent.
 
-    What a finding means when it is absent is not the opposite of what it means when it is present. What follows from
-    the rest is left out, so that states which mean the same are the same. Denied red flags are left to
-    `DeniedRedFlags`, and with them the denials that follow from theirs: the denial of a burning chest pain must not
-    vanish when chest pain is denied. Other denials together weigh no more than `most` of them: twenty would outweigh
-    any finding.
+    The absence of a finding does not mean the opposite of its presence. Implied findings are left out, so that states
+    with the same meaning are equal. `DeniedRedFlags` handles denied red flags and the denials that follow from them:
+    the denial of a burning chest pain must not vanish when chest pain is denied. Other denials together weigh no more
+    than `most` of them, because twenty would outweigh any finding.
     """
 
     def __init__(self, vocabulary: Vocabulary | None, **kwargs: Any):
@@ -137,10 +136,10 @@ class PresentAndAbsent(keras.layers.Layer):
 class DeniedRedFlags(keras.layers.Layer):
     """From a state `[B, E]` to what is added to its cumulative logits, `[B, 6]`, by a mixture of patients.
 
-    The mixture judges what is known without denied red flags. From its classes k it also knows how much less is to be
-    feared with the flags D denied: of P(k) P(Green would be unsafe | k) there remains the product over d in D of
-    (1 - P(d | k)). The negative logarithm of the share that remains is 0 or more and never falls with another flag. Up
-    to `most`, and times a learned factor, it is added to all six logits.
+    The mixture assesses what is known apart from denied red flags. Its classes k also give the danger that remains when
+    the flags D are denied: P(k) P(Green would be unsafe | k) shrinks by the product over d in D of (1 - P(d | k)). The
+    negative logarithm of the remaining share is 0 or more and never falls with another flag. It is capped at `most`,
+    multiplied by a learned factor, and added to all six logits.
     """
 
     def __init__(self, vocabulary: Vocabulary, patients: Mixture, **kwargs: Any):
@@ -169,7 +168,7 @@ class DeniedRedFlags(keras.layers.Layer):
         return ops.log(shares / (1 - shares)) + relief[:, None]
 
     def relief(self, states: keras.KerasTensor, classes: keras.KerasTensor | None = None) -> keras.KerasTensor:
-        """Returns the negative logarithm of the share of what is to be feared that remains, `[B]`."""
+        """Returns the negative logarithm of the share of the danger that remains, `[B]`."""
         classes = self._classes(states) if classes is None else classes
         denied = ops.cast(self._closure(states) < 0, "float32") * self._flags
         feared = classes * self._feared
@@ -217,8 +216,8 @@ class AverageQ(keras.layers.Layer):
 class Utilities(keras.layers.Layer):
     """From the logits `[B, N, 7]` of N networks to the Q-values and probabilities.
 
-    The calibration scales all cumulative logits by one factor and shifts each: then what denied red flags add stays the
-    same for all. That of Q(ask) is its own. Initially neither changes anything.
+    The calibration scales all cumulative logits by one factor and shifts each, so that denied red flags still add the
+    same to all. Q(ask) has its own scale and shift. Initially neither changes anything.
     """
 
     def __init__(self, target: TargetConfig, **kwargs: Any):
@@ -264,7 +263,7 @@ def probabilities(cumulative: keras.KerasTensor) -> tuple[keras.KerasTensor, ker
 
 
 def utilities(appropriate: Any, safe: Any, safety_weight: float) -> Any:
-    """Returns the utility of each decision in [0, 1], in the shape of both: probabilities, or what turned out."""
+    """Returns the utility of each decision in [0, 1], in the shape of both arguments: probabilities, or outcomes."""
     return (appropriate + safety_weight * safe) / (1 + safety_weight)
 
 
@@ -274,11 +273,11 @@ def logits_of(network: keras.Model) -> keras.Model:
 
 
 def bound_denials(network: keras.Model, cards: np.ndarray) -> None:
-    """Bounds what denials weigh by what they weigh on vignettes: what was denied there was thought of.
+    """Bounds the weight of denials by their weight on vignettes, which record only denials that somebody thought of.
 
-    Interviews deny far more, and a network that adds it all up would talk an emergency away. Training itself has no
-    bound: with one, the network makes the weights larger. Denials weigh no more than the mean number of a vignette, and
-    those of red flags no more than in all but one vignette of twenty.
+    Interviews record far more denials, and a network that added all of them up could dismiss an emergency. Training
+    itself has no bound, because the network would answer it with larger weights. Denials weigh no more than the mean
+    number in a vignette, and those of red flags no more than in all but one vignette of twenty.
 
     Args:
         network: with two inputs a code; others are left as they are.
@@ -319,7 +318,7 @@ def start_from(network: keras.Model, other: keras.Model, places: np.ndarray) -> 
 
 
 def _first_layers(network: keras.Model) -> list[keras.layers.Layer]:
-    """Returns the layer of each single network whose kernel has a row for each input, whatever the layer is called."""
+    """Returns the layer of each single network whose kernel has a row for each input, whatever its name."""
     computed = {id(layer.output) for layer in network.layers if isinstance(layer, _OF_MEMBERS)}
     return [
         layer for layer in network.layers if isinstance(layer, keras.layers.Dense) and id(layer.input) not in computed

@@ -22,7 +22,7 @@ AskNoise = Callable[[tf.Tensor], tf.Tensor]
 class QPolicy(tf_policy.TFPolicy):
     """Takes the action that `trainer.graph.decide` chooses, or a triage decision if the observation forces one.
 
-    It obeys `rules`, if any. The policy's info is what the network says, without noise.
+    It obeys `rules`, if any. The policy's info is the network's outputs, without noise.
     """
 
     def __init__(

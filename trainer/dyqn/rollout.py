@@ -30,7 +30,7 @@ class Outcomes(NamedTuple):
     evidence_seen: np.ndarray  # int32 [K, V], pieces of evidence known at the decision, the first one included
     forced: np.ndarray  # bool [K, V], the question limit forced the decision
     heads: Heads = {}  # noqa: RUF012
-    """What the network says at the decision, `[K, V, ...]`; empty for policies without one."""
+    """The network's outputs at the decision, `[K, V, ...]`; empty for policies without one."""
 
 
 class Slice(NamedTuple):
@@ -44,8 +44,8 @@ class Slice(NamedTuple):
 class Rollout:
     """Plays `policy` over vignettes. Only `max_questions` forces a decision, not the end of the evidence.
 
-    A policy whose info is a dict, such as `QPolicy`, provides its heads. It must decide by the observation alone, as it
-    is called only once for equal observations of an episode.
+    A policy whose info is a dict, such as `QPolicy`, provides its heads. It must decide only from the observation:
+    it is called only once for equal observations of an episode.
     """
 
     def __init__(self, vignettes: Vignettes, evidence_count: int, max_questions: int, policy: tf_policy.TFPolicy):

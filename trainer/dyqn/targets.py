@@ -37,7 +37,7 @@ def best_triage_value(q: tf.Tensor, allowed: tf.Tensor | None = None) -> tf.Tens
 
 
 class Asking(NamedTuple):
-    """What queries make the target of `ask` of; a query that needs more gives this a field."""
+    """What queries compute the target of `ask` from; a query that needs more adds a field."""
 
     best_tm1: tf.Tensor  # Q_m(s), float32 [B]
     best_t: tf.Tensor  # Q_m(s'), float32 [B]
@@ -56,7 +56,7 @@ def and_ask_target(q: Asking) -> tf.Tensor:
 
 
 def value_ask_target(q: Asking) -> tf.Tensor:
-    """Returns the target of `ask` `[B]` of classic Q-learning: the most that s' is worth, less the price."""
+    """Returns the target of `ask` `[B]` of classic Q-learning: the value of s', less the price."""
     return tf.nn.relu(tf.maximum(q.best_t, q.ask_t) - q.price)
 
 
@@ -105,13 +105,13 @@ def cumulative_truths(r_t: tf.Tensor) -> tf.Tensor:
 def cumulative_targets(together_t: tf.Tensor, r_t: tf.Tensor, bootstrap: float) -> tf.Tensor:
     """Returns the target of each cumulative probability, float32 `[B, 6]`; no gradient flows through it.
 
-    A probability in s is what it is expected to be in s', whatever the answer will be. One patient's decisions are a
-    noisy sample of it, and a network that learns from them alone overfits.
+    A probability in s is its expected value in s', over all answers. One patient's decisions are a noisy sample of it,
+    and a network that learns from them alone overfits.
 
     Args:
         together_t: probabilities `[B, 6]` in s', of all networks together.
         r_t: counterfactual reward `[B, 4]`.
-        bootstrap: share of the probability in s'; the truth has the rest.
+        bootstrap: weight of the probability in s'; the truth has the rest.
     """
     return tf.stop_gradient(bootstrap * together_t + (1 - bootstrap) * cumulative_truths(r_t))
 

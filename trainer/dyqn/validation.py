@@ -1,7 +1,7 @@
 """Held-out vignettes, from which no network learns: for calibration.
 
 Of vignettes with the same evidence, networks learn from all or hold out all. But those set apart for promises are drawn
-one by one, whatever their evidence, as patients come: a promise counts independent patients.
+one by one, regardless of their evidence, because a promise counts independent patients.
 """
 
 from typing import Any, NamedTuple
@@ -29,8 +29,8 @@ LEAST_HELD_OUT, MOST_HELD_OUT = 100, 1_000
 _ROWS = 8_192
 _ROUNDS_OF_ASKING = 4
 _ALIKE = 4.0
-"""The shift of a logit differs from that of all by a normal distribution of SD 1 before any patient is seen, where 16
-states (4 squared) count as one, as those of a patient are alike: without Red among few patients P(Red) is not 0."""
+"""The prior of a logit's shift is normal around the common shift with SD 1, and 16 states (4 squared) count as one,
+because states of one patient are alike: P(Red) does not become 0 where few patients include no Red."""
 _FREE = 100.0  # a scale of the logits at which the same distribution does not bind it
 _STATES_OF_ASKING = 4_096  # enough for a scale and a shift; all of them would take a tenth of the time of training
 
@@ -139,11 +139,11 @@ def interviews(states: np.ndarray, decision_counts: np.ndarray) -> HeldOut:
 
 
 class Settling(NamedTuple):
-    """What a network is calibrated by when it has learned."""
+    """The data by which a trained network is calibrated."""
 
     judged: HeldOut
-    """States that clinicians judged: what stands on cards, or interviews with complete patients. What an interview adds
-    to a card is made up."""
+    """States that clinicians decided on: whole cards, or interviews with complete patients. The findings that an
+    interview adds to a card are simulated."""
     led: HeldOut
     """States one question apart, by which asking is valued."""
     whole: np.ndarray
@@ -152,7 +152,7 @@ class Settling(NamedTuple):
     """Whether the states of `led` are those of interviews."""
 
     def settle(self, network: keras.Model) -> HeldOutOutputs:
-        """Bounds what denials weigh and calibrates `network`, if it has probabilities.
+        """Bounds the weight of denials and calibrates `network`, if it has probabilities.
 
         Returns:
             Its outputs in the states of `led`; those of each half of the patients by a calibration on the other half.
@@ -232,7 +232,7 @@ def _set_calibration(outputs: keras.layers.Layer, columns: slice, scale: float, 
 
 
 def _applied(model: keras.Model, states: np.ndarray) -> Any:
-    """Returns what `model` makes of states int8 `[R, E]`, float32 `[R, ...]`."""
+    """Returns the outputs of `model` for states int8 `[R, E]`, float32 `[R, ...]`."""
     parts = [model(states[start : start + _ROWS].astype(np.float32)) for start in range(0, len(states), _ROWS)]
     return tf.nest.map_structure(lambda *each: np.concatenate(each), *parts)
 

@@ -1,10 +1,10 @@
 """Agreement of triage decisions with the clinicians', beyond the paper's metrics: pure NumPy functions.
 
-Each vignette has weight 1, however many clinicians decided on it and in however many evidence orders it was played: all
-pairs of an order and a clinician have equal shares of it. Columns are Red, Yellow, Green, Blue.
+Each vignette has weight 1, regardless of its numbers of clinicians and evidence orders: all pairs of an order and a
+clinician have equal shares of it. Columns are Red, Yellow, Green, Blue.
 
 `decisions` are int `[K, V]`, the column of the decision in each of K evidence orders, and `decision_counts` `[V, 4]`
-what clinicians decided, at least one decision a vignette. Vignettes with fewer than `minimum_decisions`, which is at
+the clinicians' decisions, at least one for each vignette. Vignettes with fewer than `minimum_decisions`, which is at
 least 2, are left out. `seed` is that of the bootstrap over vignettes.
 """
 
@@ -72,7 +72,7 @@ def detection_parts(decisions: np.ndarray, decision_counts: np.ndarray, decision
 
 
 def clinician_detection_parts(decision_counts: np.ndarray, decision: Action, minimum_decisions: int) -> np.ndarray:
-    """Returns `detection_parts` `[V', 4]` for a clinician in the agent's place, by the majority of the *others*."""
+    """Returns `detection_parts` `[V', 4]` for a clinician in the agent's place; the *others* are the reference."""
     counts = decision_counts[decision_counts.sum(axis=1) >= minimum_decisions].astype(np.int64)
     return by_all_but_one(counts, lambda others, own: detection_parts(np.full((1, len(others)), own), others, decision))
 
@@ -101,7 +101,7 @@ def agent_agreement(decisions: np.ndarray, decision_counts: np.ndarray, seed: in
 def clinician_agreement(
     decision_counts: np.ndarray, minimum_decisions: int, seed: int
 ) -> dict[str, Estimate | None] | None:
-    """Returns the same figures of the clinicians, each by the others; None if no vignette has enough decisions."""
+    """Returns the same figures of the clinicians, each against the others; None if no vignette has enough decisions."""
     parts = clinician_parts(decision_counts, minimum_decisions)
     return agreement(parts, seed) if len(parts) else None
 

@@ -1,7 +1,7 @@
-"""The agent judged by leave-one-out, as clinicians are: on the same vignettes, by all of their clinicians but one.
+"""The agent scored by leave-one-out, as clinicians are: on the same vignettes, against all clinicians but one.
 
-A clinician is judged by the *others*. Judging the agent by all of them widens the range of decisions that count as
-appropriate, and flatters it. Here each clinician is left out in turn, and the agent takes that clinician's place.
+A clinician is scored against the *others*. Scoring the agent against all of them widens the range of decisions that
+count as appropriate, which is more lenient. Here each clinician is left out in turn, and the agent takes that place.
 
 Arguments are those of `trainer.evaluation.agreement`.
 """
@@ -39,7 +39,7 @@ def figures(
 
 
 def quality(decisions: np.ndarray, decision_counts: np.ndarray, minimum_decisions: int) -> dict[str, np.ndarray]:
-    """Returns `metrics.triage_quality` by all clinicians but one, float `[V']`, on vignettes with enough decisions."""
+    """Returns `metrics.triage_quality` against all clinicians but one, float `[V']`, without those with few."""
     enough = decision_counts.sum(axis=1) >= minimum_decisions
     decisions, counts = decisions[:, enough], decision_counts[enough].astype(np.int64)
     names = list(metrics.triage_quality(decisions, counts))
@@ -50,7 +50,7 @@ def quality(decisions: np.ndarray, decision_counts: np.ndarray, minimum_decision
 
 
 def red_detection_parts(decisions: np.ndarray, decision_counts: np.ndarray, minimum_decisions: int) -> np.ndarray:
-    """Returns `agreement.detection_parts` of Red by all clinicians but one, `[V', 4]`; arguments as for `quality`."""
+    """Returns `agreement.detection_parts` of Red against all clinicians but one, `[V', 4]`; arguments as `quality`."""
     enough = decision_counts.sum(axis=1) >= minimum_decisions
     decisions, counts = decisions[:, enough], decision_counts[enough].astype(np.int64)
     return metrics.by_all_but_one(counts, lambda others, _: agreement.detection_parts(decisions, others, Action.RED))

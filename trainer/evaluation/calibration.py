@@ -1,4 +1,4 @@
-"""Q-values of triage decisions, read as probabilities: how often is a decision right if the agent is sure of it?
+"""Q-values of triage decisions, read as probabilities: how often is a decision right when the agent is confident?
 
 A perfect Q(s, a) is the expected reward P(a) / max P, which is at most the probability that `a` is appropriate: a
 decision has a reward only if a clinician gave it, but is appropriate also between two given ones. So Q-values are too

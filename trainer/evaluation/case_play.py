@@ -27,8 +27,8 @@ def play_cases(
     """Returns what the policy decides on each case.
 
     The interview reveals one piece before the first question and one after each; it ends with the first triage
-    decision. A triage is forced after `max_questions` questions, and when all evidence is known, as asking on would
-    not change the state.
+    decision. A triage is forced after `max_questions` questions, and when all evidence is known, because asking more
+    would not change the state.
 
     Args:
         policy: decides from the observation alone, see `trainer.dyqn.policy.QPolicy`.
@@ -65,8 +65,9 @@ def lead_cases(
 ) -> tuple[tuple[Action, ...], tuple[int, ...]]:
     """Returns the decisions of interviews that the agent leads, and the number of questions of each.
 
-    A patient presents with the first finding of a case, has what it lists as present and what follows from that, and
-    denies all the rest. Age or sex that a case leaves open, and what takes an instrument, cannot be asked about. The
+    A patient presents with the first finding of a case, confirms what it lists as present and what follows from that,
+    and denies all the rest. Age or sex that a case leaves open, and findings that need an instrument, cannot be asked
+    about. The
     agent obeys `rules`, the same as `graph`, and decides at `point`, without handing over.
     """
     codes = _signed_codes(cases, vocabulary)

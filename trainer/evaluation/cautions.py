@@ -1,4 +1,4 @@
-"""Warnings about trainings and evaluations from which little can be concluded."""
+"""Warnings about training runs and evaluations that show little."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from trainer.graph import mixture, novelty
 from trainer.vignettes.split import FEW_TEST_VIGNETTES, split_warnings
 
 HIGH_LEARNING_RATES = {"adam": 0.05, "sgd": 1.0}
-"""By algorithm, 50 times the learning rate of the preset that uses it. Nothing has been seen to learn with more."""
+"""By algorithm, 50 times the learning rate of the preset that uses it. No agent has been seen to learn with more."""
 
 
 def before_training(splits: Mapping[str, Any], learned: int, optimiser: OptimiserConfig) -> list[str]:

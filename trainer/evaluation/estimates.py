@@ -68,7 +68,7 @@ class SliceFigures(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """A metric that is lower in a slice than on all other vignettes, by more than chance explains."""
+    """A metric that is lower in a slice than on all other vignettes, beyond chance."""
 
     by: str
     value: str

@@ -1,4 +1,4 @@
-"""What handing cases over to a person brings, at each threshold."""
+"""The effect of handing cases over to a person, at each threshold."""
 
 from typing import NamedTuple
 

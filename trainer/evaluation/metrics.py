@@ -29,7 +29,7 @@ def urgency_range(decision_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def triage_quality(decisions: np.ndarray, decision_counts: np.ndarray) -> dict[str, np.ndarray]:
-    """Judges triage decisions by the clinicians' decisions on the same vignettes.
+    """Scores triage decisions against the clinicians' decisions on the same vignettes.
 
     Returns:
         float `[V]` in [0, 1] each, the share of the orders in which the decision was: `appropriateness` (between the
@@ -71,7 +71,7 @@ def constant_metrics(decision_counts: np.ndarray) -> dict[str, dict[str, np.ndar
 def human_metrics(decision_counts: np.ndarray, minimum_decisions: int) -> dict[str, np.ndarray]:
     """Returns the sample mean inter-expert agreement H_a and H_s (paper, section "Baselines").
 
-    Each clinician's decision is judged by those of the *other* clinicians on the vignette.
+    Each clinician's decision is scored against those of the *other* clinicians on the vignette.
 
     Args:
         decision_counts: `[V, 4]`.

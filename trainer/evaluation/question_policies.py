@@ -69,9 +69,9 @@ def _of_highest(scores: Scores) -> Policy:
 
 
 def card_policy(graph: QuestionGraph, network: Network) -> Policy:
-    """Returns the learned policy for patients of whom only what is on a card can be asked.
+    """Returns the learned policy for patients who can be asked only about what is on a card.
 
-    Few codes are open, so the network itself judges both answers to each. The value of a question is the expected
+    Few codes are open, so the network itself evaluates both answers to each. The value of a question is the expected
     Kullback-Leibler divergence of the probabilities of the decisions.
     """
 

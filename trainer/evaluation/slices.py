@@ -102,7 +102,7 @@ def _with_the_rest(division: Sequence[Group], vignettes: int) -> list[Group]:
 
 
 def gaps(metrics: Mapping[str, np.ndarray], chosen: Sequence[Group], seed: int) -> tuple[list[Gap], int]:
-    """Returns where the agent is worse than elsewhere, and the number of comparisons that were made.
+    """Returns the slices in which the agent is worse than elsewhere, and the number of comparisons.
 
     Each comparison is a Welch test; of all of them, the Benjamini-Hochberg correction keeps those named by chance to a
     share of `FALSE_DISCOVERIES`.

@@ -178,10 +178,10 @@ def _step(asked: int, episode: Walk, vocabulary: Vocabulary) -> dict[str, Any]:
 
 
 def effects(codes: Sequence[int], evidence_count: int, network: Network) -> np.ndarray:
-    """Returns how much leaving out each of n signed codes moves what the network says, float `[n]`.
+    """Returns how much leaving out each of n signed codes changes the network's outputs, float `[n]`.
 
     It is the mean absolute change of P(appropriate) and P(safe) of each decision, or of its Q-values for a network
-    without probabilities. The server says the same of a state with `explain` (`serving.service.explanation`), after
+    without probabilities. The server's `explain` (`serving.service.explanation`) gives the same for a state, after
     the safety rules.
     """
     known = np.tile(np.asarray(codes, np.int32), [len(codes) + 1, 1])

@@ -101,7 +101,7 @@ class VersionFigures(NamedTuple):
 
 
 def training_facts(data_fingerprint: str, stats: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Returns what is known of the vignettes with this fingerprint, that an agent learned from.
+    """Returns what is known about the training vignettes with this fingerprint.
 
     With the stats.json of the same data these are `format`, `simulated`, `seed`, `test_fraction`, `sources`, `fold` and
     `splits`, None where the file does not state them.
@@ -190,7 +190,7 @@ def package_versions() -> dict[str, str]:
 
 
 def _questions(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Returns what the version does about questions, and how far to trust that."""
+    """Returns how the version asks questions, and the limits of that."""
     if manifest["questions"] is None:
         return {"most": 0, "notes": _NO_QUESTIONS}
     most, complaints = manifest["questions"]["most"], manifest["danger_signs"]["complaints"]

@@ -39,7 +39,7 @@ SIGNATURES = (features.SERVING_DEFAULT, features.TRIAGE, features.STATE)
 
 
 class Identity(NamedTuple):
-    """What the graph contains about its version."""
+    """What the graph says about its version."""
 
     model_version: str
     vocabulary_fingerprint: str
@@ -63,8 +63,8 @@ UNGUARDED = Safeguards()
 class AssetLookup:
     """Maps codes to state cells by the vocabulary file itself, which the SavedModel keeps as an asset.
 
-    The line number in the file, less one for the header, is the state cell. For a string that is not in the file the
-    table gives its default, 0, and the lookup `state.UNKNOWN`; so too for "code" in the header, line 0.
+    The state cell is the line number in the file, less one for the header. A string that is not in the file gets the
+    table's default, 0, which becomes `state.UNKNOWN`; so does "code" in the header, line 0.
 
     Args:
         vocabulary: path of the vocabulary file, as `schemas.evidence.Vocabulary.save` writes it.
@@ -99,7 +99,7 @@ def write(
         folder: created if missing.
         model: from states `[B, E]` float32 to heads, see `trainer.dyqn.network`.
         vocabulary: path of the vocabulary file, which becomes an asset.
-        identity: what answers say of the version.
+        identity: what answers say about the version.
         safeguards: what is applied to the network's outputs.
 
     Raises:
@@ -162,9 +162,9 @@ def _traced(function: Callable[..., dict[str, tf.Tensor]], *specs: tf.TensorSpec
 
 
 def _size_checks(**inputs: tf.Tensor) -> list[tf.Operation]:
-    """Returns operations that refuse inputs of different batch sizes, of which the graph would broadcast some.
+    """Returns operations that refuse inputs of different batch sizes, some of which the graph would broadcast.
 
-    What uses the inputs has to wait for them: another operation may fail sooner, with words of its own. They raise
+    Whatever uses the inputs has to wait for them, or another operation may fail first with its own words. They raise
     tf.errors.InvalidArgumentError when the graph runs. A TFLite file does not check this, as the converter leaves
     assertions out.
     """
@@ -176,7 +176,7 @@ def _size_checks(**inputs: tf.Tensor) -> list[tf.Operation]:
 
 
 def _known(states: tf.Tensor) -> tf.Tensor:
-    """Returns `states`, of which the graph refuses cells other than -1, 0 and 1; a TFLite file does not."""
+    """Returns `states` after a check that cells are -1, 0 or 1, which a TFLite file lacks."""
     states = tf.debugging.assert_all_finite(states, f"Expects {features.STATES} to be finite")
     valid = tf.reduce_all(tf.equal(states, tf.sign(states)))
     with tf.control_dependencies([tf.debugging.Assert(valid, [f"Expects {features.STATES} to be -1, 0 or 1"])]):

@@ -1,4 +1,4 @@
-"""What follows from the known evidence is known, too, whoever judges a state."""
+"""What follows from the known evidence is known, too, for every reader of a state."""
 
 import numpy as np
 import scipy.sparse
@@ -10,10 +10,10 @@ _AT_ONCE = 4_096  # rows of a sparse matrix that are closed together
 
 
 class Closure:
-    """Adds to states what follows from them, or leaves it out, so that states which mean the same are the same.
+    """Adds implied findings to states, or leaves them out, so that states with the same meaning are equal.
 
-    Rules and questions judge states with all that follows, networks and novelty those without. The memory and all that
-    is said to people hold what was stated.
+    Rules and questions read states with implied findings, networks and novelty those without. The memory, and all
+    texts for people, hold what was stated.
 
     Args:
         vocabulary: of E pieces of evidence. If none is related to another, states stay as they are.
@@ -53,7 +53,7 @@ class Closure:
         return tf.where(states != 0, states, tf.cast(present, states.dtype) - tf.cast(absent, states.dtype))
 
     def reduced(self, states: tf.Tensor) -> tf.Tensor:
-        """Returns the shortest states that mean the same: without what follows from the rest; `[B, E]`."""
+        """Returns the shortest states with the same meaning, without implied findings; `[B, E]`."""
         if not len(self._sources):
             return states
         closed = self(states)
@@ -61,7 +61,7 @@ class Closure:
         return tf.where(((closed > 0) & present) | ((closed < 0) & absent), tf.zeros_like(closed), closed)
 
     def contradicts(self, states: tf.Tensor) -> tf.Tensor:
-        """Returns whether states `[B, E]` hold what cannot be so together, bool `[B]`.
+        """Returns whether states `[B, E]` contradict themselves, bool `[B]`.
 
         As in `schemas.relations.Relations.contradictions`, it is what is present that contradicts the rest.
         """

@@ -1,4 +1,4 @@
-"""Danger signs computed from vignettes: for each complaint, what sets urgent patients who have it apart."""
+"""Danger signs computed from vignettes: for each complaint, the findings that distinguish urgent patients."""
 
 import numpy as np
 import tensorflow as tf
@@ -12,7 +12,7 @@ from trainer.graph.questions import QuestionGraph
 from trainer.graph.relations import more_general
 
 DISTINCTIVE = 0.02
-"""By how much, in nats, a sign must set urgent patients with a complaint apart from all patients.
+"""Least information, in nats, by which a sign must distinguish urgent patients with a complaint from all patients.
 
 It is the sign's part of the Kullback-Leibler divergence between what their vignettes mention and what all do.
 """
@@ -21,8 +21,8 @@ It is the sign's part of the Kullback-Leibler divergence between what their vign
 def compute(patients: Mixture, vocabulary: Vocabulary) -> DangerSigns:
     """Returns up to six signs of each symptom, the most distinctive first, from red flags of the vocabulary.
 
-    Patients are as urgent as Green would be unsafe for them. A sign takes no instrument, and is no special kind of what
-    the complaint leaves open: that is a complaint itself when it is present.
+    A patient counts as urgent with the probability that Green would be unsafe. A sign needs no instrument, and is not a
+    special kind of what the complaint leaves open: that is a complaint itself when it is present.
     """
     graph = QuestionGraph(patients, vocabulary)
     alone = tf.eye(len(vocabulary))

@@ -1,9 +1,9 @@
 """Chooses the action from the network's Q-values: the one rule for the policy and for every exported signature.
 
-The agent does what has the highest Q-value: one of four triage decisions, or asking. Of equal values, the more urgent
-decision wins, and a triage decision wins over asking. Values that differ by less than `TIE` count as equal, as engines
-round the same sum differently. If nothing at all is known about a patient, the action is ask, even if triage is forced:
-no agent learns from an empty state.
+The agent takes the action with the highest Q-value: one of four triage decisions, or ask. Of equal values, the more
+urgent decision wins, and a triage decision wins over ask. Values that differ by less than `TIE` count as equal, because
+engines round the same sum differently. If nothing is known about a patient, the action is ask, even if triage is
+forced: no agent learns from an empty state.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ import tensorflow as tf
 from schemas.triage import NUM_DECISIONS, Action, may_be_red
 
 Heads = dict[str, Any]
-"""What a network gives for states `[B, E]`, float32 tensors or arrays by name.
+"""The outputs of a network for states `[B, E]`: float32 tensors or arrays by name.
 
 `q` `[B, A]` are the Q-values. With probabilities there are `appropriate` and `safe` `[B, 4]`, too: the probabilities
 that each triage decision is appropriate, and that it is safe.
@@ -25,11 +25,11 @@ TIE = 1e-6
 
 @dataclasses.dataclass(frozen=True)
 class OperatingPoint:
-    """What a caller may ask of an agent beside its Q-values.
+    """Thresholds of a caller beside the Q-values.
 
-    Asking is worth at least `sure_enough`, if given: the agent then asks on while its best decision is worth less. For
-    a caller who wants cases handed over to a person, it hands over what it decides below Red where Red is appropriate
-    with a probability of `hand_over_from` or more, if given.
+    If `sure_enough` is given, asking is worth at least that: the agent keeps asking while its best decision is worth
+    less. If `hand_over_from` is given, a decision below Red is handed over to a person where P(appropriate) of Red is
+    that or more, for callers who want cases handed over.
     """
 
     sure_enough: float | None = None
@@ -57,7 +57,7 @@ def would_ask(q: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
 
 
 def handed_over(heads: Heads, decisions: tf.Tensor, point: OperatingPoint) -> tf.Tensor:
-    """Returns whether decisions int `[B]` are left to a person who looks, bool `[B]`."""
+    """Returns whether decisions int `[B]` are handed over to a person, bool `[B]`."""
     if point.hand_over_from is None or "appropriate" not in heads:
         return tf.zeros_like(decisions, tf.bool)
     return may_be_red(decisions, heads["appropriate"][:, Action.RED], point.hand_over_from)
@@ -69,12 +69,12 @@ def anything_known(states: tf.Tensor) -> tf.Tensor:
 
 
 def best_triage(q: tf.Tensor) -> tf.Tensor:
-    """Returns the best triage decision by Q-values `[B, A]`, int32 `[B]`, never ask."""
+    """Returns the triage decision with the highest of Q-values `[B, A]`, int32 `[B]`; never ask."""
     return _first_best(q[:, :NUM_DECISIONS])
 
 
 def with_floor(q: tf.Tensor, point: OperatingPoint = NEUTRAL) -> tf.Tensor:
-    """Returns the Q-values `[B, A]`, of which that of `ask` is at least what the caller wants."""
+    """Returns the Q-values `[B, A]`, with that of `ask` raised to the caller's threshold."""
     if point.sure_enough is None:
         return q
     return tf.concat([q[:, :NUM_DECISIONS], tf.maximum(q[:, Action.ASK :], point.sure_enough)], axis=1)

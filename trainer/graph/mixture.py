@@ -3,8 +3,8 @@
 Each class has a probability of each piece of evidence and, for each decision, the share of its patients for whom it is
 appropriate, and safe. Pieces are independent within a class, so all predictions have a closed form. The classes are
 fitted to training vignettes by expectation maximisation. Evidence that a vignette does not list counts as absent. This
-is exact for complete patients; for vignettes written by people, the probabilities are those of being listed, which are
-lower than those of being present. Of age and sex, which everybody has, only those vignettes count that list them.
+is exact for complete patients; for cards, the mixture estimates how often a finding is recorded, which is less often
+than it is present. Age and sex, which everybody has, are counted only over the vignettes that list them.
 """
 
 import pathlib

@@ -121,7 +121,7 @@ def fit(vignettes: SignedRows, vocabulary: Vocabulary, seed: int) -> Novelty | N
 
 
 def with_interviews(novelty: Novelty, states: np.ndarray, vocabulary: Vocabulary) -> Novelty:
-    """Returns `novelty` with `led` of the states of interviews, int8 `[R, E]`, with patients that were not learned."""
+    """Returns `novelty` with `led` from the states of interviews, int8 `[R, E]`, with held-out patients."""
     denied = states[(states < 0).any(axis=1)]
     if not len(denied):
         return novelty

@@ -1,4 +1,4 @@
-"""What operating points reach on vignettes that the deciding network has not learned from."""
+"""Results of operating points on vignettes that the deciding network has not learned from."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from trainer.graph.decide import OperatingPoint, best_triage, handed_over, would
 from triage_runtime.promise import HANDED_OVER
 
 FLOORS = (None, 0.8, 0.85, 0.9, 0.92, 0.94, 0.96, 0.98, 0.99)
-"""What asking may be worth at least, from the least to the most careful; none means that Q(ask) alone counts."""
+"""Least values of asking, from the least to the most careful; none means that only Q(ask) counts."""
 HAND_OVER_FROM = (0.05, 0.1, 0.15, 0.2, 0.3)
 """The probabilities of Red from which a promise may hand over to a person."""
 
@@ -78,7 +78,7 @@ def decisions_at(held_out: HeldOutOutputs, known: np.ndarray) -> np.ndarray:
 
 
 def leaving(held_out: HeldOutOutputs, point: OperatingPoint) -> np.ndarray:
-    """Returns int32 `[M]`, the decision with which each vignette leaves, or `HANDED_OVER`."""
+    """Returns int32 `[M]`, the decision that each vignette gets, or `HANDED_OVER`."""
     known = stops(held_out, point)
     heads, decisions = {"appropriate": held_out.appropriate[_places(held_out, known)]}, decisions_at(held_out, known)
     return np.where(handed_over(heads, decisions, point), HANDED_OVER, decisions)

@@ -2,10 +2,10 @@
 
 An interview opens with the age and sex of the patient. Then come the open danger signs, several of them in one
 question: those by which a safety rule that has begun would fire, and those of the patient's complaints
-(`schemas.danger_signs`). No interview ends below Red before they are known. What is asked next is worth most: the
-information, in bits, that its answer is expected to give about whether each decision is appropriate and whether it is
-safe. A mixture of patients says how likely a yes is. A finding is asked about before its special kinds, and nothing is
-asked that vignettes like these do not mention.
+(`schemas.danger_signs`). No interview ends below Red before they are known. The next question is the one with the
+highest value: the information, in bits, that its answer is expected to give about whether each decision is appropriate
+and whether it is safe. A mixture of patients estimates how likely a yes is. A finding is asked about before its special
+kinds, and findings that similar vignettes do not mention are not asked about.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,12 +26,12 @@ from trainer.graph.relations import more_general, padded, settled_by
 from trainer.graph.rules import OpenRedFlags
 
 RELATED = 0.01
-"""Share of vignettes of such patients that must mention what is asked, and of these that must have it.
+"""Share of similar patients' vignettes that must mention a finding, and of these that must have it, for a question.
 
 Vignettes mention what their authors thought of, also by denying it; those of complete patients mention everything.
 """
 _OPENING, _RULE, _SIGN = 1_000.0, 100.0, 10.0
-"""What comes first, whatever it is worth: all are more than any information has bits."""
+"""Ranks of what comes first, all above any information in bits."""
 _NEVER = -1.0  # below any information
 _LEAST = 1e-6
 _LITTLE = 1e-5
@@ -44,7 +44,7 @@ Otherwise the order of questions late in an interview would depend on the machin
 class Questions(NamedTuple):
     """The best questions in each state, the best first; at most `MOST_QUESTIONS`.
 
-    Codes that are asked together with the first question are no questions of their own.
+    Codes that are asked together with the first question are not listed as questions.
     """
 
     codes: tf.Tensor  # int32 [B, Q], cell of the state; -1 where nothing is left to ask
@@ -67,7 +67,7 @@ class _Ranked(NamedTuple):
 
 
 Network = Callable[[tf.Tensor], Heads]
-"""From states `[B, E]` to what a network says of them."""
+"""From states `[B, E]` to a network's outputs."""
 
 
 class QuestionGraph:
@@ -168,7 +168,7 @@ class QuestionGraph:
         return _Ranked(ranks, gains, likely, may_ask & (signs > 0), chosen, group)
 
     def _sign_ranks(self, states: tf.Tensor, open_codes: tf.Tensor) -> tf.Tensor:
-        """Returns what each danger sign among `open_codes` `[B, E]` comes before, float32 `[B, E]`, 0 for no sign.
+        """Returns the rank of each danger sign among `open_codes` `[B, E]`, float32 `[B, E]`, 0 for no sign.
 
         Those of rules that have begun come first, then those of complaints in the order of their lists. In place of
         a special kind whose parent is open comes the parent: whether the chest hurts, and only then how.

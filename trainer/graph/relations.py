@@ -1,4 +1,4 @@
-"""What follows from the known evidence, so that no question is asked whose answer is known or impossible.
+"""Implications of the known evidence, so that no question is asked whose answer is known or impossible.
 
 A *literal* is a cell that is known to be present (the first E) or known to be absent (the next E).
 """

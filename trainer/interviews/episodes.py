@@ -1,9 +1,9 @@
-"""Interviews as episodes: an agent's questions, in training, to the patients behind vignettes.
+"""Interviews as episodes: in training, an agent asks the patients of vignettes.
 
-There is no action to choose. Every step asks the next question, since the rewards of all decisions and the state after
-the answer are known, and an agent has to learn from all lengths. The questions are those of the exported agent, which a
-mixture of patients and the danger signs choose; some are drawn at random, and so are some interviews replaced by
-reading the vignette piece by piece, as the network would hardly see a vignette otherwise.
+There is no action to choose. Every step asks the next question, because the rewards of all decisions and the state
+after the answer are known, and an agent has to learn from all lengths. The questions are those of the exported agent,
+chosen by a mixture of patients and the danger signs. Some are drawn at random instead. Some interviews reveal the
+vignette piece by piece instead, because the network would otherwise hardly ever see a whole vignette.
 """
 
 from collections.abc import Mapping
@@ -24,26 +24,26 @@ from trainer.vignettes import state
 from trainer.vignettes.state import Vignettes
 
 EXPLORED = (0.0, 0.0, 0.15, 0.4)
-"""The shares of questions that are drawn at random; each interview has one of them."""
+"""The shares of questions drawn at random; each interview uses one of them."""
 MASKED = 0.4
-"""Share of what is known of a part of a vignette that stays unknown after all, chosen at random."""
+"""Share of the findings of a part of a vignette that are hidden again at random."""
 
 
 class InterviewEpisodes:
     """Interviews with the patients of vignettes, B of them side by side.
 
-    A patient answers as the vignette says. What it leaves open, a complete patient lacks; the patient of a card answers
-    it like a patient of the mixture who has such a card and was triaged so, so that nothing is learned from somebody
-    having thought of denying a finding.
+    A patient answers as the vignette says. A complete patient lacks every finding that the vignette leaves open. The
+    patient of a card answers such questions like a patient of the mixture with that card and those decisions, so that
+    the agent learns nothing from which denials somebody thought to record.
 
     Args:
-        vignettes: V of them. Each is drawn once before any comes again.
+        vignettes: V of them, each drawn once before any is drawn again.
         whole: whether they list everything that a patient has.
         patients: the mixture, over E pieces of evidence.
-        vocabulary: of the E pieces; some take an instrument, which no patient has at home.
+        vocabulary: of the E pieces; some need an instrument, which no patient has at home.
         signs: danger signs.
         rows: B.
-        max_questions: after which an interview ends, if it was not drawn to be shorter.
+        max_questions: limit of an interview, whose drawn length may be shorter.
         generator: of all draws.
     """
 

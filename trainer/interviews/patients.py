@@ -20,7 +20,7 @@ class Patients(NamedTuple):
     decision_counts: np.ndarray  # [V, 4]
 
     def at_home(self, vocabulary: Vocabulary) -> "Patients":
-        """Returns these patients, who have no instruments: they cannot answer what takes one, unless it is known."""
+        """Returns these patients, without instruments: they answer questions that need one only if it is known."""
         unable = vocabulary.takes_instrument & ~self.known
         return self._replace(answers=np.where(unable, 0, self.answers).astype(np.int8))
 
@@ -48,7 +48,7 @@ def whole_patients(vignettes: Vignettes, evidence_count: int, known_cells: Seque
 
 
 def interviewed(vignettes: Vignettes, evidence_count: int, like: Callable[[tf.Tensor], tf.Tensor] | None) -> Patients:
-    """Returns patients who come with the first piece of evidence of a vignette, and answer everything.
+    """Returns patients who present with the first piece of evidence of a vignette, and answer everything.
 
     Args:
         vignettes: V of them.
@@ -66,7 +66,7 @@ def interviewed(vignettes: Vignettes, evidence_count: int, like: Callable[[tf.Te
 def interviewed_at_home(
     vignettes: Vignettes, whole: bool, graph: QuestionGraph, vocabulary: Vocabulary, seed: int
 ) -> Patients:
-    """Returns the patients of `interviewed` without instruments; `seed` is of what cards leave open."""
+    """Returns the patients of `interviewed` without instruments; `seed` draws what cards leave open."""
     generator = tf.random.Generator.from_seed(seed, alg="philox")
     like = None if whole else functools.partial(graph.patients_like, generator=generator)
     return interviewed(vignettes, len(vocabulary), like).at_home(vocabulary)

@@ -1,6 +1,6 @@
-"""Plays interviews in which a policy chooses the questions, and records what the network says after each answer.
+"""Plays interviews in which a policy chooses the questions, and records the network's outputs after each answer.
 
-`lead` plays those of an agent, and `Leaving` says with which decisions patients leave them.
+`lead` plays those of an agent, and `Leaving` gives the decisions that patients get.
 """
 
 import functools

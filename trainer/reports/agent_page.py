@@ -68,7 +68,7 @@ def write_page(report: AgentReport, provenance: Mapping[str, Any], path: pathlib
 
 
 def _decides(report: AgentReport) -> list[tuple[str, str]]:
-    """Returns how the agent decides and what was promised of it, as names and values."""
+    """Returns how the agent decides and what its promises are, as names and values."""
     point, effect = report.operating_point, report.safety_rules
     decides = "by its Q-values"
     if point is not None:
@@ -94,7 +94,7 @@ def _decides(report: AgentReport) -> list[tuple[str, str]]:
 
 
 def _facts(report: AgentReport, provenance: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
-    """Returns what was measured on what, and with which versions."""
+    """Returns the data and the versions of the measurement."""
     versions = {"dyqn_triage": "dyqn-triage", "python": "Python", "tensorflow": "TensorFlow"}
     training = report.training
     return [

@@ -132,7 +132,7 @@ def svgs(drawing: Drawing) -> list[str]:
 
 @contextmanager
 def _style() -> Iterator[None]:
-    """Our style on top of Matplotlib's own, whatever the user's settings file says."""
+    """Our style on top of Matplotlib's own, regardless of the user's settings file."""
     with warnings.catch_warnings(), matplotlib.style.context(["default", _STYLE]):
         warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
         yield

@@ -1,4 +1,4 @@
-"""`triage evaluate --questions`: compares policies of questions on patients who can be asked.
+"""`triage evaluate --questions`: compares question policies in interviews.
 
 It compares what the agent would decide after each answer, and when the red flags of an emergency become known.
 """
@@ -321,7 +321,7 @@ def stopping_otherwise(
 
 
 def _where_it_ends(ends: np.ndarray, decisions: np.ndarray, counts: np.ndarray, seed: int) -> dict[str, Estimate]:
-    """Returns what comes of interviews that end after `ends` `[V]` questions with `decisions` `[V]`.
+    """Returns the results of interviews that end after `ends` `[V]` questions with `decisions` `[V]`.
 
     `questions`, `appropriateness`, `safety`, and `red_sensitivity` if there are Red cases.
     """

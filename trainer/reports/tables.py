@@ -70,7 +70,7 @@ def print_rows(rows: Table | None) -> None:
 
 
 def interviews(report: AgentReport) -> Table | None:
-    """Returns the agent beside the clinicians in interviews, emergencies first; None if it led none."""
+    """Returns the agent compared with the clinicians in interviews, emergencies first; None if it held none."""
     if report.interviews is None:
         return None
     table = comparison_table(report.interviews, report.human_minimum_decisions, measures=IN_INTERVIEWS)
@@ -114,7 +114,7 @@ def constants(report: AgentReport) -> Table:
 
 
 def calibration(report: AgentReport) -> Table | None:
-    """Returns what the agent says of its decisions beside what is true of them; None if it says nothing."""
+    """Returns the agent's probabilities of its decisions beside the outcomes; None if it gives none."""
     said: dict[str, Calibration] = {}
     for part, text in (("own_decision", "of its decision"), ("every_decision", "of all four")):
         for name, calibrated in (report.probabilities or {}).get(part, {}).items():
@@ -131,7 +131,7 @@ def calibration(report: AgentReport) -> Table | None:
 
 
 def handing_over(report: AgentReport) -> Table | None:
-    """Returns what handing over costs, and the risk that is left; None for an agent without probabilities."""
+    """Returns the cost of handing over, and the remaining risk; None for an agent without probabilities."""
     rows = []
     for point in report.handing_over or ():
         by_red = point.hand_over_from is not None
@@ -202,7 +202,7 @@ def _slice_name(by: str, value: str, names: Mapping[str, str]) -> str:
 
 
 def late_emergencies(textbook: TextbookFigures) -> str:
-    """Returns the textbook emergencies that leave the interviews too late, with their decisions; "" if none does."""
+    """Returns the textbook emergencies triaged too late in interviews, with their decisions; "" if there are none."""
     misses = textbook.served.interview.misses
     late = [miss for miss in misses if miss.category == EMERGENCY and miss.verdict == TOO_LATE]
     return "; ".join(f"{miss.title} ({miss.decision})" for miss in late)

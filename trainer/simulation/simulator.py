@@ -121,7 +121,7 @@ _WORKER: list[Simulator] = []
 
 
 def simulated(simulator: Simulator, count: int, processes: int) -> Iterator[Vignette]:
-    """Yields `count` vignettes in order, whatever the number of processes."""
+    """Yields `count` vignettes in order, regardless of the number of processes."""
     blocks = -(-count // BLOCK)
     processes = min(processes, blocks // _BLOCKS_WORTH_A_PROCESS)
     made = _in_processes(simulator, blocks, processes) if processes > 1 else map(simulator.block, range(blocks))

@@ -6,7 +6,7 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 
 
 def prepare(threads: int) -> None:
-    """Gives the libraries a number of threads, and discards what they write to standard error as they load."""
+    """Sets the libraries' number of threads, and discards their standard error while they load."""
     os.environ |= dict.fromkeys(_THREAD_VARIABLES, str(threads))
     os.environ["TF_NUM_INTEROP_THREADS"] = "1"
     os.environ["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"  # several processes share a graphics card

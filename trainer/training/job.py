@@ -3,13 +3,13 @@
 run.json           resolved configuration, fingerprints of vocabulary and data
 novelty.npz        statistics of the training states for novelty; missing if there are few vignettes
 questions.npz      classes of the training patients, from which questions are chosen; missing if there are few vignettes
-danger_signs.toml  for each complaint what must be known before an interview may end below Red; may be edited
+danger_signs.toml  what each complaint requires to be known before an interview may end below Red; may be edited
 vocabulary.csv     the evidence of each cell of the state
 checkpoints/       see `TrainingLoop.checkpoint`; those of the other workers are in worker-1/ and so on
 evaluations.jsonl  an evaluation on the test split per line
-held_out.npz       outputs for vignettes that networks did not learn from, if any
-set_apart.npz      vignettes for promises alone, and what each vignette that something was learned from is known by
-promises.jsonl     every promise that was asked of them, and the answer
+held_out.npz       outputs for held-out vignettes, if any
+set_apart.npz      vignettes for promises only, and the key of each vignette that training used
+promises.jsonl     every promise tested on them, and the result
 logs/              TensorBoard summaries
 lock               held by the run that works in the directory; lock-worker-1 and so on by its other workers
 """
@@ -55,7 +55,7 @@ LOCK = "lock"
 CHECKPOINTS = "checkpoints"
 """Folder of the checkpoints in a job directory."""
 FORMAT = 6
-"""In run.json. It rises whenever the code would read a job differently, or give other answers with its network."""
+"""In run.json. It rises whenever the code reads a job differently, or its network would answer differently."""
 _NOVELTY_SEED, _QUESTIONS_SEED = 2_021, 2_022  # unlike the seeds of training
 # Settings that may change when a run is resumed: they affect its length and its evaluations, not what it computes.
 RESUMABLE = {
@@ -91,7 +91,7 @@ class TrainedNetwork:
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether the network gives the probabilities of each decision, and not its Q-values alone."""
+        """Whether the network gives probabilities of each decision beside its Q-values."""
         return "safe" in self.model.output
 
 
@@ -117,7 +117,7 @@ class JobDirectory:
     def locked(self, worker: int = 0) -> Iterator[None]:
         """Locks the directory against other training runs; makes it if it is missing.
 
-        The lock ends with the process that holds it, however that ends.
+        The lock ends with the process that holds it, even if that is killed.
 
         Raises:
             InputError: another run works in the directory, or it cannot be written.
@@ -207,7 +207,7 @@ class JobDirectory:
             )
 
     def prepare_set_apart(self, vignettes: Slice | None, whole: bool, seen: Seen) -> None:
-        """Writes the vignettes that are for promises alone; see `trainer.training.set_apart.prepare`.
+        """Writes the vignettes for promises only; see `trainer.training.set_apart.prepare`.
 
         Raises:
             InputError: they cannot be written.
@@ -220,7 +220,7 @@ class JobDirectory:
     def prepare_statistics(self, vignettes: Vignettes, vocabulary: Vocabulary, signs: str | None = None) -> None:
         """Writes danger signs, and the training vignettes' statistics for novelty and questions, unless they exist.
 
-        Where novelty is written anew, a finished run has yet to widen it: it settles again, with the same outcome.
+        Where novelty is written again, a finished run has yet to widen it: it does so with the same outcome.
 
         Args:
             vignettes: to learn from.
@@ -263,7 +263,7 @@ class JobDirectory:
         return danger_signs.load(path, vocabulary) if path.exists() else NO_SIGNS
 
     def widen_novelty(self, led: np.ndarray | None) -> None:
-        """Adds what is usual in interviews that the agent led, states int8 `[R, E]`, to any statistics.
+        """Adds the agent's interviews, states int8 `[R, E]`, to the statistics of what is usual, if there are any.
 
         Raises:
             InputError: they cannot be written, or existing ones are damaged.
@@ -340,7 +340,7 @@ class JobDirectory:
         return _StepLog(self.path / EVALUATIONS).read()
 
     def append_evaluation(self, evaluation: Mapping[str, Any]) -> None:
-        """Adds one evaluation, in place of any of its `step`; raises InputError if it cannot be written."""
+        """Adds one evaluation, replacing any of the same `step`; raises InputError if it cannot be written."""
         self._append(EVALUATIONS, evaluation)
 
     def _append(self, name: str, entry: Mapping[str, Any]) -> None:
@@ -350,12 +350,12 @@ class JobDirectory:
             raise self.unwritable(error) from error
 
     def forget_after(self, step: int) -> None:
-        """Deletes evaluations after the checkpoint that a run resumes from, which the run will repeat."""
+        """Deletes evaluations after the checkpoint that a run resumes from, because the run repeats them."""
         _StepLog(self.path / EVALUATIONS).forget_after(step)
 
 
 class _StepLog:
-    """A file with a JSON object of each of some steps, which is whole whenever training is killed."""
+    """A file with a JSON object for each of some steps, which stays whole if training is killed."""
 
     def __init__(self, path: pathlib.Path):
         self._path = path
@@ -364,7 +364,7 @@ class _StepLog:
         return list(map(json.loads, self._path.read_text(encoding="utf-8").splitlines())) if self._path.exists() else []
 
     def append(self, entry: Mapping[str, Any]) -> None:
-        """Adds the entry of a step in place of those that a repeated step has left."""
+        """Adds the entry of a step, replacing those of a repeated step."""
         self._keep_before(entry["step"], entry)
 
     def forget_after(self, step: int) -> None:
@@ -428,7 +428,7 @@ def signs_for(vocabulary: Vocabulary, patients: Mixture | None) -> DangerSigns:
 
 
 def lock(file: IO[Any], taken: str) -> None:
-    """Locks an open file until it is closed or its process ends, however that ends.
+    """Locks an open file until it is closed or its process ends, even if that is killed.
 
     On a file system without locks, nothing is locked.
 

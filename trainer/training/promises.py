@@ -121,7 +121,7 @@ def promising(trained: TrainedNetwork, answer: Promise) -> TrainedNetwork:
 
 
 def on_newer(trained: TrainedNetwork, made: Mapping[str, Any], vignettes: Vignettes, whole: bool) -> dict[str, Any]:
-    """Returns what other patients say of a promise.
+    """Returns the figures of a promise on other patients.
 
     Args:
         trained: the agent, at the promise's operating point.

@@ -22,7 +22,7 @@ TEST_SHARE = 0.75
 
 
 class Control(NamedTuple):
-    """What patients who were set apart say of operating points."""
+    """Results of operating points on the patients set apart."""
 
     kept: list[OperatingPoint]  # those that keep all risks at their levels
     found: list[ErrorCounts]  # of each of them
@@ -33,7 +33,7 @@ class Control(NamedTuple):
 def in_order(
     points: Sequence[OperatingPoint], held_out: HeldOutOutputs, levels: Mapping[str, float]
 ) -> list[OperatingPoint]:
-    """Returns operating points, those first that most probably keep the levels by what held-out patients show.
+    """Returns operating points, first those that most probably keep the levels, judging by held-out patients.
 
     Of points that these few patients cannot tell apart, such as without an error, the one that asks longest, and of
     those the one that hands over most.

@@ -129,7 +129,7 @@ def open_run(
 
 
 def _interviews(job: JobDirectory, data: DataDirectory, config: TrainConfig, learned: Vignettes) -> MakeEpisodes | None:
-    """Returns what makes the interviews in which the agent learns; None where the order of the evidence is random.
+    """Returns the maker of the agent's training interviews; None where the order of the evidence is random.
 
     It is so, too, where there are too few vignettes to choose questions by.
     """
@@ -144,7 +144,7 @@ def _interviews(job: JobDirectory, data: DataDirectory, config: TrainConfig, lea
 
 
 def _settling(job: JobDirectory, data: DataDirectory, config: TrainConfig, held_out: Slice | None) -> Settling | None:
-    """Returns what the agent is calibrated by; None without held-out vignettes."""
+    """Returns the data that calibrate the agent; None without held-out vignettes."""
     if held_out is None:
         return None
     mixture, limit = job.questions(len(data.vocabulary)), config.environment.max_questions

@@ -1,4 +1,4 @@
-"""set_apart.npz of a job directory: the vignettes for promises alone, and what all others are known by.
+"""set_apart.npz of a job directory: the vignettes for promises only, and the keys of all others.
 
 A promise counts only on patients from whom nothing was learned. So an agent that starts from another one must not have
 seen them there, nor have learned from what is held out: each vignette is known by a number that follows from its
@@ -68,7 +68,7 @@ def read(folder: pathlib.Path) -> SetApart | None:
 
 
 def read_seen(folder: pathlib.Path) -> Seen | None:
-    """Returns what the agent of a job directory has seen; None if there is no such file.
+    """Returns the keys that the agent of a job directory has seen; None if there is no such file.
 
     A file of an earlier version does not tell what was learned from: then that is all.
 

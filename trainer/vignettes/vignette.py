@@ -1,4 +1,4 @@
-"""A vignette, and the rules by which a line of a vignette file is one or is rejected with a reason.
+"""A vignette, and the rules that accept a line of a vignette file or reject it with a reason.
 
 The rules are those of schemas/vignette.schema.json and three that a JSON Schema cannot express: codes are in the
 vocabulary, no code is both present and absent, and no JSON key is repeated in a line.
@@ -164,7 +164,7 @@ def _decisions(fields: dict[str, Any]) -> tuple[Action, ...]:
 def vignette_text(vignette: Vignette, vocabulary: Vocabulary) -> str:
     """Returns a few lines of plain text: the patient, present and absent evidence, and the clinicians' decisions.
 
-    Evidence has its names in the vocabulary and the order of the vignette; the most urgent decisions come first.
+    Evidence is named as in the vocabulary and ordered as in the vignette; the most urgent decisions come first.
 
     Raises:
         InputError: a code is not in the vocabulary.
@@ -177,7 +177,7 @@ def vignette_text(vignette: Vignette, vocabulary: Vocabulary) -> str:
 def evidence_text(vignette: Vignette, vocabulary: Vocabulary) -> str:
     """Returns the first of these lines, without the decisions.
 
-    Names stand as the vocabulary has them, in lists: inside a sentence they would need the grammar of their language.
+    Names are listed as in the vocabulary, because inside a sentence they would need the grammar of their language.
 
     Raises:
         InputError: a code is not in the vocabulary.

@@ -1,4 +1,4 @@
-"""Keeps off the terminal what libraries write to standard error, and have no setting for."""
+"""Keeps library messages off the terminal that no setting can turn off."""
 
 import contextlib
 import os

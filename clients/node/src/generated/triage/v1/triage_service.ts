@@ -312,7 +312,7 @@ export interface VocabularyEntry {
   name: string;
   /** The question to ask a patient, likewise. */
   question: string;
-  /** What patients say for it, in any language. One that begins with "!" tells of a crisis: show what it finds first. */
+  /** What patients say for it, in any language. A leading "!" marks an emergency term: show its matches first. */
   synonyms: string[];
   /** Code that is present whenever this one is. Empty: none. */
   parent: string;
