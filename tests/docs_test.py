@@ -112,6 +112,13 @@ def test_every_page_that_the_code_names_exists():
     assert sorted(each for each in named if not (ROOT / each[1]).exists()) == []
 
 
+def test_the_reading_path_is_ten_files_of_at_most_2500_lines():
+    page = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    files = re.findall(r"^\| `([\w/]+\.py)` \|", page, re.MULTILINE)
+    assert len(files) == 10
+    assert sum(len((ROOT / file).read_text(encoding="utf-8").splitlines()) for file in files) <= 2_500
+
+
 def test_the_picture_of_the_packages_is_that_of_the_imports(tmp_path):
     out = tmp_path / "packages.svg"
     subprocess.run([sys.executable, ROOT / "docs" / "site" / "package_picture.py", out], check=True, timeout=60)
