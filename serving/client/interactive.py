@@ -101,7 +101,7 @@ def converse(
             return response  # forced to ask: nothing is known, and nobody can say more
         if not asks or not response.next_questions:
             known.no_more_evidence = True
-            console.print("\nNo question is worth asking any more.")
+            console.print("\nNo remaining question is worth asking.")
             continue
         opening = list(itertools.takewhile(lambda question: question.one_of, response.next_questions))
         before = (*known.present, *known.absent, *known.not_known)

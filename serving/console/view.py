@@ -234,7 +234,7 @@ def _status(case: Case, answer: Answer) -> str:
             return "The model is not yet certain and will ask more."
         if answer.chosen and answer.chosen.one_of:
             return "The model is certain enough, but age and sex come first."
-        return "The model is certain enough, but a red flag is still to be asked about."
+        return "The model is certain enough, but must still ask about a red flag."
     if case.ended:
         return "You ended the questions."
     if response.forced:
@@ -242,5 +242,5 @@ def _status(case: Case, answer: Answer) -> str:
     if response.HasField("deferred"):
         return "The case is handed over to a person."
     if asks:
-        return "The model is not certain, but no question is worth asking any more."
+        return "The model is not certain, but no remaining question is worth asking."
     return "The model is certain enough to decide."

@@ -200,7 +200,7 @@ def test_the_final_model_obeys_the_rules_that_the_run_was_given(run_directory):
 @pytest.mark.parametrize(
     ("text", "flags", "message"),
     [
-        (RULES, [], "--rules belongs to --model-dir"),
+        (RULES, [], "--rules needs --model-dir"),
         (RULES.replace("e3", "e33"), ["--model-dir", "model"], "unknown evidence code 'e33'"),
         ("[", ["--model-dir", "model"], "not TOML"),
     ],

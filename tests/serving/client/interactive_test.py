@@ -88,7 +88,7 @@ def test_an_interview_ends_with_a_decision_where_no_question_is_worth_asking(cap
     server, known = Questioner("fever", "smoker", worthless=("smoker",)), KnownEvidence(["chest_pain"], [])
     response = converse(server, known, InterviewOptions(), VOCABULARY, Script("2"))
     assert (response.action, known.absent) == (TriageAction.TRIAGE_ACTION_RED, ["fever"])
-    assert "No question is worth asking any more." in capsys.readouterr().out
+    assert "No remaining question is worth asking." in capsys.readouterr().out
 
 
 class HandingOver:
