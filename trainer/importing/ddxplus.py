@@ -2,7 +2,7 @@
 
 DDXPlus (Fansi Tchango et al., NeurIPS 2022) is a set of synthetic patients with differential diagnoses. It does not
 include triage: `SEVERITY_URGENCY` is a substitute for clinicians' decisions, without clinical validity
-(docs/ddxplus.md).
+(docs/data.md).
 """
 
 import ast
