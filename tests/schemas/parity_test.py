@@ -31,8 +31,8 @@ EXPECTED = {
     [
         ({}, None),
         ({"q_values": EXPECTED["q_values"] + 0.9e-4}, None),
-        ({"q_values": EXPECTED["q_values"] + 1.5e-4}, "q_values by up to 0.00015, more than 0.0001"),
-        ({"q_values": EXPECTED["q_values"] * np.nan}, "q_values by up to nan, more than 0.0001"),
+        ({"q_values": EXPECTED["q_values"] + 1.5e-3}, "q_values by up to 0.0015, more than 0.001"),
+        ({"q_values": EXPECTED["q_values"] * np.nan}, "q_values by up to nan, more than 0.001"),
         ({"action": np.array([0, 0]), "best_triage": np.array([0, 0])}, None),  # a tie but for rounding
         ({"action": np.array([1, 1])}, "action"),
         ({"best_triage": np.array([2, 1])}, "best_triage"),
@@ -58,7 +58,7 @@ OTHER = {
     Kind.ACTION: (np.array([0, 0]), np.array([1, 1])),
     Kind.FLAG: (np.array([False, False]), np.array([False, True])),
     Kind.NUMBER: (np.array([0.5, 0.5]), np.array([0.5, 0.7])),
-    Kind.VALUES: (np.array([[0.9, 0.1, 0, 0, 0]] * 2), np.array([[0.9, 0.1, 0, 0, 0], [0.9, 0.101, 0, 0, 0]])),
+    Kind.VALUES: (np.array([[0.9, 0.1, 0, 0, 0]] * 2), np.array([[0.9, 0.1, 0, 0, 0], [0.9, 0.11, 0, 0, 0]])),
     Kind.RULES: (np.array([[False], [False]]), np.array([[False], [True]])),
     Kind.REASON: (np.array([0, 3]), np.array([0, 0])),
 }
