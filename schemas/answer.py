@@ -15,8 +15,8 @@ from schemas import features
 Q_BOUND = 1e-3
 """Largest difference of a Q-value that float32 rounding explains.
 
-Engines add up in different orders: where a third of all evidence is denied at once, what a mixture fears less has moved
-Q-values of agents that learned from few vignettes by 0.00024.
+Engines add up in different orders. In states with a third of all evidence present and a third absent, Q-values of an
+agent that learned from few vignettes have differed by 0.00024; in states of interviews they differ by millionths.
 """
 NOVELTY_BOUND = 0.05
 """Largest difference of a novelty, which is a percentile: rounding can move it by one step of 200."""
