@@ -99,7 +99,7 @@ def main() -> None:
 def prepare(folder: pathlib.Path, train: int, test: int, seed: int) -> np.ndarray:
     """Simulates the vignettes of both splits, and returns the test decisions `[V, 4]`."""
     import triage_cli
-    from trainer.vignettes.tfrecord import DataDirectory
+    from trainer.data.tfrecord import DataDirectory
 
     sizes = ["--vignettes", str(train + test), "--test-fraction", f"{test}/{train + test}", "--seed", str(seed)]
     if triage_cli.main(["simulate", "--out", str(folder / "data"), "--overwrite", *sizes]):
@@ -190,10 +190,10 @@ def ours(folder: pathlib.Path, seed: int, due: Callable[[], bool]) -> Learner:
     """Trains as `triage train` does, in a job directory from which each evaluation takes the agent."""
     from trainer import presets
     from trainer.config import TrainConfig
+    from trainer.data.tfrecord import DataDirectory
     from trainer.evaluation.measurement import play
     from trainer.training.job import load_network
     from trainer.training.session import open_run
-    from trainer.vignettes.tfrecord import DataDirectory
 
     config = presets.preset("default").to_dict()
     config["loop"] |= {"seed": seed, "evaluation_interval": 0}

@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks import records
 from schemas import safety_rules
 from schemas.promise import RISKS
+from trainer.data.tfrecord import DataDirectory
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.operating_point import HeldOutOutputs, candidates, handing_over, worth
 from trainer.interviews.play import Leader, Leaving
@@ -29,7 +30,6 @@ from trainer.training.job import load_network
 from trainer.training.promise_options import levels_of
 from trainer.training.promises import NEWER_ERROR
 from trainer.training.risk_control import control, in_order
-from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime import promise
 from triage_runtime.promise import Count
 

@@ -43,6 +43,10 @@ from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import NUM_DECISIONS, Action
 from trainer.commands.simulate import simulate_splits
+from trainer.data import state
+from trainer.data.state import Vignettes, sparse_states
+from trainer.data.textbook_case import DEFAULT, EMERGENCY, TextbookCase, read_cases
+from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.rollout import Slice, order_seeds
 from trainer.evaluation import as_clinicians, cases, metrics
 from trainer.evaluation.case_play import lead_cases
@@ -57,10 +61,6 @@ from trainer.simulation.config import CardConfig, SimulationConfig
 from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.simulation.simulator import BLOCK, Simulator
 from trainer.training.job import TrainedNetwork, load_network
-from trainer.vignettes import state
-from trainer.vignettes.state import Vignettes, sparse_states
-from trainer.vignettes.textbook_case import DEFAULT, EMERGENCY, TextbookCase, read_cases
-from trainer.vignettes.tfrecord import DataDirectory
 
 SEEDS = (1100, 1101, 1102)
 """Give others with --seeds; see also `records.TRIED`."""

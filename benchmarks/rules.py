@@ -19,9 +19,9 @@ from schemas.directories import SPLITS
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
-from trainer.vignettes.split import majority
-from trainer.vignettes.tfrecord import DataDirectory, decode_example, read_records
-from trainer.vignettes.vignette import Vignette
+from trainer.data.split import majority
+from trainer.data.tfrecord import DataDirectory, decode_example, read_records
+from trainer.data.vignette import Vignette
 from triage_runtime.command_line.progress import print_table
 
 

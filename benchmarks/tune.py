@@ -44,15 +44,15 @@ from benchmarks.learn import fitted_forest
 from schemas.errors import InputError
 from schemas.triage import Action
 from trainer import presets
+from trainer.data.arrays import VignetteArrays
+from trainer.data.state import sparse_states
+from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.rollout import order_seeds
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics
 from trainer.evaluation.estimates import Estimate, bracketed
 from trainer.evaluation.measurement import play
 from trainer.graph.decide import OperatingPoint
 from trainer.training.job import load_network
-from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.state import sparse_states
-from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line import options
 from triage_runtime.command_line.progress import say, say_result
 

@@ -12,12 +12,12 @@ from dyqn_triage.model import Model
 from schemas.errors import InputError
 from trainer import task
 from trainer.commands import evaluate, export, train
+from trainer.data.tfrecord import DataDirectory
 from trainer.evaluation.options import EvaluateOptions
 from trainer.reports.agent_report import AgentReport
 from trainer.reports.evaluate import measured
 from trainer.training.job import JobDirectory
 from trainer.training.operating_point_options import OperatingPointOptions
-from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line import options as command_line
 from triage_runtime.command_line.json_output import plain
 

@@ -17,11 +17,11 @@ from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.text_file import Line
 from trainer.commands import prepare as command
-from trainer.importing.derived_vocabulary import CodeCollector
-from trainer.importing.input_formats import Content, Source, chosen_format
-from trainer.vignettes.source import Accepted, Outcome, Rejected
-from trainer.vignettes.tfrecord import DataDirectory
-from trainer.vignettes.vignette import KEYS, from_fields
+from trainer.data.derived_vocabulary import CodeCollector
+from trainer.data.input_formats import Content, Source, chosen_format
+from trainer.data.source import Accepted, Outcome, Rejected
+from trainer.data.tfrecord import DataDirectory
+from trainer.data.vignette import KEYS, from_fields
 from triage_runtime.command_line import options as command_line
 
 __all__ = ["DataDirectory", "open_data", "prepare", "train_test_split"]
@@ -118,7 +118,7 @@ class _Rows:
     ignore_columns: list[str] | None = None
 
     def open(self, seed: int) -> Source:
-        """See `trainer.importing.input_formats.Format`."""
+        """See `trainer.data.input_formats.Format`."""
         del seed
         frame = Frame("vignettes", self.vignettes, KEYS, self.ignore_columns)
         if "decisions" not in self.vignettes:

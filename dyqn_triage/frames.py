@@ -8,8 +8,8 @@ import pandas as pd
 
 from schemas.errors import InputError, shown
 from schemas.evidence import Vocabulary
-from trainer.importing.csv_files import decision_label, parse_list, parse_presence
-from trainer.importing.derived_vocabulary import malformed_code
+from trainer.data.csv_files import decision_label, parse_list, parse_presence
+from trainer.data.derived_vocabulary import malformed_code
 
 ID, PRESENT, ABSENT = "vignette_id", "present", "absent"
 

@@ -2,7 +2,7 @@
 
 The state is a vector s in {-1, 0, 1}^E (paper, section "The state-action space"): a code that is known to be present is
 1 in its cell, one that is known to be absent -1. A code that is unknown to the vocabulary, or both present and absent,
-leaves its cell 0 and is listed. `trainer.vignettes.state.from_codes` is the same rule in a TensorFlow graph, for
+leaves its cell 0 and is listed. `trainer.data.state.from_codes` is the same rule in a TensorFlow graph, for
 models; a test compares the two.
 """
 

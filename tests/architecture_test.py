@@ -19,12 +19,11 @@ LAYERS = {
     ),
     "trainer": (
         ("config",),
-        ("presets", "vignettes"),
+        ("data", "presets"),
         ("graph", "simulation"),
         ("dyqn",),
         ("interviews",),
         ("evaluation", "training"),
-        ("importing",),
         ("export", "reports", "study"),
         ("cloud",),
         ("task",),

@@ -22,13 +22,13 @@ from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from serving.server.triage_server import TriageServer
 from trainer.config import NetworkConfig
+from trainer.data.arrays import VignetteArrays
+from trainer.data.output import describe
+from trainer.data.tfrecord import ShardWriter, encode_example
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Outcomes
 from trainer.export import saved_model
 from trainer.training.job import TrainedNetwork
-from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.output import describe
-from trainer.vignettes.tfrecord import ShardWriter, encode_example
 
 
 def symptoms(*codes, flags=(), parents=None):

@@ -12,8 +12,8 @@ from serving.scoring import cases
 from serving.wires.json_body import reader
 from serving.wires.triage_json import Instances, Patient, State, to_message
 from tests.builders import symptoms
-from trainer.vignettes.source import LineReader, read_each
-from trainer.vignettes.vignette import from_fields
+from trainer.data.source import LineReader, read_each
+from trainer.data.vignette import from_fields
 from triage_client import evidence_state
 from triage_runtime.case import parse_object
 

@@ -11,10 +11,10 @@ from schemas.triage import Action
 from serving.hospital.cds_hooks import CodeMap
 from serving.scoring import cases
 from tests.builders import symptoms
-from trainer.importing.csv_files import LongTables, WideTable
-from trainer.importing.ddxplus import Condition, PatientOptions, Release, demographics, read_patients
+from trainer.data.csv_files import LongTables, WideTable
+from trainer.data.ddxplus import Condition, PatientOptions, Release, demographics, read_patients
+from trainer.data.source import LineReader
 from trainer.simulation.knowledge_base import Catalogue
-from trainer.vignettes.source import LineReader
 
 KNOWN = symptoms("fever")
 RELEASE = Release(Vocabulary(demographics()), {"Cold": Condition(Action.BLUE, ())}, {})

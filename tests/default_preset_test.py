@@ -7,6 +7,7 @@ import tensorflow as tf
 import triage_cli
 from schemas.triage import Action
 from trainer import presets
+from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.rollout import Outcomes, order_seeds
 from trainer.evaluation import metrics
 from trainer.evaluation.measurement import play
@@ -14,7 +15,6 @@ from trainer.graph.decide import best_triage
 from trainer.graph.questions import QuestionGraph
 from trainer.training.job import load_network
 from trainer.training.session import open_run
-from trainer.vignettes.tfrecord import DataDirectory
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ TRAINING = """\
 import json, pathlib, resource, sys
 from trainer.config import TrainConfig
 from trainer.training.session import open_run
-from trainer.vignettes.tfrecord import DataDirectory
+from trainer.data.tfrecord import DataDirectory
 
 data, job, steps = sys.argv[1:]
 loop = {"steps": int(steps), "burn_in_steps": 100, "evaluation_interval": 5_000, "checkpoint_interval": 5_000}

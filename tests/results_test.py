@@ -9,9 +9,9 @@ import pytest
 from benchmarks import page, quality, records
 from schemas.triage import Action
 from tests.builders import symptoms
+from trainer.data.textbook_case import TextbookCase
 from trainer.evaluation.estimates import Estimate
 from trainer.reports import numbers
-from trainer.vignettes.textbook_case import TextbookCase
 
 CODE = re.compile(r"```.*?```|`[^`]*`|\(https?:[^)]*\)", re.DOTALL)
 JINJA = re.compile(r"\{[{%].*?[%}]\}", re.DOTALL)

@@ -4,7 +4,7 @@ from benchmarks.rules import table
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
-from trainer.vignettes.vignette import Vignette
+from trainer.data.vignette import Vignette
 
 VOCABULARY = Vocabulary(
     [Evidence("fever", "symptom", "Fever", "Fever?"), Evidence("high", "symptom", "High", "High?", parent="fever")]

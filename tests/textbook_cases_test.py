@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from schemas.triage import Action
+from trainer.data.textbook_case import read_cases
 from trainer.evaluation.cases import RIGHT, verdict
 from trainer.simulation.card import NOTHING, Cards, read_cards
 from trainer.simulation.config import SimulationConfig
@@ -15,7 +16,6 @@ from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.panel import Panel
-from trainer.vignettes.textbook_case import read_cases
 
 CASES = pathlib.Path(__file__).resolve().parents[1] / "schemas" / "cases"
 FILE = CASES / "textbook.jsonl"

@@ -10,8 +10,8 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from schemas import directories, features
 from schemas.triage import DECISION_LABELS, Action
-from trainer.vignettes.tfrecord import encode_example
-from trainer.vignettes.vignette import KEYS, MAX_NAME_LENGTH, MAX_SAME_DECISIONS, REQUIRED_KEYS, Vignette
+from trainer.data.tfrecord import encode_example
+from trainer.data.vignette import KEYS, MAX_NAME_LENGTH, MAX_SAME_DECISIONS, REQUIRED_KEYS, Vignette
 
 FILES = importlib.resources.files("schemas")
 FULL = Vignette("v1", ("a", "b"), ("c",), (Action.RED, Action.RED, Action.BLUE), tags=("t", "u"))

@@ -40,7 +40,7 @@ from tests.builders import channel_to, http_to, network_of, served, trained_agen
 from tests.certificates import write_certificates
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty
-from trainer.importing.derived_vocabulary import with_known_relations
+from trainer.simulation.knowledge_base import with_known_relations
 from triage_client import TriageClient
 
 L = math.log(3)

@@ -120,9 +120,9 @@ def study_files(data_directory, tmp_path):
     Two trainings of each learning agent, and two repetitions of two folds; no agent was trained.
     """
     from trainer.config import TrainConfig
+    from trainer.data.tfrecord import DataDirectory
     from trainer.study.agents import METRICS, read_splits
     from trainer.study.study import SUPERVISED, Study, StudySettings
-    from trainer.vignettes.tfrecord import DataDirectory
 
     splits = read_splits(DataDirectory.open(data_directory))
     settings = StudySettings(seeds=2, folds=2, fold_seeds=2, powerset_rows=100, config=TrainConfig())

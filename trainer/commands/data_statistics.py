@@ -10,12 +10,12 @@ from schemas.directories import SPLITS
 from schemas.evidence import Vocabulary
 from schemas.triage import TRIAGE_DECISIONS
 from trainer.commands.stats import ANOMALOUS, StatsOptions
+from trainer.data.arrays import VignetteArrays
+from trainer.data.state import evidence_codes
+from trainer.data.tfrecord import DataDirectory
+from trainer.data.validation import ERROR, SEVERITIES, validate
+from trainer.data.vignette import Vignette, vignette_text
 from trainer.evaluation.vignette_statistics import PAPER, PAPER_DECISIONS, Sums, statistics_table, to_json
-from trainer.importing.validation import ERROR, SEVERITIES, validate
-from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.state import evidence_codes
-from trainer.vignettes.tfrecord import DataDirectory
-from trainer.vignettes.vignette import Vignette, vignette_text
 from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import print_table, progress_bar, say, tracked
 from triage_runtime.storage import locations

@@ -135,9 +135,9 @@ def run(arguments: argparse.Namespace) -> int:
     """
     given, point = options.read(ExportOptions, arguments), options.read(OperatingPointOptions, arguments)
     asked = options.read(PromiseOptions, arguments)
+    from trainer.data.textbook_case import read_cases
     from trainer.export import gate, publish, saved_model, signing
     from trainer.training import job, promises
-    from trainer.vignettes.textbook_case import read_cases
 
     key = signing.read_key(given.sign) if given.sign else None
     trained = operating_point_options.apply(point, job.load_network(given.job_dir, given.step), given.job_dir)

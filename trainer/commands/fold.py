@@ -17,7 +17,7 @@ from triage_runtime.command_line.progress import say_result
 from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
-    from trainer.vignettes.tfrecord import DataDirectory
+    from trainer.data.tfrecord import DataDirectory
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: there is no such fold, the data directory is invalid or too small, or --out cannot be used.
     """
-    from trainer.vignettes.tfrecord import DataDirectory
+    from trainer.data.tfrecord import DataDirectory
 
     given = options.read(FoldOptions, arguments)
     data = DataDirectory.open(given.data)
@@ -70,10 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _write(data: "DataDirectory", given: FoldOptions) -> dict[str, Any]:
     """Writes the vignettes of the training split with their new splits; returns stats.json."""
-    from trainer.vignettes.arrays import fold_rows
-    from trainer.vignettes.data_writer import WriteOptions, write_splits
-    from trainer.vignettes.output import OutputDirectory, describe
-    from trainer.vignettes.tfrecord import decode_example, read_records
+    from trainer.data.arrays import fold_rows
+    from trainer.data.data_writer import WriteOptions, write_splits
+    from trainer.data.output import OutputDirectory, describe
+    from trainer.data.tfrecord import decode_example, read_records
 
     shards = data.shards("train")
     available = data.stats["splits"]["train"]["vignettes"]

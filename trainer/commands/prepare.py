@@ -17,19 +17,20 @@ from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.relations import RELATIONS
-from trainer.importing import input_formats
-from trainer.importing.derived_vocabulary import kinds_of, with_known_relations
-from trainer.importing.input_formats import Source
-from trainer.vignettes.output import OutputDirectory, writing
-from trainer.vignettes.source import RejectLog
-from trainer.vignettes.split import split_warnings
+from trainer.data import input_formats
+from trainer.data.derived_vocabulary import kinds_of
+from trainer.data.input_formats import Source
+from trainer.data.output import OutputDirectory, writing
+from trainer.data.source import RejectLog
+from trainer.data.split import split_warnings
+from trainer.simulation.knowledge_base import with_known_relations
 from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.options import option
 from triage_runtime.command_line.progress import progress_bar, say, say_result, tracked
 from triage_runtime.storage import locations
 
 if TYPE_CHECKING:  # TensorFlow loads only when the command runs
-    from trainer.vignettes.vignette import Vignette
+    from trainer.data.vignette import Vignette
 
 _COLUMNS_LISTED = 12
 
@@ -88,7 +89,7 @@ def prepare(source: Source, given: PrepareOptions) -> int:
 def _prepare(
     source: Source, given: PrepareOptions, output: OutputDirectory, bar: bars.Progress
 ) -> tuple[Vocabulary, dict[str, Any]]:
-    from trainer.vignettes.data_writer import WriteOptions, accept, check_accepted, write_splits
+    from trainer.data.data_writer import WriteOptions, accept, check_accepted, write_splits
 
     log = RejectLog(output.staging / directories.REJECTS, lambda text: say(bar.console, text))
     with log:

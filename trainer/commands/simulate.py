@@ -14,10 +14,10 @@ from rich.console import Console
 
 from schemas import directories
 from schemas.errors import InputError
+from trainer.data.output import OutputDirectory, writing
 from trainer.simulation.config import PanelConfig, SimulationConfig
 from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.simulation.simulator import Simulator, simulated
-from trainer.vignettes.output import OutputDirectory, writing
 from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.options import option
 from triage_runtime.command_line.progress import progress_bar, say, say_result, tracked
@@ -121,7 +121,7 @@ def _simulate(
 def _write(
     simulator: Simulator, knowledge: KnowledgeBase, given: SimulateOptions, output: OutputDirectory, bar: bars.Progress
 ) -> dict[str, Any]:
-    from trainer.vignettes.data_writer import WriteOptions, write_splits
+    from trainer.data.data_writer import WriteOptions, write_splits
 
     made = simulated(simulator, given.vignettes, os.cpu_count() or 1)
     vignettes = list(tracked(made, bar, "simulate", given.vignettes))

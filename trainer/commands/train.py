@@ -21,6 +21,7 @@ from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.text_file import read_text
 from trainer import presets
 from trainer.config import TrainConfig
+from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.loop import TrainingDivergedError
 from trainer.dyqn.workers import LOST_WORKER, LostWorkerError, join
 from trainer.evaluation import cautions
@@ -31,7 +32,6 @@ from trainer.task import TrainOptions
 from trainer.training import rule_options
 from trainer.training.job import JobDirectory, load_network
 from trainer.training.session import RunHooks, open_run
-from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import say, say_result
 from triage_runtime.storage import locations

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from schemas.evidence import Vocabulary
 from trainer.config import TrainConfig
+from trainer.data.state import Vignettes
 from trainer.dyqn.agent import build_agent
 from trainer.dyqn.environment import Mode, VignetteEnvironment
 from trainer.dyqn.episodes import Episodes, OrderedEpisodes
@@ -21,7 +22,6 @@ from trainer.dyqn.replay import BucketMemory
 from trainer.dyqn.validation import Selection, Settling
 from trainer.dyqn.workers import ALONE, Workers
 from trainer.graph.mixture import Mixture
-from trainer.vignettes.state import Vignettes
 
 MakeEpisodes = Callable[[tf.random.Generator], Episodes]
 """From the generator of all draws to the episodes of a run."""

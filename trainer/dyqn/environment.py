@@ -18,9 +18,9 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action, is_forced
+from trainer.data import state
+from trainer.data.state import Vignettes
 from trainer.graph.rewards import counterfactual_reward
-from trainer.vignettes import state
-from trainer.vignettes.state import Vignettes
 
 
 class Observation(NamedTuple):

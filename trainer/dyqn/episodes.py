@@ -8,12 +8,12 @@ import tensorflow as tf
 
 from schemas.triage import Action
 from trainer.config import TargetConfig
+from trainer.data import state
 from trainer.dyqn import targets
 from trainer.dyqn.environment import VignetteEnvironment
 from trainer.dyqn.policy import DecayingNoise, QPolicy
 from trainer.dyqn.rollout import EpisodeWindow
 from trainer.dyqn.targets import Transition
-from trainer.vignettes import state
 
 
 class Collected(NamedTuple):

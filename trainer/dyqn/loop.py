@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from trainer.config import TrainConfig
+from trainer.data import state
 from trainer.dyqn.agent import DyqnAgent
 from trainer.dyqn.episodes import Episodes
 from trainer.dyqn.losses import labels
@@ -20,7 +21,6 @@ from trainer.dyqn.network import dropout_states
 from trainer.dyqn.replay import BucketMemory
 from trainer.dyqn.validation import Selection
 from trainer.dyqn.workers import ALONE, Workers
-from trainer.vignettes import state
 
 
 class TrainingDivergedError(RuntimeError):

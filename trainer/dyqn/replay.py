@@ -63,7 +63,7 @@ class BucketMemory(tf.Module):
     def add(self, transition: Transition, priorities: tf.Tensor) -> None:
         """Stores a batch of transitions with priorities `[B]`; B is at most the capacity.
 
-        Their states are signed codes `[B, W]` (`trainer.vignettes.state`).
+        Their states are signed codes `[B, W]` (`trainer.data.state`).
         """
         count = tf.shape(priorities, tf.int64)[0]
         slots = (self.stored + tf.range(count)) % self._capacity  # [B]

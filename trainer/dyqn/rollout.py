@@ -11,12 +11,12 @@ from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
 from schemas.triage import Action
+from trainer.data.state import Vignettes
 from trainer.dyqn.environment import Mode, VignetteEnvironment, action_spec, time_step_spec
 from trainer.dyqn.policy import QPolicy
 from trainer.graph import rewards
 from trainer.graph.decide import NEUTRAL, Heads, OperatingPoint
 from trainer.graph.rules import RuleGraph
-from trainer.vignettes.state import Vignettes
 
 ROWS_AT_ONCE = 16_384
 """Maximum number of vignettes in a batch, which keeps its dense states below about 100 MB."""
@@ -34,7 +34,7 @@ class Outcomes(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Some vignettes of a split, in the form of `trainer.vignettes.state.Vignettes`."""
+    """Some vignettes of a split, in the form of `trainer.data.state.Vignettes`."""
 
     offsets: np.ndarray
     signed_codes: np.ndarray

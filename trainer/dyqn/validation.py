@@ -13,14 +13,14 @@ from sklearn.linear_model import LogisticRegression
 
 from schemas.errors import InputError
 from trainer.config import ValidationConfig
+from trainer.data import state
+from trainer.data.state import Vignettes, sparse_states
 from trainer.dyqn import targets
 from trainer.dyqn.agent import DyqnAgent
 from trainer.dyqn.network import NUM_CUMULATIVE, OUTPUTS, bound_denials, logits_of
 from trainer.dyqn.rollout import Slice
 from trainer.graph.operating_point import HeldOutOutputs
 from trainer.graph.rewards import counterfactual_reward
-from trainer.vignettes import state
-from trainer.vignettes.state import Vignettes, sparse_states
 
 MOST_SET_APART = 2_000
 """Number of vignettes that are set apart for promises: each is interviewed at several operating points."""

@@ -9,6 +9,8 @@ from tf_agents.trajectories import time_step as ts
 
 from schemas.evidence import Vocabulary
 from schemas.triage import NUM_DECISIONS, Action
+from trainer.data import state
+from trainer.data.textbook_case import TextbookCase
 from trainer.dyqn.environment import Observation
 from trainer.evaluation.cases import CaseDecisions
 from trainer.graph.closure import Closure
@@ -17,8 +19,6 @@ from trainer.graph.questions import Network, QuestionGraph
 from trainer.graph.rules import RuleGraph
 from trainer.interviews import play as interviews
 from trainer.interviews.patients import Patients
-from trainer.vignettes import state
-from trainer.vignettes.textbook_case import TextbookCase
 
 
 def play_cases(
@@ -83,7 +83,7 @@ def lead_cases(
 
 
 def _signed_codes(cases: Sequence[TextbookCase], vocabulary: Vocabulary) -> np.ndarray:
-    """Returns int32 `[C, W]`, see `trainer.vignettes.state`: the evidence of each case in its order, padded with 0."""
+    """Returns int32 `[C, W]`, see `trainer.data.state`: the evidence of each case in its order, padded with 0."""
     width = max(len(case.codes) for case in cases)
     codes: np.ndarray = np.zeros((len(cases), width), np.int32)
     for row, case in enumerate(cases):

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from schemas.triage import TRIAGE_DECISIONS, Action
-from trainer.vignettes.textbook_case import CATEGORIES, EMERGENCY, TextbookCase
+from trainer.data.textbook_case import CATEGORIES, EMERGENCY, TextbookCase
 
 RIGHT, TOO_LATE, TOO_EARLY = "right", "too_late", "too_early"
 

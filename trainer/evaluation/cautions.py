@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.config import OptimiserConfig
+from trainer.data.split import FEW_TEST_VIGNETTES, split_warnings
 from trainer.evaluation.estimates import Estimate
 from trainer.graph import mixture, novelty
-from trainer.vignettes.split import FEW_TEST_VIGNETTES, split_warnings
 
 HIGH_LEARNING_RATES = {"adam": 0.05, "sgd": 1.0}
 """By algorithm, 50 times the learning rate of the preset that uses it. No agent has been seen to learn with more."""

@@ -5,13 +5,13 @@ import numpy as np
 
 from schemas.safety_rules import RuleSet
 from schemas.triage import DECISION_LABELS, MAX_QUESTIONS
+from trainer.data.arrays import VignetteArrays
+from trainer.data.state import Vignettes
 from trainer.dyqn.rollout import Outcomes, Rollout, greedy_policy
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics, slices
 from trainer.evaluation.estimates import AgentFigures, Baselines, Compared, Confusion, RuleEffect
 from trainer.graph.decide import NEUTRAL, OperatingPoint
 from trainer.graph.rules import RuleGraph
-from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.state import Vignettes
 from triage_runtime.command_line.progress import followed
 
 _RULED = ("appropriateness", "safety", "over_triage", "under_triage", "questions")

@@ -8,11 +8,11 @@ import scipy.special
 import tensorflow as tf
 
 from schemas.triage import NUM_DECISIONS
+from trainer.data.state import Vignettes
 from trainer.evaluation.options import NAIVE_BAYES, PREVALENCE, RANDOM, STATIC, UNCERTAINTY
 from trainer.graph.questions import Network, QuestionGraph
 from trainer.interviews.patients import whole_patients
 from trainer.interviews.play import Policy, highest
-from trainer.vignettes.state import Vignettes
 
 Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """From the same to scores `[B, E]`, of which the highest is asked."""

@@ -73,7 +73,7 @@ def evidence_groups(
 
     Args:
         offsets: int `[V + 1]`, where the evidence of each vignette begins and ends.
-        signed_codes: int, their evidence, see `trainer.vignettes.state`.
+        signed_codes: int, their evidence, see `trainer.data.state`.
         vocabulary: of the evidence.
         codes: of the vocabulary.
     """

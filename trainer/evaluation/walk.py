@@ -9,15 +9,15 @@ import tensorflow as tf
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_DECISIONS, TRIAGE_DECISIONS, Action
+from trainer.data import state
+from trainer.data.arrays import VignetteArrays
+from trainer.data.vignette import Vignette, evidence_text
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.graph import decide
 from trainer.graph.decide import NEUTRAL, OperatingPoint
 from trainer.graph.questions import Network
 from trainer.graph.rules import RuleGraph
-from trainer.vignettes import state
-from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.vignette import Vignette, evidence_text
 
 WORST = 8
 """Number of errors that are reported in full."""

@@ -12,9 +12,9 @@ import tensorflow as tf
 from schemas import directories, features
 from schemas.answer import ANSWER, Kind
 from schemas.errors import InputError, first_line
+from trainer.data import state
+from trainer.data.tfrecord import DataDirectory
 from trainer.export.policy import LoadedVersion
-from trainer.vignettes import state
-from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line.standard_error import standard_error_without
 from triage_runtime.litert import XNNPACK
 

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schemas.errors import InputError, shown
+from trainer.data.arrays import VignetteArrays
+from trainer.data.split import FEW_TEST_VIGNETTES
+from trainer.data.textbook_case import EMERGENCY, TextbookCase
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.cases import CaseDecisions, Later, later_emergencies
 from trainer.evaluation.estimates import Estimate, bracketed
-from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.split import FEW_TEST_VIGNETTES
-from trainer.vignettes.textbook_case import EMERGENCY, TextbookCase
 from triage_runtime.command_line.json_output import plain
 
 DECIDING = "safety"

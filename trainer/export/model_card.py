@@ -18,9 +18,9 @@ from schemas import VERSION
 from schemas.evidence import KINDS, Vocabulary
 from schemas.promise import RISKS, percent, statements
 from schemas.triage import DECISION_LABELS
+from trainer.data.tfrecord import is_simulated
 from trainer.evaluation.estimates import AgentFigures, Baselines, Estimate, bracketed
 from trainer.export.gate import Verdict
-from trainer.vignettes.tfrecord import is_simulated
 from triage_runtime.command_line.json_output import plain
 
 FORMAT = 1

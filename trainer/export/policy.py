@@ -17,9 +17,9 @@ from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.model_directory import read_version
 from schemas.triage import NO_QUESTIONS_LEFT
+from trainer.data.arrays import VignetteArrays
 from trainer.dyqn.environment import action_spec, time_step_spec
 from trainer.dyqn.rollout import Outcomes, Rollout
-from trainer.vignettes.arrays import VignetteArrays
 
 _HEADS = {"q": features.Q_VALUES, "appropriate": features.P_APPROPRIATE, "safe": features.P_SAFE}
 Track = Callable[[Sequence[int]], Iterable[int]]

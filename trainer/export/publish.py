@@ -17,6 +17,9 @@ from schemas.evidence import Vocabulary
 from schemas.model_directory import read_manifest
 from schemas.reference import Reference
 from schemas.triage import DECISION_LABELS
+from trainer.data.arrays import VignetteArrays
+from trainer.data.textbook_case import TextbookCase
+from trainer.data.tfrecord import DataDirectory, is_simulated
 from trainer.dyqn.rollout import Outcomes, order_seeds
 from trainer.evaluation.case_play import play_cases
 from trainer.evaluation.cases import CaseDecisions
@@ -28,9 +31,6 @@ from trainer.export.policy import LoadedVersion, ServablePolicy, in_codes_of, lo
 from trainer.export.saved_model import StagedVersion, newest_version, next_version, staged
 from trainer.training import promises
 from trainer.training.job import TrainedNetwork
-from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.textbook_case import TextbookCase
-from trainer.vignettes.tfrecord import DataDirectory, is_simulated
 from triage_runtime.command_line.json_output import plain
 from triage_runtime.command_line.progress import followed
 

@@ -18,6 +18,7 @@ from schemas.danger_signs import NO_SIGNS, DangerSigns
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import ACTION_LABELS, Action, deferral_flags, is_forced
+from trainer.data import state
 from trainer.export import messages
 from trainer.graph.closure import Closure
 from trainer.graph.decide import (
@@ -33,7 +34,6 @@ from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty
 from trainer.graph.questions import Network, QuestionGraph
 from trainer.graph.rules import RuleGraph
-from trainer.vignettes import state
 
 SIGNATURES = (features.SERVING_DEFAULT, features.TRIAGE, features.STATE)
 

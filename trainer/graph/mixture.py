@@ -17,9 +17,9 @@ import tensorflow as tf
 from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.triage import NUM_DECISIONS
+from trainer.data.state import Vignettes, sparse_states
 from trainer.graph import rewards
 from trainer.graph.closure import Closure
-from trainer.vignettes.state import Vignettes, sparse_states
 from triage_runtime.storage import arrays_file
 
 FEWEST_LEARNED = 75

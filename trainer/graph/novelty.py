@@ -18,9 +18,9 @@ import tensorflow as tf
 
 from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
+from trainer.data.state import SignedRows
 from trainer.graph.closure import Closure
 from trainer.graph.mixture import halved, unquantised
-from trainer.vignettes.state import SignedRows
 from triage_runtime.storage import arrays_file
 
 THRESHOLD = 0.99

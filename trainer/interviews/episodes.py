@@ -15,13 +15,13 @@ import tensorflow as tf
 from schemas.danger_signs import TOGETHER, DangerSigns
 from schemas.evidence import Vocabulary
 from schemas.triage import NUM_DECISIONS, Action
+from trainer.data import state
+from trainer.data.state import Vignettes
 from trainer.dyqn.episodes import Collected
 from trainer.dyqn.targets import Transition
 from trainer.graph.mixture import Mixture
 from trainer.graph.questions import QuestionGraph
 from trainer.graph.rewards import counterfactual_reward
-from trainer.vignettes import state
-from trainer.vignettes.state import Vignettes
 
 EXPLORED = (0.0, 0.0, 0.15, 0.4)
 """The shares of questions drawn at random; each interview uses one of them."""

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from schemas.evidence import Vocabulary
+from trainer.data.state import Vignettes, sparse_states
 from trainer.graph.questions import QuestionGraph
-from trainer.vignettes.state import Vignettes, sparse_states
 
 
 class Patients(NamedTuple):

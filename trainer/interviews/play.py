@@ -15,13 +15,13 @@ from schemas.danger_signs import DangerSigns
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import RuleSet
 from schemas.triage import NUM_DECISIONS, asks_next
+from trainer.data.state import Vignettes, sparse_states
 from trainer.graph import rewards
 from trainer.graph.decide import Heads, OperatingPoint, best_triage, decide, handed_over
 from trainer.graph.mixture import Mixture
 from trainer.graph.questions import Network, QuestionGraph
 from trainer.graph.rules import RuleGraph
 from trainer.interviews.patients import Patients, interviewed_at_home
-from trainer.vignettes.state import Vignettes, sparse_states
 from triage_runtime.promise import HANDED_OVER
 
 Policy = Callable[[np.ndarray, np.ndarray], np.ndarray]

@@ -9,6 +9,9 @@ import numpy as np
 
 from schemas.errors import InputError
 from schemas.safety_rules import RuleSet, SafetyRule
+from trainer.data.arrays import VignetteArrays
+from trainer.data.textbook_case import DEFAULT, TextbookCase, fitting_cases, read_cases
+from trainer.data.tfrecord import DataDirectory, is_simulated
 from trainer.dyqn.rollout import greedy_policy, order_seeds
 from trainer.evaluation import (
     agreement,
@@ -43,9 +46,6 @@ from trainer.interviews.play import Leader, Leaving
 from trainer.reports.comparison import Comparison, compare
 from trainer.training import promises
 from trainer.training.job import TrainedNetwork
-from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.textbook_case import DEFAULT, TextbookCase, fitting_cases, read_cases
-from trainer.vignettes.tfrecord import DataDirectory, is_simulated
 from triage_runtime.storage import locations
 
 _NOT_COMPARED = ("majority", "evidence")

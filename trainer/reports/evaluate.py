@@ -10,6 +10,9 @@ from rich.console import Console
 from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.safety_rules import RuleSet
+from trainer.data.arrays import VignetteArrays
+from trainer.data.textbook_case import read_cases
+from trainer.data.tfrecord import DataDirectory
 from trainer.evaluation.cases import TextbookFigures
 from trainer.evaluation.options import EvaluateOptions
 from trainer.reports import agent_page, agent_report, question_report, tables
@@ -18,9 +21,6 @@ from trainer.reports.page import provenance
 from trainer.training import operating_point_options
 from trainer.training.job import TrainedNetwork, load_network
 from trainer.training.operating_point_options import OperatingPointOptions
-from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.textbook_case import read_cases
-from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line import json_output
 from triage_runtime.command_line.progress import say, say_result
 from triage_runtime.storage import locations

@@ -17,6 +17,9 @@ from schemas import safety_rules
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.triage import Action
+from trainer.data import ddxplus
+from trainer.data.arrays import VignetteArrays
+from trainer.data.tfrecord import DDXPLUS, DataDirectory
 from trainer.evaluation import as_clinicians
 from trainer.evaluation.agreement import majority_decisions
 from trainer.evaluation.estimates import Estimate
@@ -34,12 +37,9 @@ from trainer.graph import mixture, rewards
 from trainer.graph.decide import OperatingPoint, best_triage
 from trainer.graph.operating_point import FLOORS
 from trainer.graph.questions import Network, QuestionGraph
-from trainer.importing import ddxplus
 from trainer.interviews.patients import Patients, own_cards, whole_patients
 from trainer.interviews.play import Interviews, Policy, learned_policy, play
 from trainer.training.job import TrainedNetwork
-from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.tfrecord import DDXPLUS, DataDirectory
 from triage_runtime.command_line.progress import followed, print_table
 from triage_runtime.storage import locations
 

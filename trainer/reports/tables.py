@@ -7,6 +7,7 @@ from rich import box, table
 from rich.console import Console
 from rich.text import Text
 
+from trainer.data.textbook_case import EMERGENCY
 from trainer.evaluation.cases import TOO_LATE, WITH, Miss, Reading, TextbookFigures
 from trainer.evaluation.estimates import Calibration, RuleEffect, SliceFigures, bracketed
 from trainer.evaluation.metrics import exact_share
@@ -28,7 +29,6 @@ from trainer.reports.numbers import (
     with_interval,
     with_interval_if_enough,
 )
-from trainer.vignettes.textbook_case import EMERGENCY
 from triage_runtime.command_line.progress import print_table, say
 
 _MOST_GAPS = 20

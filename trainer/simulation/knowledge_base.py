@@ -28,7 +28,7 @@ from schemas.bands import BAND
 from schemas.csv_table import CsvTable
 from schemas.errors import InputError
 from schemas.evidence import FLAGGED, RED_FLAG, Evidence, Vocabulary
-from schemas.relations import EXHAUSTIVE, ONLY_IF
+from schemas.relations import EXHAUSTIVE, ONLY_IF, RELATIONS, terms
 from schemas.text_file import read_text
 from schemas.triage import DECISION_LABELS, Action
 
@@ -183,8 +183,8 @@ def _entry(
         share = -1.0
     if not MIN_BACKGROUND <= share < 1:
         raise InputError(f"{entry.code!r}: background {background!r}: expected {MIN_BACKGROUND} or more, less than 1")
-    terms = tuple(tuple(term.split("|")) for term in only_if.split())
-    return CatalogueEntry(entry, system, terms, share)
+    needed = tuple(tuple(term.split("|")) for term in only_if.split())
+    return CatalogueEntry(entry, system, needed, share)
 
 
 def _relation_faults(entries: Sequence[CatalogueEntry]) -> list[str]:
@@ -476,6 +476,38 @@ def _asked_about(vocabulary: Vocabulary) -> set[str]:
     listed = itertools.chain.from_iterable(itertools.chain.from_iterable(signs.groups.values()))
     opening = {vocabulary.codes[cell] for cells in vocabulary.openings.values() for cell in cells}
     return {*(code for code, present in conditions if present), *listed} - opening
+
+
+def with_known_relations(vocabulary: Vocabulary) -> Vocabulary:
+    """Returns the vocabulary with the relations of the knowledge base for the codes that both have.
+
+    A vocabulary that states relations keeps them; so too for who can have a code, of which only terms count whose codes
+    it has.
+    """
+    catalogue = KnowledgeBase.load().catalogue
+    related = any(getattr(entry, column) for entry in vocabulary for column in RELATIONS)
+    limited = any(entry.only_if for entry in vocabulary)
+
+    def known(entry: Evidence) -> Evidence:
+        if entry.code not in catalogue:
+            return entry
+        told = catalogue[entry.code].evidence
+        changes: dict[str, Any] = {}
+        if not related:
+            parent = told.parent
+            while parent and parent not in vocabulary:
+                parent = catalogue[parent].evidence.parent
+            changes = {"parent": parent, "exclusive": told.exclusive}
+        if not limited:
+            there = [
+                term
+                for term, parts in zip(told.only_if.split(), terms(told.only_if), strict=True)
+                if all(code in vocabulary for code, _ in parts)
+            ]
+            changes[ONLY_IF] = " ".join(there)
+        return dataclasses.replace(entry, **changes)
+
+    return Vocabulary(map(known, vocabulary))
 
 
 def cross_faults(conditions: Sequence[Condition], catalogue: Catalogue) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 import threadpoolctl
 
 from schemas.triage import TRIAGE_DECISIONS, Action
+from trainer.data.vignette import Vignette
 from trainer.simulation.card import NOTHING, STREAM, Cards, card_sizes, everything, read_cards, whole_case, write_cards
 from trainer.simulation.config import SimulationConfig
 from trainer.simulation.draws import Draws, evenly_spread
@@ -17,7 +18,6 @@ from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.panel import Panel
 from trainer.simulation.patients import Patients, draw_patients
-from trainer.vignettes.vignette import Vignette
 
 BLOCK = 500
 """Number of vignettes simulated together. Changing it changes the vignettes of a seed."""

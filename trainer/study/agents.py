@@ -7,6 +7,9 @@ import numpy as np
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.config import TrainConfig
+from trainer.data.arrays import VignetteArrays, fold_rows
+from trainer.data.state import sparse_states
+from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.rollout import Outcomes, Rollout, order_seeds
 from trainer.evaluation import as_clinicians, metrics
@@ -18,9 +21,6 @@ from trainer.study.partially_observed import (
     greedy_outcomes,
 )
 from trainer.training.session import EVALUATION_SEED
-from trainer.vignettes.arrays import VignetteArrays, fold_rows
-from trainer.vignettes.state import sparse_states
-from trainer.vignettes.tfrecord import DataDirectory
 
 METRICS = ("appropriateness", "safety", "questions", "evidence_seen", "forced")
 CURVES = METRICS[:3]

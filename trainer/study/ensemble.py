@@ -36,7 +36,7 @@ _ROW_BY_ROW = ("sgd", "mlp", "forest")
 """Members that take a step for each row or draw rows: for them, a row of weight 3 is not equivalent to three rows."""
 
 States: TypeAlias = np.ndarray | scipy.sparse.csr_matrix
-"""Float32 `[B, E]` in {-1, 0, 1}, dense or sparse, see `trainer.vignettes.state`."""
+"""Float32 `[B, E]` in {-1, 0, 1}, dense or sparse, see `trainer.data.state`."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,6 +22,8 @@ import tensorflow as tf
 
 from schemas.triage import Action, is_forced
 from trainer.config import TrainConfig
+from trainer.data import state
+from trainer.data.state import Vignettes
 from trainer.dyqn import targets
 from trainer.dyqn.agent import build_optimizer
 from trainer.dyqn.environment import Mode, VignetteEnvironment
@@ -31,8 +33,6 @@ from trainer.dyqn.policy import noise_scale
 from trainer.dyqn.rollout import Outcomes
 from trainer.graph import rewards
 from trainer.study.powerset import EvidenceSets
-from trainer.vignettes import state
-from trainer.vignettes.state import Vignettes
 
 EPISODES_AHEAD = 256
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from trainer.vignettes.state import Vignettes, sparse_states
+from trainer.data.state import Vignettes, sparse_states
 
 POWERSET_PIECES = 10
 """Maximum number of pieces of evidence that the powerset is taken over."""
@@ -30,7 +30,7 @@ class Powerset(NamedTuple):
 
 
 class EvidenceSets(NamedTuple):
-    """Evidence sets as compressed sparse rows, see `trainer.vignettes.state.SignedRows`."""
+    """Evidence sets as compressed sparse rows, see `trainer.data.state.SignedRows`."""
 
     offsets: np.ndarray
     signed_codes: np.ndarray

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schemas.triage import Action
+from trainer.data.arrays import fold_rows
+from trainer.data.tfrecord import DataDirectory, is_simulated
 from trainer.evaluation import metrics
 from trainer.study import agents
 from trainer.study.agents import CURVES, Evaluation, Splits
 from trainer.study.study import CALIBRATED, FULLY_OBSERVED, LEARNING, UNCALIBRATED, Study, Training
-from trainer.vignettes.arrays import fold_rows
-from trainer.vignettes.tfrecord import DataDirectory, is_simulated
 from triage_runtime.storage.whole_file import read_json
 
 SMALL = 3

@@ -16,13 +16,13 @@ import numpy as np
 
 from schemas.errors import InputError
 from trainer.config import PAPER_QUERIES, TrainConfig
+from trainer.data.state import sparse_states
+from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.loop import TrainingDivergedError
 from trainer.evaluation import metrics
 from trainer.study import agents, worker
 from trainer.study.ensemble import EnsembleConfig, draw_states, train_ensemble
 from trainer.study.powerset import Powerset, powerset
-from trainer.vignettes.state import sparse_states
-from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line.json_output import plain
 from triage_runtime.storage import whole_file
 

@@ -33,6 +33,7 @@ from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.text_file import read_text
 from trainer.config import TargetConfig, TrainConfig
+from trainer.data.state import Vignettes
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Slice
 from trainer.graph import mixture, novelty
@@ -43,7 +44,6 @@ from trainer.graph.novelty import Novelty, fit
 from trainer.graph.operating_point import HeldOutOutputs
 from trainer.training import held_out, set_apart
 from trainer.training.set_apart import Seen
-from trainer.vignettes.state import Vignettes
 from triage_runtime.storage import arrays_file, whole_file
 from triage_runtime.storage.whole_file import read_json
 

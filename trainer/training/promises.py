@@ -15,6 +15,7 @@ from typing import Any
 
 from schemas.errors import InputError
 from schemas.promise import NOT_COVERED, percent, statements
+from trainer.data.state import Vignettes
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.operating_point import candidates, handing_over, worth
 from trainer.interviews.play import Leader, Leaving
@@ -22,7 +23,6 @@ from trainer.training import risk_control, set_apart
 from trainer.training.job import JobDirectory, TrainedNetwork
 from trainer.training.promise_options import PromiseOptions
 from trainer.training.risk_control import ErrorCounts
-from trainer.vignettes.state import Vignettes
 from triage_runtime import promise
 from triage_runtime.promise import Count
 

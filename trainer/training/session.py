@@ -12,6 +12,9 @@ from rich.console import Console
 
 from schemas.errors import InputError
 from trainer.config import TrainConfig
+from trainer.data.arrays import VignetteArrays
+from trainer.data.state import Vignettes
+from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.assembly import MakeEpisodes, build_loop
 from trainer.dyqn.loop import Progress, TrainingLoop
 from trainer.dyqn.rollout import METRICS, Outcomes, Rollout, Slice, greedy_policy, order_seeds
@@ -23,9 +26,6 @@ from trainer.interviews.play import led_states
 from trainer.training import held_out, set_apart, start
 from trainer.training.checkpoints import Checkpoints
 from trainer.training.job import JobDirectory
-from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.state import Vignettes
-from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.storage import locations
 
 # Seed of the orders and bootstrap of the evaluations during training, always the same and unlike those of training.

@@ -15,9 +15,9 @@ import numpy as np
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS
+from trainer.data.state import Vignettes
 from trainer.dyqn.rollout import Slice
 from trainer.dyqn.validation import Division
-from trainer.vignettes.state import Vignettes
 from triage_runtime.storage import arrays_file
 
 FILE = "set_apart.npz"

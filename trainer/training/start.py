@@ -10,12 +10,12 @@ import numpy as np
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from trainer.config import NetworkConfig, TrainConfig
+from trainer.data.state import Vignettes
 from trainer.dyqn.network import start_from
 from trainer.graph.mixture import FEWEST_LEARNED
 from trainer.training import set_apart
 from trainer.training.job import load_network
 from trainer.training.set_apart import Seen
-from trainer.vignettes.state import Vignettes
 from triage_runtime.storage import locations
 
 _NAMED = 5

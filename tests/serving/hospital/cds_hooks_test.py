@@ -17,7 +17,7 @@ from serving.hospital.fhir_resources import knows_complaint
 from serving.service import TriageService
 from tests.builders import http_to, served
 from tests.serving.conftest import write_model
-from trainer.vignettes.tfrecord import DataDirectory
+from trainer.data.tfrecord import DataDirectory
 from triage.v1 import triage_pb2
 
 RECORDS = "https://ehr.example.org"

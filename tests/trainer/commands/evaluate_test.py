@@ -6,8 +6,8 @@ import pytest
 import triage_cli
 from tests.builders import evaluated_with, prepared, symptoms
 from trainer.config import TrainConfig
+from trainer.data.tfrecord import DataDirectory
 from trainer.training.session import open_run
-from trainer.vignettes.tfrecord import DataDirectory
 
 CONFIG = {
     "network": {"hidden_sizes": [8]},

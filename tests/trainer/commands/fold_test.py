@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import triage_cli
-from trainer.vignettes.arrays import fold_rows
-from trainer.vignettes.tfrecord import DataDirectory
+from trainer.data.arrays import fold_rows
+from trainer.data.tfrecord import DataDirectory
 
 
 def _fold(data, out, *flags, folds=4, fold=0):

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import triage_cli
-from trainer.vignettes.tfrecord import DataDirectory
+from trainer.data.tfrecord import DataDirectory
 
 VOCABULARY = "code,kind,name,question\na,symptom,A,A?\nb,symptom,B,B?\nc,risk_factor,C,C?\n"
 STATS_KEYS = [

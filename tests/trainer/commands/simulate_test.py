@@ -4,8 +4,8 @@ import pytest
 
 import triage_cli
 from trainer.commands.simulate import PAPER_TEST, PAPER_VIGNETTES
+from trainer.data.tfrecord import DataDirectory, decode_example, read_records
 from trainer.simulation.simulator import BLOCK, UNSEEN
-from trainer.vignettes.tfrecord import DataDirectory, decode_example, read_records
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
 from tests.builders import data_directory_of
+from trainer.data.vignette import Vignette
 from trainer.evaluation.vignette_statistics import PAPER
-from trainer.vignettes.vignette import Vignette
 
 SYMPTOMS = [Evidence(code, "symptom", f"Symptom {code}", f"{code}?") for code in "abcd"]
 VOCABULARY = Vocabulary([*SYMPTOMS, Evidence("r", "risk_factor", "Smoker", "r?")])

@@ -13,10 +13,10 @@ from serving.engine.saved_model import SavedModelEngine
 from tests.waiting import until
 from trainer.commands.train import write_final_model
 from trainer.config import TrainConfig
+from trainer.data.tfrecord import DataDirectory
 from trainer.evaluation.metrics import episode_metrics
 from trainer.task import TrainOptions
 from trainer.training.session import RunHooks, open_run
-from trainer.vignettes.tfrecord import DataDirectory
 
 SETTINGS = {
     "network": {"hidden_sizes": [8]},

@@ -3,8 +3,8 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from schemas.triage import Action
+from trainer.data.split import majority
 from trainer.evaluation import agreement
-from trainer.vignettes.split import majority
 
 RED, YELLOW, GREEN, BLUE = Action.RED, Action.YELLOW, Action.GREEN, Action.BLUE
 

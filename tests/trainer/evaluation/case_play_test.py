@@ -10,13 +10,13 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
 from tests.builders import symptoms
+from trainer.data.textbook_case import TextbookCase
 from trainer.dyqn.environment import action_spec, time_step_spec
 from trainer.evaluation.case_play import lead_cases, play_cases
 from trainer.graph.decide import NEUTRAL
 from trainer.graph.mixture import Mixture
 from trainer.graph.questions import QuestionGraph
 from trainer.graph.rules import RuleGraph
-from trainer.vignettes.textbook_case import TextbookCase
 
 R, Y, G, B, ASK = Action
 VOCABULARY = symptoms(*"abcd")

@@ -3,8 +3,8 @@
 import pytest
 
 from schemas.triage import Action
+from trainer.data.textbook_case import TextbookCase
 from trainer.evaluation.cases import CaseDecisions, later_emergencies, verdict
-from trainer.vignettes.textbook_case import TextbookCase
 
 R, Y, G, B = Action.RED, Action.YELLOW, Action.GREEN, Action.BLUE
 

@@ -4,11 +4,11 @@ import pytest
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from trainer.config import NetworkConfig
+from trainer.data.arrays import VignetteArrays
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.measurement import agent_figures, play, rule_effect
-from trainer.vignettes.arrays import VignetteArrays
 
 
 def test_an_agent_that_always_says_the_same_scores_as_that_constant_policy(vignettes_of):

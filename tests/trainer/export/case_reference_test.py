@@ -7,9 +7,9 @@ from schemas import directories
 from schemas.evidence import Vocabulary
 from schemas.reference import Reference
 from tests.builders import network_of, prepared, symptoms, trained_agent
+from trainer.data.tfrecord import DataDirectory
 from trainer.export.policy import load_version
 from trainer.export.publish import Evaluation, Target, case_reference, export
-from trainer.vignettes.tfrecord import DataDirectory
 
 pytestmark = pytest.mark.usefixtures("light_exports")
 

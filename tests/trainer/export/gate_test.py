@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from schemas.triage import Action
+from trainer.data.arrays import VignetteArrays
+from trainer.data.textbook_case import TextbookCase
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.cases import CaseDecisions
@@ -18,8 +20,6 @@ from trainer.export.gate import (
     lower_bound,
     require_promise,
 )
-from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.textbook_case import TextbookCase
 
 
 def vignettes_where_green_is_the_least_urgent(count):

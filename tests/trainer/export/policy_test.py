@@ -12,11 +12,11 @@ from schemas.errors import InputError
 from schemas.triage import Action
 from tests.builders import network_of, symptoms, trained_agent, write_version
 from trainer.config import NetworkConfig
+from trainer.data.arrays import VignetteArrays
 from trainer.dyqn import rollout
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Rollout, greedy_policy
 from trainer.export.policy import load_version, play
-from trainer.vignettes.arrays import VignetteArrays
 
 ASKS_FIRST = [0, 0, 0, 0, 2]  # logits of Red, Yellow, Green, Blue, ask
 TO_RED, TO_GREEN, NOTHING = [9, 0, 0, 0, 0], [0, 0, 9, 0, 0], [0, 0, 0, 0, 0]

@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from schemas.errors import InputError
 from schemas.triage import Action
 from tests.builders import network_of, prepared, symptoms, trained_agent
+from trainer.data.textbook_case import TextbookCase
 from trainer.export import publish
 from trainer.export.policy import load_version
 from trainer.export.publish import Evaluation, Target
-from trainer.vignettes.textbook_case import TextbookCase
 
 pytestmark = pytest.mark.usefixtures("known_graphs")
 

@@ -2,7 +2,7 @@ import pytest
 
 from schemas.evidence import Evidence, Vocabulary
 from trainer.graph.relations import more_general, settled_by
-from trainer.importing.derived_vocabulary import with_known_relations
+from trainer.simulation.knowledge_base import with_known_relations
 
 
 @pytest.fixture

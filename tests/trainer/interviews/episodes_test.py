@@ -9,10 +9,10 @@ import tensorflow as tf
 from schemas.danger_signs import NO_SIGNS, DangerSigns
 from schemas.evidence import Evidence, Vocabulary
 from tests.builders import symptoms
+from trainer.data import state
 from trainer.graph.mixture import Mixture
 from trainer.graph.questions import QuestionGraph
 from trainer.interviews.episodes import InterviewEpisodes
-from trainer.vignettes import state
 
 CODES = ("cough", "rash", "pain", "collapse")
 VOCABULARY = symptoms(*CODES)

@@ -7,10 +7,10 @@ import pytest
 import triage_cli
 from tests.builders import evaluated_with, prepared
 from trainer.config import TrainConfig
+from trainer.data.tfrecord import DataDirectory
 from trainer.evaluation.metrics import episode_metrics
 from trainer.presets import preset
 from trainer.training.session import RunHooks, open_run
-from trainer.vignettes.tfrecord import DataDirectory
 
 TINY = {
     "network": {"hidden_sizes": [8], "networks": 2},

@@ -10,6 +10,7 @@ import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from tests.builders import prepared
 from trainer.config import TrainConfig
+from trainer.data.tfrecord import DataDirectory
 from trainer.graph.decide import NEUTRAL
 from trainer.graph.operating_point import FLOORS
 from trainer.interviews.patients import Patients
@@ -22,7 +23,6 @@ from trainer.reports.question_report import (
     stopping_otherwise,
 )
 from trainer.training.session import open_run
-from trainer.vignettes.tfrecord import DataDirectory
 from triage_runtime.command_line.json_output import plain
 
 RED, BLUE = [0.9, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.8]

@@ -1,8 +1,8 @@
 import pytest
 
+from trainer.data.vignette import Vignette
 from trainer.simulation.config import SimulationConfig
 from trainer.simulation.simulator import BLOCK, Simulator
-from trainer.vignettes.vignette import Vignette
 
 
 @pytest.fixture

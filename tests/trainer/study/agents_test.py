@@ -4,13 +4,13 @@ import tensorflow as tf
 
 from schemas.triage import Action
 from trainer.config import TrainConfig
+from trainer.data.arrays import VignetteArrays
+from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.environment import action_spec, time_step_spec
 from trainer.dyqn.policy import QPolicy
 from trainer.dyqn.rollout import Rollout
 from trainer.study import agents
 from trainer.study.agents import Splits, read_splits
-from trainer.vignettes.arrays import VignetteArrays
-from trainer.vignettes.tfrecord import DataDirectory
 
 
 def _splits(vignettes):

@@ -10,6 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from schemas.errors import InputError
 from tests.trainer.conftest import prepare
 from trainer.config import TrainConfig
+from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Rollout, greedy_policy, order_seeds
 from trainer.evaluation import metrics
@@ -18,7 +19,6 @@ from trainer.training import held_out, set_apart
 from trainer.training.job import JobDirectory, load_network
 from trainer.training.session import EVALUATION_SEED, RunHooks
 from trainer.training.session import open_run as opened
-from trainer.vignettes.tfrecord import DataDirectory
 
 NEVER = lambda: False  # noqa: E731
 

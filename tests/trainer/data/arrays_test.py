@@ -1,0 +1,162 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from schemas.errors import InputError
+from schemas.evidence import Evidence, Vocabulary
+from schemas.triage import Action
+from tests.builders import symptoms
+from trainer.data.arrays import ShardReader
+from trainer.data.tfrecord import ShardWriter, encode_example
+from trainer.data.vignette import Vignette
+
+VOCABULARY = symptoms(*"abcdef")
+VIGNETTES = [
+    Vignette("v1", ("c", "a"), ("f",), (Action.RED, Action.RED, Action.GREEN), tags=("heart",)),
+    Vignette("v2", (), ("b",), (Action.BLUE,)),
+    Vignette("été", ("d", "e", "f"), (), (Action.YELLOW,) * 255, tags=("heart", "child")),
+]
+
+
+def write_shards(directory, vignettes):
+    """Writes shards of two vignettes each, and returns their paths."""
+    with ShardWriter(directory, "train", len(vignettes), 2) as writer:
+        for vignette in vignettes:
+            writer.write(encode_example(vignette))
+    return sorted(directory.glob("train-*"))
+
+
+def write_records(path, *records):
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in records:
+            writer.write(record)
+    return path
+
+
+def damage(path, change):
+    path.write_bytes(change(path.read_bytes()))
+
+
+def error_of_reading(shards):
+    with pytest.raises(InputError) as raised:
+        ShardReader(VOCABULARY).read(shards)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_shards_are_read_into_compressed_sparse_rows(tmp_path):
+    arrays = ShardReader(VOCABULARY).read(write_shards(tmp_path, VIGNETTES))
+
+    assert arrays.vignette_ids.tolist() == ["v1", "v2", "été"]
+    assert arrays.offsets.tolist() == [0, 3, 4, 7]
+    assert arrays.offsets.dtype == np.int64
+    # a..f are cells 0..5; present c, a = 3, 1 and absent f = -6; absent b = -2; present d, e, f = 4, 5, 6
+    assert arrays.signed_codes.tolist() == [3, 1, -6, -2, 4, 5, 6]
+    assert arrays.signed_codes.dtype == np.int16
+    assert arrays.decision_counts.tolist() == [[2, 0, 1, 0], [0, 0, 0, 1], [0, 255, 0, 0]]
+    assert arrays.decision_counts.dtype == np.uint8
+    assert arrays.tags == (("heart",), (), ("heart", "child"))
+
+
+def test_no_shards_are_empty_arrays_of_the_same_types():
+    arrays = ShardReader(VOCABULARY).read([])
+
+    assert arrays.offsets.tolist() == [0]
+    assert (arrays.signed_codes.shape, arrays.signed_codes.dtype) == ((0,), np.int16)
+    assert (arrays.decision_counts.shape, arrays.decision_counts.dtype) == ((0, 4), np.uint8)
+    assert arrays.vignette_ids.shape == (0,)
+    assert arrays.tags == ()
+
+
+@pytest.mark.parametrize(("codes", "dtype"), [(32_766, np.int16), (32_767, np.int32)])
+def test_the_last_code_of_a_large_vocabulary_keeps_its_sign(tmp_path, codes, dtype):
+    vocabulary = Vocabulary(Evidence(f"c{i}", "symptom", "n", "q") for i in range(codes))
+    vignette = Vignette("v", (f"c{codes - 1}",), (f"c{codes - 2}",), (Action.RED,))
+
+    arrays = ShardReader(vocabulary).read(write_shards(tmp_path, [vignette]))
+
+    assert arrays.signed_codes.dtype == dtype
+    assert arrays.signed_codes.tolist() == [codes, -(codes - 1)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content[: len(content) // 2],
+        lambda content: content[:20] + b"XXXX" + content[24:],
+        lambda _: b"not records" * 9,
+    ],
+    ids=["cut", "overwritten", "another file"],
+)
+def test_a_damaged_shard_is_named(tmp_path, change):
+    shards = write_shards(tmp_path, VIGNETTES)
+    damage(shards[1], change)
+
+    assert error_of_reading(shards).startswith(f"{shards[1]}: ")
+
+
+def _flip(content, place):
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+@pytest.mark.parametrize(
+    "change",
+    # The last byte belongs to the last of 5,000 records, which are two batches.
+    [lambda content: content[:-1], lambda content: _flip(content, -6)],
+    ids=["cut", "one bit"],
+)
+def test_a_damaged_record_is_named_by_its_number(tmp_path, change):
+    records = [encode_example(dataclasses.replace(VIGNETTES[0], vignette_id=f"v{i}")) for i in range(5000)]
+    shard = write_records(tmp_path / "train-00000-of-00001.tfrecord", *records)
+    damage(shard, change)
+
+    assert error_of_reading([shard]).startswith(f"{shard}: record 5000 is damaged, or the file ends within it: prepare")
+
+
+def test_a_record_that_prepare_would_not_write_is_named_by_its_number(tmp_path):
+    records = [encode_example(VIGNETTES[0])] * 4200
+    faults = (Vignette("v", ("zzz",), (), (Action.RED,)), Vignette("v", ("a",), (), ()))
+    for fault in (b"text", *map(encode_example, faults)):
+        shard = write_records(tmp_path / "shard", *records[:4150], fault, *records[4150:])
+        assert error_of_reading([shard]).startswith(f"{shard}: record 4151")
+
+
+def test_a_shard_that_is_a_directory_cannot_be_read(tmp_path):
+    shards = write_shards(tmp_path, VIGNETTES)
+    shards[0].unlink()
+    shards[0].mkdir()
+
+    assert "Is a directory" in error_of_reading(shards)
+
+
+@pytest.mark.parametrize(
+    ("vignette", "message"),
+    [
+        (Vignette("v", ("zzz",), (), (Action.RED,)), "'zzz' is neither a code of vocabulary.csv"),
+        (Vignette("v", (), ("zzz",), (Action.RED,)), "'zzz' is neither a code of vocabulary.csv"),
+        (Vignette("v", (), (), (Action.RED,)), "vignette 'v' has no evidence"),
+        (Vignette("v", ("a",), (), ()), "vignette 'v' has no decision"),
+        (Vignette("v", ("a",), (), (Action.RED,) * 256), "vignette 'v' has more than 255 decisions of a kind"),
+        (Vignette("v", ("b", "a", "b"), (), (Action.RED,)), "vignette 'v' has a code twice"),
+        (Vignette("v", ("a",), ("a",), (Action.RED,)), "vignette 'v' has a code twice"),
+    ],
+)
+def test_an_example_that_prepare_would_not_write_is_named(tmp_path, vignette, message):
+    assert message in error_of_reading(write_shards(tmp_path, [VIGNETTES[0], vignette]))
+
+
+def test_an_unknown_decision_in_an_example_is_named(tmp_path):
+    example = tf.train.Example.FromString(encode_example(VIGNETTES[1]))
+    example.features.feature["decisions"].bytes_list.value[0] = b"Orange"
+    shard = write_records(tmp_path / "train-00000-of-00001.tfrecord", example.SerializeToString())
+
+    assert "'Orange' is neither a code of vocabulary.csv nor a triage decision" in error_of_reading([shard])
+
+
+@pytest.mark.parametrize("record", [b"\xff\xff", b"text", tf.train.Example().SerializeToString()])
+def test_a_record_that_is_not_a_vignette_is_named(tmp_path, record):
+    shard = write_records(tmp_path / "train-00000-of-00001.tfrecord", record)
+
+    assert error_of_reading([shard]).startswith(f"{shard}: record 1 is not the tf.Example")

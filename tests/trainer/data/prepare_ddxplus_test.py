@@ -1,0 +1,82 @@
+import csv
+import json
+import zipfile
+
+import triage_cli
+from trainer.data.tfrecord import DataDirectory
+
+# A DDXPlus release of two conditions, its content made up.
+EVIDENCES = {
+    name: {
+        "question_en": f"{name}?", "question_fr": f"{name} (fr)?", "is_antecedent": False, "default_value": 0,
+        "value_meaning": {}, "possible-values": [], "data_type": "B",
+    }
+    for name in ("hot", "cough")
+}  # fmt: skip
+CONDITIONS = {
+    "Cold": {"cond-name-fr": "Rhume", "severity": 5, "symptoms": {"hot": {}, "cough": {}}, "antecedents": {}},
+    "Storm": {"cond-name-fr": "Orage", "severity": 1, "symptoms": {"hot": {}}, "antecedents": {}},
+}
+
+
+def write_patients(path, count, **change):
+    row = {"AGE": 5, "DIFFERENTIAL_DIAGNOSIS": "[['Cold', 0.6], ['Orage', 0.4]]", "SEX": "M", "PATHOLOGY": "Rhume"}
+    row = row | {"EVIDENCES": "['hot']"} | change
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, row)
+        writer.writeheader()
+        writer.writerows([row] * count)
+
+
+def prepare_ddxplus(tmp_path, *more):
+    (tmp_path / "conditions.json").write_text(json.dumps(CONDITIONS))
+    (tmp_path / "evidences.json").write_text(json.dumps(EVIDENCES))
+    files = ["--conditions", tmp_path / "conditions.json", "--evidences", tmp_path / "evidences.json"]
+    arguments = ["--format", "ddxplus", *files, "--out", tmp_path / "out", *more]
+    return triage_cli.main(["prepare", *map(str, arguments)])
+
+
+def test_a_ddxplus_release_becomes_a_data_directory(tmp_path):
+    write_patients(tmp_path / "people.csv", 20)
+
+    assert prepare_ddxplus(tmp_path, "--patients", tmp_path / "people.csv") == 0
+
+    data = DataDirectory.open(tmp_path / "out")
+    train = data.read("train")
+    assert train.vignette_ids[0].startswith("people-")
+    # Cold (Blue) 0.6 and Storm (Red) 0.4 of 5 decisions
+    assert train.decision_counts.tolist() == [[2, 0, 0, 3]] * 18
+    present = {data.vocabulary.codes[signed - 1] for signed in train.signed_codes if signed > 0}
+    absent = {data.vocabulary.codes[-signed - 1] for signed in train.signed_codes if signed < 0}
+    assert (present, absent) == ({"hot", "age_5_14", "sex_male"}, {"cough"})
+    assert data.vocabulary[0].question == "hot?"
+    assert [source["file"] for source in data.stats["sources"]] == ["conditions.json", "evidences.json", "people.csv"]
+    assert data.stats["options"] == {
+        "absent_evidence": 3, "absent_from": "differential", "decisions_per_vignette": 5,
+    }  # fmt: skip
+
+
+def test_the_release_s_own_test_patients_may_be_the_test_split(tmp_path):
+    write_patients(tmp_path / "train.csv", 4)
+    write_patients(tmp_path / "held_out", 2)
+    with zipfile.ZipFile(tmp_path / "held_out.zip", "w") as archive:
+        archive.write(tmp_path / "held_out", "held_out")
+
+    files = ["--patients", tmp_path / "train.csv", "--test-patients", tmp_path / "held_out.zip"]
+    more = ["--decisions-per-vignette", 1, "--absent-evidence", 1, "--absent-from", "release"]
+    assert prepare_ddxplus(tmp_path, *files, *more) == 0
+
+    data = DataDirectory.open(tmp_path / "out")
+    assert data.read("train").vignette_ids.tolist() == ["train-1", "train-2", "train-3", "train-4"]
+    assert data.read("test").vignette_ids.tolist() == ["held_out-1", "held_out-2"]
+    assert data.read("test").decision_counts.tolist() == [[0, 0, 0, 1]] * 2
+
+
+def test_two_patients_files_of_one_name_are_refused(tmp_path, capsys):
+    (tmp_path / "more").mkdir()
+    for path in (tmp_path / "people.csv", tmp_path / "more" / "people.csv"):
+        write_patients(path, 1)
+
+    assert prepare_ddxplus(tmp_path, "--patients", tmp_path / "people.csv", tmp_path / "more" / "people.csv") == 2
+
+    assert "two patients files are named 'people'" in capsys.readouterr().err

@@ -1,0 +1,151 @@
+import struct
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.errors import InputError
+from schemas.evidence import Vocabulary
+from schemas.triage import TRIAGE_DECISIONS, Action
+from tests.builders import data_directory_of, symptoms
+from trainer.data.tfrecord import DataDirectory, decode_example, encode_example, read_records
+from trainer.data.vignette import Vignette
+
+VOCABULARY = symptoms(*"abcdef")
+TRAIN = [
+    Vignette("v1", ("c", "a"), ("f",), (Action.RED, Action.RED, Action.GREEN), tags=("heart",)),
+    Vignette("v2", (), ("b",), (Action.BLUE,)),
+    Vignette("été", ("d", "e", "f"), (), (Action.YELLOW,) * 255, tags=("heart", "child")),
+]
+TEST = [Vignette("v4", ("b",), (), (Action.GREEN,))]
+
+TEXTS = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=20)
+VIGNETTES = st.builds(
+    Vignette,
+    TEXTS,
+    st.lists(TEXTS, unique=True).map(tuple),
+    st.lists(TEXTS, unique=True).map(tuple),
+    st.lists(st.sampled_from(TRIAGE_DECISIONS), min_size=1).map(tuple),
+    tags=st.lists(TEXTS, unique=True).map(tuple),
+)
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return data_directory_of(tmp_path / "data", VOCABULARY, TRAIN, TEST)
+
+
+def error_of_reading(path, split="train"):
+    with pytest.raises(InputError) as raised:
+        DataDirectory.open(path).read(split)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+@settings(deadline=None)
+@given(VIGNETTES)
+def test_decoding_an_encoded_vignette_gives_it_back(vignette):
+    assert decode_example(encode_example(vignette)) == vignette
+    assert encode_example(vignette) == encode_example(decode_example(encode_example(vignette)))
+
+
+@pytest.mark.parametrize("serialized", [b"", b"\xff\xff", tf.train.Example().SerializeToString()])
+def test_bytes_of_something_else_are_no_vignette(serialized):
+    with pytest.raises(ValueError, match=r"not a tf.Example|expected one value"):
+        decode_example(serialized)
+
+
+def test_shards_are_full_but_the_last_and_hold_the_records_in_order(directory):
+    assert sorted(path.name for path in directory.glob("*.tfrecord")) == [
+        "test-00000-of-00001.tfrecord",
+        "train-00000-of-00002.tfrecord",
+        "train-00001-of-00002.tfrecord",
+    ]
+    first = [decode_example(record) for record in read_records(directory / "train-00000-of-00002.tfrecord")]
+    second = [decode_example(record) for record in read_records(directory / "train-00001-of-00002.tfrecord")]
+    assert (first, second) == (TRAIN[:2], TRAIN[2:])
+
+
+def test_a_data_directory_gives_its_splits_vocabulary_and_fingerprint(directory):
+    data = DataDirectory.open(directory)
+
+    whole, nameless = data.read("train"), data.read("train", names=False)
+    assert whole.vignette_ids.tolist() == ["v1", "v2", "été"]
+    assert nameless.vignette_ids.tolist() == [""] * 3
+    assert nameless.tags == ((),) * 3
+    for column in ("offsets", "signed_codes", "decision_counts"):
+        np.testing.assert_array_equal(getattr(nameless, column), getattr(whole, column))
+    assert data.read("test").signed_codes.tolist() == [2]  # b is cell 1
+    assert data.vocabulary == VOCABULARY
+    assert data.data_fingerprint == "sha256:0"
+
+
+def test_an_empty_split_has_no_shard_and_reads_as_empty_arrays(tmp_path):
+    path = data_directory_of(tmp_path / "data", VOCABULARY, TRAIN, [])
+
+    arrays = DataDirectory.open(path).read("test")
+
+    assert not list(path.glob("test-*"))
+    assert arrays.offsets.tolist() == [0]
+    assert arrays.signed_codes.shape == (0,)
+    assert arrays.decision_counts.shape == (0, 4)
+    assert arrays.tags == ()
+
+
+def test_a_path_that_is_not_a_directory_says_what_to_run(tmp_path):
+    with pytest.raises(InputError, match="no such data directory: run triage prepare"):
+        DataDirectory.open(tmp_path / "none")
+
+
+@pytest.mark.parametrize("name", ["vocabulary.csv", "stats.json"])
+def test_a_directory_without_a_file_says_which(directory, name):
+    (directory / name).unlink()
+
+    assert f"not a data directory, {name} is missing: run triage prepare" in error_of_reading(directory)
+
+
+@pytest.mark.parametrize(
+    "stats", ["", "[]", "{}", '{"splits": {"train": {"vignettes": "3"}}}', "[" * 100_000, '{"splits": 3}']
+)
+def test_other_stats_are_refused(directory, stats):
+    (directory / "stats.json").write_text(stats)
+
+    assert "stats.json: " in error_of_reading(directory)
+
+
+def test_another_vocabulary_is_refused(directory):
+    Vocabulary(reversed(list(VOCABULARY))).save(directory / "vocabulary.csv")
+
+    assert "vocabulary.csv: not the vocabulary of stats.json" in error_of_reading(directory)
+
+
+def test_a_missing_shard_is_named(directory):
+    (directory / "train-00001-of-00002.tfrecord").unlink()
+
+    assert "1 of 2 shards found, train-00001-of-00002.tfrecord is missing" in error_of_reading(directory)
+
+
+def test_no_shard_at_all_is_an_error(directory):
+    (directory / "test-00000-of-00001.tfrecord").unlink()
+
+    assert "no shards for the test split" in error_of_reading(directory, "test")
+
+
+def test_shards_of_two_runs_are_refused(directory):
+    (directory / "train-00000-of-00003.tfrecord").write_bytes(b"")
+
+    assert "shards of different sets for the train split" in error_of_reading(directory)
+
+
+def damage(path, change):
+    path.write_bytes(change(path.read_bytes()))
+
+
+def test_a_shard_that_ends_between_two_records_is_not_taken_for_whole(directory):
+    shard = directory / "train-00000-of-00002.tfrecord"
+    # A record is an 8-byte length, a 4-byte checksum, the data and another checksum.
+    damage(shard, lambda content: content[: struct.unpack("<Q", content[:8])[0] + 16])
+
+    assert "the train split has 2 vignettes, stats.json says 3" in error_of_reading(directory)

@@ -1,0 +1,83 @@
+"""What clinicians made of cards, as vignettes: the model's decision where they accepted it, else their own.
+
+A card says nothing, and is left out, if nobody answered it, if it was overridden without another decision, or if it
+handed over to a person and was accepted. Of several outcomes of a card the one with the latest time counts, the last
+one if several have it.
+"""
+
+import datetime
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from schemas import feedback
+from schemas.errors import shown
+from schemas.evidence import Vocabulary
+from schemas.text_file import Line
+from trainer.data.source import Accepted, LineReader, Outcome, Rejected, read_each
+from trainer.data.vignette import VignetteError, from_fields
+from triage_runtime.case import parse_object
+
+_EVIDENCE = ("present", "absent")
+
+
+class _Said(NamedTuple):
+    line: Line
+    fields: dict[str, Any]
+
+
+def read_feedback(readers: Iterable[LineReader], vocabulary: Vocabulary) -> Iterator[Outcome]:
+    """Yields the vignette of each card with a decision, and a reject for each line that is neither card nor outcome.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    cards: dict[str, _Said] = {}
+    outcomes: dict[str, dict[str, Any]] = {}
+    for said in itertools.chain.from_iterable(read_each(reader, _card_or_outcome) for reader in readers):
+        if said is None or isinstance(said, Rejected):
+            yield said
+            continue
+        name = said.fields[feedback.CARD]
+        if feedback.OUTCOME not in said.fields:
+            cards[name] = said
+        elif name not in outcomes or outcomes[name][feedback.TIME] <= said.fields[feedback.TIME]:
+            outcomes[name] = said.fields
+    for name, (line, fields) in cards.items():
+        outcome = outcomes.get(name, {feedback.OUTCOME: feedback.OVERRIDDEN, feedback.DECISION: None})
+        kind = outcome[feedback.OUTCOME]
+        decision = fields[feedback.DECISION] if kind == feedback.ACCEPTED else outcome[feedback.DECISION]
+        if decision is None:
+            continue
+        stated = {"vignette_id": name, "decisions": [decision], "tags": [f"feedback:{kind}"]}
+        try:
+            yield Accepted(line, from_fields({**stated, **{key: fields.get(key) for key in _EVIDENCE}}, vocabulary))
+        except VignetteError as error:
+            yield Rejected(line, name, str(error))
+
+
+def _card_or_outcome(line: Line) -> _Said:
+    """Returns what a line says, see `schemas.feedback`; the time of an outcome is read.
+
+    Raises:
+        VignetteError: it is neither of a card nor of an outcome.
+    """
+    fields = parse_object(line.decoded())
+    texts = (feedback.CARD, *((feedback.TIME,) if feedback.OUTCOME in fields else (feedback.DECISION,)))
+    for key in texts:
+        handed_over = key == feedback.DECISION and fields.get(key, "") is None
+        if not handed_over and not isinstance(fields.get(key), str):
+            raise VignetteError(f"{key}: expected a text, found {shown(fields.get(key))}")
+    outcome = fields.get(feedback.OUTCOME, feedback.ACCEPTED)
+    if outcome not in feedback.OUTCOMES:
+        raise VignetteError(f"{feedback.OUTCOME}: expected {' or '.join(feedback.OUTCOMES)}, found {shown(outcome)}")
+    if feedback.OUTCOME in fields:
+        fields[feedback.TIME] = _time(fields[feedback.TIME])
+    return _Said(line, {feedback.DECISION: None, **fields})
+
+
+def _time(text: str) -> datetime.datetime:
+    time = feedback.read_time(text)
+    if time is None:
+        raise VignetteError(f"{feedback.TIME}: expected {feedback.A_TIME}, found {shown(text)}")
+    return time
