@@ -49,6 +49,7 @@ def write(folder: pathlib.Path, name: str, figures: Mapping[str, Any], seed: int
     }
     path = folder / f"{name}.json"
     staged = path.with_suffix(".partial")
+    folder.mkdir(parents=True, exist_ok=True)
     # What holds nothing but values stands on one line.
     lines = _LEAF.sub(lambda leaf: " ".join(leaf[0].split()), json.dumps(record, indent=1))
     staged.write_text(lines + "\n", encoding="utf-8")

@@ -66,13 +66,14 @@ def test_figures_of_seeds_are_pooled_in_their_shape():
 
 
 def test_a_record_that_is_a_placeholder_is_measured_again(tmp_path):
-    records.write(tmp_path, "cards-1000", {"safety": Estimate(0.9123456, 0.9, 0.92)}, 1000)
-    assert records.finished(tmp_path, "cards-1000")
-    [record] = records.read(tmp_path, "cards")
+    folder = tmp_path / "made" / "with it"
+    records.write(folder, "cards-1000", {"safety": Estimate(0.9123456, 0.9, 0.92)}, 1000)
+    assert records.finished(folder, "cards-1000")
+    [record] = records.read(folder, "cards")
     assert record["figures"]["safety"]["mean"] == 0.91235
-    assert not records.finished(tmp_path, "cards-1001")
-    (tmp_path / "cards-1000.json").write_text(json.dumps(record | {records.PLACEHOLDER: "another version"}))
-    assert not records.finished(tmp_path, "cards-1000")
+    assert not records.finished(folder, "cards-1001")
+    (folder / "cards-1000.json").write_text(json.dumps(record | {records.PLACEHOLDER: "another version"}))
+    assert not records.finished(folder, "cards-1000")
 
 
 def test_a_growing_share_is_called_red_the_likeliest_first():
