@@ -19,7 +19,7 @@ def blocks(language):
         for place, block in enumerate(
             re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
         )
-        if "input(" not in block
+        if ".interview(" not in block
     }
 
 
