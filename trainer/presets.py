@@ -35,7 +35,12 @@ DEFAULT: dict[str, dict[str, Any]] = {
     "optimiser": {"algorithm": "adam", "learning_rate": 0.002, "schedule": "cosine", "average": 0.99},
     "loop": {"steps": 0, "burn_in_steps": 100, "collect_interval": 2, "steps_per_call": 100, "window_episodes": 2_000},
 }
-"""What was measured to be best (docs/how-it-works.md); the steps follow from the number of vignettes."""
+"""What was measured to be best (docs/how-it-works.md); the steps follow from the number of vignettes.
+
+Probabilities learned from single patients alone become overconfident (`bootstrap`), absence is not the opposite of
+presence (`inputs`), averages of networks and of weights are less noisy (`networks`, `average`), and the squared error
+has almost no gradient where the network is confidently wrong (`outputs`, `loss`).
+"""
 
 PRESETS = {"default": DEFAULT, "paper": PAPER}
 """Two tables of settings for one learner; what a table leaves out is as in the paper.
