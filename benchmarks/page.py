@@ -111,12 +111,34 @@ def pages(folder: pathlib.Path = records.RESULTS) -> dict[pathlib.Path, str]:
     preliminary = [kind for kind, some in read.items() if any(records.PLACEHOLDER in each for each in some)]
     tried = [each["seed"] for each in read["cards"] if each["seed"] in records.TRIED]
     values = {"records": read, "preliminary": preliminary, "tried": tried, "learn": read[LEARN][0]["figures"], **found}
+    values["made"] = made(read)
     render = functools.partial(_rendered, environment, values)
     texts = {PAGE: render("results.md.jinja")}
     for path, template in BLOCKS.items():
         block = functools.partial(_block, render(template))
         texts[path] = BLOCK.sub(block, path.read_text(encoding="utf-8"))
     return texts | {PLOTS / f"results-{each.name}.svg": picture(each) for each in plots(found, read[LEARN])}
+
+
+def made(read: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """Returns the records that were made on a date in one way, for each date and way."""
+    together: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for kind, runs in read.items():
+        last, seeds = runs[-1], ", ".join(str(each["seed"]) for each in runs if each["seed"] is not None)
+        versions, machine = last["versions"], last["machine"]
+        how = last.get("note") or (
+            f"Python {versions['python']}, TensorFlow {versions['tensorflow']}, {versions['dyqn_triage']}; "
+            f"{machine['cores']} cores, {machine['processor']}"
+        )
+        together.setdefault((last["date"], how), {}).setdefault(seeds, []).append(kind)
+    return [
+        {
+            "records": [", ".join(kinds) + (f" ({seeds})" if seeds else "") for seeds, kinds in by_seeds.items()],
+            "date": date,
+            "how": how,
+        }
+        for (date, how), by_seeds in together.items()
+    ]
 
 
 def _rendered(environment: jinja2.Environment, values: Mapping[str, Any], template: str) -> str:
