@@ -42,8 +42,9 @@ from schemas import safety_rules
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
 from schemas.triage import NUM_DECISIONS, Action
-from trainer.commands.simulate import simulate_splits
 from trainer.data import state
+from trainer.data.data_writer import write_splits
+from trainer.data.output import describe, output_directory
 from trainer.data.state import Vignettes, sparse_states
 from trainer.data.textbook_case import DEFAULT, EMERGENCY, TextbookCase, read_cases
 from trainer.data.tfrecord import DataDirectory
@@ -57,6 +58,7 @@ from trainer.graph.rules import RuleGraph
 from trainer.interviews.patients import Patients, whole_patients
 from trainer.interviews.play import Interviews, lead
 from trainer.reports.agent_report import case_figures
+from trainer.simulation import simulator
 from trainer.simulation.config import CardConfig, SimulationConfig
 from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.simulation.simulator import BLOCK, Simulator
@@ -141,7 +143,14 @@ def on_unlike(folder: pathlib.Path, seed: int) -> dict[str, Any]:
     """Returns the figures of an agent of few vignettes with many denials and two decisions each, on others of these."""
     path = folder / UNLIKE
     if not path.exists():
-        simulate_splits(path, FEW, TEST, seed, MANY_DENIALS)
+        knowledge = KnowledgeBase.load()
+        vignettes = list(simulator.simulated(Simulator(knowledge, MANY_DENIALS, seed), FEW + TEST, processes=1))
+        with output_directory(path, overwrite=False) as output:
+            written = write_splits(vignettes, output.staging, Fraction(TEST, FEW + TEST), seed)
+            vocabulary = knowledge.catalogue.vocabulary
+            named = {"format": "simulate", "vocabulary_fingerprint": vocabulary.fingerprint}
+            describe(output.staging, vocabulary, named | written)
+            output.publish()
     data = DataDirectory.open(path)
     trained, training = agent(data, folder / f"{UNLIKE}-job")
     test = data.read("test", names=False)

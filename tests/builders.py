@@ -24,7 +24,7 @@ from serving.server.triage_server import TriageServer
 from trainer.config import NetworkConfig
 from trainer.data.arrays import VignetteArrays
 from trainer.data.output import describe
-from trainer.data.tfrecord import ShardWriter, encode_example
+from trainer.data.tfrecord import encode_example, write_shards
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Outcomes
 from trainer.export import saved_model
@@ -116,9 +116,7 @@ def data_directory_of(path, vocabulary, train, test, shard_size=2):
     """A data directory of these vignettes, with as much in stats.json as is read."""
     path.mkdir()
     for split, vignettes in (("train", train), ("test", test)):
-        with ShardWriter(path, split, len(vignettes), shard_size) as writer:
-            for vignette in vignettes:
-                writer.write(encode_example(vignette))
+        write_shards(path, split, [encode_example(vignette) for vignette in vignettes], shard_size)
     splits = {"train": {"vignettes": len(train)}, "test": {"vignettes": len(test)}}
     stats = {"vocabulary_fingerprint": vocabulary.fingerprint, "data_fingerprint": "sha256:0", "splits": splits}
     describe(path, vocabulary, stats)

@@ -71,21 +71,20 @@ def run(arguments: argparse.Namespace) -> int:
 def _write(data: "DataDirectory", given: FoldOptions) -> dict[str, Any]:
     """Writes the vignettes of the training split with their new splits; returns stats.json."""
     from trainer.data.arrays import fold_rows
-    from trainer.data.data_writer import WriteOptions, write_splits
-    from trainer.data.output import OutputDirectory, describe
+    from trainer.data.data_writer import write_splits
+    from trainer.data.output import describe, output_directory
     from trainer.data.tfrecord import decode_example, read_records
 
     shards = data.shards("train")
     available = data.stats["splits"]["train"]["vignettes"]
     held_out = set(fold_rows(available, given.folds, given.fold, given.seed)[1].tolist())
-    with OutputDirectory(given.out, given.overwrite) as output:
+    with output_directory(given.out, given.overwrite) as output:
         records = (record for shard in shards for record in read_records(shard))
         vignettes = [
             dataclasses.replace(decode_example(record), split=directories.SPLITS[row in held_out])
             for row, record in enumerate(records)
         ]
-        how = WriteOptions(Fraction(0), given.seed)
-        written = write_splits(vignettes, how, output.staging)
+        written = write_splits(vignettes, output.staging, Fraction(0), given.seed)
         fold = {"folds": given.folds, "fold": given.fold, "seed": given.seed}
         stats = data.stats | written | {"fold": fold, "fold_of": data.data_fingerprint}
         describe(output.staging, data.vocabulary, stats)

@@ -20,8 +20,8 @@ from schemas.relations import RELATIONS
 from trainer.data import input_formats
 from trainer.data.derived_vocabulary import kinds_of
 from trainer.data.input_formats import Source
-from trainer.data.output import OutputDirectory, writing
-from trainer.data.source import RejectLog
+from trainer.data.output import OutputDirectory, describe, output_directory
+from trainer.data.source import RejectLog, accept
 from trainer.data.split import split_warnings
 from trainer.simulation.knowledge_base import with_known_relations
 from triage_runtime.command_line import json_output, options
@@ -78,10 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def prepare(source: Source, given: PrepareOptions) -> int:
     """Makes the data directory of an input; returns the exit code."""
-    output = OutputDirectory(given.out, given.overwrite)
-    with writing(given.out), output, progress_bar(Console(stderr=True)) as bar:
+    with output_directory(given.out, given.overwrite) as output, progress_bar(Console(stderr=True)) as bar:
         vocabulary, stats = _prepare(source, given, output, bar)
-        output.describe(vocabulary, stats)
+        describe(output.staging, vocabulary, stats)
         output.publish()
     return _report(source, vocabulary, stats, given)
 
@@ -89,17 +88,20 @@ def prepare(source: Source, given: PrepareOptions) -> int:
 def _prepare(
     source: Source, given: PrepareOptions, output: OutputDirectory, bar: bars.Progress
 ) -> tuple[Vocabulary, dict[str, Any]]:
-    from trainer.data.data_writer import WriteOptions, accept, check_accepted, write_splits
+    from trainer.data.data_writer import write_splits
 
     log = RejectLog(output.staging / directories.REJECTS, lambda text: say(bar.console, text))
     with log:
         content = source.read(lambda rows, unit: tracked(rows, bar, "load", unit=unit))
         vignettes, blank_lines = accept(tracked(content.outcomes, bar, "read"), log)
     try:
-        check_accepted(len(vignettes), log.count, source.unit, given.allow_rejects)
+        if log.count and not given.allow_rejects:
+            read = log.count + len(vignettes)
+            raise InputError(f"{log.count:,} of {read:,} {source.unit} were rejected, and nothing was prepared")
+        if not vignettes:
+            raise InputError("the input has no vignettes")
         shown = functools.partial(tracked, bar=bar, description="write", total=len(vignettes))
-        how = WriteOptions(Fraction(str(given.test_fraction)), given.seed)
-        written = write_splits(vignettes, how, output.staging, shown)
+        written = write_splits(vignettes, output.staging, Fraction(str(given.test_fraction)), given.seed, shown)
     except InputError as error:
         raise _with_rejects(error, log.count, output, given) from None
     vocabulary = with_known_relations(content.vocabulary)

@@ -9,12 +9,11 @@ import pathlib
 from fractions import Fraction
 from typing import Any
 
-from rich import progress as bars
 from rich.console import Console
 
 from schemas import directories
 from schemas.errors import InputError
-from trainer.data.output import OutputDirectory, writing
+from trainer.data.output import describe, output_directory
 from trainer.simulation.config import PanelConfig, SimulationConfig
 from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.simulation.simulator import Simulator, simulated
@@ -24,7 +23,6 @@ from triage_runtime.command_line.progress import progress_bar, say, say_result, 
 from triage_runtime.storage import locations
 
 PAPER_VIGNETTES, PAPER_TEST = 1374, 126
-_FORMAT = "simulate"
 
 
 def _fraction(text: str) -> Fraction:
@@ -76,63 +74,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
+    from trainer.data.data_writer import write_splits
+
     given = options.read(SimulateOptions, arguments)
-    console = Console(stderr=True)
+    console, out = Console(stderr=True), locations.shown(given.out)
     knowledge = KnowledgeBase.load(given.knowledge)
-    simulation = SimulationConfig(panel=PanelConfig(caution=given.caution))
-    stats = _simulate(knowledge, given, console, simulation)
-    if given.json != "-":
-        sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
-        say(Console(), f"{locations.shown(given.out)}: {sizes} vignettes of {len(knowledge.conditions)} conditions")
-    json_output.write({"out": locations.shown(given.out), **stats}, given.json)
-    shown = locations.shown(given.out)
-    say_result(console, shown, f"triage train --data {shown} --job-dir DIR")
-    return 0
-
-
-def simulate_splits(
-    out: pathlib.Path, train: int, test: int, seed: int, simulation: SimulationConfig | None = None
-) -> None:
-    """Makes the data directory of `triage simulate` with just so many vignettes in each split; replaces one at `out`.
-
-    Raises:
-        InputError: a number is out of range, or `out` cannot be written.
-    """
-    given = SimulateOptions(
-        out=out, vignettes=train + test, seed=seed, test_fraction=Fraction(test, train + test), unseen_conditions=[],
-        whole_patient=False, caution=1.0, knowledge=None, overwrite=True, json=None,
-    )  # fmt: skip
-    _simulate(KnowledgeBase.load(None), given, Console(quiet=True), simulation or SimulationConfig())
-
-
-def _simulate(
-    knowledge: KnowledgeBase, given: SimulateOptions, console: Console, config: SimulationConfig
-) -> dict[str, Any]:
-    """Writes the data directory and returns its statistics."""
+    config = SimulationConfig(panel=PanelConfig(caution=given.caution))
     whole_test = given.test_fraction if given.whole_patient else None
     simulator = Simulator(knowledge, config, given.seed, given.unseen_conditions, whole_test)
-    with writing(given.out), OutputDirectory(given.out, given.overwrite) as output, progress_bar(console) as bar:
-        stats = _header(knowledge, given, config) | _write(simulator, knowledge, given, output, bar)
-        output.describe(knowledge.catalogue.vocabulary, stats)
+    with output_directory(given.out, given.overwrite) as output, progress_bar(console) as bar:
+        made = simulated(simulator, given.vignettes, os.cpu_count() or 1)
+        vignettes = list(tracked(made, bar, "simulate", given.vignettes))
+        shown = functools.partial(tracked, bar=bar, description="write", total=len(vignettes))
+        written = write_splits(vignettes, output.staging, given.test_fraction, given.seed, shown)
+        stats = _header(knowledge, given, config) | written
+        describe(output.staging, knowledge.catalogue.vocabulary, stats)
         output.publish()
-    return stats
-
-
-def _write(
-    simulator: Simulator, knowledge: KnowledgeBase, given: SimulateOptions, output: OutputDirectory, bar: bars.Progress
-) -> dict[str, Any]:
-    from trainer.data.data_writer import WriteOptions, write_splits
-
-    made = simulated(simulator, given.vignettes, os.cpu_count() or 1)
-    vignettes = list(tracked(made, bar, "simulate", given.vignettes))
-    shown = functools.partial(tracked, bar=bar, description="write", total=len(vignettes))
-    how = WriteOptions(given.test_fraction, given.seed)
-    return write_splits(vignettes, how, output.staging, shown)
+    if given.json != "-":
+        sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
+        say(Console(), f"{out}: {sizes} vignettes of {len(knowledge.conditions)} conditions")
+    json_output.write({"out": out, **stats}, given.json)
+    say_result(console, out, f"triage train --data {out} --job-dir DIR")
+    return 0
 
 
 def _header(knowledge: KnowledgeBase, given: SimulateOptions, config: SimulationConfig) -> dict[str, Any]:
     return {
-        "format": _FORMAT,
+        "format": "simulate",
         "sources": [],
         "options": {
             "knowledge_fingerprint": knowledge.fingerprint,

@@ -5,10 +5,8 @@ import importlib.resources
 import json
 import os
 import pathlib
-import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
-from types import TracebackType
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from schemas import directories
@@ -19,54 +17,27 @@ _FILES = (directories.VOCABULARY, directories.DATA_SCHEMA, directories.STATS, di
 
 
 class OutputDirectory:
-    """A directory that is being built. At the end of the context, everything that was not published is deleted.
+    """A directory that is being built, see `output_directory`."""
 
-    Args:
-        path: of the result.
-        overwrite: whether an existing data directory may be replaced.
-
-    Raises:
-        InputError: `path` exists and may not be replaced.
-    """
-
-    def __init__(self, path: pathlib.Path, overwrite: bool):
-        self.path = path
-        self._target = path.resolve()
-        self._overwrite = overwrite
-        self._check()
-
-    @property
-    def staging(self) -> pathlib.Path:
+    def __init__(self, path: pathlib.Path, overwrite: bool, work: pathlib.Path):
+        self.staging = work / "data"
         """Where the data directory is built."""
-        return self._work / "data"
-
-    def __enter__(self) -> "OutputDirectory":
-        self._target.parent.mkdir(parents=True, exist_ok=True)
-        # Beside the result, and so on the same file system, where renaming is atomic.
-        self._work = pathlib.Path(tempfile.mkdtemp(prefix=f".{self._target.name}.", dir=self._target.parent))
+        self._path = path
+        self._overwrite = overwrite
+        self._replaced = work / "replaced"
         self.staging.mkdir()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        shutil.rmtree(self._work, ignore_errors=True)
-
-    def describe(self, vocabulary: Vocabulary, stats: Mapping[str, Any]) -> None:
-        """Writes the other files of the data directory, see `describe`."""
-        describe(self.staging, vocabulary, stats)
 
     def publish(self) -> None:
         """Moves the staged directory to its place, after the same check as at the start."""
-        self._check()
-        replaced = self._work / "replaced"
-        if self._target.exists():
-            self._target.rename(replaced)
+        _check(self._path, self._overwrite)
+        target = self._path.resolve()
+        if target.exists():
+            target.rename(self._replaced)
         try:
-            self.staging.rename(self._target)
+            self.staging.rename(target)
         except OSError:
-            if replaced.exists():
-                replaced.rename(self._target)
+            if self._replaced.exists():
+                self._replaced.rename(target)
             raise
 
     def publish_rejects(self) -> pathlib.Path:
@@ -75,43 +46,53 @@ class OutputDirectory:
         Returns:
             The path of the list: in the directory, or beside it if that holds data.
         """
-        place = self._target / directories.REJECTS
-        if self._target.exists() and set(os.listdir(self._target)) - {directories.REJECTS}:
-            place = self._target.with_name(f"{self._target.name}.{directories.REJECTS}")
+        target = self._path.resolve()
+        if target.exists() and set(os.listdir(target)) - {directories.REJECTS}:
+            place, shown = target.with_name(f"{target.name}.{directories.REJECTS}"), self._path.parent
+        else:
+            place, shown = target / directories.REJECTS, self._path
         place.parent.mkdir(exist_ok=True)
         (self.staging / directories.REJECTS).replace(place)
-        return self.path.parent / place.name if place.parent != self._target else self.path / place.name
-
-    def _check(self) -> None:
-        try:
-            names = os.listdir(self._target) if self._target.exists() else []
-        except OSError as error:
-            raise InputError(f"--out {self.path}: cannot use it: {error.strerror or error}") from error
-        check_replaceable(self.path, names, self._overwrite)
+        return shown / place.name
 
 
 @contextlib.contextmanager
-def writing(out: object) -> Iterator[None]:
-    """Turns a full disk, a missing right and the like in the block into an InputError that names `--out`."""
-    import tensorflow as tf
+def output_directory(path: pathlib.Path, overwrite: bool) -> Iterator[OutputDirectory]:
+    """Yields a directory that is being built. At the end of the context, whatever was not published is deleted.
 
-    try:
-        yield
-    except (OSError, tf.errors.OpError) as error:
-        raise InputError(f"--out {out}: cannot write: {first_line(error)}") from error
-
-
-def check_replaceable(path: object, names: Collection[str], overwrite: bool) -> None:
-    """Checks that a directory that holds files of these names may become a data directory.
+    Args:
+        path: of the result.
+        overwrite: whether an existing data directory may be replaced.
 
     Raises:
-        InputError: it holds data and `overwrite` is false, or it holds something else.
+        InputError: `path` exists and may not be replaced, or it cannot be written, such as where the disk is full.
     """
+    import tensorflow as tf
+
+    _check(path, overwrite)
+    target = path.resolve()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # Beside the result, and so on the same file system, where renaming is atomic.
+        with tempfile.TemporaryDirectory(
+            prefix=f".{target.name}.", dir=target.parent, ignore_cleanup_errors=True
+        ) as work:
+            yield OutputDirectory(path, overwrite, pathlib.Path(work))
+    except (OSError, tf.errors.OpError) as error:
+        raise InputError(f"--out {path}: cannot write: {first_line(error)}") from error
+
+
+def _check(path: pathlib.Path, overwrite: bool) -> None:
+    """Raises InputError unless there is nothing at `path`, or a data directory that may be replaced."""
+    try:
+        names = os.listdir(path) if path.exists() else []
+    except OSError as error:
+        raise InputError(f"--out {path}: cannot use it: {error.strerror or error}") from error
     if set(names) <= {directories.REJECTS}:
         return
-    foreign = [name for name in names if name not in _FILES and directories.shard_parts(name) is None]
     if not overwrite:
         raise InputError(f"--out {path}: not empty: choose another directory, or give --overwrite")
+    foreign = [name for name in names if name not in _FILES and directories.shard_parts(name) is None]
     if foreign:
         raise InputError(
             f"--out {path}: holds {min(foreign)!r}, which is not part of a data directory: --overwrite would "

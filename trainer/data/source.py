@@ -8,7 +8,7 @@ import pathlib
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
@@ -164,6 +164,26 @@ class RejectLog:
                 return
             self._show(_shown(record))
         self._reasons[rejected.reason] += 1
+
+
+def accept(outcomes: Iterable[Outcome], log: RejectLog) -> tuple[list[Vignette], int]:
+    """Returns the vignettes with new ids and the number of blank lines, and logs the rest."""
+    vignettes: list[Vignette] = []
+    places: dict[str, str] = {}  # where each id was first used
+    blank_lines = 0
+    for outcome in outcomes:
+        if isinstance(outcome, Accepted):
+            name = outcome.vignette.vignette_id
+            if name not in places:
+                places[name] = f"{outcome.line.file}:{outcome.line.number}"
+                vignettes.append(outcome.vignette)
+                continue
+            outcome = Rejected(outcome.line, name, f"duplicate vignette_id: first used in {places[name]}")
+        if outcome is None:
+            blank_lines += 1
+        else:
+            log.add(outcome)
+    return vignettes, blank_lines
 
 
 def _shown(record: Mapping[str, Any]) -> str:

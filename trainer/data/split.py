@@ -1,8 +1,7 @@
 """Draws the test split, and warns of splits from which an agent learns little or whose figures mean little.
 
-The draw is stratified by majority decision, with exact counts, in one pass over the vignettes: selection sampling
-(Knuth, The Art of Computer Programming, vol. 2, section 3.4.2, Algorithm S), which needs the sizes of the strata
-beforehand but never holds a list of vignettes.
+The draw is stratified by majority decision, with exact counts: selection sampling (Knuth, The Art of Computer
+Programming, vol. 2, section 3.4.2, Algorithm S).
 """
 
 import math
@@ -42,41 +41,28 @@ def apportion(total: int, shares: Sequence[float]) -> list[int]:
     return parts
 
 
-def stratum_quotas(stratum_sizes: Sequence[int], test_fraction: Fraction) -> list[int]:
-    """Returns the number of vignettes of each stratum in the test split.
+def drawn_for_test(decision_counts: Sequence[Sequence[int]], test_fraction: Fraction, seed: int) -> list[bool]:
+    """Returns which vignettes are drawn for the test split.
 
-    Their sum is `test_fraction` of all vignettes, rounded half up.
-    """
-    vignettes = sum(stratum_sizes)
-    if not vignettes:
-        return [0] * len(stratum_sizes)
-    return apportion(math.floor(test_fraction * vignettes + Fraction(1, 2)), stratum_sizes)
-
-
-class SelectionSampler:
-    """Decides for each member of each stratum, one at a time, whether it is drawn.
-
-    Every subset of a stratum with the wanted size is equally likely; the draw depends only on the seed and the order
-    of the calls.
+    Their number is `test_fraction` of all, rounded half up, and is divided among the majority decisions in proportion
+    to their frequency. Every subset of a stratum with the wanted size is equally likely.
 
     Args:
-        sizes: number of members of each stratum, and so of calls of `draw`.
-        quotas: number of members to draw, at most the size.
-        seed: 0 or more.
+        decision_counts: `[4]` of each vignette, see `majority`.
+        test_fraction: from 0 to 1.
+        seed: 0 or more; the draw depends only on it and on the order of the vignettes.
     """
-
-    def __init__(self, sizes: Sequence[int], quotas: Sequence[int], seed: int):
-        self._left = list(sizes)
-        self._wanted = list(quotas)
-        # The only method among Python's and NumPy's generators that guarantees the same numbers in every version.
-        self._random = random.Random(seed).random  # noqa: S311
-
-    def draw(self, stratum: int) -> bool:
-        """Returns whether the next member of `stratum` is drawn."""
-        drawn = self._random() * self._left[stratum] < self._wanted[stratum]
-        self._left[stratum] -= 1
-        self._wanted[stratum] -= drawn
-        return drawn
+    strata = list(map(majority, decision_counts))
+    left = [strata.count(decision) for decision in TRIAGE_DECISIONS]
+    wanted = apportion(math.floor(test_fraction * len(strata) + Fraction(1, 2)), left) if strata else left
+    # The only method among Python's and NumPy's generators that guarantees the same numbers in every version.
+    uniform = random.Random(seed).random  # noqa: S311
+    drawn = []
+    for stratum in strata:
+        drawn.append(uniform() * left[stratum] < wanted[stratum])
+        left[stratum] -= 1
+        wanted[stratum] -= drawn[-1]
+    return drawn
 
 
 def split_warnings(splits: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -4,7 +4,6 @@ import os
 import pathlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 import tensorflow as tf
@@ -90,40 +89,13 @@ def read_records(path: str | os.PathLike[str]) -> Iterator[bytes]:
         yield from records.skip(read).as_numpy_iterator()
 
 
-class ShardWriter:
-    """Writes the tf.Examples of one split into shards.
-
-    Args:
-        directory: where the shards go; it exists.
-        split: "train" or "test".
-        records: number of records to be written, which the names of the shards depend on; 0 makes no shard.
-        shard_size: records in a shard; the last one may have fewer.
-    """
-
-    def __init__(self, directory: pathlib.Path, split: str, records: int, shard_size: int):
-        shards = -(-records // shard_size)
-        self._paths = [directory / directories.shard_name(split, i, shards) for i in range(shards)]
-        self._shard_size = shard_size
-        self._written = 0
-        self._writer: tf.io.TFRecordWriter | None = None
-
-    def __enter__(self) -> "ShardWriter":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._writer is not None:
-            self._writer.close()
-
-    def write(self, serialized: bytes) -> None:
-        """Appends one serialized tf.Example."""
-        if self._writer is None or self._written % self._shard_size == 0:
-            if self._writer is not None:
-                self._writer.close()
-            self._writer = tf.io.TFRecordWriter(str(self._paths[self._written // self._shard_size]))
-        self._writer.write(serialized)
-        self._written += 1
+def write_shards(directory: pathlib.Path, split: str, records: Sequence[bytes], shard_size: int) -> None:
+    """Writes the tf.Examples of a split into shards of `shard_size` records; the last one may have fewer."""
+    shards = -(-len(records) // shard_size)
+    for shard in range(shards):
+        with tf.io.TFRecordWriter(str(directory / directories.shard_name(split, shard, shards))) as writer:
+            for record in records[shard * shard_size : (shard + 1) * shard_size]:
+                writer.write(record)
 
 
 class DataDirectory:

@@ -8,8 +8,9 @@ from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
 from tests.builders import symptoms
+from trainer.data import tfrecord
 from trainer.data.arrays import ShardReader
-from trainer.data.tfrecord import ShardWriter, encode_example
+from trainer.data.tfrecord import encode_example
 from trainer.data.vignette import Vignette
 
 VOCABULARY = symptoms(*"abcdef")
@@ -22,9 +23,7 @@ VIGNETTES = [
 
 def write_shards(directory, vignettes):
     """Writes shards of two vignettes each, and returns their paths."""
-    with ShardWriter(directory, "train", len(vignettes), 2) as writer:
-        for vignette in vignettes:
-            writer.write(encode_example(vignette))
+    tfrecord.write_shards(directory, "train", list(map(encode_example, vignettes)), 2)
     return sorted(directory.glob("train-*"))
 
 

@@ -5,8 +5,7 @@ import pytest
 
 from schemas.errors import InputError
 from schemas.triage import Action
-from trainer.data.data_writer import WriteOptions, accept, write_splits
-from trainer.data.source import Accepted, Line, Rejected, RejectLog
+from trainer.data.data_writer import write_splits
 from trainer.data.tfrecord import decode_example, encode_example, read_records
 from trainer.data.vignette import Vignette
 
@@ -15,33 +14,12 @@ def vignette(name, decision=Action.GREEN, split=None):
     return Vignette(name, ("a",), (), (decision,), split)
 
 
-def options(fraction="0.1", seed=0, shard_size=100):
-    return WriteOptions(Fraction(fraction), seed, shard_size)
-
-
-def write(vignettes, directory, **how):
-    return write_splits(vignettes, options(**how), directory)
+def write(vignettes, directory, fraction="0.1", seed=0, shard_size=100):
+    return write_splits(vignettes, directory, Fraction(fraction), seed, shard_size=shard_size)
 
 
 def written(directory, split):
     return [decode_example(r).vignette_id for path in sorted(directory.glob(f"{split}-*")) for r in read_records(path)]
-
-
-def test_every_line_is_accepted_logged_or_counted(tmp_path):
-    lines = [Line("f", number, 1, b"x") for number in range(5)]
-    outcomes = [
-        Accepted(lines[0], vignette("v1")),
-        None,
-        Rejected(lines[2], None, "bad"),
-        Accepted(lines[3], vignette("v1")),
-        Accepted(lines[4], vignette("v2")),
-    ]
-    shown = []
-    with RejectLog(tmp_path / "r", shown.append) as log:
-        vignettes, blank_lines = accept(outcomes, log)
-
-    assert ([one.vignette_id for one in vignettes], log.count, blank_lines) == (["v1", "v2"], 2, 1)
-    assert shown == ["f:2: no vignette id: bad", "f:3: vignette v1: duplicate vignette_id: first used in f:0"]
 
 
 def test_the_split_is_stratified_exact_and_keeps_the_order(tmp_path):

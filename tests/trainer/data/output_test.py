@@ -3,7 +3,7 @@ import os
 import pytest
 
 from schemas.errors import InputError
-from trainer.data.output import OutputDirectory
+from trainer.data.output import output_directory
 
 
 def fill(path, *names):
@@ -21,7 +21,7 @@ DATA = ("stats.json", "vocabulary.csv", "schema.pbtxt", "rejects.jsonl", "train-
 
 def test_the_directory_appears_whole_and_nothing_else_stays(tmp_path):
     out = tmp_path / "made" / "data"
-    with OutputDirectory(out, overwrite=False) as output:
+    with output_directory(out, overwrite=False) as output:
         fill(output.staging, "stats.json")
         assert not out.exists()
         output.publish()
@@ -32,7 +32,7 @@ def test_the_directory_appears_whole_and_nothing_else_stays(tmp_path):
 
 def test_the_directory_has_the_usual_permissions(tmp_path):
     fill(tmp_path / "usual")
-    with OutputDirectory(tmp_path / "out", overwrite=False) as output:
+    with output_directory(tmp_path / "out", overwrite=False) as output:
         output.publish()
 
     assert (tmp_path / "out").stat().st_mode == (tmp_path / "usual").stat().st_mode
@@ -44,7 +44,7 @@ def test_an_error_on_the_way_leaves_what_stood_there(tmp_path, overwrite):
     fill(out, *(DATA if overwrite else ()))
 
     def interrupted():
-        with OutputDirectory(out, overwrite) as output:
+        with output_directory(out, overwrite) as output:
             fill(output.staging, "stats.json")
             raise KeyboardInterrupt
 
@@ -57,29 +57,36 @@ def test_an_error_on_the_way_leaves_what_stood_there(tmp_path, overwrite):
 
 def test_data_is_replaced_only_where_the_user_says_so(tmp_path):
     fill(tmp_path / "out", *DATA)
-    with pytest.raises(InputError, match=r"--out .*: not empty: choose another directory, or give --overwrite"):
-        OutputDirectory(tmp_path / "out", overwrite=False)
+    with (
+        pytest.raises(InputError, match=r"--out .*: not empty: choose another directory, or give --overwrite"),
+        output_directory(tmp_path / "out", overwrite=False),
+    ):
+        pass
     for before, overwrite in ((DATA, True), ((), False), (("rejects.jsonl",), False)):
         path = tmp_path / f"out-{len(before)}"
         fill(path, *before)
-        with OutputDirectory(path, overwrite) as output:
+        with output_directory(path, overwrite) as output:
             fill(output.staging, "stats.json")
             output.publish()
         assert names_in(path) == ["stats.json"]
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot use it: Not a directory"):
-        OutputDirectory(tmp_path / "file", overwrite=True)
+    with (
+        pytest.raises(InputError, match="cannot use it: Not a dir"),
+        output_directory(tmp_path / "file", overwrite=True),
+    ):
+        pass
 
 
 def test_what_is_not_a_data_directory_is_never_deleted(tmp_path):
     fill(tmp_path / "out", *DATA, "thesis.tex")
 
-    with pytest.raises(InputError, match=r"holds 'thesis\.tex', which is not part of a data directory"):
-        OutputDirectory(tmp_path / "out", overwrite=True)
+    foreign = r"holds 'thesis\.tex', which is not part of a data directory"
+    with pytest.raises(InputError, match=foreign), output_directory(tmp_path / "out", overwrite=True):
+        pass
 
 
 def test_a_directory_that_filled_meanwhile_is_not_replaced(tmp_path):
-    with OutputDirectory(tmp_path / "out", overwrite=False) as output:
+    with output_directory(tmp_path / "out", overwrite=False) as output:
         fill(tmp_path / "out", "stats.json")
         with pytest.raises(InputError, match="not empty"):
             output.publish()
@@ -92,7 +99,7 @@ def test_rejects_alone_go_into_the_directory(tmp_path, before):
     out = tmp_path / "out"
     if before is not None:
         fill(out, *before)
-    with OutputDirectory(out, overwrite=False) as output:
+    with output_directory(out, overwrite=False) as output:
         fill(output.staging, "rejects.jsonl")
         place = output.publish_rejects()
 
@@ -105,7 +112,7 @@ def test_rejects_go_beside_data_that_stays(tmp_path):
     out = tmp_path / "out"
     fill(out, *DATA)
     (out / "rejects.jsonl").write_text("of the data")
-    with OutputDirectory(out, overwrite=True) as output:
+    with output_directory(out, overwrite=True) as output:
         fill(output.staging, "rejects.jsonl")
         place = output.publish_rejects()
 

@@ -1,6 +1,9 @@
+import dataclasses
 import json
 
-from trainer.data.source import SHOWN, Line, Rejected, RejectLog
+from schemas.triage import Action
+from trainer.data.source import SHOWN, Accepted, Line, Rejected, RejectLog, accept
+from trainer.data.vignette import Vignette
 
 
 def rejected(number=3, vignette_id="v1", reason="a reason", content=b'{"x": 1}'):
@@ -57,3 +60,21 @@ def test_without_rejects_there_is_no_file(tmp_path):
         pass
 
     assert not (tmp_path / "r").exists()
+
+
+def test_every_line_is_accepted_logged_or_counted(tmp_path):
+    vignette = Vignette("v1", ("a",), (), (Action.RED,))
+    lines = [Line("f", number, 1, b"x") for number in range(5)]
+    outcomes = [
+        Accepted(lines[0], vignette),
+        None,
+        Rejected(lines[2], None, "bad"),
+        Accepted(lines[3], vignette),
+        Accepted(lines[4], dataclasses.replace(vignette, vignette_id="v2")),
+    ]
+    shown = []
+    with RejectLog(tmp_path / "r", shown.append) as log:
+        accepted, blank_lines = accept(outcomes, log)
+
+    assert ([one.vignette_id for one in accepted], log.count, blank_lines) == (["v1", "v2"], 2, 1)
+    assert shown == ["f:2: no vignette id: bad", "f:3: vignette v1: duplicate vignette_id: first used in f:0"]

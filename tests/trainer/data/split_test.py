@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.triage import Action
-from trainer.data.split import SelectionSampler, apportion, majority, split_warnings, stratum_quotas
+from trainer.data.split import apportion, drawn_for_test, majority, split_warnings
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,13 @@ def test_apportioned_parts_sum_to_the_total_and_are_within_one_of_exact(total, s
         assert abs(part - total * share / sum(shares)) < 1 + 1e-6
 
 
+def drawn(sizes, fraction, seed=0, order=None):
+    """Returns how many of each stratum are drawn; the vignettes of a stratum have one decision each."""
+    order = order or [stratum for stratum, size in enumerate(sizes) for _ in range(size)]
+    flags = drawn_for_test([[each == stratum for each in range(4)] for stratum in order], Fraction(fraction), seed)
+    return [sum(flag for flag, each in zip(flags, order, strict=True) if each == stratum) for stratum in range(4)]
+
+
 @pytest.mark.parametrize(
     ("sizes", "fraction", "quotas"),
     [
@@ -64,42 +71,26 @@ def test_apportioned_parts_sum_to_the_total_and_are_within_one_of_exact(total, s
         ([0, 0, 0, 0], "0.5", [0, 0, 0, 0]),
     ],
 )
-def test_quotas_of_the_strata(sizes, fraction, quotas):
-    assert stratum_quotas(sizes, Fraction(fraction)) == quotas
-
-
-@given(st.lists(st.integers(0, 10_000), min_size=4, max_size=4), st.fractions(0, Fraction(99, 100)))
-def test_no_quota_exceeds_its_stratum(sizes, fraction):
-    assert all(quota <= size for quota, size in zip(stratum_quotas(sizes, fraction), sizes, strict=True))
-
-
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=4), st.integers(0, 2**40), st.data())
-def test_the_sampler_draws_exactly_the_quota_of_each_stratum(sizes, seed, data):
-    quotas = [data.draw(st.integers(0, size)) for size in sizes]
-    order = data.draw(st.permutations([stratum for stratum, size in enumerate(sizes) for _ in range(size)]))
-    sampler = SelectionSampler(sizes, quotas, seed)
-
-    drawn = [stratum for stratum in order if sampler.draw(stratum)]
-
-    assert [drawn.count(stratum) for stratum in range(len(sizes))] == quotas
+def test_each_stratum_gives_its_share_whatever_the_order_and_the_seed(sizes, fraction, quotas):
+    backwards = [stratum for stratum, size in enumerate(sizes) for _ in range(size)][::-1]
+    assert drawn(sizes, fraction) == drawn(sizes, fraction, seed=2**40, order=backwards) == quotas
 
 
 def test_every_subset_is_equally_likely():
     subsets = dict.fromkeys(combinations(range(5), 2), 0)  # 10 subsets
     for seed in range(5_000):
-        sampler = SelectionSampler([5], [2], seed)
-        subsets[tuple(member for member in range(5) if sampler.draw(0))] += 1
+        flags = drawn_for_test([[1, 0, 0, 0]] * 5, Fraction(2, 5), seed)
+        subsets[tuple(member for member, flag in enumerate(flags) if flag)] += 1
 
     # 500 each expected, standard deviation sqrt(5000 * 0.1 * 0.9) = 21: five of them
     assert all(abs(count - 500) < 106 for count in subsets.values())
 
 
 def test_the_draw_is_the_same_on_every_machine():
-    sampler = SelectionSampler([12], [4], seed=7)
-
     # Mersenne Twister, seed 7: 0.324, 0.151, 0.651, 0.072, 0.536, 0.366, 0.058, ... drawn where it times left < wanted:
     # 3.89 < 4, 1.66 < 3, 6.51 > 2, 0.65 < 2, 4.29 > 1, 2.56 > 1, 0.35 < 1, and the quota is full
-    assert [sampler.draw(0) for _ in range(12)] == [True, True, False, True, False, False, True] + [False] * 5
+    flags = drawn_for_test([[1, 0, 0, 0]] * 12, Fraction(4, 12), seed=7)
+    assert flags == [True, True, False, True, False, False, True] + [False] * 5
 
 
 COUNTS = {"Red": 50, "Yellow": 200, "Green": 200, "Blue": 50}
