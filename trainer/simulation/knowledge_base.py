@@ -28,7 +28,7 @@ from schemas.bands import BAND
 from schemas.csv_table import CsvTable
 from schemas.errors import InputError
 from schemas.evidence import FLAGGED, RED_FLAG, Evidence, Vocabulary
-from schemas.relations import EXHAUSTIVE, ONLY_IF, RELATIONS, terms
+from schemas.relations import EXHAUSTIVE, ONLY_IF, RELATIONS, Status, terms
 from schemas.text_file import read_text
 from schemas.triage import DECISION_LABELS, Action
 
@@ -63,9 +63,8 @@ class CatalogueEntry:
     evidence: Evidence
     system: str
     """The body system of a symptom or sign, or the type of a risk factor (demographic, medicine, habit, ...)."""
-    only_if: tuple[tuple[str, ...], ...]
-    """Who can have it: every term must hold. A term holds if one of its risk factors is present or, written with `!`,
-    absent."""
+    only_if: tuple[tuple[Status, ...], ...]
+    """Who can have it, see `schemas.relations.terms`; all of their codes are risk factors."""
     background: float
     """In [1e-4, 1). Of a symptom: its probability in a patient who comes for another reason (the leak). Of a risk
     factor: the share of patients who have it."""
@@ -159,21 +158,14 @@ class Catalogue:
             raise InputError("\n".join(faults))
         return catalogue
 
-    @classmethod
-    def load(cls, path: pathlib.Path) -> "Catalogue":
-        """Reads a catalogue file.
-
-        Raises:
-            InputError: the file cannot be read or is not a catalogue.
-        """
-        return cls.parse(read_text(path), str(path))
-
 
 def _entry(
     code: str, kind: str, name: str, question: str, system: str, parent: str, exclusive: str, only_if: str,
     background: str, instrument: str = "",
 ) -> CatalogueEntry:  # fmt: skip
-    entry = Evidence(code, kind, name, question, parent=parent, exclusive=exclusive, instrument=instrument)
+    entry = Evidence(
+        code, kind, name, question, parent=parent, exclusive=exclusive, instrument=instrument, only_if=only_if
+    )
     for value, column in ((entry.code, "code"), (system, "system"), (exclusive or "none", "exclusive")):
         if not _NAME.fullmatch(value):
             raise InputError(f"{entry.code!r}: {column} {value!r} is not in snake_case")
@@ -183,37 +175,33 @@ def _entry(
         share = -1.0
     if not MIN_BACKGROUND <= share < 1:
         raise InputError(f"{entry.code!r}: background {background!r}: expected {MIN_BACKGROUND} or more, less than 1")
-    needed = tuple(tuple(term.split("|")) for term in only_if.split())
-    return CatalogueEntry(entry, system, needed, share)
+    return CatalogueEntry(entry, system, terms(only_if), share)
 
 
 def _relation_faults(entries: Sequence[CatalogueEntry]) -> list[str]:
     known = {entry.code: entry for entry in entries}
+    places = {code: place for place, code in enumerate(known)}
     faults = []
     for entry in entries:
-        faults += [f"{entry.code!r}: {fault}" for fault in _entry_relation_faults(entry, known)]
+        found = []
+        if entry.parent is not None:
+            parent = known[entry.parent]
+            if parent.evidence.kind != entry.evidence.kind:
+                found.append(f"its parent {entry.parent!r} is of another kind")
+            elif places[entry.parent] > places[entry.code]:
+                found.append(f"its parent {entry.parent!r} must come above it")
+            elif parent.background < entry.background:
+                found.append(f"background {entry.background} is above that of its parent {entry.parent!r}")
+        for code, _ in itertools.chain.from_iterable(entry.only_if):
+            if known[code].evidence.kind != "risk_factor":
+                found.append(f"only_if: {code!r} is not a risk factor")
+        faults += [f"{entry.code!r}: {fault}" for fault in found]
     for name in EXHAUSTIVE:
         total = sum(entry.background for entry in entries if entry.exclusive == name)
         if abs(total - 1) > 1e-6:
             faults.append(
                 f"group {name!r}: every patient has one of its members, but their background sums to {total:.6g}"
             )
-    return faults
-
-
-def _entry_relation_faults(entry: CatalogueEntry, known: dict[str, CatalogueEntry]) -> list[str]:
-    faults = []
-    if entry.parent is not None:
-        parent = known[entry.parent]
-        if parent.evidence.kind != entry.evidence.kind:
-            faults.append(f"its parent {entry.parent!r} is of another kind")
-        elif list(known).index(entry.parent) > list(known).index(entry.code):
-            faults.append(f"its parent {entry.parent!r} must come above it")
-        elif parent.background < entry.background:
-            faults.append(f"background {entry.background} is above that of its parent {entry.parent!r}")
-    for code in (part.removeprefix("!") for term in entry.only_if for part in term):
-        if code not in known or known[code].evidence.kind != "risk_factor":
-            faults.append(f"only_if: {code!r} is not a risk factor")
     return faults
 
 
@@ -423,7 +411,7 @@ class KnowledgeBase:
             raise InputError(
                 f"{directory / CONDITIONS}: expected the conditions of a knowledge base, found no .toml file"
             )
-        catalogue = Catalogue.load(directory / EVIDENCE)
+        catalogue = Catalogue.parse(read_text(directory / EVIDENCE), str(directory / EVIDENCE))
         said, bands = directory / SYNONYMS, directory / BANDS
         if said.exists():
             phrases = synonyms.parse(read_text(said), str(said))
@@ -443,11 +431,10 @@ class KnowledgeBase:
         faults = faults or [f"{directory}: {fault}" for fault in cross_faults(conditions, catalogue)]
         if faults:
             raise InputError("\n".join(faults))
-        never = {
-            code: [f"!{band}" for band, times in bands_of.items() if times == 0]
-            for code, bands_of in demographics.items()
-        }
-        who = {entry.code: " ".join([*map("|".join, entry.only_if), *never.get(entry.code, [])]) for entry in catalogue}
+        who = {}
+        for code, bands_of in demographics.items():
+            never = [f"!{band}" for band, times in bands_of.items() if times == 0]
+            who[code] = " ".join([catalogue[code].evidence.only_if, *never]).strip()
         catalogue = catalogue.with_column(ONLY_IF, who, str(directory / RISK_FACTORS))
         flags = {code for condition in conditions for code in condition.red_flags} | _asked_about(catalogue.vocabulary)
         catalogue = catalogue.with_column(RED_FLAG, dict.fromkeys(flags, FLAGGED), str(directory / CONDITIONS))

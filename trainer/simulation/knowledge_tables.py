@@ -7,7 +7,7 @@ import numpy as np
 from schemas.errors import InputError
 from schemas.triage import NUM_DECISIONS
 from trainer.simulation.config import SimulationConfig
-from trainer.simulation.knowledge_base import AGE, SEX, Catalogue, CatalogueEntry, KnowledgeBase
+from trainer.simulation.knowledge_base import AGE, SEX, CatalogueEntry, KnowledgeBase
 
 IMPOSSIBLE = 1e-6
 """Probability in place of 0, so that logarithms are finite."""
@@ -37,7 +37,12 @@ class KnowledgeTables:
         self.in_group = np.array([entry.exclusive is not None for entry in catalogue])
         names = {entry.exclusive for entry in catalogue if entry.exclusive is not None}
         self.groups = [self._cells(catalogue.group(name)) for name in sorted(names)]
-        self.only_if = self._terms(catalogue)
+        self.only_if = [
+            (self.index(entry.code), [[(self.index(risk), wanted) for risk, wanted in term] for term in entry.only_if])
+            for entry in catalogue
+            if entry.only_if
+        ]
+        """The cells that not everybody can have, each with its terms: cells of risk factors, and whether present."""
         prevalence = np.array([condition.prevalence for condition in knowledge.conditions])
         self._tabulate_urgency()
         vigilance = config.vigilance * self.worry
@@ -146,17 +151,6 @@ class KnowledgeTables:
         for row, condition in enumerate(conditions):
             self.red_flags[[self.index(code) for code in condition.red_flags], row] = 1.0
             self.urgent_with[[self.index(code) for code in condition.urgent_with], row] = 1.0
-
-    def _terms(self, catalogue: Catalogue) -> list[tuple[int, list[list[tuple[int, bool]]]]]:
-        """Returns the cells that have conditions, each with its terms: (risk factor, present or absent)."""
-        return [
-            (
-                self.index(entry.code),
-                [[(self.index(part.removeprefix("!")), part[0] != "!") for part in term] for term in entry.only_if],
-            )
-            for entry in catalogue
-            if entry.only_if
-        ]
 
 
 _MOST = 0.95  # upper bound on a risk factor's probability, however large its demographic multipliers
