@@ -9,18 +9,12 @@ six in one question (docs/questions.md):
 import dataclasses
 import importlib.resources
 import pathlib
-import sys
 from collections.abc import Mapping
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from schemas.text_file import read_text
+from schemas.text_file import parse_toml, read_text
 
 _PACKAGED = "rules/danger_signs.toml"
 
@@ -53,10 +47,7 @@ def parse(text: str, source: str, vocabulary: Vocabulary) -> DangerSigns:
         InputError: it is no TOML, a complaint is not followed by groups of one to six codes, names a sign twice or
             itself, or a code is not in the vocabulary; the message names the complaint.
     """
-    try:
-        read: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{source}: not TOML: {error}") from error
+    read = parse_toml(text, source)
     for complaint, groups in read.items():
         if fault := _fault(complaint, groups, vocabulary):
             raise InputError(f"{source}: {complaint}: {fault}")

@@ -22,16 +22,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from schemas import relations, synonyms
+from schemas import relations
 from schemas.bands import BAND, EQUALS, Bands
 from schemas.csv_table import CsvTable
 from schemas.errors import InputError
 from schemas.relations import EXHAUSTIVE, ONLY_IF, RELATIONS, Relations
-from schemas.synonyms import CRISIS, SYNONYMS
 from schemas.text_file import read_text
 
 KINDS = ("symptom", "risk_factor")
 COLUMNS = ("code", "kind", "name", "question")
+SYNONYMS, SEPARATOR = "synonyms", "|"
+"""What patients say, in any language, and what separates the phrases."""
+CRISIS = "!"
+"""The mark before a phrase that is an emergency term: a search shows its matches first."""
 INSTRUMENT = "instrument"
 RED_FLAG, FLAGGED = "red_flag", "yes"
 OPTIONAL = (SYNONYMS, *RELATIONS, ONLY_IF, BAND, INSTRUMENT, RED_FLAG)
@@ -79,6 +82,11 @@ class Evidence:
         texts = dict(self.texts)
         name, question = texts.get(f"name.{language}", self.name), texts.get(f"question.{language}", self.question)
         return dataclasses.replace(self, name=name, question=question)
+
+
+def phrases_in(cell: str) -> tuple[str, ...]:
+    """Returns the phrases in a cell of the column `SYNONYMS`."""
+    return tuple(cell.split(SEPARATOR)) if cell else ()
 
 
 def code_fault(code: object) -> str | None:
@@ -302,7 +310,7 @@ class Vocabulary:
         used += sorted({column for entry in self._entries for column, _ in entry.texts})
         writer.writerow((*COLUMNS, *used))
         for entry in self._entries:
-            cells = {**vars(entry), SYNONYMS: synonyms.join(entry.synonyms), **dict(entry.texts)}
+            cells = {**vars(entry), SYNONYMS: SEPARATOR.join(entry.synonyms), **dict(entry.texts)}
             writer.writerow(cells.get(column, "") for column in (*COLUMNS, *used))
         return text.getvalue()
 
@@ -324,7 +332,7 @@ class Vocabulary:
         for number, read in table.records():
             cells: dict[str, Any] = dict(read)
             said = tuple((column, text) for column in texts if (text := cells.pop(column)))
-            entry = Evidence(**{**cells, SYNONYMS: synonyms.split(cells.get(SYNONYMS, "")), "texts": said})
+            entry = Evidence(**{**cells, SYNONYMS: phrases_in(cells.get(SYNONYMS, "")), "texts": said})
             fault = _entry_fault(entry)
             if fault is None and entry.code in seen:
                 fault = f"evidence code {entry.code!r} is a duplicate of line {seen[entry.code]}"

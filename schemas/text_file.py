@@ -1,8 +1,14 @@
 """Text files that users name, whole or line by line, and the error about one that cannot be read."""
 
 import pathlib
+import sys
 from collections.abc import Iterator
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 from schemas.directories import GZIP_MAGIC, UTF_16_MARKS
 from schemas.errors import InputError
@@ -31,6 +37,18 @@ def read_text(path: pathlib.Path, option: str = "") -> str:
         raise InputError(f"{named}: cannot read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{named}: byte {error.start}: not UTF-8") from None
+
+
+def parse_toml(text: str, source: object) -> dict[str, Any]:
+    """Returns what a TOML file says; `source` is its name in errors.
+
+    Raises:
+        InputError: it is no TOML.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{source}: not TOML: {error}") from error
 
 
 class Line(NamedTuple):

@@ -4,9 +4,9 @@ import datetime
 
 import pytest
 
-from schemas import synonyms
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
+from schemas.text_file import read_text
 from schemas.triage import Action
 from serving.hospital.cds_hooks import CodeMap
 from serving.scoring import cases
@@ -14,7 +14,7 @@ from tests.builders import symptoms
 from trainer.data.csv_files import LongTables, WideTable
 from trainer.data.ddxplus import Condition, PatientOptions, Release, demographics, read_patients
 from trainer.data.source import LineReader
-from trainer.simulation.knowledge_base import Catalogue
+from trainer.simulation.knowledge_base import Catalogue, read_column
 
 KNOWN = symptoms("fever")
 RELEASE = Release(Vocabulary(demographics()), {"Cold": Condition(Action.BLUE, ())}, {})
@@ -32,11 +32,11 @@ def score(path):
 
 
 def phrases(path):
-    return synonyms.parse(path.read_text(encoding="utf-8"), str(path))
+    return read_column(path, "synonyms")
 
 
 def catalogue(path):
-    return Catalogue.load(path).vocabulary
+    return Catalogue.parse(read_text(path), str(path)).vocabulary
 
 
 def prepare_wide(path):

@@ -23,8 +23,7 @@ from rapidfuzz.distance import OSA
 
 from schemas.bands import Band, bands_of
 from schemas.errors import InputError
-from schemas.evidence import Evidence
-from schemas.synonyms import CRISIS
+from schemas.evidence import CRISIS, Evidence
 
 MOST = 40
 """Results, at most."""

@@ -9,13 +9,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 from schemas.errors import InputError
-from schemas.text_file import read_text
+from schemas.text_file import parse_toml, read_text
 from serving.security import VersionKey, is_loopback
 from triage_runtime.command_line.extras import is_installed
 from triage_runtime.command_line.options import check_bounds, flag
@@ -248,10 +243,7 @@ def read_settings(path: pathlib.Path) -> dict[str, Any]:
     Raises:
         InputError: the file cannot be read, is not TOML, or has an unknown option or one of another type.
     """
-    try:
-        table = tomllib.loads(read_text(path, "--config"))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"--config {path}: not TOML: {error}") from None
+    table = parse_toml(read_text(path, "--config"), f"--config {path}")
     types = {**OTHERS, **{field.name: type(field.default) for field in OPTIONS}}
     options = {name.replace("_", "-"): (name, kind) for name, kind in types.items()}
     settings: dict[str, Any] = {}

@@ -14,22 +14,16 @@ import importlib.resources
 import itertools
 import pathlib
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-from schemas import danger_signs, evidence, safety_rules, synonyms
+from schemas import danger_signs, evidence, safety_rules
 from schemas.bands import BAND
 from schemas.csv_table import CsvTable
 from schemas.errors import InputError
 from schemas.evidence import FLAGGED, RED_FLAG, Evidence, Vocabulary
 from schemas.relations import EXHAUSTIVE, ONLY_IF, RELATIONS, Status, terms
-from schemas.text_file import read_text
+from schemas.text_file import parse_toml, read_text
 from schemas.triage import DECISION_LABELS, Action
 
 COLUMNS = (*evidence.COLUMNS, "system", "parent", "exclusive", "only_if", "background", "instrument")
@@ -231,16 +225,27 @@ class Condition:
     a member that is not listed."""
 
 
+def read_column(path: pathlib.Path, column: str) -> dict[str, str]:
+    """Returns the cells of a file with a line for each code, by the code.
+
+    Raises:
+        InputError: the header or a line is malformed, or a code comes twice.
+    """
+    cells: dict[str, str] = {}
+    for number, row in CsvTable.of_text(read_text(path), path, ("code", column)).records():
+        if row["code"] in cells:
+            raise InputError(f"{path}: line {number}: {row['code']!r} is already on a line above")
+        cells[row["code"]] = row[column]
+    return cells
+
+
 def load_tables(path: pathlib.Path) -> dict[str, Any]:
     """Returns the tables of a TOML file.
 
     Raises:
         InputError: the file cannot be read, is not TOML, or has keys outside of tables.
     """
-    try:
-        tables = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: not TOML: {error}") from None
+    tables = parse_toml(read_text(path), path)
     for name, table in tables.items():
         if not isinstance(table, dict):
             raise InputError(f"{path}: {name}: expected a table, such as [{name}]")
@@ -414,12 +419,10 @@ class KnowledgeBase:
         catalogue = Catalogue.parse(read_text(directory / EVIDENCE), str(directory / EVIDENCE))
         said, bands = directory / SYNONYMS, directory / BANDS
         if said.exists():
-            phrases = synonyms.parse(read_text(said), str(said))
-            catalogue = catalogue.with_column(synonyms.SYNONYMS, phrases, str(said))
+            phrases = {code: evidence.phrases_in(cell) for code, cell in read_column(said, evidence.SYNONYMS).items()}
+            catalogue = catalogue.with_column(evidence.SYNONYMS, phrases, str(said))
         if bands.exists():
-            cells = synonyms.parse(read_text(bands), str(bands), BAND)
-            joined = {code: synonyms.join(each) for code, each in cells.items()}
-            catalogue = catalogue.with_column(BAND, joined, str(bands))
+            catalogue = catalogue.with_column(BAND, read_column(bands, BAND), str(bands))
         demographics = load_tables(directory / RISK_FACTORS)
         faults = [f"{directory / RISK_FACTORS}: {fault}" for fault in _demographic_faults(demographics, catalogue)]
         conditions: list[Condition] = []

@@ -112,6 +112,12 @@ def test_a_faulty_demographic_multiplier_is_reported(toy_knowledge_directory, te
         KnowledgeBase.load(toy_knowledge_directory)
 
 
+def test_a_code_that_comes_twice_is_named_with_its_line(toy_knowledge_directory):
+    (toy_knowledge_directory / "synonyms.csv").write_text("code,synonyms\ncough,barking\ncough,Husten\n")
+    with pytest.raises(InputError, match=r"synonyms\.csv: line 3: 'cough' is already on a line above"):
+        KnowledgeBase.load(toy_knowledge_directory)
+
+
 def test_a_folder_without_conditions_is_an_input_error(tmp_path):
     with pytest.raises(InputError, match=r"found no \.toml file"):
         KnowledgeBase.load(tmp_path)
