@@ -75,6 +75,7 @@ class TriageClassifier(ClassifierMixin, BaseEstimator):
             if line.startswith("warning: ") and "test split" not in line:
                 warnings.warn(line.removeprefix("warning: "), stacklevel=2)
         self.classes_ = np.array(DECISION_LABELS)
+        self.feature_names_in_, self.n_features_in_ = np.array(X.columns, object), X.shape[1]
         return self
 
     def predict(self, X: pd.DataFrame) -> np.ndarray:  # noqa: N803

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import tempfile
 import weakref
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple, cast
@@ -47,7 +48,7 @@ class Question(NamedTuple):
 class Model:
     """An exported version. Interviews have a server of their own on this machine's loopback, from the first one on.
 
-    Use it as a context manager, or `close` it.
+    Use it as a context manager, or `close` it. A pickle holds the files of the version, so it can be loaded anywhere.
 
     Args:
         path: the folder of a version, or of several, of which the highest counts.
@@ -62,6 +63,20 @@ class Model:
         self.version = self._engine.info.model_version
         self._served: ServedModel | None = None
         self._end: Any = lambda: None
+
+    def __getstate__(self) -> tuple[str, dict[str, bytes]]:
+        files = (path for path in self._folder.rglob("*") if path.is_file())
+        return self._folder.name, {path.relative_to(self._folder).as_posix(): path.read_bytes() for path in files}
+
+    def __setstate__(self, state: tuple[str, dict[str, bytes]]) -> None:
+        name, files = state
+        temporary = tempfile.TemporaryDirectory()
+        for file, content in files.items():
+            path = pathlib.Path(temporary.name, name, file)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        Model.__init__(self, pathlib.Path(temporary.name, name))
+        weakref.finalize(self, temporary.cleanup)  # its interviews read the folder
 
     def __enter__(self) -> "Model":
         return self

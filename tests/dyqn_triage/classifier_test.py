@@ -1,13 +1,17 @@
 """The agent as scikit-learn's estimators are used."""
 
 import inspect
+import pickle
+import subprocess
+import sys
 import typing
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -63,9 +67,23 @@ def test_faults_name_the_arguments_of_the_estimator(fitted):
             call()
 
 
+def test_a_pickle_holds_the_model_and_its_interviews(fitted):
+    copied = pickle.loads(pickle.dumps(fitted))  # noqa: S301 - made here
+    pd.testing.assert_frame_equal(copied.model_.predict(X[["fever"]]), fitted.model_.predict(X[["fever"]]))
+    assert copied.n_features_in_ == 3
+    with copied.model_ as model:
+        assert model.interview(present=["fever"]).decision == fitted.predict(X[:1])[0]
+
+
 @pytest.mark.slow
-def test_it_is_a_step_of_a_pipeline_that_is_cross_validated_by_patient():
-    clean = FunctionTransformer(lambda frame: frame.replace({"cough": {9: None}}))
-    pipeline = make_pipeline(clean, TriageClassifier(**QUICK))
-    scores = cross_val_score(pipeline, X, Y, groups=np.arange(len(X)) // 2, cv=GroupKFold(2))
+def test_a_pipeline_is_searched_by_patient_in_processes_and_loaded_in_another(tmp_path):
+    grid = {"triageclassifier__seed": [1, 2]}
+    pipeline = make_pipeline(FunctionTransformer(), TriageClassifier(**QUICK))
+    search = GridSearchCV(pipeline, grid, cv=GroupKFold(2), n_jobs=2, error_score="raise")
+    search.fit(X, Y, groups=np.arange(len(X)) // 2)
+    scores = search.cv_results_["mean_test_score"]
     assert ((scores >= 0) & (scores <= 1)).all()
+    joblib.dump((search.best_estimator_, X), tmp_path / "dumped")
+    script = "import joblib, sys; agent, frame = joblib.load(sys.argv[1]); print(*agent.predict(frame))"
+    printed = subprocess.run([sys.executable, "-c", script, tmp_path / "dumped"], check=True, capture_output=True)
+    assert printed.stdout.decode().split() == search.predict(X).tolist()
