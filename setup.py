@@ -158,6 +158,7 @@ setuptools.setup(
             "knowledge/*.toml",
             "knowledge/conditions/*.toml",
         ],
+        "serving.client": ["*.toml"],
         "serving.console": ["*.css", "*.jinja", "*.js"],
         "trainer.export": ["*.jinja"],
         "trainer.reports": ["*.jinja", "report.css"],

@@ -19,7 +19,8 @@ import pathlib
 import pytest
 
 from schemas.evidence import Evidence
-from serving.client.search import MOST, Search, words_of
+from serving.client.search import MOST, Search
+from serving.client.words import words_of
 from trainer.simulation.knowledge_base import KnowledgeBase
 
 PHRASES = pathlib.Path(__file__).with_name("phrases.csv")
@@ -227,10 +228,53 @@ def test_words_are_compared_as_they_are_meant(typed, codes):
         ("ectopic", ["one_sided_pelvic_pain", "early_pregnancy"]),
         ("DKA", ["deep_rapid_breathing", "high_blood_sugar_reading", "fruity_breath"]),
         ("haemoptysis", ["coughing_blood"]),
+        ("67F", ["age_60_to_74", "sex_female"]),
+        ("m 54", ["age_45_to_59", "sex_male"]),
+        ("72 y/o m", ["age_60_to_74", "sex_male"]),
+        ("18m", []),  # a man, or months
+        ("99F", []),  # a woman, or Fahrenheit
+        ("I'm 54", []),
+        ("T38.5", ["fever"]),
+        ("t 39.2", ["fever", "fever_over_39"]),
+        ("T12 fracture", []),
+        ("HR130", ["fast_heart_rate"]),
+        ("RR 16", []),
+        ("rr 28", ["fast_breathing"]),
+        ("GCS 13/15", ["confusion", "drowsiness"]),
+        ("normal sats", []),
+        ("sob", ["shortness_of_breath"]),
+        ("N/V", ["vomiting", "nausea"]),
+        ("MI", ["crushing_chest_pain"]),
+        ("mi", ["crushing_chest_pain"]),
+        ("mi duole la testa", []),  # Italian
+        ("SI joint pain", ["suicidal_thoughts", "joint_pain"]),
+        ("PE", ["coughing_blood", "shortness_of_breath", "pleuritic_pain"]),
+        ("?LOC", ["loss_of_consciousness"]),
+        ("PPH", ["heavy_vaginal_bleeding", "recently_gave_birth"]),
+        ("TIA", ["symptoms_resolved_within_a_day", "previous_stroke_or_tia"]),
+        ("RLQ pain", ["right_lower_abdominal_pain"]),
+        ("melaena", ["black_stool"]),
+        ("palps", ["palpitations"]),
     ],
 )
 def test_clinicians_find_what_their_words_and_numbers_say(search, typed, codes):
     assert [entry.code for entry in search.find(typed)][: max(len(codes), 1)] == codes
+
+
+@pytest.mark.parametrize(
+    ("typed", "opposite"),
+    [
+        ("hyperthermia", "low_body_temperature"),
+        ("hypothermia", "fever_over_39"),
+        ("normal pulse", "fast_heart_rate"),
+        ("always hungry", "loss_of_appetite"),
+        ("can't stop sleeping", "trouble_sleeping"),
+        ("can't stop pooing", "constipation"),
+        ("strong pulse", "weak_or_absent_pulse"),
+    ],
+)
+def test_the_opposite_is_not_offered(search, typed, opposite):
+    assert opposite not in {entry.code for entry in search.find(typed)}
 
 
 @pytest.mark.parametrize("cannot", ["can't", "unable to"])
