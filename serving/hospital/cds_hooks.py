@@ -198,6 +198,18 @@ class CodeMap:
             for element in (observation, *_listed(observation.get("component"))):
                 if isinstance(element, dict):
                     yield from self._observed(observation, element, units, now)
+        for resource in resources:
+            kind = resource["resourceType"]
+            yield from self._unread(resource, "" if kind in _STATUSES else f"a {kind} is not read")
+            for contained in _listed(resource.get("contained")):
+                yield from self._unread(contained, f"it is contained in a {kind}")
+
+    def _unread(self, resource: Any, fault: str) -> Iterator[_Finding]:
+        """Yields what the code of a resource would say, if it is not read for a fault, or as its code has no system."""
+        for coding in codings_of(resource.get("code")) if isinstance(resource, dict) else ():
+            for (system, code), meaning in self._meanings.items() if fault or not coding.get("system") else ():
+                if code == coding.get("code") and coding.get("system") in (system, None, ""):
+                    yield _Finding(meaning.evidence, fault=fault or "its code has no system")
 
     def _stated(self, resource: Resource, codings: Sequence[Resource]) -> Iterator[_Finding]:
         """Yields what the codes of a resource say by its status."""
@@ -282,6 +294,8 @@ def _status(resource: Resource) -> tuple[bool | None, str]:
         if fault:
             return None, f"its {name} is {fault}"
         there = None if meaning is None else there and meaning
+    if there and any(resource[name] for name in resource if name.startswith("abatement")):
+        return None, "it has ended, which its clinicalStatus does not say"
     return there, ""
 
 
