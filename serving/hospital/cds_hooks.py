@@ -23,6 +23,7 @@ from schemas.text_file import read_text
 from schemas.triage import DECISION_LABELS
 from serving.hospital.fhir_resources import RESEARCH_ONLY
 from serving.hospital.fhir_values import (
+    MODIFIED,
     NO,
     NOT_KNOWN,
     NUMBER,
@@ -287,7 +288,7 @@ def _unpack(value: Any, resources: list[Resource]) -> Iterator[str]:
 def _status(resource: Resource) -> tuple[bool | None, str]:
     """Returns whether the finding of a resource is present, None where it does not count, and why that is not known."""
     if resource.get("modifierExtension"):
-        return None, "a modifierExtension may change its meaning"
+        return None, MODIFIED
     there: bool | None = True
     for name, meanings in _STATUSES.get(str(resource.get("resourceType")), {}).items():
         meaning, fault = read_status(resource.get(name), meanings)

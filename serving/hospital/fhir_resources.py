@@ -17,7 +17,18 @@ from schemas.errors import InputError
 from schemas.evidence import KINDS, Evidence, Vocabulary
 from schemas.questions import ANY_OF, GROUPS
 from serving.errors import Fault, FaultyRequestError
-from serving.hospital.fhir_values import ABSENT_REASON, NO, NOT_KNOWN, NUMBER, YES, YES_OR_NO, Resource, read_value
+from serving.hospital.fhir_values import (
+    ABSENT_REASON,
+    MODIFIED,
+    NO,
+    NOT_KNOWN,
+    NUMBER,
+    YES,
+    YES_OR_NO,
+    Resource,
+    read_status,
+    read_value,
+)
 from serving.messages import ANSWERS, COMPLAINTS, DEFERRALS, action_label
 from triage.v1 import triage_pb2
 
@@ -42,6 +53,10 @@ _FORM, _SEARCH, _RESPONSE = (
     for name in ("questionnaire-adapt", "questionnaire-adapt-srch", "questionnaireresponse-adapt")
 )
 _EXCLUSIVE = "http://hl7.org/fhir/StructureDefinition/questionnaire-optionExclusive"
+_STATUSES = {**dict.fromkeys(("in-progress", "completed", "amended", "stopped"), True), "entered-in-error": None}
+"""See `read_status`."""
+_ELEMENTS = ("linkId", "text", "definition", "answer", "item", "id", "extension", "subject")
+"""Of an item; any other could change its meaning."""
 _ANSWERS = ((YES_OR_NO, YES), (YES_OR_NO, NO), (ABSENT_REASON, NOT_KNOWN))
 RESEARCH_ONLY = "Research only: this is not a medical device, and it is not validated for patient care."
 
@@ -120,6 +135,11 @@ def read_form(body: Any, vocabulary: Vocabulary) -> Form:
     """
     resource = _resource_of(body)
     _list(resource, "contained", "QuestionnaireResponse")
+    counts, fault = read_status(resource.get("status"), _STATUSES)
+    if not counts:
+        raise _fault("QuestionnaireResponse.status", fault or "it was entered in error")
+    if "modifierExtension" in resource:
+        raise _fault("QuestionnaireResponse.modifierExtension", MODIFIED)
     groups = [[vocabulary[cell].code for cell in cells] for cells in vocabulary.openings.values()]
     one_of = {code: group for group in groups for code in group}
     units = vocabulary.bands.units
@@ -168,6 +188,9 @@ def _items(element: Resource, path: str) -> Iterator[tuple[str, Resource]]:
     for number, item in enumerate(_list(element, "item", path)):
         place = f"{path}.item[{number}]"
         _text(item, "linkId", place)
+        for name in item:
+            if name.removeprefix("_") not in _ELEMENTS:
+                raise _fault(f"{place}.{name}", f"expected none but {', '.join(_ELEMENTS)}")
         if "answer" in item or "item" not in item:
             yield place, item
         for at, answer in enumerate(_list(item, "answer", place)):

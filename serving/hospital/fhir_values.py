@@ -12,6 +12,7 @@ YES, NO, NOT_KNOWN = "Y", "N", "asked-unknown"
 """Answers, by their codes in HL7's `yesnodontknow`."""
 NUMBER = "="
 """What a number begins with in a `Value`, as in `schemas.bands`."""
+MODIFIED = "a modifierExtension may change its meaning"
 YES_OR_NO = "http://terminology.hl7.org/CodeSystem/v2-0136"
 ABSENT_REASON = "http://terminology.hl7.org/CodeSystem/data-absent-reason"
 _ANSWERS = {
@@ -40,6 +41,10 @@ def read_value(element: Any, unit: str | None) -> Value:
         unit: of the measure that was asked for, None if it was none.
     """
     given = element if isinstance(element, dict) else {}
+    if given.get("modifierExtension"):
+        return Value("", MODIFIED)
+    if sum(name.startswith("value") for name in given) > 1:
+        return Value("", "expected one value, not several")
     if isinstance(given.get("valueBoolean"), bool):
         return Value(YES if given["valueBoolean"] else NO)
     quantity = given.get("valueQuantity")
