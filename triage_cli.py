@@ -84,7 +84,7 @@ COMMANDS = {
         "serving.commands.score", "triage files of stored cases with a model, without a server", tensorflow=True
     ),
     "monitor": Command(
-        "serving.commands.monitor", "compare an audit log with the cases a version was exported with", tensorflow=True
+        "serving.commands.monitor", "check a promise with cases that clinicians labelled", tensorflow=True
     ),
 }
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"

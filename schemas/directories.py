@@ -29,8 +29,6 @@ WARMUP_REQUESTS = "assets.extra/tf_serving_warmup_requests"
 LITERT = "assets.extra/state.tflite"
 """For LiteRT, in float32: the signature `state` for any number of states, and `questions` where a model chooses them.
 Its SHA-256 is in the manifest."""
-REFERENCE = "reference.json"
-"""The version's reference cases, see `schemas.reference`; only if it was exported with --data."""
 CHECKSUMS = "SHA256SUMS"
 """SHA-256 of each other file, as the program `sha256sum` writes it; only if the version was signed."""
 SIGNATURE = "SHA256SUMS.sig"

@@ -1,1 +1,1 @@
-"""`triage monitor`: compares served cases with those that a version was trained and evaluated on."""
+"""`triage monitor`: compares served cases with what clinicians decided on them."""

@@ -24,9 +24,13 @@ class ServedCase:
     present: frozenset[str]
     absent: frozenset[str]
     action: int  # column of the Q-values: ask while an interview goes on, the triage decision where it ends
-    forced: bool
     unknown: frozenset[str]
     deferred_red: float | None = None  # of a case handed over: P(Red is appropriate)
+
+    @property
+    def decided(self) -> bool:
+        """Whether the case was triaged, not answered with ask."""
+        return 0 <= self.action < NUM_DECISIONS  # ask follows the decisions
 
 
 @dataclasses.dataclass
@@ -83,28 +87,18 @@ def _cases(log: prediction_log_pb2.PredictionLog) -> list[ServedCase]:
             _typed(version, triage_pb2.EvidenceState.FromString(state), triage_pb2.TriageResponse.FromString(response))
             for state, response in zip(states.string_val, responses.string_val, strict=True)
         ]
-    wanted = (features.ACTION, features.FORCED, features.UNKNOWN_CODES)
+    wanted = (features.ACTION, features.UNKNOWN_CODES)
     if not {features.PRESENT, features.ABSENT} <= set(inputs) or not set(wanted) <= set(outputs):
         return []
-    present, absent = (tf.make_ndarray(inputs[name]) for name in (features.PRESENT, features.ABSENT))
-    actions, forced, unknown = (tf.make_ndarray(outputs[name]) for name in wanted)
+    codes = (tf.make_ndarray(inputs[name]) for name in (features.PRESENT, features.ABSENT))
+    actions, unknown = (tf.make_ndarray(outputs[name]) for name in wanted)
     red: list[float | None] = [None] * len(actions)
     judged = (features.DEFERRED, features.P_APPROPRIATE)
     if set(judged) <= set(outputs):  # a version without probabilities lacks some
         deferred, chances = (tf.make_ndarray(outputs[name]) for name in judged)
         red = [float(row[Action.RED]) if reason else None for reason, row in zip(deferred, chances, strict=True)]
-    return [
-        ServedCase(
-            version,
-            _codes(present[row]),
-            _codes(absent[row]),
-            int(actions[row]),
-            bool(forced[row]),
-            _codes(unknown[row]),
-            red[row],
-        )
-        for row in range(len(actions))
-    ]
+    present, absent, unknown = (list(map(_codes, rows)) for rows in (*codes, unknown))
+    return [ServedCase(version, *row) for row in zip(present, absent, actions.tolist(), unknown, red, strict=True)]
 
 
 def _typed(version: int, state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> ServedCase:
@@ -116,28 +110,10 @@ def _typed(version: int, state: triage_pb2.EvidenceState, response: triage_pb2.T
         action = triage_pb2.TRIAGE_ACTION_ASK
     elif response.next == triage_pb2.NEXT_STEP_DECIDE or response.HasField("deferred"):
         action = response.best_triage
-    return ServedCase(
-        version,
-        present,
-        absent,
-        action_on_wire(action),
-        response.forced,
-        frozenset(response.unknown_codes),
-        _deferred_red(response),
-    )
-
-
-def _deferred_red(response: triage_pb2.TriageResponse) -> float | None:
-    if not response.HasField("deferred"):
-        return None
     chances = {each.decision: each.appropriate for each in response.probabilities}
-    return chances.get(triage_pb2.TRIAGE_ACTION_RED)
+    red = chances.get(triage_pb2.TRIAGE_ACTION_RED) if response.HasField("deferred") else None
+    return ServedCase(version, present, absent, action_on_wire(action), frozenset(response.unknown_codes), red)
 
 
 def _codes(row: np.ndarray) -> frozenset[str]:
     return frozenset(code.decode(errors="replace") for code in row if code)
-
-
-def decided(case: ServedCase) -> bool:
-    """Returns whether the case was triaged, not answered with ask."""
-    return 0 <= case.action < NUM_DECISIONS  # ask follows the decisions

@@ -15,8 +15,6 @@ from schemas import directories
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.model_directory import read_manifest
-from schemas.reference import Reference
-from schemas.triage import DECISION_LABELS
 from trainer.data.arrays import VignetteArrays
 from trainer.data.textbook_case import TextbookCase
 from trainer.data.tfrecord import DataDirectory, is_simulated
@@ -168,8 +166,6 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evalu
                 verdict = gate.require_vignettes(verdict, len(counts), target.minimum_vignettes)
                 verdict = gate.require_promise(verdict, entries.get("promise"))
                 entries["gate"] = verdict.described(ids=False)
-            if reference := case_reference(version, evaluation.data, evaluation.seeds[0]):
-                (stage.folder / directories.REFERENCE).write_text(reference.to_json(), encoding="utf-8")
         stage.describe(**entries)
         _write_card(stage, trained, evaluation, report, verdict)
         passed, folder = verdict is None or verdict.passed, None
@@ -281,47 +277,3 @@ def push(version: pathlib.Path, base: pathlib.Path) -> pathlib.Path:
 
 def _named(version: str | None) -> str:
     return "no version" if version is None else f"version {version}"
-
-
-def case_reference(version: LoadedVersion, data: DataDirectory, seed: int) -> Reference | None:
-    """Returns what is known and decided when `version` triages each vignette of the training split once.
-
-    It is None if the split cannot be played: it is empty, or has vignettes without evidence or with evidence that the
-    version does not know. The `seed` is that of the evidence orders.
-    """
-    vignettes = data.read("train")
-    lengths = np.diff(vignettes.offsets)
-    if not len(lengths) or lengths.min() < 1:
-        return None
-    try:
-        outcomes = play(version, vignettes, data.vocabulary, [seed])
-    except InputError:
-        return None
-    seen = np.minimum(outcomes.evidence_seen[0], lengths)
-    present, absent = _expected(vignettes, seen / lengths, data)
-    decisions = np.bincount(outcomes.decisions[0], minlength=len(DECISION_LABELS))
-    pieces = np.bincount(seen)
-    return Reference(
-        source="vignettes of the training split, as far as the version asked about them",
-        cases=len(lengths),
-        present=present,
-        absent=absent,
-        urgencies=dict(zip(DECISION_LABELS, decisions.astype(float).tolist(), strict=True)),
-        pieces={number: float(count) for number, count in enumerate(pieces.tolist()) if count},
-    )
-
-
-def _expected(
-    vignettes: VignetteArrays, known: np.ndarray, data: DataDirectory
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Returns the expected number of cases in which each code is known to be present, and to be absent.
-
-    The evidence of a vignette comes in random order, so each piece is known with the same probability, `known` `[V]`.
-    """
-    weights: np.ndarray = np.repeat(known, np.diff(vignettes.offsets))
-    codes: np.ndarray = vignettes.signed_codes.astype(np.int64)
-    counts = []
-    for chosen in (codes > 0, codes < 0):
-        sums = np.bincount(np.abs(codes[chosen]) - 1, weights[chosen], minlength=len(data.vocabulary))
-        counts.append({data.vocabulary[int(cell)].code: round(float(sums[cell]), 3) for cell in np.flatnonzero(sums)})
-    return counts[0], counts[1]

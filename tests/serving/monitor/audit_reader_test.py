@@ -6,7 +6,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2, prediction_service_pb2_grpc
 
 from schemas.errors import InputError
-from serving.monitor.audit_reader import Reading, ServedCase, decided, read_cases
+from serving.monitor.audit_reader import Reading, ServedCase, read_cases
 from tests.builders import channel_to
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state
@@ -14,8 +14,8 @@ from triage_client import TriageClient, evidence_state
 RED, YELLOW, ASK = 0, 1, 4
 
 
-def case(present, action, absent=(), unknown=(), forced=False, deferred_red=None):
-    return ServedCase(3, frozenset(present), frozenset(absent), action, forced, frozenset(unknown), deferred_red)
+def case(present, action, absent=(), unknown=()):
+    return ServedCase(3, frozenset(present), frozenset(absent), action, frozenset(unknown))
 
 
 def write(path, *contents):
@@ -44,14 +44,14 @@ def test_typed_calls_interviews_and_predicts_are_read_as_cases(serving, tmp_path
     assert cases == [
         case({"chest_pain"}, RED, absent={"fever"}),
         case({"fever"}, ASK),
-        case({"fever"}, YELLOW, forced=True),
+        case({"fever"}, YELLOW),
         case({"chest_pain", "gout"}, RED, unknown={"gout"}),
         case({"fever"}, ASK),
-        case({"fever"}, YELLOW, forced=True),
+        case({"fever"}, YELLOW),
         case({"chest_pain", "gout"}, RED, unknown={"gout"}),
-        case({"fever"}, YELLOW, absent={"smoker"}, forced=True),
+        case({"fever"}, YELLOW, absent={"smoker"}),
     ]
-    assert [decided(each) for each in cases] == [each.action != ASK for each in cases]
+    assert [each.decided for each in cases] == [each.action != ASK for each in cases]
     assert (reading.files, reading.records, reading.unread, reading.damaged) == (1, 6, 0, [])
 
 
@@ -87,7 +87,7 @@ def record_of(answer):
 )
 def test_an_interview_is_one_case_where_it_ends(answer, action, tmp_path):
     write(tmp_path / "a.tfrecord", record_of(answer))
-    assert list(read_cases(tmp_path, Reading())) == [case((), action, forced=answer.forced)]
+    assert list(read_cases(tmp_path, Reading())) == [case((), action)]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def labels(tmp_path, rows):
 
 
 def served(code, action, unknown=()):
-    return ServedCase(3, frozenset([code, *unknown]), frozenset(), action, False, frozenset(unknown))
+    return ServedCase(3, frozenset([code, *unknown]), frozenset(), action, frozenset(unknown))
 
 
 def test_each_label_counts_once_for_all_and_for_its_groups(tmp_path):
