@@ -18,7 +18,6 @@ import random
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
@@ -139,21 +138,15 @@ def table(name: str, rows: Sequence[Mapping[str, float]]) -> str:
 @contextlib.contextmanager
 def triage_server(base: pathlib.Path) -> Iterator[str]:
     """Yields the address of `triage serve`."""
-    with tempfile.TemporaryDirectory() as folder:
-        port = pathlib.Path(folder) / "port"
-        options = ["--model-base-path", str(base), "--port", "0", "--port-file", str(port)]
-        environment = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        command = [sys.executable, "-m", "triage_cli", "serve", *options]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
+    environment = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "triage_cli", "serve", "--model-base-path", str(base), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
         try:
-            while not port.exists():
-                if process.poll() is not None:
-                    raise SystemExit("triage serve did not start: see its message above")
-                time.sleep(0.05)
-            yield f"127.0.0.1:{port.read_text().strip()}"
+            if not (line := process.stdout.readline() if process.stdout else ""):
+                raise SystemExit("triage serve did not start: see its message above")
+            yield line.split()[2].rstrip(",")
         finally:
             process.terminate()
-            process.wait()
 
 
 @contextlib.contextmanager

@@ -92,19 +92,14 @@ def run(*arguments: str | pathlib.Path) -> None:
 @contextlib.contextmanager
 def server(models: pathlib.Path) -> Iterator[str]:
     """Runs `triage serve` on a free port, yields its address, and stops it."""
-    port_file = DEMO / "port"
-    port_file.unlink(missing_ok=True)
-    command = triage("serve", "--model-base-path", models, "--port", "0", "--port-file", port_file)
-    process = subprocess.Popen(command)  # noqa: S603
-    try:
-        while not port_file.exists():
-            if process.poll() is not None:
-                sys.exit(f"triage serve ended with exit code {process.returncode}")
-            time.sleep(0.1)
-        yield f"127.0.0.1:{port_file.read_text().strip()}"
-    finally:
-        process.terminate()
-        process.wait()
+    command = triage("serve", "--model-base-path", models, "--port", "0")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        try:
+            if not (line := process.stdout.readline() if process.stdout else ""):
+                sys.exit(f"triage serve ended with exit code {process.wait()}")
+            yield line.split()[2].rstrip(",")
+        finally:
+            process.terminate()
 
 
 def show(answers: dict[str, TriageResponse]) -> None:

@@ -1,11 +1,10 @@
-"""The server's process: termination signals, systemd, the port file, and memory settings."""
+"""The server's process: termination signals, systemd, and memory settings."""
 
 import contextlib
 import ctypes
 import gc
 import logging
 import os
-import pathlib
 import queue
 import signal
 import socket
@@ -13,9 +12,6 @@ import sys
 import threading
 import time
 from typing import NoReturn
-
-from schemas.errors import InputError
-from triage_runtime.storage import whole_file
 
 _LOGGER = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.5
@@ -79,32 +75,6 @@ def end(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-def remove(path: pathlib.Path) -> None:
-    """Removes a port file, if there is one.
-
-    Raises:
-        InputError: it cannot be removed.
-    """
-    try:
-        whole_file.check_regular(path)
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"--port-file {path}: cannot remove: {error.strerror or error}") from error
-
-
-def write(path: pathlib.Path, port: int) -> None:
-    """Writes `port` and a line feed, atomically.
-
-    Raises:
-        InputError: it cannot be written.
-    """
-    try:
-        with whole_file.replacing(path) as file:
-            file.write(f"{port}\n")
-    except OSError as error:
-        raise InputError(f"--port-file {path}: cannot write: {error.strerror or error}") from error
 
 
 def freeze_loaded_objects() -> None:

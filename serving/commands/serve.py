@@ -65,11 +65,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VERSION",
         help="name by which requests can choose a version, which is loaded too; may be repeated",
     )
-    parser.add_argument(
-        "--port-file",
-        type=pathlib.Path,
-        help="file to which the port is written once the server is ready, for --port 0",
-    )
     for field in OPTIONS:
         option = options.flag(field.name)
         if isinstance(field.default, bool):
@@ -91,7 +86,7 @@ def check(arguments: argparse.Namespace) -> None:
         InputError: the file of options is faulty, no model is named, or an option needs TensorFlow, which is missing.
     """
     defaults: dict[str, Any] = {"version": None, "label": []}
-    defaults |= {"config": None, "port_file": None, "model_config_file": None}
+    defaults |= {"config": None, "model_config_file": None}
     defaults |= {field.name: field.default for field in dataclasses.fields(ServeConfig)} | vertex.defaults()
     defaults["model_base_path"] = vertex.model_base_path()
     file = getattr(arguments, "config", None)
@@ -105,9 +100,8 @@ def check(arguments: argparse.Namespace) -> None:
                 raise InputError(f"--model-config-file names the models: leave out {options.flag(name)}")
     elif settings["model_base_path"] is None:
         raise InputError("--model-base-path: missing: name the directory with a folder for each version")
-    for name in ("port_file", "model_config_file"):
-        if settings[name] is not None:
-            settings[name] = pathlib.Path(settings[name])
+    if settings["model_config_file"] is not None:
+        settings["model_config_file"] = pathlib.Path(settings["model_config_file"])
     vars(arguments).update(settings)
     if option := needs_tensorflow(arguments):
         need("tensorflow", option, "tensorflow")
@@ -144,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
         listed = Reread([file], lambda: _check_models(read_file(file), config), "the earlier models stay")
         models = listed.current()
     configure_logging(config.log_format)
-    return _serve(config, models, listed, arguments.port_file)
+    return _serve(config, models, listed)
 
 
 def parse_labels(texts: Collection[str]) -> dict[str, int]:
@@ -174,20 +168,16 @@ def _check_models(models: list[ModelConfig], config: ServeConfig) -> list[ModelC
     return models
 
 
-def _serve(
-    config: ServeConfig, models: list[ModelConfig], listed: _Listed | None, port_file: pathlib.Path | None
-) -> int:
+def _serve(config: ServeConfig, models: list[ModelConfig], listed: _Listed | None) -> int:
     if config.insecure:
         _LOGGER.warning("--insecure: others on the network can read and change requests and answers")
     if config.rules and config.engine == "saved-model":
         _LOGGER.warning("--rules: PredictionService does not apply them: export the model with rules for its clients")
     take_short_turns()
     with contextlib.ExitStack() as stack:
-        server, watchers = _start(config, models, port_file, stack)
+        server, watchers = _start(config, models, stack)
         signals = EndSignals()
         server.update_health()
-        if port_file is not None:
-            process.write(port_file, server.port)
         numbers = {watcher.versions.model_name: watcher.versions.default for watcher in watchers}
         http = None if server.http is None else server.http.url
         _say_where(f"{server.address}, {_state(numbers)}", http, server.metrics_port)
@@ -200,7 +190,7 @@ def _serve(
 
 
 def _start(
-    config: ServeConfig, models: Sequence[ModelConfig], port_file: pathlib.Path | None, stack: contextlib.ExitStack
+    config: ServeConfig, models: Sequence[ModelConfig], stack: contextlib.ExitStack
 ) -> "tuple[TriageServer, list[Watcher]]":
     """Returns a server that has loaded its models, and what watches them; `stack` cleans up."""
     server = None
@@ -212,9 +202,6 @@ def _start(
     if server is not None:
         stack.callback(server.stop)
         server.start(*watchers)
-    if port_file is not None:
-        process.remove(port_file)  # left by an earlier server
-        stack.callback(process.remove, port_file)
     process.freeze_loaded_objects()  # before loading models, which must be freed
     for watcher in watchers:
         watcher.look()

@@ -32,7 +32,7 @@ def _field(default: Any, text: str, **options: Any) -> Any:
 class ServeConfig:
     """Settings of `triage serve`: a field's name is its option, and its metadata are arguments of the parser.
 
-    The limits, which have no metadata, are not options, because nobody has to change them; see docs/reference.md.
+    Those without metadata are no options, because nobody has to change them; see docs/reference.md.
 
     Raises:
         InputError: a setting is out of its range.
@@ -69,7 +69,6 @@ class ServeConfig:
         "file of a public Ed25519 key, in PEM format; the server loads only versions signed with its private key",
     )
     http_port: int = _field(-1, "port for the HTTP API; 0 takes any free port, -1 opens none")
-    http_host: str = _field("", "address to listen on for --http-port; default: that of --host")
     cors_origins: str = _field(
         "", "origins, separated by commas, whose pages may call the HTTP API, such as https://triage.example.org"
     )
@@ -106,6 +105,8 @@ class ServeConfig:
     )
     grace_seconds: float = _field(10.0, "seconds that calls have to finish after SIGTERM or --drain-seconds")
 
+    http_host: str = ""
+    """Address to listen on for HTTP, where it is not `host`: Vertex AI calls HTTP alone from outside."""
     max_workers: int = 64
     """Threads for large requests, Predict and other work that blocks: more would only wait for the cores."""
     max_interviews: int = 32
@@ -190,10 +191,10 @@ class ServeConfig:
             raise InputError("--tls-client-ca needs TLS: also give --tls-certificate and --tls-key")
         if self.encrypted and self.insecure:
             raise InputError("--insecure means plain text: leave out this option, or --tls-certificate and --tls-key")
-        for option, host in (("--host", self.host), ("--http-host", self.http_host or self.host)):
+        for host in (self.host, self.http_host or self.host):
             if not (self.encrypted or self.insecure or is_loopback(host)):
                 raise InputError(
-                    f"{option} {host}: others on the network could read patients' evidence: give --tls-certificate and "
+                    f"--host {host}: others on the network could read patients' evidence: give --tls-certificate and "
                     "--tls-key, or --insecure to listen there in plain text"
                 )
         if self.metrics_port >= 0 and not (self.encrypted or self.insecure or is_loopback(self.metrics_host)):
@@ -225,7 +226,6 @@ OPTIONS = tuple(field for field in dataclasses.fields(ServeConfig) if field.meta
 
 OTHERS: Mapping[str, type] = {
     "model_base_path": str, "model_config_file": str, "version": int, "label": list,
-    "port_file": str,
 }  # fmt: skip
 """The options that are no settings of ServeConfig, by their names in the code."""
 _EXPECTED = {

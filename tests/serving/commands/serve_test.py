@@ -1,4 +1,4 @@
-"""`triage serve`: settings, signals, the port file, and versions that come later."""
+"""`triage serve`: settings, signals, and versions that come later."""
 
 import argparse
 import contextlib
@@ -70,16 +70,11 @@ def test_a_server_that_would_not_be_safe_does_not_start(server, tmp_path, monkey
     [(signal.SIGTERM, 0, "--litert", 1), (signal.SIGINT, 130, "--no-litert", 0)],
 )
 def test_the_command_serves_until_a_signal_and_ends_in_order(
-    start_server, model_base_path, tmp_path, number, code, setting, litert
+    start_server, model_base_path, number, code, setting, litert
 ):
-    port_file = tmp_path / "port"
-    port_file.write_text("1\n")  # left by a server that was killed
-    options = ["--model-base-path", str(model_base_path), "--port", "0", "--port-file", str(port_file), setting]
-    process = start_server(*options)
+    process = start_server("--model-base-path", str(model_base_path), "--port", "0", setting)
     try:
-        line = process.stdout.readline()
-        port = int(port_file.read_text())
-        assert line == f"listening on 127.0.0.1:{port}, model version 3\n"
+        port = re.fullmatch(r"listening on 127.0.0.1:(\d+), model version 3\n", process.stdout.readline())[1]
         with TriageClient(f"127.0.0.1:{port}", timeout_seconds=30.0) as client:
             assert client.triage(evidence_state(["fever"])).model_version == "3"
         process.send_signal(number)
@@ -89,7 +84,6 @@ def test_the_command_serves_until_a_signal_and_ends_in_order(
         errors = process.communicate()[1]
     assert "Traceback" not in errors
     assert errors.count("version 3: LiteRT runs up to 64 states at once") == litert
-    assert os.listdir(tmp_path) == []  # the port file is gone
 
 
 @pytest.mark.slow

@@ -14,62 +14,37 @@ def test_a_server_is_closed_to_other_machines_by_default():
     assert ServeConfig().host == "127.0.0.1"
 
 
-@pytest.mark.parametrize(
-    ("setting", "complaint"),
-    [
-        ({"host": ""}, "--host"),
-        ({"model_name": ""}, "--model-name"),
-        ({"port": 65536}, "--port 65536"),
-        ({"poll_seconds": float("inf")}, "--poll-seconds inf"),
-        ({"metrics_port": -2}, "--metrics-port -2"),
-        ({"audit_percent": float("nan")}, "--audit-percent nan"),
-        ({"audit_files": -1}, "--audit-files -1"),
-        ({"log_format": "xml"}, "--log-format xml"),
-        ({"drain_seconds": -1.0}, "--drain-seconds -1.0"),
-        ({"grace_seconds": float("nan")}, "--grace-seconds nan"),
-    ],
-)
-def test_a_setting_out_of_range_is_reported_with_its_option(setting, complaint):
-    with pytest.raises(InputError, match=f"^{complaint}: expected"):
-        ServeConfig(**setting)
+PAIR = {"tls_certificate": "server.pem", "tls_key": "server.key"}
+REMOTE = {"engine": "tensorflow-serving", "tf_serving": "host:8500"}
 
 
 @pytest.mark.parametrize(
     ("setting", "complaint"),
     [
+        ({"host": ""}, "--host: expected"),
+        ({"model_name": ""}, "--model-name: expected"),
+        ({"port": 65536}, "--port 65536: expected"),
+        ({"poll_seconds": float("inf")}, "--poll-seconds inf: expected"),
+        ({"metrics_port": -2}, "--metrics-port -2: expected"),
+        ({"audit_percent": float("nan")}, "--audit-percent nan: expected"),
+        ({"audit_files": -1}, "--audit-files -1: expected"),
+        ({"log_format": "xml"}, "--log-format xml: expected"),
+        ({"drain_seconds": -1.0}, "--drain-seconds -1.0: expected"),
+        ({"grace_seconds": float("nan")}, "--grace-seconds nan: expected"),
         ({"engine": "other"}, "--engine other: expected one of saved-model, litert, tensorflow-serving"),
         ({"engine": "litert", "litert": False}, "--no-litert: not with --engine litert"),
         ({"engine": "tensorflow-serving"}, "--tf-serving '': expected the HOST:PORT"),
-        ({"engine": "tensorflow-serving", "tf_serving": "host"}, "--tf-serving 'host': expected the HOST:PORT"),
+        ({**REMOTE, "tf_serving": "host"}, "--tf-serving 'host': expected the HOST:PORT"),
         ({"tf_serving": "host:8500"}, "--tf-serving needs --engine tensorflow-serving"),
-        (
-            {"engine": "tensorflow-serving", "tf_serving": "host:8500", "require_signature": "public.pem"},
-            "--require-signature: not with --engine tensorflow-serving",
-        ),
+        ({**REMOTE, "require_signature": "public.pem"}, "--require-signature: not with --engine tensorflow-serving"),
         ({"require_signature": "nowhere"}, "--require-signature nowhere: cannot read"),
-        (
-            {"engine": "tensorflow-serving", "tf_serving": "host:8500", "poll_seconds": 0.0},
-            "--poll-seconds 0: --engine tensorflow-serving needs",
-        ),
-    ],
-)
-def test_the_settings_of_the_engine_fit_together(setting, complaint):
-    with pytest.raises(InputError, match=f"^{complaint}"):
-        ServeConfig(**setting)
-
-
-PAIR = {"tls_certificate": "server.pem", "tls_key": "server.key"}
-
-
-@pytest.mark.parametrize(
-    ("setting", "complaint"),
-    [
+        ({**REMOTE, "poll_seconds": 0.0}, "--poll-seconds 0: --engine tensorflow-serving needs"),
         ({"tls_certificate": "server.pem"}, "--tls-certificate and --tls-key need each other"),
         ({"tls_client_ca": "ca.pem"}, "--tls-client-ca needs TLS: also give --tls-certificate"),
         ({"insecure": True, **PAIR}, "--insecure means plain text: leave out this option"),
     ],
 )
-def test_the_settings_of_tls_fit_together(setting, complaint):
+def test_settings_that_are_out_of_range_or_do_not_fit_are_reported_with_their_option(setting, complaint):
     with pytest.raises(InputError, match=f"^{complaint}"):
         ServeConfig(**setting)
 
@@ -114,7 +89,6 @@ def test_every_option_of_the_command_line_can_stand_in_the_file(file):
         "model_config_file": "models.config",
         "version": 3,
         "label": ["a=3"],
-        "port_file": "port",
     }
     assert set(values) == set(OTHERS)
     values |= {field.name: field.default for field in OPTIONS}
