@@ -11,14 +11,12 @@ import contextlib
 import contextvars
 import copy
 import dataclasses
-import pathlib
 import time
 from collections.abc import Sequence
 
 from serving import call as calls
 from serving.engine.engine import Engine, WrappedEngine
 from serving.engine.state_tensors import NO_WISH, Wish
-from serving.engine.watcher import VersionSource
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
 from serving.fair_queue import FairQueue
 from triage.v1 import triage_pb2
@@ -278,25 +276,6 @@ class _Queue:
             request.outcome = responses[place : place + len(request.states)]
             request.stages.extend(call.stages)
             place += len(request.states)
-
-
-class BatchedModels:
-    """Versions from another source, each with its own batching.
-
-    Args:
-        source: where the versions come from.
-    """
-
-    def __init__(self, source: VersionSource):
-        self._source = source
-
-    def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
-        """Returns the folder of each version; raises what the other source raises."""
-        return self._source.versions(base)
-
-    def load(self, folder: pathlib.Path) -> BatchedEngine:
-        """Returns the engine of a version, warm; raises what the other source raises."""
-        return BatchedEngine(self._source.load(folder))
 
 
 def _expired(request: _Request) -> bool:

@@ -18,28 +18,40 @@ if TYPE_CHECKING:  # TensorFlow loads only when a store is read
 _PARTIAL = "fetching"
 
 
-class ModelStore:
-    """A local folder that mirrors a model base path in an object store.
+class StoredModels:
+    """A source of versions that first makes a local folder mirror a model base path in an object store.
 
     A version is complete once it has a saved_model.pb, which is uploaded last. It is not expected to change after that:
     another model needs another number.
 
     Args:
+        source: loads what is in the folder, which ends with this.
         uri: the base path.
-        folder: the local folder, which must not exist yet.
     """
 
-    def __init__(self, uri: str, folder: pathlib.Path):
-        self.uri = uri
-        self.folder = folder
-        folder.mkdir(parents=True)
+    def __init__(self, source: "VersionSource", uri: str):
+        self._source, self.uri = source, uri
+        scratch = tempfile.mkdtemp(prefix="triage-models-")
+        weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
+        self.folder = pathlib.Path(scratch) / "models"
+        self.folder.mkdir()
 
-    def refresh(self) -> None:
-        """Fetches new versions, and deletes those that are gone.
+    def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
+        """Fetches new versions, deletes those that are gone, and returns the folder of each.
 
         Raises:
             InputError: the store cannot be read; the local versions stay.
         """
+        with self._named():
+            self._refresh()
+            return self._source.versions(base)
+
+    def load(self, folder: pathlib.Path) -> "Engine":
+        """Returns the engine of a version, warm."""
+        with self._named():
+            return self._source.load(folder)
+
+    def _refresh(self) -> None:
         with locations.store_errors(f"{self.uri}: cannot read the model base path"):
             names = locations.names(self.uri)
             if directories.SAVED_MODEL in names:
@@ -62,42 +74,5 @@ class ModelStore:
         finally:  # also after an error, such as a full disk
             shutil.rmtree(partial, ignore_errors=True)
 
-
-class StoredModels:
-    """A source of versions that first updates a base path from an object store."""
-
-    def __init__(self, source: "VersionSource", store: ModelStore):
-        self._source = source
-        self._store = store
-
-    def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
-        """Updates the base path and returns the folder of each version.
-
-        Raises:
-            InputError: the store cannot be read.
-        """
-        with self._named():
-            self._store.refresh()
-            return self._source.versions(base)
-
-    def load(self, folder: pathlib.Path) -> "Engine":
-        """Returns the engine of a version, warm."""
-        with self._named():
-            return self._source.load(folder)
-
     def _named(self) -> contextlib.AbstractContextManager[None]:
-        return locations.standing_for({str(self._store.folder): self._store.uri})
-
-
-def local_base(location: str) -> tuple[pathlib.Path, ModelStore | None]:
-    """Returns the local folder of versions, and the store that it mirrors, if any; the folder ends with the store.
-
-    Args:
-        location: a local path, or the address of an object store.
-    """
-    if not locations.is_remote(location):
-        return pathlib.Path(location), None
-    scratch = tempfile.mkdtemp(prefix="triage-models-")
-    store = ModelStore(location.rstrip("/"), pathlib.Path(scratch) / "models")
-    weakref.finalize(store, shutil.rmtree, scratch, ignore_errors=True)
-    return store.folder, store
+        return locations.standing_for({str(self.folder): self.uri})

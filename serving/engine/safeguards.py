@@ -1,4 +1,4 @@
-"""Safety rules that the server applies after those of the model."""
+"""Safety rules that the server applies after those of the model, and the source of versions that obey them."""
 
 import dataclasses
 import pathlib
@@ -10,6 +10,7 @@ from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo
 from schemas.safety_rules import SafetyRule
 from schemas.triage import WIRE_NUMBERS, action_on_wire
+from serving.engine.batching import BatchedEngine
 from serving.engine.engine import Engine, WrappedEngine
 from serving.engine.state_tensors import Wish, add_fired_rules
 from serving.engine.watcher import VersionSource
@@ -18,7 +19,7 @@ from triage.v1 import triage_pb2, triage_service_pb2
 
 
 class SafeguardedModels:
-    """Wraps each engine that another source loads with the server's rules.
+    """Versions from another source, each with the server's rules, and with batches around both, in their own threads.
 
     Args:
         source: where versions come from.
@@ -26,7 +27,7 @@ class SafeguardedModels:
             vocabulary must have all of its codes: otherwise the version is not served.
     """
 
-    def __init__(self, source: VersionSource, rules: str):
+    def __init__(self, source: VersionSource, rules: str = ""):
         self._source = source
         self._rules = rules or safety_rules.NONE
 
@@ -34,8 +35,8 @@ class SafeguardedModels:
         """Returns the versions of the other source."""
         return self._source.versions(base)
 
-    def load(self, folder: pathlib.Path) -> Engine:
-        """Returns the engine of a version.
+    def load(self, folder: pathlib.Path) -> BatchedEngine:
+        """Returns the engine of a version, warm.
 
         Raises:
             InputError: the other source raises it, or the rules are faulty or do not fit the version.
@@ -49,7 +50,7 @@ class SafeguardedModels:
         for rule in rules:
             if rule.rule_id in own:
                 raise InputError(f"--rules {self._rules}: rule {rule.rule_id!r} is in {folder} already: rename it")
-        return SafeguardedEngine(engine, rules.rules) if len(rules) else engine
+        return BatchedEngine(SafeguardedEngine(engine, rules.rules) if len(rules) else engine)
 
 
 class SafeguardedEngine(WrappedEngine):

@@ -13,11 +13,10 @@ from schemas import directories
 from schemas.model_directory import list_versions
 from serving.call import current
 from serving.config.settings import ServeConfig
-from serving.engine.batching import BatchedModels
 from serving.engine.engine import EncodingEngine, run_in_one_thread, warm_up
 from serving.engine.litert import MOST_ASKED, LiteRtEngine
 from serving.engine.model_config import ModelConfig, Wanted
-from serving.engine.model_store import ModelStore, StoredModels, local_base
+from serving.engine.model_store import StoredModels
 from serving.engine.safeguards import SafeguardedModels
 from serving.engine.versions import Versions
 from serving.engine.watcher import VersionSource, Watcher
@@ -91,13 +90,12 @@ class LiteRtModels(LocalModels):
         return engine
 
 
-def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = None) -> Watcher:
+def watcher_of(config: ServeConfig, wanted: Wanted) -> Watcher:
     """Returns the watcher for the engine that `config` names; it has not looked for versions yet.
 
     Args:
         config: the settings of the server.
-        wanted: which versions to serve.
-        store: the object store that the model base path mirrors, None without one.
+        wanted: which versions to serve; `base` is made for a `location` in an object store.
     """
     source: VersionSource
     if config.engine == "tensorflow-serving":
@@ -110,11 +108,10 @@ def watcher_of(config: ServeConfig, wanted: Wanted, store: ModelStore | None = N
     else:
         run_in_one_thread()
         source = LocalModels(config.litert, config.version_key)
-    if store:
-        source = StoredModels(source, store)
-    source = SafeguardedModels(source, config.rules)
-    source = BatchedModels(source)  # outermost, so that batches pass the rest in their own threads
-    return Watcher(Versions(config.model_name), source, wanted)
+    if wanted.location:
+        source = StoredModels(source, wanted.location)
+        wanted = dataclasses.replace(wanted, base=source.folder)
+    return Watcher(Versions(config.model_name), SafeguardedModels(source, config.rules), wanted)
 
 
 def open_model(config: ServeConfig, model: ModelConfig) -> Watcher:
@@ -127,10 +124,10 @@ def open_model(config: ServeConfig, model: ModelConfig) -> Watcher:
     Raises:
         InputError: the model's rules are faulty.
     """
-    base, store = local_base(model.base_path)
-    wanted = Wanted(base, model.policy, model.labels, "" if store is None else store.uri)
+    location = model.base_path.rstrip("/") if locations.is_remote(model.base_path) else ""
+    wanted = Wanted(pathlib.Path(model.base_path), model.policy, model.labels, location)
     of_model = dataclasses.replace(config, model_name=model.name, rules=config.rules_of(model.name))
-    return watcher_of(of_model, wanted, store)
+    return watcher_of(of_model, wanted)
 
 
 class ServedModels:

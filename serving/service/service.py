@@ -296,6 +296,10 @@ def _put_texts(responses: Sequence[triage_pb2.TriageResponse], vocabulary: Vocab
                 question.question = GROUPS[of_several][entry.exclusive] if question.one_of else entry.question
 
 
+_OF_ENTRY = set(triage_service_pb2.VocabularyEntry.DESCRIPTOR.fields_by_name) - {"kind", "red_flag"}
+"""The fields of an entry that a vocabulary has as they are."""
+
+
 @functools.lru_cache(maxsize=16)
 def _serialized(vocabulary: Vocabulary) -> bytes:
     return vocabulary_message(vocabulary).SerializeToString()
@@ -306,16 +310,9 @@ def vocabulary_message(vocabulary: Vocabulary) -> triage_service_pb2.GetVocabula
     """Returns a vocabulary as a shared message, because making one takes a millisecond; callers must not change it."""
     entries = [
         triage_service_pb2.VocabularyEntry(
-            code=entry.code,
             kind=triage_service_pb2.EvidenceKind.Value(f"EVIDENCE_KIND_{entry.kind.upper()}"),
-            name=entry.name,
-            question=entry.question,
-            synonyms=entry.synonyms,
-            parent=entry.parent,
-            exclusive=entry.exclusive,
-            band=entry.band,
-            instrument=entry.instrument,
             red_flag=bool(entry.red_flag),
+            **{name: getattr(entry, name) for name in _OF_ENTRY},
         )
         for entry in vocabulary
     ]

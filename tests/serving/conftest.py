@@ -27,11 +27,10 @@ from serving.admission.event_loop import EventLoop
 from serving.commands import serve as command
 from serving.config import vertex
 from serving.config.settings import ServeConfig
-from serving.engine.batching import BatchedModels
 from serving.engine.engine import Engine
-from serving.engine.litert import LiteRtEngine
 from serving.engine.model_config import Wanted
 from serving.engine.remote import Connection, RemoteModels
+from serving.engine.safeguards import SafeguardedModels
 from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt
 from serving.engine.served_models import LocalModels
 from serving.engine.versions import Versions
@@ -152,11 +151,6 @@ def guarded_base_path(vocabulary, made_once):
 
 
 @pytest.fixture(scope="session")
-def guarded_engine(guarded_base_path):
-    return SavedModelEngine(guarded_base_path / "4")
-
-
-@pytest.fixture(scope="session")
 def engine(model_base_path):
     return SavedModelEngine(model_base_path / "3")
 
@@ -172,23 +166,13 @@ def litert_engine(model_base_path):
 
 
 @pytest.fixture(scope="session")
-def litert_alone(model_base_path):
-    return LiteRtEngine(model_base_path / "3")
-
-
-@pytest.fixture(scope="session")
-def guarded_litert_engine(guarded_base_path):
-    return SavedModelWithLiteRt(guarded_base_path / "4")
-
-
-@pytest.fixture(scope="session")
 def watcher(model_base_path):
     """Version 3, which also has the label "stable"."""
     return _batching(model_base_path, {"stable": 3})
 
 
 def _batching(base, labels):
-    models = BatchedModels(LocalModels())
+    models = SafeguardedModels(LocalModels())
     return watching(base, models=models, labels=labels)
 
 
@@ -222,7 +206,7 @@ def http(http_server):
 def remote_server(server, config, model_base_path):
     """A server with the same limits that answers through `server`, as if that were a TensorFlow Serving."""
     connection = Connection(server.address, timeout_seconds=30.0)
-    models = BatchedModels(RemoteModels(connection, "triage"))
+    models = SafeguardedModels(RemoteModels(connection, "triage"))
     watcher = watching(model_base_path, models=models)
     watcher.check()
     remote = dataclasses.asdict(config) | {"engine": "tensorflow-serving", "tf_serving": server.address}

@@ -16,14 +16,10 @@ import types
 
 import grpc
 import pytest
-from google.rpc import error_details_pb2
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_status import rpc_status
 
 import triage_client
 from serving.config.settings import ServeConfig
-from serving.engine.model_store import ModelStore, StoredModels
-from serving.engine.remote import Connection, RemoteModels
+from serving.engine.model_store import StoredModels
 from serving.engine.served_models import LocalModels
 from serving.messages import state_message
 from serving.server.triage_server import TriageServer
@@ -233,64 +229,6 @@ def test_a_server_ends_in_time_and_logs_json_alone_although_a_version_would_hang
     assert len(lines) < 10
 
 
-def test_an_engine_that_is_lost_is_reported_with_when_to_try_again_and_found_again(model_base_path, watcher):
-    config = ServeConfig(port=0, grace_seconds=0.0)
-    engine = TriageServer(config)
-    engine.start(watcher)
-    connection = Connection(engine.address, timeout_seconds=30.0)
-    models = watching(model_base_path, RemoteModels(connection, "triage"))
-    front = TriageServer(
-        dataclasses.replace(config, engine="tensorflow-serving", tf_serving=engine.address, poll_seconds=0.1)
-    )
-    front.start(models)
-    try:
-        with stub_client(front.address) as client:
-            assert client.triage(STATE).action == RED
-            engine.stop()
-            for _ in range(2):
-                with pytest.raises(grpc.RpcError) as error:
-                    client.triage(STATE)
-                assert error.value.code() is grpc.StatusCode.UNAVAILABLE
-                assert retry_seconds(error.value) == 1
-            models.look()
-            front.update_health()
-            assert health(front) == health_pb2.HealthCheckResponse.NOT_SERVING
-            engine = TriageServer(dataclasses.replace(config, port=engine.port))
-            engine.start(watcher)
-            until(lambda: answered(client))
-            models.look()
-            front.update_health()
-            assert health(front) == health_pb2.HealthCheckResponse.SERVING
-    finally:
-        front.stop()
-        engine.stop()
-        connection.close()
-
-
-def answered(client):
-    """Whether a call is answered; UNAVAILABLE is the only other outcome."""
-    try:
-        return client.triage(STATE).action == RED
-    except grpc.RpcError as error:
-        if error.code() is not grpc.StatusCode.UNAVAILABLE:
-            raise
-        return False
-
-
-def retry_seconds(error):
-    """Returns what google.rpc.RetryInfo says, None without it."""
-    info = error_details_pb2.RetryInfo()
-    for detail in rpc_status.from_call(error).details:
-        if detail.Unpack(info):
-            return info.retry_delay.seconds
-    return None
-
-
-def health(server):
-    with channel_to(server.address) as channel:
-        return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=30).status
-
-
 def decides(watcher):
     """Returns the version that answers, and its action."""
     with watcher.versions.borrow() as engine:
@@ -299,7 +237,7 @@ def decides(watcher):
 
 
 def test_a_disk_that_is_full_when_a_version_is_fetched_leaves_the_old_one(
-    object_store, model_base_path, contrary_version, tmp_path, full_disk, caplog
+    object_store, model_base_path, contrary_version, full_disk, caplog
 ):
     def put(folder, version):
         for path in folder.rglob("*"):
@@ -308,15 +246,15 @@ def test_a_disk_that_is_full_when_a_version_is_fetched_leaves_the_old_one(
                 object_store.write(f"gs://bucket/models/{version}/{name}", path.read_bytes())
 
     put(model_base_path / "3", 3)
-    store = ModelStore("gs://bucket/models", tmp_path / "here" / "models")
-    watcher = watching(store.folder, StoredModels(LocalModels(), store))
+    store = StoredModels(LocalModels(), "gs://bucket/models")
+    watcher = watching(store.folder, store)
     put(contrary_version, 4)
     with full_disk((contrary_version / "saved_model.pb").stat().st_size // 2):
         watcher.look()
     assert "gs://bucket/models: cannot read the model base path" in caplog.text
     assert decides(watcher) == (3, RED)
     assert watcher.ready
-    assert [path.name for path in (tmp_path / "here").iterdir()] == ["models"], "nothing keeps the disk full"
+    assert [path.name for path in store.folder.parent.iterdir()] == ["models"], "nothing keeps the disk full"
     assert [path.name for path in store.folder.iterdir()] == ["3"]
     watcher.look()
     assert decides(watcher) == (4, BLUE)

@@ -1,4 +1,4 @@
-"""The in-process engine: batches of states against answers worked out by hand."""
+"""The in-process engine: when it chooses questions, and its threads."""
 
 import os
 
@@ -8,32 +8,6 @@ from serving.engine.engine import THREADS
 from serving.engine.saved_model import SavedModelEngine
 from serving.engine.state_tensors import NO_WISH, Wish
 from serving.messages import state_message
-from triage.v1 import triage_pb2
-
-
-@pytest.fixture(scope="module", params=["engine", "litert_engine", "litert_alone"])
-def engine(request):
-    """The SavedModel alone, with LiteRT for batches as small as these, and LiteRT alone."""
-    return request.getfixturevalue(request.param)
-
-
-def values(response):
-    return [q_value.value for q_value in response.q_values]
-
-
-def test_each_state_of_a_batch_gets_its_own_response(engine, hand_set):
-    responses = engine.triage(
-        [state_message(["chest_pain"]), state_message(["fever"]), state_message([], ["smoker"], 10)]
-    )
-    expected = (hand_set.chest_pain_q, hand_set.fever_q, hand_set.no_smoker_q)
-    for response, q_values in zip(responses, expected, strict=True):
-        assert values(response) == pytest.approx(q_values, abs=1e-6)
-    assert [response.action for response in responses] == [
-        triage_pb2.TRIAGE_ACTION_RED,
-        triage_pb2.TRIAGE_ACTION_ASK,
-        triage_pb2.TRIAGE_ACTION_BLUE,
-    ]
-    assert [response.forced for response in responses] == [False, False, True]
 
 
 def test_questions_are_chosen_only_where_they_are_wished_for_and_can_be_asked(grouping_base_path, monkeypatch):

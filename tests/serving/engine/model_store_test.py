@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from schemas.errors import InputError
 from serving.engine.model_config import Wanted
-from serving.engine.model_store import ModelStore, StoredModels
+from serving.engine.model_store import StoredModels
 from serving.engine.served_models import LocalModels
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
@@ -23,13 +23,13 @@ def _put(store, folder, address, *, but=()):
 
 
 @pytest.fixture
-def models(tmp_path):
-    return ModelStore(BASE, tmp_path / "models")
+def models():
+    return StoredModels(LocalModels(), BASE)
 
 
 def test_a_server_mirrors_the_store(object_store, model_base_path, hand_set, models):
     _put(object_store, model_base_path / "3", f"{BASE}/3")
-    watcher = Watcher(Versions("triage"), StoredModels(LocalModels(), models), Wanted(models.folder))
+    watcher = Watcher(Versions("triage"), models, Wanted(models.folder))
     watcher.look()
     assert watcher.versions.default == 3
     with watcher.versions.borrow() as engine:
@@ -50,7 +50,7 @@ def test_a_server_mirrors_the_store(object_store, model_base_path, hand_set, mod
 
 def test_a_store_that_cannot_be_reached_leaves_what_is_served(object_store, model_base_path, models, monkeypatch):
     _put(object_store, model_base_path / "3", f"{BASE}/3")
-    watcher = Watcher(Versions("triage"), StoredModels(LocalModels(), models), Wanted(models.folder))
+    watcher = Watcher(Versions("triage"), models, Wanted(models.folder))
     watcher.look()
 
     def fail(*_):
@@ -60,39 +60,20 @@ def test_a_store_that_cannot_be_reached_leaves_what_is_served(object_store, mode
     with pytest.raises(
         InputError, match=r"^gs://bucket/models: cannot read the model base path: 503 later: check the "
     ):
-        models.refresh()
+        models.versions(models.folder)
     watcher.look()
     assert (watcher.versions.default, watcher.ready) == (3, True)
-
-
-def test_a_fetch_that_breaks_off_leaves_no_version(object_store, model_base_path, models, monkeypatch):
-    _put(object_store, model_base_path / "3", f"{BASE}/3")
-    copy, copied = tf.io.gfile.copy, []
-
-    def break_off(source, target, overwrite):
-        if len(copied) == 2:
-            raise tf.errors.UnavailableError(None, None, "503 later")
-        copied.append(source)
-        copy(source, target, overwrite)
-
-    monkeypatch.setattr(tf.io.gfile, "copy", break_off)
-    with pytest.raises(InputError, match="503 later"):
-        models.refresh()
-    assert list(models.folder.iterdir()) == []
-    monkeypatch.setattr(tf.io.gfile, "copy", copy)
-    models.refresh()
-    assert [path.name for path in models.folder.iterdir()] == ["3"]
 
 
 def test_an_address_that_is_one_version_is_refused(object_store, model_base_path, models):
     _put(object_store, model_base_path / "3", BASE)
     with pytest.raises(InputError, match="this is one version"):
-        models.refresh()
+        models.versions(models.folder)
 
 
 def test_what_a_server_has_loaded_outlives_its_files(object_store, model_base_path, models):
     _put(object_store, model_base_path / "3", f"{BASE}/3")
-    models.refresh()
+    models.versions(models.folder)
     engine = LocalModels().load(models.folder / "3")
     shutil.rmtree(models.folder)
     assert len(engine.triage([state_message(["chest_pain"])])) == 1
