@@ -1,6 +1,6 @@
 """How calls are admitted: ports, the event loop, limits, and errors as gRPC statuses."""
 
-from serving.admission.admission import Admission, Limits
+from serving.admission.admission import Admission
 from serving.admission.arrivals import LARGE_ARRIVAL_BYTES, MOMENT_SECONDS, MOST_AMONG_LARGE
 from serving.admission.budget import LARGE_BYTES, Budget, Cost, costs
 from serving.admission.event_loop import EventLoop, Workers, step_back, take_short_turns
@@ -24,7 +24,6 @@ __all__ = [
     "EventLoop",
     "GrpcHandler",
     "HealthService",
-    "Limits",
     "Listener",
     "ProbePort",
     "Workers",

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import time
 from typing import Any, NoReturn
 
@@ -17,19 +16,6 @@ _AT_ONCE = contextlib.nullcontext()
 _SHUTTING_DOWN = "the server is shutting down: call another one, or this one later"
 _QUIET_SECONDS = 0.05
 _LONGEST_QUIET_WAIT_SECONDS = 0.5
-
-
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """Limits on calls.
-
-    Attributes:
-        calls: largest number of calls at a time.
-        pending: what large requests may hold together, see `serving.admission.budget.Budget`; so may unread answers.
-    """
-
-    calls: int
-    pending: Cost = DEFAULT_PENDING
 
 
 class ConcurrencyLimit:
@@ -109,6 +95,11 @@ class Drain:
 class Admission:
     """Admits calls to a server; for use on one event loop.
 
+    Args:
+        access: decides who may call what.
+        calls: largest number of calls at a time.
+        pending: what large requests may hold together, see `serving.admission.budget.Budget`; so may unread answers.
+
     Attributes:
         pace: of refusals.
         concurrency: the calls in progress.
@@ -116,12 +107,12 @@ class Admission:
         drain: the end of the server, from which on calls are refused.
     """
 
-    def __init__(self, limits: Limits, access: Access):
+    def __init__(self, access: Access, calls: int, pending: Cost = DEFAULT_PENDING):
         self._access = access
         self.pace = Pace()
-        self._budget = Budget(limits.pending, _TURNS, self.pace)
-        self.concurrency = ConcurrencyLimit(limits.calls)
-        self.unread = Shares(limits.pending)
+        self._budget = Budget(pending, _TURNS, self.pace)
+        self.concurrency = ConcurrencyLimit(calls)
+        self.unread = Shares(pending)
         self.drain = Drain()
 
     async def enter(self, call: Call) -> None:

@@ -108,7 +108,7 @@ class _Route(abc.ABC):
         self._method, self._workers, self._admission = method, server.workers, server.admission
         self._health = method.startswith(_HEALTH)
         self._telemetry = Telemetry() if self._health else server.telemetry
-        self._read = _read_without_limit if method in server.may_idle else server.arrivals.read
+        self._read = (lambda context: context.read()) if method in server.may_idle else server.arrivals.read
         if self._health:
             self._read = server.idle_timeout.read
 
@@ -251,10 +251,6 @@ class _Stream(_Route):
             yield message
         # The requests of a cancelled call end as well, just before the cancellation arrives.
         await asyncio.sleep(_CANCEL_SECONDS)
-
-
-async def _read_without_limit(context: Any) -> Any:
-    return await context.read()
 
 
 def _no_such_method() -> grpc.RpcMethodHandler:

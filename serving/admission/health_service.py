@@ -1,7 +1,8 @@
 """`grpc.health.v1.Health` on the event loop, with the statuses of a HealthServicer that any thread may set."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -55,22 +56,14 @@ class HealthService(health_pb2_grpc.HealthServicer):
             while True:
                 yield await statuses.get()
         finally:
-            closing.run()
+            closing.close()
             self._watches.leave(caller)
 
 
-class _Closing:
+class _Closing(contextlib.ExitStack):
     """The part of a context that HealthServicer needs to watch: callbacks for the end of the call."""
 
-    def __init__(self) -> None:
-        self._callbacks: list[Callable[[], None]] = []
-
-    def add_callback(self, callback: Callable[[], None]) -> None:
-        self._callbacks.append(callback)
+    add_callback = contextlib.ExitStack.callback
 
     def set_code(self, code: object) -> None:
         """Does nothing, as a service that is not served does not end the call."""
-
-    def run(self) -> None:
-        for callback in self._callbacks:
-            callback()

@@ -17,7 +17,6 @@ from serving.admission import (
     EventLoop,
     GrpcHandler,
     HealthService,
-    Limits,
     Listener,
     ProbePort,
     Workers,
@@ -58,7 +57,7 @@ class TriageServer:
         self._workers = Workers(config.max_workers)
         most = config.max_workers + config.max_interviews + config.max_waiting
         pending = Cost(config.max_pending_states, config.max_pending_bytes)
-        self.admission = Admission(Limits(most, pending), access)
+        self.admission = Admission(access, most, pending)
         may_idle = frozenset([f"/{SERVICE}/Interview"])
         self._handler = GrpcHandler(self.admission, self._workers, self.telemetry, config.silence_seconds, may_idle)
         self._health = health.HealthServicer()

@@ -7,7 +7,7 @@ import grpc
 import pytest
 
 from schemas.errors import InputError
-from serving.admission import Admission, Limits
+from serving.admission import Admission
 from serving.admission.budget import LARGE_BYTES, Budget, Cost, Pace
 from serving.call import Call
 from serving.errors import ExhaustedError
@@ -130,7 +130,7 @@ def test_those_refused_later_are_told_to_come_later_and_wait_if_there_are_very_m
 @pytest.mark.parametrize(("size", "held_back"), [(LARGE_BYTES, False), (LARGE_BYTES + 1, True)])
 def test_the_refusal_of_faulty_requests_is_paced_if_they_are_large(size, held_back):
     async def scenario():
-        admission, fault = Admission(Limits(100), LocalReloads()), InputError("faulty")
+        admission, fault = Admission(LocalReloads(), 100), InputError("faulty")
         for _ in range(100):  # of which ten end at once
             admission.pace.hold_seconds()
         call = by("a")

@@ -16,7 +16,7 @@ from google.protobuf import message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from serving.admission.admission import Admission, Limits
+from serving.admission.admission import Admission
 from serving.admission.budget import LARGE_BYTES
 from serving.admission.event_loop import EventLoop, Workers
 from serving.admission.grpc_handler import GrpcHandler
@@ -266,7 +266,7 @@ def handled(loop):
     """Any service behind a handler, with three places and one worker; Echo may idle."""
     service, telemetry = Service(), Recorded()
     may_idle = frozenset(["/test.Service/Echo"])
-    handler = GrpcHandler(Admission(Limits(calls=3), LocalReloads()), Workers(1), telemetry, 6000.0, may_idle)
+    handler = GrpcHandler(Admission(LocalReloads(), calls=3), Workers(1), telemetry, 6000.0, may_idle)
     handler.add_generic_rpc_handlers((service.handlers(),))
     health_pb2_grpc.add_HealthServicer_to_server(HealthService(health.HealthServicer()), handler)
     listener = Listener(loop, handler, ("127.0.0.1", 0), 6000.0, [("grpc.max_concurrent_streams", 16)])

@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from serving.admission import idle_timeout
-from serving.admission.admission import Admission, Limits
+from serving.admission.admission import Admission
 from serving.admission.event_loop import Workers
 from serving.admission.grpc_handler import GrpcHandler
 from serving.admission.listener import Listener
@@ -24,7 +24,7 @@ def listen(loop):
     handlers = {"Echo": grpc.unary_unary_rpc_method_handler(echo)}
 
     def listen(port=0, host="127.0.0.1"):
-        handler = GrpcHandler(Admission(Limits(calls=8), LocalReloads()), Workers(1))
+        handler = GrpcHandler(Admission(LocalReloads(), calls=8), Workers(1))
         handler.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Service", handlers),))
         return Listener(loop, handler, (host, port), 20.0)
 

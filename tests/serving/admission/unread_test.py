@@ -5,33 +5,13 @@ import struct
 
 import pytest
 
-from serving.admission import Admission, Cost, Limits
-from serving.errors import ExhaustedError
 from serving.messages import state_message
-from serving.security import LocalReloads
 from tests.builders import counted
 from tests.waiting import until
 from triage.v1 import triage_service_pb2
 from triage_client import TriageClient, evidence_state
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-
-
-def test_one_caller_may_leave_half_unread_and_one_with_nothing_unread_always_gets_in():
-    admission = Admission(Limits(100, Cost(states=100, size=100)), LocalReloads())
-    unread = admission.unread
-    unread.add("a", Cost(0, 50))
-    admission.check_unread("a")  # 50 of its own, 100 - 50 left to others
-    unread.add("a", Cost(0, 1))
-    with pytest.raises(ExhaustedError, match=r"^51 bytes"):
-        admission.check_unread("a")
-    admission.check_unread("b")
-    unread.add("b", Cost(0, 60))  # 111 in all: answers that were computed meanwhile
-    admission.check_unread("c")
-    unread.remove("b", Cost(0, 60))
-    unread.remove("a", Cost(0, 1))
-    admission.check_unread("a")
-    assert unread.total == Cost(0, 50)
 
 
 def frame(kind, payload, stream=0, flags=0):
