@@ -10,7 +10,6 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from serving.admission import probes
 from serving.admission.probes import LIVENESS, ProbePort
-from serving.messages import state_message
 from serving.server.triage_server import SERVICE
 from tests.builders import channel_to
 from tests.waiting import until
@@ -58,21 +57,16 @@ def test_it_says_what_the_server_says_in_plain_text_where_the_server_wants_tls_a
         address = server.probes.address
         assert [check(address, service) for service in ("", SERVICE, LIVENESS)] == [SERVING] * 3
         # and no other service is offered there
-        stub = triage_service_pb2_grpc.TriageServiceStub(open_channel(address))
-        with pytest.raises(grpc.RpcError) as error:
-            stub.Triage(triage_service_pb2.TriageRequest(state=state_message(["fever"])), timeout=30)
-        assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
-
-
-def test_an_unknown_service_is_not_found_and_nobody_may_watch(serving, check, open_channel):
-    with serving(probe_port=0) as server:
-        with pytest.raises(grpc.RpcError) as error:
-            check(server.probes.address, "other")
-        assert error.value.code() is grpc.StatusCode.NOT_FOUND
-        watch = health_pb2_grpc.HealthStub(open_channel(server.probes.address)).Watch
-        with pytest.raises(grpc.RpcError) as error:
-            next(watch(health_pb2.HealthCheckRequest(), timeout=30))
-        assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
+        watch = health_pb2_grpc.HealthStub(open_channel(address)).Watch
+        triage = triage_service_pb2_grpc.TriageServiceStub(open_channel(address)).Triage
+        for call, code in (
+            (lambda: triage(triage_service_pb2.TriageRequest(), timeout=30), grpc.StatusCode.UNIMPLEMENTED),
+            (lambda: next(watch(health_pb2.HealthCheckRequest(), timeout=30)), grpc.StatusCode.UNIMPLEMENTED),
+            (lambda: check(address, "other"), grpc.StatusCode.NOT_FOUND),
+        ):
+            with pytest.raises(grpc.RpcError) as error:
+                call()
+            assert error.value.code() is code
 
 
 def test_a_process_that_cannot_serve_is_alive(check, loop):

@@ -2,7 +2,9 @@
 
 import contextvars
 import inspect
+import json
 import logging
+import math
 
 import grpc
 import pytest
@@ -14,10 +16,17 @@ from serving import call as calls
 from serving import errors
 from serving.admission.status import DOMAIN, MAX_BYTES, Status, details_of, end_of, status_of
 from serving.errors import Fault
+from serving.wires.http_problems import problem_of
 from triage.v1 import triage_service_pb2
 
 FAULTY = Status(grpc.StatusCode.INVALID_ARGUMENT, "message", "INVALID_REQUEST", None)
 EVIDENCE = "chest_pain of patient 17"
+HTTP = {
+    grpc.StatusCode.INVALID_ARGUMENT: 400, grpc.StatusCode.FAILED_PRECONDITION: 400, grpc.StatusCode.DATA_LOSS: 400,
+    grpc.StatusCode.UNAUTHENTICATED: 401, grpc.StatusCode.PERMISSION_DENIED: 403, grpc.StatusCode.NOT_FOUND: 404,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: 429, grpc.StatusCode.INTERNAL: 500, grpc.StatusCode.UNIMPLEMENTED: 501,
+    grpc.StatusCode.UNAVAILABLE: 503, grpc.StatusCode.DEADLINE_EXCEEDED: 504,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -32,7 +41,7 @@ EVIDENCE = "chest_pain of patient 17"
         (errors.UnavailableError("not ready"), grpc.StatusCode.UNAVAILABLE, "NOT_READY", True),
         (errors.GoneError("gone"), grpc.StatusCode.UNAVAILABLE, "NOT_READY", True),
         (errors.DeadlineError("late"), grpc.StatusCode.DEADLINE_EXCEEDED, "TOO_LATE", False),
-        (errors.ExhaustedError("full"), grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", True),
+        (errors.ExhaustedError("full", 7.2), grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", True),
         (errors.EngineError("failed"), grpc.StatusCode.INTERNAL, "ENGINE_FAILED", False),
         (tf.errors.DataLossError(None, None, EVIDENCE), grpc.StatusCode.DATA_LOSS, "MALFORMED_MESSAGE", False),
         (
@@ -46,12 +55,19 @@ EVIDENCE = "chest_pain of patient 17"
         (ValueError(EVIDENCE), grpc.StatusCode.INTERNAL, "INTERNAL", False),
     ],
 )
-def test_each_exception_has_its_status_and_only_our_own_speak_for_themselves(error, code, reason, retried):
+def test_each_exception_has_its_status_by_both_wires_and_only_our_own_speak_for_themselves(
+    error, code, reason, retried
+):
     status = status_of(error)
     assert (status.code, status.reason, status.retry_seconds is not None) == (code, reason, retried)
     ours = type(error).__module__ in ("serving.errors", "schemas.errors")
     assert (status.message == str(error)) is ours
     assert EVIDENCE not in status.message
+    response, name = problem_of(error, "v1/triage")
+    body = json.loads(response.body)
+    assert (response.status_code, body["status"], name) == (HTTP[code], HTTP[code], code.name)
+    assert (body["reason"], body["detail"], body["error"]) == (reason, status.message, status.message)
+    assert response.headers.get("retry-after") == (str(math.ceil(status.retry_seconds)) if retried else None)
 
 
 def test_a_long_message_fits_into_a_header_and_stays_readable():

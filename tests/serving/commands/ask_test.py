@@ -206,23 +206,6 @@ def test_a_token_that_the_client_refuses_is_bad_input_and_not_shown(server, tmp_
     assert "sec=ret" not in error
 
 
-def test_a_call_is_tried_again_until_the_server_is_ready(model_base_path, capsys):
-    class ReadyAtTheSecondCall(Versions):
-        calls = 0
-
-        def borrow(self):
-            self.calls += 1
-            if self.calls == 2:
-                watcher.look()
-            return super().borrow()
-
-    watcher = Watcher(ReadyAtTheSecondCall("triage"), LocalModels(), Wanted(model_base_path))
-    with served(watcher) as server:
-        assert triage_cli.main(["ask", "--server", server.address, "--present", "fever", "--timeout", "30"]) == 0
-    assert "model version 3" in capsys.readouterr().out
-    assert watcher.versions.calls == 2
-
-
 def test_the_client_needs_no_tensorflow(python):
     loaded = "[name for name in sys.modules if name.startswith(('tensor', 'keras'))]"
     script = f"import sys, serving.commands.ask; print({loaded})"

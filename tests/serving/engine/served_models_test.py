@@ -6,6 +6,7 @@ import gc
 import pathlib
 import shutil
 import threading
+import types
 import weakref
 
 import pytest
@@ -90,16 +91,11 @@ def test_a_folder_whose_number_is_no_64_bit_integer_is_ignored_with_one_warning(
     assert record.getMessage() == f"{tmp_path / str(2**63)}: ignored: the largest version is 9223372036854775807"
 
 
-class Info:
-    def __init__(self, version):
-        self.model_version = version
-
-
 class Folder:
     """An engine that knows where it came from."""
 
     def __init__(self, path):
-        self.path, self.info = path, Info(path.name)
+        self.path, self.info = path, types.SimpleNamespace(model_version=path.name)
 
 
 class Folders:

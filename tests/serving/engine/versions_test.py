@@ -1,6 +1,7 @@
 """The set of loaded versions: who is lent what."""
 
 import gc
+import types
 import weakref
 
 import pytest
@@ -9,16 +10,11 @@ from serving.engine.versions import State, Versions, VersionStatus
 from serving.errors import NotFoundError
 
 
-class Info:
-    def __init__(self, version):
-        self.model_version = version
-
-
 class Engine:
     """The part of an engine that versions use."""
 
     def __init__(self, version):
-        self.info = Info(str(version))
+        self.info = types.SimpleNamespace(model_version=str(version))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import threading
+import types
 import weakref
 
 import pytest
@@ -15,15 +16,10 @@ from serving.engine.watcher import Watcher
 from serving.errors import PreconditionError, UnavailableError
 
 
-class Info:
-    def __init__(self, version):
-        self.model_version = version
-
-
 class Engine:
     def __init__(self, folder):
         self.folder = folder
-        self.info = Info(folder.name)
+        self.info = types.SimpleNamespace(model_version=folder.name)
 
 
 class Folders:
@@ -242,7 +238,7 @@ def test_a_start_without_a_wanted_version_is_refused(watch, folders, numbers, br
         watcher.check()
 
 
-def test_another_base_path_brings_other_engines_under_the_same_numbers(watch, folders, tmp_path):
+def test_another_base_path_brings_other_engines_under_the_same_numbers(watch, tmp_path):
     watcher = watch(5)
     other = Folders(tmp_path / "other")
     other.base.mkdir()
@@ -326,7 +322,7 @@ def test_a_reload_that_raises_keeps_the_old_configuration(watch, folders, monkey
     assert watcher.wanted.base == folders.base
 
 
-def test_looking_continues_after_an_error_and_stops_on_request(watch, folders, caplog):
+def test_looking_continues_after_an_error_and_stops_on_request(watch, caplog):
     watcher = watch(3)
     stop, rounds = threading.Event(), []
 

@@ -44,12 +44,6 @@ def test_a_faulty_file_is_reported_without_a_token(path, content, complaint):
     assert error.value.__cause__ is None
 
 
-def test_a_changed_file_changes_the_tokens(path):
-    tokens = TokenFile(path)
-    path.write_text("gamma-1\n")
-    assert [tokens.holder_of(token) is not None for token in ("alpha-1", "gamma-1")] == [False, True]
-
-
 @pytest.mark.parametrize("content", ["", "gamma\nmy secret\n", None], ids=["emptied", "broken", "deleted"])
 def test_earlier_tokens_stay_valid_while_their_file_is_faulty_which_is_logged_once(path, caplog, content):
     tokens = TokenFile(path)

@@ -1,8 +1,10 @@
+"""Explanations of agents whose answers are worked out by hand."""
+
 import pytest
 
 from schemas.evidence import Evidence, Vocabulary
 from serving.errors import FaultyRequestError
-from serving.messages import MOST_EXPLAINED, speaks, state_message
+from serving.messages import MOST_EXPLAINED, codes_of, speaks, state_message
 from serving.service.explanation import check_explainable, explain, give_rationales
 from triage.v1 import triage_pb2
 
@@ -10,58 +12,71 @@ RED, YELLOW, GREEN = (
     triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW, triage_pb2.TRIAGE_ACTION_GREEN,
 )  # fmt: skip
 VOCABULARY = Vocabulary([Evidence("pain", "symptom", "P", "P?"), Evidence("ache", "symptom", "A", "A?", parent="pain")])
-PRESENT, ABSENT = triage_pb2.EVIDENCE_STATUS_PRESENT, triage_pb2.EVIDENCE_STATUS_ABSENT
+PRESENT = triage_pb2.EVIDENCE_STATUS_PRESENT
 
 
-def ask(states):
+def agent(judge, of=RED):
+    """An agent that answers what `judge` says of the codes present and absent.
+
+    That is the decision, the probability that the decision `of` is right, and the rules that fire.
+    """
+
+    def ask(states):
+        answers = []
+        for state in states:
+            decision, right, *rules = judge(*codes_of(state))
+            answers.append(triage_pb2.TriageResponse(best_triage=decision))
+            answers[-1].probabilities.add(decision=of, appropriate=right, safe=1.0)
+            for rule in rules:
+                answers[-1].fired_rules.add(rule_id=rule, reason=f"It may be {rule}.")
+        return answers
+
+    return ask
+
+
+def two_signs(present, absent):
     """Red where pain and sweating are present, Yellow with one of them; P(Red is right) is .1, and .4 more for each."""
-    answers = []
-    for state in states:
-        signs = sum(e.code in ("pain", "sweating") and e.status == PRESENT for e in state.evidence)
-        answer = triage_pb2.TriageResponse(best_triage=(GREEN, YELLOW, RED)[signs])
-        answer.probabilities.add(decision=RED, appropriate=0.1 + 0.4 * signs, safe=1.0)
-        answers.append(answer)
-    return answers
+    signs = sum(code in ("pain", "sweating") for code in present)
+    return (GREEN, YELLOW, RED)[signs], 0.1 + 0.4 * signs
 
 
-def _explained(present, absent=(), questions=()):
+TWO_SIGNS = agent(two_signs)
+
+
+def explained(present, absent=(), questions=(), vocabulary=VOCABULARY, ask=TWO_SIGNS):
     state = state_message(present, absent)
-    return explain(state, ask([state])[0], questions, VOCABULARY, ask)
+    return explain(state, ask([state])[0], questions, vocabulary, ask)
 
 
-def test_effects_are_changes_where_a_piece_is_left_out():
-    why = _explained(["pain", "sweating"], ["fever"])
-    # Two probabilities, of which one changes by .4: .2 on average; the absent fever changes nothing.
-    effects = [(each.evidence.code, round(each.effect, 3), each.best_triage_without) for each in why.effects]
-    assert effects == [("pain", 0.2, YELLOW), ("sweating", 0.2, YELLOW), ("fever", 0.0, RED)]
+def sides(why, decision=RED):
+    """What each piece speaks for or against."""
+    return {each.evidence.code: speaks(each, decision) for each in why.effects}
 
 
-def test_what_follows_from_another_piece_comes_and_goes_with_it():
-    """Of a model that knows no relations, too: it is asked with the pain wherever there is the ache."""
-    why = _explained(["pain", "ache", "sweating"])
-    effects = [(each.evidence.code, round(each.effect, 3), each.best_triage_without) for each in why.effects]
-    assert effects == [("ache", 0.2, YELLOW), ("sweating", 0.2, YELLOW)]
-    assert sorted(each.code for each in why.sufficient) == ["ache", "sweating"]
+@pytest.mark.parametrize(
+    ("present", "absent", "expected"),
+    [
+        # Two probabilities, of which one changes by .4: .2 on average; the absent fever changes nothing.
+        (["pain", "sweating"], ["fever"], [("pain", 0.2, YELLOW), ("sweating", 0.2, YELLOW), ("fever", 0.0, RED)]),
+        # Pain follows from the ache, so that it comes and goes with it, although the model knows no relations.
+        (["pain", "ache", "sweating"], [], [("ache", 0.2, YELLOW), ("sweating", 0.2, YELLOW)]),
+    ],
+)
+def test_effects_are_changes_where_a_piece_is_left_out_with_what_follows_from_it(present, absent, expected):
+    why = explained(present, absent)
+    assert [(each.evidence.code, round(each.effect, 3), each.best_triage_without) for each in why.effects] == expected
+    assert sorted(each.code for each in why.sufficient) == sorted(code for code, _, left in expected if left != RED)
 
 
 def test_of_two_pieces_that_say_the_same_the_first_is_named():
     sexes = [Evidence(code, "risk_factor", code, f"{code}?", exclusive="sex") for code in ("pain", "sweating")]
-    state = state_message(["pain"], ["sweating"])
-    why = explain(state, ask([state])[0], (), Vocabulary(sexes), ask)
+    why = explained(["pain"], ["sweating"], vocabulary=Vocabulary(sexes))
     assert [(each.evidence.code, each.best_triage_without) for each in why.effects] == [("pain", GREEN)]
 
 
 def test_support_says_what_speaks_for_the_decision_and_what_against_it():
-    def ask(states):
-        """Always Red, which each sign makes .4 more likely to be right and each denied fever .2 less."""
-        answers = [triage_pb2.TriageResponse(best_triage=RED) for _ in states]
-        for state, answer in zip(states, answers, strict=True):
-            right = 0.3 + sum(0.4 if each.status == PRESENT else -0.2 for each in state.evidence)
-            answer.probabilities.add(decision=RED, appropriate=right, safe=1.0)
-        return answers
-
-    state = state_message(["pain"], ["fever"])
-    why = explain(state, ask([state])[0], (), VOCABULARY, ask)
+    ask = agent(lambda present, absent: (RED, 0.3 + 0.4 * len(present) - 0.2 * len(absent)))
+    why = explained(["pain"], ["fever"], ask=ask)
     assert {each.evidence.code: round(each.support, 3) for each in why.effects} == {"pain": 0.4, "fever": -0.2}
 
 
@@ -81,119 +96,71 @@ SIGNS = Vocabulary(
     ],
 )
 def test_shoulder_tip_pain_never_speaks_against_red_in_an_ectopic_pregnancy(beside, alone, side):
-    def ask(states):
+    def judge(present, absent):
         """Red. P(Red is right) is .2, .6 after a faint; the sign adds `beside` to it with a faint, else `alone`."""
-        answers = []
-        for state in states:
-            codes = {each.code for each in state.evidence}
-            right = 0.6 if "fainting" in codes else 0.2
-            right += ("shoulder_tip_pain" in codes) * (beside if "fainting" in codes else alone)
-            answers.append(triage_pb2.TriageResponse(best_triage=RED))
-            answers[-1].probabilities.add(decision=RED, appropriate=right, safe=1.0)
-        return answers
+        right, more = (0.6, beside) if "fainting" in present else (0.2, alone)
+        return RED, right + more * ("shoulder_tip_pain" in present)
 
-    state = state_message(["pelvic_pain", "fainting", "shoulder_tip_pain"])
-    effects = {each.evidence.code: each for each in explain(state, ask([state])[0], (), SIGNS, ask).effects}
-    sign = effects["shoulder_tip_pain"]
-    assert speaks(sign, RED) == side
-    assert sign.support == pytest.approx(beside if side == "for" else 0.0)
-    assert speaks(effects["fainting"], RED) == "for"
+    why = explained(["pelvic_pain", "fainting", "shoulder_tip_pain"], vocabulary=SIGNS, ask=agent(judge))
+    assert sides(why)["shoulder_tip_pain"] == side
+    assert sides(why)["fainting"] == "for"
+    [support] = [each.support for each in why.effects if each.evidence.code == "shoulder_tip_pain"]
+    assert support == pytest.approx(beside if side == "for" else 0.0)
 
 
 @pytest.mark.parametrize(("decision", "side"), [(RED, "unclear"), (YELLOW, "for")])
 def test_no_rash_never_speaks_for_red_in_a_baby(decision, side):
-    def ask(states):
-        """P(the decision is right) is .5 with the denial, .4 without."""
-        answers = [triage_pb2.TriageResponse(best_triage=decision) for _ in states]
-        for state, answer in zip(states, answers, strict=True):
-            denied = any(each.status == ABSENT for each in state.evidence)
-            answer.probabilities.add(decision=decision, appropriate=0.5 if denied else 0.4, safe=1.0)
-        return answers
-
-    state = state_message(["fever"], ["rash"])
-    effects = {each.evidence.code: each for each in explain(state, ask([state])[0], (), SIGNS, ask).effects}
-    assert speaks(effects["rash"], decision) == side
+    ask = agent(lambda present, absent: (decision, 0.5 if absent else 0.4), of=decision)
+    assert sides(explained(["fever"], ["rash"], vocabulary=SIGNS, ask=ask), decision)["rash"] == side
 
 
 def test_a_piece_that_the_rule_for_the_decision_needs_speaks_for_it():
-    def ask(states):
-        """Red by a rule with the fever, else Green; the model itself takes the fever for a reason against Red."""
-        answers = []
-        for state in states:
-            hot = any(each.code == "fever" for each in state.evidence)
-            answer = triage_pb2.TriageResponse(best_triage=RED if hot else GREEN)
-            answer.probabilities.add(decision=RED, appropriate=0.1 if hot else 0.3, safe=1.0)
-            if hot:
-                answer.fired_rules.add(rule_id="hot")
-            answers.append(answer)
-        return answers
-
-    state = state_message(["rash", "fever"])
-    effects = {each.evidence.code: each for each in explain(state, ask([state])[0], (), SIGNS, ask).effects}
-    assert [speaks(effects[code], RED) for code in ("fever", "rash")] == ["for", ""]
+    """Although the model itself takes the fever for a reason against Red."""
+    ask = agent(lambda present, absent: (RED, 0.1, "hot") if "fever" in present else (GREEN, 0.3))
+    assert sides(explained(["rash", "fever"], vocabulary=SIGNS, ask=ask)) == {"fever": "for", "rash": ""}
 
 
-def test_a_question_has_the_reason_of_the_rule_that_a_yes_would_fire():
-    def ask(states):
-        answers = [triage_pb2.TriageResponse() for _ in states]
-        for state, answer in zip(states, answers, strict=True):
-            codes = {each.code for each in state.evidence}
-            for needed, rule in (({"fever"}, "hot"), ({"fever", "fast_breathing"}, "sepsis")):
-                if needed <= codes:
-                    answer.fired_rules.add(rule_id=rule, reason=f"It may be {rule}.")
-        return answers
-
+@pytest.mark.parametrize(("any_of", "own"), [((), []), (("rash", "fast_breathing"), ["", "It may be sepsis."])])
+def test_a_question_has_the_reason_of_the_rule_that_a_yes_would_fire(any_of, own):
+    """Of several codes, that of the first that would fire one, and each its own."""
+    ask = agent(lambda present, absent: (RED, 0.5, "hot", *(["sepsis"] if "fast_breathing" in present else [])))
     state = state_message(["fever"])
     response = ask([state])[0]
-    for any_of in ((), ("rash", "fast_breathing")):  # of several codes, the first with a rule, and each its own
-        del response.next_questions[:]
-        response.next_questions.add(code="rash" if any_of else "fast_breathing", any_of=any_of)
-        response.next_questions.add(code="cough")
-        give_rationales(state, response, ask)
-        assert [question.rationale for question in response.next_questions] == ["It may be sepsis.", ""]
-        own = ["", "It may be sepsis."] if any_of else []
-        assert [list(question.rationales) for question in response.next_questions] == [own, []]
+    response.next_questions.add(code="rash" if any_of else "fast_breathing", any_of=any_of)
+    response.next_questions.add(code="cough")
+    give_rationales(state, response, ask)
+    assert [question.rationale for question in response.next_questions] == ["It may be sepsis.", ""]
+    assert [list(question.rationales) for question in response.next_questions] == [own, []]
 
 
 def test_what_is_sufficient_gives_the_decision_and_cannot_be_less():
-    why = _explained(["rash", "pain", "sweating"], ["fever", "cough"])
+    why = explained(["rash", "pain", "sweating"], ["fever", "cough"])
     assert sorted(each.code for each in why.sufficient) == ["pain", "sweating"]
-    assert [each.code for each in _explained(["rash"]).sufficient] == ["rash"]
+    assert [each.code for each in explained(["rash"]).sufficient] == ["rash"]
 
 
 def test_the_smallest_set_is_found_where_leaving_out_the_weakest_piece_first_leads_to_a_larger_one():
     weights = {"pain": 0.3, "sweating": 0.3, "pallor": 0.3, "collapse": 0.1}
 
-    def ask(states):
+    def judge(present, absent):
         """Red for collapse, or for the three other signs together; each adds its weight to P(Red is right)."""
-        answers = []
-        for state in states:
-            codes = {each.code for each in state.evidence}
-            red = "collapse" in codes or codes >= {"pain", "sweating", "pallor"}
-            answer = triage_pb2.TriageResponse(best_triage=RED if red else GREEN)
-            answer.probabilities.add(decision=RED, appropriate=sum(weights[code] for code in codes), safe=1.0)
-            answers.append(answer)
-        return answers
+        red = "collapse" in present or {"pain", "sweating", "pallor"} <= set(present)
+        return RED if red else GREEN, sum(weights[code] for code in present)
 
-    state = state_message(list(weights))
     # Collapse, the weakest, would be left out first; the other three give Red too, and none of them can be left out.
-    assert [each.code for each in explain(state, ask([state])[0], (), VOCABULARY, ask).sufficient] == ["collapse"]
+    assert [each.code for each in explained(list(weights), ask=agent(judge)).sufficient] == ["collapse"]
 
 
 def test_too_many_sets_are_not_tried():
     asked = []
 
-    def all_needed(states):
-        asked.extend(states)
-        answers = [triage_pb2.TriageResponse(best_triage=RED if len(s.evidence) == 40 else GREEN) for s in states]
-        for answer in answers:
-            answer.probabilities.add(decision=RED, appropriate=0.5, safe=1.0)
-        return answers
+    def all_needed(present, absent):
+        asked.append(present)
+        return RED if len(present) == 40 else GREEN, 0.5
 
-    state = state_message([f"e{number}" for number in range(40)])
-    why = explain(state, all_needed([state])[0], (), VOCABULARY, all_needed)
+    why = explained([f"e{number}" for number in range(40)], ask=agent(all_needed))
     assert len(why.sufficient) == 40
-    # All, without each piece, the first alone and with each other, and each alone; the 780 pairs are too many.
+    # The state; without each piece, the first alone and with each other, and each alone; the 780 pairs are too many.
     assert len(asked) == 1 + 40 + 40 + 40
 
 
@@ -202,10 +169,9 @@ def test_answers_that_would_turn_the_decision_are_named_the_likely_ones_first():
         triage_pb2.NextQuestion(code="fever", likely=0.9),
         triage_pb2.NextQuestion(code="sweating", likely=0.2),
     ]
-    why = _explained(["pain"], questions=questions)
-    turning = [(each.evidence.code, each.evidence.status, each.best_triage) for each in why.turning]
-    assert turning == [("sweating", PRESENT, RED)]  # neither fever nor its absence, nor no sweating, changes anything
-    assert why.turning[0].likely == pytest.approx(0.2)
+    [turning] = explained(["pain"], questions=questions).turning  # neither fever nor any denial changes anything
+    assert (turning.evidence.code, turning.evidence.status, turning.best_triage) == ("sweating", PRESENT, RED)
+    assert turning.likely == pytest.approx(0.2)
 
 
 def test_other_fields_of_the_state_stay():
@@ -213,10 +179,10 @@ def test_other_fields_of_the_state_stay():
 
     def recording(states):
         asked.extend(states)
-        return ask(states)
+        return TWO_SIGNS(states)
 
     state = state_message(["pain", "rash"], questions_asked=5, max_questions=7)
-    explain(state, ask([state])[0], (), VOCABULARY, recording)
+    explain(state, TWO_SIGNS([state])[0], (), VOCABULARY, recording)
     assert {(each.questions_asked, each.max_questions) for each in asked} == {(5, 7)}
 
 

@@ -86,6 +86,10 @@ def test_allowed_unknown_codes_are_listed(client, hand_set):
             "state.evidence[0].code: unknown evidence code 'fevr'",
         ),
         (lambda client: client.triage(evidence_state(["fever"], ["fever"])), "state.evidence[1]: 'fever' is both"),
+        (
+            lambda client: client.triage(evidence_state(["fever"]), defer_below=1.5),
+            "defer_below: 1.5: expected a number from 0",
+        ),
         (lambda client: client.triage(evidence_state(["fever"] * 6)), "state.evidence: 6 pieces of evidence"),
         (lambda client: client.batch_triage([evidence_state(["fever"])] * 5), "states: 5 states in one call"),
         (
@@ -131,30 +135,6 @@ def test_an_interview_ends_with_a_forced_decision_at_its_last_question(client):
     assert [answer.ended for answer in answers] == [False, False, True]
     assert [answer.response.action for answer in answers] == [ASK, ASK, YELLOW]
     assert answers[-1].response.forced
-
-
-def test_a_contradiction_ends_an_interview_and_says_where_it_was(client):
-    with client.interview() as interview:
-        interview.present("fever")
-        with pytest.raises(TriageError) as error:
-            interview.absent("fever")
-    assert error.value.status is grpc.StatusCode.INVALID_ARGUMENT
-    assert error.value.message == "state.evidence[1]: 'fever' is both present and absent (see evidence[0])"
-
-
-CONTRADICTORY = triage_pb2.DEFERRAL_REASON_CONTRADICTORY
-
-
-def test_contradictory_evidence_is_handed_over_to_a_person_where_that_is_asked_for(client):
-    state = evidence_state(["fever"], ["fever"])
-    assert client.triage(state, defer_below=0.0).deferred == CONTRADICTORY
-    first, second = client.batch_triage([state, evidence_state(["chest_pain"])], defer_below=0.0)
-    assert first.deferred == CONTRADICTORY
-    assert not second.HasField("deferred")
-    with pytest.raises(TriageError, match="both present and absent"):
-        client.triage(state)
-    with pytest.raises(TriageError, match=r"defer_below: 1\.5: expected a number from 0 to 1"):
-        client.triage(state, defer_below=1.5)
 
 
 def test_a_version_hands_over_what_may_be_red_to_callers_who_ask_for_that(without_litert, tmp_path):

@@ -43,15 +43,6 @@ def test_an_interview_decides_or_asks_for_more(http):
     assert (nothing["done"], nothing["decision"]) == (True, None)  # a person must look
 
 
-def test_a_case_is_handed_over_to_a_person_where_that_is_asked_for(http):
-    body = {"present": ["fever"], "absent": ["fever"], "defer_below": 0.0}
-    assert http.post("/v1/triage", json=body).json()["deferred"] == "contradictory"
-    interview = http.post("/v1/interview", json=body).json()
-    assert (interview["done"], interview["decision"], interview["answer"]["deferred"]) == (True, None, "contradictory")
-    states = {"states": [{"present": ["fever"], "absent": ["fever"]}], "defer_below": 0.0}
-    assert [each["deferred"] for each in http.post("/v1/triage", json=states).json()["answers"]] == ["contradictory"]
-
-
 def test_the_model_and_its_vocabulary_are_described(http):
     entries = http.get("/v1/vocabulary").json()["entries"]
     assert entries[2] == {
