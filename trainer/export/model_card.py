@@ -4,6 +4,7 @@ It is written as JSON and as a page in Markdown, in which data is escaped. Every
 file; a figure that is not known is left out.
 """
 
+import functools
 import importlib.metadata
 import platform
 import re
@@ -246,6 +247,12 @@ def escape(text: Any) -> str:
 
 def page(card: Mapping[str, Any]) -> str:
     """Returns the card as Markdown, in which texts are shown as they are, and never read as Markdown or HTML."""
+    text = _template().render(card, risks=RISKS, statements=statements)
+    return re.sub(r"\n{3,}", "\n\n", text)
+
+
+@functools.cache
+def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("trainer.export", package_path=""),
         autoescape=True,
@@ -262,8 +269,7 @@ def page(card: Mapping[str, Any]) -> str:
         "intervals": _intervals,
         "errors": _errors,
     }
-    text = environment.get_template("model_card.md.jinja").render(card, risks=RISKS, statements=statements)
-    return re.sub(r"\n{3,}", "\n\n", text)
+    return environment.get_template("model_card.md.jinja")
 
 
 def _intervals(figures: Mapping[str, Any] | None, names: Iterable[str]) -> list[Markup]:
