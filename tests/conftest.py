@@ -28,10 +28,12 @@ from trainer.simulation.knowledge_base import KnowledgeBase
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No deadlines: a busy machine is no bug. A gate gives the same verdict for the same code; a developer's run explores.
-hypothesis.settings.register_profile("explore", deadline=None)
-hypothesis.settings.register_profile("gate", deadline=None, derandomize=True)
-hypothesis.settings.load_profile("gate" if os.environ.get("CI") else "explore")
+# A busy machine is no bug, so nothing here may be too slow. `make test` gives the same verdict for the same code, with
+# fewer examples; other runs explore.
+BUSY = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("explore", **BUSY)
+hypothesis.settings.register_profile("gate", max_examples=40, derandomize=True, **BUSY)
+hypothesis.settings.load_profile("gate" if {"CI", "QUICK_GRAPHS"} & os.environ.keys() else "explore")
 
 
 def pytest_collection():

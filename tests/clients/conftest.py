@@ -33,10 +33,10 @@ WEIGHTS = ((0, 1, 0, 0, 2), (2, 0, 0, 0, 0))
 
 
 @pytest.fixture(scope="session")
-def server(made_once):
+def server(made_once, without_litert):
     """`triage serve` with version 7 of a model of fever and chest_pain that must triage at 3 questions."""
     with served(
-        made_once("clients", _write_model), max_workers=2, max_interviews=2, max_batch=4, http_port=0
+        made_once("clients", without_litert()(_write_model)), max_workers=2, max_interviews=2, max_batch=4, http_port=0
     ) as server:
         yield server
 
@@ -80,8 +80,6 @@ def connect(request):
 
         def connect(address, **options):
             options = {"timeout_seconds": 30.0} | options
-            if options["timeout_seconds"] is None:  # the client's own
-                del options["timeout_seconds"]
             if request.param == "synchronous":
                 return clients.enter_context(TriageClient(address, **options))
 
@@ -94,20 +92,18 @@ def connect(request):
 
 
 class Scripted(triage_service_pb2_grpc.TriageServiceServicer):
-    """Fails with `failures`, one a call, and then answers; records calls, tokens, languages and seconds left."""
+    """Fails with `failures`, one a call, and then answers; records calls, tokens and languages."""
 
     def __init__(self):
         self.failures = []
         self.calls = collections.Counter()
         self.tokens = []
         self.languages = []
-        self.seconds = []
 
     def _handle(self, method, context):
         self.calls[method] += 1
         self.tokens.append(dict(context.invocation_metadata()).get("authorization"))
         self.languages.append(dict(context.invocation_metadata()).get("accept-language"))
-        self.seconds.append(context.time_remaining())
         if self.failures:
             context.abort(self.failures.pop(0), "as scripted")
 

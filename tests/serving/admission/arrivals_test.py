@@ -61,10 +61,11 @@ async def settle(reader):
             await asyncio.sleep(0)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def looks_by_hand(monkeypatch):
-    monkeypatch.setattr(arrivals, "MOMENT_SECONDS", 6000.0)
-    monkeypatch.setattr(arrivals, "_WAIT_SECONDS", 6000.0)
+    """However long a busy machine takes, no look comes by itself, and what was sent is not forgotten."""
+    for name in ("MOMENT_SECONDS", "_WAIT_SECONDS", "_MEMORY_SECONDS"):
+        monkeypatch.setattr(arrivals, name, 6000.0)
 
 
 def run(scenario):
@@ -114,7 +115,7 @@ def test_while_large_ones_arrive_fewer_are_read_and_callers_of_small_ones_come_f
     run(scenario)
 
 
-def test_slow_ones_make_room_for_others_and_the_greediest_callers_are_refused_if_there_are_many(looks_by_hand):
+def test_slow_ones_make_room_for_others_and_the_greediest_callers_are_refused_if_there_are_many():
     async def scenario():
         reader = Arrivals(IdleTimeout(20.0))
         greedy = [Stream("greedy") for _ in range(MOST_NEW)]
@@ -136,7 +137,6 @@ def test_slow_ones_make_room_for_others_and_the_greediest_callers_are_refused_if
 
 
 def test_a_caller_who_waits_too_long_to_be_read_is_refused(monkeypatch):
-    monkeypatch.setattr(arrivals, "MOMENT_SECONDS", 60.0)
     monkeypatch.setattr(arrivals, "_WAIT_SECONDS", 0.01)
 
     async def scenario():

@@ -15,7 +15,7 @@ from serving.engine.engine import Engine
 from serving.engine.state_tensors import NO_WISH, Wish
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
 from serving.messages import state_message
-from tests.waiting import until
+from tests.waiting import LONGEST_SECONDS, until
 from triage.v1 import triage_pb2
 
 
@@ -44,7 +44,7 @@ class GatedEngine(Engine):
         return [triage_pb2.TriageResponse(model_version=str(number)) for number in numbers]
 
     def entered(self):
-        assert self._entered.acquire(timeout=30)
+        assert self._entered.acquire(timeout=LONGEST_SECONDS)
 
     def let(self, runs=1):
         for _ in range(runs):
@@ -102,7 +102,7 @@ class Call(threading.Thread):
             self.outcome = error
 
     def result(self):
-        self.join(timeout=30)
+        self.join(timeout=LONGEST_SECONDS)
         return self.outcome
 
 
@@ -237,7 +237,7 @@ def test_a_batch_gets_the_longest_of_its_deadlines():
 
 def test_a_batch_waits_for_as_many_callers_as_there_were_before():
     engine = GatedEngine()
-    front = batched(engine, batch_timeout_micros=30_000_000)
+    front = batched(engine, batch_timeout_micros=2_000_000_000)
     calls = gathered(engine, front, [1], [2])
     engine.let()  # three were in progress, so the next batch waits for a third
     until(lambda: front.gathering)

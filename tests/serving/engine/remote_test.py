@@ -96,7 +96,7 @@ def start():
     servers = []
 
     def run(troubled, port=0):
-        server = grpc.server(concurrent.futures.ThreadPoolExecutor(2), options=[("grpc.so_reuseport", 0)])
+        server = grpc.server(concurrent.futures.ThreadPoolExecutor(2), options=[("grpc.so_reuseport", int(port > 0))])
         prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(troubled, server)
         bound = server.add_insecure_port(f"127.0.0.1:{port}")
         server.start()
@@ -119,12 +119,6 @@ def connect():
     yield run
     for connection in connections:
         connection.close()
-
-
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
 
 
 @pytest.mark.parametrize(
@@ -163,18 +157,21 @@ def test_the_callers_deadline_is_passed_on_up_to_the_longest(start, connect, cal
 
 
 def test_a_server_that_is_away_is_reported_soon_and_found_again_without_a_new_connection(start, connect):
-    port = free_port()
-    connection = connect(port)
-    with pytest.raises(UnavailableError, match="cannot be reached: try again later"):
-        connection.predict(predict_pb2.PredictRequest())
-    troubled = Troubled()
-    server, _ = start(troubled, port)
-    until(lambda: answered(connection))
-    server.stop(None).wait()
-    with pytest.raises(UnavailableError):
-        connection.predict(predict_pb2.PredictRequest())
-    start(troubled, port)
-    until(lambda: answered(connection))
+    with socket.socket() as reserved:  # nobody else takes the port meanwhile; it does not listen itself
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
+        connection = connect(port)
+        with pytest.raises(UnavailableError, match="cannot be reached: try again later"):
+            connection.predict(predict_pb2.PredictRequest())
+        troubled = Troubled()
+        server, _ = start(troubled, port)
+        until(lambda: answered(connection))
+        server.stop(None).wait()
+        with pytest.raises(UnavailableError):
+            connection.predict(predict_pb2.PredictRequest())
+        start(troubled, port)
+        until(lambda: answered(connection))
 
 
 def answered(connection):

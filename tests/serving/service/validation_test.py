@@ -108,6 +108,7 @@ def test_many_faults_are_reported_in_part():
     assert faults[-1] == "and more"
 
 
+@pytest.mark.slow  # as it measures
 def test_a_state_of_two_million_pieces_is_refused_by_its_length_alone():
     # Field 1 of length 0, two million times. Listing the pieces, as for a state within the limit, took 38 s.
     state = triage_pb2.EvidenceState.FromString(b"\x0a\x00" * 2_000_000)

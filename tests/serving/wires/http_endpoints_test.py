@@ -12,6 +12,7 @@ import pytest
 
 from serving.wires import http_endpoints
 from tests.builders import http_to, served
+from tests.waiting import until
 
 FEVER = {"present": ["fever"]}
 
@@ -81,8 +82,7 @@ def test_calls_of_both_kinds_share_the_places(gated):
         for thread in waiting:
             thread.start()
         gated.asked.get(timeout=30)
-        while server.admission.concurrency.taken < 2:
-            pass
+        until(lambda: server.admission.concurrency.taken == 2)
         with http_to(server) as other:
             refused = other.post("/v1/triage", json=FEVER)
         gated.gate.set()
