@@ -256,22 +256,3 @@ def test_the_page_on_the_console_states_how_ten_interviews_end():
     }
     assert len(table) == 10
     assert {complaint: tuple(rest) for complaint, *rest in table}.items() <= ends.items()
-
-
-def test_the_page_on_questions_states_the_figures_of_the_file():
-    page = " ".join((ROOT / "docs" / "questions.md").read_text(encoding="utf-8").split())
-    share, at_stop, at_once, right, raised = (
-        re.search(rf"^{title}.*?: ([\d.]+)", TEXT, re.MULTILINE)[1]
-        for title in (
-            "mean share of own",
-            "mean share asked",
-            "interviews that stop before",
-            "decisions in",
-            "questions after which",
-        )
-    )
-    assert f"about {float(at_stop):.0%} of the red flags of the patient's own condition" in page
-    assert f"about {float(share):.0%} if it goes on" in page
-    assert f"stops before the first question in {at_once} of the 30" in page
-    assert f"{right} of the 30 decisions are allowed" in page
-    assert re.search(rf"after {raised} of \d+ such questions the decision is more urgent", page)
