@@ -119,6 +119,7 @@ def test_the_reading_path_is_ten_files_of_at_most_2500_lines():
     assert sum(len((ROOT / file).read_text(encoding="utf-8").splitlines()) for file in files) <= 2_500
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_packages_is_that_of_the_imports(tmp_path):
     out = tmp_path / "packages.svg"
     subprocess.run([sys.executable, ROOT / "docs" / "site" / "package_picture.py", out], check=True, timeout=60)

@@ -80,7 +80,7 @@ def some_states():
     return states, generator.integers(0, MAX_QUESTIONS + 5, BATCH).astype(np.int32)
 
 
-@pytest.fixture(scope="module", params=["Q-values", "probabilities"])
+@pytest.fixture(scope="module", params=[pytest.param("Q-values", marks=pytest.mark.slow), "probabilities"])
 def agent(request, made_once):
     """All that a version may have, drawn at random, the version itself, and what the trainer says of the states."""
     generator = np.random.default_rng(5)

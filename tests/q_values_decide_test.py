@@ -20,7 +20,11 @@ EXPECTED = [*Action, Action.GREEN, Action.GREEN]  # a triage decision comes befo
 BOOST = 2.0  # what a code that is present adds to the logit of its action; the others are 0
 
 
-@pytest.fixture(scope="module", params=[(), ("appropriate", "safe")], ids=["q alone", "with probabilities"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param((), marks=pytest.mark.slow), ("appropriate", "safe")],
+    ids=["q alone", "with probabilities"],
+)
 def trained(request):
     """An agent in which a code raises the Q-value of its name; probabilities, if any, say Blue whatever is known."""
     blue = np.zeros([len(CODES), NUM_DECISIONS]), [0, 0, 0, 9]

@@ -83,12 +83,14 @@ def refused(tmp_path_factory):
     return _run("evaluate", "--job-dir", str(folder), "--data", str(folder / "none"), code=THEN_KERAS)
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_line_and_exit_code_2(refused):
     assert refused.returncode == 2
     # One line: nothing of TensorFlow's start either.
     assert re.fullmatch(r"triage evaluate: error: .*: no such data directory.*\n", refused.stderr)
 
 
+@pytest.mark.slow
 def test_tf_agents_and_keras_3_work_side_by_side_without_any_variable_set(refused):
     assert re.fullmatch(r"keras 3\..*\n", refused.stdout)
     assert "unmaintained" not in refused.stderr  # gym's notice, about a library that nothing here uses

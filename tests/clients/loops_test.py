@@ -192,7 +192,8 @@ def test_the_short_loop_of_the_page_ends_where_the_server_does(addresses):
 
 
 @pytest.mark.parametrize(
-    "route", ["python", "bash", pytest.param("node", marks=pytest.mark.slow), "phone", "phone, measuring"]
+    "route",
+    ["python", *(pytest.param(each, marks=pytest.mark.slow) for each in ("bash", "node")), "phone", "phone, measuring"],
 )
 def test_a_program_puts_the_servers_questions_and_ends_where_it_does(version, addresses, route, request):
     can_measure, asked, ends = "measuring" in route, set(), set()

@@ -1,6 +1,8 @@
 """Small vignette sets that tests spell out in full."""
 
+import contextlib
 import hashlib
+import json
 import pickle
 import shutil
 from collections.abc import Sequence
@@ -9,12 +11,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import triage_cli
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS
 from tests.builders import prepared, random_network, symptoms, trained_agent, write_version
+from trainer.config import TrainConfig
 from trainer.dyqn.rollout import Slice
 from trainer.export import signatures
 from trainer.export.policy import load_version
+from trainer.presets import preset
 
 
 def make_vignettes(rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Slice:
@@ -65,6 +70,57 @@ def prepare(folder, vignettes=50):
             }
         )
     prepared(folder, lines, symptoms(*codes), "--test-fraction", "0.2")
+
+
+@pytest.fixture(scope="session")
+def many(made_once):
+    """A data directory as `data_directory`, of 200 vignettes: enough for interviews."""
+    return made_once("for-interviews", lambda folder: prepare(folder, 200)) / "data"
+
+
+TINY = {
+    "environment": {"environments": 6},
+    "network": {"hidden_sizes": [8], "networks": 2},
+    "memory": {"batch_size": 16, "memory_capacity": 64},
+    "validation": {"set_apart": 0.1},
+    "optimiser": {"schedule": "constant"},
+    "loop": {"burn_in_steps": 10, "steps": 60, "window_episodes": 8, "evaluation_interval": 40,
+             "checkpoint_interval": 20, "steps_per_call": 25},
+}  # fmt: skip
+
+
+def tiny_default(**loop):
+    """The preset `default`, made tiny."""
+    values = {name: {**section, **TINY.get(name, {})} for name, section in preset("default").to_dict().items()}
+    return TrainConfig.from_dict({**values, "loop": {**values["loop"], **loop}})
+
+
+RULES = """
+[e3_without_e4]
+reason = "Made up."
+urgency = "Red"
+all.present = ["e3"]
+none.present = ["e4"]
+"""
+
+
+@pytest.fixture(scope="session")
+def settled(many, made_once, without_litert):
+    """The folder of a finished run of `tiny_default` by `triage train`; whoever trains takes a copy of its `job`.
+
+    Beside that are `config.json`, a `model` with `RULES`, `report.json` and `stderr`.
+    """
+
+    def make(folder):
+        (folder / "rules.toml").write_text(RULES)
+        (folder / "config.json").write_text(json.dumps(tiny_default().to_dict()))
+        given = {"--data": many, "--job-dir": folder / "job", "--config": folder / "config.json",
+                 "--model-dir": folder / "model", "--rules": folder / "rules.toml",
+                 "--json": folder / "report.json"}  # fmt: skip
+        with (folder / "stderr").open("w") as errors, contextlib.redirect_stderr(errors), without_litert():
+            assert triage_cli.main(["train", *(str(part) for pair in given.items() for part in pair)]) == 0
+
+    return made_once("settled", make)
 
 
 @pytest.fixture
@@ -119,7 +175,6 @@ def study_files(data_directory, tmp_path):
 
     Two trainings of each learning agent, and two repetitions of two folds; no agent was trained.
     """
-    from trainer.config import TrainConfig
     from trainer.data.tfrecord import DataDirectory
     from trainer.study.agents import METRICS, read_splits
     from trainer.study.study import SUPERVISED, Study, StudySettings

@@ -57,6 +57,7 @@ def test_every_step_from_vignettes_to_a_version_works_on_the_object_store(
     assert not [name for name in object_store.names() if "exporting-" in name or name.endswith("lock")]
 
 
+@pytest.mark.slow
 def test_training_continues_on_another_machine_from_the_store(object_store, data_directory, capsys):
     _put(object_store, data_directory, f"{BUCKET}/data")
     job = f"{BUCKET}/runs/job"

@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 import triage_cli
+from tests.trainer.conftest import RULES
 from tests.waiting import until
 from trainer.commands.train import StopRequest
 from trainer.training.job import load_network
@@ -21,38 +22,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2",
          "--hidden-sizes", "16", "--batch-size", "8", "--memory-capacity", "200", "--burn-in-steps", "50",
          "--checkpoint-interval", "100", "--steps-per-call", "50", "--evaluation-interval", "200"]  # fmt: skip
-RULES = """
-[e3_without_e4]
-reason = "Made up."
-urgency = "Red"
-all.present = ["e3"]
-none.present = ["e4"]
-"""
 
 
-@pytest.fixture(scope="module")
-def run_directory(data_directory, made_once):
-    """An uninterrupted run of 600 steps, which leaves a model with rules in `model` beside the job directory.
-
-    What it printed is in `stdout` and `stderr` there.
-    """
-
-    def make(folder):
-        (folder / "rules.toml").write_text(RULES)
-        given = ("--model-dir", str(folder / "model"), "--rules", str(folder / "rules.toml"), "--json", "-")
-        _, _, *arguments = _command(data_directory, folder / "whole", *given)
-        with (
-            (folder / "stdout").open("w") as output,
-            (folder / "stderr").open("w") as errors,
-            contextlib.redirect_stdout(output),
-            contextlib.redirect_stderr(errors),
-        ):
-            assert triage_cli.main(["train", *arguments]) == 0
-
-    return made_once("trained", make) / "whole"
-
-
-def _command(data, job, *flags, steps=600):
+def _command(data, job, *flags, steps=300):
     return ["-m", "trainer.task", "--data", str(data), "--job-dir", str(job), "--steps", str(steps),
             *SMALL, *flags]  # fmt: skip
 
@@ -86,19 +58,17 @@ def _weights(job):
     return [weight.tobytes() for weight in load_network(job).model.get_weights()]
 
 
-def test_a_run_reports_its_figures_and_leaves_what_later_commands_read(run_directory):
-    job, stderr = run_directory, run_directory.with_name("stderr").read_text()
-    report = json.loads(run_directory.with_name("stdout").read_text())
-    assert report["steps"] == 600
-    assert report["last_evaluation"]["step"] == 600
-    assert set(report["window"]) == {"appropriateness", "safety", "questions"}
-    assert load_network(job).training["steps"] == 600
+def test_a_run_reports_its_figures_and_leaves_what_later_commands_read(settled):
+    job, stderr = settled / "job", (settled / "stderr").read_text()
+    report = json.loads((settled / "report.json").read_text())
+    assert report["steps"] == report["last_evaluation"]["step"] == report["steps_this_session"] <= 60
+    assert load_network(job).training["steps"] == report["steps"]
     assert list((job / "logs").glob("events.out.tfevents*"))
-    assert "warning: only 10 test vignettes" in stderr
+    assert "warning: only 40 test vignettes" in stderr
     assert stderr.splitlines()[-1].startswith(f"result in {job}; next: triage evaluate --job-dir {job} --data ")
 
 
-@pytest.mark.slow  # one restored in this process is tested in loop_test.py
+@pytest.mark.slow  # one restored in this process is tested in session_test.py
 def test_a_run_killed_twenty_times_ends_with_the_weights_of_one_that_was_not(python, data_directory, tmp_path):
     # Long enough that none of the twenty gets to its end.
     longer = ("--checkpoint-interval", "1000", "--evaluation-interval", "20000")
@@ -135,16 +105,18 @@ def test_an_interrupted_run_stops_with_a_checkpoint(python, data_directory, tmp_
     assert all(np.isfinite(weight).all() for weight in load_network(job).model.get_weights())
 
 
-def test_a_finished_run_is_left_as_it_is_and_not_continued_with_other_settings(
-    run_directory, data_directory, tmp_path, capsys
-):
-    job = shutil.copytree(run_directory, tmp_path / "job")  # which nobody else locks
-    _, _, *arguments = _command(data_directory, job)
-    assert triage_cli.main(["train", *arguments]) == 0
+def test_a_finished_run_is_left_as_it_is_and_not_continued_with_other_settings(settled, many, tmp_path, capsys):
+    job = shutil.copytree(settled / "job", tmp_path / "job")  # which nobody else locks
+    before = {file: file.read_bytes() for file in job.iterdir() if file.is_file() and file.name != "lock"}
+    given = ["train", "--data", str(many), "--job-dir", str(job), "--config", str(settled / "config.json")]
+    assert triage_cli.main(given) == 0
     assert f"nothing to train: the run in {job} is finished\nresult in " in capsys.readouterr().err
-    assert "seed 0 there, 9 given" in _refused(capsys, data_directory, job, "--seed", "9")
+    assert triage_cli.main([*given, "--seed", "9"]) == 2
+    assert "seed 0 there, 9 given" in capsys.readouterr().err
     (tmp_path / "signs.toml").write_text('e1 = [["e2"]]\n')
-    assert "--danger-signs" in _refused(capsys, data_directory, job, "--danger-signs", str(tmp_path / "signs.toml"))
+    assert triage_cli.main([*given, "--danger-signs", str(tmp_path / "signs.toml")]) == 2
+    assert "--danger-signs" in capsys.readouterr().err
+    assert {file: file.read_bytes() for file in before} == before
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -182,8 +154,8 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(data_directory, tmp_path, c
     assert message in _refused(capsys, data_directory, tmp_path / "job", *flags)
 
 
-def test_the_final_model_obeys_the_rules_that_the_run_was_given(run_directory):
-    model = run_directory.with_name("model")
+def test_the_final_model_obeys_the_rules_that_the_run_was_given(settled):
+    model = settled / "model"
     rules = json.loads((model / "manifest.json").read_text())["safety_rules"]
     assert [rule["rule_id"] for rule in rules["rules"]] == ["e3_without_e4"]
     assert (model / "assets.extra" / "rules.toml").read_text() == RULES

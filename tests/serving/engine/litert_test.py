@@ -1,6 +1,7 @@
 """LiteRT runs the file of a version in several threads, or reports a faulty file."""
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
@@ -163,10 +164,16 @@ def engines(twelve, base):
         "without novelty and hidden layers": (twelve, {"hidden": (), "rules": rules}),
         "of one piece of evidence, without rules": (one, {"novelty": statistics(1)}),
     }
-    return {name: export(base, vocabulary, **parts) for name, (vocabulary, parts) in made.items()}
+    return functools.cache(lambda name: export(base, made[name][0], **made[name][1]))
 
 
-NAMES = ("whole", "without novelty and hidden layers", "of one piece of evidence, without rules")
+NAMES = (
+    "whole",
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("without novelty and hidden layers", "of one piece of evidence, without rules")
+    ),
+)
 CODES = st.lists(st.sampled_from([*"abcdeabcde", "fièvre", "o'clock", "gout", "code", ""]), max_size=8)
 NUMBERS = st.sampled_from([0, 1, 4, 5, 6, 2**31 - 1])
 EVIDENCE_STATES = st.builds(
@@ -182,16 +189,16 @@ EVIDENCE_STATES = st.builds(
 @pytest.mark.parametrize("name", NAMES)
 @given(states=st.lists(EVIDENCE_STATES, min_size=1, max_size=9))
 def test_any_evidence_gets_the_answer_of_the_graph(engines, alone, name, states):
-    engine = engines[name]
+    engine = engines(name)
     assert engine.litert is not None
-    for served in (engine, alone[name]):
+    for served in (engine, alone(name)):
         assert_same(served.triage(states), by_graph(engine, states))
 
 
 @pytest.fixture
 def watched(engines, monkeypatch):
     """An engine, and the sizes of the batches that LiteRT answers."""
-    engine, sizes = engines["whole"], []
+    engine, sizes = engines("whole"), []
     run = engine.litert.run
 
     def noting(states, questions_asked):
@@ -212,7 +219,7 @@ def test_litert_answers_small_batches_and_the_saved_model_larger_ones(watched):
 
 
 def test_where_litert_fails_the_saved_model_answers_from_then_on(engines, monkeypatch, caplog):
-    engine, states = engines["whole"], [state_message(["a"], ["b"])]
+    engine, states = engines("whole"), [state_message(["a"], ["b"])]
 
     def fail(states, questions_asked):
         raise InputError("no memory")
@@ -231,7 +238,7 @@ def questions_of(engine, states, number, *not_to_ask):
 
 
 def test_litert_chooses_the_questions_of_a_few_states_and_the_saved_model_those_of_more(engines, monkeypatch):
-    engine, asked = engines["whole"], []
+    engine, asked = engines("whole"), []
     states, ask = [state_message(["a"], ["b"]), state_message(["c"])], engine.litert.ask
 
     def noting(states, not_to_ask):
@@ -263,7 +270,7 @@ def test_a_loaded_version_has_chosen_questions_by_litert_and_by_the_saved_model(
         SavedModelEngine, "choose_questions", lambda self, inputs: asked.append("graph") or choose(self, inputs)
     )
     monkeypatch.setattr(InterpreterPool, "ask", lambda self, *inputs: asked.append("litert") or ask(self, *inputs))
-    LocalModels().load(base / engines["whole"].info.model_version)
+    LocalModels().load(base / engines("whole").info.model_version)
     assert asked == ["litert", "graph"]
 
 
@@ -292,7 +299,7 @@ def test_a_file_that_is_not_the_saved_models_is_not_used(
     if file == "contrary":
         replace_file(version, (contrary_version / FILE).read_bytes())
     elif file == "wide":
-        replace_file(version, (base / engines["whole"].info.model_version / FILE).read_bytes())
+        replace_file(version, (base / engines("whole").info.model_version / FILE).read_bytes())
     elif file == "damaged":
         (version / FILE).write_bytes((version / FILE).read_bytes()[:-100])
     else:
@@ -309,13 +316,13 @@ def test_a_file_that_is_not_the_saved_models_is_not_used(
 @pytest.fixture(scope="module")
 def alone(base, engines):
     """The same versions, run by LiteRT alone."""
-    return {name: LiteRtEngine(base / engine.info.model_version) for name, engine in engines.items()}
+    return functools.cache(lambda name: LiteRtEngine(base / engines(name).info.model_version))
 
 
 def test_litert_alone_runs_large_batches_in_parts(engines, alone):
     states = [state_message(["a"], ["b"], number) for number in range(2 * MOST_STATES + 1)]
     for number in (MOST_STATES, MOST_STATES + 1, 2 * MOST_STATES + 1):
-        assert_same(alone["whole"].triage(states[:number]), by_graph(engines["whole"], states[:number]))
+        assert_same(alone("whole").triage(states[:number]), by_graph(engines("whole"), states[:number]))
 
 
 def test_where_litert_alone_fails_the_engine_has_failed_and_the_next_call_is_answered(version, monkeypatch, caplog):

@@ -292,6 +292,7 @@ def asking(tmp_path, vignettes_of):
     return job
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("light_exports")
 def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, tmp_path, capsys):
     given = ["export", "--job-dir", asking, "--model-base-path", tmp_path / "models", "--rules", "none"]

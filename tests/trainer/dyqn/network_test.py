@@ -190,7 +190,7 @@ def set_at_random(network, generator):
     outputs.shift.assign(generator.normal(0, 1, 7))
 
 
-@hypothesis.settings(max_examples=50)
+@hypothesis.settings(max_examples=20)
 @hypothesis.given(strategies.integers(0, 2**32))
 def test_another_denied_red_flag_never_makes_the_best_decision_more_urgent(related, seed):
     generator = np.random.default_rng(seed)

@@ -20,7 +20,7 @@ from trainer.graph.mixture import Mixture
 from triage.v1 import triage_pb2
 from triage_runtime.litert import LiteRtModel
 
-EXTREMES = ("none", "int8")  # what the others round lies between
+EXTREMES = (pytest.param("none", marks=pytest.mark.slow), "int8")  # what the others round lies between
 
 
 @pytest.fixture(scope="module")

@@ -63,6 +63,7 @@ def damaged(version, tmp_path):
     return pathlib.Path(shutil.copytree(version, tmp_path / "1"))
 
 
+@pytest.mark.slow  # see tests/parity_test.py, too
 def test_a_version_decides_as_the_network_that_it_was_exported_from(exported, random_vignettes, arrays_of, tmp_path):
     network = build_network(30, NetworkConfig(hidden_sizes=(16,)), seed=4)
     vocabulary = symptoms(*(f"e{index}" for index in range(30)))
@@ -76,6 +77,7 @@ def test_a_version_decides_as_the_network_that_it_was_exported_from(exported, ra
     np.testing.assert_allclose(outcomes.heads["q"], expected.heads["q"], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_evidence_orders_are_the_same_for_versions_that_ask_differently_often(
     exported, arrays_of, version, tmp_path, monkeypatch
 ):

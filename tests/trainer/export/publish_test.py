@@ -89,6 +89,7 @@ def test_a_first_version_is_published_and_signed_without_a_comparison(evaluation
     assert {"manifest.json", "model_card.md", "BLESSED", "variables/variables.index"} <= signed
 
 
+@pytest.mark.slow  # `triage export` refuses them in commands/export_test.py
 def test_nothing_is_published_on_too_few_vignettes_not_even_a_first_version(evaluation, red_base, tmp_path):
     # The six vignettes cannot show that the same agent again is as safe, whatever the margin.
     assert not push(tmp_path / "empty", always(Action.RED), evaluation, margin=1.0, minimum_vignettes=7).published

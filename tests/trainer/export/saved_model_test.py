@@ -90,6 +90,7 @@ def test_the_manifest_records_how_the_model_was_made(version):
     }
 
 
+@pytest.mark.slow
 def test_the_litert_file_is_the_same_for_the_same_agent_and_takes_any_number_of_states(trained, version, tmp_path):
     content = (version / "assets.extra/state.tflite").read_bytes()
     again = write_version(tmp_path / "models", trained, version=7)

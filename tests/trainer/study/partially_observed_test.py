@@ -91,6 +91,7 @@ def test_the_and_target_looks_at_the_value_of_asking_again(one_vignette):
     np.testing.assert_allclose(loop.ask_values(STATES), [0.5333, 0.5333, 0.3333], atol=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("successor", "expected"),
     [
@@ -125,6 +126,7 @@ def test_who_always_asks_is_forced_when_evidence_ends_and_at_the_limit(
     assert loop.episode == 60 // steps_an_episode
 
 
+@pytest.mark.slow
 def test_noise_makes_the_agent_ask_in_the_first_episodes_only(one_vignette):
     # Triage is worth .999, more than a sigmoid of this network: only noise asks. An episode is one step, or two.
     def episodes(initial, episodes_of_decay, steps):
@@ -169,6 +171,7 @@ def _small_run(random_vignettes, seed, stops):
     return loop.ask_values(np.arange(1, 31, dtype=np.int32)[:, np.newaxis])
 
 
+@pytest.mark.slow
 def test_a_seed_gives_one_result_wherever_the_calls_of_run_end(random_vignettes):
     whole = _small_run(random_vignettes, 0, [300])
     np.testing.assert_array_equal(_small_run(random_vignettes, 0, [1, 120, 300]), whole)
@@ -198,7 +201,7 @@ def test_of_equal_values_triage_comes_before_asking_and_the_more_urgent_first():
     assert ends.questions.tolist() == [[0, 1]]
 
 
-@pytest.mark.parametrize(("seed", "max_questions"), [(1, 2), (2, 5), (3, 23)])
+@pytest.mark.parametrize(("seed", "max_questions"), [(2, 5)])
 def test_outcomes_are_those_of_the_rollout_of_the_same_agent(random_vignettes, seed, max_questions):
     network = build_network(30, NetworkConfig(hidden_sizes=(8,)), seed)
     kernel, bias = network.get_layer("q_values").get_weights()
