@@ -140,8 +140,9 @@ class QuestionGraph:
     def open_signs(self, states: tf.Tensor, not_to_ask: tf.Tensor) -> tf.Tensor:
         """Returns the danger signs that keep an interview going, bool `[B, E]`: those that may be asked about."""
         withheld = tf.cast(self._withheld(not_to_ask), tf.float32)
-        open_codes = self.may_ask(states) & ~not_to_ask & ~(tf.matmul(withheld, self._members) > 0)
-        return self._sign_ranks(states, open_codes) > 0
+        unknown = self.may_ask(states)
+        open_codes = unknown & ~not_to_ask & ~(tf.matmul(withheld, self._members) > 0)
+        return self._sign_ranks(states, unknown, open_codes) > 0
 
     def _asks(self, states: tf.Tensor) -> tf.Tensor:
         """Returns whether the network would ask, bool `[B]`, as it also does where nothing is known."""
@@ -156,7 +157,7 @@ class QuestionGraph:
         unknown = self.may_ask(states)
         chosen, others = self._opening(states, likely, not_to_ask)
         open_codes = unknown & ~not_to_ask & ~others
-        signs = self._sign_ranks(states, open_codes)
+        signs = self._sign_ranks(states, unknown, open_codes)
         first = tf.where(chosen, _OPENING, signs)
         # Who cannot tell whether there is heartburn cannot tell when; of danger signs even that is asked.
         waits = self._waits(open_codes) | (self._waits(unknown) & (first <= 0))
@@ -167,8 +168,10 @@ class QuestionGraph:
         )
         return _Ranked(ranks, gains, likely, may_ask & (signs > 0), chosen, group)
 
-    def _sign_ranks(self, states: tf.Tensor, open_codes: tf.Tensor) -> tf.Tensor:
-        """Returns the rank of each danger sign among `open_codes` `[B, E]`, float32 `[B, E]`, 0 for no sign.
+    def _sign_ranks(self, states: tf.Tensor, unknown: tf.Tensor, open_codes: tf.Tensor) -> tf.Tensor:
+        """Returns the rank of each danger sign among `open_codes`, those of `unknown` that may be asked about.
+
+        All are `[B, E]`; ranks are float32, 0 for no sign.
 
         Those of rules that have begun come first, then those of complaints in the order of their lists. In place of
         a special kind whose parent is open comes the parent: whether the chest hurts, and only then how.
@@ -179,7 +182,7 @@ class QuestionGraph:
             named = tf.cast(tf.gather(present, complaints, axis=1), tf.float32)  # [B, N]
             rank = _SIGN + 2 * (len(self._signs) - place)  # a group comes before the next one, whatever a sign says
             listed = tf.maximum(listed, rank * tf.cast(product(named, signs) > 0.5, tf.float32))
-        ranks = tf.where(self.red_flags.open(states), _RULE, listed)
+        ranks = tf.where(self.red_flags.open(states, unknown), _RULE, listed)
         ranks = tf.where(open_codes, ranks, tf.zeros_like(ranks))
         waiting = tf.where(self._waits(open_codes), ranks, tf.zeros_like(ranks))
         above = tf.concat([waiting, tf.zeros_like(waiting[:, :1])], axis=1)

@@ -55,7 +55,7 @@ class RuleGraph:
     def fired(self, states: tf.Tensor) -> tf.Tensor:
         """Returns which rules apply to states `[B, E]` float32 with all that follows: bool `[B, R]`."""
         states = self._closure(states)
-        holding = _truths(states)
+        holding = _truths(states > 0, states < 0)
 
         def looked_up(table: np.ndarray) -> tf.Tensor:
             return tf.gather(holding, table, axis=1)  # [B, R, W]
@@ -81,23 +81,13 @@ class RuleGraph:
         return tf.concat([action[:, tf.newaxis], after[:, :-1]], axis=1), after
 
 
-class _Pair(NamedTuple):
-    """A code in a rule for Red, and the other conditions under which a yes fires the rule.
-
-    One of `every` may still be open if another one holds.
-    """
-
-    cell: int
-    every: tuple[int, ...]
-    some: tuple[int, ...]  # () is satisfied
-    none: tuple[int, ...]
-
-
 class OpenRedFlags:
     """Finds the codes by which a rule for Red that has begun would fire, alone or with one other code that is open.
 
     A rule has begun where something that it requires (`all`) holds, or the parent of the code. One of `any` begins
-    none: who vomits would be asked about stings, snakes and each other cause of vomiting that a rule knows.
+    none: who vomits would be asked about stings, snakes and each other cause of vomiting that a rule knows. Where
+    nobody can have what a rule requires, it leads to no question: no man with a fever is asked what would mean sepsis
+    after a birth.
 
     Args:
         rules: those for other decisions are ignored.
@@ -105,56 +95,73 @@ class OpenRedFlags:
     """
 
     def __init__(self, rules: Sequence[SafetyRule], vocabulary: Vocabulary):
-        self._count = len(vocabulary)
-        self._vocabulary = vocabulary
+        count = len(vocabulary)
+        red = [rule for rule in rules if rule.urgency == Action.RED]
+        every, some, none = (
+            [literals(getattr(rule, part), vocabulary) for rule in red] for part in ("all_of", "any_of", "none_of")
+        )
+        true, false = 2 * count, 2 * count + 1
         self._closure = Closure(vocabulary)
-        pairs = [pair for rule in rules if rule.urgency == Action.RED for pair in self._pairs(rule)]
-        true, false = 2 * self._count, 2 * self._count + 1
-        self._every = padded([pair.every for pair in pairs], true)
-        self._some = padded([pair.some or (true,) for pair in pairs], false)
-        self._none = padded([pair.none for pair in pairs], false)
-        self._opposite = np.where(self._every < true, (self._every + self._count) % true, false).astype(np.int32)
-        self._lengths = np.array([len(pair.every) for pair in pairs], np.int32)
+        self._every = padded(every, true)  # [R, W]
+        self._some = padded([codes or (true,) for codes in some], false)
+        self._none = padded(none, false)
+        self._lengths = np.array(list(map(len, every)), np.int32)
+        self._cells = np.concatenate([_present(every, count), _present(some, count)])  # [2 R, E]
         parents = [entry.parent for entry in vocabulary]
-        above = np.array([vocabulary.index(parent) if parent else false for parent in parents], np.int32)
-        self._parents = above[[pair.cell for pair in pairs]] if pairs else above[:0]
-        self._cells: np.ndarray = np.zeros((len(pairs), self._count), np.float32)  # [N, E]
-        self._cells[np.arange(len(pairs)), [pair.cell for pair in pairs]] = 1
+        self._parents = np.array([vocabulary.index(parent) if parent else false for parent in parents], np.int32)
 
-    def open(self, states: tf.Tensor) -> tf.Tensor:
-        """Returns the open red flags of states `[B, E]` float32, bool `[B, E]`; some of them may be known."""
+    def open(self, states: tf.Tensor, may_be: tf.Tensor) -> tf.Tensor:
+        """Returns the open red flags of states `[B, E]` float32, bool `[B, E]`; some of them may be known.
+
+        Args:
+            states: what is known.
+            may_be: bool `[B, E]`, unknown codes that the patient may have.
+        """
         if not len(self._cells):
             return tf.zeros_like(states, tf.bool)
-        holding = _truths(self._closure(states))
-        every = tf.gather(holding, self._every, axis=1)  # [B, N, W]
-        missing = tf.reduce_sum(tf.cast(~every, tf.int32), axis=2)  # [B, N]
-        denied = tf.reduce_any(tf.gather(holding, self._opposite, axis=1), axis=2)
-        some = tf.reduce_any(tf.gather(holding, self._some, axis=1), axis=2)
-        near = (missing == 0) | ((missing == 1) & ~denied & (self._lengths > 1))
-        fires = near & some & ~tf.reduce_any(tf.gather(holding, self._none, axis=1), axis=2)
-        begun = fires & ((missing < self._lengths) | tf.gather(holding, self._parents, axis=1))
-        return tf.matmul(tf.cast(begun, tf.float32), tf.constant(self._cells)) > 0.5
+        states = self._closure(states)
+        holding = _truths(states > 0, states < 0)
+        possible = _truths((states > 0) | may_be, states <= 0)
+
+        def looked_up(truths: tf.Tensor, table: np.ndarray) -> tf.Tensor:
+            return tf.gather(truths, table, axis=1)  # [B, R, W]
+
+        can_fire = tf.reduce_all(looked_up(possible, self._every), axis=2)
+        can_fire &= ~tf.reduce_any(looked_up(holding, self._none), axis=2)
+        some = tf.reduce_any(looked_up(holding, self._some), axis=2)  # [B, R]
+        missing = tf.reduce_sum(tf.cast(~looked_up(holding, self._every), tf.int32), axis=2)
+        # One other code may be open, too, if the rule requires a third, or where one of `any` is open a second.
+        near = [
+            can_fire & some & (missing <= np.where(self._lengths > 2, 2, 1)),
+            can_fire & ~some & (missing <= np.where(self._lengths > 1, 1, 0)),
+        ]
+        begun = missing < self._lengths
+        return self._asked([rules & begun for rules in near]) | (
+            self._asked(near) & tf.gather(holding, self._parents, axis=1)
+        )
 
     @property
     def cells(self) -> np.ndarray:
         """int64: the cells of all codes that a rule for Red requires to be present."""
         return np.flatnonzero(self._cells.any(axis=0))
 
-    def _pairs(self, rule: SafetyRule) -> list[_Pair]:
-        every, some, none = (literals(part, self._vocabulary) for part in (rule.all_of, rule.any_of, rule.none_of))
-        pairs = [_Pair(cell, tuple(c for c in every if c != cell), some, none) for cell in every if cell < self._count]
-        # Where one code of `any` holds, the others would add nothing.
-        return pairs + [
-            _Pair(cell, every, (), (*none, *(other for other in some if other != cell)))
-            for cell in some
-            if cell < self._count
-        ]
+    def _asked(self, rules: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Returns the codes of rules, of their `all` and of their `any`, bool `[B, R]` both; bool `[B, E]`."""
+        return tf.matmul(tf.cast(tf.concat(rules, axis=1), tf.float32), tf.constant(self._cells)) > 0.5
 
 
-def _truths(states: tf.Tensor) -> tf.Tensor:
-    """Returns which literals hold in states `[B, E]`, then a cell that always does and one that never does."""
-    always = tf.ones_like(states[:, :1], tf.bool)
-    return tf.concat([states > 0, states < 0, always, tf.logical_not(always)], axis=1)  # [B, 2 E + 2]
+def _present(rows: Sequence[Sequence[int]], count: int) -> np.ndarray:
+    """Returns the codes that must be present among rows of literals, float32 `[R, E]`."""
+    cells: np.ndarray = np.zeros((len(rows), count), np.float32)
+    for row, codes in enumerate(rows):
+        cells[row, [code for code in codes if code < count]] = 1
+    return cells
+
+
+def _truths(present: tf.Tensor, absent: tf.Tensor) -> tf.Tensor:
+    """Returns which literals hold, bool `[B, 2 E + 2]`: those given, one that always does and one that never does."""
+    always = tf.ones_like(present[:, :1])
+    return tf.concat([present, absent, always, ~always], axis=1)
 
 
 def _so_far(flags: tf.Tensor) -> tf.Tensor:

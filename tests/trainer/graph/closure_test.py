@@ -120,5 +120,6 @@ def test_a_rule_about_a_parent_is_about_its_children(known, fires):
 
 def test_a_red_flag_is_open_where_a_child_says_the_rest_of_its_rule():
     rule = SafetyRule("r", "x", Action.RED, True, all_of=(("pain", True), ("fever", True)))
-    [opened] = OpenRedFlags([rule], VOCABULARY).open(state_of("crushing")).numpy()
+    state = state_of("crushing")
+    [opened] = OpenRedFlags([rule], VOCABULARY).open(state, state == 0).numpy()
     assert opened[CODES.index("fever")]
