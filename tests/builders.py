@@ -84,9 +84,9 @@ def trained_agent(network, vocabulary, max_questions=23, **more):
     return TrainedNetwork(network, vocabulary, max_questions=max_questions, **fields)
 
 
-def write_version(base, trained, **given):
-    """Publishes that agent as a version, and returns its folder; `given` goes to `saved_model.staged`."""
-    with saved_model.staged(base, trained, **given) as stage:
+def write_version(base, trained, version=None):
+    """Publishes that agent as a version, by default the next one, and returns its folder."""
+    with saved_model.staged(base, trained, version or saved_model.next_version(base)) as stage:
         return stage.publish()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from schemas.errors import InputError
 from schemas.text_file import read_text
+from triage_runtime.command_line.extras import missing
 
 if TYPE_CHECKING:
     import grpc
@@ -144,6 +145,4 @@ def _the_extra() -> Iterator[None]:
         try:
             yield
         except ImportError as error:
-            raise InputError(
-                f"triage vertex needs the package {error.name}: pip install 'dyqn-triage[vertex]'"
-            ) from error
+            raise missing(str(error.name), "triage vertex", "vertex") from error

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import dataclasses
-import importlib.util
 import json
 import pathlib
 import sys
@@ -15,7 +14,7 @@ from rich.console import Console
 from schemas import VERSION
 from schemas.errors import InputError
 from triage_runtime.command_line import options
-from triage_runtime.command_line.extras import WHOLE
+from triage_runtime.command_line.extras import WHOLE, missing
 from triage_runtime.command_line.options import option
 from triage_runtime.command_line.progress import say, say_result
 
@@ -74,9 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: kfp is not installed, a parameter is unknown, or a file cannot be read or written.
     """
-    missing = [name for name in ("kfp", "kfp.kubernetes") if not _installed(name)]
-    if missing:
-        raise InputError(f"needs {missing[0]}: pip install 'dyqn-triage[kubeflow]'")
+    try:
+        from kfp import kubernetes  # noqa: F401
+    except ImportError as error:
+        raise missing(str(error.name), "this command", "kubeflow") from error
     if arguments.action == "compile":
         return compile_pipeline(options.read(CompileOptions, arguments))
     return run_local(options.read(LocalRunOptions, arguments))
@@ -167,10 +167,3 @@ def _readable(path: pathlib.Path, flag: str) -> pathlib.Path:
     if not path.is_file():
         raise InputError(f"{flag} {path}: no such file")
     return path
-
-
-def _installed(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # its package is missing
-        return False

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from schemas.errors import InputError, shown
+from schemas.errors import shown
 from trainer.data.arrays import VignetteArrays
 from trainer.data.split import FEW_TEST_VIGNETTES
 from trainer.data.textbook_case import EMERGENCY, TextbookCase
@@ -140,12 +140,6 @@ def lower_bound(differences: np.ndarray, seed: int) -> float:
     """
     means = metrics.resampled_sums(differences, seed) / len(differences)
     return float(np.quantile(means, 1 - metrics.CONFIDENCE))
-
-
-def require_pairs(vignettes: int) -> None:
-    """Raises InputError if there are too few vignettes for an interval."""
-    if vignettes < 2:
-        raise InputError("the test split has only one vignette, too few to compare two versions: use more data")
 
 
 def compare(new: Played, serving: Played, vignettes: VignetteArrays, margin: float, seed: int) -> Verdict:

@@ -3,10 +3,11 @@
 Nothing that a server sees changes before the last step, which is one rename.
 """
 
+import functools
 import json
 import pathlib
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -107,10 +108,7 @@ class Evaluation:
 
     def play(self, version: LoadedVersion, name: str) -> Outcomes:
         """Returns the outcomes of `version`; shows the progress under `name` on a terminal."""
-
-        def shown(seeds: Sequence[int]) -> Iterable[int]:
-            return followed(seeds, f"play {name}", "orders")
-
+        shown = functools.partial(followed, description=f"play {name}", unit="orders")
         return play(version, self.vignettes, self.data.vocabulary, self.seeds, shown)
 
     def play_cases(self, version: LoadedVersion) -> CaseDecisions:
@@ -187,7 +185,8 @@ def _serving(target: Target, evaluation: Evaluation) -> LoadedVersion | None:
             f"--version {target.version}: no server would load it, because {folder} is higher: choose a higher number, "
             "or leave it out"
         )
-    gate.require_pairs(len(evaluation.vignettes.decision_counts))
+    if len(evaluation.vignettes.decision_counts) < 2:
+        raise InputError("the test split has only one vignette, too few to compare two versions: use more data")
     serving = load_version(folder)
     advice = "give --data whose evidence both versions know, or export with --model-base-path, without a comparison"
     evaluation.require_known(serving.vocabulary, folder, advice)

@@ -21,7 +21,6 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from schemas import VERSION, directories, features, parity
-from schemas.danger_signs import DangerSigns
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo, list_versions, read_manifest
@@ -72,14 +71,14 @@ class StagedVersion:
 
 @contextlib.contextmanager
 def staged(
-    base: pathlib.Path, trained: TrainedNetwork, version: int | None = None, model_name: str = MODEL_NAME
+    base: pathlib.Path, trained: TrainedNetwork, version: int, model_name: str = MODEL_NAME
 ) -> Iterator[StagedVersion]:
     """Writes `trained` as a version that can be published; if it is not, its files are removed.
 
     Args:
         base: the model base path; created if missing.
         trained: the agent.
-        version: its number; by default one more than the highest that exists, 1 at first.
+        version: its number.
         model_name: under which TensorFlow Serving offers it.
 
     Raises:
@@ -88,14 +87,13 @@ def staged(
     """
     if not all(np.isfinite(weight).all() for weight in trained.model.get_weights()):
         raise InputError("the network's weights are not finite: training diverged: export an earlier --step")
-    number = next_version(base) if version is None else version
-    if number < 1:
-        raise InputError(f"version {number}: expected a whole number from 1")
-    if (base / str(number)).exists():
-        raise _exists(base / str(number))
-    stage = StagedVersion(base, number)
+    if version < 1:
+        raise InputError(f"version {version}: expected a whole number from 1")
+    if (base / str(version)).exists():
+        raise _exists(base / str(version))
+    stage = StagedVersion(base, version)
     try:
-        _write(stage.folder, trained, number, model_name)
+        _write(stage.folder, trained, version, model_name)
         yield stage
     finally:
         shutil.rmtree(stage.folder, ignore_errors=True)
@@ -149,7 +147,10 @@ def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_nam
     with tempfile.TemporaryDirectory() as scratch:
         asset = pathlib.Path(scratch) / directories.VOCABULARY
         vocabulary.save(asset)
-        signatures.write(folder, trained.model, asset, identity, _safeguards(trained))
+        safeguards = signatures.Safeguards(
+            trained.rules, trained.novelty, trained.operating_point, trained.questions, trained.signs
+        )
+        signatures.write(folder, trained.model, asset, identity, safeguards)
     write_warmup_requests(folder / directories.WARMUP_REQUESTS, vocabulary, model_name)
     if len(trained.rules):
         (folder / directories.RULES).write_text(trained.rules.text, encoding="utf-8", newline="\n")
@@ -157,12 +158,6 @@ def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_nam
         signs = trained.signs.to_toml()
         (folder / directories.VERSION_DANGER_SIGNS).write_text(signs, encoding="utf-8", newline="\n")
     _write_manifest(folder, _manifest(trained, identity) | {"litert": _write_litert(folder, trained)})
-
-
-def _safeguards(trained: TrainedNetwork) -> signatures.Safeguards:
-    return signatures.Safeguards(
-        trained.rules, trained.novelty, trained.operating_point, trained.questions, trained.signs
-    )
 
 
 def _write_litert(folder: pathlib.Path, trained: TrainedNetwork) -> dict[str, str]:
@@ -195,6 +190,7 @@ def _write_manifest(folder: pathlib.Path, manifest: dict[str, Any]) -> None:
 
 
 def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[str, Any]:
+    signs, asks = trained.signs.to_toml().encode(), trained.questions is not None
     return {
         "format_version": directories.MANIFEST_FORMAT,
         "model_version": identity.model_version,
@@ -205,17 +201,18 @@ def _manifest(trained: TrainedNetwork, identity: signatures.Identity) -> dict[st
         "data_fingerprint": trained.data_fingerprint,
         "evidence_count": identity.evidence_count,
         "max_questions": identity.max_questions,
-        "signatures": [*signatures.SIGNATURES, *([] if trained.questions is None else [features.QUESTIONS])],
-        "questions": None
-        if trained.questions is None
-        else {
-            "most": min(features.MOST_QUESTIONS, len(trained.vocabulary)),
-        },
+        "signatures": [*signatures.SIGNATURES, *([features.QUESTIONS] if asks else [])],
+        "questions": {"most": min(features.MOST_QUESTIONS, len(trained.vocabulary))} if asks else None,
         "safety_rules": trained.rules.described(),
-        "danger_signs": _danger_signs(trained.signs),
+        "danger_signs": {
+            "complaints": len(trained.signs.groups),
+            "fingerprint": f"sha256:{hashlib.sha256(signs).hexdigest()}" if signs else "",
+        },
         "decision": decision(trained),
         "promise": trained.promise,
-        "novelty": _novelty(trained),
+        "novelty": None
+        if trained.novelty is None
+        else {"threshold": novelty.THRESHOLD, "reference_moments": trained.novelty.moments},
         "config": trained.config,
         "training": trained.training,
         "start_from": trained.start_from,
@@ -254,17 +251,6 @@ def _held_out(trained: TrainedNetwork) -> dict[str, Any] | None:
         "under_triage_of_red": None if reached.red_found is None else 1 - reached.red_found,
         "over_triage": reached.over_triage,
     }
-
-
-def _danger_signs(signs: DangerSigns) -> dict[str, Any]:
-    fingerprint = f"sha256:{hashlib.sha256(signs.to_toml().encode()).hexdigest()}" if signs.groups else ""
-    return {"complaints": len(signs.groups), "fingerprint": fingerprint}
-
-
-def _novelty(trained: TrainedNetwork) -> dict[str, Any] | None:
-    if trained.novelty is None:
-        return None
-    return {"threshold": novelty.THRESHOLD, "reference_moments": trained.novelty.moments}
 
 
 WARMUP_BATCH_SIZES = (1, 8)

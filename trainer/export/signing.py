@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from schemas import directories
 from schemas.errors import InputError
 from schemas.model_directory import file_names
+from triage_runtime.command_line.extras import need
 
 if TYPE_CHECKING:  # an extra
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -23,12 +24,11 @@ def read_key(path: pathlib.Path) -> "Ed25519PrivateKey":
         InputError: the file cannot be read or holds no Ed25519 key, the key has a password, or the extra `signing` is
             not installed.
     """
-    try:
-        from cryptography.exceptions import UnsupportedAlgorithm
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    except ImportError as error:
-        raise InputError("--sign: cryptography is not installed: pip install 'dyqn-triage[signing]'") from error
+    need("cryptography", "--sign", "signing")
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
     try:
         key = serialization.load_pem_private_key(path.read_bytes(), password=None)
     except OSError as error:

@@ -62,7 +62,10 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path, capsys
     monkeypatch.setitem(sys.modules, "kfp", None)
     monkeypatch.delitem(sys.modules, "kfp.kubernetes", raising=False)
     assert _run("compile", "--out", tmp_path / "p.yaml") == 2
-    assert capsys.readouterr().err == "triage kubeflow: error: needs kfp: pip install 'dyqn-triage[kubeflow]'\n"
+    assert (
+        capsys.readouterr().err
+        == "triage kubeflow: error: this command needs kfp: pip install 'dyqn-triage[kubeflow]'\n"
+    )
 
 
 @pytest.mark.timeout(1800)

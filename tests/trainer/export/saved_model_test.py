@@ -136,7 +136,7 @@ def test_an_export_that_fails_shows_no_version_and_leaves_nothing(trained, stubb
 
 @pytest.mark.usefixtures("light_exports")
 def test_an_empty_folder_with_the_number_is_not_replaced(trained, tmp_path):
-    with saved_model.staged(tmp_path, trained) as stage:
+    with saved_model.staged(tmp_path, trained, 1) as stage:
         (tmp_path / "1").mkdir()
         with pytest.raises(InputError, match="exists already"):
             stage.publish()
