@@ -7,7 +7,7 @@ import logging
 import os
 import pathlib
 import queue
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -30,7 +30,7 @@ BRIEF_BYTES = 24 * 2**20
 
 
 class InterpreterPool:
-    """Runs a TFLite file in several threads at once, each with an interpreter, which can run one call at a time.
+    """Interpreters of a TFLite file for several threads, as each can run one call at a time.
 
     Args:
         content: the whole file.
@@ -60,33 +60,6 @@ class InterpreterPool:
     def brief_states(self) -> int:
         """1 for a network so small that LiteRT answers one state faster than a thread takes over, else 0."""
         return int(self.size <= BRIEF_BYTES)
-
-    def run(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray] | None:
-        """Returns the outputs, `[B, ...]` each, for states float32 `[B, E]` and questions asked int32 `[B]`, B >= 1.
-
-        None if all interpreters are in use.
-
-        Raises:
-            InputError: LiteRT failed; the interpreter is not used again.
-        """
-        return self._if_idle(lambda model: model.run(states, questions_asked))
-
-    def ask(self, states: np.ndarray, not_to_ask: np.ndarray) -> Mapping[str, np.ndarray] | None:
-        """Returns the best questions `[B, Q]` in states float32 `[B, E]`, without `not_to_ask`, bool `[B, E]`.
-
-        None if the file cannot choose any, or all interpreters are in use.
-
-        Raises:
-            InputError: LiteRT failed; the interpreter is not used again.
-        """
-        return self._if_idle(lambda model: _ask_each(model, states, not_to_ask)) if self.asks else None
-
-    def _if_idle(self, run: Callable[[LiteRtModel], Mapping[str, np.ndarray]]) -> Mapping[str, np.ndarray] | None:
-        try:
-            with self.lent(wait=False) as model:
-                return run(model)
-        except queue.Empty:
-            return None
 
     @contextlib.contextmanager
     def lent(self, wait: bool = True) -> Iterator[LiteRtModel]:
@@ -176,7 +149,7 @@ class LiteRtEngine(EncodingEngine):
             EngineError: LiteRT failed.
         """
         with self._lent() as model:
-            return _ask_each(model, inputs[features.STATES], inputs[features.NOT_TO_ASK])
+            return ask_each(model, inputs[features.STATES], inputs[features.NOT_TO_ASK])
 
     @contextlib.contextmanager
     def _lent(self) -> Iterator[LiteRtModel]:
@@ -188,7 +161,7 @@ class LiteRtEngine(EncodingEngine):
             raise EngineError("LiteRT failed; see the server's log") from error
 
 
-def _ask_each(model: LiteRtModel, states: np.ndarray, not_to_ask: np.ndarray) -> Mapping[str, np.ndarray]:
+def ask_each(model: LiteRtModel, states: np.ndarray, not_to_ask: np.ndarray) -> Mapping[str, np.ndarray]:
     """Returns the best questions of one state after the other, as the file asks about one at a time."""
     pairs = zip(states, not_to_ask, strict=True)
     return _joined([model.ask(state[np.newaxis], withheld[np.newaxis]) for state, withheld in pairs])

@@ -5,6 +5,7 @@ import itertools
 import logging
 import os
 import pathlib
+import queue
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -15,7 +16,8 @@ from tensorflow_serving.apis import prediction_log_pb2
 from schemas import directories, features, parity
 from schemas.errors import InputError
 from serving.engine.engine import EncodingEngine, Engine
-from serving.engine.litert import MOST_ASKED, MOST_STATES, InterpreterPool, read_litert_model
+from serving.engine.litert import MOST_ASKED, MOST_STATES, InterpreterPool, ask_each, read_litert_model
+from triage_runtime.litert import LiteRtModel
 
 _LOGGER = logging.getLogger(__name__)
 MAX_REQUESTS = 1000
@@ -167,20 +169,21 @@ class SavedModelWithLiteRt(SavedModelEngine):
     def choose_questions(self, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Returns the outputs of the signature `questions`, as those of `SavedModelEngine`."""
         states, not_to_ask = inputs[features.STATES], inputs[features.NOT_TO_ASK]
-        if len(states) <= MOST_ASKED:
-            outputs = self._by_litert(lambda model: model.ask(states, not_to_ask))
+        if len(states) <= MOST_ASKED and self.litert is not None and self.litert.asks:
+            outputs = self._by_litert(lambda model: ask_each(model, states, not_to_ask))
             if outputs is not None:
                 return outputs
         return super().choose_questions(inputs)
 
-    def _by_litert(
-        self, run: Callable[[InterpreterPool], Mapping[str, np.ndarray] | None]
-    ) -> Mapping[str, np.ndarray] | None:
+    def _by_litert(self, run: Callable[[LiteRtModel], Mapping[str, np.ndarray]]) -> Mapping[str, np.ndarray] | None:
         """Returns the outputs of LiteRT, None where the SavedModel has to run."""
         if self.litert is None:
             return None
         try:
-            return run(self.litert)
+            with self.litert.lent(wait=False) as model:
+                return run(model)
+        except queue.Empty:
+            return None
         except InputError as error:  # such as lack of memory; the SavedModel can still answer the caller
             version, self.litert = self.info.model_version, None
             _LOGGER.error("version %s: LiteRT failed and is no longer used: %s", version, error)

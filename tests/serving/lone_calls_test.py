@@ -12,6 +12,7 @@ from serving.engine.engine import Engine
 from serving.messages import state_message
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state
+from triage_runtime.litert import LiteRtModel
 
 LOOP = "lone-calls"
 FEVER = state_message(["fever"])
@@ -73,16 +74,14 @@ def test_a_lone_call_waits_for_the_run_that_a_caller_left_behind(loop):
     assert LOOP not in engine.threads
 
 
-def test_litert_answers_a_lone_call_on_the_loop_and_beside_an_interview_in_a_thread(serving, watcher, monkeypatch):
-    with watcher.versions.borrow() as front:
-        litert = front.engine.litert
-    threads, run = [], litert.run
+def test_litert_answers_a_lone_call_on_the_loop_and_beside_an_interview_in_a_thread(serving, monkeypatch):
+    threads, run = [], LiteRtModel.run
 
-    def noting(states, questions_asked):
+    def noting(model, states, questions_asked):
         threads.append(threading.current_thread().name)
-        return run(states, questions_asked)
+        return run(model, states, questions_asked)
 
-    monkeypatch.setattr(litert, "run", noting)
+    monkeypatch.setattr(LiteRtModel, "run", noting)
     with serving() as server, TriageClient(server.address, timeout_seconds=30.0) as client:
         client.triage(evidence_state(["fever"]))
         assert threads == ["calls"]

@@ -8,6 +8,7 @@ import json
 import logging
 import math
 import os
+import queue
 import shutil
 
 import numpy as np
@@ -40,8 +41,6 @@ from trainer.graph.novelty import Novelty
 from triage.v1 import triage_pb2
 from triage_runtime.litert import LiteRtModel
 
-STATES = np.array([[1, 0, 0], [0, 1, 0], [0, 0, -1], [0, 0, 0]], np.float32)
-
 
 @pytest.fixture(scope="module")
 def content(model_base_path):
@@ -58,7 +57,7 @@ def read(folder):
 
 
 def test_interpreters_are_made_when_needed_and_no_more_than_allowed(content, monkeypatch):
-    made, meanwhile = [], []
+    made = []
 
     class Counted:
         asks = False
@@ -66,26 +65,22 @@ def test_interpreters_are_made_when_needed_and_no_more_than_allowed(content, mon
         def __init__(self, content):
             made.append(len(made))
 
-        def run(self, states, questions_asked):  # while it runs, others ask
-            meanwhile.append(model.run(STATES, np.zeros(4, np.int32)) if len(meanwhile) < 2 else None)
-            return {}
-
     monkeypatch.setattr(litert, "LiteRtModel", Counted)
     model = InterpreterPool(content, interpreters=2)
     assert made == [0]
-    assert model.run(STATES, np.zeros(4, np.int32)) is not None
-    assert made == [0, 1]
-    # The innermost call came while both were at work, the one around it while one was.
-    assert [answer is None for answer in meanwhile] == [True, False]
-    assert model.run(STATES, np.zeros(4, np.int32)) is not None
+    for _ in range(2):
+        with model.lent(), model.lent(), pytest.raises(queue.Empty), model.lent(wait=False):
+            pass
     assert made == [0, 1]
 
 
 def test_an_interpreter_that_failed_is_not_used_again(content, hand_set):
     model = InterpreterPool(content, interpreters=1)
-    with pytest.raises(InputError, match="LiteRT cannot run the file"):
-        model.run(np.zeros([1, 7], np.float32), np.zeros(1, np.int32))  # of another width
-    (answer,) = model.run(STATES[:1], np.zeros(1, np.int32))["q_values"]
+    with pytest.raises(InputError, match="LiteRT cannot run the file"), model.lent() as first:
+        first.run(np.zeros([1, 7], np.float32), np.zeros(1, np.int32))  # of another width
+    with model.lent() as second:
+        (answer,) = second.run(np.float32([[1, 0, 0]]), np.zeros(1, np.int32))["q_values"]
+    assert second is not first
     np.testing.assert_allclose(answer, hand_set.chest_pain_q, atol=1e-6)
 
 
@@ -198,15 +193,14 @@ def test_any_evidence_gets_the_answer_of_the_graph(engines, alone, name, states)
 @pytest.fixture
 def watched(engines, monkeypatch):
     """An engine, and the sizes of the batches that LiteRT answers."""
-    engine, sizes = engines("whole"), []
-    run = engine.litert.run
+    sizes, run = [], LiteRtModel.run
 
-    def noting(states, questions_asked):
+    def noting(model, states, questions_asked):
         sizes.append(len(states))
-        return run(states, questions_asked)
+        return run(model, states, questions_asked)
 
-    monkeypatch.setattr(engine.litert, "run", noting)
-    return engine, sizes
+    monkeypatch.setattr(LiteRtModel, "run", noting)
+    return engines("whole"), sizes
 
 
 def test_litert_answers_small_batches_and_the_saved_model_larger_ones(watched):
@@ -221,11 +215,8 @@ def test_litert_answers_small_batches_and_the_saved_model_larger_ones(watched):
 def test_where_litert_fails_the_saved_model_answers_from_then_on(engines, monkeypatch, caplog):
     engine, states = engines("whole"), [state_message(["a"], ["b"])]
 
-    def fail(states, questions_asked):
-        raise InputError("no memory")
-
     monkeypatch.setattr(engine, "litert", engine.litert)  # and so back again, after the test
-    monkeypatch.setattr(engine.litert, "run", fail)
+    monkeypatch.setattr(LiteRtModel, "run", lambda *_: raising(InputError("no memory")))
     assert_same(engine.triage(states), by_graph(engine, states))
     assert engine.litert is None
     (record,) = caplog.records
@@ -239,16 +230,16 @@ def questions_of(engine, states, number, *not_to_ask):
 
 def test_litert_chooses_the_questions_of_a_few_states_and_the_saved_model_those_of_more(engines, monkeypatch):
     engine, asked = engines("whole"), []
-    states, ask = [state_message(["a"], ["b"]), state_message(["c"])], engine.litert.ask
+    states, ask = [state_message(["a"], ["b"]), state_message(["c"])], LiteRtModel.ask
 
-    def noting(states, not_to_ask):
+    def noting(model, states, not_to_ask):
         asked.append(len(states))
-        return ask(states, not_to_ask)
+        return ask(model, states, not_to_ask)
 
-    monkeypatch.setattr(engine.litert, "ask", noting)
+    monkeypatch.setattr(LiteRtModel, "ask", noting)
     alone = questions_of(engine, states, 3, "d")
     together = questions_of(engine, states * 3, 3, "d")[:2]
-    assert asked == [2]
+    assert asked == [1, 1]  # the file asks about one state at a time
     assert [[question.code for question in each] for each in alone] == [
         [question.code for question in each] for each in together
     ]
@@ -265,11 +256,11 @@ def test_litert_chooses_the_questions_of_a_few_states_and_the_saved_model_those_
 
 def test_a_loaded_version_has_chosen_questions_by_litert_and_by_the_saved_model(engines, base, monkeypatch):
     """Either takes longest the first time: the SavedModel of the demo's agent a second."""
-    asked, choose, ask = [], SavedModelEngine.choose_questions, InterpreterPool.ask
+    asked, choose, ask = [], SavedModelEngine.choose_questions, LiteRtModel.ask
     monkeypatch.setattr(
         SavedModelEngine, "choose_questions", lambda self, inputs: asked.append("graph") or choose(self, inputs)
     )
-    monkeypatch.setattr(InterpreterPool, "ask", lambda self, *inputs: asked.append("litert") or ask(self, *inputs))
+    monkeypatch.setattr(LiteRtModel, "ask", lambda self, *inputs: asked.append("litert") or ask(self, *inputs))
     LocalModels().load(base / engines("whole").info.model_version)
     assert asked == ["litert", "graph"]
 
