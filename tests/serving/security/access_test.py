@@ -33,20 +33,30 @@ def guarded(serving, tmp_path_factory):
         yield server
 
 
-def calls(channel):
-    """One call of each service and kind, as functions of its metadata."""
-    model = model_service_pb2_grpc.ModelServiceStub(channel)
-    predict = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict
-    listing = iter([reflection_pb2.ServerReflectionRequest(list_services="")])
-    reflect = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo
-    return {
-        "status": lambda m: model.GetModelStatus(get_model_status_pb2.GetModelStatusRequest(), timeout=30, metadata=m),
-        "reload": lambda m: model.HandleReloadConfigRequest(
-            model_management_pb2.ReloadConfigRequest(), timeout=30, metadata=m
-        ),
-        "predict": lambda m: predict(predict_pb2.PredictRequest(), timeout=30, metadata=m),
-        "reflection": lambda m: list(reflect(listing, timeout=30, metadata=m)),
-    }
+STATE = evidence_state(["fever"])
+CALLS = {
+    "Triage": lambda client, channel, m: client.triage(STATE),
+    "BatchTriage": lambda client, channel, m: client.batch_triage([STATE]),
+    "GetModelInfo": lambda client, channel, m: client.model_info(),
+    "GetVocabulary": lambda client, channel, m: client.vocabulary(),
+    "Interview": lambda client, channel, m: client.interview(timeout_seconds=30).present("fever"),
+    "status": lambda client, channel, m: model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(
+        get_model_status_pb2.GetModelStatusRequest(), timeout=30, metadata=m
+    ),
+    "reload": lambda client, channel, m: model_service_pb2_grpc.ModelServiceStub(channel).HandleReloadConfigRequest(
+        model_management_pb2.ReloadConfigRequest(), timeout=30, metadata=m
+    ),
+    "predict": lambda client, channel, m: prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(
+        predict_pb2.PredictRequest(), timeout=30, metadata=m
+    ),
+    "reflection": lambda client, channel, m: list(
+        reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(
+            iter([reflection_pb2.ServerReflectionRequest(list_services="")]), timeout=30, metadata=m
+        )
+    ),
+}
+FAULTY = {"status", "reload", "predict"}
+"""With a token, the services find fault with these, which are empty."""
 
 
 def code_of(call, *arguments):
@@ -59,39 +69,16 @@ def code_of(call, *arguments):
     return None
 
 
-def test_the_right_token_opens_calls_of_every_kind(guarded):
-    with TriageClient(guarded.address, timeout_seconds=30.0, token=TOKEN) as client:
-        state = evidence_state(["fever"])
-        assert client.triage(state).model_version == "3"
-        assert len(client.batch_triage([state])) == 1
-        assert client.model_info().model_version == "3"
-        assert len(client.vocabulary().entries) == 3
-        with client.interview(timeout_seconds=30) as interview:
-            assert interview.present("fever").response.model_version == "3"
-
-
-@pytest.mark.parametrize("token", [None, TOKEN[:-1]])
-def test_without_a_valid_token_no_call_is_answered(guarded, token):
-    with TriageClient(guarded.address, timeout_seconds=30.0, token=token) as client:
-        state = evidence_state(["fever"])
-        typed = (
-            lambda: client.triage(state),
-            lambda: client.batch_triage([state]),
-            client.model_info,
-            client.vocabulary,
-            lambda: client.interview(timeout_seconds=30).present("fever"),
-        )
-        assert {code_of(call) for call in typed} == {grpc.StatusCode.UNAUTHENTICATED}
-
-
-@pytest.mark.parametrize("kind", ["status", "reload", "predict", "reflection"])
-def test_the_other_services_require_a_token_too(guarded, kind):
-    with channel_to(guarded.address) as channel:
-        call = calls(channel)[kind]
-        assert code_of(call, ()) is grpc.StatusCode.UNAUTHENTICATED
-        # With it, the service itself finds fault with the empty requests; reflection does not.
-        expected = None if kind == "reflection" else grpc.StatusCode.INVALID_ARGUMENT
-        assert code_of(call, (("authorization", f"Bearer {TOKEN}"),)) is expected
+@pytest.mark.parametrize("kind", CALLS)
+def test_the_right_token_and_no_other_opens_calls_of_every_kind(guarded, kind):
+    for token, metadata in ((TOKEN, sent(TOKEN)), (TOKEN[:-1], sent(TOKEN[:-1])), (None, ())):
+        with (
+            TriageClient(guarded.address, timeout_seconds=30.0, token=token) as client,
+            channel_to(guarded.address) as channel,
+        ):
+            expected = grpc.StatusCode.INVALID_ARGUMENT if kind in FAULTY else None
+            refused = grpc.StatusCode.UNAUTHENTICATED
+            assert code_of(CALLS[kind], client, channel, metadata) is (expected if token == TOKEN else refused)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +92,7 @@ def test_the_other_services_require_a_token_too(guarded, kind):
 )
 def test_a_header_that_is_not_one_bearer_token_is_refused(guarded, metadata):
     with channel_to(guarded.address) as channel:
-        assert code_of(calls(channel)["status"], metadata) is grpc.StatusCode.UNAUTHENTICATED
+        assert code_of(CALLS["status"], None, channel, metadata) is grpc.StatusCode.UNAUTHENTICATED
 
 
 def test_health_is_open_and_calls_that_do_not_exist_are_not(guarded):
@@ -129,7 +116,7 @@ def test_a_refused_token_is_logged_with_where_it_came_from_and_not_each_time(ser
     (tmp_path / "tokens").write_text(TOKEN)
     with serving(tokens=str(tmp_path / "tokens")) as guarded, channel_to(guarded.address) as channel:
         for _ in range(3):
-            code_of(calls(channel)["status"], ())
+            code_of(CALLS["status"], None, channel, ())
     lines = [record.getMessage() for record in caplog.records if "without a valid token" in record.getMessage()]
     (line,) = lines
     assert re.fullmatch(r"\d+ calls without a valid token were refused, the last one from ipv4:127.0.0.1:\d+", line)
@@ -137,7 +124,7 @@ def test_a_refused_token_is_logged_with_where_it_came_from_and_not_each_time(ser
 
 def test_without_tokens_this_machine_may_change_what_is_served(server):
     with channel_to(server.address) as channel:
-        assert code_of(calls(channel)["reload"], ()) is grpc.StatusCode.INVALID_ARGUMENT  # the request is empty
+        assert code_of(CALLS["reload"], None, channel, ()) is grpc.StatusCode.INVALID_ARGUMENT  # the request is empty
 
 
 def sent(token):
