@@ -91,8 +91,8 @@ def _shown(values: Mapping[str, Any]) -> str:
     return f"default {texts['default'] or 'none'}; paper {texts['paper'] or 'none'}"
 
 
-def from_arguments(arguments: argparse.Namespace) -> TrainConfig:
-    """Returns the preset, overridden by the file `--config`, if any, and that by the flags given.
+def from_arguments(arguments: argparse.Namespace, start: Mapping[str, Mapping[str, Any]] | None = None) -> TrainConfig:
+    """Returns the settings `start`, or the preset, overridden by the file `--config`, if any, and that by the flags.
 
     Raises:
         InputError: the file cannot be read, or a value is not as expected.
@@ -102,7 +102,7 @@ def from_arguments(arguments: argparse.Namespace) -> TrainConfig:
     values.pop("preset", None)
     if name not in PRESETS:
         raise InputError(f"{arguments.config}: preset {name!r}: expected one of {', '.join(PRESETS)}")
-    values = _over(PRESETS[name], values)
+    values = _over(PRESETS[name] if start is None else start, values)
     given = vars(arguments)
     for section in dataclasses.fields(TrainConfig):
         names = [field.name for field in dataclasses.fields(typing.cast(type, section.type))]

@@ -1,26 +1,21 @@
 """`triage reproduce`: runs the paper's study on a data directory and writes a report."""
 
 import argparse
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import joblib
 from rich.console import Console
 
 from schemas.errors import InputError
-from trainer import config, presets
+from trainer import presets
 from triage_runtime.command_line import json_output
 from triage_runtime.command_line.progress import progress_bar, say_result
 from triage_runtime.storage import locations
-from triage_runtime.storage.whole_file import read_json
 
 if TYPE_CHECKING:  # loads TensorFlow
     from trainer.study.study import StudySettings
 
-_FULL = {"evaluation_interval": 150}
-"""Settings of the loop that differ from the preset `paper`: enough evaluations to average the last ten."""
+_FULL = {"evaluation_interval": 150}  # enough evaluations to average the last ten
 _QUICK = {"steps": 3000, "evaluation_interval": 250}
-"""The same for --quick."""
 _SIZES = {
     # name: (full, quick, help)
     "seeds": (3, 2, "number of training runs of each learning agent, each with its own seed"),
@@ -60,11 +55,11 @@ def run(arguments: argparse.Namespace) -> int:
     with progress_bar(Console(stderr=True)) as bar:
         done = len(trainings) - len(waiting)
         task = bar.add_task("train", total=len(trainings), completed=done, remark="", unit="agents")
-        for _ in study.run(waiting, joblib.cpu_count()):
+        for _ in study.run(waiting):
             bar.advance(task)
     results = json_output.plain({"provenance": page.provenance(), **study_results.collect(study)})
     json_output.write(results, out / "results.json")
-    report.write_report(results, out)
+    page.write(report.report(results), out / "report.html", "--out")
     if arguments.json != "-":
         tables.print_rows(report.agents_table(results))
         say_result(Console(), out, f"open {out / 'report.html'}")
@@ -80,22 +75,9 @@ def settings_of(arguments: argparse.Namespace) -> "StudySettings":
     """
     from trainer.study.study import StudySettings
 
-    sizes = {}
-    for name, (full, quick, _) in _SIZES.items():
-        given = getattr(arguments, name)
-        sizes[name] = given if given is not None else quick if arguments.quick else full
-    return StudySettings(config=_train_config(arguments), **sizes)
-
-
-def _train_config(arguments: argparse.Namespace) -> config.TrainConfig:
-    """Returns the configuration of file and flags on top of the study's own defaults and the preset `paper`."""
-    complete = argparse.Namespace(**vars(arguments))
-    complete.preset = complete.preset or "paper"
-    if complete.preset != "paper":
-        raise InputError(f"--preset {complete.preset}: the paper's agents have the preset paper: leave the option out")
-    from_file = {} if arguments.config is None else read_json(arguments.config)
-    there = from_file.get("loop", {})
-    for name, value in (_QUICK if arguments.quick else _FULL).items():
-        if not hasattr(complete, name) and not (isinstance(there, Mapping) and name in there):
-            setattr(complete, name, value)
-    return presets.from_arguments(complete)
+    if arguments.preset not in (None, "paper"):
+        raise InputError(f"--preset {arguments.preset}: the paper's agents have the preset paper: leave the option out")
+    sizes = {name: quick if arguments.quick else full for name, (full, quick, _) in _SIZES.items()}
+    sizes |= {name: value for name in sizes if (value := getattr(arguments, name)) is not None}
+    loop = _QUICK if arguments.quick else _FULL
+    return StudySettings(config=presets.from_arguments(arguments, presets.PAPER | {"loop": loop}), **sizes)

@@ -1,13 +1,11 @@
 """The report on one agent, as `triage evaluate --html` writes it: one page that a clinician reads."""
 
-import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
-from schemas.errors import InputError
 from schemas.promise import NOT_COVERED
 from schemas.triage import ACTION_LABELS, DECISION_LABELS
 from trainer.evaluation.estimates import Calibration, ReliabilityBin
@@ -18,7 +16,6 @@ from trainer.reports.drawing import Drawing, Panel, colour
 from trainer.reports.numbers import APPROPRIATENESS, NONE, SAFETY, Table, count, several, shown, with_interval
 from trainer.reports.page import clean, page
 from trainer.training import promises
-from triage_runtime.storage.whole_file import removed_unless_written
 
 _MOST_SLICES = 8
 """Values of one tag that the page shows, the largest ones; `--json` has all of them."""
@@ -51,20 +48,6 @@ def agent_page(report: AgentReport, provenance: Mapping[str, Any]) -> str:
         missed=textbook and tables.missed_cases(textbook),
         facts=_facts(report, provenance),
     )
-
-
-def write_page(report: AgentReport, provenance: Mapping[str, Any], path: pathlib.Path) -> None:
-    """Writes `agent_page` to `path`.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
-    text = agent_page(report, provenance)
-    try:
-        with removed_unless_written(path):
-            path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--html {path}: cannot write: {error.strerror or error}") from error
 
 
 def _decides(report: AgentReport) -> list[tuple[str, str]]:

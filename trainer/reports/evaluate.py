@@ -15,9 +15,8 @@ from trainer.data.textbook_case import read_cases
 from trainer.data.tfrecord import DataDirectory
 from trainer.evaluation.cases import TextbookFigures
 from trainer.evaluation.options import EvaluateOptions
-from trainer.reports import agent_page, agent_report, question_report, tables
+from trainer.reports import agent_page, agent_report, page, question_report, tables
 from trainer.reports.agent_report import AgentReport
-from trainer.reports.page import provenance
 from trainer.training import operating_point_options
 from trainer.training.job import TrainedNetwork, load_network
 from trainer.training.operating_point_options import OperatingPointOptions
@@ -56,7 +55,7 @@ def measured(given: EvaluateOptions, point: OperatingPointOptions) -> AgentRepor
     report = report._replace(no_safety_rules=no_rules)
     json_output.write(report.described(), given.json)
     if given.html is not None:
-        agent_page.write_page(report, provenance(), given.html)
+        page.write(agent_page.agent_page(report, page.provenance()), given.html, "--html")
     return report
 
 

@@ -14,9 +14,11 @@ import jinja2
 from markupsafe import Markup
 
 from schemas import VERSION
+from schemas.errors import InputError
 from schemas.triage import ACTION_LABELS, DECISION_LABELS
 from trainer.reports import numbers
 from trainer.reports.drawing import COLOURS, DASHES, Drawing, svgs
+from triage_runtime.storage.whole_file import removed_unless_written
 
 # Turns the direction of text around, and could make one id read as another.
 _DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -55,6 +57,19 @@ def page(template: str, drawings: Mapping[str, Drawing | None], **values: Any) -
         several=numbers.several,
         **values,
     )
+
+
+def write(text: str, path: pathlib.Path, option: str) -> None:
+    """Writes a page to `path`, which `option` names.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    try:
+        with removed_unless_written(path):
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{option} {path}: cannot write: {error.strerror or error}") from error
 
 
 def _numbered(drawings: Mapping[str, Drawing | None]) -> dict[str, Numbered]:

@@ -1,6 +1,6 @@
 """The agents of the paper's table: how each is trained, and its metrics on each vignette."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,21 +14,14 @@ from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.rollout import Outcomes, Rollout, order_seeds
 from trainer.evaluation import as_clinicians, metrics
 from trainer.evaluation.vignette_statistics import MINIMUM_DECISIONS
-from trainer.study.partially_observed import (
-    PartiallyObservedLoop,
-    TriageValues,
-    evaluation_orders,
-    greedy_outcomes,
-)
+from trainer.study.partially_observed import PartiallyObservedLoop, TriageValues, evaluation_orders, greedy_outcomes
 from trainer.training.session import EVALUATION_SEED
 
 METRICS = ("appropriateness", "safety", "questions", "evidence_seen", "forced")
-CURVES = METRICS[:3]
-"""The metrics of the paper's learning curves."""
-RANDOM_EPISODES = 10
-"""Episodes of the random agent on each vignette."""
-TRAIN_SAMPLE = 150
-"""Maximum number of training vignettes that evaluations include."""
+CURVES, QUALITY = METRICS[:3], METRICS[:2]
+"""The metrics of the paper's learning curves, and those by which clinicians are judged."""
+RANDOM_EPISODES = 10  # of the random agent on each vignette
+TRAIN_SAMPLE = 150  # training vignettes that evaluations include, at most
 
 Evaluation = dict[str, dict[str, np.ndarray]]
 """An agent's metrics on each vignette, float `[V]` each.
@@ -45,15 +38,28 @@ class Splits(NamedTuple):
     test: VignetteArrays
     evidence_count: int
 
-    def both(self, play: Callable[[VignetteArrays], Outcomes]) -> Evaluation:
-        """Returns the evaluation of an agent that `play` plays."""
-        return evaluation(play(self.test), play(self.sample), self)
+    @property
+    def played(self) -> tuple[VignetteArrays, VignetteArrays]:
+        """What evaluations play: the test vignettes, and the sample of training vignettes."""
+        return self.test, self.sample
+
+    def evaluation(self, outcomes: Iterable[Outcomes]) -> Evaluation:
+        """Returns the metrics of an agent's episodes on each part of `played`."""
+        test, train = outcomes
+        of_test = metrics.agent_metrics(test, self.test.decision_counts)
+        of_train = metrics.agent_metrics(train, self.sample.decision_counts)
+        judged = as_clinicians.quality(test.decisions, self.test.decision_counts, MINIMUM_DECISIONS)
+        return {
+            "test": {name: of_test[name] for name in METRICS},
+            "train": {name: of_train[name] for name in METRICS},
+            "leave_one_out": {name: judged[name] for name in QUALITY},
+        }
 
 
-def read_splits(data: DataDirectory, fold: int = 0, folds: int = 0, seed: int = 0) -> Splits:
-    """Returns the splits of the data directory; with `folds`, a fold of the cross-validation of this seed."""
+def read_splits(data: DataDirectory, fold: int | None = None, folds: int = 0, seed: int = 0) -> Splits:
+    """Returns the splits of the data directory, or those of a fold of the cross-validation of this seed."""
     train, test = data.read("train"), data.read("test")
-    if folds:
+    if fold is not None:
         both = train.joined(test)
         train, test = (both.select(rows) for rows in fold_rows(len(both.decision_counts), folds, fold, seed))
     learned = len(train.decision_counts)
@@ -64,14 +70,9 @@ def read_splits(data: DataDirectory, fold: int = 0, folds: int = 0, seed: int = 
 def dyqn(splits: Splits, config: TrainConfig, converged: int) -> dict[str, Any]:
     """Trains a DyQN agent, see `learn`."""
     loop = build_loop(splits.train, splits.evidence_count, config)
-    orders = order_seeds(EVALUATION_SEED, config.loop.evaluation_orders)
-
-    def played(vignettes: VignetteArrays) -> Callable[[], Outcomes]:
-        limit = config.environment.max_questions
-        rollout = Rollout(vignettes, splits.evidence_count, limit, loop.agent.policy)
-        return lambda: rollout.run(orders)
-
-    return learn(loop.run, played, splits, config, converged)
+    seeds, limit = order_seeds(EVALUATION_SEED, config.loop.evaluation_orders), config.environment.max_questions
+    rollouts = [Rollout(part, splits.evidence_count, limit, loop.agent.policy) for part in splits.played]
+    return learn(loop.run, lambda: [rollout.run(seeds) for rollout in rollouts], splits, config, converged)
 
 
 def partially_observed(
@@ -79,19 +80,18 @@ def partially_observed(
 ) -> dict[str, Any]:
     """Trains when to ask, with the triage values of a classifier, see `learn`."""
     loop = PartiallyObservedLoop(splits.train, splits.evidence_count, triage_values, config)
-    seeds = order_seeds(EVALUATION_SEED, config.loop.evaluation_orders)
-    limit = config.environment.max_questions
+    seeds, limit = order_seeds(EVALUATION_SEED, config.loop.evaluation_orders), config.environment.max_questions
+    orders = [evaluation_orders(part, triage_values, splits.evidence_count, limit, seeds) for part in splits.played]
 
-    def played(vignettes: VignetteArrays) -> Callable[[], Outcomes]:
-        orders = evaluation_orders(vignettes, triage_values, splits.evidence_count, limit, seeds)
-        return lambda: greedy_outcomes(orders, loop.ask_values, limit)
+    def play() -> list[Outcomes]:
+        return [greedy_outcomes(part, loop.ask_values, limit) for part in orders]
 
-    return learn(loop.run, played, splits, config, converged)
+    return learn(loop.run, play, splits, config, converged)
 
 
 def learn(
     run: Callable[[int], Any],
-    played: Callable[[VignetteArrays], Callable[[], Outcomes]],
+    play: Callable[[], Iterable[Outcomes]],
     splits: Splits,
     config: TrainConfig,
     converged: int,
@@ -100,9 +100,9 @@ def learn(
 
     Args:
         run: takes training steps until a number of them have been taken.
-        played: from vignettes to what plays the current agent on them, each time in the same evidence orders.
-        splits: see `Splits`.
-        config: of the training.
+        play: plays the current agent on `splits.played`, each time in the same evidence orders.
+        splits: what is played.
+        config: its loop says when to evaluate.
         converged: number of evaluations at the end that count as those of the trained agent.
 
     Returns:
@@ -111,32 +111,16 @@ def learn(
     Raises:
         TrainingDivergedError: see `trainer.dyqn.loop.TrainingLoop.run`.
     """
-    loop = config.loop
+    loop, evaluations = config.loop, []
     steps = [*range(loop.evaluation_interval, loop.steps, loop.evaluation_interval), loop.steps]
-    play_test, play_sample = played(splits.test), played(splits.sample)
-    evaluations = []
     for step in steps:
         run(step)
-        evaluations.append(evaluation(play_test(), play_sample(), splits))
+        evaluations.append(splits.evaluation(play()))
     means = {
         split: {name: [float(each[split][name].mean()) for each in evaluations] for name in CURVES}
         for split in ("test", "train")
     }
     return {**mean_of(evaluations[-converged:]), "curve": {"steps": steps, **means}}
-
-
-def evaluation(test: Outcomes, train: Outcomes, splits: Splits) -> Evaluation:
-    """Returns the metrics of an agent's episodes on the test vignettes and on the sample of training vignettes."""
-    of_test, of_train = (
-        metrics.agent_metrics(outcomes, vignettes.decision_counts)
-        for outcomes, vignettes in ((test, splits.test), (train, splits.sample))
-    )
-    judged = as_clinicians.quality(test.decisions, splits.test.decision_counts, MINIMUM_DECISIONS)
-    return {
-        "test": {name: of_test[name] for name in METRICS},
-        "train": {name: of_train[name] for name in METRICS},
-        "leave_one_out": {name: judged[name] for name in METRICS[:2]},
-    }
 
 
 def mean_of(evaluations: Sequence[Evaluation]) -> Evaluation:
@@ -159,37 +143,30 @@ def random(splits: Splits, seed: int, max_questions: int) -> Evaluation:
         seen = np.minimum(questions + 1, np.diff(vignettes.offsets))
         return Outcomes(generator.integers(0, NUM_DECISIONS, shape), questions, seen, questions >= max_questions)
 
-    return splits.both(play)
+    return splits.evaluation(map(play, splits.played))
 
 
 def always(decision: Action, splits: Splits) -> Evaluation:
     """Evaluates an agent that always gives the same decision, such as the paper's "always green"."""
-
-    def play(vignettes: VignetteArrays) -> Outcomes:
-        nothing: np.ndarray = np.zeros([1, len(vignettes.decision_counts)], np.int32)
-        return Outcomes(nothing + int(decision), nothing, nothing + 1, nothing.astype(bool))
-
-    return splits.both(play)
+    counts = [len(part.decision_counts) for part in splits.played]
+    return splits.evaluation(_at_once(np.full(count, int(decision)), np.ones(count, int)) for count in counts)
 
 
 def fully_observed(triage_values: TriageValues, splits: Splits) -> Evaluation:
-    """Evaluates a classifier that sees all evidence; equal values go to the more urgent decision.
+    """Evaluates a classifier that sees all evidence, as if asked for; equal values go to the more urgent decision."""
+    return splits.evaluation(
+        _at_once(triage_values(sparse_states(part, splits.evidence_count)).argmax(axis=1), np.diff(part.offsets))
+        for part in splits.played
+    )
 
-    `questions` is the number of pieces after the first one.
-    """
 
-    def play(vignettes: VignetteArrays) -> Outcomes:
-        values = triage_values(sparse_states(vignettes, splits.evidence_count))
-        pieces = np.diff(vignettes.offsets)[np.newaxis]
-        return Outcomes(values.argmax(axis=1)[np.newaxis], pieces - 1, pieces, np.zeros(pieces.shape, bool))
-
-    return splits.both(play)
+def _at_once(decisions: np.ndarray, pieces: np.ndarray) -> Outcomes:
+    """Returns episodes of V vignettes that end with `decisions` after so many `pieces` of evidence, int `[V]` each."""
+    never: np.ndarray = np.zeros([1, len(pieces)], bool)
+    return Outcomes(decisions[np.newaxis], pieces[np.newaxis] - 1, pieces[np.newaxis], never)
 
 
 def clinicians(splits: Splits) -> Evaluation:
     """Evaluates the clinicians, each by the others, where enough of them decided (paper, "The human baseline")."""
-    on_test, on_train = (
-        metrics.human_metrics(vignettes.decision_counts, MINIMUM_DECISIONS)
-        for vignettes in (splits.test, splits.sample)
-    )
-    return {"test": on_test, "train": on_train, "leave_one_out": on_test}
+    test, train = (metrics.human_metrics(part.decision_counts, MINIMUM_DECISIONS) for part in splits.played)
+    return {"test": test, "train": train, "leave_one_out": test}

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse
 import tensorflow as tf
 
-from schemas.triage import Action, is_forced
+from schemas.triage import NUM_DECISIONS, Action, is_forced
 from trainer.config import TrainConfig
 from trainer.data import state
 from trainer.data.state import Vignettes
@@ -32,9 +32,8 @@ from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import noise_scale
 from trainer.dyqn.rollout import Outcomes
 from trainer.graph import rewards
-from trainer.study.powerset import EvidenceSets
 
-EPISODES_AHEAD = 256
+EPISODES_AHEAD = 256  # whose states are judged in one call
 
 TriageValues = Callable[[scipy.sparse.csr_matrix], np.ndarray]
 """From states float32 `[B, E]` in {-1, 0, 1} to a value of each triage decision, float `[B, 4]` in [0, 1]."""
@@ -43,46 +42,33 @@ AskValues = Callable[[np.ndarray], np.ndarray]
 
 
 class JudgedOrders(NamedTuple):
-    """The states that R vignettes pass through, each in an evidence order: P in all, order by order."""
+    """R vignettes in an evidence order each, after 1, 2, ... D pieces of evidence."""
 
-    codes: np.ndarray  # int32 [P, W], signed codes, padded with 0
-    offsets: np.ndarray  # int64 [R + 1]: order r passes through codes[offsets[r]:offsets[r + 1]], one piece to the last
-    values: np.ndarray  # float32 [P, 4], the classifier's triage values
-    pieces: np.ndarray  # int [R], of evidence of each vignette
+    codes: np.ndarray  # int32 [R, D, D], signed codes, padded with 0
+    there: np.ndarray  # bool [R, D], whether the vignette has so many pieces
+    values: np.ndarray  # float32 [R, D, 4], the classifier's triage values, 0 where it has not
 
 
 def judge_orders(
     environment: VignetteEnvironment, triage_values: TriageValues, evidence_count: int, most: int
 ) -> JudgedOrders:
-    """Draws an evidence order of each vignette in the environment, and judges the states after 1, 2, ... pieces.
-
-    Args:
-        environment: is reset.
-        triage_values: the classifier.
-        evidence_count: E, the width of the states that it judges.
-        most: pieces of evidence in the last state, at most; 1 or more.
-    """
+    """Resets the environment, and judges the order of each vignette up to `most` pieces of evidence."""
     environment.reset()
-    orders = environment.state_variables["order"].numpy()
-    pieces = np.count_nonzero(orders, axis=1)
-    depths = np.minimum(pieces, most)
-    offsets = np.concatenate([[0], np.cumsum(depths)]).astype(np.int64)
-    rows: np.ndarray = np.repeat(np.arange(len(orders)), depths)
-    shown = np.arange(offsets[-1]) - offsets[rows] + 1
-    width = int(depths.max(initial=0))
-    codes = np.where(np.arange(width) < shown[:, np.newaxis], orders[rows, :width], 0).astype(np.int32)
-    sets = EvidenceSets(np.concatenate([[0], np.cumsum(shown)]), codes[codes != 0])
-    values = np.asarray(triage_values(state.sparse_states(sets, evidence_count)), np.float32)
-    return JudgedOrders(codes, offsets, values, pieces)
+    orders = environment.state_variables["order"].numpy()[:, :most]
+    codes = np.tril(np.repeat(orders[:, np.newaxis], orders.shape[1], axis=1))
+    there = orders != 0
+    states = scipy.sparse.csr_matrix(state.from_signed_codes(tf.constant(codes[there]), evidence_count).numpy())
+    values: np.ndarray = np.zeros([*there.shape, NUM_DECISIONS], np.float32)
+    values[there] = triage_values(states)
+    return JudgedOrders(codes, there, values)
 
 
 def evaluation_orders(
     vignettes: Vignettes, triage_values: TriageValues, evidence_count: int, max_questions: int, seeds: Iterable[int]
 ) -> list[JudgedOrders]:
-    """Returns an order of every vignette for each seed.
+    """Returns an order of every vignette for each seed, so that agents can be compared vignette by vignette.
 
-    They are those of `trainer.dyqn.rollout.Rollout` for the same vignettes and seeds (up to its `ROWS_AT_ONCE`
-    vignettes), so that agents can be compared vignette by vignette.
+    They are those of `trainer.dyqn.rollout.Rollout` for the same seeds, up to its `ROWS_AT_ONCE` vignettes.
     """
     generator = tf.random.Generator.from_seed(0, alg="philox")
     environment = VignetteEnvironment(vignettes, evidence_count, Mode(False, max_questions), generator)
@@ -98,23 +84,17 @@ def greedy_outcomes(orders: Iterable[JudgedOrders], ask_values: AskValues, max_q
 
     As in `trainer.dyqn.rollout`, triage is not forced when the evidence ends, and asking then reveals nothing. So an
     agent that asks in the last state keeps asking until the limit forces it. Equal values go to the more urgent one.
-
-    Args:
-        orders: K of them, each of the same V vignettes.
-        ask_values: of the agent.
-        max_questions: the question limit; an order's last state is at most the one after as many questions.
+    An order's last state is at most the one after `max_questions`.
     """
     ends = []
-    for order in orders:
-        first: np.ndarray = order.offsets[:-1]
-        last: np.ndarray = order.offsets[1:] - 1
-        stops = order.values.max(axis=1) >= ask_values(order.codes)
-        stop = np.where(stops, np.arange(len(stops)), len(stops))  # the place of each state in which the agent stops
-        place = np.minimum.reduceat(stop, first)
-        stopped = place <= last
-        place = np.where(stopped, place, last)
-        questions = np.where(stopped, place - first, max_questions)
-        ends.append((order.values[place].argmax(axis=1), questions, place - first + 1, questions >= max_questions))
+    for codes, there, values in orders:
+        stops: np.ndarray = np.zeros(there.shape, bool)
+        stops[there] = values[there].max(axis=1) >= ask_values(codes[there])
+        stopped = stops.any(axis=1)
+        place = np.where(stopped, stops.argmax(axis=1), there.sum(axis=1) - 1)
+        questions = np.where(stopped, place, max_questions)
+        decisions = values[np.arange(len(place)), place].argmax(axis=1)
+        ends.append((decisions, questions, place + 1, questions >= max_questions))
     decisions, questions, seen, forced = (np.stack(column) for column in zip(*ends, strict=True))
     return Outcomes(decisions.astype(np.int32), questions.astype(np.int32), seen.astype(np.int32), forced)
 
@@ -129,20 +109,10 @@ class AskTransitions(NamedTuple):
     weight: np.ndarray  # float32 [B], 0 where ask has no loss
 
 
-class _Episode(NamedTuple):
-    """A vignette in a random evidence order, after 1, 2, ... D pieces of evidence."""
-
-    pieces: int  # of evidence of the vignette
-    codes: np.ndarray  # int32 [D, W]
-    best: np.ndarray  # float32 [D], the highest triage value
-    q_m: np.ndarray  # float32 [D], the highest among the decisions that the target considers
-
-
 class PartiallyObservedLoop:
-    """Trains an agent that learns when to ask.
+    """Trains an agent that learns when to ask; only the network's output for `ask` is used and trained.
 
-    Every random draw comes from `config.loop.seed`. The network is that of `trainer.dyqn.network`; only its
-    output for `ask` is used and trained. Of `config.memory`, only capacity and batch size are used.
+    Every random draw comes from `config.loop.seed`. Of `config.memory`, only capacity and batch size are used.
     """
 
     def __init__(self, vignettes: Vignettes, evidence_count: int, triage_values: TriageValues, config: TrainConfig):
@@ -151,7 +121,7 @@ class PartiallyObservedLoop:
         self.config = config
         self.network = build_network(evidence_count, config.network, _number(network_seed))
         self.step, self.episode = 0, 0
-        self._evidence_count, self._triage_values = evidence_count, triage_values
+        self._count, self._triage_values = evidence_count, triage_values
         self._optimizer = build_optimizer(config)
         self._optimizer.build(self.network.trainable_variables)
         self._noise = np.random.default_rng(noise_seed)
@@ -160,92 +130,72 @@ class PartiallyObservedLoop:
         self._environment = VignetteEnvironment(vignettes, evidence_count, Mode(True, limit), generator, EPISODES_AHEAD)
         # The first piece of evidence, one more for each question, and one for the successor of the last state.
         self._width = min(int(np.diff(vignettes.offsets).max()), limit + 2)
-        self._episodes = self._draw_episodes()
         capacity = config.memory.memory_capacity  # beyond it, the oldest transition goes first
         kept: np.ndarray = np.zeros([2, capacity, self._width], np.int32)
         self._memory = AskTransitions(*kept, *np.zeros([3, capacity], np.float32))
         self._draws = np.random.default_rng(memory_seed)
-        codes = tf.TensorSpec([None, None], tf.int32)
-        values = tf.TensorSpec([None], tf.float32)
-        self._ask = tf.function(self._ask_in_graph, [codes], autograph=False)
-        self._optimise = tf.function(
-            self._optimise_in_graph, [AskTransitions(codes, codes, values, values, values)], False
-        )
-        self._current: _Episode | None = None
-        self._questions = 0
-        self._noise_scale = 0.0
+        self._ask = tf.function(self._ask_in_graph, [tf.TensorSpec([None, None], tf.int32)], autograph=False)
+        self._optimise = tf.function(self._optimise_in_graph, autograph=False)
+        self._transitions = self._act()
 
     def ask_values(self, codes: np.ndarray) -> np.ndarray:
         """Returns Q(s, ask) of states, see `AskValues`."""
         return self._ask(codes).numpy()
 
-    def run(self, until_step: int) -> float | None:
-        """Takes steps until `until_step` have been taken; returns the mean loss, None within the burn-in.
+    def run(self, until_step: int) -> None:
+        """Takes steps until `until_step` have been taken.
 
         Raises:
             TrainingDivergedError: a loss or gradient is not finite. The weights are those before that optimisation.
         """
-        losses = []
         while self.step < until_step:
             capacity = len(self._memory.weight)
-            for column, value in zip(self._memory, self._act(), strict=True):
+            for column, value in zip(self._memory, next(self._transitions), strict=True):
                 column[self.step % capacity] = value
             if self.step >= self.config.loop.burn_in_steps:
                 drawn = self._draws.integers(0, min(self.step + 1, capacity), self.config.memory.batch_size)
-                loss, finite = self._optimise(AskTransitions(*(column[drawn] for column in self._memory)))
-                if not finite:
+                if not self._optimise(AskTransitions(*(column[drawn] for column in self._memory))):
                     raise TrainingDivergedError(
                         f"step {self.step}, episode {self.episode}: not finite: the loss of ask, or its gradient"
                     )
-                losses.append(float(loss))
             self.step += 1
-        return float(np.mean(losses)) if losses else None
 
-    def _act(self) -> AskTransitions:
-        """Returns the transition of one action: lines 3 to 17 of the algorithm."""
-        if self._current is None:
-            self._current, self._questions = next(self._episodes), 0
-            self._noise_scale = float(noise_scale(tf.constant(self.episode, tf.int64), self.config.exploration))
-        episode, place = self._current, self._questions  # each question reveals a piece, as long as there is one
-        forced = is_forced(place, self.config.environment.max_questions, place + 1 >= episode.pieces)
-        noise = self._noise.standard_normal() * self._noise_scale
-        asks = bool(not forced and self.ask_values(episode.codes[place : place + 1])[0] + noise > episode.best[place])
-        successor = min(place + 1, len(episode.codes) - 1)
-        if not asks and self.config.target.ask_successor == "same_state":
-            successor = place
-        learned = asks or self.config.target.ask_successor != "taken_only"
-        if asks:
-            self._questions += 1
-        else:
-            self._current = None
-            self.episode += 1
-        return AskTransitions(
-            episode.codes[place],
-            episode.codes[successor],
-            episode.q_m[place],
-            episode.q_m[successor],
-            np.asarray(learned, np.float32),
-        )
+    def _act(self) -> Iterator[AskTransitions]:
+        """Yields the transition of each action: lines 3 to 17 of the algorithm."""
+        limit, after_triage = self.config.environment.max_questions, self.config.target.ask_successor
+        for codes, there, best, q_m in self._episodes():
+            scale = float(noise_scale(tf.constant(self.episode, tf.int64), self.config.exploration))
+            asks, place = True, -1
+            while asks:
+                place += 1  # each question reveals a piece, as long as there is one
+                last = not there[place + 1 :].any()
+                noise = self._noise.standard_normal() * scale
+                asks = not is_forced(place, limit, last) and bool(
+                    self.ask_values(codes[place : place + 1])[0] + noise > best[place]
+                )
+                self.episode += not asks
+                successor = place if last or (not asks and after_triage == "same_state") else place + 1
+                learned = np.asarray(asks or after_triage != "taken_only", np.float32)
+                yield AskTransitions(codes[place], codes[successor], q_m[place], q_m[successor], learned)
 
-    def _draw_episodes(self) -> Iterator[_Episode]:
-        """Yields episodes without end, drawn as the training environment draws them."""
+    def _episodes(self) -> Iterator[tuple[np.ndarray, ...]]:
+        """Yields vignettes without end, drawn as the training environment draws them, as in `JudgedOrders`.
+
+        In place of the values, the highest of each state, and the highest of those that the target considers, `[D]`.
+        """
         while True:
-            orders = judge_orders(self._environment, self._triage_values, self._evidence_count, self._width)
-            allowed = None
+            codes, there, values = judge_orders(self._environment, self._triage_values, self._count, self._width)
+            allowed: np.ndarray = np.ones([len(codes), NUM_DECISIONS], bool)
             if self.config.target.best_triage_over == "appropriate":
-                allowed = rewards.appropriate(self._environment.decision_counts)
-                allowed = tf.repeat(allowed, np.diff(orders.offsets), axis=0)
-            q_m = targets.best_triage_value(tf.constant(orders.values), allowed).numpy()
-            best = orders.values.max(axis=1)
-            codes = np.pad(orders.codes, [[0, 0], [0, self._width - orders.codes.shape[1]]])
-            for pieces, i, j in zip(orders.pieces, orders.offsets[:-1], orders.offsets[1:], strict=True):
-                yield _Episode(int(pieces), codes[i:j], best[i:j], q_m[i:j])
+                allowed = rewards.appropriate(self._environment.decision_counts).numpy()
+            q_m = np.where(allowed[:, np.newaxis], values, -1.0).max(axis=2)
+            yield from zip(codes, there, values.max(axis=2), q_m, strict=True)
 
     def _ask_in_graph(self, codes: tf.Tensor) -> tf.Tensor:
-        return self.network(state.from_signed_codes(codes, self._evidence_count))["q"][:, Action.ASK]
+        return self.network(state.from_signed_codes(codes, self._count))["q"][:, Action.ASK]
 
-    def _optimise_in_graph(self, batch: AskTransitions) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns (mean squared TD error of ask, whether it and its gradient are finite)."""
+    def _optimise_in_graph(self, batch: AskTransitions) -> tf.Tensor:
+        """Returns whether the mean squared TD error of ask and its gradient are finite, bool `[]`; learns if so."""
         settings = self.config.target
         asking = targets.Asking(batch.q_m_tm1, batch.q_m_t, self._ask_in_graph(batch.codes_t), settings.price)
         target = targets.QUERIES[settings.ask_query](asking)
@@ -256,12 +206,11 @@ class PartiallyObservedLoop:
         gradients = tape.gradient(loss, [variable.value for variable in variables])
         finite = tf.math.is_finite(loss) & tf.math.is_finite(tf.linalg.global_norm(gradients))
 
-        def update() -> tf.Operation:
+        def update() -> tf.Tensor:
             self._optimizer.apply(gradients, variables)
-            return tf.no_op()
+            return tf.constant(True)
 
-        tf.cond(finite, update, tf.no_op)
-        return loss, finite
+        return tf.cond(finite, update, lambda: tf.constant(False))
 
 
 def _number(seed: np.random.SeedSequence) -> int:

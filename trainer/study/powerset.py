@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from trainer.data.state import Vignettes, sparse_states
+from trainer.dyqn.rollout import Slice
 
 POWERSET_PIECES = 10
 """Maximum number of pieces of evidence that the powerset is taken over."""
@@ -29,13 +30,6 @@ class Powerset(NamedTuple):
     vignettes: np.ndarray  # int [R], place of the vignette that each row is a part of
 
 
-class EvidenceSets(NamedTuple):
-    """Evidence sets as compressed sparse rows, see `trainer.data.state.SignedRows`."""
-
-    offsets: np.ndarray
-    signed_codes: np.ndarray
-
-
 def powerset(vignettes: Vignettes, evidence_count: int, seed: int) -> Powerset:
     """Returns all rows of D_pow: of the paper's 1,248 vignettes some 730,000, which take about 50 MB."""
     generator = np.random.default_rng(seed)
@@ -46,9 +40,10 @@ def powerset(vignettes: Vignettes, evidence_count: int, seed: int) -> Powerset:
     codes = np.split(vignettes.signed_codes, vignettes.offsets[1:-1])
     pieces = [np.broadcast_to(own, sets.shape)[sets] for own, sets in zip(codes, kept, strict=True)]
     lengths = np.concatenate([sets.sum(axis=1) for sets in kept])
-    sets = EvidenceSets(np.concatenate([[0], np.cumsum(lengths)]), np.concatenate(pieces))
     places: np.ndarray = np.repeat(np.arange(len(kept)), [len(sets) for sets in kept])
-    return Powerset(sparse_states(sets, evidence_count), vignettes.decision_counts[places], places)
+    counts = vignettes.decision_counts[places]
+    rows = Slice(np.concatenate([[0], np.cumsum(lengths)]), np.concatenate(pieces), counts)
+    return Powerset(sparse_states(rows, evidence_count), counts, places)
 
 
 def _evidence_sets(length: int, further: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,34 +11,24 @@ from trainer.data.arrays import fold_rows
 from trainer.data.tfrecord import DataDirectory, is_simulated
 from trainer.evaluation import metrics
 from trainer.study import agents
-from trainer.study.agents import CURVES, Evaluation, Splits
-from trainer.study.study import CALIBRATED, FULLY_OBSERVED, LEARNING, UNCALIBRATED, Study, Training
+from trainer.study.agents import CURVES, QUALITY, Evaluation, Splits
+from trainer.study.study import CALIBRATED, LEARNING, UNCALIBRATED, Study, Training
 from triage_runtime.storage.whole_file import read_json
 
-SMALL = 3
-"""Maximum number of pieces in a small evidence set; the paper does not say what is small."""
-QUALITY = CURVES[:2]
-
-
-class PaperRow(NamedTuple):
-    """A row of the paper's table (tab:performance_test); None where it has no number."""
-
-    label: str
-    appropriateness: float
-    safety: float
-    questions: float | None = None
+SMALL = 3  # pieces in a small evidence set, at most; the paper does not say what is small
 
 
 AGENTS = {
-    "dyqn_or": PaperRow("DyQN, OR query", 0.85, 0.93, 13.34),
-    "dyqn_and": PaperRow("DyQN, AND query", 0.76, 0.86, 1.40),
-    "partially_observed_or": PaperRow("Partially observed, OR query", 0.79, 0.88, 23.0),
-    "partially_observed_and": PaperRow("Partially observed, AND query", 0.79, 0.86, 10.35),
-    "random": PaperRow("Random", 0.39, 0.74, 0.25),
-    "always_green": PaperRow("Always Green", 0.71, 0.75, 0.0),
-    "clinicians": PaperRow("Clinicians", 0.84, 0.93),
-    "fully_observed": PaperRow("Fully observed", 0.86, 0.94),
+    "dyqn_or": ("DyQN, OR query", 0.85, 0.93, 13.34),
+    "dyqn_and": ("DyQN, AND query", 0.76, 0.86, 1.40),
+    "partially_observed_or": ("Partially observed, OR query", 0.79, 0.88, 23.0),
+    "partially_observed_and": ("Partially observed, AND query", 0.79, 0.86, 10.35),
+    "random": ("Random", 0.39, 0.74, 0.25),
+    "always_green": ("Always Green", 0.71, 0.75, 0.0),
+    "clinicians": ("Clinicians", 0.84, 0.93, None),
+    "fully_observed": ("Fully observed", 0.86, 0.94, None),
 }
+"""The rows of the paper's table (tab:performance_test), with its appropriateness, safety and questions, if any."""
 PAPER_FOLDS = {"appropriateness": (0.81, 0.68, 0.92), "safety": (0.90, 0.80, 0.97), "questions": (13.14, None, None)}
 """Mean, lowest and highest of the paper's cross-validation; it gives no range of the questions."""
 
@@ -63,64 +53,55 @@ def collect(study: Study) -> dict[str, Any]:
 def figures(study: Study, splits: Splits, trained: Mapping[Training, Mapping[str, Any]]) -> dict[str, Any]:
     """Returns the paper's table, learning curves, calibration and folds, from the content of each training's file."""
     first, limit = study.settings.config.loop.seed, study.settings.config.environment.max_questions
-    of_agent = {
-        agent: {training.seed: file for training, file in trained.items()
-                if training.agent == agent and training.fold is None}
-        for agent in (*LEARNING, FULLY_OBSERVED)
-    }  # fmt: skip
-    evaluations: dict[str, list[Any]] = {
-        **{agent: list(files.values()) for agent, files in of_agent.items()},
+    common: dict[str, list[Any]] = {}
+    for training, file in trained.items():
+        if training.fold is None:
+            common.setdefault(training.agent, []).append(file)
+    calibrated, uncalibrated = (common.pop(agent)[0] for agent in (CALIBRATED, UNCALIBRATED))
+    found = {
+        **common,
         "random": [agents.random(splits, first, limit)],
         "always_green": [agents.always(Action.GREEN, splits)],
         "clinicians": [agents.clinicians(splits)],
     }
     return {
-        "agents": _table(evaluations, first),
+        "agents": _table(found, first),
         "curves": {
-            agent: [{"seed": seed, **file["curve"]} for seed, file in of_agent[agent].items()] for agent in LEARNING
+            agent: [{"seed": first + number, **file["curve"]} for number, file in enumerate(common[agent])]
+            for agent in LEARNING
         },
-        "calibration": _calibration(
-            trained[Training(CALIBRATED, first)], trained[Training(UNCALIBRATED, first)], first
-        ),
+        "calibration": _calibration(calibrated, uncalibrated, first),
         "folds": _folds(study, {training: file for training, file in trained.items() if training.fold is not None}),
     }
 
 
-def _table(evaluations: Mapping[str, Sequence[Evaluation]], seed: int) -> dict[str, Any]:
+def _table(found: Mapping[str, Sequence[Evaluation]], seed: int) -> dict[str, Any]:
     """Returns the rows of the paper's table.
 
     `test` has the mean over seeds and last evaluations, its interval over vignettes, and the standard deviation over
     seeds; `train` the same mean on training vignettes; `dyqn_or_minus` the paired differences of DyQN-OR to the agent,
     on the test vignettes with enough decisions, both scored against all clinicians but one.
     """
-    means = {agent: agents.mean_of(each) for agent, each in evaluations.items()}
-    ours, rows = means["dyqn_or"]["leave_one_out"], {}
-    for agent, paper in AGENTS.items():
-        mean, seeds = means[agent], evaluations[agent]
+    ours, rows = agents.mean_of(found["dyqn_or"])["leave_one_out"], {}
+    for agent, (label, *paper) in AGENTS.items():
+        mean, seeds = agents.mean_of(found[agent]), found[agent]
         if not len(mean["test"]["safety"]):  # no vignette has enough decisions for the clinicians' row
             continue
+        test = {name: metrics.estimate(values, seed)._asdict() for name, values in mean["test"].items()}
+        for name, figure in test.items():
+            spread = np.std([np.mean(each["test"][name]) for each in seeds], ddof=1) if len(seeds) > 1 else None
+            figure["sd_over_seeds"] = spread
         differences = {name: ours[name] - mean["leave_one_out"][name] for name in QUALITY}
+        compared = agent != "dyqn_or" and len(ours["safety"])
         rows[agent] = {
-            "label": paper.label,
-            "paper": {name: value for name, value in paper._asdict().items() if name in CURVES},
+            "label": label,
+            "paper": dict(zip(CURVES, paper, strict=True)),
             "seeds": len(seeds),
-            "test": {
-                name: {
-                    **metrics.estimate(values, seed)._asdict(),
-                    "sd_over_seeds": _spread([np.mean(each["test"][name]) for each in seeds]),
-                }
-                for name, values in mean["test"].items()
-            },
+            "test": test,
             "train": {name: float(values.mean()) for name, values in mean["train"].items() if len(values)},
-            "dyqn_or_minus": metrics.summary(differences, seed, paired=True)
-            if agent != "dyqn_or" and len(ours["safety"])
-            else None,
+            "dyqn_or_minus": metrics.summary(differences, seed, paired=True) if compared else None,
         }
     return rows
-
-
-def _spread(values: Sequence[np.floating]) -> float | None:
-    return float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def _calibration(calibrated: Mapping[str, Any], uncalibrated: Mapping[str, Any], seed: int) -> dict[str, Any]:
@@ -129,22 +110,23 @@ def _calibration(calibrated: Mapping[str, Any], uncalibrated: Mapping[str, Any],
     `small_sets` is the difference, calibrated minus uncalibrated, on rows of 1 to `SMALL` pieces: the mean over
     vignettes, as the rows of one are not independent.
     """
-    pieces, vignettes = np.array(calibrated["pieces"]), np.array(calibrated["vignettes"])
     models = {CALIBRATED: calibrated, UNCALIBRATED: uncalibrated}
+    quality = {name: np.array([file[name] for file in models.values()]) for name in QUALITY}  # [2, rows]
+    pieces, vignettes = np.array(calibrated["pieces"]), np.array(calibrated["vignettes"])
     points = []
     for count in np.unique(pieces).tolist():
-        here = pieces == count
-        means = {
-            model: {name: float(np.mean(np.array(file[name])[here])) for name in QUALITY}
-            for model, file in models.items()
+        means = {name: values[:, pieces == count].mean(axis=1) for name, values in quality.items()}
+        of_models = {
+            model: {name: float(each[place]) for name, each in means.items()} for place, model in enumerate(models)
         }
-        points.append({"pieces": count, "rows": int(here.sum()), **means})
+        points.append({"pieces": count, "rows": int((pieces == count).sum()), **of_models})
     small = (pieces >= 1) & (pieces <= SMALL)
-    _, groups = np.unique(vignettes[small], return_inverse=True)
-    differences = {}
-    for name in QUALITY if small.any() else ():
-        difference = (np.array(calibrated[name]) - np.array(uncalibrated[name]))[small]
-        differences[name] = metrics.estimate(np.bincount(groups, difference) / np.bincount(groups), seed)
+    _, groups, sizes = np.unique(vignettes[small], return_inverse=True, return_counts=True)
+    differences = {
+        name: metrics.estimate(np.bincount(groups, (values[0] - values[1])[small]) / sizes, seed)
+        for name, values in quality.items()
+        if small.any()
+    }
     return {"rows": len(pieces), "by_pieces": points, "small_sets": differences}
 
 

@@ -3,8 +3,7 @@ import json
 
 import pytest
 
-from schemas.errors import InputError
-from trainer.reports.report import agents_table, write_report
+from trainer.reports.report import agents_table, report
 from triage_runtime.command_line.json_output import plain
 
 
@@ -40,28 +39,10 @@ class _Page(html.parser.HTMLParser):
         self.text.append(data)
 
 
-def test_the_page_has_the_tables_and_figures_and_loads_nothing(results, tmp_path):
-    write_report(results, tmp_path)
-    page = _Page((tmp_path / "report.html").read_text())
-    assert (page.tags.count("table"), page.tags.count("figure")) == (2, 2)
+@pytest.mark.parametrize("folds", [True, False])
+def test_the_page_has_the_tables_and_figures_and_loads_nothing(results, folds):
+    page = _Page(report(results if folds else {**results, "folds": None}))
+    assert (page.tags.count("table"), page.tags.count("figure")) == (1 + folds, 2)
     assert (page.addresses, "script" in page.tags) == ([], False)
     assert "triage reproduce <&>" in page.text
     assert "The vignettes are simulated." in page.text
-
-
-def test_markdown_has_the_tables(results, tmp_path):
-    write_report(results, tmp_path)
-    lines = (tmp_path / "results.md").read_text().splitlines()
-    assert sum(line.startswith("| ---") for line in lines) == 2
-    assert any(line.startswith("| DyQN, OR query | 0.700 (0.700 to 0.700; SD 0.141) \\[0.85\\]") for line in lines)
-
-
-def test_a_study_without_folds_has_a_single_table(results, tmp_path):
-    write_report({**results, "folds": None}, tmp_path)
-    page = _Page((tmp_path / "report.html").read_text())
-    assert (page.tags.count("table"), page.tags.count("figure")) == (1, 2)
-
-
-def test_a_place_that_cannot_be_written_is_refused(results, tmp_path):
-    with pytest.raises(InputError, match="--out"):
-        write_report(results, tmp_path / "missing")

@@ -89,11 +89,8 @@ def test_curve_and_means_over_the_last_evaluations(data_directory):
     config = TrainConfig.from_dict({"loop": {"steps": 35, "evaluation_interval": 10, "burn_in_steps": 10}})
     policy = QPolicy(time_step_spec(splits.evidence_count), action_spec(), agent)
 
-    def played(vignettes):
-        rollout = Rollout(vignettes, splits.evidence_count, 23, policy)
-        return lambda: rollout.run([0, 1])
-
-    report = agents.learn(agent.run, played, splits, config, converged=3)
+    rollouts = [Rollout(part, splits.evidence_count, 23, policy) for part in splits.played]
+    report = agents.learn(agent.run, lambda: [each.run([0, 1]) for each in rollouts], splits, config, converged=3)
     assert agent.stops == report["curve"]["steps"] == [10, 20, 30, 35]
     # Red is safe for all; Green is safe where the least urgent decision is Green or Blue.
     green = (splits.test.decision_counts[:, 2:].sum(axis=1) > 0).astype(float)

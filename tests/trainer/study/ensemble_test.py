@@ -2,18 +2,14 @@ import types
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from schemas.errors import InputError
 from schemas.triage import Action
-from trainer.study.ensemble import (
-    MEMBERS,
-    EnsembleConfig,
-    TriageEnsemble,
-    draw_states,
-    train_ensemble,
-)
+from trainer.study import ensemble
+from trainer.study.ensemble import MEMBERS, TriageEnsemble, draw_states, train_ensemble
 
 CHEAP = ("sgd", "logistic", "tree", "forest", "svc")
 
@@ -27,8 +23,9 @@ def _told_by_one_code(vignettes, noise_codes=4):
 
 
 def _train(states, counts, groups=None, **settings):
-    config = EnsembleConfig(**{"folds": 2, "jobs": 1, "members": CHEAP, **settings})
-    return train_ensemble(states, counts, np.arange(len(counts)) if groups is None else groups, config)
+    settings = {"calibrated": True, "seed": 0, "jobs": 1, "members": CHEAP, **settings}
+    groups = np.arange(len(counts)) if groups is None else groups
+    return train_ensemble(scipy.sparse.csr_matrix(states), counts, groups, **settings)
 
 
 @pytest.mark.parametrize("calibrated", [True, False])
@@ -78,25 +75,21 @@ def _voter(classes, probabilities=None, decision_values=None):
     return types.SimpleNamespace(classes_=np.array(classes), **methods)
 
 
-def test_the_vote_is_the_mean_of_the_members_in_urgency_order():
-    # Yellow and Blue from one, all four from the other: (0 + .1, .7 + .2, 0 + .3, .3 + .4) / 2.
-    voters = {"sgd": _voter([1, 3], [0.7, 0.3]), "tree": _voter([0, 1, 2, 3], [0.1, 0.2, 0.3, 0.4])}
-    values = TriageEnsemble(voters).triage_values(np.zeros([3, 2], np.float32))
-    np.testing.assert_allclose(values, np.tile([0.05, 0.45, 0.15, 0.35], [3, 1]))
-
-
-def test_a_member_without_probabilities_votes_with_the_softmax_of_its_decision_values():
-    # exp(log 2) : exp(0) : exp(log 5) = 2 : 1 : 5.
-    voters = {"sgd": _voter([0, 2, 3], decision_values=[np.log(2), 0.0, np.log(5)])}
-    values = TriageEnsemble(voters).triage_values(np.zeros([1, 2], np.float32))
-    np.testing.assert_allclose(values, [[0.25, 0.0, 0.125, 0.625]])
-
-
-def test_one_decision_value_of_two_classes_speaks_for_the_second():
-    # exp(-d) : exp(d) = 1 : 4 for d = log 2.
-    voters = {"svc": _voter([1, 2], decision_values=np.log(2))}
-    values = TriageEnsemble(voters).triage_values(np.zeros([2, 2], np.float32))
-    np.testing.assert_allclose(values, [[0.0, 0.2, 0.8, 0.0]] * 2)
+@pytest.mark.parametrize(
+    ("voters", "expected"),
+    [
+        # Yellow and Blue from one, all four from the other: (0 + .1, .7 + .2, 0 + .3, .3 + .4) / 2.
+        ([_voter([1, 3], [0.7, 0.3]), _voter([0, 1, 2, 3], [0.1, 0.2, 0.3, 0.4])], [0.05, 0.45, 0.15, 0.35]),
+        # exp(log 2) : exp(0) : exp(log 5) = 2 : 1 : 5.
+        ([_voter([0, 2, 3], decision_values=[np.log(2), 0.0, np.log(5)])], [0.25, 0.0, 0.125, 0.625]),
+        # The one decision value of two classes speaks for the second: exp(-d) : exp(d) = 1 : 4 for d = log 2.
+        ([_voter([1, 2], decision_values=np.log(2))], [0.0, 0.2, 0.8, 0.0]),
+    ],
+    ids=["mean in urgency order", "softmax of decision values", "two classes"],
+)
+def test_members_vote_with_probabilities_or_else_with_the_softmax_of_their_decision_values(voters, expected):
+    values = TriageEnsemble(dict(enumerate(voters))).triage_values(np.zeros([2, 2], np.float32))
+    np.testing.assert_allclose(values, [expected] * 2)
 
 
 def test_calibration_never_sees_the_vignette_that_a_copy_was_trained_on():
@@ -132,9 +125,10 @@ def test_a_sample_keeps_the_share_of_every_vignette(seed):
     assert drawn.tolist() == draw_states(groups, 6, seed).tolist()
 
 
-def test_the_svc_may_see_fewer_states_than_the_others():
+def test_the_svc_may_see_fewer_states_than_the_others(monkeypatch):
+    monkeypatch.setattr(ensemble, "SVC_STATES", 10)
     states, counts = _told_by_one_code(40)
-    voters = _train(states, counts, members=("svc", "mlp", "tree"), calibrated=False, svc_states=10).voters
+    voters = _train(states, counts, members=("svc", "mlp", "tree"), calibrated=False).voters
     assert voters["svc"].shape_fit_[0] == 10
     assert voters["mlp"].t_ == 80 * voters["mlp"].n_iter_  # rows seen: two decisions a state
     assert voters["tree"].tree_.n_node_samples[0] == 40
@@ -157,7 +151,8 @@ def test_one_colour_is_nothing_to_learn_from():
 
 
 def test_folds_that_leave_too_few_colours_are_refused():
-    # Yellow and Blue are in one vignette, which is held out once: then only Red and Green are left.
-    counts = np.array([[1, 0, 1, 0]] * 5 + [[0, 1, 0, 1]], np.uint8)
-    with pytest.raises(InputError, match="too few training vignettes with different decisions"):
-        _train(np.eye(6, dtype=np.float32), counts, folds=2)
+    # Yellow and Blue are in one vignette, which is held out once: then only Red and Green are left. Four decisions of a
+    # colour are too few to put one in each fold.
+    for counts in ([[1, 0, 1, 0]] * 5 + [[0, 1, 0, 1]], [[1, 0, 1, 1]] * 4):
+        with pytest.raises(InputError, match="too few training vignettes with different decisions"):
+            _train(np.eye(len(counts), 6, dtype=np.float32), np.array(counts, np.uint8))

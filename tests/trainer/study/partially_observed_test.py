@@ -145,9 +145,9 @@ def test_after_the_burn_in_the_output_of_asking_alone_is_trained(one_vignette):
     loop = PartiallyObservedLoop(one_vignette, E, _always(0.1, 0.2, 0.6, 0.1), _config())
     layer = loop.network.get_layer("q_values")
     before, values = layer.get_weights()[0], loop.ask_values(STATES)
-    assert loop.run(20) is None
+    loop.run(20)
     np.testing.assert_array_equal(loop.ask_values(STATES), values)
-    assert loop.run(21) > 0.0
+    loop.run(21)
     assert (loop.ask_values(STATES) != values).all()
     after = layer.get_weights()[0]
     np.testing.assert_array_equal(after[:, :4], before[:, :4])
@@ -191,11 +191,11 @@ def test_a_loss_that_is_not_finite_ends_the_training_with_a_clear_error(one_vign
 
 
 def test_of_equal_values_triage_comes_before_asking_and_the_more_urgent_first():
-    values = np.zeros([4, 4], np.float32)
-    values[0, Action.GREEN] = 0.5
-    values[1] = 0.9
-    values[3, [Action.RED, Action.BLUE]] = 0.5
-    orders = JudgedOrders(np.zeros([4, 1], np.int32), np.array([0, 2, 4]), values, np.array([2, 2]))
+    values = np.zeros([2, 2, 4], np.float32)
+    values[0, 0, Action.GREEN] = 0.5
+    values[0, 1] = 0.9
+    values[1, 1, [Action.RED, Action.BLUE]] = 0.5
+    orders = JudgedOrders(np.zeros([2, 2, 2], np.int32), np.ones([2, 2], bool), values)
     ends = greedy_outcomes([orders], lambda codes: np.full(len(codes), 0.5, np.float32), max_questions=23)
     assert ends.decisions.tolist() == [[Action.GREEN, Action.RED]]
     assert ends.questions.tolist() == [[0, 1]]
