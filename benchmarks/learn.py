@@ -4,8 +4,8 @@
 
 Each contestant runs alone, in a process of its own, on the same simulated vignettes, and is judged on the same fresh
 ones. Its imports count as training time, so each imports only what it needs; evaluations do not count. The other two
-libraries have networks, batches and an optimiser like ours, as far as they support that. The last column is the time of
-each in times of ours.
+libraries have networks, batches and an optimiser like ours, as far as they support that. `make results` makes a table
+of the record.
 """
 
 import argparse
@@ -28,12 +28,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "proto")]
 
 from schemas.triage import NUM_ACTIONS, NUM_DECISIONS, Action
 
-GOAL = {"appropriateness": 0.82, "safety": 0.90}
-"""The metrics that an agent must reach, both in the same evaluation."""
+GOAL = {"appropriateness": 0.82, "safety": 0.90}  # that an agent must reach, both in the same evaluation
 OURS, TF_AGENTS, SB3, FOREST = "ours", "TF-Agents", "Stable-Baselines3", "random forest"
 TRAIN_VIGNETTES, TEST_VIGNETTES = 1248, 3000
-ORDERS = (1, 2, 3)
-"""Seeds of the evidence orders in which the test vignettes are played."""
+ORDERS = (1, 2, 3)  # seeds of the evidence orders in which the test vignettes are played
 
 HIDDEN_SIZES = (256, 256)
 BATCH_SIZE = 128
@@ -42,8 +40,7 @@ MEMORY_CAPACITY = 50_000
 BURN_IN_STEPS = 1000
 MAX_QUESTIONS = 23
 TARGET_UPDATE_STEPS = 1000
-STEPS_AT_ONCE = 200
-"""Training steps before the clock is read again."""
+STEPS_AT_ONCE = 200  # before the clock is read again
 
 _FIRST_EVALUATION, _EVALUATIONS_APART = 5.0, 1.2  # seconds, factor
 
@@ -84,12 +81,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
         counts = prepare(folder, TRAIN_VIGNETTES, TEST_VIGNETTES, arguments.seed)
-        curves = {
-            name: curve(name, python, folder, arguments.seconds, arguments.seed, counts)
-            for name, python in pythons.items()
-        }
-    print(table(curves))
+        given = (folder, arguments.seconds, arguments.seed, counts)
+        curves = {name: curve(name, python, *given) for name, python in pythons.items()}
     reached = {name: seconds_to_goal(points) for name, points in curves.items()}
+    print(*(f"{name}: the goal after {reached[name]} s, at last {curves[name][-1]}" for name in curves), sep="\n")
     left_out = [name for name in CONTESTANTS if name not in curves]
     sizes = {"learned_from": TRAIN_VIGNETTES, "judged": TEST_VIGNETTES}
     figures = {"vignettes": sizes, "goal": GOAL, "curves": curves, "seconds_to_goal": reached, "left_out": left_out}
@@ -143,25 +138,8 @@ def curve(
 
 def seconds_to_goal(points: Sequence[Mapping[str, Any]]) -> float | None:
     """Returns the seconds of the first evaluation in which both metrics reach the goal; None if none does."""
-    return next(
-        (point["seconds"] for point in points if all(point[name] >= least for name, least in GOAL.items())), None
-    )
-
-
-def table(curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Returns a Markdown table with a row for each contestant."""
-    goal = " / ".join(f"{least:.2f}" for least in GOAL.values())
-    lines = [f"| | seconds to {goal} | trained for | appropriateness | safety | times ours |", "|" + " --- |" * 6]
-    ours = seconds_to_goal(curves[OURS])
-    for name, points in curves.items():
-        last, reached = points[-1], seconds_to_goal(points)
-        ratio = ""
-        if ours is not None:
-            ratio = f"> {last['seconds'] / ours:.1f}" if reached is None else f"{reached / ours:.1f}"
-        time_needed = "never" if reached is None else f"{reached:.0f}"
-        measured = " | ".join(f"{last[metric]:.3f}" for metric in GOAL)
-        lines.append(f"| {name} | {time_needed} | {last['seconds']:.0f} s | {measured} | {ratio} |")
-    return "\n".join(lines)
+    reached = (point["seconds"] for point in points if all(point[name] >= least for name, least in GOAL.items()))
+    return next(reached, None)
 
 
 def answer(name: str, folder: pathlib.Path, seconds: float, began: float, seed: int) -> None:
@@ -285,12 +263,11 @@ def tf_agents(folder: pathlib.Path, seed: int, due: Callable[[], bool]) -> Learn
 
     tf.random.set_seed(seed)
     environment = scalar_reward_environment(read(folder, "train"), seed)
-    network = q_network.QNetwork(
-        environment.observation_spec()[0], environment.action_spec(), fc_layer_params=HIDDEN_SIZES
-    )
+    actions = environment.action_spec()
+    network = q_network.QNetwork(environment.observation_spec()[0], actions, fc_layer_params=HIDDEN_SIZES)
     agent = dqn_agent.DqnAgent(
         environment.time_step_spec(),
-        environment.action_spec(),
+        actions,
         q_network=network,
         optimizer=tf.compat.v1.train.AdamOptimizer(LEARNING_RATE),
         observation_and_action_constraint_splitter=lambda observation: observation,
@@ -298,9 +275,7 @@ def tf_agents(folder: pathlib.Path, seed: int, due: Callable[[], bool]) -> Learn
         td_errors_loss_fn=common.element_wise_squared_loss,
     )
     agent.initialize()
-    memory = tf_uniform_replay_buffer.TFUniformReplayBuffer(
-        agent.collect_data_spec, batch_size=1, max_length=MEMORY_CAPACITY
-    )
+    memory = tf_uniform_replay_buffer.TFUniformReplayBuffer(agent.collect_data_spec, 1, MEMORY_CAPACITY)
 
     def driver(steps: int) -> Any:
         return dynamic_step_driver.DynamicStepDriver(
@@ -319,12 +294,8 @@ def tf_agents(folder: pathlib.Path, seed: int, due: Callable[[], bool]) -> Learn
             agent.train(experience)
 
     values = tf.function(lambda states: network(states)[0], autograph=False, reduce_retracing=True)
-    return stepping(
-        folder,
-        lambda states: values(tf.constant(states)).numpy(),
-        lambda steps: take_steps(tf.constant(steps)),
-        due,
-    )
+    q_values: QValues = lambda states: values(tf.constant(states)).numpy()  # noqa: E731
+    return stepping(folder, q_values, lambda steps: take_steps(tf.constant(steps)), due)
 
 
 def scalar_reward_environment(vignettes: SparseVignettes, seed: int) -> Any:
@@ -393,12 +364,10 @@ class Episodes:
 
     def act(self, action: int) -> tuple[np.ndarray, float, bool]:
         """Returns (state, reward, whether the episode has ended)."""
-        if action != Action.ASK:
-            return self._state.copy(), float(self._rewards[action]), True
-        if self._known >= min(len(self._order), MAX_QUESTIONS + 1):
-            return self._state.copy(), 0.0, True
-        self._reveal()
-        return self._state.copy(), 0.0, False
+        ended = action != Action.ASK or self._known >= min(len(self._order), MAX_QUESTIONS + 1)
+        if not ended:
+            self._reveal()
+        return self._state.copy(), 0.0 if action == Action.ASK else float(self._rewards[action]), ended
 
     def _reveal(self) -> None:
         code = self._order[self._known]

@@ -4,6 +4,7 @@
 
 The server, the empty handler, which takes and returns as many bytes, and this client are processes of their own. The
 server and its peer are called in turns, so that other work on the machine affects all alike: compare the ratios.
+`make results` makes tables of the record.
 """
 
 import argparse
@@ -37,15 +38,12 @@ from triage.v1 import triage_service_pb2
 
 SERVICE = "triage.v1.TriageService"
 METHOD = f"/{SERVICE}/Triage"
-LEVELS = (64, 16, 1)
-"""Numbers of concurrent calls."""
+LEVELS = (64, 16, 1)  # numbers of concurrent calls
 WITH_QUESTIONS, PLAIN, EMPTY = "server, 3 questions", "server, no questions", "empty handler"
 EVIDENCE, REQUESTS, CONNECTIONS = 10, 256, 8
 WARM_UP_SECONDS = 0.3
 TIMEOUT_SECONDS = 120.0
 DIRECT = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0)]
-
-Rounds = Sequence[Mapping[tuple[str, int], Mapping[str, float]]]
 
 
 def main() -> None:
@@ -69,7 +67,8 @@ def main() -> None:
                 measured = asyncio.run(measure(address, requests, level, arguments.seconds))
                 rounds[number][name, level] = measured
     found = {name: medians(rounds, callee) for name, callee in (("questions", WITH_QUESTIONS), ("decisions", PLAIN))}
-    print(*(table(name, rows) for name, rows in found.items()), sep="\n\n")
+    for name, rows in found.items():
+        print(name, *rows, sep="\n")
     records.write(arguments.results, "serve", found | {"rounds": arguments.rounds, "connections": CONNECTIONS})
 
 
@@ -114,7 +113,7 @@ async def measure(address: str, requests: Sequence[bytes], concurrent: int, seco
     return {"calls_per_second": len(durations) / seconds, "p50_ms": float(p50), "p99_ms": float(p99), "failed": failed}
 
 
-def medians(rounds: Rounds, callee: str) -> list[dict[str, float]]:
+def medians(rounds: Sequence[Mapping[tuple[str, int], Any]], callee: str) -> list[dict[str, float]]:
     """Returns medians over the rounds by level; the share of the empty handler's calls is taken within a round."""
     rows = []
     for level in sorted({level for _, level in rounds[0]}):
@@ -124,15 +123,6 @@ def medians(rounds: Rounds, callee: str) -> list[dict[str, float]]:
         failed = sum(each["failed"] for each in measured)
         rows.append({"in_progress": level, **middle, "of_empty": statistics.median(shares), "failed": failed})
     return rows
-
-
-def table(name: str, rows: Sequence[Mapping[str, float]]) -> str:
-    """Returns medians as text."""
-    lines = [f"{name}: in progress, calls/s, of empty, p50 ms, p99 ms, failed"]
-    for row in rows:
-        rate, p50, p99 = (row[key] for key in ("calls_per_second", "p50_ms", "p99_ms"))
-        lines.append(f"{row['in_progress']} {rate:,.0f} {row['of_empty']:.2f} {p50:.2f} {p99:.2f} {row['failed']}")
-    return "\n".join(lines)
 
 
 @contextlib.contextmanager

@@ -262,12 +262,12 @@ def agent_figures(config: Mapping[str, Any], data: pathlib.Path, test: VignetteA
     figures: dict[str, Any] = decision_figures(outcomes.decisions, counts)
     figures["evidence_share"] = float(outcomes.evidence_seen.mean() / np.diff(test.offsets).mean())
     figures |= {name: float(getattr(outcomes, name).mean()) for name in ("evidence_seen", "questions", "forced")}
-    if outcomes.probabilities is not None:
+    if "safe" in outcomes.heads:
         point = OperatingPoint(sure_enough=1.0)
         everything = play(trained.model, test, order_seeds(seed, 1), trained.max_questions, point=point)
         with_all = decision_figures(everything.decisions, counts)
         figures |= {f"{name}{WITH_ALL}": with_all[name] for name in JUDGED_ALIKE}
-        pairs = calibration.probability_pairs(outcomes.probabilities, outcomes.decisions, counts)
+        pairs = calibration.probability_pairs(outcomes.heads, outcomes.decisions, counts)
         for name, each in pairs.items():
             error = calibration.calibration(each, seed).expected_calibration_error.mean
             figures[f"calibration_error_{name}"] = error

@@ -45,13 +45,6 @@ def test_the_goal_is_reached_where_one_evaluation_has_both():
     assert learn.seconds_to_goal(points[:2]) is None
 
 
-def test_a_contestant_is_compared_with_ours():
-    curves = {learn.OURS: [point(6.0, 0.83, 0.91)], learn.SB3: [point(60.0, 0.7, 0.8)],
-              learn.FOREST: [point(3.0, 0.83, 0.91)]}  # fmt: skip
-    ratios = [line.split(" | ")[-1].strip(" |") for line in learn.table(curves).splitlines()[2:]]
-    assert ratios == ["1.0", "> 10.0", "0.5"]
-
-
 def test_the_agent_asks_until_it_prefers_a_decision():
     made = learn.greedy_decisions(by_number_of_pieces(ASK, RED), TWO, orders=[1, 2])
     # The second vignette has no second piece, so that the best decision is forced.
