@@ -4,6 +4,8 @@ import dataclasses
 import pathlib
 
 from triage_runtime.command_line import options
+from triage_runtime.command_line.options import option
+from triage_runtime.storage import locations
 
 ORDERS = 10
 """Random evidence orders over which an evaluation averages by default."""
@@ -18,25 +20,48 @@ RANDOM, PREVALENCE, STATIC, UNCERTAINTY, NAIVE_BAYES, LEARNED, CLAIRVOYANT = POL
 """The policies of questions, see `trainer.evaluation.question_policies`; the last one knows the answers."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateOptions:
-    """The options of `triage evaluate`, see its help; what to evaluate on is `data`, `cases`, or both."""
+    """The options of `triage evaluate`; what to evaluate on is `data`, `cases`, or both."""
 
-    job_dir: pathlib.Path
-    data: pathlib.Path | None
-    split: str
-    step: int | None
-    orders: int
-    seed: int
-    minimum_decisions: int
-    details: bool
-    slice: list[str]
-    questions: list[str] | None
-    track: str
-    question_limit: int
-    rules: pathlib.Path | None
-    cases: pathlib.Path | None
-    html: pathlib.Path | None
+    job_dir: pathlib.Path = option("directory of the training run", type=locations.source)
+    data: pathlib.Path | None = option("data directory, as triage prepare makes it", type=locations.source)
+    cases: pathlib.Path | None = option(
+        "textbook cases to play: a file (docs/evaluating.md) or default; without --data, only these",
+        type=locations.source, metavar="FILE",
+    )  # fmt: skip
+    html: pathlib.Path | None = option(
+        "write a report as one self-contained page; the default safety rules and textbook cases are played too, "
+        "if they fit the vocabulary and no others are given",
+        type=locations.fresh_result, metavar="FILE",
+    )  # fmt: skip
+    split: str = option("vignettes to use (default test)", choices=("train", "test"), default="test")
+    step: int | None = option("step of the checkpoint (default: the newest)")
+    orders: int = option(f"random evidence orders to average over (default {ORDERS})", default=ORDERS)
+    seed: int = option("seed of the orders and the bootstrap (default 0)", default=0)
+    minimum_decisions: int = option("decisions a vignette needs to score clinicians (default 3)", default=3)
+    details: bool = option(
+        "print all figures, including calibration and the metrics by tag, evidence, age and sex; with --questions, "
+        "also where interviews would stop with --sure-enough"
+    )
+    slice: list[str] = option(
+        "also print the metrics where each of these codes is present, absent or not stated",
+        nargs="+", default=[], metavar="CODE",
+    )  # fmt: skip
+    questions: list[str] | None = option(
+        f"compare ways to choose questions, the first with each of the others (docs/questions.md): "
+        f"{', '.join(POLICIES)}",
+        type=str, nargs="+", choices=POLICIES, metavar="POLICY",
+    )  # fmt: skip
+    track: str = option(
+        f"with --questions: patients answer what their vignette lists ({OWN_CARD}, the default), or everything",
+        choices=TRACKS, default=OWN_CARD,
+    )  # fmt: skip
+    question_limit: int = option("with --questions: question limit (default 20)", default=20, metavar="N")
+    rules: pathlib.Path | None = option(
+        "evaluate with these safety rules too, and print the difference: a file (docs/rules.md) or default",
+        type=locations.source, metavar="FILE",
+    )  # fmt: skip
     json: str | pathlib.Path | None
 
     def __post_init__(self) -> None:
