@@ -15,7 +15,7 @@ from trainer.data.state import evidence_codes
 from trainer.data.tfrecord import DataDirectory
 from trainer.data.validation import ERROR, SEVERITIES, validate
 from trainer.data.vignette import Vignette, vignette_text
-from trainer.evaluation.vignette_statistics import PAPER, PAPER_DECISIONS, Sums, statistics_table, to_json
+from trainer.evaluation.vignette_statistics import PAPER, statistics, statistics_table, to_json
 from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import print_table, progress_bar, say, tracked
 from triage_runtime.storage import locations
@@ -35,34 +35,27 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _statistics(data: DataDirectory, given: StatsOptions) -> None:
-    sums = Sums()
     risk_factor = np.array([entry.kind == "risk_factor" for entry in data.vocabulary])
-    for arrays in map(data.read, SPLITS):
-        sums.add(evidence_counts(arrays, risk_factor), arrays.decision_counts)
-    moments = sums.moments()
-    decisions = None
-    if sums.fewest_decisions is not None and sums.most_decisions is not None:
-        decisions = (sums.fewest_decisions, sums.most_decisions)
+    both = data.read("train", names=False).joined(data.read("test", names=False))
+    found = statistics(evidence_counts(both, risk_factor), both.decision_counts)
     if given.json != "-":
         console = Console()
         console.print(f"{data.path}: {' and '.join(SPLITS)} splits", highlight=False, markup=False, soft_wrap=True)
-        print_table(statistics_table(moments, decisions))
+        print_table(statistics_table(found))
     report = {
         "data": str(data.path),
         "data_fingerprint": data.data_fingerprint,
         "splits": list(SPLITS),
-        **to_json(moments, decisions),
-        "paper": to_json(PAPER, PAPER_DECISIONS),
+        **to_json(found),
+        "paper": to_json(PAPER),
     }
     json_output.write(report, given.json)
 
 
 def evidence_counts(arrays: VignetteArrays, risk_factor: np.ndarray) -> np.ndarray:
-    """Returns the numbers of symptoms present and absent, and of risk factors present and absent; int `[V, 4]`.
+    """Returns the numbers of symptoms present and absent, and of risk factors present and absent, int `[V, 4]`.
 
-    Args:
-        arrays: V vignettes.
-        risk_factor: bool `[E]`, whether each piece of evidence is one.
+    `risk_factor` says which pieces of evidence are risk factors, bool `[E]`.
     """
     vignettes = len(arrays.offsets) - 1
     codes: np.ndarray = arrays.signed_codes.astype(np.int64)

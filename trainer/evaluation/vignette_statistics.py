@@ -25,9 +25,16 @@ class Moments(NamedTuple):
     vignettes: int
 
 
+class Statistics(NamedTuple):
+    """What the table says of some vignettes."""
+
+    figures: Mapping[str, Moments]
+    decisions: tuple[int, int] | None  # fewest and most of a vignette; None if there are no vignettes
+
+
 # Figures of the table of 1,374 vignettes. The caption says SD 2.5 of the number of symptoms, the table 2.6. The figures
 # of always_green are the performance table's; it gives no SD for them.
-PAPER: Mapping[str, Moments] = {
+PAPER_FIGURES: Mapping[str, Moments] = {
     "symptoms": Moments(6.15, 2.6, 1374),
     "symptoms_present": Moments(3.70, 1.85, 1374),
     "symptoms_absent": Moments(2.45, 2.14, 1374),
@@ -44,12 +51,11 @@ PAPER: Mapping[str, Moments] = {
     "always_green_appropriateness": Moments(0.71, math.nan, 126),
     "always_green_safety": Moments(0.75, math.nan, 126),
 }
-PAPER_DECISIONS = (1, 11)
-"""Fewest and most decisions of a vignette in the paper."""
+PAPER = Statistics(PAPER_FIGURES, (1, 11))
 
 
 def values(evidence_counts: np.ndarray, decision_counts: np.ndarray) -> dict[str, np.ndarray]:
-    """Returns the values whose mean each figure of `PAPER` is: one float for each vignette that counts.
+    """Returns the values whose mean each of `PAPER_FIGURES` is: one float for each vignette that counts.
 
     Args:
         evidence_counts: int `[V, 4]`: symptoms present, symptoms absent, risk factors present, risk factors absent.
@@ -76,35 +82,17 @@ def values(evidence_counts: np.ndarray, decision_counts: np.ndarray) -> dict[str
     }
 
 
-class Sums:
-    """Adds up values batch by batch, without keeping the vignettes."""
-
-    def __init__(self) -> None:
-        self._sums: dict[str, np.ndarray] = {}
-        self.fewest_decisions: int | None = None
-        self.most_decisions: int | None = None
-
-    def add(self, evidence_counts: np.ndarray, decision_counts: np.ndarray) -> None:
-        """Adds a batch of vignettes, see `values`."""
-        if not len(decision_counts):
-            return
-        for name, batch in values(evidence_counts, decision_counts).items():
-            # The values are small, so the sum of their squares is accurate.
-            self._sums[name] = self._sums.get(name, 0.0) + np.array([len(batch), batch.sum(), (batch * batch).sum()])
-        totals = decision_counts.sum(axis=1)
-        fewest, most = int(totals.min()), int(totals.max())
-        self.fewest_decisions = min(fewest, fewest if self.fewest_decisions is None else self.fewest_decisions)
-        self.most_decisions = max(most, most if self.most_decisions is None else self.most_decisions)
-
-    def moments(self) -> dict[str, Moments]:
-        """Returns the figures, by the names of `PAPER`."""
-        return {name: _moments(*self._sums.get(name, np.zeros(3))) for name in PAPER}
+def statistics(evidence_counts: np.ndarray, decision_counts: np.ndarray) -> Statistics:
+    """Returns the figures of vignettes, see `values`."""
+    totals = decision_counts.sum(axis=1)
+    figures = {name: _moments(each) for name, each in values(evidence_counts, decision_counts).items()}
+    return Statistics(figures, (int(totals.min()), int(totals.max())) if len(totals) else None)
 
 
-def _moments(count: float, total: float, squares: float) -> Moments:
-    mean = total / count if count else math.nan
-    variance = (squares - count * mean * mean) / (count - 1) if count > 1 else math.nan
-    return Moments(float(mean), math.sqrt(max(variance, 0.0)) if count > 1 else math.nan, int(count))
+def _moments(values: np.ndarray) -> Moments:
+    count = len(values)
+    mean = float(values.mean()) if count else math.nan
+    return Moments(mean, float(values.std(ddof=1)) if count > 1 else math.nan, count)
 
 
 # Indentation, label, figure; a label without a figure heads a group.
@@ -130,13 +118,8 @@ _ROWS: tuple[tuple[int, str, str | None], ...] = (
 _WITH_RANGE = "decisions_per_vignette"
 
 
-def statistics_table(moments: Mapping[str, Moments], decisions: tuple[int, int] | None) -> Table:
-    """Returns the table; N counts the vignettes of each figure.
-
-    Args:
-        moments: the figures, by the names of `PAPER`.
-        decisions: fewest and most decisions of a vignette; None if there are no vignettes.
-    """
+def statistics_table(found: Statistics) -> Table:
+    """Returns the table beside the paper's; N counts the vignettes of each figure."""
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column("mean (SD) over vignettes", overflow="fold")
     for heading in ("this data", "N", "paper", "N"):
@@ -146,26 +129,22 @@ def statistics_table(moments: Mapping[str, Moments], decisions: tuple[int, int] 
         if name is None:
             table.add_row(text)
             continue
-        ours, paper = moments[name], PAPER[name]
+        ours, paper = found.figures[name], PAPER_FIGURES[name]
         table.add_row(text, _cell(ours), f"{ours.vignettes:,}", _cell(paper), f"{paper.vignettes:,}")
         if name == _WITH_RANGE:
-            ranges = ["-" if pair is None else f"{pair[0]} - {pair[1]}" for pair in (decisions, PAPER_DECISIONS)]
+            ranges = ["-" if pair is None else f"{pair[0]} - {pair[1]}" for pair in (found.decisions, PAPER.decisions)]
             table.add_row("    fewest - most", ranges[0], "", ranges[1], "")
     return table
 
 
-def to_json(moments: Mapping[str, Moments], decisions: tuple[int, int] | None) -> dict[str, Any]:
+def to_json(found: Statistics) -> dict[str, Any]:
     """Returns the same figures for a JSON file, NaN as None."""
-    fewest, most = decisions if decisions is not None else (None, None)
-    return {
-        "figures": {name: _figures(moments[name]) for name in PAPER},
-        "fewest_decisions": fewest,
-        "most_decisions": most,
+    fewest, most = found.decisions or (None, None)
+    figures = {
+        name: {key: None if math.isnan(value) else value for key, value in each._asdict().items()}
+        for name, each in found.figures.items()
     }
-
-
-def _figures(moments: Moments) -> dict[str, float | None]:
-    return {key: None if math.isnan(value) else value for key, value in moments._asdict().items()}
+    return {"figures": figures, "fewest_decisions": fewest, "most_decisions": most}
 
 
 def _cell(moments: Moments) -> str:

@@ -1,12 +1,11 @@
 import io
-import itertools
 import math
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from trainer.evaluation.vignette_statistics import PAPER, Moments, Sums, statistics_table
+from trainer.evaluation.vignette_statistics import PAPER, Moments, Statistics, statistics, statistics_table
 
 # Symptoms present, absent, risk factors present, absent; decisions Red, Yellow, Green, Blue.
 EVIDENCE = np.array([[4, 1, 1, 0], [2, 2, 0, 0], [3, 0, 2, 1]])
@@ -35,12 +34,8 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("batches", [[0, 3], [0, 1, 3], [0, 1, 1, 2, 3]])
-def test_figures_of_three_vignettes_in_any_batches(batches):
-    sums = Sums()
-    for start, end in itertools.pairwise(batches):
-        sums.add(EVIDENCE[start:end], DECISIONS[start:end])
-    moments = sums.moments()
+def test_figures_of_three_vignettes():
+    moments, decisions = statistics(EVIDENCE, DECISIONS)
     assert {name: figure[:2] for name, figure in moments.items()} == {
         name: pytest.approx(figure) for name, figure in EXPECTED.items()
     }
@@ -48,26 +43,23 @@ def test_figures_of_three_vignettes_in_any_batches(batches):
         name for name in EXPECTED if not name.startswith("inter_expert")
     }
     assert moments["inter_expert_safety"].vignettes == 2
-    assert (sums.fewest_decisions, sums.most_decisions) == (1, 4)
+    assert decisions == (1, 4)
 
 
 def test_one_vignette_has_no_standard_deviation_and_none_has_no_mean():
-    sums = Sums()
-    assert np.isnan(sums.moments()["symptoms"][:2]).all()
-    assert sums.fewest_decisions is None
-    sums.add(EVIDENCE[:0], DECISIONS[:0])
-    assert sums.moments()["symptoms"].vignettes == 0
-    sums.add(EVIDENCE[1:2], DECISIONS[1:2])
-    moments = sums.moments()
+    nothing = statistics(EVIDENCE[:0], DECISIONS[:0])
+    assert np.isnan(nothing.figures["symptoms"][:2]).all()
+    assert (nothing.figures["symptoms"].vignettes, nothing.decisions) == (0, None)
+    moments, _ = statistics(EVIDENCE[1:2], DECISIONS[1:2])
     assert moments["symptoms"] == Moments(4.0, pytest.approx(math.nan, nan_ok=True), 1)
     assert moments["inter_expert_safety"].vignettes == 0
     assert math.isnan(moments["inter_expert_safety"].mean)
 
 
 def test_each_figure_stands_beside_that_of_the_paper_in_80_columns():
-    marked = {name: Moments(1000.0 + number, 0.5, 1_000_000) for number, name in enumerate(PAPER)}
+    marked = {name: Moments(1000.0 + number, 0.5, 1_000_000) for number, name in enumerate(PAPER.figures)}
     console = Console(file=io.StringIO(), width=80)
-    console.print(statistics_table(marked, (2, 255)))
+    console.print(statistics_table(Statistics(marked, (2, 255))))
     printed = console.file.getvalue()
     assert "…" not in printed
     assert [name for name, moments in marked.items() if f"{moments.mean:.2f} (0.50)" not in printed] == []
