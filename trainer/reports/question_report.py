@@ -15,14 +15,13 @@ from rich.table import Table
 
 from schemas import safety_rules
 from schemas.errors import InputError
-from schemas.evidence import Vocabulary
 from schemas.triage import Action
 from trainer.data import ddxplus
 from trainer.data.arrays import VignetteArrays
 from trainer.data.tfrecord import DDXPLUS, DataDirectory
 from trainer.evaluation import as_clinicians
 from trainer.evaluation.agreement import majority_decisions
-from trainer.evaluation.estimates import Estimate
+from trainer.evaluation.estimates import Estimate, bracketed
 from trainer.evaluation.metrics import (
     estimate,
     estimates,
@@ -34,9 +33,9 @@ from trainer.evaluation.metrics import (
 from trainer.evaluation.options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT, EvaluateOptions
 from trainer.evaluation.question_policies import card_policy, frequencies, simple_policies
 from trainer.graph import mixture, rewards
-from trainer.graph.decide import OperatingPoint, best_triage
+from trainer.graph.decide import OperatingPoint
 from trainer.graph.operating_point import FLOORS
-from trainer.graph.questions import Network, QuestionGraph
+from trainer.graph.questions import QuestionGraph
 from trainer.interviews.patients import Patients, own_cards, whole_patients
 from trainer.interviews.play import Interviews, Policy, learned_policy, play
 from trainer.training.job import TrainedNetwork
@@ -45,7 +44,6 @@ from triage_runtime.storage import locations
 
 QUALITY = ("appropriateness", "safety")
 _SHOWN = (0, 1, 2, 3, 5, 8, 10, 15, 20)
-_ROWS = 4_096  # states that a network judges at once
 
 
 def report(
@@ -58,6 +56,10 @@ def report(
     """
     patients = _patients(given, data, vignettes)
     interviews, graph = _interviews(given, data, trained, patients)
+    first, counts, minimum = next(iter(interviews)), patients.decision_counts, given.minimum_decisions
+    human, against = human_metrics(counts, minimum), quality(interviews[first], counts)
+    flags = graph.red_flags.cells
+    signs, point = np.union1d(flags, np.flatnonzero(trained.vocabulary.red_flags)), trained.operating_point
     return {
         "job_dir": locations.shown(given.job_dir),
         "data": locations.shown(data.path),
@@ -67,11 +69,13 @@ def report(
         "patients": len(patients.answers),
         "seed": given.seed,
         "training": trained.training,
-        "clinicians": _clinicians(given, patients),
-        "policies": _figures(given, trained, patients, interviews, graph),
-        "denied_alone": denied_alone(trained.model, patients, graph, trained.vocabulary)
-        if LEARNED in interviews and trained.has_probabilities and given.track != OWN_CARD
-        else None,
+        "clinicians": summary(human, given.seed) if len(human["safety"]) else None,
+        "policies": {
+            name: policy_figures(
+                each, patients, point, flags, signs, None if name == first else against, minimum, given.seed
+            )
+            for name, each in interviews.items()
+        },
     }
 
 
@@ -92,12 +96,6 @@ def _patients(given: EvaluateOptions, data: DataDirectory, vignettes: VignetteAr
     return whole_patients(vignettes, count, [data.vocabulary.index(code) for code in known_codes])
 
 
-def _clinicians(given: EvaluateOptions, patients: Patients) -> dict[str, Estimate] | None:
-    """Returns the clinicians' figures on patients with enough decisions; None if there are none."""
-    human = human_metrics(patients.decision_counts, given.minimum_decisions)
-    return summary(human, given.seed) if len(human["safety"]) else None
-
-
 def _interviews(
     given: EvaluateOptions, data: DataDirectory, trained: TrainedNetwork, patients: Patients
 ) -> tuple[dict[str, Interviews], QuestionGraph]:
@@ -115,79 +113,13 @@ def _interviews(
         raise InputError(f"{given.data}: the train split has no vignettes, which the simple policies learn from")
     policies = simple_policies(frequencies(train, len(data.vocabulary)), given.seed)
     own = given.track == OWN_CARD
-    judged = own and trained.has_probabilities
-    learned = card_policy(graph, trained.model) if judged else learned_policy(graph)
+    learned = card_policy(graph, trained.model) if own and trained.has_probabilities else learned_policy(graph)
     flags = None if own else tf.function(graph.open_signs, autograph=False)
     chosen: dict[str, Policy | None] = {**policies, LEARNED: learned, CLAIRVOYANT: None}
     return {
-        name: play(
-            patients,
-            trained.model,
-            graph.may_ask,
-            chosen[name],
-            given.question_limit,
-            flags,
-            graph.opening,
-        )
+        name: play(patients, trained.model, graph.may_ask, chosen[name], given.question_limit, flags, graph.opening)
         for name in followed(given.questions or [LEARNED], "play", "policies")
     }, graph
-
-
-def _figures(
-    given: EvaluateOptions,
-    trained: TrainedNetwork,
-    patients: Patients,
-    interviews: Mapping[str, Interviews],
-    graph: QuestionGraph,
-) -> dict[str, Any]:
-    """Returns the figures of each policy; differences are paired with the first one."""
-    first = next(iter(interviews))
-    against = quality(interviews[first], patients.decision_counts)
-    return {
-        name: policy_figures(
-            each,
-            patients,
-            trained.operating_point,
-            graph.red_flags.cells,
-            _danger_signs(graph, trained.vocabulary),
-            None if name == first else against,
-            given.minimum_decisions,
-            given.seed,
-        )
-        for name, each in interviews.items()
-    }
-
-
-def denied_alone(
-    network: Network, patients: Patients, graph: QuestionGraph, vocabulary: Vocabulary
-) -> dict[str, float] | None:
-    """Returns how often denying a danger sign, beside one finding alone, makes the decision more urgent.
-
-    Findings are those with which one of the patients presents, less age and sex; signs that take an instrument, or
-    follow from the finding, do not count.
-
-    Returns:
-        `pairs` that count, None if there are none, and `raised`, the share.
-    """
-    width = patients.answers.shape[1]
-    everything: np.ndarray = np.eye(width, dtype=np.float32)
-    presented = (patients.known & (patients.answers > 0)).any(axis=0)
-    alone = everything[presented & [not entry.exclusive for entry in vocabulary]]  # [C, E]
-    signs = np.isin(np.arange(width), _danger_signs(graph, vocabulary)) & ~vocabulary.takes_instrument
-    rows, cells = np.nonzero(graph.may_ask(tf.constant(alone)).numpy() & signs)
-    if not len(rows):
-        return None
-    before = best_triage(network(tf.constant(alone))["q"]).numpy()
-    raised = 0
-    for part in np.array_split(np.arange(len(rows)), -(-len(rows) // _ROWS)):
-        denied = tf.constant(alone[rows[part]] - everything[cells[part]])
-        raised += int((best_triage(network(denied)["q"]).numpy() < before[rows[part]]).sum())
-    return {"pairs": len(rows), "raised": raised / len(rows)}
-
-
-def _danger_signs(graph: QuestionGraph, vocabulary: Vocabulary) -> np.ndarray:
-    """Returns the cells of red flags of rules and of the vocabulary."""
-    return np.union1d(graph.red_flags.cells, np.flatnonzero(vocabulary.red_flags))
 
 
 def quality(interviews: Interviews, counts: np.ndarray) -> dict[str, np.ndarray]:
@@ -216,8 +148,8 @@ def policy_figures(
         interviews: of the policy.
         patients: V of them.
         point: of the agent.
-        red_flags: the cells that are red flags of rules.
-        danger_signs: these, and the red flags of the vocabulary.
+        red_flags: the cells that are red flags of rules, of which the first is looked for.
+        danger_signs: these, and the red flags of the vocabulary, which are denied.
         against: the `quality` of the policy that it is compared with, None for that policy itself.
         minimum_decisions: patients with fewer are left out of comparisons with clinicians.
         seed: of the bootstrap.
@@ -382,11 +314,6 @@ def print_report(report: Mapping[str, Any], details: bool = False) -> None:
     if report["clinicians"]:
         console.print(f"clinicians, scored against all but one: {_both(report['clinicians'])}")
     _print_differences(console, policies, limit)
-    if details and report["denied_alone"]:
-        console.print(
-            f"Of {report['denied_alone']['pairs']:,} pairs of a finding and a danger sign, with nothing else known, "
-            f"denying the sign makes the decision more urgent in {report['denied_alone']['raised']:.1%}."
-        )
     otherwise = next(iter(policies.values()))["otherwise"]
     if details and otherwise:
         _print_otherwise(console, otherwise)
@@ -399,11 +326,9 @@ def _print_differences(console: Console, policies: Mapping[str, Any], limit: int
         for other in others:
             means = []
             for name in QUALITY:
-                difference = policies[other][f"{name}_difference"][number]
-                low, high = (
-                    -(difference[end] if difference[end] is not None else difference["mean"]) for end in ("high", "low")
-                )
-                means.append(f"{name} {-difference['mean']:+.3f} [{low:+.3f}, {high:+.3f}]")
+                found = Estimate(**policies[other][f"{name}_difference"][number])
+                low, high = (None, None) if found.ends is None else (-found.ends[1], -found.ends[0])
+                means.append(f"{name} {bracketed(Estimate(-found.mean, low, high), '+.3f')}")
             console.print(f"{first} less {other} after {number} questions: {', '.join(means)}")
 
 
