@@ -77,10 +77,10 @@ def every_probability_pairs(heads: Heads, decision_counts: np.ndarray) -> dict[s
 
 def calibration(pairs: Pairs, seed: int) -> Calibration:
     """Returns reliability curve and summary figures, with bootstrap intervals over vignettes."""
-    sums = bin_sums(pairs)
+    sums = _bin_sums(pairs)
     vignettes = pairs.predicted.shape[1]
     in_bin = np.count_nonzero(sums[..., _COUNT], axis=0).tolist()
-    errors: np.ndarray = brier_scores(pairs)[:, np.newaxis] * len(pairs.predicted)
+    errors: np.ndarray = np.square(pairs.predicted - pairs.observed).mean(axis=0)[:, np.newaxis] * len(pairs.predicted)
     parts = np.concatenate([sums.reshape(vignettes, -1), errors], axis=1)
     estimates = estimates_of_sums(parts, _figures, [*in_bin, *[vignettes] * 5], seed)
     total = sums.sum(axis=0)  # [bins, 3]
@@ -113,7 +113,7 @@ def probability_figures(heads: Heads, decisions: np.ndarray, decision_counts: np
     return {part: {name: calibration(each, seed) for name, each in pairs.items()} for part, pairs in parts.items()}
 
 
-def bin_sums(pairs: Pairs) -> np.ndarray:
+def _bin_sums(pairs: Pairs) -> np.ndarray:
     """Returns, for each vignette and equal-width bin of predicted values, sums over the orders, float64 `[V, BINS, 3]`.
 
     The last axis is the number of states, the sum of their predicted values and the sum of their outcomes.
@@ -124,23 +124,6 @@ def bin_sums(pairs: Pairs) -> np.ndarray:
     weights = (np.ones(orders * vignettes), pairs.predicted.ravel(), pairs.observed.ravel())
     sums = [np.bincount(cells, weight, minlength=vignettes * BINS) for weight in weights]
     return np.stack(sums, axis=-1).reshape(vignettes, BINS, 3)
-
-
-def expected_calibration_error(sums: np.ndarray) -> np.ndarray:
-    """Returns the mean distance of predicted value and outcome over bins, weighted by states, `[...]` in [0, 1].
-
-    Sampling noise adds to it, more with fewer vignettes: even a perfectly calibrated agent has more than 0.
-
-    Args:
-        sums: `[..., BINS, 3]`, see `bin_sums`.
-    """
-    distance = np.abs(sums[..., _PREDICTED] - sums[..., _OBSERVED]).sum(axis=-1)
-    return distance / sums[..., _COUNT].sum(axis=-1)
-
-
-def brier_scores(pairs: Pairs) -> np.ndarray:
-    """Returns each vignette's mean squared difference of predicted value and outcome, float `[V]` in [0, 1]."""
-    return np.square(pairs.predicted - pairs.observed).mean(axis=0)
 
 
 def _widened(error: Estimate) -> Estimate:
@@ -156,7 +139,11 @@ def _widened(error: Estimate) -> Estimate:
 
 
 def _figures(parts: np.ndarray) -> np.ndarray:
-    """Returns the mean outcome of each bin and the five summary figures `[R, BINS + 5]` of sums `[R, 3 BINS + 1]`."""
+    """Returns the mean outcome of each bin and the five summary figures `[R, BINS + 5]` of sums `[R, 3 BINS + 1]`.
+
+    The calibration error is the mean distance of predicted value and outcome over bins, weighted by states. Sampling
+    noise adds to it, more with fewer vignettes: even a perfectly calibrated agent has more than 0.
+    """
     sums = parts[:, :-1].reshape(-1, BINS, 3)
     count = sums[..., _COUNT]
     observed = np.divide(sums[..., _OBSERVED], count, out=np.full(count.shape, np.nan), where=count > 0)
@@ -166,7 +153,7 @@ def _figures(parts: np.ndarray) -> np.ndarray:
         predicted_mean,
         observed_mean,
         predicted_mean - observed_mean,
-        expected_calibration_error(sums),
+        np.abs(sums[..., _PREDICTED] - sums[..., _OBSERVED]).sum(axis=1) / states,
         parts[:, -1] / states,
     )
     return np.concatenate([observed, np.stack(summary, axis=1)], axis=1)

@@ -67,8 +67,7 @@ def lead_cases(
 
     A patient presents with the first finding of a case, confirms what it lists as present and what follows from that,
     and denies all the rest. Age or sex that a case leaves open, and findings that need an instrument, cannot be asked
-    about. The
-    agent obeys `rules`, the same as `graph`, and decides at `point`, without handing over.
+    about. The agent obeys `rules`, the same as `graph`, and decides at `point`, without handing over.
     """
     codes = _signed_codes(cases, vocabulary)
     listed = np.maximum(state.from_signed_codes(tf.constant(codes), len(vocabulary)).numpy(), 0)
@@ -87,8 +86,7 @@ def _signed_codes(cases: Sequence[TextbookCase], vocabulary: Vocabulary) -> np.n
     width = max(len(case.codes) for case in cases)
     codes: np.ndarray = np.zeros((len(cases), width), np.int32)
     for row, case in enumerate(cases):
-        signed = [vocabulary.index(code) + 1 for code in case.present]
-        signed += [-(vocabulary.index(code) + 1) for code in case.absent]
+        signed = state.signed_codes(case.present, case.absent, vocabulary)
         codes[row, : len(signed)] = signed
     return codes
 

@@ -179,7 +179,9 @@ def estimates_of_sums(
         if place in shares and count > 1 and (whole := round(float(value), 9)) in (0.0, 1.0):
             estimates.append(exact_share(int(whole) * count, count))
             continue
-        low, high = resampled_interval(values[~np.isnan(values)]) if count > 1 else (None, None)
+        defined = values[~np.isnan(values)]
+        ends = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
+        low, high = np.quantile(defined, ends).tolist() if count > 1 and len(defined) else (None, None)
         estimates.append(Estimate(float(value), low, high, int(count)))
     return estimates
 
@@ -190,20 +192,10 @@ def resampled_sums(parts: np.ndarray, seed: int) -> np.ndarray:
     vignettes = len(parts)
     flat: np.ndarray = parts.reshape(vignettes, -1).astype(np.float64)
     sums = []
-    for rows in _batches(RESAMPLES, max(1, _DRAWN_AT_ONCE // vignettes)):
+    at_once = max(1, _DRAWN_AT_ONCE // vignettes)
+    for start in range(0, RESAMPLES, at_once):
+        rows = min(at_once, RESAMPLES - start)
         drawn = generator.integers(0, vignettes, [rows, vignettes]) + vignettes * np.arange(rows)[:, np.newaxis]
         times = np.bincount(drawn.ravel(), minlength=rows * vignettes).reshape(rows, vignettes)
         sums.append(times.astype(np.float64) @ flat)
     return np.concatenate(sums).reshape(RESAMPLES, *parts.shape[1:])
-
-
-def _batches(total: int, size: int) -> list[int]:
-    return [min(size, total - start) for start in range(0, total, size)]
-
-
-def resampled_interval(values: np.ndarray) -> tuple[float | None, float | None]:
-    """Returns the ends of the 95% percentile interval of resampled values `[R]`; two Nones if there are no values."""
-    if not len(values):
-        return None, None
-    ends = np.asarray(np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]))
-    return float(ends[0]), float(ends[1])

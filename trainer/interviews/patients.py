@@ -1,7 +1,6 @@
 """Patients who answer questions, for the tracks of `trainer.evaluation.options`."""
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,37 +41,28 @@ def whole_patients(vignettes: Vignettes, evidence_count: int, known_cells: Seque
         known_cells: further cells that are known of every patient, such as age and sex.
     """
     answers = np.where(_listed(vignettes, evidence_count) > 0, 1, -1).astype(np.int8)
-    known = first_pieces(vignettes, evidence_count)
+    known = _first_pieces(vignettes, evidence_count)
     known[:, list(known_cells)] = True
     return Patients(known, answers, vignettes.decision_counts)
-
-
-def interviewed(vignettes: Vignettes, evidence_count: int, like: Callable[[tf.Tensor], tf.Tensor] | None) -> Patients:
-    """Returns patients who present with the first piece of evidence of a vignette, and answer everything.
-
-    Args:
-        vignettes: V of them.
-        evidence_count: E.
-        like: returns what such patients answer that their cards `[V, E]` leave open, `[V, E]` in {-1, 1}; None for
-            vignettes of complete patients, who lack what is not listed.
-    """
-    if like is None:
-        return whole_patients(vignettes, evidence_count)
-    cards = _listed(vignettes, evidence_count)
-    answers = np.where(cards != 0, cards, like(tf.constant(cards.astype(np.float32))).numpy()).astype(np.int8)
-    return Patients(first_pieces(vignettes, evidence_count), answers, vignettes.decision_counts)
 
 
 def interviewed_at_home(
     vignettes: Vignettes, whole: bool, graph: QuestionGraph, vocabulary: Vocabulary, seed: int
 ) -> Patients:
-    """Returns the patients of `interviewed` without instruments; `seed` draws what cards leave open."""
-    generator = tf.random.Generator.from_seed(seed, alg="philox")
-    like = None if whole else functools.partial(graph.patients_like, generator=generator)
-    return interviewed(vignettes, len(vocabulary), like).at_home(vocabulary)
+    """Returns patients who present with the first piece of evidence of a vignette, and have no instruments.
+
+    They answer everything else. If vignettes are of `whole` patients, these lack what is not listed; otherwise `seed`
+    draws what cards leave open, as patients with such a card would answer it.
+    """
+    if whole:
+        return whole_patients(vignettes, len(vocabulary)).at_home(vocabulary)
+    cards = _listed(vignettes, len(vocabulary))
+    like = graph.patients_like(tf.constant(cards.astype(np.float32)), tf.random.Generator.from_seed(seed, alg="philox"))
+    answers = np.where(cards != 0, cards, like.numpy()).astype(np.int8)
+    return Patients(_first_pieces(vignettes, len(vocabulary)), answers, vignettes.decision_counts).at_home(vocabulary)
 
 
-def first_pieces(vignettes: Vignettes, evidence_count: int) -> np.ndarray:
+def _first_pieces(vignettes: Vignettes, evidence_count: int) -> np.ndarray:
     """Returns bool `[V, E]`: the first piece that each vignette lists, the presenting complaint."""
     first = np.asarray(vignettes.signed_codes)[np.asarray(vignettes.offsets)[:-1]].astype(np.int64)
     return _one(np.abs(first) - 1, evidence_count)

@@ -145,7 +145,7 @@ def agent_report(
     baselines = measurement.baseline_figures(counts, minimum, seed)
     judged = as_clinicians.figures(outcomes.decisions, counts, minimum, seed)
     agent = walk.Agent(trained.model, trained.vocabulary, trained.max_questions, trained.operating_point, rules)
-    report = AgentReport(
+    return AgentReport(
         job_dir=locations.shown(given.job_dir),
         data=locations.shown(data.path),
         data_fingerprint=data.data_fingerprint,
@@ -178,8 +178,8 @@ def agent_report(
         textbook_cases=_textbook(given, trained, rules),
         gaps=_gaps(values, vignettes, by_evidence, seed),
         errors=walk.worst_cases(agent, outcomes, vignettes, seeds),
+        cautions=cautions.cautions(given.split, len(counts), measured.agent),
     )
-    return report._replace(cautions=cautions.cautions(report.split, report.vignettes, report.agent))
 
 
 def _interviews(
