@@ -68,16 +68,6 @@ def test_kappa_of_the_clinicians_is_that_of_all_pairs(random_decisions):
     assert kappa.vignettes == np.count_nonzero(counts.sum(axis=1) >= 3)
 
 
-def test_kappa_counts_a_disagreement_by_the_square_of_the_steps():
-    # Two vignettes, Red and Blue; the agent is right once and k steps off once. Observed disagreement k^2 of 2.
-    # k = 1: agent Yellow, Blue: expected (1 + 9 + 4 + 0) / 2 = 7, kappa = 1 - 1/7. Of Red, Red: expected 9, observed 9.
-    red_and_blue = np.array([[1, 0, 0, 0], [0, 0, 0, 1]])
-    one_step = agreement.confusion_shares(np.array([[YELLOW, BLUE]]), red_and_blue).sum(axis=0)
-    three_steps = agreement.confusion_shares(np.array([[RED, RED]]), red_and_blue).sum(axis=0)
-    assert agreement.weighted_kappa(one_step) == pytest.approx(1 - 1 / 7)
-    assert agreement.weighted_kappa(three_steps) == pytest.approx(0.0)
-
-
 def test_undefined_figures_are_none():
     always_green = np.full([2, 5], GREEN)
     figures = agreement.agent_agreement(always_green, np.tile([0, 0, 2, 0], [5, 1]), 0)

@@ -49,23 +49,6 @@ def test_human_baseline_worked_out_by_hand():
     np.testing.assert_allclose(agreement["safety"], [2 / 3, 2 / 3])
 
 
-def _naive_human(counts):
-    decisions = [column for column in range(4) for _ in range(counts[column])]
-    fits, safes = 0, 0
-    for index, decision in enumerate(decisions):
-        others = decisions[:index] + decisions[index + 1 :]
-        fits += min(others) <= decision <= max(others)
-        safes += decision <= max(others)
-    return fits / len(decisions), safes / len(decisions)
-
-
-def test_human_baseline_agrees_with_a_naive_oracle():
-    counts = np.random.default_rng(1).multinomial(5, [0.1, 0.3, 0.5, 0.1], 60)
-    agreement = metrics.human_metrics(counts, 3)
-    expected = np.array([_naive_human(row) for row in counts])
-    np.testing.assert_allclose(np.stack([agreement["appropriateness"], agreement["safety"]], axis=1), expected)
-
-
 def test_interval_width_is_that_of_the_normal_approximation():
     values = np.tile([0.0, 1.0], 200)
     estimate = metrics.estimate(values, seed=0)
