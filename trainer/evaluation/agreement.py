@@ -34,19 +34,6 @@ def confusion_shares(decisions: np.ndarray, decision_counts: np.ndarray) -> np.n
     return clinicians[:, :, np.newaxis] * agent[:, np.newaxis, :]
 
 
-def clinician_confusion_shares(decision_counts: np.ndarray, minimum_decisions: int) -> np.ndarray:
-    """Returns `confusion_shares` for a clinician in the agent's place: all pairs of two clinicians of a vignette.
-
-    Returns:
-        float64 `[V', 4, 4]` over the V' vignettes left.
-    """
-    counts = decision_counts[decision_counts.sum(axis=1) >= minimum_decisions].astype(np.float64)
-    total = counts.sum(axis=1)
-    with_itself = counts[:, :, np.newaxis] * np.eye(NUM_DECISIONS)
-    pairs = counts[:, :, np.newaxis] * counts[:, np.newaxis, :] - with_itself
-    return pairs / (total * (total - 1))[:, np.newaxis, np.newaxis]
-
-
 def weighted_kappa(confusion: np.ndarray) -> np.ndarray:
     """Returns the quadratic weighted kappa of confusion matrices `[..., 4, 4]`, float `[...]` at most 1.
 
@@ -107,9 +94,16 @@ def clinician_agreement(
 
 
 def clinician_parts(decision_counts: np.ndarray, minimum_decisions: int) -> np.ndarray:
-    """Returns what each vignette adds to `agreement` for a clinician in the agent's place, `[V', 20]`."""
+    """Returns what each vignette adds to `agreement` for a clinician in the agent's place, `[V', 20]`.
+
+    The shares of confusion are those of all pairs of two clinicians of a vignette.
+    """
+    counts = decision_counts[decision_counts.sum(axis=1) >= minimum_decisions].astype(np.float64)
+    total = counts.sum(axis=1)
+    with_itself = counts[:, :, np.newaxis] * np.eye(NUM_DECISIONS)
+    pairs = counts[:, :, np.newaxis] * counts[:, np.newaxis, :] - with_itself
     detection = clinician_detection_parts(decision_counts, Action.RED, minimum_decisions)
-    return joined(detection, clinician_confusion_shares(decision_counts, minimum_decisions))
+    return joined(detection, pairs / (total * (total - 1))[:, np.newaxis, np.newaxis])
 
 
 def joined(detection: np.ndarray, confusion: np.ndarray) -> np.ndarray:

@@ -161,22 +161,13 @@ def slice_figures(metrics: Mapping[str, np.ndarray], chosen: Sequence[Group], se
         chosen: slices of the same vignettes.
         seed: of the bootstrap over the vignettes of a slice.
     """
-    return [
-        SliceFigures(
-            group.by,
-            group.value,
-            len(group.rows),
-            _means({name: values[group.rows] for name, values in metrics.items()}, len(group.rows), seed),
-        )
-        for group in chosen
-    ]
-
-
-def _means(metrics: Mapping[str, np.ndarray], count: int, seed: int) -> dict[str, Estimate]:
-    """Returns the estimated mean of metrics `[n]` each, without an interval if the `count` n is too small."""
-    if count < MINIMUM_VIGNETTES:
-        return {name: Estimate(float(values.mean()), None, None, count) for name, values in metrics.items()}
-    return summary(metrics, seed)
+    figures = []
+    for by, value, rows in chosen:
+        there = {name: values[rows] for name, values in metrics.items()}
+        few = {name: Estimate(float(values.mean()), None, None, len(rows)) for name, values in there.items()}
+        means = few if len(rows) < MINIMUM_VIGNETTES else summary(there, seed)
+        figures.append(SliceFigures(by, value, len(rows), means))
+    return figures
 
 
 def _tag_groups(tags: Sequence[Sequence[str]]) -> list[Group]:

@@ -123,7 +123,9 @@ def svgs(drawing: Drawing) -> list[str]:
         with _style():
             figure = Figure(figsize=(WIDTH, panel.height), layout="constrained", facecolor="none")
             FigureCanvasSVG(figure)
-            _draw(figure.subplots(), panel)
+            axes = figure.subplots()
+            axes.set_title(panel.title)
+            panel.draw(axes)
             buffer = io.StringIO()
             figure.savefig(buffer, format="svg", facecolor="none", metadata={"Date": None})
         pages.append(_for_page(buffer.getvalue(), f"{drawing.name}-{place}-"))
@@ -136,11 +138,6 @@ def _style() -> Iterator[None]:
     with warnings.catch_warnings(), matplotlib.style.context(["default", _STYLE]):
         warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
         yield
-
-
-def _draw(axes: Axes, panel: Panel) -> None:
-    axes.set_title(panel.title)
-    panel.draw(axes)
 
 
 def _for_page(text: str, prefix: str) -> str:
