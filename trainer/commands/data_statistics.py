@@ -11,7 +11,7 @@ from schemas.evidence import Vocabulary
 from schemas.triage import TRIAGE_DECISIONS
 from trainer.commands.stats import ANOMALOUS, StatsOptions
 from trainer.data.arrays import VignetteArrays
-from trainer.data.state import evidence_codes
+from trainer.data.state import evidence_codes, sparse_states
 from trainer.data.tfrecord import DataDirectory
 from trainer.data.validation import ERROR, SEVERITIES, validate
 from trainer.data.vignette import Vignette, vignette_text
@@ -57,11 +57,9 @@ def evidence_counts(arrays: VignetteArrays, risk_factor: np.ndarray) -> np.ndarr
 
     `risk_factor` says which pieces of evidence are risk factors, bool `[E]`.
     """
-    vignettes = len(arrays.offsets) - 1
-    codes: np.ndarray = arrays.signed_codes.astype(np.int64)
-    columns = 2 * risk_factor[np.abs(codes) - 1] + (codes < 0)
-    rows: np.ndarray = np.repeat(np.arange(vignettes), np.diff(arrays.offsets))
-    return np.bincount(rows * 4 + columns, minlength=vignettes * 4).reshape(vignettes, 4)
+    states = sparse_states(arrays, len(risk_factor))
+    columns = [(states[:, kind] == sign).sum(axis=1) for kind in (~risk_factor, risk_factor) for sign in (1, -1)]
+    return np.asarray(np.hstack(columns))
 
 
 def _show(data: DataDirectory, given: StatsOptions, count: int) -> None:

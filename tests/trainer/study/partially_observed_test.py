@@ -70,11 +70,18 @@ def one_vignette(vignettes_of):
 STATES = _codes([1], [-2], [1, -2])
 
 
-def test_the_target_looks_at_the_state_that_asking_leads_to(one_vignette):
-    # One piece: 1 - .5 + .5 * .7 = .85. With all evidence asking leads nowhere: 1 - .7 + .7 * .7 = .79.
-    triage = _by_pieces({1: [0.5, 0.5, 0, 0], 2: [0.7, 0.3, 0, 0]})
-    loop = _trained(one_vignette, triage, _config("or"))
-    np.testing.assert_allclose(loop.ask_values(STATES), [0.85, 0.85, 0.79], atol=0.01)
+@pytest.mark.parametrize(
+    ("query", "one", "both", "expected"),
+    [
+        # One piece: 1 - .5 + .5 * .7 = .85. With all evidence asking leads nowhere: 1 - .7 + .7 * .7 = .79.
+        ("or", [0.5, 0.5, 0, 0], [0.7, 0.3, 0, 0], (0.85, 0.79)),
+        # All evidence: x = .5 * (.5 + .5 x) = 1/3. One piece: .8 * (.5 + .5 / 3) = .5333, more than .2: it is asked.
+        ("and", [0.2, 0.1, 0, 0], [0.5, 0.3, 0, 0], (0.5333, 0.3333)),
+    ],
+)
+def test_the_target_looks_at_the_state_that_asking_leads_to(one_vignette, query, one, both, expected):
+    loop = _trained(one_vignette, _by_pieces({1: one, 2: both}), _config(query))
+    np.testing.assert_allclose(loop.ask_values(STATES), [expected[0], *expected], atol=0.01)
 
 
 def test_q_m_is_that_of_each_episodes_own_vignette(vignettes_of):
@@ -84,14 +91,6 @@ def test_q_m_is_that_of_each_episodes_own_vignette(vignettes_of):
     np.testing.assert_allclose(loop.ask_values(_codes([1, 0], [1, -2], [4, 0])), [0.76, 0.76, 0.84], atol=0.01)
 
 
-def test_the_and_target_looks_at_the_value_of_asking_again(one_vignette):
-    # All evidence: x = .5 * (.5 + .5 x) = 1/3. One piece: .8 * (.5 + .5 / 3) = .5333, more than .2: it is asked.
-    triage = _by_pieces({1: [0.2, 0.1, 0, 0], 2: [0.5, 0.3, 0, 0]})
-    loop = _trained(one_vignette, triage, _config("and"))
-    np.testing.assert_allclose(loop.ask_values(STATES), [0.5333, 0.5333, 0.3333], atol=0.01)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("successor", "expected"),
     [
