@@ -1,6 +1,7 @@
 """Environment variables of a training service as defaults of flags, by their names on Vertex AI."""
 
 import argparse
+import functools
 import os
 import pathlib
 from collections.abc import Callable
@@ -46,16 +47,6 @@ def add_argument(
     )
 
 
-def training_data(text: str) -> pathlib.Path | Remote:
-    """Returns the data directory to train on, which may be given as a pattern of its training shards."""
-    return _data(text, "train")
-
-
-def evaluation_data(text: str) -> pathlib.Path | Remote:
-    """Returns a data directory to evaluate on, which may be given as a pattern of its test shards."""
-    return _data(text, "test")
-
-
 def _data(text: str, split: str) -> pathlib.Path | Remote:
     folder, _, last = text.rpartition("/")
     parts = directories.shard_parts(last)
@@ -66,3 +57,9 @@ def _data(text: str, split: str) -> pathlib.Path | Remote:
             f"{text}: expected a data directory, as triage prepare makes it, or its shards {split}-*.tfrecord"
         )
     return locations.source(folder or ".")
+
+
+training_data = functools.partial(_data, split="train")
+"""The data directory to train on, which may be given as a pattern of its training shards."""
+evaluation_data = functools.partial(_data, split="test")
+"""A data directory to evaluate on, which may be given as a pattern of its test shards."""

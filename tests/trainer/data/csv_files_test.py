@@ -97,11 +97,6 @@ def test_all_numbers_of_a_column_without_a_band_have_the_same_fault(tmp_path):
     assert "no band" in reason
 
 
-def test_a_list_is_quoted_where_the_delimiter_is_a_semicolon(tmp_path):
-    [outcome] = wide_outcomes(tmp_path, 'decisions;fever;vignette_id\n"Red;Blue";yes;v1\n')
-    assert outcome.vignette == Vignette("v1", ("fever",), (), (Action.RED, Action.BLUE))
-
-
 @pytest.mark.parametrize(
     ("row", "reason"),
     [

@@ -189,15 +189,3 @@ def test_rejected_vignettes_of_the_long_format_stop_the_run_and_are_listed(tmp_p
         (source, 43, "v99", "v99,fever,present"),
     ]
     assert "error: 2 of 21 vignettes were rejected, and nothing was prepared; " in capsys.readouterr().err
-
-
-def test_a_column_of_numbers_without_a_band_is_one_line(tmp_path, capsys):
-    rows = [["vignette_id", "temperature", "decisions"], *([f"v{n}", f"36.{n}", "Red"] for n in range(200))]
-    (tmp_path / "wide.csv").write_text(csv_text(rows))
-
-    assert run_prepare(tmp_path, "csv-wide") == 2
-
-    shown = [line for line in capsys.readouterr().err.splitlines() if "temperature" in line]
-    assert [("wide.csv:2: vignette v0" in line, "band" in line, "199 more" in line) for line in shown] == [
-        (True, True, False), (False, True, True),
-    ]  # fmt: skip

@@ -7,9 +7,8 @@ import pytest
 import scipy.sparse
 import tensorflow as tf
 
-from tests.builders import symptoms
+from tests.builders import arrays_of, symptoms
 from trainer.data import state
-from trainer.data.arrays import VignetteArrays
 
 VOCABULARY = symptoms("cough", "fever", "rash", "pain")
 STATES = st.lists(st.lists(st.sampled_from((-1, 0, 1)), min_size=4, max_size=4).map(tuple), min_size=1, max_size=5).map(
@@ -33,15 +32,8 @@ def encode(present, absent, lookup):
     )
 
 
-def arrays_of(rows, dtype=np.int16):
-    """Returns vignettes from their signed codes."""
-    return VignetteArrays(
-        vignette_ids=np.array([f"v{number}" for number in range(len(rows))], object),
-        offsets=np.cumsum([0] + [len(row) for row in rows], dtype=np.int64),
-        signed_codes=np.array([code for row in rows for code in row], dtype),
-        decision_counts=np.ones([len(rows), 4], np.uint8),
-        tags=((),) * len(rows),
-    )
+def sparse(rows, evidence_count):
+    return state.sparse_states(arrays_of([[1, 0, 0, 0]] * len(rows), rows), evidence_count)
 
 
 def test_signed_codes_are_cells_from_one_with_the_sign_of_the_evidence():
@@ -85,7 +77,7 @@ def test_an_empty_batch_has_no_states(lookup):
 
 
 def test_sparse_states_hold_the_sign_of_their_evidence_and_an_empty_set_is_a_row_of_zeros():
-    states = state.sparse_states(arrays_of([[3, -1], [], [-4]]), 5)
+    states = sparse([[3, -1], [], [-4]], 5)
 
     assert scipy.sparse.isspmatrix_csr(states)
     # Code 3 is cell 2, code -1 is cell 0, code -4 is cell 3.
@@ -94,7 +86,7 @@ def test_sparse_states_hold_the_sign_of_their_evidence_and_an_empty_set_is_a_row
 
 
 def test_sparse_states_have_the_types_that_every_classifier_takes():
-    states = state.sparse_states(arrays_of([[3, -1], []]), 5)
+    states = sparse([[3, -1], []], 5)
 
     assert states.dtype == np.float32
     # Some of scikit-learn's solvers refuse 64-bit indices.
@@ -103,13 +95,13 @@ def test_sparse_states_have_the_types_that_every_classifier_takes():
 
 
 def test_the_last_code_of_a_large_vocabulary_keeps_its_cell():
-    assert state.sparse_states(arrays_of([[-40_000]], np.int32), 40_000)[0, 39_999] == -1
+    rows = arrays_of([[1, 0, 0, 0]], [[-1]])._replace(signed_codes=np.array([-40_000]))
+    assert state.sparse_states(rows, 40_000)[0, 39_999] == -1
 
 
 def test_dense_and_sparse_states_are_the_same():
     dense = state.from_signed_codes(tf.constant([[3, -1, 0], [0, 0, 0], [2, 0, 0]]), 4)
-    sparse = state.sparse_states(arrays_of([[3, -1], [], [2]]), 4)
-    np.testing.assert_array_equal(dense, sparse.toarray())
+    np.testing.assert_array_equal(dense, sparse([[3, -1], [], [2]], 4).toarray())
 
 
 def test_codes_become_signed_codes_and_return():

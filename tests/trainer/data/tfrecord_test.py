@@ -37,9 +37,9 @@ def directory(tmp_path):
     return data_directory_of(tmp_path / "data", VOCABULARY, TRAIN, TEST)
 
 
-def error_of_reading(path, split="train"):
+def error_of_reading(path):
     with pytest.raises(InputError) as raised:
-        DataDirectory.open(path).read(split)
+        DataDirectory.open(path).read("train")
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
@@ -121,31 +121,30 @@ def test_another_vocabulary_is_refused(directory):
     assert "vocabulary.csv: not the vocabulary of stats.json" in error_of_reading(directory)
 
 
-def test_a_missing_shard_is_named(directory):
-    (directory / "train-00001-of-00002.tfrecord").unlink()
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda folder: (folder / "train-00001-of-00002.tfrecord").unlink(),
+            "1 of 2 shards found, train-00001-of-00002.tfrecord is missing",
+        ),
+        (lambda folder: (folder / "test-00000-of-00001.tfrecord").unlink(), "no shards for the test split"),
+        (
+            lambda folder: (folder / "train-00000-of-00003.tfrecord").touch(),
+            "shards of different sets for the train split",
+        ),
+    ],
+)
+def test_a_set_of_shards_that_is_not_whole_is_refused(directory, change, message):
+    change(directory)
 
-    assert "1 of 2 shards found, train-00001-of-00002.tfrecord is missing" in error_of_reading(directory)
-
-
-def test_no_shard_at_all_is_an_error(directory):
-    (directory / "test-00000-of-00001.tfrecord").unlink()
-
-    assert "no shards for the test split" in error_of_reading(directory, "test")
-
-
-def test_shards_of_two_runs_are_refused(directory):
-    (directory / "train-00000-of-00003.tfrecord").write_bytes(b"")
-
-    assert "shards of different sets for the train split" in error_of_reading(directory)
-
-
-def damage(path, change):
-    path.write_bytes(change(path.read_bytes()))
+    assert message in error_of_reading(directory)
 
 
 def test_a_shard_that_ends_between_two_records_is_not_taken_for_whole(directory):
     shard = directory / "train-00000-of-00002.tfrecord"
     # A record is an 8-byte length, a 4-byte checksum, the data and another checksum.
-    damage(shard, lambda content: content[: struct.unpack("<Q", content[:8])[0] + 16])
+    content = shard.read_bytes()
+    shard.write_bytes(content[: struct.unpack("<Q", content[:8])[0] + 16])
 
     assert "the train split has 2 vignettes, stats.json says 3" in error_of_reading(directory)

@@ -70,7 +70,8 @@ def evidence_state(*evidence, **fields):
 
 
 def message_answers(served, *states):
-    serialized = tf.constant([state.SerializeToString() for state in states], tf.string, shape=[len(states)])
+    given = [state if isinstance(state, bytes) else state.SerializeToString() for state in states]
+    serialized = tf.constant(given, tf.string, shape=[len(states)])
     answers = served.signatures["triage"](evidence_states=serialized)["triage_responses"].numpy()
     return [triage_pb2.TriageResponse.FromString(answer) for answer in answers]
 
@@ -141,6 +142,25 @@ def test_a_message_forces_triage_at_its_own_limit_or_the_models(served, fields, 
     (response,) = message_answers(served, evidence_state(("fièvre", PRESENT), **fields))
     assert response.forced is forced
     assert response.action == (YELLOW if forced else ASK)
+
+
+def test_messages_of_different_lengths_are_read_side_by_side_and_no_text_makes_an_answer_unreadable(served):
+    garbled = evidence_state(("ab", PRESENT)).SerializeToString().replace(b"ab", b"a\xff")
+    long, short, other = message_answers(
+        served,
+        evidence_state(("gout", PRESENT), ("pain", ABSENT), ("fièvre", PRESENT), questions_asked=3),
+        evidence_state(("lupus", ABSENT), no_more_evidence=True),
+        garbled,
+    )
+    assert [(each.unknown_codes, each.forced) for each in (long, short, other)] == [
+        (["gout"], False), (["lupus"], True), (["a\ufffd"], False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("malformed", [b"\xff\xff", b"\x0a\x05ab", b"\x0a\x02\xff\xff"])
+def test_bytes_that_are_not_a_message_fail(served, malformed):
+    with pytest.raises(tf.errors.DataLossError):
+        message_answers(served, malformed)
 
 
 def test_an_empty_batch_has_an_empty_answer(served):

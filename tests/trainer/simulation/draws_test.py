@@ -23,10 +23,6 @@ def test_numbers_never_reach_the_ends():
     assert scipy.stats.kstest(numbers, "uniform").pvalue > 1e-3
 
 
-def test_normal_numbers_are_normal():
-    assert scipy.stats.kstest(Draws(1, 0).normal(100_000), "norm").pvalue > 1e-3
-
-
 def test_the_largest_log_weight_plus_gumbel_is_a_draw_in_proportion():
     weights = np.array([0.5, 0.3, 0.15, 0.05])
     chosen = (np.log(weights) + Draws(2, 0).gumbel(20_000, 4)).argmax(axis=1)

@@ -85,3 +85,19 @@ def test_nobody_comes_without_any_finding(tables, patients):
     usual = [none.index(code) for code in ("runny_nose", "chest_pain", "vaginal_bleeding")]
     np.testing.assert_array_equal(silent.present[:, none.symptoms].sum(axis=1), 1)
     assert silent.present[np.arange(200), np.take(usual, silent.conditions)].all()
+
+
+@pytest.mark.parametrize(
+    ("shares", "number", "expected"),
+    [
+        ((0.3, 0.2), 0.29, [True, False]),
+        ((0.3, 0.2), 0.31, [False, True]),
+        ((0.3, 0.2), 0.51, [False, False]),
+        ((0.9, 0.6), 0.59, [True, False]),  # .9 / 1.5 = .6
+        ((0.9, 0.6), 0.99, [False, True]),
+    ],
+)
+def test_of_an_exclusive_group_one_number_decides(tables, shares, number, expected):
+    group = tables.knowledge.catalogue.group("pain_severity")
+    sampler = EvidenceSampler(EvidenceTree(group), np.array([shares]))
+    assert sampler.draw(np.array([0]), np.array([[number, 0.0]])).tolist() == [expected]
