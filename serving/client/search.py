@@ -20,17 +20,7 @@ from rapidfuzz.distance import OSA
 
 from schemas.evidence import CRISIS, Evidence
 from serving.client.readings import Readings, ranges_of
-from serving.client.words import (
-    MOST_CHARACTERS,
-    OTHERS,
-    SILENT,
-    SMALL,
-    sites_of,
-    spelled_out,
-    stem,
-    telling_words,
-    words_of,
-)
+from serving.client.words import OTHERS, SILENT, SMALL, sites_of, spelled_out, stem, telling_words, words_of
 
 MOST = 40
 """Results, at most."""
@@ -125,7 +115,7 @@ class Search:
 
         Where nothing else matches, it is pain in the part of the body that was named, if any.
         """
-        numbers, rest = self._readings.read(spelled_out(text[:MOST_CHARACTERS]))
+        numbers, rest = self._readings.read(spelled_out(text))
         in_range, about = self._readings.evidence_of(numbers)
         said = {} if numbers and SILENT.issuperset(words_of(rest)) else telling_words(rest)
         fits, pains = self._fits(said, self._matches(said))
@@ -230,7 +220,7 @@ class Search:
             )
             similar |= {word: score * _BEGINNING for word, score, _ in matches if _is_mistyped(typed, word)}
         if len(unfinished) >= (2 if alone else _SHORTEST_MISTYPED):
-            longest = MOST_CHARACTERS if alone else _LONGEST_REST * len(typed)
+            longest = math.inf if alone else _LONGEST_REST * len(typed)
             known = (word for word in self._frequency if len(word) <= longest)
             similar |= {word: _BEGINNING for word in known if word.startswith(unfinished)}
         return similar

@@ -30,13 +30,13 @@ _APOSTROPHES = str.maketrans("", "", "'\N{RIGHT SINGLE QUOTATION MARK}")
 
 
 def spelled_out(text: str) -> str:
-    """Returns a text with what its abbreviations stand for in their place; one in capitals may be another word, too."""
+    """Returns the beginning of a text with what abbreviations stand for in their place."""
 
     def words(found: re.Match[str]) -> str:
         alone = found[0] == text.strip()
         return _STANDS_FOR.get(found[0].upper() if alone else found[0]) or _STANDS_FOR.get(found[0].lower(), found[0])
 
-    return _ABBREVIATION.sub(words, text)
+    return _ABBREVIATION.sub(words, text[:MOST_CHARACTERS])
 
 
 def words_of(text: str) -> list[str]:

@@ -1,1 +1,1 @@
-"""`triage console`: pages in a browser on which to try a model, and to label vignettes."""
+"""`triage console`: pages in a browser on which to try a model."""

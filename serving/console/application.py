@@ -93,7 +93,7 @@ class Console:
 
     def __init__(self, served: ServedModel, pages: Pages, models: pathlib.Path | None = None):
         self._served, self.pages = served, pages
-        self._serveds = models
+        self._models = models
 
     def start(self, form: dict[str, str]) -> Response:
         """Returns the page of a new case."""
@@ -118,7 +118,7 @@ class Console:
     def model_card(self, form: dict[str, str]) -> Response:
         """Returns the model card of the version that answers, where it can be read, without the sections for makers."""
         model = self._served.version()
-        path = self._serveds / model.info.model_version / MODEL_CARD if self._serveds else None
+        path = self._models / model.info.model_version / MODEL_CARD if self._models else None
         card = None
         if path is not None and path.exists():
             card = markup(_FOR_MAKERS.sub("", path.read_text(encoding="utf-8")))

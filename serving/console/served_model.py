@@ -80,14 +80,14 @@ class ServedModel:
     def __exit__(self, *exception: object) -> None:
         self._client.close()
 
-    def version(self) -> ModelVersion:
-        """Returns the version that answered last.
+    def version(self, anew: bool = False) -> ModelVersion:
+        """Returns the version that answered last, or, asked anew, the one that answers now.
 
         Raises:
             NoAnswerError: the server cannot tell.
         """
         with self._lock, self._in_plain_words():
-            if self._version is None:
+            if self._version is None or anew:
                 self._version = self._load()
             return self._version
 
@@ -119,17 +119,17 @@ class ServedModel:
         return Answer(model, response, asks, question, chosen)
 
     def _ask(
-        self, state: EvidenceState, not_to_ask: list[str], defer_below: float = 0.0
+        self, state: EvidenceState, not_to_ask: list[str], defer_below: float
     ) -> tuple[ModelVersion, TriageResponse]:
         """Returns a response and the model that gave it, which may be newer than the one that answered before."""
         model = self.version()
         try:
             response = self._triage(model, state, not_to_ask, defer_below)
         except InvalidArgumentError:  # by a newer version, which knows other evidence or chooses no questions
-            model = self._reloaded()
+            model = self.version(anew=True)
             response = self._triage(model, state, not_to_ask, defer_below)
         if response.model_version != model.info.model_version:
-            model = self._reloaded()
+            model = self.version(anew=True)
         return model, response
 
     def _triage(
@@ -142,11 +142,6 @@ class ServedModel:
             explain=len(state.evidence) <= MOST_EXPLAINED,
             defer_below=defer_below,
         )
-
-    def _reloaded(self) -> ModelVersion:
-        with self._lock:
-            self._version = self._load()
-            return self._version
 
     def _load(self) -> ModelVersion:
         info, listed = self._client.model_info(), self._client.vocabulary()

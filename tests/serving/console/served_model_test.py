@@ -5,36 +5,26 @@ from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Statement
 from serving.console.served_model import ServedModel
 from tests.builders import served, watching
 
+FEVER = Case((Statement("fever", PRESENT, False),))
 
-def test_a_model_that_cannot_choose_questions_gets_those_of_the_vocabulary_in_its_order(served_model):
+
+def test_a_model_that_cannot_choose_questions_gets_those_of_the_vocabulary_to_its_end(served_model):
     # Fever alone makes the hand-set model ask; the vocabulary is chest_pain, fever, smoker.
-    fever = Case((Statement("fever", PRESENT, False),))
-    answer = served_model.answer(fever)
+    answer = served_model.answer(FEVER)
     assert (answer.asks, answer.question, answer.chosen) == (True, "chest_pain", None)
-    assert served_model.answer(fever.after(Statement("chest_pain", NOT_KNOWN, True))).question == "smoker"
-
-
-def test_the_interview_ends_where_no_question_is_left(served_model):
-    said = (
-        Statement("fever", PRESENT, False),
-        Statement("chest_pain", NOT_KNOWN, True),
-        Statement("smoker", NOT_KNOWN, True),
-    )
-    answer = served_model.answer(Case(said))
-    assert (answer.asks, answer.question) == (False, "")
-    assert answer.response.forced  # so the decision is final, and handed over where it must be
-
-
-def test_nobody_is_asked_after_the_end(served_model):
-    answer = served_model.answer(Case((Statement("fever", PRESENT, False),), ended=True))
-    assert (answer.asks, answer.question, answer.response.forced) == (False, "", True)
+    asked = FEVER.after(Statement("chest_pain", NOT_KNOWN, True))
+    assert served_model.answer(asked).question == "smoker"
+    # Where no question is left, or nobody can say more, the decision is final, and handed over where it must be.
+    for case in (asked.after(Statement("smoker", NOT_KNOWN, True)), FEVER.ending()):
+        answer = served_model.answer(case)
+        assert (answer.asks, answer.question, answer.response.forced) == (False, "", True)
 
 
 def test_an_answer_counts_the_questions(served_model, hand_set):
     # With fever the model asks, up to its limit of ten questions.
     many = [Statement("chest_pain", NOT_KNOWN, True, turn) for turn in range(hand_set.max_questions)]
-    assert served_model.answer(Case((Statement("fever", PRESENT, False), *many[:-1]))).asks
-    assert served_model.answer(Case((Statement("fever", PRESENT, False), *many))).response.forced
+    assert served_model.answer(Case((*FEVER.statements, *many[:-1]))).asks
+    assert served_model.answer(Case((*FEVER.statements, *many))).response.forced
 
 
 def test_answers_explain_themselves(served_model):

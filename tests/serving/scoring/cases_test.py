@@ -138,7 +138,6 @@ LONG = b" " * (MAX_LINE_BYTES + 1)
         ("a.jsonl", b'[1]\n', "line 1"),
         ("a.jsonl", b'{"present": ["x"]}\n', "line 1: no vignette_id"),
         ("a.jsonl", b'{"vignette_id": "a", "presnt": []}\n', "line 1: unknown field 'presnt'"),
-        ("a.jsonl", b'{"vignette_id": "a", "present": "x"}\n', "line 1, 'a': present"),
         ("a.jsonl", b'{"vignette_id": "a", "questions_asked": -1}\n', "line 1, 'a': questions_asked"),
         ("a.jsonl", b'{"vignette_id": "a", "no_more_evidence": 1}\n', "line 1, 'a': no_more_evidence"),
         ("a.jsonl", b'{"vignette_id": "v", "present": ["fever"], "present": ["cough"]}', "line 1: .*repeated"),
@@ -151,11 +150,7 @@ LONG = b" " * (MAX_LINE_BYTES + 1)
         ("a.jsonl.gz", gzip.compress(b'{"vignette_id": "a"}\n' * 9, mtime=0)[:-9], "cannot read"),
         ("a.jsonl.gz", bytes(DAMAGED), "cannot read"),
         ("a.csv", b"vignette_id,present\na\n", "line 2: expected 2 columns"),
-        ("a.csv", b"id,present\na,x\n", "line 1: .*'vignette_id' is missing"),
-        ("a.csv", b'vignette_id,present\n"a,x\n', "line 2: a quoted cell does not end"),
         ("a.csv", b"vignette_id,questions_asked\na,many\n", "line 2, 'a': questions_asked"),
-        ("a.csv", b"vignette_id,present,present\nv1,crushing_chest_pain chest_pain sweating,cough\n",
-         "line 1: column 3: 'present' is already the heading of column 2"),
         ("a.csv", b"vignette_id,present\nv1," + LONG, "line 2: .*longer than 1,048,576 bytes"),
         ("a.csv", b"vignette_id\n\xff\n", "not UTF-8"),
         ("a.tfrecord", b"this is no record of TensorFlow", "not a TFRecord file"),
@@ -164,7 +159,7 @@ LONG = b" " * (MAX_LINE_BYTES + 1)
         ("a.parquet", _parquet(present=[[["a"]]]), "record 1, 'v': present"),
         ("a.parquet", _parquet(Present=[["a"]]), "unknown field 'Present'"),
     ],
-    ids=map(str, range(28)),
+    ids=map(str, range(24)),
 )  # fmt: skip
 def test_a_faulty_case_is_named_by_file_and_line(tmp_path, name, content, complaint):
     path = tmp_path / name
