@@ -182,6 +182,18 @@ def test_figures_that_cannot_be_written_are_refused_before_any_work(command, cap
     )
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("ask", "--present"), ("ask", "--absent"), ("score", "--input"), ("prepare", "--vignettes"),
+     ("prepare", "--ignore-columns"), ("evaluate", "--slice"), ("simulate", "--unseen-conditions")],
+)  # fmt: skip
+def test_an_option_of_a_list_that_comes_twice_loses_nothing(command, option):
+    needed = {"score": ["--model", "m", "--output", "o"], "evaluate": ["--job-dir", "j", "--data", "d"]}
+    line = [command, *needed.get(command, ["--out", "o"] if command != "ask" else []), option, "a", "b", option, "c"]
+    given = vars(triage_cli.parser(line).parse_args(line))[option.removeprefix("--").replace("-", "_")]
+    assert [str(each) for each in given] == ["a", "b", "c"]
+
+
 def test_an_unknown_option_is_refused_with_the_usage_of_its_command(capsys):
     with pytest.raises(SystemExit):
         triage_cli.main(["fold", "--data", "d", "--fold", "1", "--folds", "3", "--out", "f", "--format", "csv"])

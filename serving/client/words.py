@@ -3,18 +3,13 @@
 import importlib.resources
 import itertools
 import re
-import sys
 import unicodedata
 from collections.abc import Iterable
-from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from schemas.text_file import parse_toml
 
 _FILE = importlib.resources.files("serving.client") / "words.toml"
-LISTS: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+LISTS = parse_toml(_FILE.read_text(encoding="utf-8"), "words.toml")
 SILENT, SMALL = (frozenset(LISTS[name].split()) for name in ("silent", "small"))
 _NOT, _CANNOT = (frozenset(LISTS[name].split()) for name in ("not", "cannot"))
 _STANDS_FOR: dict[str, str] = LISTS["stands_for"]

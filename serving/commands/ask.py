@@ -60,10 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     channel.add_arguments(parser)
     channel.add_token_arguments(parser)
     parser.add_argument(
-        "--present", nargs="+", default=[], metavar="CODE",
+        "--present", action="extend", nargs="+", default=[], metavar="CODE",
         help="evidence that is present, or a number, such as temperature=38.9",
     )  # fmt: skip
-    parser.add_argument("--absent", nargs="+", default=[], metavar="CODE", help="evidence that is absent")
+    parser.add_argument(
+        "--absent", action="extend", nargs="+", default=[], metavar="CODE", help="evidence that is absent"
+    )
     parser.add_argument(
         "--questions-asked", type=int, default=0, metavar="N", help="number of questions so far; default: 0"
     )

@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--input",
         type=locations.source,
+        action="extend",
         nargs="+",
         required=True,
         metavar="PATH",

@@ -44,7 +44,12 @@ class SimulateOptions:
         type=_fraction, default=Fraction(PAPER_TEST, PAPER_VIGNETTES), metavar="F",
     )  # fmt: skip
     unseen_conditions: list[str] = option(
-        "conditions that the training split leaves out", type=str, nargs="+", default=[], metavar="CODE"
+        "conditions that the training split leaves out",
+        type=str,
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="CODE",
     )
     whole_patient: bool = option("complete patients, who can answer any question; clinicians read the whole case")
     caution: float = option(

@@ -46,7 +46,7 @@ class Source(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of all formats."""
-    files: dict[str, Any] = {"type": locations.source, "nargs": "+", "metavar": "FILE"}
+    files: dict[str, Any] = {"type": locations.source, "action": "extend", "nargs": "+", "metavar": "FILE"}
     file: dict[str, Any] = {"type": locations.source, "metavar": "FILE"}
     parser.add_argument("--format", choices=tuple(FORMATS), default="jsonl", help="format of the input (default jsonl)")
     vignettes = parser.add_argument_group("formats jsonl, csv-wide, csv-long and feedback")
@@ -58,9 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     vignettes.add_argument(
         "--vocabulary", **file, help="CSV with columns code, kind, name, question; by default derived from CSV input"
     )
-    vignettes.add_argument("--risk-factors", nargs="+", metavar="CODE", help="risk factors in a derived vocabulary")
+    several: Any = {"action": "extend", "nargs": "+"}
+    vignettes.add_argument("--risk-factors", **several, metavar="CODE", help="risk factors in a derived vocabulary")
     vignettes.add_argument(
-        "--ignore-columns", nargs="+", metavar="COLUMN", help="csv-wide: columns that are not evidence, such as notes"
+        "--ignore-columns", **several, metavar="COLUMN", help="csv-wide: columns that are not evidence, such as notes"
     )
     vignettes.add_argument(
         "--feedback",
