@@ -162,7 +162,7 @@ class Search:
             if len(phrase.words) == 2 and sites_of(matched) and phrase.words.keys() & _PAIN:
                 pains.append(phrase.entry)
             fit = self._fit(phrase, matched, weights, there[number], together[phrase.entry])
-            fits[phrase.entry] = Fit(*map(max, fits.get(phrase.entry, fit), fit))
+            fits[phrase.entry] = Fit._make(map(max, fits.get(phrase.entry, fit), fit))
         return fits, pains
 
     def _fit(
