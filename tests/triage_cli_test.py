@@ -129,16 +129,19 @@ def test_without_training_its_commands_say_what_to_install(serving_alone, capsys
     assert capsys.readouterr().err == f"triage train: error: {complaint}\n"
 
 
-def test_without_tensorflow_a_command_that_needs_it_names_the_extra(serving_alone, tmp_path, capsys):
-    assert triage_cli.main(["monitor", "--log", str(tmp_path), "--model", str(tmp_path)]) == 2
+MONITOR = ["--log", "log", "--model", "models", "--labels", "labels.jsonl"]
+
+
+def test_without_tensorflow_a_command_that_needs_it_names_the_extra(serving_alone, capsys):
+    assert triage_cli.main(["monitor", *MONITOR]) == 2
     complaint = "this command needs tensorflow: pip install 'dyqn-triage-serving[tensorflow]'"
     assert capsys.readouterr().err == f"triage monitor: error: {complaint}\n"
 
 
-def test_without_scipy_the_monitor_names_its_extra(monkeypatch, tmp_path, capsys):
+def test_without_scipy_the_monitor_names_its_extra(monkeypatch, capsys):
     is_installed = extras.is_installed
     monkeypatch.setattr(extras, "is_installed", lambda module: module != "scipy" and is_installed(module))
-    assert triage_cli.main(["monitor", "--log", str(tmp_path), "--model", str(tmp_path)]) == 2
+    assert triage_cli.main(["monitor", *MONITOR]) == 2
     assert "triage monitor needs scipy: pip install 'dyqn-triage" in capsys.readouterr().err
 
 
