@@ -46,12 +46,12 @@ class EvaluateOptions:
     )
     slice: list[str] = option(
         "also print the metrics where each of these codes is present, absent or not stated",
-        nargs="+", default=[], metavar="CODE",
+        action="extend", nargs="+", default=[], metavar="CODE",
     )  # fmt: skip
     questions: list[str] | None = option(
         f"compare ways to choose questions, the first with each of the others (docs/questions.md): "
         f"{', '.join(POLICIES)}",
-        type=str, nargs="+", choices=POLICIES, metavar="POLICY",
+        type=str, action="extend", nargs="+", choices=POLICIES, metavar="POLICY",
     )  # fmt: skip
     track: str = option(
         f"with --questions: patients answer what their vignette lists ({OWN_CARD}, the default), or everything",
