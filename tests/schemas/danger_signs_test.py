@@ -11,10 +11,10 @@ VOCABULARY = symptoms("fever", "rash", "confusion", *"abcdefg")
 
 
 def test_a_file_lists_for_each_complaint_its_signs_in_order_and_is_read_back_as_it_is_written(tmp_path):
-    text = 'fever = [["rash", "confusion"], ["a"]]\nrash = []\n'
+    text = 'fever = [["rash", "confusion"], ["a"]]\nrash = []\n[not_asked]\na = ["confusion", "b"]\n'
     (tmp_path / "signs.toml").write_text(text)
     signs = danger_signs.load(tmp_path / "signs.toml", VOCABULARY)
-    assert signs == DangerSigns({"fever": (("rash", "confusion"), ("a",)), "rash": ()})
+    assert signs == DangerSigns({"fever": (("rash", "confusion"), ("a",)), "rash": ()}, {"a": ("confusion", "b")})
     assert danger_signs.parse(signs.to_toml(), "copy", VOCABULARY) == signs
 
 
@@ -31,6 +31,10 @@ def test_a_file_lists_for_each_complaint_its_signs_in_order_and_is_read_back_as_
         ('fever = [["rash"], ["confusio"]]', ["fever", "confusio", "confusion"]),
         ('fever = [["rash"], ["confusion", "rash"]]', ["fever", "rash"]),
         ('fever = [["rash", "fever"]]', ["fever", "fever"]),
+        ('[not_asked]\na = "rash"', ["not_asked", "a", "rash"]),
+        ('[not_asked]\na = [["rash"]]', ["not_asked", "a", "rash"]),
+        ('[not_asked]\nfevr = ["rash"]', ["not_asked", "fevr", "fever"]),
+        ('[not_asked]\na = ["rash", "a"]', ["not_asked", "a", "a"]),
     ],
 )
 def test_a_fault_names_the_file_the_complaint_and_the_code(tmp_path, text, named):

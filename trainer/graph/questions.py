@@ -98,6 +98,9 @@ class QuestionGraph:
         self._settled_by = settled_by(vocabulary)  # [E, W]
         settles: np.ndarray = np.zeros((2 * len(vocabulary) + 1, len(vocabulary)), np.float32)
         settles[self._settled_by.T, np.arange(len(vocabulary))] = 1
+        for code, others in signs.not_asked.items():
+            kinds = (kind for other in others for kind, _ in vocabulary.relations.following((other, False)))
+            settles[vocabulary.index(code), [vocabulary.index(each) for each in (*others, *kinds)]] = 1
         self._settling = np.flatnonzero(settles[:-1].sum(axis=1) > 1)  # [S], literals that settle more than their code
         self._settles = settles[self._settling]  # [S, E]
         self._groups = padded([list(cells) for cells in vocabulary.openings.values()], len(vocabulary))  # [G, W]

@@ -204,6 +204,17 @@ def test_signs_of_a_rule_that_has_begun_lead_those_of_the_complaint(mixture, voc
     assert _asked(graph, CODES, [[1, 0, 0, 0]])[0] == [["pain", "collapse"]]
 
 
+def test_nobody_is_asked_what_the_table_does_not_ask_of_those_who_have_a_code_nor_for_a_rule_that_requires_it(mixture):
+    vocabulary = _vocabulary("cough", "rash", "pain", "collapse", parents=[("collapse", "rash")])
+    rule = SafetyRule("r", "x", Action.RED, True, all_of=(("cough", True), ("rash", True)), any_of=(("pain", True),))
+    signs = DangerSigns({"cough": (("collapse",),)}, {"cough": ("rash",)})
+    graph = QuestionGraph(mixture, vocabulary, (rule,), signs)
+    assert _asked(graph, CODES, [[1, 0, 0, 0], [-1, 0, 0, 0]])[1] == [["pain"], ["pain", "rash"]]
+    nothing = tf.zeros([1, 4], tf.bool)
+    assert not graph.open_signs(tf.constant([[1.0, 0, 0, 0]]), nothing).numpy().any()
+    assert graph.open_signs(tf.constant([[1.0, 1, 0, 0]]), nothing).numpy().any()  # who said so is
+
+
 def test_a_special_kind_waits_for_its_parent_which_is_asked_in_its_place(mixture):
     """A collapse is a kind of a rash, which is no sign itself and says nothing."""
     vocabulary = _vocabulary(*CODES, parents=[("collapse", "rash")])
