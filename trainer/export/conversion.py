@@ -12,6 +12,7 @@ import tensorflow as tf
 from schemas import directories, features
 from schemas.answer import ANSWER, Kind
 from schemas.errors import InputError, first_line
+from schemas.parity import random_states
 from trainer.data import state
 from trainer.data.tfrecord import DataDirectory
 from trainer.export.policy import LoadedVersion
@@ -82,9 +83,10 @@ def convert(
 
 
 def calibration_states(path: pathlib.Path, version: LoadedVersion, seed: int) -> tuple[np.ndarray, dict[str, Any]]:
-    """Returns states of interviews about the training vignettes of a data directory, with which to calibrate int8.
+    """Returns states with which to calibrate int8: as many parts of training vignettes as random moments of interviews.
 
-    They are float32 `[CALIBRATION_STATES, E]`, drawn from `seed`. Their origin comes with them, to describe a file.
+    Activations of the latter are larger, as vignettes list less than an interview asks; int8 would cut them off. States
+    are float32 `[CALIBRATION_STATES, E]`, drawn from `seed`. Their origin comes with them, to describe a file.
 
     Raises:
         InputError: it is not a data directory, has another vocabulary, or has no training vignettes.
@@ -100,14 +102,16 @@ def calibration_states(path: pathlib.Path, version: LoadedVersion, seed: int) ->
     if not len(counts):
         raise InputError(f"{path}: the {CALIBRATION_SPLIT} split has no vignettes")
     generator = np.random.default_rng(seed)
-    drawn = generator.integers(0, len(counts), CALIBRATION_STATES)
+    drawn = generator.integers(0, len(counts), CALIBRATION_STATES // 2)
     signed_codes: np.ndarray = np.zeros([len(drawn), counts.max()], np.int32)
     for row, vignette in zip(signed_codes, drawn, strict=True):
         codes = generator.permutation(vignettes.signed_codes[slice(*vignettes.offsets[vignette : vignette + 2])])
         known_codes = codes[: generator.integers(1, len(codes) + 1)]
         row[: len(known_codes)] = known_codes
     origin = {"data_fingerprint": data.data_fingerprint, "split": CALIBRATION_SPLIT, "states": CALIBRATION_STATES}
-    return state.from_signed_codes(tf.constant(signed_codes), len(data.vocabulary)).numpy(), origin
+    parts = state.from_signed_codes(tf.constant(signed_codes), len(data.vocabulary)).numpy()
+    moments, _ = random_states(len(data.vocabulary), version.max_questions, len(parts), int(generator.integers(2**31)))
+    return np.concatenate([parts, moments]), origin
 
 
 def _function(
