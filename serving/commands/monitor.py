@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     if len(reading.models) > 1:
         names = ", ".join(sorted(reading.models))
         raise InputError(f"--log {given.log}: answers of several models, {names}: choose one with --model-name")
-    report = {
+    report: dict[str, Any] = {
         "log": str(given.log),
         "version": int(info.model_version),
         "manifest_sha256": hashlib.sha256(info.manifest_json.encode()).hexdigest(),
