@@ -24,7 +24,7 @@ DEFAULT: dict[str, dict[str, Any]] = {
         "networks": 2,
         "outputs": "probabilities",
     },
-    "target": {"safety_weight": 1.0, "price": 0.024, "loss": "cross_entropy", "bootstrap": 0.5},
+    "target": {"safety_weight": 1.0, "price": 0.008, "loss": "cross_entropy", "bootstrap": 0.5},
     "memory": {
         "memory_capacity": 200_000,
         "batch_size": 256,

@@ -34,7 +34,7 @@ UNBOUNDED = 1e9
 
 _OF_MEMBERS = (keras.layers.Dense, keras.layers.Dropout)  # the layers of a single network
 _INITIALIZERS = {"selu": keras.initializers.LecunNormal, "relu": keras.initializers.HeNormal}
-_LEAST = 0.005  # of a probability of the mixture, so that the network can still correct it
+_LEAST = 0.005  # of a share with log-odds: of a probability of the mixture, so that the network can still correct it
 
 
 def build_network(
@@ -163,9 +163,9 @@ class DeniedRedFlags(keras.layers.Layer):
     def call(self, states: keras.KerasTensor) -> keras.KerasTensor:
         """Returns what is added."""
         classes = self._classes(states)
-        shares = ops.clip(ops.matmul(classes, unquantised(self._truths, classes)), _LEAST, 1 - _LEAST)
+        shares = ops.matmul(classes, unquantised(self._truths, classes))
         relief = ops.minimum(self.relief(states, classes), self.most) * ops.softplus(self.factor)
-        return ops.log(shares / (1 - shares)) + relief[:, None]
+        return log_odds(shares) + relief[:, None]
 
     def relief(self, states: keras.KerasTensor, classes: keras.KerasTensor | None = None) -> keras.KerasTensor:
         """Returns the negative logarithm of the share of the danger that remains, `[B]`."""
@@ -217,7 +217,8 @@ class Utilities(keras.layers.Layer):
     """From the logits `[B, N, 7]` of N networks to the Q-values and probabilities.
 
     The calibration scales all cumulative logits by one factor and shifts each, so that denied red flags still add the
-    same to all. Q(ask) has its own scale and shift. Initially neither changes anything.
+    same to all. Q(ask) has its own scale and shift, and adds a share of the log-odds of the best decision, by which it
+    can be told for new patients. Initially none of them changes anything.
     """
 
     def __init__(self, target: TargetConfig, **kwargs: Any):
@@ -226,16 +227,19 @@ class Utilities(keras.layers.Layer):
         self.price = target.price
 
     def build(self, shape: tuple[int | None, ...]) -> None:
-        """Makes the calibration: a scale and six shifts, and those of Q(ask)."""
+        """Makes the calibration: a scale and six shifts, those of Q(ask), and its share of the best decision."""
         self.scale = self.add_weight((NUM_LOGITS,), "ones", trainable=False, name="calibration_scale")
         self.shift = self.add_weight((NUM_LOGITS,), "zeros", trainable=False, name="calibration_shift")
+        self.best = self.add_weight((), "zeros", trainable=False, name="calibration_best")
 
     def call(self, logits: keras.KerasTensor) -> Heads:
         """Returns the heads."""
         calibrated = ops.mean(logits, axis=1) * self.scale + self.shift
         appropriate, safe = probabilities(calibrated[:, :NUM_CUMULATIVE])
-        asking = ops.sigmoid(calibrated[:, NUM_CUMULATIVE:])
-        q = ops.concatenate([utilities(appropriate, safe, self._weight), asking], axis=1)
+        decisions = utilities(appropriate, safe, self._weight)
+        best = log_odds(ops.max(decisions, axis=1, keepdims=True))
+        asking = ops.sigmoid(calibrated[:, NUM_CUMULATIVE:] + self.best * best)
+        q = ops.concatenate([decisions, asking], axis=1)
         return {"q": q, "appropriate": appropriate, "safe": safe}
 
 
@@ -265,6 +269,12 @@ def probabilities(cumulative: keras.KerasTensor) -> tuple[keras.KerasTensor, ker
 def utilities(appropriate: Any, safe: Any, safety_weight: float) -> Any:
     """Returns the utility of each decision in [0, 1], in the shape of both arguments: probabilities, or outcomes."""
     return (appropriate + safety_weight * safe) / (1 + safety_weight)
+
+
+def log_odds(shares: Any) -> Any:
+    """Returns the log-odds of shares of any shape, bounded so that they are finite."""
+    bounded = ops.clip(shares, _LEAST, 1 - _LEAST)
+    return ops.log(bounded / (1 - bounded))
 
 
 def logits_of(network: keras.Model) -> keras.Model:

@@ -12,12 +12,13 @@ import tensorflow as tf
 from sklearn.linear_model import LogisticRegression
 
 from schemas.errors import InputError
+from schemas.triage import NUM_DECISIONS
 from trainer.config import ValidationConfig
 from trainer.data import state
 from trainer.data.state import Vignettes, sparse_states
 from trainer.dyqn import targets
 from trainer.dyqn.agent import DyqnAgent
-from trainer.dyqn.network import NUM_CUMULATIVE, OUTPUTS, bound_denials, logits_of
+from trainer.dyqn.network import NUM_CUMULATIVE, OUTPUTS, bound_denials, log_odds, logits_of
 from trainer.dyqn.rollout import Slice
 from trainer.graph.operating_point import HeldOutOutputs
 from trainer.graph.rewards import counterfactual_reward
@@ -27,12 +28,12 @@ MOST_SET_APART = 2_000
 LEAST_HELD_OUT, MOST_HELD_OUT = 100, 1_000
 """Number of vignettes that are held out for calibration: each is interviewed."""
 _ROWS = 8_192
-_ROUNDS_OF_ASKING = 4
+_ROUNDS_OF_ASKING = 12
 _ALIKE = 4.0
 """The prior of a logit's shift is normal around the common shift with SD 1, and 16 states (4 squared) count as one,
 because states of one patient are alike: P(Red) does not become 0 where few patients include no Red."""
 _FREE = 100.0  # a scale of the logits at which the same distribution does not bind it
-_STATES_OF_ASKING = 4_096  # enough for a scale and a shift; all of them would take a tenth of the time of training
+_STATES_OF_ASKING = 8_192  # enough for three numbers; all of them would take a tenth of the time of training
 
 
 class Division(NamedTuple):
@@ -179,8 +180,10 @@ class Settling(NamedTuple):
         """Calibrates by some of the M patients.
 
         The cumulative probabilities by Platt's method: one scale for all, and a shift for each. With one shift for all,
-        a network that says too little of Red and too much of Green would stay as it is. Q(ask) so that on average over
-        states it is the value of the next state less the price, several times, as that depends on Q(ask) in turn.
+        a network that says too little of Red and too much of Green would stay as it is. Q(ask) by a regression of the
+        value of the next state less the price on its logit and the best decision's, several times, as that value
+        depends on Q(ask) in turn. Of what a network says of asking patients from whom it learned, little is true of
+        others, and the highest of five Q-values of which one is noise is too high.
 
         Args:
             outputs: the layer that is calibrated.
@@ -191,14 +194,28 @@ class Settling(NamedTuple):
         rows: np.ndarray = np.repeat(patients, self.judged.sizes)
         logits = judged[rows].mean(axis=1)[:, :NUM_CUMULATIVE]
         _set_calibration(outputs, slice(0, NUM_CUMULATIVE), *_platt(logits, self.judged.truths[rows]))
-        followed: np.ndarray = np.repeat(patients, self.led.sizes)
-        followed[np.cumsum(self.led.sizes) - 1] = False
-        few = np.random.default_rng(0).permutation(np.flatnonzero(followed))[:_STATES_OF_ASKING]
-        asking = led[few].mean(axis=1)[:, NUM_CUMULATIVE:]
         _set_calibration(outputs, slice(NUM_CUMULATIVE, None), 1.0, np.zeros(1))  # from any before
-        for _ in range(_ROUNDS_OF_ASKING if len(few) else 0):
-            values = targets.value_target(outputs(led[few + 1])["q"], outputs.price).numpy()[:, np.newaxis]
-            _set_calibration(outputs, slice(NUM_CUMULATIVE, None), *_platt(asking, values))
+        outputs.best.assign(0.0)
+        pairs = []
+        for states, all_logits in ((self.led, led), (self.judged, judged)):
+            followed: np.ndarray = np.repeat(patients, states.sizes)
+            followed[np.cumsum(states.sizes) - 1] = False
+            places = np.flatnonzero(followed)
+            pairs.append((all_logits[places], all_logits[places + 1]))
+        tm1, t = (np.concatenate(each) for each in zip(*pairs, strict=True))
+        few = np.random.default_rng(0).permutation(len(tm1))[:_STATES_OF_ASKING]
+        tm1, t = tm1[few], t[few]
+        if not len(tm1):
+            return
+        # Asking is worth nothing at first: from above, the rounds would converge several times as slowly.
+        _set_calibration(outputs, slice(NUM_CUMULATIVE, None), 0.0, np.full(1, -_FREE))
+        best = log_odds(tf.reduce_max(outputs(tm1)["q"][:, :NUM_DECISIONS], axis=1)).numpy()
+        inputs = np.column_stack([tm1.mean(axis=1)[:, NUM_CUMULATIVE:], best]).astype(float)
+        for _ in range(_ROUNDS_OF_ASKING):
+            values = targets.value_target(outputs(t)["q"], outputs.price).numpy()
+            (scale, share), shift = _logistic(_FREE * inputs, values)
+            _set_calibration(outputs, slice(NUM_CUMULATIVE, None), _FREE * scale, np.array([shift]))
+            outputs.best.assign(_FREE * share)
 
 
 def settling(
@@ -246,14 +263,18 @@ def _platt(logits: np.ndarray, truths: np.ndarray) -> tuple[float, np.ndarray]:
     rows, columns = logits.shape
     if rows and truths.min() < truths.max():
         inputs = np.column_stack([_FREE * logits.ravel(), np.tile(np.eye(columns) / _ALIKE, (rows, 1))])
-        held: np.ndarray = np.repeat([1, 0], rows * columns)
-        weights = np.concatenate([truths.ravel(), 1 - truths.ravel()])
-        model = LogisticRegression(C=1.0, solver="newton-cholesky")
-        model.fit(np.concatenate([inputs, inputs]), held, sample_weight=weights)
-        scale, shifts = _FREE * model.coef_[0, 0], model.intercept_[0] + model.coef_[0, 1:] / _ALIKE
+        (scale, *shifts), shift = _logistic(inputs, truths.ravel())
         if scale > 0:
-            return float(scale), shifts
+            return float(_FREE * scale), shift + np.array(shifts) / _ALIKE
     return 1.0, np.zeros(columns)
+
+
+def _logistic(inputs: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, float]:
+    """Returns the coefficients `[K]` and the intercept of a logistic regression of `shares` `[R]` on `[R, K]`."""
+    held: np.ndarray = np.repeat([1, 0], len(shares))
+    model = LogisticRegression(C=1.0, solver="newton-cholesky")
+    model.fit(np.concatenate([inputs, inputs]), held, sample_weight=np.concatenate([shares, 1 - shares]))
+    return model.coef_[0], float(model.intercept_[0])
 
 
 def _part(vignettes: Vignettes, chosen: np.ndarray) -> Slice:

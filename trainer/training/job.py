@@ -54,7 +54,7 @@ EVALUATIONS = "evaluations.jsonl"
 LOCK = "lock"
 CHECKPOINTS = "checkpoints"
 """Folder of the checkpoints in a job directory."""
-FORMAT = 6
+FORMAT = 7
 """In run.json. It rises whenever the code reads a job differently, or its network would answer differently."""
 _NOVELTY_SEED, _QUESTIONS_SEED = 2_021, 2_022  # unlike the seeds of training
 # Settings that may change when a run is resumed: they affect its length and its evaluations, not what it computes.

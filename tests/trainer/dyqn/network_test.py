@@ -121,14 +121,17 @@ def test_with_probabilities_q_values_are_utilities_and_that_of_asking():
         np.testing.assert_allclose(heads[head][0], expected, atol=1e-6)
 
 
-def test_a_calibration_scales_and_shifts_each_logit():
+def test_a_calibration_scales_and_shifts_each_logit_and_lets_asking_depend_on_the_best_decision():
     outputs = Utilities(TargetConfig())
     outputs.build((None, 2, 7))
     outputs.scale.assign([0.5] * 6 + [2.0])
     outputs.shift.assign([0.25, 0, 0, 0, 0, 0, -1])
+    outputs.best.assign(0.5)
     heads = outputs(np.float32([[[1.0] * 6 + [0.4]] * 2]))
+    best = scipy.special.logit((1 - scipy.special.expit(0.5) + 1) / 2)  # Red is safe, and else too urgent
+    asking = 2 * 0.4 - 1 + 0.5 * best
     result = [heads["q"][0, 4], *heads["safe"][0, 1:3]]
-    np.testing.assert_allclose(result, scipy.special.expit([2 * 0.4 - 1, 0.5 + 0.25, 0.5]), rtol=1e-5)
+    np.testing.assert_allclose(result, scipy.special.expit([asking, 0.5 + 0.25, 0.5]), rtol=1e-5)
 
 
 @hypothesis.given(arrays.arrays(np.float32, (5, 6), elements=strategies.floats(-20, 20, width=32)))
@@ -188,6 +191,7 @@ def set_at_random(network, generator):
     outputs = network.get_layer(OUTPUTS)
     outputs.scale.assign([generator.uniform(0.2, 2)] * 7)
     outputs.shift.assign(generator.normal(0, 1, 7))
+    outputs.best.assign(generator.normal())
 
 
 @hypothesis.settings(max_examples=20)

@@ -183,20 +183,38 @@ def test_held_out_outputs_of_a_patient_are_by_a_calibration_on_others():
     np.testing.assert_allclose(found, expected, atol=0.03)
 
 
-def test_asking_is_calibrated_to_what_the_next_state_is_worth():
-    # All clinicians are less urgent than Red, and Yellow is safe, with .2, and with the second piece .8. So the best is
-    # Red with 1 - .2 / 2 = .9, and then Yellow with .8. The third piece is the answer, which lowers Q(ask) alone.
-    kernel, bias = np.zeros([3, 7]), np.full(7, -20.0)
+def _two_best_decisions(pieces):
+    """A network: the best decision is Red with .9, and with the second piece Yellow with .8; returns its kernel, too.
+
+    All clinicians are less urgent than Red, and Yellow is safe, with .2, and with that piece .8.
+    """
+    kernel, bias = np.zeros([pieces, 7]), np.full(7, -20.0)
     bias[[0, 3, 6]] = scipy.special.logit([0.2, 0.2, 0.5])
-    kernel[1, [0, 3, 6]] = -2 * bias[0], -2 * bias[3], -1.0  # the logit of .8 is that of .2 negated
-    kernel[2, 6] = -20.0
+    kernel[1, [0, 3]] = -2 * bias[[0, 3]]  # the logit of .8 is that of .2 negated
+    return kernel, bias
+
+
+def test_asking_is_calibrated_to_what_the_next_state_is_worth_whatever_the_network_says_of_asking():
+    kernel, bias = _two_best_decisions(4)
+    kernel[2, 6], kernel[3, 6] = 2.0, -20.0  # the third piece is noise, the fourth the answer: both change Q(ask) alone
     network = _network(kernel, bias)
-    states = np.tile(np.int8([[[1, 0, 0], [1, 0, 1]], [[1, 1, 0], [1, 1, 1]]]), [50, 1, 1])
+    first = np.int8([[1, second, third, 0] for second in (0, 1) for third in (-1, 1)])
+    states = np.tile(np.stack([first, first + np.int8([0, 0, 0, 1])], axis=1), [25, 1, 1])
     counts = np.tile(RED, [100, 1])  # whose truths are all the same, so that the other logits stay
     judged = HeldOut(states[:, 0], np.ones(100, int), counts)
     Settling(judged, interviews(states, counts), states[:, 1]).settle(network)
-    asking = network(np.float32(states[:2, 0]))["q"][:, Action.ASK]
-    np.testing.assert_allclose(asking, [0.9 - 0.004, 0.8 - 0.004], atol=2e-3)
+    asking = network(np.float32(first))["q"][:, Action.ASK]
+    np.testing.assert_allclose(asking, [0.9 - 0.004] * 2 + [0.8 - 0.004] * 2, atol=2e-3)
+
+
+def test_asking_is_calibrated_by_reading_vignettes_as_well_as_by_interviews():
+    network = _network(*_two_best_decisions(3))
+    first = np.int8([[1, 0, 0], [1, 1, 0]])
+    led = np.tile(np.stack([first, first + np.int8([0, 0, 1])], axis=1), [50, 1, 1])  # from .9 to .9, or .8 to .8
+    read, counts = np.tile(first, [100, 1, 1]), np.tile(RED, [100, 1])  # from .9 to .8
+    Settling(interviews(read, counts), interviews(led, counts), led[:, 0]).settle(network)
+    asking = network(np.float32(first))["q"][:, Action.ASK]
+    np.testing.assert_allclose(asking, [(50 * 0.9 + 100 * 0.8) / 150 - 0.004, 0.8 - 0.004], atol=2e-3)
 
 
 def test_an_agent_of_cards_is_calibrated_by_what_stands_on_them(vignettes_of):
