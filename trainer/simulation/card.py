@@ -49,8 +49,9 @@ def write_cards(
         sizes: int `[B, 4]`, from `card_sizes`.
         draws: random numbers of the doctor's choices.
     """
-    symptoms = _pick(_salience(tables, config, patients), tables.symptoms, patients.present, sizes[:, 0], draws)
-    risks = _pick(_risk_salience(tables, config, patients), tables.risk_factors, patients.present, sizes[:, 2], draws)
+    flagged, worse = (_salience(config, tables, patients, each) for each in (tables.red_flags, tables.urgent_with))
+    symptoms = _pick(flagged, tables.symptoms, patients.present, sizes[:, 0], draws)
+    risks = _pick(worse, tables.risk_factors, patients.present, sizes[:, 2], draws)
     present = np.concatenate([symptoms, risks], axis=1)
     positives = Cards(present, np.full((len(present), 1), NOTHING))
     worries = _worries(tables, config, positives)
@@ -112,15 +113,13 @@ def _indicators(cells: np.ndarray, columns: np.ndarray, width: int) -> scipy.spa
     return scipy.sparse.csr_matrix((np.ones(offsets[-1]), columns[held], offsets), shape=(len(cells), width))
 
 
-def _salience(tables: KnowledgeTables, config: CardConfig, patients: Patients) -> np.ndarray:
-    """Returns the logarithm of each finding's weight in the doctor's choice, `[B, E]`."""
-    telling = tables.log_present.T[patients.conditions]
-    return config.salience * telling + config.red_flag_salience * tables.red_flags.T[patients.conditions]
+def _salience(config: CardConfig, tables: KnowledgeTables, patients: Patients, urgent: np.ndarray) -> np.ndarray:
+    """Returns the logarithm of each piece's weight in the doctor's choice, `[B, E]`.
 
-
-def _risk_salience(tables: KnowledgeTables, config: CardConfig, patients: Patients) -> np.ndarray:
-    telling = tables.log_present.T[patients.conditions]
-    return config.salience * telling + config.red_flag_salience * tables.urgent_with.T[patients.conditions]
+    `urgent` is 1 where a piece makes a condition more urgent, `[E, C]`.
+    """
+    telling, more_urgent = tables.log_present.T[patients.conditions], urgent.T[patients.conditions]
+    return config.salience * telling + config.red_flag_salience * more_urgent
 
 
 def _worries(tables: KnowledgeTables, config: CardConfig, positives: Cards) -> np.ndarray:
