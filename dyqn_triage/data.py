@@ -117,9 +117,8 @@ class _Rows:
     risk_factors: list[str] | None = None
     ignore_columns: list[str] | None = None
 
-    def open(self, seed: int) -> Source:
+    def open(self, _seed: int) -> Source:
         """See `trainer.data.input_formats.Format`."""
-        del seed
         frame = Frame("vignettes", self.vignettes, KEYS, self.ignore_columns)
         if "decisions" not in self.vignettes:
             raise InputError("vignettes: expected a column 'decisions', with those of the clinicians on each vignette")

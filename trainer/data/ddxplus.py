@@ -225,7 +225,7 @@ class PatientOptions:
 
     seed: int = 0
     absent_evidence: int = 3  # absent codes in a vignette, if there are enough to draw from
-    decisions: int = 5  # in a vignette
+    decisions_per_vignette: int = 5
     absent_from: str = DIFFERENTIAL
 
 
@@ -267,7 +267,7 @@ def _vignette(vignette_id: str, fields: Mapping[str, str], release: Release, opt
     shares = [0.0] * NUM_DECISIONS
     for urgency in TRIAGE_DECISIONS:
         shares[urgency] = math.fsum(p for condition, p in differential if condition.urgency is urgency)
-    counts = apportion(options.decisions, shares)
+    counts = apportion(options.decisions_per_vignette, shares)
     own = {code for condition, _ in differential for code in condition.findings}
     findings = release.findings if options.absent_from == RELEASE else own
     candidates = sorted(findings - set(present), key=release.vocabulary.index)

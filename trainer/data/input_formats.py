@@ -89,7 +89,10 @@ def _add_ddxplus_arguments(group: argparse._ArgumentGroup, files: dict[str, Any]
         help="where absent codes are drawn from: the patient's own differential (default), or all conditions",
     )
     group.add_argument(
-        "--decisions-per-vignette", type=int, metavar="N", help=f"decisions per vignette (default {defaults.decisions})"
+        "--decisions-per-vignette",
+        type=int,
+        metavar="N",
+        help=f"decisions per vignette (default {defaults.decisions_per_vignette})",
     )
 
 
@@ -118,7 +121,7 @@ def _flags(names: Iterable[str]) -> str:
 class Format(Protocol):
     """A format; its fields are its options, and those without a default are required."""
 
-    def open(self, seed: int) -> Source:
+    def open(self, seed: int, /) -> Source:
         """Returns what the options name; small files and headers are read, vignettes are not.
 
         Args:
@@ -136,9 +139,8 @@ class Jsonl:
     vignettes: list[pathlib.Path]
     vocabulary: pathlib.Path
 
-    def open(self, seed: int) -> Source:
+    def open(self, _seed: int) -> Source:
         """See `Format`."""
-        del seed
         readers = _readers(self.vignettes)
         for path in self.vignettes:
             check_kind(path)
@@ -160,10 +162,9 @@ class CsvWide:
     risk_factors: list[str] | None = None
     ignore_columns: list[str] | None = None
 
-    def open(self, seed: int) -> Source:
+    def open(self, _seed: int) -> Source:
         """See `Format`."""
-        del seed
-        given = _load(self.vocabulary)
+        given = Vocabulary.load(self.vocabulary) if self.vocabulary else None
         readers = _readers(self.vignettes)
         tables = [WideTable(reader, self.ignore_columns or ()) for reader in readers]
         vocabulary = wide_vocabulary(tables, given, self.risk_factors or ())
@@ -187,10 +188,9 @@ class CsvLong:
     vocabulary: pathlib.Path | None = None
     risk_factors: list[str] | None = None
 
-    def open(self, seed: int) -> Source:
+    def open(self, _seed: int) -> Source:
         """See `Format`."""
-        del seed
-        given = _load(self.vocabulary)
+        given = Vocabulary.load(self.vocabulary) if self.vocabulary else None
         readers = _readers((self.evidence_table, self.decisions))
         tables = LongTables(*readers)
 
@@ -227,13 +227,8 @@ class Ddxplus:
     def open(self, seed: int) -> Source:
         """See `Format`."""
         release = read_release(self.conditions, self.evidences)
-        given = {
-            "absent_evidence": self.absent_evidence,
-            "decisions": self.decisions_per_vignette,
-            "absent_from": self.absent_from,
-        }
-        chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        how = PatientOptions(seed, **chosen)
+        names = ("absent_evidence", "absent_from", "decisions_per_vignette")
+        how = PatientOptions(seed, **{name: value for name in names if (value := getattr(self, name)) is not None})
         test = _readers(self.test_patients or ())
         readers = _readers(self.patients) + test
         stems = [reader.path.stem for reader in readers]
@@ -246,11 +241,7 @@ class Ddxplus:
         outcomes = itertools.chain.from_iterable(
             read_patients(reader, release, how, split) for reader, split in zip(readers, splits, strict=True)
         )
-        stated = {
-            "absent_evidence": how.absent_evidence,
-            "absent_from": how.absent_from,
-            "decisions_per_vignette": how.decisions,
-        }
+        stated = {name: getattr(how, name) for name in names}
         whole = (self.conditions, self.evidences)
         return Source(readers, lambda _: Content(release.vocabulary, outcomes), whole, stated)
 
@@ -282,10 +273,6 @@ FORMATS: dict[str, Any] = {
 """The class of each format, by its name on the command line."""
 OPTIONS = tuple(dict.fromkeys(field.name for each in FORMATS.values() for field in dataclasses.fields(each)))
 """The names of all their options."""
-
-
-def _load(vocabulary: pathlib.Path | None) -> Vocabulary | None:
-    return None if vocabulary is None else Vocabulary.load(vocabulary)
 
 
 def _vocabulary_options(table: CsvWide | CsvLong) -> dict[str, Any]:

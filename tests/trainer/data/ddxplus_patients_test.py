@@ -90,7 +90,9 @@ def test_a_file_without_initial_evidence_keeps_the_order_of_its_evidence(tmp_pat
     ],
 )
 def test_decisions_are_apportioned_to_the_urgencies(tmp_path, differential, decisions, counts):
-    vignette = vignette_of(tmp_path, PatientOptions(decisions=decisions), DIFFERENTIAL_DIAGNOSIS=differential)
+    vignette = vignette_of(
+        tmp_path, PatientOptions(decisions_per_vignette=decisions), DIFFERENTIAL_DIAGNOSIS=differential
+    )
 
     assert vignette.decision_counts == counts
 

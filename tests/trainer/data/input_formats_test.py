@@ -35,7 +35,7 @@ def parsed(tmp_path, monkeypatch):
 
 
 def opened(arguments):
-    return input_formats.chosen_format(arguments).open(seed=0)
+    return input_formats.chosen_format(arguments).open(0)
 
 
 def test_rows_that_are_loaded_are_counted(parsed, tmp_path):
