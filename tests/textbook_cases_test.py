@@ -51,10 +51,7 @@ def lineage(code, catalogue):
 
 def possible(entry, present):
     """Whether the case says enough of the patient to know that they can have it."""
-    return all(
-        any(risk[1:] not in present if risk.startswith("!") else risk in present for risk in term)
-        for term in entry.only_if
-    )
+    return all(any((risk in present) == known for risk, known in term) for term in entry.only_if)
 
 
 def test_the_emergencies_that_begin_with_another_complaint_are_eighty_and_no_textbook_case(cases, knowledge):
