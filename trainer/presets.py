@@ -24,7 +24,7 @@ DEFAULT: dict[str, dict[str, Any]] = {
         "networks": 2,
         "outputs": "probabilities",
     },
-    "target": {"safety_weight": 1.0, "price": 0.008, "loss": "cross_entropy", "bootstrap": 0.5},
+    "target": {"safety_weight": 1.0, "price": 0.01, "loss": "cross_entropy", "bootstrap": 0.5},
     "memory": {
         "memory_capacity": 200_000,
         "batch_size": 256,
@@ -39,7 +39,8 @@ DEFAULT: dict[str, dict[str, Any]] = {
 
 Probabilities learned from single patients alone become overconfident (`bootstrap`), absence is not the opposite of
 presence (`inputs`), averages of networks and of weights are less noisy (`networks`, `average`), and the squared error
-has almost no gradient where the network is confidently wrong (`outputs`, `loss`).
+has almost no gradient where the network is confidently wrong (`outputs`, `loss`). A question must raise the expected
+utility by one percentage point (`price`); at .8 of one a sprained ankle was asked eighteen.
 """
 
 PRESETS = {"default": DEFAULT, "paper": PAPER}
