@@ -22,7 +22,7 @@ from schemas.triage import NUM_DECISIONS, Action
 from trainer.graph.closure import Closure
 from trainer.graph.decide import NEUTRAL, Heads, OperatingPoint, anything_known, decide
 from trainer.graph.mixture import Mixture, classes_given, product
-from trainer.graph.relations import more_general, padded, settled_by
+from trainer.graph.relations import literals, more_general, padded, settled_by
 from trainer.graph.rules import OpenRedFlags
 
 RELATED = 0.01
@@ -99,8 +99,10 @@ class QuestionGraph:
         settles: np.ndarray = np.zeros((2 * len(vocabulary) + 1, len(vocabulary)), np.float32)
         settles[self._settled_by.T, np.arange(len(vocabulary))] = 1
         for code, others in signs.not_asked.items():
+            who = [status for status, follows in vocabulary.relations.implied.items() if (code, True) in follows]
             kinds = (kind for other in others for kind, _ in vocabulary.relations.following((other, False)))
-            settles[vocabulary.index(code), [vocabulary.index(each) for each in (*others, *kinds)]] = 1
+            cells = [vocabulary.index(each) for each in (*others, *kinds)]
+            settles[np.ix_(literals([(code, True), *who], vocabulary), cells)] = 1
         self._settling = np.flatnonzero(settles[:-1].sum(axis=1) > 1)  # [S], literals that settle more than their code
         self._settles = settles[self._settling]  # [S, E]
         self._groups = padded([list(cells) for cells in vocabulary.openings.values()], len(vocabulary))  # [G, W]
@@ -229,8 +231,8 @@ class QuestionGraph:
         unknown = states == 0
         if not len(self._settling):
             return unknown
-        literals = tf.concat([states > 0, states < 0], axis=1)  # [B, 2 E]
-        settling = tf.cast(tf.gather(literals, self._settling, axis=1), tf.float32)
+        known = tf.concat([states > 0, states < 0], axis=1)  # [B, 2 E], which literals hold
+        settling = tf.cast(tf.gather(known, self._settling, axis=1), tf.float32)
         return unknown & (product(settling, self._settles) < 0.5)
 
     @property

@@ -215,6 +215,12 @@ def test_nobody_is_asked_what_the_table_does_not_ask_of_those_who_have_a_code_no
     assert graph.open_signs(tf.constant([[1.0, 1, 0, 0]]), nothing).numpy().any()  # who said so is
 
 
+def test_nobody_is_asked_what_the_table_does_not_ask_of_those_who_have_the_code_by_a_special_kind_of_it(mixture):
+    vocabulary = _vocabulary(*CODES, parents=[("collapse", "rash")])
+    graph = QuestionGraph(mixture, vocabulary, (), DangerSigns({}, {"rash": ("pain",)}))
+    assert _asked(graph, CODES, [[0, 0, 0, 1], [0, -1, 0, 0]])[1] == [["cough"], ["cough", "pain"]]
+
+
 def test_a_special_kind_waits_for_its_parent_which_is_asked_in_its_place(mixture):
     """A collapse is a kind of a rash, which is no sign itself and says nothing."""
     vocabulary = _vocabulary(*CODES, parents=[("collapse", "rash")])
