@@ -154,8 +154,7 @@ def _write(folder: pathlib.Path, trained: TrainedNetwork, number: int, model_nam
     write_warmup_requests(folder / directories.WARMUP_REQUESTS, vocabulary, model_name)
     if len(trained.rules):
         (folder / directories.RULES).write_text(trained.rules.text, encoding="utf-8", newline="\n")
-    if trained.signs.groups:
-        signs = trained.signs.to_toml()
+    if signs := trained.signs.to_toml():
         (folder / directories.VERSION_DANGER_SIGNS).write_text(signs, encoding="utf-8", newline="\n")
     _write_manifest(folder, _manifest(trained, identity) | {"litert": _write_litert(folder, trained)})
 

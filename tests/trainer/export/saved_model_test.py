@@ -9,6 +9,8 @@ import pytest
 import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 
+from schemas import danger_signs
+from schemas.danger_signs import DangerSigns
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from tests.builders import symptoms, trained_agent, write_version
@@ -57,6 +59,15 @@ def test_a_version_has_all_its_files(version):
     }
     assert Vocabulary.load(version / "assets/vocabulary.csv") == VOCABULARY
     assert [entry.name for entry in version.parent.iterdir()] == ["1"]
+
+
+def test_a_version_carries_a_table_that_only_says_what_is_not_asked(trained, tmp_path):
+    signs = DangerSigns({}, {"cough": ("fever",)})
+    version = write_version(tmp_path, dataclasses.replace(trained, signs=signs))
+    content = (version / "assets.extra/danger_signs.toml").read_bytes()
+    assert danger_signs.load(version / "assets.extra/danger_signs.toml", VOCABULARY) == signs
+    described = json.loads((version / "manifest.json").read_text(encoding="utf-8"))["danger_signs"]
+    assert described == {"complaints": 0, "fingerprint": f"sha256:{hashlib.sha256(content).hexdigest()}"}
 
 
 def test_the_manifest_records_how_the_model_was_made(version):
