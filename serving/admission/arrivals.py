@@ -105,6 +105,8 @@ class Arrivals:
         self._leave()
         self._slow[context] = call
         if len(self._slow) > MOST_SLOW:
-            [(caller, _)] = collections.Counter(each.caller for each in self._slow.values()).most_common(1)
-            last = [each for each in self._slow if self._slow[each].caller == caller][-1]
+            # The newest first: of callers who have as many, the last to arrive is refused, so that others can end.
+            callers = {each: self._slow[each].caller for each in reversed(self._slow)}
+            [(caller, _)] = collections.Counter(callers.values()).most_common(1)
+            last = next(each for each in callers if callers[each] == caller)
             self._idle_timeout.end(last, self._slow.pop(last), ExhaustedError(_CROWDED))

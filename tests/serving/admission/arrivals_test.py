@@ -106,14 +106,15 @@ def test_while_large_ones_arrive_fewer_are_read_and_callers_of_small_ones_come_f
     run(scenario)
 
 
+async def all_slow(reader, streams):
+    tasks = await begun(reader, streams)
+    for _ in range(20):  # those that are let in begin to be read, and those that are refused end
+        await asyncio.sleep(0)
+    return tasks
+
+
 def test_slow_ones_make_room_for_others_and_the_greediest_callers_are_refused_if_there_are_many(monkeypatch):
     monkeypatch.setattr(arrivals, "MOMENT_SECONDS", 0.0)
-
-    async def all_slow(reader, streams):
-        tasks = await begun(reader, streams)
-        for _ in range(20):  # those that are let in begin to be read, and those that are refused end
-            await asyncio.sleep(0)
-        return tasks
 
     async def scenario():
         reader = Arrivals(IdleTimeout(20.0))
@@ -127,6 +128,18 @@ def test_slow_ones_make_room_for_others_and_the_greediest_callers_are_refused_if
         assert [stream.status for stream in greedy] == [None] * 4 + [grpc.StatusCode.RESOURCE_EXHAUSTED] * 4
         assert {stream.status for stream in (*others, *more)} == {None}
         assert {stream.call.reason for stream in greedy[4:]} == {"OVERLOADED"}
+        await ended(tasks)
+
+    run(scenario)
+
+
+def test_of_slow_ones_that_came_before_none_is_refused_for_one_of_another_caller(monkeypatch):
+    monkeypatch.setattr(arrivals, "MOMENT_SECONDS", 0.0)
+
+    async def scenario():
+        reader, streams = Arrivals(IdleTimeout(20.0)), [Stream(f"caller {number}") for number in range(MOST_SLOW + 1)]
+        tasks = [task for stream in streams for task in await all_slow(reader, [stream])]
+        assert [stream.status for stream in streams] == [None] * MOST_SLOW + [grpc.StatusCode.RESOURCE_EXHAUSTED]
         await ended(tasks)
 
     run(scenario)
