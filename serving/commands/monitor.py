@@ -7,6 +7,7 @@ import pathlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from schemas import directories
 from schemas.errors import InputError
 from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.extras import need
@@ -60,11 +61,15 @@ def run(arguments: argparse.Namespace) -> int:
     from serving.monitor.audit_reader import Reading, read_cases
     from serving.monitor.labelled import Labelled, promise_of
 
-    info, vocabulary = read_version(version_folder(given.model))
+    folder = version_folder(given.model).absolute()
+    number = directories.version_number(folder.name)
+    if number is None:
+        raise InputError(f"--model {folder}: expected a version, a folder whose name is its number")
+    info, vocabulary = read_version(folder)
     labelled = Labelled(given.labels, promise_of(info), vocabulary, info.hand_over_from)
     reading, cases, others, asked = Reading(), 0, 0, 0
     for case in read_cases(given.log, reading, given.model_name):
-        if str(case.version) != info.model_version:
+        if case.version != number:
             others += 1
         elif case.decided:
             cases += 1
@@ -76,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"--log {given.log}: answers of several models, {names}: choose one with --model-name")
     report: dict[str, Any] = {
         "log": str(given.log),
-        "version": int(info.model_version),
+        "version": number,
         "manifest_sha256": hashlib.sha256(info.manifest_json.encode()).hexdigest(),
         "records": reading.records,
         "records_not_read": reading.unread,

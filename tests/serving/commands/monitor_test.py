@@ -87,14 +87,16 @@ def test_of_several_models_in_a_log_one_is_chosen(monitor, log, capsys):
     [
         (["--log", "{empty}"], "no .tfrecord files"),
         (["--model", "{bare}"], "--labels: version 3 makes no promise"),
+        (["--model", "{renamed}"], "renamed: expected a version, a folder whose name is its number"),
         (["--alpha", "1"], "--alpha 1.0: expected a number between 0 and 1"),
     ],
 )
 def test_input_that_cannot_be_compared_is_reported_in_one_line(
-    monitor, model_base_path, tmp_path, capsys, options, complaint
+    monitor, model, model_base_path, tmp_path, capsys, options, complaint
 ):
     (tmp_path / "empty").mkdir()
-    places = {"bare": model_base_path / "3", "empty": tmp_path / "empty"}
+    renamed = shutil.copytree(model, tmp_path / "renamed")
+    places = {"bare": model_base_path / "3", "empty": tmp_path / "empty", "renamed": renamed}
     assert monitor(*(option.format(**places) for option in options)) == (2, None)
     errors = capsys.readouterr().err
     assert errors.startswith("triage monitor: error: ")
