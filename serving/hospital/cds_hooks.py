@@ -112,6 +112,9 @@ class CodeMap:
 
     def __init__(self, source: str, meanings: Mapping[tuple[str, str], Meaning]):
         self._source, self._meanings = source, meanings
+        self._by_code: dict[str, list[Meaning]] = {}  # of any system
+        for (_, code), meaning in meanings.items():
+            self._by_code.setdefault(code, []).append(meaning)
 
     @classmethod
     def load(cls, path: pathlib.Path) -> "CodeMap":
@@ -208,9 +211,10 @@ class CodeMap:
     def _unread(self, resource: Any, fault: str) -> Iterator[_Finding]:
         """Yields what the code of a resource would say, if it is not read for a fault, or as its code has no system."""
         for coding in codings_of(resource.get("code")) if isinstance(resource, dict) else ():
-            for (system, code), meaning in self._meanings.items() if fault or not coding.get("system") else ():
-                if code == coding.get("code") and coding.get("system") in (system, None, ""):
-                    yield _Finding(meaning.evidence, fault=fault or "its code has no system")
+            of_code = self._by_code.get(str(coding.get("code")), ())
+            of_system = self._meant([coding]) if fault else ()
+            for meaning in of_system if coding.get("system") else of_code:
+                yield _Finding(meaning.evidence, fault=fault or "its code has no system")
 
     def _stated(self, resource: Resource, codings: Sequence[Resource]) -> Iterator[_Finding]:
         """Yields what the codes of a resource say by its status."""
