@@ -156,7 +156,7 @@ class SavedModelWithLiteRt(SavedModelEngine):
     @property
     def brief_states(self) -> int:
         """1 for a network so small that LiteRT answers one state faster than a thread takes over, else 0."""
-        return 0 if self.litert is None else self.litert.brief_states
+        return 0 if (litert := self.litert) is None else litert.brief_states
 
     def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
         """Returns the outputs of the signature `state`, as those of `SavedModelEngine`."""
@@ -169,7 +169,7 @@ class SavedModelWithLiteRt(SavedModelEngine):
     def choose_questions(self, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Returns the outputs of the signature `questions`, as those of `SavedModelEngine`."""
         states, not_to_ask = inputs[features.STATES], inputs[features.NOT_TO_ASK]
-        if len(states) <= MOST_ASKED and self.litert is not None and self.litert.asks:
+        if len(states) <= MOST_ASKED and (litert := self.litert) is not None and litert.asks:
             outputs = self._by_litert(lambda model: ask_each(model, states, not_to_ask))
             if outputs is not None:
                 return outputs
@@ -177,10 +177,10 @@ class SavedModelWithLiteRt(SavedModelEngine):
 
     def _by_litert(self, run: Callable[[LiteRtModel], Mapping[str, np.ndarray]]) -> Mapping[str, np.ndarray] | None:
         """Returns the outputs of LiteRT, None where the SavedModel has to run."""
-        if self.litert is None:
+        if (litert := self.litert) is None:  # read once: another thread may give it up meanwhile
             return None
         try:
-            with self.litert.lent(wait=False) as model:
+            with litert.lent(wait=False) as model:
                 return run(model)
         except queue.Empty:
             return None
