@@ -32,7 +32,8 @@ _ROUNDS_OF_ASKING = 12
 _ALIKE = 4.0
 """The prior of a logit's shift is normal around the common shift with SD 1, and 16 states (4 squared) count as one,
 because states of one patient are alike: P(Red) does not become 0 where few patients include no Red."""
-_FREE = 100.0  # a scale of the logits at which the same distribution does not bind it
+_FREE = 100.0  # what logits are multiplied by, so that the same prior hardly binds their scale
+_WORTHLESS = -100.0  # a logit
 _STATES_OF_ASKING = 8_192  # enough for three numbers; all of them would take a tenth of the time of training
 
 
@@ -207,8 +208,9 @@ class Settling(NamedTuple):
         tm1, t = tm1[few], t[few]
         if not len(tm1):
             return
-        # Asking is worth nothing at first: from above, the rounds would converge several times as slowly.
-        _set_calibration(outputs, slice(NUM_CUMULATIVE, None), 0.0, np.full(1, -_FREE))
+        # Asking is worth nothing at first, and more with each round. From above, a round would take off little more
+        # than the price, so that several times as many would be needed.
+        _set_calibration(outputs, slice(NUM_CUMULATIVE, None), 0.0, np.full(1, _WORTHLESS))
         best = log_odds(tf.reduce_max(outputs(tm1)["q"][:, :NUM_DECISIONS], axis=1)).numpy()
         inputs = np.column_stack([tm1.mean(axis=1)[:, NUM_CUMULATIVE:], best]).astype(float)
         for _ in range(_ROUNDS_OF_ASKING):
