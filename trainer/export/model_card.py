@@ -247,7 +247,8 @@ def escape(text: Any) -> str:
 
 def page(card: Mapping[str, Any]) -> str:
     """Returns the card as Markdown, in which texts are shown as they are, and never read as Markdown or HTML."""
-    text = _template().render(card, risks=RISKS, statements=statements)
+    decisions = [f"{label} decisions" for label in DECISION_LABELS]
+    text = _template().render(card, risks=RISKS, statements=statements, decisions=decisions)
     return re.sub(r"\n{3,}", "\n\n", text)
 
 
