@@ -49,25 +49,10 @@ def test_an_answer_for_programs_is_json_alone(ask, hand_set, vocabulary):
     answer = json.loads(output)
     assert code == 0
     assert dict(zip(("Red", "Yellow", "Green", "Blue", "ask"), hand_set.no_smoker_q, strict=True)) == pytest.approx(
-        answer.pop("q_values"), abs=1e-6
+        answer["q_values"], abs=1e-6
     )
-    assert answer == {
-        "action": "Blue",
-        "best_triage": "Blue",
-        "probabilities": {},
-        "forced": True,
-        "unknown_codes": [],
-        "conflicting_codes": [],
-        "fired_rules": [],
-        "next_questions": [],
-        "explanation": None,
-        "deferred": None,
-        "next": "decide",
-        "novelty": None,
-        "is_novel": False,
-        "model_version": "3",
-        "vocabulary_fingerprint": vocabulary.fingerprint,
-    }
+    assert (answer["action"], answer["forced"], answer["next"], answer["novelty"]) == ("Blue", True, "decide", None)
+    assert (answer["model_version"], answer["vocabulary_fingerprint"]) == ("3", vocabulary.fingerprint)
 
 
 def test_an_answer_says_why_where_that_is_asked_for(ask):

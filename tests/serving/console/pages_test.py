@@ -1,18 +1,24 @@
 """Templates and files of the pages."""
 
+import dataclasses
+
 from schemas.evidence import Evidence
 from serving.console import view
 from serving.console.application import Pages, markup
 from serving.console.case import Case
 
+VERDICT = view.Verdict(
+    decision="Red", rule="", columns=("appropriate", "safe"), rows=[view.Row("Red", 0.5, ("50%", "90%"))],
+    rules=[], novelty=1.0, is_novel=True, deferred="no decision is safe", turning=[], version="1",
+)  # fmt: skip
+
 
 def test_what_a_vocabulary_or_a_rule_says_is_text():
     evil = "</p><script>alert(1)</script>"
     entry = Evidence("x'", "symptom", evil, evil)
-    verdict = view.Verdict(
-        decision="Red", rule=evil, columns=("Q-value",), rows=[view.Row("Red", 0.5, (evil,))],
-        rules=[{"id": evil, "reason": evil, "change": evil}], novelty=None, is_novel=False, deferred="",
-        turning=[view.Turn("Red", evil, evil, 0.5)], version=evil,
+    verdict = dataclasses.replace(
+        VERDICT, rule=evil, columns=("Q-value",), rows=[view.Row("Red", 0.5, (evil,))],
+        rules=[{"id": evil, "reason": evil, "change": evil}], turning=[view.Turn("Red", evil, evil, 0.5)], version=evil,
     )  # fmt: skip
     page = view.CasePage(
         text=evil, findings=[view.Finding(evil, "present", evil)], number=1,
@@ -27,10 +33,7 @@ def test_what_a_vocabulary_or_a_rule_says_is_text():
 
 def shown_case(so_far, rule=""):
     entry = Evidence("smoker", "risk_factor", "Smoker", "Do you smoke?")
-    verdict = view.Verdict(
-        decision="Red", rule=rule, columns=("appropriate", "safe"), rows=[view.Row("Red", 0.5, ("50%", "90%"))],
-        rules=[], novelty=1.0, is_novel=True, deferred="no decision is safe", turning=[], version="1",
-    )  # fmt: skip
+    verdict = dataclasses.replace(VERDICT, rule=rule)
     page = view.CasePage(
         text="", findings=[view.Finding("Fever", "present", "")], number=4,
         question=entry, choices=[], together=[],
