@@ -65,7 +65,7 @@ class Model:
         self._end: Any = lambda: None
 
     def __getstate__(self) -> tuple[str, dict[str, bytes]]:
-        files = (path for path in self._folder.rglob("*") if path.is_file())
+        files = (path for path in version_folder(self._folder).rglob("*") if path.is_file())
         return self._folder.name, {path.relative_to(self._folder).as_posix(): path.read_bytes() for path in files}
 
     def __setstate__(self, state: tuple[str, dict[str, bytes]]) -> None:

@@ -1,6 +1,8 @@
 """An agent from a data frame to an interview, with the commands' results."""
 
 import json
+import pickle
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -98,6 +100,14 @@ def test_an_interview_puts_the_models_questions_and_ends_in_its_decision(model):
     assert repr(interview) == ended
     with pytest.raises(dyqn_triage.InputError, match="the interview is over"):
         interview.answer(True)
+
+
+def test_a_model_whose_files_are_gone_cannot_be_pickled(model, folder, tmp_path):
+    copied = dyqn_triage.Model(shutil.copytree(folder / "models" / model.version, tmp_path / model.version))
+    pickle.dumps(copied)
+    shutil.rmtree(tmp_path / model.version)
+    with pytest.raises(dyqn_triage.InputError, match="No such file or directory"):
+        pickle.dumps(copied)
 
 
 def test_a_question_with_a_choice_is_answered_by_one_of_its_codes(model):
