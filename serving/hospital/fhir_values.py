@@ -105,9 +105,11 @@ def read_status(given: Any, meanings: Mapping[str, bool | None]) -> tuple[bool |
 
 
 def codings_of(concept: Any) -> list[Resource]:
-    """Returns the codings of a CodeableConcept."""
-    listed = concept.get("coding") if isinstance(concept, dict) else None
-    return [each for each in (listed if isinstance(listed, list) else []) if isinstance(each, dict)]
+    """Returns the codings of a CodeableConcept; a list in place of one, or one in place of a list, is read as well."""
+    concepts = concept if isinstance(concept, list) else [concept]
+    listed = [each.get("coding") for each in concepts if isinstance(each, dict)]
+    codings = (coding for each in listed for coding in (each if isinstance(each, list) else [each]))
+    return [coding for coding in codings if isinstance(coding, dict)]
 
 
 def words_of(concept: Any) -> set[str]:

@@ -103,6 +103,8 @@ def code_map(tmp_path_factory):
         ([PATIENT], ["man", "age=100.19"], [], []),
         ([condition("29857009")], ["chest_pain"], [], []),
         ([condition("8392000")], [], ["smoker"], []),
+        ([{**condition("1"), "code": [concept(("29857009", SNOMED))]}], ["chest_pain"], [], []),  # a list
+        ([{**condition("1"), "code": {"coding": {"code": "29857009", "system": SNOMED}}}], ["chest_pain"], [], []),
         ([condition("1")], [], [], ["gout"]),
         ([condition("99")], [], [], []),
         ([celsius(39.1)], ["temperature=39.1"], [], []),
