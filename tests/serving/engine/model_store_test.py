@@ -65,6 +65,25 @@ def test_a_store_that_cannot_be_reached_leaves_what_is_served(object_store, mode
     assert (watcher.versions.default, watcher.ready) == (3, True)
 
 
+def test_a_fetch_that_breaks_off_leaves_no_version(object_store, model_base_path, models, monkeypatch):
+    _put(object_store, model_base_path / "3", f"{BASE}/3")
+    copy, copied = tf.io.gfile.copy, []
+
+    def break_off(source, target, overwrite):
+        if len(copied) == 2:
+            raise tf.errors.UnavailableError(None, None, "503 later")
+        copied.append(source)
+        copy(source, target, overwrite)
+
+    monkeypatch.setattr(tf.io.gfile, "copy", break_off)
+    with pytest.raises(InputError, match="503 later"):
+        models.versions(models.folder)
+    assert list(models.folder.iterdir()) == []
+    monkeypatch.setattr(tf.io.gfile, "copy", copy)
+    models.versions(models.folder)
+    assert [path.name for path in models.folder.iterdir()] == ["3"]
+
+
 def test_an_address_that_is_one_version_is_refused(object_store, model_base_path, models):
     _put(object_store, model_base_path / "3", BASE)
     with pytest.raises(InputError, match="this is one version"):
