@@ -40,7 +40,7 @@ DEFAULT: dict[str, dict[str, Any]] = {
 Probabilities learned from single patients alone become overconfident (`bootstrap`), absence is not the opposite of
 presence (`inputs`), averages of networks and of weights are less noisy (`networks`, `average`), and the squared error
 has almost no gradient where the network is confidently wrong (`outputs`, `loss`). A question must raise the expected
-utility by one percentage point (`price`); at .8 of one a sprained ankle was asked eighteen.
+utility by one percentage point (`price`).
 """
 
 PRESETS = {"default": DEFAULT, "paper": PAPER}

@@ -183,8 +183,8 @@ class Settling(NamedTuple):
         The cumulative probabilities by Platt's method: one scale for all, and a shift for each. With one shift for all,
         a network that says too little of Red and too much of Green would stay as it is. Q(ask) by a regression of the
         value of the next state less the price on its logit and the best decision's, several times, as that value
-        depends on Q(ask) in turn. Of what a network says of asking patients from whom it learned, little is true of
-        others, and the highest of five Q-values of which one is noise is too high.
+        depends on Q(ask) in turn. For patients from whom it has not learned, a network's own Q(ask) is mostly
+        noise, and the highest of five Q-values is too high if one of them is noise.
 
         Args:
             outputs: the layer that is calibrated.
