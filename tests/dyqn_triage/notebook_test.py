@@ -7,15 +7,16 @@ import shutil
 import subprocess
 import sys
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
+
+pytestmark = pytest.mark.slow
+nbclient = pytest.importorskip("nbclient", reason="make test-all installs it")
+nbformat = pytest.importorskip("nbformat", reason="make test-all installs it")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 
 
-@pytest.mark.slow
 def test_the_notebook_goes_from_a_data_frame_to_a_decision(tmp_path, monkeypatch):
     (temporary := tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
@@ -23,7 +24,7 @@ def test_the_notebook_goes_from_a_data_frame_to_a_decision(tmp_path, monkeypatch
         shutil.copy(EXAMPLES / name, tmp_path / name)
     notebook = nbformat.read(EXAMPLES / "notebook.ipynb", as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells), "is kept without outputs"
-    NotebookClient(notebook, timeout=500, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbclient.NotebookClient(notebook, timeout=500, resources={"metadata": {"path": str(tmp_path)}}).execute()
     results = [output for cell in notebook.cells for output in cell.get("outputs", []) if "data" in output]
     texts = [output.data["text/plain"] for output in results]
     assert any("<td>" in (html := output.data.get("text/html", "")) and "safety" in html for output in results)
@@ -38,12 +39,11 @@ def test_the_notebook_goes_from_a_data_frame_to_a_decision(tmp_path, monkeypatch
     assert (tmp_path / "report.html").exists()
 
 
-@pytest.mark.slow
 def test_the_lines_of_the_page_go_from_a_data_frame_to_a_decision(tmp_path):
     (tmp_path / "examples").symlink_to(EXAMPLES)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "notebook.md").read_text(encoding="utf-8"), re.DOTALL)
     notebook = nbformat.v4.new_notebook(cells=[*map(nbformat.v4.new_code_cell, blocks)])
-    NotebookClient(notebook, timeout=500, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbclient.NotebookClient(notebook, timeout=500, resources={"metadata": {"path": str(tmp_path)}}).execute()
     for cell in notebook.cells[:2]:
         assert cell.outputs[-1].data["text/plain"] in ("'Red'", "'Yellow'", "'Green'", "'Blue'")
     script = "import dyqn_triage; model = dyqn_triage.Model('own-models')"  # which ends with the model open

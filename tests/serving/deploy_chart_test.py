@@ -5,7 +5,6 @@ import pathlib
 import re
 import subprocess
 
-import kubernetes_validate
 import pytest
 import yaml
 
@@ -13,6 +12,7 @@ from serving.admission.probes import LIVENESS
 from serving.commands.serve import END_SECONDS
 
 pytestmark = pytest.mark.slow
+kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="make test-all installs it")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "triage"

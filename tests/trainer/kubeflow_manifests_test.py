@@ -7,7 +7,6 @@ import re
 import socket
 import subprocess
 
-import kubernetes.client as kubernetes
 import pytest
 import yaml
 
@@ -17,6 +16,7 @@ from trainer.task import BAD_INPUT
 from trainer.training.job import load_network
 
 pytestmark = pytest.mark.slow
+kubernetes = pytest.importorskip("kubernetes.client", reason="make test-all installs it")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy" / "kubeflow"

@@ -19,7 +19,7 @@ from serving.console.application import Console, Pages, application
 from serving.console.served_model import ServedModel
 
 pytestmark = pytest.mark.slow
-playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
+playwright = pytest.importorskip("playwright.sync_api", reason="make test-all installs it")
 AXE = "axe-core@4.14.1"
 BUILD = pathlib.Path(__file__).parents[3] / "build"
 SECONDS = 60
