@@ -1,6 +1,7 @@
 """An exported version, which answers and interviews in this process as `triage serve` does."""
 
 import contextlib
+import numbers
 import os
 import pathlib
 import tempfile
@@ -13,7 +14,8 @@ import pandas as pd
 from dyqn_triage.frames import Frame
 from dyqn_triage.keywords import in_keywords
 from schemas import features
-from schemas.errors import InputError
+from schemas.bands import EQUALS
+from schemas.errors import InputError, shown
 from schemas.model_directory import version_folder
 from schemas.triage import DECISION_LABELS
 from serving.client.channel import Connection
@@ -123,8 +125,7 @@ class Model:
         Raises:
             InputError: a row is faulty, an argument is, or nothing is known about any patient.
         """
-        if not 0 <= defer_below <= 1:
-            raise InputError(f"defer_below {defer_below}: expected a number from 0 to 1")
+        _check_probability(defer_below)
         vocabulary = self._engine.vocabulary
         rows = Frame("frame", frame, (*FIELDS, *NOT_READ), ignore_columns)
         rows.check_columns(None if allow_unknown_codes else vocabulary)
@@ -192,6 +193,7 @@ class Interview:
         present, absent = read_codes(present, PRESENT), read_codes(absent, ABSENT)
         if not present and not absent:
             raise InputError("nothing is known about the patient: give a code in present or absent")
+        _check_probability(defer_below)
         self._model = model  # whose end is that of the server, too
         self._served, self._defer_below = served, defer_below
         self._take(Case(), present, absent)
@@ -238,7 +240,7 @@ class Interview:
                 patient cannot tell.
 
         Raises:
-            InputError: the interview is over, or this is not an answer to its question.
+            InputError: the interview is over, its model was closed, or this is not an answer to its question.
         """
         asked = self.question
         if asked is None:
@@ -260,8 +262,16 @@ class Interview:
         self._go_on(self._case.after(*(Statement(code, status, asked=counts) for code, status in statuses.items())))
 
     def add(self, present: Sequence[str] = (), absent: Sequence[str] = ()) -> None:
-        """Adds what the model did not ask about; what was said before about a code no longer counts."""
-        self._take(self._case, present, absent)
+        """Adds what the model did not ask about.
+
+        What was said before about a code, or by another number of the same measure, no longer counts.
+        """
+        self._check_open()
+        bands = self._served.version().vocabulary.bands
+        earlier = {code for code in self._case.codes if bands.is_number(code)}
+        measures = {code.partition(EQUALS)[0] for code in read_codes(present, PRESENT)}
+        replaced = {code for code in earlier if code.partition(EQUALS)[0] in measures}
+        self._take(self._case.without(replaced), present, absent)
 
     def explain(self) -> pd.DataFrame:
         """Returns the effect of each finding on the decision, by its code.
@@ -288,8 +298,18 @@ class Interview:
         self._go_on(case)
 
     def _go_on(self, case: Case) -> None:
+        self._check_open()
         try:
             self._answer = self._served.answer(case, self._defer_below)  # raises before anything is changed
         except NoAnswerError as error:
             raise InputError(str(error)) from error
         self._case = case
+
+    def _check_open(self) -> None:
+        if self._model._served is not self._served:
+            raise InputError("the model of this interview was closed: make another with Model.interview")
+
+
+def _check_probability(defer_below: float) -> None:
+    if isinstance(defer_below, bool) or not isinstance(defer_below, numbers.Real) or not 0 <= defer_below <= 1:
+        raise InputError(f"defer_below: expected a number from 0 to 1, found {shown(defer_below)}")

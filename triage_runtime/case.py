@@ -23,7 +23,7 @@ def read_codes(value: Any, name: str) -> list[str]:
     """Returns the codes in a field or an argument, none for None; those of a set in alphabetical order.
 
     Raises:
-        InputError: they are no list of texts; a single text is none, whose letters would be codes.
+        InputError: they are no list of texts, or one is empty; a single text is none, whose letters would be codes.
     """
     if value is None:
         return []
@@ -31,7 +31,7 @@ def read_codes(value: Any, name: str) -> list[str]:
         raise InputError(f"{name}: expected a list of codes, found {shown(value)}")
     codes = sorted(value, key=str) if isinstance(value, Set) else list(value)
     for code in codes:
-        if not isinstance(code, str):
+        if not isinstance(code, str) or not code:
             raise InputError(f"{name}: expected evidence codes, found {shown(code)}")
     return codes
 

@@ -95,6 +95,11 @@ def run(arguments: argparse.Namespace) -> int:
     if given.json != "-":
         _print(report, reading)
     json_output.write(report, given.json)
+    if not report["promise"]["labelled"]:
+        raise InputError(
+            f"--labels {given.labels}: none has the evidence of a case that version {number} decided in {given.log}: "
+            "give the present and absent codes that were sent"
+        )
     return BROKEN if report["promise"]["broken"] else 0
 
 

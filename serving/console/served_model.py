@@ -155,7 +155,8 @@ class ServedModel:
         try:
             yield
         except InvalidArgumentError as error:
-            raise NoAnswerError(error.message) from error
+            faults = [each.description for each in error.violations if each.field.startswith("state")]
+            raise NoAnswerError("; ".join(faults) or error.message) from error
         except TriageError as error:
             raise NoAnswerError(channel.why_it_failed(error, self._connection)) from error
 

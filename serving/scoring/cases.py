@@ -163,6 +163,8 @@ def _check_names(where: str, names: Collection[str]) -> None:
 
 
 _KNOWN = {*FIELDS, *NOT_READ}
+_LENGTH_BYTES, _CHECKSUM_BYTES = 8, 4  # a TFRecord is a length, its checksum, so many bytes, and their checksum
+_HEADER_BYTES = _LENGTH_BYTES + _CHECKSUM_BYTES
 _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,15})?")
 
 
@@ -210,6 +212,7 @@ def _examples(path: pathlib.Path, batch_size: int) -> Iterator[Mapping[str, Any]
         **dict(zip((PRESENT, ABSENT), texts, strict=True)),
         **dict(zip((ASKED, ENDED), numbers, strict=True)),
     }
+    _check_end(path)
     kind = "GZIP" if path.name.endswith(COMPRESSED) else ""
     try:
         for batch in tf.data.TFRecordDataset(str(path), kind).batch(batch_size):
@@ -217,10 +220,30 @@ def _examples(path: pathlib.Path, batch_size: int) -> Iterator[Mapping[str, Any]
             columns = [[code.decode() for code in parsed[ID].numpy()]]
             columns += [_decoded(parsed[name]) for name in (PRESENT, ABSENT)]
             asked, ended = (parsed[name].to_list() for name in (ASKED, ENDED))
-            columns += [[row[0] if row else 0 for row in asked], [bool(row and row[0]) for row in ended]]
+            columns += [[_only(row) for row in asked], [_truth(_only(row)) for row in ended]]
             yield from (dict(zip(FIELDS, row, strict=True)) for row in zip(*columns, strict=True))
     except tf.errors.OpError as error:
         raise InputError(f"{path}: not a TFRecord file of cases, or damaged: {first_line(error)}") from error
+
+
+def _only(values: list[int]) -> Any:
+    """Returns the only value, None if there is none, and several as they are, to be refused."""
+    return values[0] if len(values) == 1 else values or None
+
+
+def _truth(value: Any) -> Any:
+    return bool(value) if value in (0, 1) else value
+
+
+def _check_end(path: pathlib.Path) -> None:
+    """Refuses a file that ends within a record's header, which TensorFlow takes for its end."""
+    with _open(path) as file:
+        while header := file.read(_HEADER_BYTES):
+            if len(header) < _HEADER_BYTES:
+                raise InputError(f"{path}: ends within a record: copy it again")
+            length = int.from_bytes(header[:_LENGTH_BYTES], "little") + _CHECKSUM_BYTES
+            while length and (part := file.read(min(length, MAX_LINE_BYTES))):
+                length -= len(part)
 
 
 def _decoded(codes: Any) -> list[list[str]]:

@@ -10,7 +10,7 @@ from schemas.errors import InputError
 from schemas.model_directory import version_folder
 from serving.engine.saved_model import SavedModelEngine
 from serving.scoring.answers import Columns, Scorer
-from serving.scoring.cases import read
+from serving.scoring.cases import ID, read
 from serving.scoring.job import ScoreOptions
 from serving.scoring.writers import writing
 from serving.security import VersionKey, verified
@@ -65,8 +65,13 @@ def score_file(
 def _answers(scorer: Scorer, source: pathlib.Path, batch_size: int) -> Iterator[Columns]:
     """Yields the answers batch by batch; further batches are read while the model runs."""
     running: collections.deque[concurrent.futures.Future[Columns]] = collections.deque()
+    ids: set[str] = set()
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
         for cases in read(source, batch_size):
+            for vignette_id, place in zip(cases.ids, cases.places, strict=True):
+                if vignette_id in ids:
+                    raise InputError(f"{place}: an earlier case has this {ID}: which answer is whose?")
+                ids.add(vignette_id)
             encoded = scorer.encode(cases)
             running.append(thread.submit(scorer.answer, cases.ids, encoded))
             if len(running) > _AHEAD:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from serving.errors import Fault, FaultyRequestError
-from serving.service.validation import RequestLimits, check_codes, check_states
+from serving.service.validation import RequestLimits, check_codes, check_not_to_ask, check_states
 from triage.v1 import triage_pb2, triage_service_pb2
 
 
@@ -60,6 +60,7 @@ class InterviewState:
             self._not_to_ask |= dict.fromkeys(self._put.any_of or [self._put.code])
         elif said == "no_more_evidence":
             self._state.no_more_evidence = True
+        check_not_to_ask(request.not_to_ask, self._limits)
         self._not_to_ask |= {code: None for code in request.not_to_ask if code in self._limits.vocabulary}
         check_states([self._state], self._limits, batch=False)
         if self._asked and said != "no_more_evidence":

@@ -29,8 +29,8 @@ from serving.service.next_step import set_next_step
 from serving.service.validation import (
     RequestLimits,
     are_clear,
-    check_codes,
     check_deferral,
+    check_not_to_ask,
     check_number,
     check_questions,
     check_states,
@@ -220,7 +220,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             check_questions(asked.wish.questions, "questions", engine.info)
             check_deferral(asked.defer_below, "defer_below")
             limits = self._limits(engine, asked)
-            check_codes(len(asked.wish.not_to_ask), limits, "not_to_ask")
+            check_not_to_ask(asked.wish.not_to_ask, limits)
             await self._validate(states, limits, batch)
             if not states:
                 return []

@@ -109,6 +109,19 @@ def check_codes(number: int, limits: RequestLimits, field: str) -> None:
         raise FaultyRequestError([Fault(field, description, "TOO_MANY_CODES")])
 
 
+def check_not_to_ask(codes: Sequence[str], limits: RequestLimits) -> None:
+    """Refuses more codes than a state may hold, and those that the vocabulary lacks.
+
+    Raises:
+        FaultyRequestError: there are such.
+    """
+    check_codes(len(codes), limits, "not_to_ask")
+    if not (limits.allow_unknown_codes or limits.vocabulary.has_all(set(codes))):
+        unknown = [place for place, code in enumerate(codes) if code not in limits.vocabulary]
+        faults = [_unknown(f"not_to_ask[{place}]", codes[place], limits) for place in unknown[:_MAX_FAULTS]]
+        raise FaultyRequestError(faults, more=len(unknown) > _MAX_FAULTS)
+
+
 def contradictions(state: triage_pb2.EvidenceState, vocabulary: Vocabulary) -> Iterator[Contradiction]:
     """Yields contradictions, by the vocabulary's relations."""
     present, absent = codes_of(state)
@@ -192,8 +205,7 @@ def _evidence_faults(
             yield Fault(f"{place}.status", description, "STATUS_UNSPECIFIED")
             continue
         if evidence.code not in limits.vocabulary and not limits.allow_unknown_codes:
-            near = tuple(limits.vocabulary.nearest(evidence.code))
-            yield Fault(f"{place}.code", unknown_message(evidence.code, near), UNKNOWN_CODE, code, near)
+            yield _unknown(f"{place}.code", evidence.code, limits)
         earlier, status = first.setdefault(evidence.code, (number, evidence.status))
         if status != evidence.status and not limits.allow_contradictions:
             description = f"{code!r} is both present and absent{by_numbers(numbers, code)} (see evidence[{earlier}])"
@@ -203,3 +215,8 @@ def _evidence_faults(
             (number, _), (other, _) = first[contradiction.code], first[contradiction.other]
             said = f"{contradiction}{by_numbers(numbers, contradiction.code, contradiction.other)}"
             yield Fault(f"{path}[{number}]", f"{said} (see evidence[{other}])", "CONTRADICTORY_EVIDENCE")
+
+
+def _unknown(field: str, code: str, limits: RequestLimits) -> Fault:
+    near = tuple(limits.vocabulary.nearest(code))
+    return Fault(field, unknown_message(code, near), UNKNOWN_CODE, code, near)

@@ -3,14 +3,14 @@
 Nothing is kept between requests: an interview sends all that is known each time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from msgspec import UnsetType
 
 from serving.admission import Cost
 from serving.call import PARSE, current
-from serving.errors import FaultyRequestError
+from serving.errors import Fault, FaultyRequestError
 from serving.service import TriageService, vocabulary_message
 from serving.wires.http_endpoints import Exchange
 from serving.wires.json_body import given, reader
@@ -69,6 +69,7 @@ class TriageRoutes:
         return message_figures(self._service.GetModelInfo(request, None))
 
     async def _body(self, exchange: Exchange, read: Callable[[bytes], _Body]) -> _Body:
+        _query(exchange, {})
         call = current()
         if call.large:
             return await self._service.workers.run(read, exchange.raw)
@@ -127,4 +128,12 @@ def _read_one_or_several(content: bytes) -> Patient | Batch:
 
 def _model(exchange: Exchange) -> str:
     """Returns the model that a request without a body names, "" for none."""
-    return exchange.request.query_params.get(_MODEL, "")
+    return _query(exchange, {_MODEL: ""})[_MODEL]
+
+
+def _query(exchange: Exchange, taken: Mapping[str, str]) -> Mapping[str, str]:
+    """Returns the query parameters, or the values in `taken` of those that are missing."""
+    query = exchange.request.query_params
+    for name in query.keys() - taken.keys():
+        raise FaultyRequestError([Fault(name[:200], "no query parameter: give it in the body", "UNKNOWN_FIELD")])
+    return {**taken, **query}

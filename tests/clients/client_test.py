@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import inspect
+import math
 import socket
 
 import grpc
@@ -246,9 +247,15 @@ def test_a_server_that_fails_more_than_it_answers_gets_no_second_attempts(script
 
 
 @pytest.mark.parametrize("name", ["present", "absent"])
-def test_a_single_text_is_not_split_into_letters(name):
+@pytest.mark.parametrize("said", ["fever", ["fever", math.nan]])
+def test_what_is_no_list_of_codes_is_refused(name, said):
     with pytest.raises(TypeError, match=name):
-        evidence_state(**{name: "fever"})
+        evidence_state(**{name: said})
+
+
+def test_a_truth_is_no_number_of_questions():
+    with pytest.raises(TypeError, match="True"):
+        evidence_state(["fever"], questions_asked=True)
 
 
 @pytest.mark.parametrize("wrong", [{"max_questions": 2**31}, {"present": ["\ud800"]}])

@@ -1,5 +1,6 @@
 """Frames as data scientists have them: what is read, and what is refused by its row and its argument."""
 
+import dataclasses
 import tempfile
 
 import numpy as np
@@ -7,9 +8,11 @@ import pandas as pd
 import pytest
 
 import dyqn_triage
+from schemas.evidence import Vocabulary
 from tests.builders import constant_network, network_of, symptoms, trained_agent, write_version
 
-VOCABULARY = symptoms("fever", "cough", "pain")
+FEVER, *OTHERS = symptoms("fever", "cough", "pain")
+VOCABULARY = Vocabulary([dataclasses.replace(FEVER, band="temperature >=38 <45"), *OTHERS])
 SAID = pd.DataFrame({"code": VOCABULARY.codes, "kind": "symptom", "name": VOCABULARY.codes, "question": "?"})
 
 
@@ -123,8 +126,9 @@ def test_what_says_nothing_is_refused(model, frame):
 def test_a_contradictory_row_is_handed_over_as_in_an_interview(model):
     frame = pd.DataFrame({"present": [["fever"], ["fever"]], "absent": [["fever"], []]})
     assert model.predict(frame)["deferred"].tolist() == ["contradictory", ""]
-    with pytest.raises(dyqn_triage.InputError, match="defer_below 2: expected a number from 0 to 1"):
-        model.predict(frame, defer_below=2)
+    for wrong in (2, None, "x", True):
+        with pytest.raises(dyqn_triage.InputError, match="defer_below: expected a number from 0 to 1"):
+            model.predict(frame, defer_below=wrong)
 
 
 def test_probabilities_have_the_colours_as_columns(base, model):
@@ -144,8 +148,21 @@ def test_models_of_two_versions_answer_side_by_side_and_write_nothing(base, mode
             answers = [each.interview(present=["fever"]).figures["model_version"] for each in (model, newest)]
             assert answers == ["1", "2"]
         assert "version 2, 3 evidence codes" in repr(newest)
+        interview = newest.interview(present=["fever"])
+    with pytest.raises(dyqn_triage.InputError, match="was closed"):
+        interview.add(["chest_pain"])
     assert not [record for record in caplog.records if record.name == "asyncio"]
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_later_number_replaces_the_earlier_one_of_its_measure(model):
+    interview = model.interview(present=["temperature=39.5"])
+    assert interview.decision == "Red"  # of a fever
+    interview.add(["temperature=36.9"])
+    assert interview.decision == "Green"
+    with pytest.raises(dyqn_triage.InputError, match=r"^'temperature=3[89]': temperature is given twice"):
+        interview.add(["temperature=38", "temperature=39"])
+    assert interview.decision == "Green"
 
 
 def test_all_vignettes_of_a_patient_are_in_one_split(tmp_path):

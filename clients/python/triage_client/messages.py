@@ -42,6 +42,8 @@ def evidence_state(
 
 
 def _whole(number: Any) -> Any:
+    if isinstance(number, bool):
+        raise TypeError(f"expected a whole number, got {number}")
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
@@ -51,15 +53,19 @@ def _evidence(
     return [triage_pb2.Evidence(code=code, status=status) for code in several(name, codes)]
 
 
-def several(name: str, codes: Optional[Iterable[str]]) -> Iterable[str]:
+def several(name: str, codes: Optional[Iterable[str]]) -> list[str]:
     """Returns the codes of the argument `name`, none for None.
 
     Raises:
-        TypeError: they are a single text, whose letters would be codes.
+        TypeError: they are a single text, whose letters would be codes, or contain anything but texts.
     """
     if isinstance(codes, (str, bytes)):
         raise TypeError(f"{name}: expected several codes, such as [{codes!r}]; got a single text")
-    return () if codes is None else codes
+    listed = [] if codes is None else list(codes)
+    for code in listed:
+        if not isinstance(code, str):
+            raise TypeError(f"{name}: expected evidence codes, got {code!r}")
+    return listed
 
 
 class Script:

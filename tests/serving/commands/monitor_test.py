@@ -60,11 +60,14 @@ def test_clinicians_decisions_show_whether_a_promise_is_kept(monitor, model, cap
     assert ("promised at most 10.0%: broken" in output) is broken
 
 
-def test_answers_of_another_version_do_not_count(monitor, model):
+def test_answers_of_another_version_do_not_count_and_without_a_labelled_case_nothing_is_said_to_hold(
+    monitor, model, capsys
+):
     other = model.rename(model.with_name("4"))
     manifest = json.loads((other / directories.MANIFEST).read_text()) | {"model_version": "4"}
     (other / directories.MANIFEST).write_text(json.dumps(manifest))
-    _, report = monitor(model=other)
+    code, report = monitor(model=other)
+    assert (code, "labels.jsonl: none has the evidence" in capsys.readouterr().err) == (2, True)
     assert (report["cases"], report["answers_of_other_versions"], report["promise"]["labelled"]) == (0, 6, 0)
 
 

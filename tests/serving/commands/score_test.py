@@ -53,6 +53,13 @@ def test_a_faulty_file_has_no_answers_and_those_before_it_keep_theirs(guarded_ba
     assert [path.name for path in out.iterdir()] == ["a.jsonl"]
 
 
+def test_an_id_that_names_two_cases_is_refused(guarded_base_path, inputs, tmp_path, capsys):
+    lines = (inputs / "b.jsonl").read_text()
+    (inputs / "b.jsonl").write_text(lines + lines.splitlines()[0] + "\n")
+    assert _score(guarded_base_path, inputs, tmp_path / "out", "--batch-size", "1") == 2
+    assert f"{inputs / 'b.jsonl'}: line 3, 'b1': an earlier case" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "tfrecord"])
 def test_a_full_disk_is_one_line_and_leaves_no_half_file(guarded_base_path, inputs, tmp_path, full_disk, kind, capsys):
     out = tmp_path / "out"

@@ -141,6 +141,7 @@ LONG = b" " * (MAX_LINE_BYTES + 1)
         ("a.jsonl", b'{"vignette_id": "a", "questions_asked": -1}\n', "line 1, 'a': questions_asked"),
         ("a.jsonl", b'{"vignette_id": "a", "no_more_evidence": 1}\n', "line 1, 'a': no_more_evidence"),
         ("a.jsonl", b'{"vignette_id": "v", "present": ["fever"], "present": ["cough"]}', "line 1: .*repeated"),
+        ("a.jsonl", b'{"vignette_id": "v", "present": ["fever", ""]}', "line 1, 'v': present: .* found ''"),
         ("a.jsonl", b'\xff\n', "line 1"),
         ("a.jsonl", b'{"vignette_id": "\\ud800"}', "line 1"),
         ("a.jsonl", b'{"vignette_id": "v", "present": ["\\udc00x"]}', "line 1"),
@@ -159,7 +160,7 @@ LONG = b" " * (MAX_LINE_BYTES + 1)
         ("a.parquet", _parquet(present=[[["a"]]]), "record 1, 'v': present"),
         ("a.parquet", _parquet(Present=[["a"]]), "unknown field 'Present'"),
     ],
-    ids=map(str, range(24)),
+    ids=map(str, range(25)),
 )  # fmt: skip
 def test_a_faulty_case_is_named_by_file_and_line(tmp_path, name, content, complaint):
     path = tmp_path / name
@@ -202,6 +203,26 @@ def test_a_batch_of_many_codes_or_long_texts_ends_early(tmp_path, codes, id_leng
 def _present(path, rows):
     """Writes `rows`, lists of codes that are present, in the format that the name of the file says."""
     return write(path, [{**ROWS[0], "vignette_id": f"v{number}", "present": row} for number, row in enumerate(rows)])
+
+
+@pytest.mark.parametrize("open_file", [open, gzip.open])
+def test_a_file_that_ends_in_the_length_of_a_record_does_not_lose_the_record(tmp_path, open_file):
+    whole, two = (write(tmp_path / f"{len(rows)}.tfrecord", rows).read_bytes() for rows in (ROWS, ROWS[:2]))
+    path = tmp_path / ("a.tfrecord.gz" if open_file is gzip.open else "a.tfrecord")
+    with open_file(path, "wb") as file:
+        file.write(whole[: len(two) + 5])
+    with pytest.raises(InputError, match=f"^{path}: ends within a record"):
+        list(cases.read(path, 10))
+
+
+@pytest.mark.parametrize("field", ["questions_asked", "no_more_evidence"])
+def test_several_values_of_one_are_refused(tmp_path, field):
+    feature = {"vignette_id": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"v"]))}
+    feature[field] = tf.train.Feature(int64_list=tf.train.Int64List(value=[1, 0]))
+    with tf.io.TFRecordWriter(str(tmp_path / "a.tfrecord")) as file:
+        file.write(tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString())
+    with pytest.raises(InputError, match=f"record 1, 'v': {field}"):
+        list(cases.read(tmp_path / "a.tfrecord", 10))
 
 
 @pytest.mark.parametrize("ending", ["tfrecord.gz", "parquet"])

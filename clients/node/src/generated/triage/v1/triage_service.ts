@@ -134,7 +134,7 @@ export interface TriageRequest {
   allowUnknownCodes: boolean;
   /** How many questions the response suggests, 0 to 10. A model that was exported without them fails the call. */
   questions: number;
-  /** Codes not to ask about, such as those that the patient could not answer. Codes that are not known are ignored. */
+  /** Codes not to ask about, such as those that the patient could not answer. */
   notToAsk: string[];
   /** True: the response explains itself, which takes some further runs of the model. */
   explain: boolean;
