@@ -21,7 +21,7 @@ from trainer.data import input_formats
 from trainer.data.derived_vocabulary import kinds_of
 from trainer.data.input_formats import Source
 from trainer.data.output import OutputDirectory, describe, output_directory
-from trainer.data.source import RejectLog, accept
+from trainer.data.source import BLANK_LINES, RejectLog, accept
 from trainer.data.split import split_warnings
 from trainer.simulation.knowledge_base import with_known_relations
 from triage_runtime.command_line import json_output, options
@@ -93,7 +93,10 @@ def _prepare(
     log = RejectLog(output.staging / directories.REJECTS, lambda text: say(bar.console, text))
     with log:
         content = source.read(lambda rows, unit: tracked(rows, bar, "load", unit=unit))
-        vignettes, blank_lines = accept(tracked(content.outcomes, bar, "read"), log)
+        vignettes, left_out = accept(tracked(content.outcomes, bar, "read"), log)
+    blank_lines = left_out.pop(BLANK_LINES)
+    for kind, count in left_out.items():
+        say(bar.console, f"{kind}: {count:,} left out")
     try:
         if log.count and not given.allow_rejects:
             read = log.count + len(vignettes)
@@ -111,7 +114,7 @@ def _prepare(
             f"relations of {changed:,} codes were taken from the knowledge base: check them in vocabulary.csv",
         )
     stats = _header(source, vocabulary, given) | written
-    stats |= {"rejected": log.count, "blank_lines": blank_lines}
+    stats |= {"rejected": log.count, "blank_lines": blank_lines, "left_out": left_out}
     return vocabulary, stats | {"contradictory": _contradictory(vignettes, vocabulary)}
 
 

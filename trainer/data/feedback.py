@@ -1,8 +1,8 @@
 """What clinicians made of cards, as vignettes: the model's decision where they accepted it, else their own.
 
 A card says nothing, and is left out, if nobody answered it, if it was overridden without another decision, or if it
-handed over to a person and was accepted. Of several outcomes of a card the one with the latest time counts, the last
-one if several have it.
+handed over to a person and was accepted; so is an outcome of an unknown card. Of several outcomes of a card the one
+with the latest time counts, the last one if several have it.
 """
 
 import datetime
@@ -27,7 +27,7 @@ class _Said(NamedTuple):
 
 
 def read_feedback(readers: Iterable[LineReader], vocabulary: Vocabulary) -> Iterator[Outcome]:
-    """Yields the vignette of each card with a decision, and a reject for each line that is neither card nor outcome.
+    """Yields the vignette of each card with a decision, what each other one is, and a reject for each faulty line.
 
     Raises:
         InputError: a file cannot be read.
@@ -40,14 +40,24 @@ def read_feedback(readers: Iterable[LineReader], vocabulary: Vocabulary) -> Iter
             continue
         name = said.fields[feedback.CARD]
         if feedback.OUTCOME not in said.fields:
-            cards[name] = said
-        elif name not in outcomes or outcomes[name][feedback.TIME] <= said.fields[feedback.TIME]:
+            if cards.setdefault(name, said) is not said:
+                first = cards[name].line
+                yield Rejected(said.line, name, f"the card is there twice: first in {first.file}:{first.number}")
+            continue
+        if name in outcomes:
+            yield "outcomes of cards with a later one"
+        if name not in outcomes or outcomes[name][feedback.TIME] <= said.fields[feedback.TIME]:
             outcomes[name] = said.fields
+    yield from ("outcomes of cards that are not in the files" for name in outcomes if name not in cards)
     for name, (line, fields) in cards.items():
-        outcome = outcomes.get(name, {feedback.OUTCOME: feedback.OVERRIDDEN, feedback.DECISION: None})
+        outcome = outcomes.get(name)
+        if outcome is None:
+            yield "cards that nobody answered"
+            continue
         kind = outcome[feedback.OUTCOME]
-        decision = fields[feedback.DECISION] if kind == feedback.ACCEPTED else outcome[feedback.DECISION]
+        decision = (fields if kind == feedback.ACCEPTED else outcome)[feedback.DECISION]
         if decision is None:
+            yield f"cards that were {kind} without a decision"
             continue
         stated = {"vignette_id": name, "decisions": [decision], "tags": [f"feedback:{kind}"]}
         try:

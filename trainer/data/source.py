@@ -36,7 +36,7 @@ class Rejected(NamedTuple):
     reason: str
 
 
-Outcome = Accepted | Rejected | None  # None: a blank line
+Outcome = Accepted | Rejected | str | None  # a text: what is left out, in the plural; None: a blank line
 
 
 class LineReader:
@@ -109,6 +109,7 @@ def _is_archive(path: pathlib.Path) -> bool:
         return stream.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
 
 
+BLANK_LINES = "blank lines"
 SHOWN = 20
 """Reasons that are shown, each once; the file has all rejects."""
 
@@ -166,11 +167,11 @@ class RejectLog:
         self._reasons[rejected.reason] += 1
 
 
-def accept(outcomes: Iterable[Outcome], log: RejectLog) -> tuple[list[Vignette], int]:
-    """Returns the vignettes with new ids and the number of blank lines, and logs the rest."""
+def accept(outcomes: Iterable[Outcome], log: RejectLog) -> tuple[list[Vignette], Counter[str]]:
+    """Returns the vignettes with new ids and how much was left out of each kind, and logs the rest."""
     vignettes: list[Vignette] = []
     places: dict[str, str] = {}  # where each id was first used
-    blank_lines = 0
+    left_out = Counter({BLANK_LINES: 0})
     for outcome in outcomes:
         if isinstance(outcome, Accepted):
             name = outcome.vignette.vignette_id
@@ -179,11 +180,11 @@ def accept(outcomes: Iterable[Outcome], log: RejectLog) -> tuple[list[Vignette],
                 vignettes.append(outcome.vignette)
                 continue
             outcome = Rejected(outcome.line, name, f"duplicate vignette_id: first used in {places[name]}")
-        if outcome is None:
-            blank_lines += 1
-        else:
+        if isinstance(outcome, Rejected):
             log.add(outcome)
-    return vignettes, blank_lines
+        else:
+            left_out[outcome or BLANK_LINES] += 1
+    return vignettes, left_out
 
 
 def _shown(record: Mapping[str, Any]) -> str:

@@ -470,7 +470,9 @@ def test_what_clinicians_made_of_cards_becomes_vignettes(client, feedback, tmp_p
     )
     prepare = ["prepare", "--format", "feedback", "--feedback", feedback, "--vignettes", tmp_path / "own.jsonl",
                "--vocabulary", vocabulary, "--out", tmp_path / "data", "--test-fraction", "0"]  # fmt: skip
-    assert triage_cli.main([str(each) for each in prepare]) == 0, capsys.readouterr().err
+    code, said = triage_cli.main([str(each) for each in prepare]), capsys.readouterr().err
+    assert code == 0, said
+    assert "cards that were overridden without a decision: 1 left out" in said
     train = DataDirectory.open(tmp_path / "data").read("train")
     decided = dict(zip(train.vignette_ids, train.decision_counts.tolist(), strict=True))
     # The latest outcome of a card counts; what was dismissed without a decision, or not answered, says nothing.

@@ -14,7 +14,7 @@ from trainer.data.tfrecord import DataDirectory
 VOCABULARY = "code,kind,name,question\na,symptom,A,A?\nb,symptom,B,B?\nc,risk_factor,C,C?\n"
 STATS_KEYS = [
     "format", "sources", "options", "seed", "test_fraction", "vocabulary_fingerprint", "data_fingerprint", "splits",
-    "rejected", "blank_lines", "contradictory",
+    "rejected", "blank_lines", "left_out", "contradictory",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Which of several outcomes of a card counts, and whose time is refused."""
+"""Which of several outcomes of a card counts, whose time is refused, and what is left out."""
 
 import json
 
@@ -7,9 +7,12 @@ import pytest
 from schemas.triage import Action
 from tests.builders import symptoms
 from trainer.data.feedback import read_feedback
-from trainer.data.source import LineReader
+from trainer.data.source import Accepted, LineReader, Rejected
 
+NINE = "2026-01-01T09:00:00Z"
 CARD = {"card": "c", "present": ["cough"], "absent": [], "decision": "Green"}
+HANDED_OVER = {**CARD, "decision": None}
+ACCEPTED = {"card": "c", "outcome": "accepted", "decision": None, "time": NINE}
 
 
 def read(folder, *times_and_decisions, card=CARD):
@@ -18,9 +21,18 @@ def read(folder, *times_and_decisions, card=CARD):
         {"card": "c", "outcome": "overridden" if decision else "accepted", "decision": decision, "time": time}
         for time, decision in times_and_decisions
     ]
+    return read_lines(folder, card, *lines)
+
+
+def read_lines(folder, *lines):
     path = folder / "f.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in (card, *lines)))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return list(read_feedback([LineReader(path)], symptoms("cough")))
+
+
+def accepted(folder, *times_and_decisions, **more):
+    [one] = [each for each in read(folder, *times_and_decisions, **more) if isinstance(each, Accepted)]
+    return one.vignette
 
 
 @pytest.mark.parametrize(
@@ -35,26 +47,43 @@ def read(folder, *times_and_decisions, card=CARD):
 def test_the_outcome_that_is_latest_in_utc_counts_wherever_it_stands(tmp_path, earlier, later):
     said = [(earlier, None), (later, "Red")]
     for order in (said, said[::-1]):
-        [outcome] = read(tmp_path, *order)
-        assert outcome.vignette.decisions == (Action.RED,)
+        assert accepted(tmp_path, *order).decisions == (Action.RED,)
 
 
 def test_of_outcomes_at_the_same_time_the_last_one_counts(tmp_path):
     same = ("2026-01-01T10:00:00.000+01:00", "Red"), ("2026-01-01T09:00:00Z", None)
-    decided = [read(tmp_path, *order)[0].vignette.tags for order in (same, same[::-1])]
+    decided = [accepted(tmp_path, *order).tags for order in (same, same[::-1])]
     assert decided == [("feedback:accepted",), ("feedback:overridden",)]
 
 
-def test_a_card_that_handed_over_has_no_decision_to_accept_but_a_clinicians_counts(tmp_path):
-    card = {**CARD, "decision": None}
-    assert read(tmp_path, ("2026-01-01T09:00:00Z", None), card=card) == []
-    [outcome] = read(tmp_path, ("2026-01-01T09:00:00Z", "Red"), card=card)
-    assert outcome.vignette.decisions == (Action.RED,)
+def test_a_clinicians_decision_counts_where_the_card_handed_over(tmp_path):
+    assert accepted(tmp_path, (NINE, "Red"), card=HANDED_OVER).decisions == (Action.RED,)
+
+
+@pytest.mark.parametrize(
+    ("lines", "left_out"),
+    [
+        ([CARD], "cards that nobody answered"),
+        ([HANDED_OVER, ACCEPTED], "cards that were accepted without a decision"),
+        ([CARD, {**ACCEPTED, "outcome": "overridden"}], "cards that were overridden without a decision"),
+        ([ACCEPTED], "outcomes of cards that are not in the files"),
+        ([ACCEPTED, {**ACCEPTED, "decision": "Red"}, CARD], "outcomes of cards with a later one"),
+    ],
+)
+def test_what_gives_no_vignette_is_named(tmp_path, lines, left_out):
+    assert [each for each in read_lines(tmp_path, *lines) if isinstance(each, str)] == [left_out]
+
+
+def test_a_card_that_is_there_twice_is_rejected_and_the_first_one_counts(tmp_path):
+    rejected, first = read_lines(tmp_path, CARD, {**CARD, "decision": "Red"}, ACCEPTED)
+    assert isinstance(rejected, Rejected)
+    assert (rejected.line.number, rejected.vignette_id) == (2, "c")
+    assert first.vignette.decisions == (Action.GREEN,)
 
 
 @pytest.mark.parametrize("time", ["2026-01-01T09:00:00", "2026-01-01", "2026", "today", "", "2026-01-01T09:00:00ZZ"])
 def test_an_outcome_whose_time_has_no_offset_or_cannot_be_read_is_rejected_with_its_line(tmp_path, time):
-    [rejected] = read(tmp_path, (time, "Red"))
+    rejected, _ = read(tmp_path, (time, "Red"))
     assert (rejected.line.file, rejected.line.number) == (str(tmp_path / "f.jsonl"), 2)
     assert rejected.reason == (
         "time: expected a date and a time with its offset from UTC, such as 2026-01-01T09:00:00Z or "

@@ -68,13 +68,15 @@ def test_every_line_is_accepted_logged_or_counted(tmp_path):
     outcomes = [
         Accepted(lines[0], vignette),
         None,
+        "cards without an answer",
         Rejected(lines[2], None, "bad"),
         Accepted(lines[3], vignette),
         Accepted(lines[4], dataclasses.replace(vignette, vignette_id="v2")),
     ]
     shown = []
     with RejectLog(tmp_path / "r", shown.append) as log:
-        accepted, blank_lines = accept(outcomes, log)
+        accepted, left_out = accept(outcomes, log)
 
-    assert ([one.vignette_id for one in accepted], log.count, blank_lines) == (["v1", "v2"], 2, 1)
+    assert ([one.vignette_id for one in accepted], log.count) == (["v1", "v2"], 2)
+    assert left_out == {"blank lines": 1, "cards without an answer": 1}
     assert shown == ["f:2: no vignette id: bad", "f:3: vignette v1: duplicate vignette_id: first used in f:0"]
