@@ -202,11 +202,14 @@ def _items(element: Resource, path: str) -> Iterator[tuple[str, Resource]]:
 def _resource_of(body: Any) -> Resource:
     kind = body.get("resourceType") if isinstance(body, dict) else None
     if kind == "Parameters":
+        given: list[Any] = []
         for number, parameter in enumerate(_list(body, "parameter", "Parameters")):
-            if not isinstance(parameter, dict):
-                raise _fault(f"Parameters.parameter[{number}]", "expected an object")
-            if parameter.get("name") == "questionnaire-response":
-                return _resource_of(parameter.get("resource"))
+            name = _text(parameter, "name", f"Parameters.parameter[{number}]")
+            if name == "questionnaire-response":
+                given.append(parameter.get("resource"))
+        if len(given) > 1:
+            raise _fault("Parameters.parameter", f"questionnaire-response is there {len(given)} times: give one")
+        return _resource_of(*given or [None])
     if kind != "QuestionnaireResponse":
         raise InputError(
             "expected a QuestionnaireResponse, or Parameters with one as questionnaire-response: POST it as JSON"

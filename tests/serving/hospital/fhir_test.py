@@ -1,5 +1,7 @@
 """The FHIR API, by foreign parsers of R4 and R5, over a whole interview of an SDC client that knows no codes."""
 
+import json
+
 import pytest
 from fhir.resources import R4B, construct_fhir_element
 
@@ -359,8 +361,12 @@ def test_a_fault_is_an_operation_outcome_that_names_the_place(client, changes, p
     assert response.json()["issue"][0].get("expression") == (None if place is None else [place])
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b"null", b'{"resourceType": "Parameters", "parameter": [null]}'])
-def test_what_is_no_resource_is_refused(client, body):
+TWICE = [{"name": "questionnaire-response", "resource": EMPTY}] * 2
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"null", *(
+    json.dumps({"resourceType": "Parameters", "parameter": given}) for given in ([None], [], TWICE))])  # fmt: skip
+def test_what_is_not_one_resource_is_refused(client, body):
     response = client.post(NEXT, content=body)
     assert response.status_code == 400
     R4B.construct_fhir_element("OperationOutcome", response.json())
