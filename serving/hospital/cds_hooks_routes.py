@@ -152,25 +152,40 @@ class CdsHooksRoutes:
 
 
 def _outcome(given: Any, place: str) -> dict[str, Any]:
-    """Returns the line of an entry of `feedback`."""
+    """Returns the line of an entry of `feedback`.
+
+    Raises:
+        FaultyRequestError: a field cannot be read; the message names it.
+    """
     fields = given if isinstance(given, dict) else {}
-    why = fields.get("overrideReason")
-    why = why if isinstance(why, dict) else {}
-    reason = why.get("reason")
+    outcome, time = fields.get("outcome"), fields.get("outcomeTimestamp")
+    why = fields.get("overrideReason") or {}
+    stated = why if isinstance(why, dict) else {}
+    comment, reason = stated.get("userComment"), stated.get("reason")
     code = reason.get("code") if isinstance(reason, dict) else None
-    outcome, comment = fields.get("outcome"), why.get("userComment")
-    time = fields.get("outcomeTimestamp")
+    decision = next((label for label in DECISION_LABELS if label.casefold() == str(code).strip().casefold()), None)
     for name, there, expected in (
         ("card", isinstance(fields.get("card"), str), "a text"),
         ("outcome", outcome in feedback.OUTCOMES, " or ".join(feedback.OUTCOMES)),
         ("outcomeTimestamp", isinstance(time, str) and feedback.read_time(time) is not None, feedback.A_TIME),
+        (
+            "overrideReason",
+            isinstance(why, dict) and why.keys() <= {"reason", "userComment", "extension"},
+            "an object with reason or userComment",
+        ),
+        ("overrideReason.userComment", isinstance(comment, str | None), "a text"),
+        (
+            "overrideReason.reason",
+            reason is None or (decision and outcome == feedback.OVERRIDDEN),
+            f"a code, {' or '.join(DECISION_LABELS)}, and {feedback.OVERRIDDEN} as the outcome",
+        ),
     ):
         if not there:
             raise FaultyRequestError([Fault(f"{place}.{name}", f"expected {expected}", "FAULTY_FEEDBACK")])
     return {
         feedback.CARD: fields["card"],
         feedback.OUTCOME: outcome,
-        feedback.DECISION: code if code in DECISION_LABELS and outcome == feedback.OVERRIDDEN else None,
-        "comment": comment if isinstance(comment, str) else None,
+        feedback.DECISION: decision,
+        "comment": comment,
         feedback.TIME: time,
     }

@@ -454,7 +454,7 @@ def test_what_clinicians_made_of_cards_becomes_vignettes(client, feedback, tmp_p
         {"card": accepted["uuid"], "outcome": "accepted", "outcomeTimestamp": "2021-12-11T10:05:31Z",
          "acceptedSuggestions": [{"id": accepted["suggestions"][0]["uuid"]}]},
         {"card": overridden["uuid"], "outcome": "overridden", "outcomeTimestamp": "2020-12-12T00:00:00Z",
-         "overrideReason": {"reason": overridden["overrideReasons"][1], "userComment": "Seen before."}},
+         "overrideReason": {"reason": {**overridden["overrideReasons"][1], "code": "green"}, "userComment": "Seen."}},
         {"card": overridden["uuid"], "outcome": "overridden", "outcomeTimestamp": "2020-12-11T00:00:00Z",
          "overrideReason": {"reason": overridden["overrideReasons"][2]}},
         {"card": dismissed["uuid"], "outcome": "overridden", "outcomeTimestamp": "2020-12-11T00:00:00Z"},
@@ -478,3 +478,15 @@ def test_what_clinicians_made_of_cards_becomes_vignettes(client, feedback, tmp_p
     # The latest outcome of a card counts; what was dismissed without a decision, or not answered, says nothing.
     assert decided == {"own": [0, 0, 0, 1], accepted["uuid"]: [1, 0, 0, 0], overridden["uuid"]: [0, 0, 1, 0]}
     assert silent["uuid"] not in decided
+OVERRIDDEN = {"card": "c", "outcome": "overridden", "outcomeTimestamp": "2026-01-01T09:00:00Z"}
+
+
+        *[("/cds-services/triage/feedback", {"feedback": [{**OVERRIDDEN, "overrideReason": why}]}, 400,
+           f"feedback[0].overrideReason{field}")
+          for why, field in (
+              ("Red", ""), ({"code": "Red"}, ""), ({"userComment": 3}, ".userComment"), ({"reason": "Red"}, ".reason"),
+              ({"reason": {"code": "Purple"}}, ".reason"), ({"reason": {"coding": [{"code": "Red"}]}}, ".reason"),
+          )],
+        ("/cds-services/triage/feedback",
+         {"feedback": [{**OVERRIDDEN, "outcome": "accepted", "overrideReason": {"reason": {"code": "Red"}}}]}, 400,
+         "feedback[0].overrideReason.reason"),
