@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from schemas.bands import Bands, NumberError
 from schemas.csv_table import CsvTable
-from schemas.errors import InputError
+from schemas.errors import InputError, shown
 from schemas.evidence import Vocabulary, unknown_message
 from schemas.feedback import read_time
 from schemas.text_file import read_text
@@ -29,10 +29,10 @@ from serving.hospital.fhir_values import (
     NUMBER,
     YES,
     Resource,
-    codings_of,
     names_unit,
     read_status,
     read_value,
+    words_of,
 )
 from serving.messages import DEFERRALS, MEANINGS, action_label, codes_of
 from triage.v1 import triage_pb2
@@ -52,7 +52,20 @@ _INDICATORS = {"Red": "critical", "Yellow": "warning", "Green": "info", "Blue": 
 _URGENCY = "urn:dyqn-triage:urgency"
 """The code system of override reasons, which are the other decisions, or all where the case is handed over."""
 _MAX_SUMMARY = 139
-_ORDERS = ("ServiceRequest", "MedicationRequest")
+_CLOCKS_DIFFER = datetime.timedelta(minutes=5)
+_EVER = datetime.datetime.min.replace(tzinfo=datetime.timezone.utc)
+_LENGTHS = {length: datetime.timedelta(days, hours=26) for length, days in ((4, 366), (7, 31), (10, 1))}
+"""How long a year, a month and a day last somewhere on Earth, by how many characters name them."""
+_CODED = {"Condition": "code", "ServiceRequest": "reasonCode", "MedicationRequest": "reasonCode"}
+"""The element with the finding, by resource."""
+_READ = {
+    *(f"{kind}.{element}" for kind, element in _CODED.items()),
+    *(f"Observation{part}.{code}" for part in ("", ".component") for code in ("code", "valueCodeableConcept")),
+}
+"""The elements whose codes are read; a code of the map in another one is said."""
+_NO_FINDINGS = ("http://terminology.hl7.org/", "http://hl7.org/fhir/", "http://unitsofmeasure.org")
+"""How systems begin whose codes are statuses, categories and units, which may be spelled as codes of the map."""
+_MAX_PLACE = 80
 
 
 def _by_code(counts: str, denied: str = "", others: str = "") -> Mapping[str, bool | None]:
@@ -113,8 +126,9 @@ class CodeMap:
     def __init__(self, source: str, meanings: Mapping[tuple[str, str], Meaning]):
         self._source, self._meanings = source, meanings
         self._by_code: dict[str, list[Meaning]] = {}  # of any system
-        for (_, code), meaning in meanings.items():
-            self._by_code.setdefault(code, []).append(meaning)
+        for (system, code), meaning in meanings.items():
+            if system not in (_GENDER, _BIRTH_DATE):
+                self._by_code.setdefault(code, []).append(meaning)
 
     @classmethod
     def load(cls, path: pathlib.Path) -> "CodeMap":
@@ -156,7 +170,7 @@ class CodeMap:
             now: with a time zone.
         """
         known: dict[str, bool] = {}
-        measured: set[str] = set()
+        found: set[str] = set()  # codes and measures
         resources: list[Resource] = []
         left_out: dict[str, str] = {}
         missing = {name: "it was not delivered" for name in PREFETCH if prefetch.get(name) is None}
@@ -164,20 +178,21 @@ class CodeMap:
             if value is not None and (faults := list(_unpack(value, resources))):
                 left_out[name] = " and ".join(faults)
         for evidence, there, fault, lacks in self._findings(resources, vocabulary.bands.units, now):
-            measure = evidence.partition(NUMBER)[0]
+            name = evidence.partition(NUMBER)[0]
             if lacks:
-                missing.setdefault(evidence, lacks)
-            elif evidence in vocabulary:
-                if fault or known.setdefault(evidence, there) != there:
-                    left_out[evidence] = fault or "earlier evidence says the opposite"
-            elif measure not in measured:  # the latest comes first, and no older one stands in for it
-                measured.add(measure)
-                present_codes = [code for code in known if known[code]]
-                if fault := fault or _number_fault(evidence, present_codes, vocabulary.bands):
-                    left_out[evidence] = fault
-                else:
-                    known[evidence] = True
-        missing = {name: why for name, why in missing.items() if name not in known and name not in measured}
+                missing.setdefault(name, lacks)
+                continue
+            if not fault and evidence not in vocabulary:
+                fault = _number_fault(evidence, [code for code in known if known[code]], vocabulary.bands)
+                if not fault and name in found and evidence not in known:
+                    fault = "another number is known"
+            if not fault and known.setdefault(evidence, there) != there:
+                fault = "earlier evidence says the opposite"
+            if fault:
+                left_out[evidence] = fault
+            else:
+                found.add(name)
+        missing = {name: why for name, why in missing.items() if name not in found}
         present, absent = ([code for code in known if known[code] is there] for there in (True, False))
         return Findings(present, absent, _lines(left_out), _lines(missing))
 
@@ -186,50 +201,69 @@ class CodeMap:
     ) -> Iterator[_Finding]:
         """Yields codes and numbers: the patient's, on whose age others depend, first."""
         for patient in _of_type(resources, "Patient"):
-            yield from self._stated(patient, [{"system": _GENDER, "code": patient.get("gender")}])
-            born, age = patient.get("birthDate"), self._meanings.get((_BIRTH_DATE, ""))
-            if age is not None and born is not None:
-                date = _date(born)
-                number = "" if date is None else f"{NUMBER}{(now - date).days / 365.25:.2f}"
-                yield _Finding(f"{age.evidence}{number}", fault="" if number else "the date of birth cannot be read")
-        for condition in _of_type(resources, "Condition"):
-            yield from self._stated(condition, codings_of(condition.get("code")))
-        for order in _of_type(resources, *_ORDERS):
-            for reason in _listed(order.get("reasonCode")):
-                yield from self._stated(order, codings_of(reason))
-        observations = sorted(_of_type(resources, "Observation"), key=lambda each: _taken(each) or _NEVER, reverse=True)
-        for observation in observations:
+            yield from self._about(patient, now)
+        for kind, coded in _CODED.items():
+            for resource in _of_type(resources, kind):
+                there, fault = _status(resource)
+                for meaning in self._meant(resource.get(coded)):
+                    if fault or there is not None:
+                        yield _Finding(meaning.evidence, meaning.present == there, fault)
+        readings: dict[str, list[_Reading]] = {}
+        for observation in _of_type(resources, "Observation"):
             for element in (observation, *_listed(observation.get("component"))):
-                if isinstance(element, dict):
-                    yield from self._observed(observation, element, units, now)
+                for finding in self._observed(observation, element, units, now):
+                    name = finding.evidence.partition(NUMBER)[0]
+                    readings.setdefault(name, []).append((*_span(_taken(observation)), finding))
+        for name in sorted(readings, key=lambda name: name in units):  # numbers, which may depend on codes, last
+            yield from _latest(name, readings[name])
         for resource in resources:
-            kind = resource["resourceType"]
-            yield from self._unread(resource, "" if kind in _STATUSES else f"a {kind} is not read")
-            for contained in _listed(resource.get("contained")):
-                yield from self._unread(contained, f"it is contained in a {kind}")
+            yield from self._unread(resource)
 
-    def _unread(self, resource: Any, fault: str) -> Iterator[_Finding]:
-        """Yields what the code of a resource would say, if it is not read for a fault, or as its code has no system."""
-        for coding in codings_of(resource.get("code")) if isinstance(resource, dict) else ():
-            of_code = self._by_code.get(str(coding.get("code")), ())
-            of_system = self._meant([coding]) if fault else ()
-            for meaning in of_system if coding.get("system") else of_code:
-                yield _Finding(meaning.evidence, fault=fault or "its code has no system")
+    def _about(self, patient: Resource, now: datetime.datetime) -> Iterator[_Finding]:
+        """Yields the sex and the age of a patient, as far as the map names them."""
+        fault, gender, born = _status(patient)[1], patient.get("gender"), patient.get("birthDate")
+        by_gender = {code: meaning for (system, code), meaning in self._meanings.items() if system == _GENDER}
+        said = words_of(gender).intersection(_GENDERS)
+        if by_gender and gender is not None and (fault or len(said) != 1):
+            yield _Finding(_GENDER, fault=fault or f"{shown(gender)}: expected one of {', '.join(_GENDERS)}")
+        elif meaning := by_gender.get("".join(said)):
+            yield _Finding(meaning.evidence, meaning.present)
+        age = self._meanings.get((_BIRTH_DATE, ""))
+        if age is not None and born is not None:
+            date = None if fault or _is_to_come(born, now) else _date(born)
+            if date is None:
+                yield _Finding(age.evidence, fault=fault or "the date of birth cannot be read, or is to come")
+            else:
+                yield _Finding(f"{age.evidence}{NUMBER}{(now - date).days / 365.25:.2f}")
 
-    def _stated(self, resource: Resource, codings: Sequence[Resource]) -> Iterator[_Finding]:
-        """Yields what the codes of a resource say by its status."""
-        there, fault = _status(resource)
-        for meaning in self._meant(codings):
-            if fault or there is not None:
-                yield _Finding(meaning.evidence, meaning.present == there, fault)
+    def _unread(self, resource: Resource) -> Iterator[_Finding]:
+        """Yields what the codes of a resource would say that are in another element, or under another system."""
+        read: set[tuple[str, bool]] = set()
+        unread: list[tuple[Meaning, str]] = []
+        for place, coding in _codings(resource, resource["resourceType"]):
+            system, code = _key(coding)
+            meaning = self._meanings.get((system, code))
+            if meaning is not None and place in _READ:
+                read.add((meaning.evidence, meaning.present))
+            elif meaning is not None:
+                unread.append((meaning, f"{place} is not read"))
+            elif not system.startswith(_NO_FINDINGS):
+                fault = f"its code has the system {shown(system)}" if system else "its code has no system"
+                unread += [(each, fault) for each in self._by_code.get(code, ())]
+        for meaning, fault in unread:
+            if (meaning.evidence, meaning.present) not in read:
+                yield _Finding(meaning.evidence, fault=fault)
 
     def _observed(
         self, observation: Resource, element: Resource, units: Mapping[str, str], now: datetime.datetime
     ) -> Iterator[_Finding]:
         """Yields what an Observation, or a component of one, says: its value, or the code of that."""
-        (there, fault), taken = _status(observation), _taken(observation)
-        chosen = list(self._meant(codings_of(element.get("valueCodeableConcept"))))
-        asked = [each for each in self._meant(codings_of(element.get("code"))) if not chosen or each.evidence in units]
+        (there, fault), time = _status(observation), _taken(observation)
+        taken = _date(time)
+        if there and _is_to_come(time, now):
+            fault = "its time is to come"
+        chosen = self._meant(element.get("valueCodeableConcept"))
+        asked = [each for each in self._meant(element.get("code")) if not chosen or each.evidence in units]
         for meaning in (*asked, *chosen) if fault or there else ():
             limit = None if meaning.hours is None else datetime.timedelta(hours=meaning.hours)
             if fault or (limit is not None and taken is None):
@@ -241,11 +275,9 @@ class CodeMap:
             else:
                 yield _Finding(meaning.evidence, meaning.present)
 
-    def _meant(self, codings: Sequence[Resource]) -> Iterator[Meaning]:
-        for coding in codings:
-            meaning = self._meanings.get((str(coding.get("system")), str(coding.get("code"))))
-            if meaning is not None:
-                yield meaning
+    def _meant(self, concept: Any) -> list[Meaning]:
+        codings = (coding for place, coding in _codings(concept, "") if not place)
+        return [self._meanings[key] for key in map(_key, codings) if key in self._meanings]
 
 
 def _row_fault(system: str, code: str, meaning: Meaning, vocabulary: Vocabulary) -> str:
@@ -264,9 +296,6 @@ def _row_fault(system: str, code: str, meaning: Meaning, vocabulary: Vocabulary)
     return "" if code and not re.search(r"\s", system) else "expected a code, and a system without white space"
 
 
-_NEVER = datetime.datetime.min.replace(tzinfo=datetime.timezone.utc)
-
-
 def _lines(reasons: Mapping[str, str]) -> list[str]:
     return [f"{what}: left out, because {why}" for what, why in reasons.items()]
 
@@ -275,13 +304,14 @@ def _unpack(value: Any, resources: list[Resource]) -> Iterator[str]:
     """Adds a resource, or those of a Bundle, to `resources`; yields why some are not there."""
     given = value if isinstance(value, dict) else {}
     if given.get("resourceType") == "Bundle" or "entry" in given:
-        if any(isinstance(each, dict) and each.get("relation") == "next" for each in _listed(given.get("link"))):
+        entries, total = _each(given.get("entry")), given.get("total")
+        more = isinstance(total, int) and total > len(entries)
+        if more or any(each.get("relation") == "next" for each in _listed(given.get("link"))):
             yield "only its first page was delivered"
-        for entry in _listed(given.get("entry")):
+        for entry in entries:
             yield from _unpack(entry.get("resource") if isinstance(entry, dict) else None, resources)
     elif given.get("resourceType") == "OperationOutcome":
-        issues = [each for each in _listed(given.get("issue")) if isinstance(each, dict)]
-        said = ", ".join(str(each.get("diagnostics", each.get("code"))) for each in issues)
+        said = ", ".join(str(each.get("diagnostics", each.get("code"))) for each in _listed(given.get("issue")))
         yield f"the record failed: {' '.join(said.split())[:200]}"  # one line of a list
     elif isinstance(given.get("resourceType"), str):
         resources.append(given)
@@ -331,26 +361,84 @@ def _number_fault(number: str, present: Sequence[str], bands: Bands) -> str:
     return ""
 
 
-def _of_type(resources: Sequence[Resource], *kinds: str) -> list[Resource]:
-    return [each for each in resources if each.get("resourceType") in kinds]
+def _of_type(resources: Sequence[Resource], kind: str) -> list[Resource]:
+    return [each for each in resources if each["resourceType"] == kind]
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _each(value: Any) -> list[Any]:
+    """Returns what is in a list; one in place of a list is read as well."""
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _taken(observation: Resource) -> datetime.datetime | None:
+def _listed(value: Any) -> list[Resource]:
+    return [each for each in _each(value) if isinstance(each, dict)]
+
+
+def _codings(element: Any, place: str) -> Iterator[tuple[str, Resource]]:
+    """Yields each coding in an element at `place`, with its own place; a text that stands for one has no system."""
+    waiting = [(place, element)]
+    while waiting:
+        at, value = waiting.pop()
+        if isinstance(value, list):
+            waiting += [(at, each) for each in reversed(value)]
+        elif isinstance(value, dict):
+            if isinstance(value.get("code"), str | int):
+                yield at, value
+            waiting += [
+                (at if key == "coding" else f"{at}.{key}"[:_MAX_PLACE], each)
+                for key, each in reversed(value.items())
+                if key != "code" or isinstance(each, dict | list)
+            ]
+        elif isinstance(value, str) and at.endswith(("code", "Code", "Concept")):
+            yield at, {"code": value}
+
+
+def _key(coding: Resource) -> tuple[str, str]:
+    return str(coding.get("system") or "").strip(), str(coding["code"]).strip()
+
+
+_Reading = tuple[datetime.datetime, datetime.timedelta, _Finding]  # with the `_span` of its time
+
+
+def _latest(name: str, readings: Sequence[_Reading]) -> Iterator[_Finding]:
+    """Yields what the latest readings of one piece of evidence say; no older one stands in for them."""
+    latest = max(first for first, _, _ in readings)
+    rivals = {finding: length for first, length, finding in readings if latest - first <= length}
+    if len(rivals) > 1 and any(rivals.values()):
+        yield _Finding(name, fault="which reading is the latest is not known, without a time with an offset from UTC")
+    else:
+        yield from rivals
+
+
+def _taken(observation: Resource) -> Any:
     period = observation.get("effectivePeriod")
     of_period = period.get("end") or period.get("start") if isinstance(period, dict) else None
     times = (*map(observation.get, ("effectiveDateTime", "effectiveInstant")), of_period, observation.get("issued"))
-    return _date(next(filter(None, times), None))
+    return next(filter(None, times), None)
 
 
-def _date(text: Any) -> datetime.datetime | None:
-    """Returns a date of FHIR, which may lack month and day, or a time with its offset; None for anything else."""
+def _date(text: Any, offset: str = "Z") -> datetime.datetime | None:
+    """Returns a date of FHIR, which may lack month and day, or a time with its offset; None for anything else.
+
+    A date begins at midnight with `offset` from UTC.
+    """
     if not isinstance(text, str):
         return None
-    return read_time(f"{text}-01-01"[:10] + "T00:00:00Z" if re.fullmatch(r"\d{4}(-\d\d){0,2}", text) else text)
+    bare = re.fullmatch(r"\d{4}(-\d\d){0,2}", text)
+    return read_time(f"{text}-01-01"[:10] + f"T00:00:00{offset}" if bare else text)
+
+
+def _span(text: Any) -> tuple[datetime.datetime, datetime.timedelta]:
+    """Returns the first moment that a date or time of FHIR may stand for anywhere, and how long after it the last is.
+
+    What cannot be read may stand for any moment.
+    """
+    first = _date(text, "+14:00")
+    return (_EVER, datetime.timedelta.max) if first is None else (first, _LENGTHS.get(len(text), datetime.timedelta()))
+
+
+def _is_to_come(text: Any, now: datetime.datetime) -> bool:
+    return _span(text)[0] - now > _CLOCKS_DIFFER
 
 
 def discovery() -> dict[str, Any]:

@@ -123,6 +123,17 @@ def code_map(tmp_path_factory):
         ([observation("72166-2", valueBoolean=True), condition("8392000")], [], ["smoker"],
          ["smoker"]),
         ([order(reasonCode=[concept(("8392000", SNOMED)), 3]), order(reasonCode=3)], [], ["smoker"], []),
+        ([order(reasonCode=concept(("8392000", SNOMED)))], [], ["smoker"], []),  # no list
+        ([condition(" 29857009"), condition("8392000 ")], ["chest_pain"], ["smoker"], []),
+        ([{"resourceType": "Condition", "code": concept(("29857009", f"{SNOMED} "))}], ["chest_pain"], [], []),
+        ([{"resourceType": "Condition", "code": concept(("29857009", SNOMED), ("29857009",))}], ["chest_pain"], [], []),
+        ([condition("99", category=[concept(("29857009", "http://terminology.hl7.org/CodeSystem/x"))])], [], [], []),
+        ([{**PATIENT, "gender": "Male"}], ["man", "age=100.19"], [], []),
+        ([{"resourceType": "Patient", "gender": "unknown"}], [], [], []),
+        ([observation("72166-2", "2020-01-01", valueBoolean=True), coded("8392000")], [], ["smoker"], []),  # the latest
+        ([celsius(39.1), celsius(38.2)], ["temperature=39.1"], [], ["temperature=38.2"]),
+        ([celsius(39.1), {"resourceType": "ServiceRequest", "code": concept(("8310-5", LOINC))}],
+         ["temperature=39.1"], [], ["temperature"]),
         ([{"resourceType": "Observation", "code": 3}], [], [], []),
     ],
 )  # fmt: skip
@@ -199,11 +210,40 @@ def test_a_coded_yes_or_no_is_an_answer_in_each_terminology(code_map, value, smo
     assert (findings.present, findings.absent) == (["smoker"] * smokes, ["smoker"] * (not smokes))
 
 
+PAIN = concept(("29857009", SNOMED))
+UNREAD = [
+    ({"resourceType": "Encounter", "reasonCode": [PAIN]}, "Encounter.reasonCode"),
+    ({"resourceType": "DeviceRequest", "reasonCode": [PAIN]}, "DeviceRequest.reasonCode"),
+    ({"resourceType": "FamilyMemberHistory", "condition": [{"code": PAIN}]}, "FamilyMemberHistory.condition.code"),
+    ({**condition("99"), "evidence": [{"code": [PAIN]}]}, "Condition.evidence.code"),
+    ({"resourceType": "ServiceRequest", "reason": [{"concept": PAIN}]}, "ServiceRequest.reason.concept"),  # R5
+    ({"resourceType": "ServiceRequest", "code": PAIN}, "ServiceRequest.code"),
+]
+WITHOUT_SYSTEM = [
+    order(reasonCode=[concept(("29857009",))]),
+    order(reasonCode="29857009"),
+    {"resourceType": "Condition", "code": "29857009"},
+    {"resourceType": "Condition", "code": {"coding": ["29857009"]}},
+    {"resourceType": "FamilyMemberHistory", "condition": [{"code": {"code": "29857009"}}]},
+]
+
+
 @pytest.mark.parametrize(
     ("prefetch", "line", "said"),
     [
         ({"observations": {"resourceType": "OperationOutcome", "issue": [{"diagnostics": "no access"}]}},
          "observations", "no access"),
+        ({"conditions": {**bundle(condition("99")), "total": 300}}, "conditions", "first page"),
+        ({"conditions": {**bundle(), "link": {"relation": "next"}}}, "conditions", "first page"),
+        ({"conditions": {"resourceType": "Bundle", "entry": {"0": {}}}}, "conditions", "not a resource"),
+        ({"conditions": {"resourceType": "Bundle", "entry": "[]"}}, "conditions", "not a resource"),
+        ({"patient": {"resourceType": "Patient", "gender": "F"}}, "Patient.gender", "female"),
+        ({"patient": {"resourceType": "Patient", "gender": "male", "modifierExtension": [{}]}}, "Patient.gender",
+         "modifierExtension"),
+        ({"patient": {"resourceType": "Patient", "birthDate": "2026-03-03"}}, "age", "to come"),
+        ({"observations": celsius(39.1, taken="2026-12-26T12:00:00Z")}, "temperature", "to come"),
+        ({"observations": observation("8310-6", taken="2026-03-01T12:06:00Z", **quantity(39, "Cel"))}, "temperature",
+         "to come"),
         ({"observations": bundle({"resourceType": "OperationOutcome", "issue": [{"code": "timeout"}]})},
          "observations", "timeout"),
         ({"observations": {**bundle(), "link": [{"relation": "self"}, {"relation": "next", "url": "urn:p2"}]}},
@@ -212,6 +252,10 @@ def test_a_coded_yes_or_no_is_an_answer_in_each_terminology(code_map, value, smo
         ({"conditions": bundle({**condition("29857009"), "resourceType": "Procedure"})}, "chest_pain", "Procedure"),
         ({"conditions": {"resourceType": "Condition", "code": concept(("29857009",))}}, "chest_pain", "no system"),
         ({"observations": {"resourceType": "Observation", "contained": [celsius(39.1)]}}, "temperature", "contained"),
+        *[({"conditions": resource}, "chest_pain", place) for resource, place in UNREAD],
+        *[({"conditions": resource}, "chest_pain", "no system") for resource in WITHOUT_SYSTEM],
+        *[({"conditions": {"resourceType": "Condition", "code": concept(("29857009", system))}}, "chest_pain", system)
+          for system in (f"{SNOMED}/", f"{SNOMED}|2026", "urn:oid:2.16.840.1.113883.6.96")],
         ({"patient": {"resourceType": "Patient", "birthDate": "around 1950"}}, "age", "date of birth"),
         ({"observations": observation("72166-2")}, "smoker", "no value"),
         ({"observations": observation("72166-2", valueString="now and then")}, "smoker", "yes or no"),
@@ -247,21 +291,36 @@ def test_what_is_not_there_or_too_old_is_missing(code_map, observations, name):
     assert [each.partition(": ")[0] for each in findings.missing] == [name]
 
 
+def without_limit(number, taken):
+    return observation("8310-6", taken, **quantity(number, "Cel"))
+
+
+EARLIER = celsius(36.8, taken="2026-03-01T07:00:00Z")
+
+
 @pytest.mark.parametrize(
-    ("latest", "number"),
+    ("older", "other", "line"),
     [
-        ({"valueQuantity": {"value": 103.1, "code": "[degF]"}}, "temperature=103.1: "),
-        ({"valueQuantity": {"value": 39, "unit": "Cel", "comparator": ">="}}, "temperature=39: "),
-        ({"valueQuantity": {"value": 391, "unit": "Cel"}}, "temperature=391: "),
-        ({"valueString": "39.1 Cel"}, "temperature: "),
+        (EARLIER, celsius(39.9, taken="2026-03-01T17:00:00"), "temperature"),
+        (EARLIER, celsius(39.9, taken="2026-03-01"), "temperature"),
+        (EARLIER, observation("8310-6", valueQuantity={"value": 103.1, "code": "[degF]"}), "temperature=103.1"),
+        (EARLIER, celsius(391), "temperature=391"),
+        (EARLIER, observation("8310-5", valueQuantity={"value": 39, "unit": "Cel", "comparator": ">="}),
+         "temperature=39"),
+        (EARLIER, observation("8310-6", valueString="39.1 Cel"), "temperature"),
+        (without_limit(36.8, "2026-03-01T07:00:00Z"), without_limit(39.9, None), "temperature"),
+        (without_limit(36.8, "2026-02-27T07:00:00Z"), without_limit(39.9, "2026-02"), "temperature"),
+        (without_limit(36.8, None), without_limit(39.9, None), "temperature"),
+        (celsius(36.8), celsius(39.9, taken="2026-12-26T12:00:00Z"), "temperature"),
+        (coded("8392000"), observation("72166-2", None, valueBoolean=True), "smoker"),
+        (coded("8392000"), coded("373066001", status="unknown", taken="2026-03-01T11:30:00Z"), "smoker"),
     ],
-)
-def test_no_older_number_stands_in_for_the_latest_that_cannot_be_used(code_map, latest, number):
-    older = [celsius(38.1, taken="2026-03-01T03:00:00Z"), celsius(40, taken="2026-03-01T02:00:00Z")]
-    for code in ("8310-5", "8310-6"):  # of one measure
-        findings = code_map.read({"observations": bundle(*older, observation(code, **latest))}, KNOWN, NOW)
+)  # fmt: skip
+def test_no_other_reading_stands_in_for_one_that_may_be_the_latest(code_map, older, other, line):
+    for readings in ((older, other), (other, older)):
+        findings = code_map.read({"observations": bundle(*readings)}, KNOWN, NOW)
         assert (findings.present, findings.absent) == ([], [])
-        assert [each[: len(number)] for each in findings.left_out] == [number]
+        assert [each.partition(": ")[0] for each in findings.left_out] == [line]
 
 
 @pytest.mark.parametrize(
@@ -423,6 +482,9 @@ def test_a_record_whose_complaint_cannot_be_read_gets_a_card_without_a_decision(
     assert not {"suggestions", "links"} & shown.keys()
 
 
+OVERRIDDEN = {"card": "c", "outcome": "overridden", "outcomeTimestamp": "2026-01-01T09:00:00Z"}
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "field"),
     [
@@ -439,6 +501,15 @@ def test_a_record_whose_complaint_cannot_be_read_gets_a_card_without_a_decision(
            {"feedback": [{"card": "c", "outcome": "accepted", "outcomeTimestamp": time}]}, 400,
            "feedback[0].outcomeTimestamp")
           for time in (None, "yesterday", "2026-01-01T09:00:00")],
+        *[("/cds-services/triage/feedback", {"feedback": [{**OVERRIDDEN, "overrideReason": why}]}, 400,
+           f"feedback[0].overrideReason{field}")
+          for why, field in (
+              ("Red", ""), ({"code": "Red"}, ""), ({"userComment": 3}, ".userComment"), ({"reason": "Red"}, ".reason"),
+              ({"reason": {"code": "Purple"}}, ".reason"), ({"reason": {"coding": [{"code": "Red"}]}}, ".reason"),
+          )],
+        ("/cds-services/triage/feedback",
+         {"feedback": [{**OVERRIDDEN, "outcome": "accepted", "overrideReason": {"reason": {"code": "Red"}}}]}, 400,
+         "feedback[0].overrideReason.reason"),
         ("/cds-services/triage/feedback", {}, 400, "feedback"),
     ],
 )  # fmt: skip
@@ -478,15 +549,3 @@ def test_what_clinicians_made_of_cards_becomes_vignettes(client, feedback, tmp_p
     # The latest outcome of a card counts; what was dismissed without a decision, or not answered, says nothing.
     assert decided == {"own": [0, 0, 0, 1], accepted["uuid"]: [1, 0, 0, 0], overridden["uuid"]: [0, 0, 1, 0]}
     assert silent["uuid"] not in decided
-OVERRIDDEN = {"card": "c", "outcome": "overridden", "outcomeTimestamp": "2026-01-01T09:00:00Z"}
-
-
-        *[("/cds-services/triage/feedback", {"feedback": [{**OVERRIDDEN, "overrideReason": why}]}, 400,
-           f"feedback[0].overrideReason{field}")
-          for why, field in (
-              ("Red", ""), ({"code": "Red"}, ""), ({"userComment": 3}, ".userComment"), ({"reason": "Red"}, ".reason"),
-              ({"reason": {"code": "Purple"}}, ".reason"), ({"reason": {"coding": [{"code": "Red"}]}}, ".reason"),
-          )],
-        ("/cds-services/triage/feedback",
-         {"feedback": [{**OVERRIDDEN, "outcome": "accepted", "overrideReason": {"reason": {"code": "Red"}}}]}, 400,
-         "feedback[0].overrideReason.reason"),
