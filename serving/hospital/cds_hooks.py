@@ -29,7 +29,9 @@ from serving.hospital.fhir_values import (
     NUMBER,
     YES,
     Resource,
+    each_of,
     names_unit,
+    objects_of,
     read_status,
     read_value,
     words_of,
@@ -210,7 +212,7 @@ class CodeMap:
                         yield _Finding(meaning.evidence, meaning.present == there, fault)
         readings: dict[str, list[_Reading]] = {}
         for observation in _of_type(resources, "Observation"):
-            for element in (observation, *_listed(observation.get("component"))):
+            for element in (observation, *objects_of(observation.get("component"))):
                 for finding in self._observed(observation, element, units, now):
                     name = finding.evidence.partition(NUMBER)[0]
                     readings.setdefault(name, []).append((*_span(_taken(observation)), finding))
@@ -304,14 +306,14 @@ def _unpack(value: Any, resources: list[Resource]) -> Iterator[str]:
     """Adds a resource, or those of a Bundle, to `resources`; yields why some are not there."""
     given = value if isinstance(value, dict) else {}
     if given.get("resourceType") == "Bundle" or "entry" in given:
-        entries, total = _each(given.get("entry")), given.get("total")
+        entries, total = each_of(given.get("entry")), given.get("total")
         more = isinstance(total, int) and total > len(entries)
-        if more or any(each.get("relation") == "next" for each in _listed(given.get("link"))):
+        if more or any(each.get("relation") == "next" for each in objects_of(given.get("link"))):
             yield "only its first page was delivered"
         for entry in entries:
             yield from _unpack(entry.get("resource") if isinstance(entry, dict) else None, resources)
     elif given.get("resourceType") == "OperationOutcome":
-        said = ", ".join(str(each.get("diagnostics", each.get("code"))) for each in _listed(given.get("issue")))
+        said = ", ".join(str(each.get("diagnostics", each.get("code"))) for each in objects_of(given.get("issue")))
         yield f"the record failed: {' '.join(said.split())[:200]}"  # one line of a list
     elif isinstance(given.get("resourceType"), str):
         resources.append(given)
@@ -363,15 +365,6 @@ def _number_fault(number: str, present: Sequence[str], bands: Bands) -> str:
 
 def _of_type(resources: Sequence[Resource], kind: str) -> list[Resource]:
     return [each for each in resources if each["resourceType"] == kind]
-
-
-def _each(value: Any) -> list[Any]:
-    """Returns what is in a list; one in place of a list is read as well."""
-    return value if isinstance(value, list) else [] if value is None else [value]
-
-
-def _listed(value: Any) -> list[Resource]:
-    return [each for each in _each(value) if isinstance(each, dict)]
 
 
 def _codings(element: Any, place: str) -> Iterator[tuple[str, Resource]]:

@@ -53,7 +53,7 @@ def read_value(element: Any, unit: str | None) -> Value:
         if isinstance(number, int | float) and not isinstance(number, bool):
             return Value(f"{NUMBER}{number}", _quantity_fault(quantity, unit))
     coded = given.get("valueCodeableConcept", given.get("valueCoding"))
-    listed = [*codings_of(coded), coded if isinstance(coded, dict) else {}]
+    listed = [*_codings_of(coded), coded if isinstance(coded, dict) else {}]
     if any(each.get("system") == ABSENT_REASON for each in listed):
         return Value(NOT_KNOWN)
     answers = {_ANSWERS[word] for word in words_of(coded) & _ANSWERS.keys()}
@@ -104,16 +104,22 @@ def read_status(given: Any, meanings: Mapping[str, bool | None]) -> tuple[bool |
     return None, f"{' or '.join(sorted(words)) or 'empty'}: expected one of {', '.join(meanings)}"
 
 
-def codings_of(concept: Any) -> list[Resource]:
-    """Returns the codings of a CodeableConcept; a list in place of one, or one in place of a list, is read as well."""
-    concepts = concept if isinstance(concept, list) else [concept]
-    listed = [each.get("coding") for each in concepts if isinstance(each, dict)]
-    codings = (coding for each in listed for coding in (each if isinstance(each, list) else [each]))
-    return [coding for coding in codings if isinstance(coding, dict)]
+def each_of(value: Any) -> list[Any]:
+    """Returns what is in a list; one in place of a list is read as well, and null says nothing."""
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def objects_of(value: Any) -> list[Resource]:
+    """Returns the objects in a list, as `each_of` does."""
+    return [each for each in each_of(value) if isinstance(each, dict)]
+
+
+def _codings_of(concept: Any) -> list[Resource]:
+    return [coding for each in objects_of(concept) for coding in objects_of(each.get("coding"))]
 
 
 def words_of(concept: Any) -> set[str]:
     """Returns codes, displays and text of a code, a Coding or a CodeableConcept, spelled as HL7 spells codes."""
-    elements = [concept, *codings_of(concept)] if isinstance(concept, dict) else [{"code": concept}]
+    elements = [concept, *_codings_of(concept)] if isinstance(concept, dict) else [{"code": concept}]
     texts = (element.get(key) for element in elements for key in ("code", "display", "text"))
     return {"-".join(re.findall(r"[^\W_]+", text.casefold())) for text in texts if isinstance(text, str)}
