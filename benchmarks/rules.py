@@ -9,8 +9,12 @@ see what follows from the evidence, as in an exported model. A rule that fires f
 
 import argparse
 import pathlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
+import trainer  # noqa: F401  # isort: skip  # before TensorFlow, as its legacy-Keras switch demands
+
+import numpy as np
+import tensorflow as tf
 from rich import box
 from rich.table import Table
 
@@ -20,9 +24,12 @@ from schemas.evidence import Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
 from trainer.data.split import majority
-from trainer.data.tfrecord import DataDirectory, decode_example, read_records
-from trainer.data.vignette import Vignette
+from trainer.data.state import Vignettes, sparse_states
+from trainer.data.tfrecord import DataDirectory
+from trainer.graph.rules import RuleGraph
 from triage_runtime.command_line.progress import print_table
+
+AT_ONCE = 1_000  # patients
 
 
 def main() -> None:
@@ -33,30 +40,25 @@ def main() -> None:
     given = parser.parse_args()
     data = DataDirectory.open(given.data)
     rules, _ = safety_rules.choose(given.rules, data.vocabulary)
-    vignettes = (
-        decode_example(record) for split in SPLITS for shard in data.shards(split) for record in read_records(shard)
-    )
-    print_table(table(tuple(rules), vignettes, data.vocabulary))
+    print_table(table(tuple(rules), [data.read(split) for split in SPLITS], data.vocabulary))
 
 
-def table(rules: Sequence[SafetyRule], vignettes: Iterable[Vignette], vocabulary: Vocabulary) -> Table:
+def table(rules: Sequence[SafetyRule], splits: Sequence[Vignettes], vocabulary: Vocabulary) -> Table:
     """Returns the share of Red and of other patients for whom each rule fires, and in the last row any rule for Red."""
-    fired: dict[bool, list[list[bool]]] = {True: [], False: []}  # whether Red; a row for each patient
-    for vignette in vignettes:
-        known = vocabulary.relations.closed(vignette.present, vignette.absent)
-        fires = [rule.fires(*known) for rule in rules]
-        any_red = any(fire and rule.urgency == Action.RED for fire, rule in zip(fires, rules, strict=True))
-        fired[majority(vignette.decision_counts) == Action.RED].append([*fires, any_red])
-    made = Table("rule", f"of {len(fired[True])} Red", f"of {len(fired[False])} others", box=box.SIMPLE)
-    names = [rule.rule_id for rule in rules]
-    for name, red, others in zip([*names, "any for Red"], *map(shares, (fired[True], fired[False])), strict=True):
-        made.add_row(name, red, others)
+    graph = RuleGraph(rules, vocabulary)
+    states = (sparse_states(vignettes, len(vocabulary)) for vignettes in splits)
+    parts = (rows[first : first + AT_ONCE].toarray() for rows in states for first in range(0, rows.shape[0], AT_ONCE))
+    fires = np.concatenate([graph.fired(tf.constant(part)).numpy() for part in parts])  # [V, R]
+    for_red = fires[:, [rule.urgency == Action.RED for rule in rules]].any(axis=1)
+    fires = np.column_stack([fires, for_red])
+    is_red = np.array(
+        [majority(counts) == Action.RED for vignettes in splits for counts in vignettes.decision_counts.tolist()]
+    )
+    made = Table("rule", f"of {is_red.sum()} Red", f"of {(~is_red).sum()} others", box=box.SIMPLE)
+    names = [*(rule.rule_id for rule in rules), "any for Red"]
+    for name, red, other in zip(names, fires[is_red].mean(axis=0), fires[~is_red].mean(axis=0), strict=True):
+        made.add_row(name, f"{red:.2%}", f"{other:.2%}")
     return made
-
-
-def shares(fired: Sequence[Sequence[bool]]) -> Iterator[str]:
-    """Yields the share of patients for whom each rule fires, as text."""
-    return (f"{sum(column) / len(column):.2%}" for column in zip(*fired, strict=True))
 
 
 if __name__ == "__main__":

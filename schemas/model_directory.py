@@ -36,8 +36,6 @@ class ModelInfo:
     manifest_json: str
     rules: tuple[SafetyRule, ...] = ()
     """Safety rules in the model, without their conditions, which only the graph needs."""
-    server_rules: tuple[SafetyRule, ...] = ()
-    """Safety rules that the server adds."""
     novelty_threshold: float | None = None
     """None for a model that does not estimate how novel evidence is."""
     probabilities: bool = False

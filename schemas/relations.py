@@ -102,16 +102,6 @@ class Relations:
         status = (code, code not in absent)
         return any(status in self.following(each) for each in _statuses(present, absent))
 
-    def closed(self, present: Collection[str], absent: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
-        """Returns what is present and what is absent in a case with all that follows.
-
-        What the case states stays as stated, and what follows both ways stays unknown.
-        """
-        following = frozenset[Status]().union(*map(self.following, _statuses(present, absent)))
-        known = {*present, *absent}
-        there, missing = ({code for code, status in following if status is way} - known for way in (True, False))
-        return frozenset(present) | (there - missing), frozenset(absent) | (missing - there)
-
     def independent(self, stated: Sequence[Status]) -> list[Status]:
         """Returns the statuses that follow from no other one, in their order; of two that say the same, the first."""
         return [

@@ -15,7 +15,7 @@ import hashlib
 import importlib.resources
 import pathlib
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 if sys.version_info >= (3, 11):
@@ -57,19 +57,6 @@ class SafetyRule:
     all_of: tuple[Condition, ...] = ()
     any_of: tuple[Condition, ...] = ()
     none_of: tuple[Condition, ...] = ()
-
-    def fires(self, present: Collection[str], absent: Collection[str]) -> bool:
-        """Returns whether the rule applies to the known evidence."""
-
-        def holds(condition: Condition) -> bool:
-            code, status = condition
-            return code in (present if status else absent)
-
-        return (
-            all(map(holds, self.all_of))
-            and (not self.any_of or any(map(holds, self.any_of)))
-            and not any(map(holds, self.none_of))
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,7 +163,10 @@ class Step(NamedTuple):
 
 
 def steps(fired: Sequence[SafetyRule], action: Action, best_triage: Action) -> list[Step]:
-    """Returns what rules that fire make of a decision, one after the other; `trainer.graph.rules` does the same."""
+    """Returns what rules that fire make of a decision, one after the other, for messages.
+
+    An exported model says which rules fire, and the decision after the last; the steps between follow from the rules.
+    """
     taken: list[Step] = []
     for rule in fired:
         best_triage = min(best_triage, rule.urgency)

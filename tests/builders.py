@@ -12,6 +12,7 @@ import httpx
 import keras
 import numpy as np
 import scipy.special
+import tensorflow as tf
 
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
@@ -28,6 +29,7 @@ from trainer.data.tfrecord import encode_example, write_shards
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Outcomes
 from trainer.export import saved_model
+from trainer.graph.rules import RuleGraph
 from trainer.training.job import TrainedNetwork
 
 
@@ -39,6 +41,24 @@ def symptoms(*codes, flags=(), parents=None):
         )
         for code in codes
     )
+
+
+def state_of(vocabulary, present, absent=()):
+    """What is known to be present and absent, float32 `[E]`."""
+    state = np.zeros(len(vocabulary), np.float32)
+    state[[vocabulary.index(code) for code in present]] = 1
+    state[[vocabulary.index(code) for code in absent]] = -1
+    return state
+
+
+def fired_in(rules, vocabulary, *cases):
+    """The ids of the rules that fire in each case, which is what is known to be present and to be absent."""
+    rules = tuple(rules)
+    states = tf.constant([state_of(vocabulary, *case) for case in cases])
+    return [
+        {rule.rule_id for rule, fires in zip(rules, row, strict=True) if fires}
+        for row in RuleGraph(rules, vocabulary).fired(states).numpy()
+    ]
 
 
 def network_of(*layers, **settings):

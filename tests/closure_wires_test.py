@@ -8,10 +8,8 @@ import pytest
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
-from serving.engine.safeguards import SafeguardedModels
-from serving.engine.served_models import LocalModels
 from serving.wires.message_json import message_figures
-from tests.builders import http_to, random_network, served, trained_agent, watching, write_version
+from tests.builders import http_to, random_network, served, trained_agent, write_version
 from trainer.graph.mixture import Mixture
 from triage_client import TriageClient, evidence_state
 
@@ -21,13 +19,6 @@ RELATED = {"chest": ("pain", ""), "crushing": ("chest", ""), "woman": ("", "sex"
 CODES = ("pain", "fever", "cough", "rash", *RELATED)
 COUNT = len(CODES)
 VOCABULARY = Vocabulary(Evidence(code, "symptom", code, f"{code}?", (), *RELATED.get(code, ())) for code in CODES)
-SERVER_RULES = """
-[house]
-reason = "Pain with a rash."
-urgency = "Yellow"
-all.present = ["pain", "rash"]
-none.present = ["woman"]
-"""
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +30,7 @@ def trained():
     )
     rules = (
         SafetyRule("pain", "r", Action.RED, True, all_of=(("pain", True), ("fever", True)), none_of=(("man", True),)),
+        SafetyRule("rash", "r", Action.YELLOW, False, (("pain", True), ("rash", True)), (), (("woman", True),)),
         SafetyRule("no", "r", Action.YELLOW, False, all_of=(("crushing", False), ("cough", True))),
     )
     present = generator.uniform(0.1, 0.6, [4, COUNT]).astype(np.float32)
@@ -57,10 +49,8 @@ def base(trained, without_litert, made_once):
 
 
 @pytest.fixture(scope="module")
-def server(base, tmp_path_factory):
-    rules = tmp_path_factory.mktemp("rules") / "rules.toml"
-    rules.write_text(SERVER_RULES)
-    with served(watching(base, SafeguardedModels(LocalModels(), str(rules))), http_port=0) as server:
+def server(base):
+    with served(base, http_port=0) as server:
         yield server
 
 
@@ -69,7 +59,7 @@ SAME = {
     "a denied parent denies its children": ((["cough"], ["pain"]), (["cough"], ["pain", "crushing", "mild"])),
     "one sex rules out the other": ((["pain", "rash", "man"], []), (["pain", "rash", "man"], ["woman"])),
     "an age and a pregnancy": ((["pregnant", "adult"], []), (["pregnant", "adult", "woman"], ["man", "child", "old"])),
-    "a rule of the server": ((["severe", "rash"], []), (["severe", "rash", "pain"], ["mild"])),
+    "a rule that does not hold for women": ((["severe", "rash"], []), (["severe", "rash", "pain"], ["mild"])),
 }
 
 
@@ -100,7 +90,7 @@ def assert_like(answer, other, path="answer"):
         assert answer == other, path
 
 
-def test_rules_of_the_model_and_of_the_server_are_about_children_too(server):
+def test_rules_are_about_children_too(server):
     with TriageClient(server.address, timeout_seconds=60) as client:
         fired = [
             {rule.rule_id for rule in client.triage(evidence_state(present)).fired_rules}
@@ -111,4 +101,4 @@ def test_rules_of_the_model_and_of_the_server_are_about_children_too(server):
                 ["pregnant", "rash"],
             )
         ]
-    assert fired == [{"pain"}, set(), {"house"}, set()]
+    assert fired == [{"pain"}, set(), {"rash"}, set()]

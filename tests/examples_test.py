@@ -9,7 +9,7 @@ import pytest
 from schemas import safety_rules
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS
-from tests.builders import prepared
+from tests.builders import fired_in, prepared
 from trainer.graph.mixture import FEWEST_LEARNED
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -106,11 +106,13 @@ def test_no_vignette_spans_all_four_colours(vignettes):
 
 
 def test_the_rules_fire_on_vignettes_and_go_at_most_one_step_beyond_the_most_urgent_decision(vocabulary, vignettes):
+    rules, _ = safety_rules.choose(str(EXAMPLES / "rules.toml"), vocabulary)
+    firing = fired_in(rules, vocabulary, *((vignette["present"], vignette["absent"]) for vignette in vignettes))
     fired = [
         (rule.rule_id, DECISION_LABELS.index(rule.urgency.label), vignette)
-        for rule in safety_rules.choose(str(EXAMPLES / "rules.toml"), vocabulary)[0]
-        for vignette in vignettes
-        if rule.fires(vignette["present"], vignette["absent"])
+        for rule in rules
+        for vignette, rule_ids in zip(vignettes, firing, strict=True)
+        if rule.rule_id in rule_ids
     ]
     assert len({rule_id for rule_id, *_ in fired}) >= 10
     steps = {

@@ -3,8 +3,7 @@
 from benchmarks.rules import table
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
-from schemas.triage import Action
-from trainer.data.vignette import Vignette
+from tests.builders import arrays_of
 
 VOCABULARY = Vocabulary(
     [Evidence("fever", "symptom", "Fever", "Fever?"), Evidence("high", "symptom", "High", "High?", parent="fever")]
@@ -22,14 +21,10 @@ all.present = ["high"]
 
 
 def test_each_rule_has_its_share_of_red_and_of_other_patients():
-    red, green = Action.RED, Action.GREEN
-    vignettes = [
-        Vignette("well", (), (), (green,)),
-        Vignette("fever", ("fever",), (), (green,)),
-        Vignette("a tie is Red", ("high",), (), (green, red)),  # and high fever is fever
-        Vignette("two of three say Green", (), (), (green, green, red)),
-    ]
-    made = table(tuple(safety_rules.parse(RULES, "rules.toml", VOCABULARY)), vignettes, VOCABULARY)
+    fever, high = 1, 2  # signed codes; high fever is fever
+    green, tie, mostly_green = (0, 0, 1, 0), (1, 0, 1, 0), (1, 0, 2, 0)  # a tie is Red
+    train, test = arrays_of([green, green], [[], [fever]]), arrays_of([tie, mostly_green], [[high], []])
+    made = table(tuple(safety_rules.parse(RULES, "rules.toml", VOCABULARY)), [train, test], VOCABULARY)
     assert [column.header for column in made.columns] == ["rule", "of 1 Red", "of 3 others"]
     assert [list(column.cells) for column in made.columns] == [
         ["any_fever", "high_fever", "any for Red"],

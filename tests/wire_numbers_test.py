@@ -11,12 +11,8 @@ from tensorflow_serving.apis import prediction_log_pb2
 
 from schemas import triage
 from schemas.answer import Kind, of_model
-from schemas.evidence import Evidence, Vocabulary
 from schemas.model_directory import ModelInfo
-from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
-from serving.engine.engine import Engine
-from serving.engine.safeguards import SafeguardedEngine
 from serving.engine.state_tensors import Responses
 from serving.messages import action_label, state_message
 from serving.monitor.audit_reader import Reading, read_cases
@@ -47,21 +43,10 @@ def test_the_graph_of_a_model_sends_it():
     assert [value.action for value in response.q_values] == [1, 2, 3, 4, ASK]
 
 
-def test_the_server_sends_it():
+def test_the_server_sends_and_names_it():
     (response,) = Responses(INFO).of(OUTPUTS)
     assert (response.action, response.best_triage) == (ASK, triage_pb2.TRIAGE_ACTION_BLUE)
-
-
-def test_names_and_rules_of_the_server_read_it():
-    class Asks(Engine):
-        info, vocabulary, signatures = INFO, Vocabulary([Evidence("cough", "symptom", "Cough", "Do you cough?")]), {}
-
-        def triage(self, states, wishes=()):
-            return Responses(INFO).of(OUTPUTS)
-
-    rule = SafetyRule("cough", "A cough.", Action.GREEN, stop_asking=False, all_of=(("cough", True),))
-    (response,) = SafeguardedEngine(Asks(), [rule]).triage([state_message(["cough"])])
-    assert (action_label(response.action), action_label(response.best_triage)) == ("ask", "Green")
+    assert (action_label(response.action), action_label(response.best_triage)) == ("ask", "Blue")
 
 
 def test_the_monitor_reads_it(tmp_path):

@@ -132,10 +132,9 @@ def run(arguments: argparse.Namespace) -> int:
         pinned = VersionPolicy(numbers=None if arguments.version is None else frozenset([arguments.version]))
         labels = parse_labels(arguments.label)
         models = [ModelConfig(config.model_name, arguments.model_base_path, pinned, labels)]
-        _check_models(models, config)
         listed = None
     else:
-        listed = Reread([file], lambda: _check_models(read_file(file), config), "the earlier models stay")
+        listed = Reread([file], lambda: read_file(file), "the earlier models stay")
         models = listed.current()
     configure_logging(config.log_format)
     return _serve(config, models, listed)
@@ -158,21 +157,9 @@ def parse_labels(texts: Collection[str]) -> dict[str, int]:
     return labels
 
 
-def _check_models(models: list[ModelConfig], config: ServeConfig) -> list[ModelConfig]:
-    """Returns the models; raises InputError if other settings do not fit them."""
-    names = [model.name for model in models]
-    for text in config.rules.split(",") if "=" in config.rules else ():
-        name, _, file = text.partition("=")
-        if name not in names or not file:
-            raise InputError(f"--rules {text}: expected MODEL=FILE with one of the models {', '.join(names)}")
-    return models
-
-
 def _serve(config: ServeConfig, models: list[ModelConfig], listed: _Listed | None) -> int:
     if config.insecure:
         _LOGGER.warning("--insecure: others on the network can read and change requests and answers")
-    if config.rules and config.engine == "saved-model":
-        _LOGGER.warning("--rules: PredictionService does not apply them: export the model with rules for its clients")
     take_short_turns()
     with contextlib.ExitStack() as stack:
         server, watchers = _start(config, models, stack)

@@ -95,11 +95,6 @@ class ServeConfig:
     poll_seconds: float = _field(
         2.0, "seconds between checks for new and deleted versions and models; 0 checks only at the start"
     )
-    rules: str = _field(
-        "",
-        "safety rules that TriageService (alone) applies after the model's own: a file or default; with "
-        "--model-config-file one for all models, or MODEL=FILE,MODEL=FILE",
-    )
     drain_seconds: float = _field(
         0.0, "seconds after SIGTERM during which the server still accepts calls but reports NOT_SERVING"
     )
@@ -172,12 +167,6 @@ class ServeConfig:
         """The key with which versions must be signed, None if they need not be."""
         path = self.require_signature
         return VersionKey.read(pathlib.Path(path)) if path else None
-
-    def rules_of(self, model: str) -> str:
-        """Returns what `rules` says of a model: the same for all, or in MODEL=FILE,MODEL=FILE its own or ""."""
-        if "=" not in self.rules:
-            return self.rules
-        return {name: file for name, _, file in (text.partition("=") for text in self.rules.split(","))}.get(model, "")
 
     @property
     def encrypted(self) -> bool:

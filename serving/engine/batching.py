@@ -11,12 +11,16 @@ import contextlib
 import contextvars
 import copy
 import dataclasses
+import pathlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from serving import call as calls
-from serving.engine.engine import Engine, WrappedEngine
+from serving.engine.engine import Engine
 from serving.engine.state_tensors import NO_WISH, Wish
+from serving.engine.watcher import VersionSource
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
 from serving.fair_queue import FairQueue
 from triage.v1 import triage_pb2
@@ -68,7 +72,7 @@ class _Request:
             answered.set_result(outcome)
 
 
-class BatchedEngine(WrappedEngine):
+class BatchedEngine(Engine):
     """Answers several callers from one run of another engine.
 
     One version answers all requests of a batch. Whoever borrowed the version waits for `answer`, so neither retiring a
@@ -81,8 +85,16 @@ class BatchedEngine(WrappedEngine):
     """
 
     def __init__(self, engine: Engine, parameters: BatchingParameters = BatchingParameters()):
-        super().__init__(engine)
+        self.engine = engine
+        self.info = engine.info
+        self.vocabulary = engine.vocabulary
+        self.signatures = engine.signatures
         self._without_questions, self._with_questions = (_Queue(engine, parameters) for _ in range(2))
+
+    @property
+    def brief_states(self) -> int:
+        """As the other engine's."""
+        return self.engine.brief_states
 
     @property
     def waiting(self) -> int:
@@ -111,6 +123,30 @@ class BatchedEngine(WrappedEngine):
         """
         queue = self._with_questions if wish.questions else self._without_questions
         return await queue.answer(states, wish, alone)
+
+    def triage(self, states: Sequence[triage_pb2.EvidenceState], wishes: Sequence[Wish] = ()) -> _Responses:
+        """Returns one response for each state, in the same order, from the other engine at once."""
+        return self.engine.triage(states, wishes)
+
+    def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Returns the outputs of one signature of the other engine, at once."""
+        return self.engine.predict(signature, inputs)
+
+
+class BatchedModels:
+    """Versions from another source, each with batches around it.
+
+    Args:
+        source: where versions come from.
+    """
+
+    def __init__(self, source: VersionSource):
+        self.versions = source.versions
+        self._load = source.load
+
+    def load(self, folder: pathlib.Path) -> BatchedEngine:
+        """Returns the engine of a version, warm; raises what the other source raises."""
+        return BatchedEngine(self._load(folder))
 
 
 class _Queue:

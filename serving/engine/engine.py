@@ -79,31 +79,6 @@ class Engine(abc.ABC):
         raise KeyError(signature)
 
 
-class WrappedEngine(Engine):
-    """Another engine; a subclass changes how it answers."""
-
-    def __init__(self, engine: Engine):
-        self.engine = engine
-        self.info = engine.info
-        self.vocabulary = engine.vocabulary
-        self.signatures = engine.signatures
-
-    @property
-    def brief_states(self) -> int:
-        """As the wrapped engine's."""
-        return self.engine.brief_states
-
-    def triage(
-        self, states: Sequence[triage_pb2.EvidenceState], wishes: Sequence[Wish] = ()
-    ) -> list[triage_pb2.TriageResponse]:
-        """Returns one response for each state, in the same order, from the wrapped engine."""
-        return self.engine.triage(states, wishes)
-
-    def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Returns the outputs of one signature of the wrapped engine."""
-        return self.engine.predict(signature, inputs)
-
-
 def warm_up(engine: Engine, states: int = 1) -> None:
     """Runs some states as the typed service would, with a question for each if the model can choose any."""
     wish = Wish(int(engine.info.questions))

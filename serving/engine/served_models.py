@@ -13,11 +13,11 @@ from schemas import directories
 from schemas.model_directory import list_versions
 from serving.call import current
 from serving.config.settings import ServeConfig
+from serving.engine.batching import BatchedModels
 from serving.engine.engine import EncodingEngine, run_in_one_thread, warm_up
 from serving.engine.litert import MOST_ASKED, LiteRtEngine
 from serving.engine.model_config import ModelConfig, Wanted
 from serving.engine.model_store import StoredModels
-from serving.engine.safeguards import SafeguardedModels
 from serving.engine.versions import Versions
 from serving.engine.watcher import VersionSource, Watcher
 from serving.errors import ForbiddenError, NotFoundError
@@ -111,7 +111,7 @@ def watcher_of(config: ServeConfig, wanted: Wanted) -> Watcher:
     if wanted.location:
         source = StoredModels(source, wanted.location)
         wanted = dataclasses.replace(wanted, base=source.folder)
-    return Watcher(Versions(config.model_name), SafeguardedModels(source, config.rules), wanted)
+    return Watcher(Versions(config.model_name), BatchedModels(source), wanted)
 
 
 def open_model(config: ServeConfig, model: ModelConfig) -> Watcher:
@@ -120,13 +120,10 @@ def open_model(config: ServeConfig, model: ModelConfig) -> Watcher:
     Args:
         config: the settings of the server.
         model: what to serve.
-
-    Raises:
-        InputError: the model's rules are faulty.
     """
     location = model.base_path.rstrip("/") if locations.is_remote(model.base_path) else ""
     wanted = Wanted(pathlib.Path(model.base_path), model.policy, model.labels, location)
-    of_model = dataclasses.replace(config, model_name=model.name, rules=config.rules_of(model.name))
+    of_model = dataclasses.replace(config, model_name=model.name)
     return watcher_of(of_model, wanted)
 
 

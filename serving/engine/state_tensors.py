@@ -17,7 +17,7 @@ from schemas import features, safety_rules
 from schemas.answer import Kind, of_model
 from schemas.evidence import StateEncoder, Vocabulary
 from schemas.model_directory import ModelInfo
-from schemas.safety_rules import SafetyRule, Step
+from schemas.safety_rules import SafetyRule
 from schemas.triage import NO_QUESTIONS_LEFT, TRIAGE_DECISIONS, WIRE_NUMBERS, Action, is_forced
 from triage.v1 import triage_pb2
 
@@ -101,12 +101,21 @@ class Responses:
         return message
 
     def _add_rules(self, messages: Sequence[triage_pb2.TriageResponse], outputs: Mapping[str, np.ndarray]) -> None:
+        """Adds the rules that fired, in order, with the action before and after each."""
         fired: dict[int, list[SafetyRule]] = {}
         for row, place in np.argwhere(outputs[features.RULES_FIRED]).tolist():
             fired.setdefault(row, []).append(self._rules[place])
         for row, rules in fired.items():
             before = (Action(int(outputs[name][row])) for name in (features.MODEL_ACTION, features.MODEL_BEST_TRIAGE))
-            add_fired_rules(messages[row], safety_rules.steps(rules, *before))
+            messages[row].fired_rules.extend(
+                triage_pb2.FiredRule(
+                    rule_id=step.rule.rule_id,
+                    reason=step.rule.reason,
+                    from_action=WIRE_NUMBERS[step.before],
+                    to_action=WIRE_NUMBERS[step.after],
+                )
+                for step in safety_rules.steps(rules, *before)
+            )
 
 
 def to_decisions(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[triage_pb2.TriageResponse]:
@@ -119,19 +128,6 @@ def to_decisions(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[tri
     no_codes: np.ndarray = np.empty((len(outputs[features.ACTION]), 0), object)
     known = {features.UNKNOWN_CODES: no_codes, features.CONFLICTING_CODES: no_codes, **outputs}
     return Responses(dataclasses.replace(info, novelty_threshold=None)).of(known)
-
-
-def add_fired_rules(response: triage_pb2.TriageResponse, steps: Sequence[Step]) -> None:
-    """Adds the rules that fired, in order, with the action before and after each."""
-    response.fired_rules.extend(
-        triage_pb2.FiredRule(
-            rule_id=step.rule.rule_id,
-            reason=step.rule.reason,
-            from_action=WIRE_NUMBERS[step.before],
-            to_action=WIRE_NUMBERS[step.after],
-        )
-        for step in steps
-    )
 
 
 def questions_asked(state: triage_pb2.EvidenceState) -> int:

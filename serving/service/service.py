@@ -14,11 +14,11 @@ from schemas.errors import InputError
 from schemas.evidence import OWN_LANGUAGE, Vocabulary
 from schemas.features import MOST_QUESTIONS
 from schemas.questions import ANY_OF, GROUPS
+from schemas.triage import WIRE_NUMBERS
 from serving.admission import Admission, Cost, Workers, costs
 from serving.call import PARSE, current, preferred_language
 from serving.config.settings import ServeConfig
 from serving.engine.engine import Engine
-from serving.engine.safeguards import described_rules
 from serving.engine.served_models import ServedModels
 from serving.engine.state_tensors import NO_WISH, Wish
 from serving.errors import ExhaustedError, Fault, FaultyRequestError, GoneError
@@ -168,7 +168,16 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             evidence_count=info.evidence_count,
             max_questions=info.max_questions,
             manifest_json=info.manifest_json,
-            rules=described_rules(info),
+            rules=[
+                triage_service_pb2.SafetyRule(
+                    rule_id=rule.rule_id,
+                    reason=rule.reason,
+                    urgency=WIRE_NUMBERS[rule.urgency],
+                    stops_asking=rule.stop_asking,
+                    source=triage_service_pb2.RULE_SOURCE_MODEL,
+                )
+                for rule in info.rules
+            ],
             novelty_threshold=info.novelty_threshold,
         )
 

@@ -1,10 +1,6 @@
 """What follows from what is known, and what cannot be so together, by the relations that a vocabulary states."""
 
-import itertools
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
@@ -57,19 +53,6 @@ def test_what_follows_from_other_evidence_is_known(relations, code, present, abs
     assert relations.follows(code, present, absent) == follows
 
 
-def test_only_of_two_exhaustive_members_the_other_follows_from_a_denial(relations):
-    """Everybody is a child or an adult, but who is no child need not be severely ill, nor have the third age."""
-    assert relations.closed([], ["child"]) == ({"adult"}, {"child", "baby"})
-    third = Vocabulary.parse(TEXT + "old,risk_factor,Old,Old?,,age\n", "vocabulary.csv").relations
-    assert third.closed([], ["child"]) == (frozenset(), {"child", "baby"})
-    assert third.closed(["adult"], []) == ({"adult"}, {"child", "baby", "old"})
-
-
-def test_what_is_stated_stays_whatever_contradicts_it(relations):
-    assert relations.closed(["crushing"], ["pain"]) == ({"crushing"}, {"pain"})  # chest pain follows both ways
-    assert relations.closed(["baby", "adult"], []) == ({"baby", "adult"}, frozenset())
-
-
 @pytest.mark.parametrize(
     ("stated", "independent"),
     [
@@ -83,36 +66,6 @@ def test_what_is_stated_stays_whatever_contradicts_it(relations):
 )
 def test_what_follows_from_no_other_status_is_independent(relations, stated, independent):
     assert relations.independent(stated) == independent
-
-
-FEW = """\
-code,kind,name,question,parent,exclusive
-pain,symptom,Pain,Pain?,,
-mild,symptom,Mild,Mild?,pain,severity
-severe,symptom,Severe,Severe?,pain,severity
-woman,risk_factor,Woman,Woman?,,sex
-man,risk_factor,Man,Man?,,sex
-pregnant,risk_factor,Pregnant,Pregnant?,woman,
-"""
-CODES = Vocabulary.parse(FEW, "vocabulary.csv").codes
-
-
-def _possible(pain, mild, severe, woman, man, pregnant):
-    return pain >= max(mild, severe) and not (mild and severe) and woman != man and woman >= pregnant
-
-
-@given(st.lists(st.sampled_from([None, True, False]), min_size=6, max_size=6))
-def test_exactly_what_all_possible_patients_share_follows(known):
-    """Derived from all patients there can be, of whom those are left who have what is known."""
-    patients = [each for each in itertools.product([False, True], repeat=6) if _possible(*each)]
-    left = [each for each in patients if all(k in (None, v) for k, v in zip(known, each, strict=True))]
-    if not left:
-        return
-    shared = {
-        way: {code for code, *has in zip(CODES, *left, strict=True) if set(has) == {way}} for way in (True, False)
-    }
-    stated = ([code for code, k in zip(CODES, known, strict=True) if k is way] for way in (True, False))
-    assert Vocabulary.parse(FEW, "vocabulary.csv").relations.closed(*stated) == (shared[True], shared[False])
 
 
 @pytest.mark.parametrize(

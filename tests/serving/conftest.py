@@ -27,10 +27,10 @@ from serving.admission.event_loop import EventLoop
 from serving.commands import serve as command
 from serving.config import vertex
 from serving.config.settings import ServeConfig
+from serving.engine.batching import BatchedModels
 from serving.engine.engine import Engine
 from serving.engine.model_config import Wanted
 from serving.engine.remote import Connection, RemoteModels
-from serving.engine.safeguards import SafeguardedModels
 from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt
 from serving.engine.served_models import LocalModels
 from serving.engine.versions import Versions
@@ -172,7 +172,7 @@ def watcher(model_base_path):
 
 
 def _batching(base, labels):
-    models = SafeguardedModels(LocalModels())
+    models = BatchedModels(LocalModels())
     return watching(base, models=models, labels=labels)
 
 
@@ -206,7 +206,7 @@ def http(http_server):
 def remote_server(server, config, model_base_path):
     """A server with the same limits that answers through `server`, as if that were a TensorFlow Serving."""
     connection = Connection(server.address, timeout_seconds=30.0)
-    models = SafeguardedModels(RemoteModels(connection, "triage"))
+    models = BatchedModels(RemoteModels(connection, "triage"))
     watcher = watching(model_base_path, models=models)
     watcher.check()
     remote = dataclasses.asdict(config) | {"engine": "tensorflow-serving", "tf_serving": server.address}

@@ -69,6 +69,16 @@ def test_the_typed_service_answers_from_the_model_that_a_request_names(client, n
     assert len(client.vocabulary(model=name).entries) == 3
 
 
+def test_a_model_lists_the_rules_that_are_part_of_it(client):
+    rules = client.model_info(model="adults").rules
+    assert [(rule.rule_id, rule.urgency, rule.stops_asking) for rule in rules] == [
+        ("pain", TriageAction.TRIAGE_ACTION_RED, True), ("fever", TriageAction.TRIAGE_ACTION_YELLOW, False),
+        ("hot_smoker", TriageAction.TRIAGE_ACTION_RED, True),
+    ]  # fmt: skip
+    assert {rule.source for rule in rules} == {triage_service_pb2.RULE_SOURCE_MODEL}
+    assert not client.model_info(model="contrary").rules
+
+
 def test_an_unknown_name_is_not_found_and_the_answer_lists_the_names(client):
     with client.interview(model="infants") as interview:
         for call in (

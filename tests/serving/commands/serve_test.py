@@ -175,14 +175,6 @@ def test_a_server_whose_event_loop_hangs_says_so_to_probes_and_to_systemd(python
         assert "in block" in errors  # where it hung
 
 
-RULES = """
-[smoke]
-reason = "Smokes."
-urgency = "Red"
-all.present = ["smoker"]
-"""
-
-
 def named(client, model):
     with contextlib.suppress(TriageError):
         return client.model_info(model=model)
@@ -190,27 +182,23 @@ def named(client, model):
 
 
 @pytest.mark.slow
-def test_the_command_serves_several_models_each_with_its_own_versions_and_rules_and_follows_their_file(
+def test_the_command_serves_several_models_each_with_its_own_versions_and_follows_their_file(
     start_server, model_base_path, contrary_version, tmp_path
 ):
     base = tmp_path / "models"
     shutil.copytree(model_base_path / "3", base / "3")
-    (tmp_path / "rules.toml").write_text(RULES)
     file = models_file(
         tmp_path / "models.config",
         adults=f'base_path: "{base}"',
         contrary=f'base_path: "{contrary_version.parent}" version_labels {{ key: "stable" value: 6 }}',
     )
-    rules = f"contrary={tmp_path / 'rules.toml'}"
-    options = ["--port", "0", "--metrics-port", "0", "--poll-seconds", "0.1", "--rules", rules]
+    options = ["--port", "0", "--metrics-port", "0", "--poll-seconds", "0.1"]
     process = start_server("--model-config-file", file, *options)
     try:
         line = process.stdout.readline()
         assert line.endswith(", models adults version 3, contrary version 6\n")
         with TriageClient(line.split()[2].rstrip(","), timeout_seconds=30.0) as client:
             smoker = evidence_state(["smoker"])
-            fired = {name: client.triage(smoker, model=name).fired_rules for name in ("adults", "contrary")}
-            assert {name: len(rules) for name, rules in fired.items()} == {"adults": 0, "contrary": 1}
             shutil.copytree(model_base_path / "3", tmp_path / "whole")
             (tmp_path / "whole").rename(base / "5")
             until(lambda: client.model_info(model="adults").model_version == "5")
@@ -297,10 +285,6 @@ def test_a_remote_engine_may_come_later_than_the_server(start_server, model_base
         (
             "--model-config-file file --model-base-path m",
             "--model-config-file names the models: leave out --model-base-path",
-        ),
-        (
-            "--model-config-file file --rules infants=rules.toml",
-            "--rules infants=rules.toml: expected MODEL=FILE with one of the models adults",
         ),
         ("--model-config-file file", "no version 7: the versions here are 3"),
     ],

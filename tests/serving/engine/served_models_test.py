@@ -17,9 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from schemas.errors import InputError
 from serving.call import Call, current, enter
 from serving.config.settings import ServeConfig
-from serving.engine.batching import BatchedEngine
 from serving.engine.model_config import ModelConfig, Wanted
-from serving.engine.safeguards import SafeguardedEngine
 from serving.engine.served_models import LocalModels, ServedModels, watcher_of
 from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
@@ -50,35 +48,6 @@ def test_a_model_that_nobody_holds_is_freed(model_base_path, monkeypatch):
     del engine
     gc.collect()
     assert not loaded
-
-
-RULES = """
-[smoke]
-reason = "Smokes."
-urgency = "Yellow"
-all.present = ["smoker"]
-"""
-
-
-@pytest.fixture
-def served(model_base_path):
-    """Returns the engine of the default version."""
-
-    def served(**settings):
-        watcher = watcher_of(ServeConfig(**settings), Wanted(model_base_path))
-        watcher.look()
-        with watcher.versions.borrow() as engine:
-            return engine
-
-    return served
-
-
-def test_runs_are_batched_around_the_rules_and_those_around_the_model(served, tmp_path):
-    (tmp_path / "rules.toml").write_text(RULES)
-    batched = served(rules=str(tmp_path / "rules.toml"))
-    assert isinstance(batched, BatchedEngine)
-    assert isinstance(batched.engine, SafeguardedEngine)
-    assert [rule.rule_id for rule in batched.info.server_rules] == ["smoke"]
 
 
 def test_a_folder_whose_number_is_no_64_bit_integer_is_ignored_with_one_warning(tmp_path, caplog):

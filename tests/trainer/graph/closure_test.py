@@ -1,5 +1,7 @@
 """What follows from a state is known to whatever judges it."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -48,10 +50,44 @@ def closure():
         (("pregnant",), {"pregnant", "woman", "-man"}),
         (("-woman",), {"-woman", "man", "-pregnant"}),  # of two sexes the other one
         (("-mild",), {"-mild"}),  # it may be neither
+        # What is said stays, and what follows both ways is not known: chest pain, and a woman.
+        (("crushing", "-pain"), {"crushing", "-pain", "-mild", "-severe"}),
+        (("pregnant", "man"), {"pregnant", "man"}),
     ],
 )
 def test_what_follows_from_a_code_is_known_with_it(closure, said, follows):
     assert codes_in(closure(state_of(*said))) == follows
+
+
+def test_of_three_ages_none_follows_from_the_denial_of_another():
+    ages = Vocabulary(
+        Evidence(code, "symptom", code, f"{code}?", exclusive="age") for code in ("child", "adult", "old")
+    )
+    closed = Closure(ages)(tf.constant([[-1.0, 0, 0], [1, 0, 0]]))
+    np.testing.assert_array_equal(closed, [[-1, 0, 0], [1, -1, -1]])
+
+
+def test_exactly_what_all_possible_patients_share_follows():
+    """Of all patients there can be, those are left who have what is known."""
+    codes = ("pain", "mild", "severe", "woman", "man", "pregnant")
+    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?", (), *RELATED.get(code, ())) for code in codes)
+    patients = np.array(
+        [
+            (pain, mild, severe, woman, man, pregnant)
+            for pain, mild, severe, woman, man, pregnant in itertools.product([-1, 1], repeat=6)
+            if pain >= max(mild, severe) and mild + severe < 2 and woman != man and woman >= pregnant
+        ]
+    )
+    known = np.array(list(itertools.product([-1, 0, 1], repeat=6)))
+    expected, possible = [], []
+    for state in known:
+        left = patients[((state == 0) | (patients == state)).all(axis=1)]
+        possible.append(len(left) > 0)
+        shared = np.abs(left.sum(axis=0)) == len(left)
+        expected.append(np.where(shared, np.sign(left.sum(axis=0)), 0))
+    closed = Closure(vocabulary)(tf.constant(known, tf.float32)).numpy()
+    assert sum(possible) > 100
+    np.testing.assert_array_equal(closed[possible], np.array(expected)[possible])
 
 
 @given(states)

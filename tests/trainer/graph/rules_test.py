@@ -1,55 +1,68 @@
-"""Rules of a model, in the graph, decide as rules of a server do, in plain Python."""
+"""Safety rules: which of them fire, and what they make of a decision."""
 
-import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from schemas.safety_rules import SafetyRule, steps
-from schemas.triage import TRIAGE_DECISIONS, Action
-from tests.builders import symptoms
+from schemas.triage import Action
+from tests.builders import fired_in, symptoms
 from trainer.graph.rules import RuleGraph
 
-CODES = ("a", "b", "c", "d")
-VOCABULARY = symptoms(*CODES)
-
-conditions = st.lists(st.tuples(st.sampled_from(CODES), st.booleans()), max_size=3).map(tuple)
-rules = st.lists(
-    st.builds(
-        SafetyRule, st.just("r"), st.just("x"), st.sampled_from(TRIAGE_DECISIONS), st.booleans(),
-        conditions, conditions, conditions,
-    ).filter(lambda rule: rule.all_of or rule.any_of),
-    min_size=1,
-    max_size=5,
+VOCABULARY = symptoms("chest_pain", "sweating", "fever", "injury")
+HEART = SafetyRule(
+    "heart", "Can be a heart attack.", Action.RED, True,
+    (("chest_pain", True),), (("sweating", True), ("fever", False)), (("injury", True),),
 )  # fmt: skip
-states = st.lists(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=4, max_size=4), min_size=1, max_size=4)
-decisions = st.tuples(st.sampled_from(TRIAGE_DECISIONS), st.booleans())
+COOL = SafetyRule("cool", "No fever.", Action.YELLOW, False, any_of=(("fever", False),), none_of=(("injury", False),))
 
 
-@settings(max_examples=60)
-@given(rules, states, decisions)
-def test_the_graph_does_what_plain_python_does(rules, states, before):
-    graph, (best, asking) = RuleGraph(rules, VOCABULARY), before
-    start = Action.ASK if asking else best
-    fired = graph.fired(tf.constant(states)).numpy()
-    action, triage = tf.fill([len(states)], int(start)), tf.fill([len(states)], int(best))
-    raised = graph.apply(tf.constant(fired), action, triage)
-    sources, targets = graph.steps(tf.constant(fired), action, triage)
-    for row, state in enumerate(states):
-        present, absent = ([code for code, cell in zip(CODES, state, strict=True) if cell == sign] for sign in (1, -1))
-        assert fired[row].tolist() == [rule.fires(present, absent) for rule in rules]
-        places = np.flatnonzero(fired[row])
-        expected = steps([rules[place] for place in places], start, best)
-        for place, step in zip(places, expected, strict=True):
-            assert (sources[row, place], targets[row, place]) == (step.before, step.after)
-        after = (expected[-1].after, expected[-1].best_triage) if expected else (start, best)
-        assert (raised.action[row], raised.best_triage[row]) == after
+@pytest.mark.parametrize(
+    ("present", "absent", "fired"),
+    [
+        ("chest_pain sweating", "", {"heart"}),
+        ("chest_pain", "fever", {"heart", "cool"}),  # one of any is enough
+        ("chest_pain", "", set()),  # none of any is known
+        ("sweating", "fever", {"cool"}),  # not all of heart
+        ("chest_pain sweating injury", "", set()),  # one of none
+        ("chest_pain sweating", "injury", {"heart"}),
+        ("", "chest_pain sweating fever injury", set()),  # a denial of none
+        ("", "", set()),  # a rule needs something known
+    ],
+)
+def test_a_rule_fires_when_all_any_and_none_hold(present, absent, fired):
+    assert fired_in([HEART, COOL], VOCABULARY, [present.split(), absent.split()]) == [fired]
 
 
-def test_no_rule_fires_where_nothing_is_known():
-    given = [SafetyRule("r", "x", Action.RED, True, any_of=(("a", False),), none_of=(("b", True),))]
-    assert RuleGraph(given, VOCABULARY).fired(tf.zeros([2, 4])).numpy().tolist() == [[False], [False]]
+ASK, RED, YELLOW, GREEN = Action.ASK, Action.RED, Action.YELLOW, Action.GREEN
+
+
+@pytest.mark.parametrize(
+    ("action", "best", "fired", "taken", "best_after"),
+    [
+        (GREEN, GREEN, [(YELLOW, False)], [(GREEN, YELLOW)], YELLOW),
+        (RED, RED, [(YELLOW, False)], [(RED, RED)], RED),  # never less urgent
+        (ASK, GREEN, [(YELLOW, False)], [(ASK, ASK)], YELLOW),  # asks on, best triage raised
+        (ASK, GREEN, [(RED, True)], [(ASK, RED)], RED),
+        (ASK, RED, [(YELLOW, True)], [(ASK, RED)], RED),  # ends the questions at the model's own
+        (ASK, GREEN, [(YELLOW, False), (RED, True), (YELLOW, False)], [(ASK, ASK), (ASK, RED), (RED, RED)], RED),
+        (ASK, GREEN, [(RED, False), (YELLOW, True)], [(ASK, ASK), (ASK, RED)], RED),
+        (GREEN, GREEN, [], [], GREEN),
+    ],
+)  # each rule begins where the one before it ended
+def test_the_graph_and_the_messages_of_an_engine_apply_rules_one_after_the_other(
+    action, best, fired, taken, best_after
+):
+    rules = [SafetyRule("r", "x", *each, all_of=(("fever", True),)) for each in fired]
+    messages = steps(rules, action, best)
+    assert [(step.before, step.after) for step in messages] == taken
+    assert [step.best_triage for step in messages][-1:] == [best_after] * bool(rules)
+    others = SafetyRule("r", "does not fire", RED, True, all_of=(("fever", True),))
+    graph = RuleGraph([others, *rules, others], VOCABULARY)  # in whose place nothing may change
+    flags = tf.constant([[False, *[True] * len(rules), False]])
+    raised = graph.apply(flags, tf.constant([int(action)]), tf.constant([int(best)]))
+    before, after = graph.steps(flags, tf.constant([int(action)]), tf.constant([int(best)]))
+    assert list(zip(before[0, 1:-1].numpy(), after[0, 1:-1].numpy(), strict=True)) == taken
+    assert (raised.action[0], raised.best_triage[0]) == (taken[-1][1] if taken else action, best_after)
 
 
 def test_a_graph_of_no_rules_is_refused():

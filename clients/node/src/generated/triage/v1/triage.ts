@@ -464,7 +464,7 @@ export interface TriageResponse {
   modelVersion: string;
   /** Fingerprint of the model's vocabulary, "sha256:" and 64 hexadecimal digits. */
   vocabularyFingerprint: string;
-  /** Safety rules that fired, in the order of their application: the model's own, then those of the server. */
+  /** Safety rules that fired, in the order of their application. */
   firedRules: FiredRule[];
   /**
    * How far the evidence is from anything seen in training: the share of moments of interviews about unseen vignettes

@@ -41,7 +41,7 @@ export enum RuleSource {
   RULE_SOURCE_UNSPECIFIED = 0,
   /** RULE_SOURCE_MODEL - It was compiled into the model, and holds wherever the model answers. */
   RULE_SOURCE_MODEL = 1,
-  /** RULE_SOURCE_SERVER - The server adds it to the answers of this service. */
+  /** RULE_SOURCE_SERVER - Never sent: a rule is part of the model. */
   RULE_SOURCE_SERVER = 2,
   UNRECOGNIZED = -1,
 }
@@ -268,7 +268,7 @@ export interface GetModelInfoResponse {
   maxQuestions: number;
   /** The manifest of the servable as JSON: resolved configuration, fingerprints, metrics with their intervals. */
   manifestJson: string;
-  /** The safety rules, in the order of their application: the model's own, then those of the server. */
+  /** The safety rules, in the order of their application. */
   rules: SafetyRule[];
   /** Novelty above which a response is_novel, from 0 to 1. Not set where the model cannot tell how novel evidence is. */
   noveltyThreshold?: number | undefined;
