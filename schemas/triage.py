@@ -1,7 +1,7 @@
 """The actions of the agent: four triage decisions in urgency order, and `ask` last."""
 
 import enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemas.errors import InputError, shown
 
@@ -94,19 +94,66 @@ def asks_next(
     return (agent_asks | (must_ask & (best_triage != int(Action.RED)))) & any_left & (forced ^ True)
 
 
-def deferral_flags(contradictory: Any, asks: Any, is_novel: Any, unsure: Any) -> tuple[Any, Any, Any]:
-    """Returns whether a case is handed over to a person as contradictory, as novel, and as unsure; at most one holds.
+class NextStep(NamedTuple):
+    """What comes next: a question, a person who takes over, or else the decision; bool or booleans `[B]`."""
 
-    They are in the order of `triage.v1.DeferralReason`, from its number 1. Takes booleans, NumPy arrays and tensors.
+    ask: Any
+    hand_over: Any
+    reasons: tuple[Any, Any, Any]
+    """Why a person takes over: the evidence is contradictory, it is novel, or the decision is unsure, in the order of
+    `triage.v1.DeferralReason` from its number 1. At most one holds, and none where nothing is known and nobody can say
+    more."""
+
+
+def next_step(
+    action: Any,
+    best_triage: Any,
+    forced: Any,
+    contradictory: Any = False,
+    is_novel: Any = False,
+    unsure: Any = False,
+    nothing_known: Any = False,
+    worth_asking: Any = True,
+    must_ask: Any = False,
+) -> NextStep:
+    """Returns what comes next after an answer: the one rule for the graph, the server and `triage score`.
+
+    What is contradictory gets no better by more answers. What is novel or unsure is handed over in place of a decision,
+    so not while the next step is to ask. Takes Python values, NumPy arrays and tensors.
 
     Args:
-        contradictory: whether the evidence is; bool or booleans `[B]`, as are all.
-        asks: whether the next step is to ask, see `asks_next`, or nothing is known, so that nothing is decided.
-        is_novel: whether the evidence is.
-        unsure: whether the decision is not safe enough.
+        action: of the agent, after the safety rules; int, or integers `[B]`.
+        best_triage: the best triage decision; int, or integers `[B]`.
+        forced: see `is_forced`; bool, or booleans `[B]`, as are the others.
+        contradictory: whether the evidence is, for callers who want such cases handed over.
+        is_novel: whether the evidence is, for these callers.
+        unsure: whether the decision is, see `is_unsure`, for these callers.
+        nothing_known: whether nothing is, where the questions are known.
+        worth_asking: see `asks_next`.
+        must_ask: see `asks_next`.
     """
+    undecided = (action == int(Action.ASK)) & (forced | nothing_known)
+    asks = undecided | asks_next(action, best_triage, forced, worth_asking, must_ask)
     decided = (contradictory | asks) ^ True
-    return contradictory, decided & is_novel, decided & unsure & (is_novel ^ True)
+    reasons = contradictory, decided & is_novel, decided & unsure & (is_novel ^ True)
+    hand_over = reasons[0] | reasons[1] | reasons[2] | (undecided & forced)
+    return NextStep(asks & (hand_over ^ True), hand_over, reasons)
+
+
+def is_unsure(best_triage: Any, safe: Any, red: Any, defer_below: float, hand_over_from: float | None) -> Any:
+    """Returns whether a decision is not safe enough, or is below Red though Red is too likely.
+
+    Takes Python values and NumPy arrays.
+
+    Args:
+        best_triage: the decision; int, or integers `[B]`.
+        safe: its P(safe); float, or floats `[B]`.
+        red: P(appropriate) of Red; float, or floats `[B]`.
+        defer_below: P(safe) below which no decision is safe enough.
+        hand_over_from: see `may_be_red`; None if the model hands over nothing for that.
+    """
+    unsafe = safe < defer_below
+    return unsafe if hand_over_from is None else unsafe | may_be_red(best_triage, red, hand_over_from)
 
 
 def may_be_red(decisions: Any, red: Any, hand_over_from: float) -> Any:

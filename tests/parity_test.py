@@ -17,7 +17,10 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import ACTION_LABELS, DECISION_LABELS, Action
 from serving.engine.litert import LiteRtEngine
+from serving.engine.saved_model import SavedModelEngine
 from serving.engine.state_tensors import Wish
+from serving.scoring.answers import Scorer
+from serving.scoring.cases import Cases
 from serving.wires.message_json import message_figures
 from tests.builders import channel_to, http_to, random_network, served, trained_agent, write_version
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
@@ -269,6 +272,33 @@ def litert(agent):
     return of_messages(agent, responses, responses) | {"deferred": engine.decide(agent.states, agent.asked)["deferred"]}
 
 
+def score(agent):
+    [answers] = scored(agent, 0, 0.0)
+    rules = [rule.rule_id for rule in agent.trained.rules]
+    decisions, labels = ([label.lower() for label in names] for names in (DECISION_LABELS, ACTION_LABELS))
+    read = {
+        "q_values": np.transpose([answers[f"q_{label}"] for label in labels]),
+        "rules_fired": [[rule in row for rule in rules] for row in answers["fired_rules"]],
+        "deferred": [REASONS.index(reason or None) for reason in answers["deferred"]],
+    } | {name: answers[name] for name in ("forced", "novelty")}
+    read |= {name: [ACTION_LABELS.index(each) for each in answers[name]] for name in ("action", "best_triage")}
+    return read | {
+        f"p_{name}": np.transpose([answers[f"{name}_{label}"] for label in decisions])
+        for name in ("appropriate", "safe")
+        if f"{name}_red" in answers
+    }
+
+
+def scored(agent, questions, *defer_below):
+    """The columns of `triage score` for each threshold."""
+    engine, (present, absent) = SavedModelEngine(agent.base / "1"), zip(*agent.codes, strict=True)
+    names = list(map(str, range(BATCH)))
+    cases = Cases(names, names, list(present), list(absent), agent.asked)
+    for threshold in defer_below:
+        scorer = Scorer(engine, questions, allow_unknown_codes=False, defer_below=threshold)
+        yield scorer.answer(cases.ids, scorer.encode(cases))
+
+
 def phone(agent):
     model = agent.on_a_phone()
     asked = [model.ask(row[np.newaxis], agent.not_to_ask[:1]) for row in agent.states[:ONE_BY_ONE]]
@@ -323,7 +353,10 @@ def server(agent):
         yield server
 
 
-GRAPH = {"state vectors": state_vectors, "codes": codes, "messages": messages, "LiteRT": litert, "a phone": phone}
+GRAPH = {
+    "state vectors": state_vectors, "codes": codes, "messages": messages, "LiteRT": litert, "a phone": phone,
+    "triage score": score,
+}  # fmt: skip
 WIRE = {
     "BatchTriage": grpc_batch, "Triage": grpc_one_by_one, "/v1/triage": http, "Predict": predict,
     "TensorFlow Serving's REST API": tensorflow_servings_rest,
@@ -357,6 +390,25 @@ def test_who_cannot_tell_of_red_flags_asked_about_together_is_asked_about_none_o
     assert left.questions_asked == 1
     assert not {*left.response.next_questions[0].any_of} & {*first.any_of}
     assert {entry.code for entry in entries if entry.red_flag} == {f"e{cell}" for cell in FLAGS}
+
+
+@pytest.mark.parametrize("agent", ["probabilities"], indirect=True)
+@pytest.mark.parametrize("questions", [0, 3])
+def test_what_comes_next_and_why_is_the_same_in_files_and_over_the_wire(agent, server, questions):
+    below = None, 0.6
+    with TriageClient(server.address, timeout_seconds=60) as client:
+        served = [client.batch_triage(agent.messages, questions=questions, defer_below=each) for each in below]
+    for threshold, answers, columns in zip(below, served, scored(agent, questions, *below), strict=True):
+        figures = [message_figures(answer) for answer in answers]
+        steps = [(each["next"], each["deferred"] or "") for each in figures]
+        reasons = columns.get("deferred", [""] * BATCH)
+        scored_steps = list(zip(columns["next"], reasons, strict=True))
+        same = np.array([one == other for one, other in zip(steps, scored_steps, strict=True)])
+        assert same[agent.clear].mean() >= 0.99  # where values are close, rounding may decide
+        assert {step for step, _ in steps} == {"ask", "decide", *["hand_over"] * (threshold is not None)}
+        if questions:
+            asked = [[each["code"] for each in answer["next_questions"]] for answer in figures]
+            assert np.mean([one == other for one, other in zip(asked, columns["next_questions"], strict=True)]) >= 0.99
 
 
 @pytest.mark.parametrize("agent", ["probabilities"], indirect=True)

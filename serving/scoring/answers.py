@@ -11,7 +11,7 @@ from schemas.answer import RULES, Kind, of_model
 from schemas.bands import by_numbers
 from schemas.errors import InputError
 from schemas.evidence import StateEncoder, pad_rows
-from schemas.triage import ACTION_LABELS, Action, asks_next, deferral_flags, may_be_red
+from schemas.triage import ACTION_LABELS, Action, is_unsure, next_step
 from serving.engine.saved_model import SavedModelEngine
 from serving.scoring.cases import ID, Cases
 from serving.wires.message_json import names_of
@@ -21,6 +21,7 @@ Columns = dict[str, list[Any]]
 """Values by name, of the same length: text, a number, a truth, a list of texts, or None."""
 _DIGITS = 6  # float32 has no more
 _REASONS = names_of(triage_pb2.DeferralReason.DESCRIPTOR)
+_NEXT = names_of(triage_pb2.NextStep.DESCRIPTOR)
 
 
 class Scorer:
@@ -102,8 +103,8 @@ class Scorer:
         """Returns the answers to encoded cases.
 
         Columns: `vignette_id`, those of the tensors in `schemas.answer` that the model has, values with one for each
-        action or triage decision, and `fired_rules`; `deferred` and `conflicting_codes` where cases are handed over;
-        `next_questions`, `asked_together` and `worth_asking` where questions are suggested.
+        action or triage decision, `fired_rules`, and `next`; `deferred` and `conflicting_codes` where cases are handed
+        over; `next_questions` and `asked_together` where questions are suggested.
         """
         states = encoded[features.STATES]
         outputs = {
@@ -115,38 +116,37 @@ class Scorer:
         for tensor in of_model(self.engine.info.has | {RULES}):
             if tensor.column is not None:
                 columns |= self._columns(tensor.column or tensor.name, tensor.kind, outputs[tensor.name])
-        questions, must_ask = self._next_questions(states, columns[features.FORCED])
+        questions, known = self._next_questions(states, columns[features.FORCED])
+        conflicting = encoded[features.CONFLICTING_CODES]
         if self._defer_below is not None:
-            conflicting, nothing_known = encoded[features.CONFLICTING_CODES], ~states.any(axis=1)
-            asks = nothing_known | asks_next(
-                outputs[features.ACTION],
-                outputs[features.BEST_TRIAGE],
-                outputs[features.FORCED],
-                worth_asking=np.array(questions["worth_asking"]) if questions else True,
-                must_ask=must_ask,
-            )
-            columns["deferred"] = self._deferred(outputs, conflicting, asks, self._defer_below)
+            known |= self._doubts(outputs, conflicting, self._defer_below)
+        step = next_step(*(outputs[name] for name in (features.ACTION, features.BEST_TRIAGE, features.FORCED)), **known)
+        numbers = np.select(
+            [step.hand_over, step.ask],
+            [triage_pb2.NEXT_STEP_HAND_OVER, triage_pb2.NEXT_STEP_ASK],
+            triage_pb2.NEXT_STEP_DECIDE,
+        )
+        columns["next"] = [_NEXT[number] for number in numbers.tolist()]
+        if self._defer_below is not None:
+            numbers = np.select(step.reasons, range(1, 1 + len(step.reasons)), 0)
+            columns["deferred"] = [_REASONS.get(number, "") for number in numbers.tolist()]
             columns |= self._columns(features.CONFLICTING_CODES, Kind.CODES, conflicting)
             for column in questions.values():  # nothing is asked of a case that is handed over
-                column[:] = [
-                    type(each)() if why else each for each, why in zip(column, columns["deferred"], strict=True)
-                ]
+                column[:] = [[] if why else each for each, why in zip(column, columns["deferred"], strict=True)]
         return columns | questions
 
-    def _deferred(
-        self, outputs: Mapping[str, np.ndarray], conflicting: np.ndarray, asks: np.ndarray, defer_below: float
-    ) -> list[Any]:
-        """Returns why each case is handed over to a person, "" if it is not."""
+    def _doubts(
+        self, outputs: Mapping[str, np.ndarray], conflicting: np.ndarray, defer_below: float
+    ) -> dict[str, np.ndarray]:
+        """Returns what may hand a case over, as arguments of `next_step`, bool `[B]` each."""
         best, count = outputs[features.BEST_TRIAGE], len(conflicting)
         unsure: np.ndarray = np.zeros(count, bool)
         if features.P_SAFE in outputs:
-            unsure = outputs[features.P_SAFE][np.arange(count), best] < defer_below
-            if (red := self.engine.info.hand_over_from) is not None:
-                unsure |= may_be_red(best, outputs[features.P_APPROPRIATE][:, Action.RED], red)
+            safe = outputs[features.P_SAFE][np.arange(count), best]
+            red = outputs[features.P_APPROPRIATE][:, Action.RED]
+            unsure = is_unsure(best, safe, red, defer_below, self.engine.info.hand_over_from)
         is_novel = outputs.get(features.IS_NOVEL, np.zeros(count, bool))
-        flags = deferral_flags((conflicting != b"").any(axis=1), asks, is_novel, unsure)
-        numbers: np.ndarray = np.sum([number * flag for number, flag in enumerate(flags, start=1)], axis=0)
-        return [_REASONS.get(number, "") for number in numbers.tolist()]
+        return {"contradictory": (conflicting != b"").any(axis=1), "is_novel": is_novel, "unsure": unsure}
 
     def _columns(self, name: str, kind: Kind, values: np.ndarray) -> Columns:
         if kind is Kind.VALUES:
@@ -160,10 +160,10 @@ class Scorer:
             return {name: [[code.decode() for code in row if code] for row in values.tolist()]}
         return {name: _rounded(values) if kind is Kind.NUMBER else values.tolist()}
 
-    def _next_questions(self, states: np.ndarray, forced: Sequence[bool]) -> tuple[Columns, np.ndarray]:
-        """Returns the columns of the questions, and whether one is about age, sex or a red flag, bool `[B]`."""
+    def _next_questions(self, states: np.ndarray, forced: Sequence[bool]) -> tuple[Columns, dict[str, np.ndarray]]:
+        """Returns the columns of the questions, and what `next_step` takes of them, bool `[B]` each."""
         if not self._questions:
-            return {}, np.zeros(len(states), bool)
+            return {}, {}
         vocabulary = self.engine.vocabulary
         not_to_ask = np.broadcast_to(vocabulary.takes_instrument, states.shape)
         inputs = {features.STATES: states, features.NOT_TO_ASK: not_to_ask}
@@ -175,20 +175,16 @@ class Scorer:
             opening[:, group] = ((states == 0) & ~not_to_ask)[:, group].all(axis=1, keepdims=True)
         red_flags = outputs[features.QUESTION_RED_FLAGS][:, : self._questions]
         must_ask = ((red_flags | np.take_along_axis(opening, cells, axis=1)) & (cells >= 0)).any(axis=1)
+        worth = (outputs[features.QUESTION_WORTH_ASKING][:, : self._questions] & (cells >= 0)).any(axis=1)
         cells = cells.tolist()
-        worth = outputs[features.QUESTION_WORTH_ASKING][:, : self._questions].tolist()
         together = outputs.get(features.QUESTION_TOGETHER, np.full([len(cells), 1], -1))
         together = np.where(np.array(forced)[:, np.newaxis], -1, together).tolist()
         codes = vocabulary.codes
-        kept = [[place for place, cell in enumerate(row) if cell >= 0] for row in cells]
         columns: Columns = {
-            "next_questions": [
-                [codes[row[place]] for place in places] for row, places in zip(cells, kept, strict=True)
-            ],
-            "asked_together": [[codes[cell] for cell in row if cell >= 0] for row in together],
-            "worth_asking": [any(row[place] for place in places) for row, places in zip(worth, kept, strict=True)],
+            name: [[codes[cell] for cell in row if cell >= 0] for row in rows]
+            for name, rows in (("next_questions", cells), ("asked_together", together))
         }
-        return columns, must_ask
+        return columns, {"nothing_known": (states == 0).all(axis=1), "worth_asking": worth, "must_ask": must_ask}
 
 
 def _first(codes: np.ndarray) -> tuple[int, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from schemas.evidence import Vocabulary
-from schemas.triage import Action, action_on_wire, asks_next, deferral_flags, may_be_red
+from schemas.triage import Action, action_on_wire, is_unsure, next_step
 from serving.service.validation import contradictions
 from triage.v1 import triage_pb2
 
@@ -37,29 +37,25 @@ def set_next_step(
     """
     for state, response in zip(states, responses, strict=True):
         action, best = action_on_wire(response.action), action_on_wire(response.best_triage)
-        undecidable = response.forced and action == Action.ASK  # nothing is known, and nobody can say more
-        asks = asks_next(action, best, response.forced)
-        if with_questions and not (asks and _nothing_known(state, response)):
+        known = {}
+        if with_questions:
             questions = response.next_questions
-            asks = asks_next(
-                action,
-                best,
-                response.forced,
-                worth_asking=any(question.worth_asking for question in questions),
-                must_ask=any(_must_ask(question) for question in questions),
-                any_left=bool(questions),
-            )
+            known["nothing_known"] = action == Action.ASK and _nothing_known(state, response)
+            known["worth_asking"] = any(question.worth_asking for question in questions)
+            known["must_ask"] = any(_must_ask(question) for question in questions)
         if defer_below is not None:
             _report_contradictions(state, response, vocabulary)
-            unsure = _is_unsure(response, best, defer_below, hand_over_from)
-            flags = deferral_flags(bool(response.conflicting_codes), asks or undecidable, response.is_novel, unsure)
-            if any(flags):
-                response.deferred = _REASONS[flags.index(True)]
-                del response.next_questions[:]
-        if response.HasField("deferred") or undecidable:
+            known["contradictory"] = bool(response.conflicting_codes)
+            known["is_novel"] = response.is_novel
+            known["unsure"] = _is_unsure(response, best, defer_below, hand_over_from)
+        step = next_step(action, best, response.forced, **known)
+        if any(step.reasons):
+            response.deferred = _REASONS[step.reasons.index(True)]
+            del response.next_questions[:]
+        if step.hand_over:
             response.next = triage_pb2.NEXT_STEP_HAND_OVER
         else:
-            response.next = triage_pb2.NEXT_STEP_ASK if asks else triage_pb2.NEXT_STEP_DECIDE
+            response.next = triage_pb2.NEXT_STEP_ASK if step.ask else triage_pb2.NEXT_STEP_DECIDE
 
 
 def _nothing_known(state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> bool:
@@ -83,7 +79,7 @@ def _is_unsure(
     response: triage_pb2.TriageResponse, best: Action, defer_below: float, hand_over_from: float | None
 ) -> bool:
     chances = {each.decision: each for each in response.probabilities}
-    unsure = response.best_triage in chances and chances[response.best_triage].safe < defer_below
-    if chances and hand_over_from is not None:
-        unsure |= may_be_red(best, chances[triage_pb2.TRIAGE_ACTION_RED].appropriate, hand_over_from)
-    return unsure
+    if not chances:
+        return False
+    red = chances[triage_pb2.TRIAGE_ACTION_RED].appropriate
+    return bool(is_unsure(best, chances[response.best_triage].safe, red, defer_below, hand_over_from))

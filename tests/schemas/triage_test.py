@@ -10,9 +10,10 @@ from schemas.triage import (
     NUM_DECISIONS,
     Action,
     asks_next,
-    deferral_flags,
     is_forced,
+    is_unsure,
     may_be_red,
+    next_step,
     parse_decision,
 )
 
@@ -63,25 +64,54 @@ def test_the_next_step_is_to_ask_for_values_arrays_and_tensors_alike(
         assert np.asarray(asks_next(*(array([each]) for each in given[:3]))).tolist() == [asks_next(*given[:3])]
 
 
+ASKS, DECIDES = {"action": Action.ASK}, {"action": Action.GREEN}
+DOUBTS = {"is_novel": True, "unsure": True}
+
+
 @pytest.mark.parametrize(
-    ("contradictory", "asks", "is_novel", "unsure", "flags"),
+    ("given", "ask", "reason"),
     [
-        (False, False, False, False, (False, False, False)),
-        (True, True, True, True, (True, False, False)),  # answers that contradict each other get no better by more
-        (False, True, True, True, (False, False, False)),
-        (False, False, True, True, (False, True, False)),
-        (False, False, False, True, (False, False, True)),
+        (DECIDES, False, None),
+        (ASKS, True, None),
+        (ASKS | DOUBTS | {"contradictory": True}, False, 0),  # it gets no better by more answers
+        (ASKS | DOUBTS, True, None),  # but this may
+        (ASKS | DOUBTS | {"worth_asking": False}, False, 1),
+        (DECIDES | DOUBTS | {"must_ask": True}, True, None),
+        (DECIDES | DOUBTS, False, 1),
+        (DECIDES | {"unsure": True}, False, 2),
+        (ASKS | DOUBTS | {"worth_asking": False, "nothing_known": True}, True, None),  # there is no decision to doubt
     ],
 )
-def test_a_case_is_handed_over_for_one_reason_for_booleans_arrays_and_tensors_alike(
-    contradictory, asks, is_novel, unsure, flags
-):
-    given = (contradictory, asks, is_novel, unsure)
-    assert deferral_flags(*given) == flags
+def test_what_comes_next_is_one_step_for_values_arrays_and_tensors_alike(given, ask, reason):
+    given = {"best_triage": Action.GREEN, "forced": False} | given
+    handed_over = [number == reason for number in range(3)]
+    step = next_step(**given)
+    assert (step.ask, step.hand_over, list(step.reasons)) == (ask, reason is not None, handed_over)
     for array in (np.array, tf.constant):
-        assert (
-            tuple(np.asarray(flag).tolist()[0] for flag in deferral_flags(*(array([each]) for each in given))) == flags
-        )
+        step = next_step(**{name: array([value]) for name, value in given.items()})
+        of_one = [bool(np.asarray(flag).item()) for flag in (step.ask, *step.reasons)]
+        assert of_one == [ask, *handed_over]
+
+
+def test_a_person_takes_over_where_nothing_is_known_and_nobody_can_say_more():
+    step = next_step(Action.ASK, Action.GREEN, True, is_novel=True, unsure=True)
+    assert (step.ask, step.hand_over, step.reasons) == (False, True, (False, False, False))
+
+
+@pytest.mark.parametrize(
+    ("safe", "red", "hand_over_from", "unsure"),
+    [
+        (0.8, 0.5, None, False),
+        (0.79, 0.5, None, True),
+        (0.8, 0.15, 0.15, True),
+        (0.8, 0.1, 0.15, False),
+        (0.79, 0.1, 0.15, True),
+    ],
+)
+def test_a_decision_is_unsure_below_the_callers_threshold_or_where_it_may_be_red(safe, red, hand_over_from, unsure):
+    assert is_unsure(Action.GREEN, safe, red, 0.8, hand_over_from) is unsure
+    rows = is_unsure(np.array([Action.GREEN]), np.array([safe]), np.array([red]), 0.8, hand_over_from)
+    assert rows.tolist() == [unsure]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from schemas.answer import NOVELTY, PROBABILITIES, RULES, Kind, of_model
 from schemas.danger_signs import NO_SIGNS, DangerSigns
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
-from schemas.triage import ACTION_LABELS, Action, deferral_flags, is_forced
+from schemas.triage import ACTION_LABELS, is_forced, next_step
 from trainer.data import state
 from trainer.export import messages
 from trainer.graph.closure import Closure
@@ -240,7 +240,7 @@ class _Decider:
         if conflicting_codes is not None:
             contradictory |= tf.reduce_any(conflicting_codes != "", axis=1)
         unsure = handed_over(heads, triage, self._point)
-        flags = deferral_flags(contradictory, action == int(Action.ASK), is_novel, unsure)
+        flags = next_step(action, triage, forced, contradictory, is_novel, unsure).reasons
         labels = tf.constant(ACTION_LABELS)
         computed |= {
             features.Q_VALUES: with_floor(heads["q"], self._point),

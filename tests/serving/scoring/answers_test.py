@@ -89,6 +89,7 @@ def test_cases_are_handed_over_for_the_reasons_of_the_server(guarded_base_path, 
     monkeypatch.setattr(scorer.engine, "info", dataclasses.replace(scorer.engine.info, probabilities=True))
     columns = scorer.answer(cases.ids, scorer.encode(cases))
     assert columns["deferred"] == ["unsure", "", "novel", "contradictory", ""]
+    assert columns["next"] == ["hand_over", "decide", "hand_over", "hand_over", "ask"]
     assert columns["conflicting_codes"] == [[], [], [], ["fever"], []]
     # A model that hands over what may be Red: P(Red) is .5 everywhere.
     judged[features.P_SAFE] = np.ones([5, 4])
@@ -128,3 +129,4 @@ def test_red_flags_that_are_asked_together_have_a_column(grouping_base_path):
     columns = scorer.answer(cases.ids, scorer.encode(cases))
     assert [sorted(codes) for codes in columns["asked_together"]] == [flags, [], []]
     assert columns["next_questions"][0][0] == columns["asked_together"][0][0]
+    assert columns["next"][::2] == ["ask", "decide"]

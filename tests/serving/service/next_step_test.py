@@ -9,7 +9,7 @@ from triage.v1 import triage_pb2
 
 VOCABULARY = Vocabulary([Evidence("fever", "symptom", "Fever", "Fever?")])
 ASK, YELLOW = triage_pb2.TRIAGE_ACTION_ASK, triage_pb2.TRIAGE_ACTION_YELLOW
-INFORMATION, RED_FLAG = triage_pb2.QUESTION_REASON_INFORMATION, triage_pb2.QUESTION_REASON_RED_FLAG
+RED_FLAG = triage_pb2.QUESTION_REASON_RED_FLAG
 KNOWN = triage_pb2.EvidenceState(evidence=[triage_pb2.Evidence(code="fever", status=1)])
 SAFE = [triage_pb2.DecisionProbability(decision=decision, safe=safe) for decision, safe in ((1, 1.0), (2, 0.8))]
 
@@ -34,10 +34,12 @@ def answer(**fields):
 )
 def test_the_reason_follows_from_the_answer(response, below, reason):
     action = response.action
-    set_next_step([KNOWN], [response], VOCABULARY, below)
+    response.next_questions.add(code="fever", worth_asking=True)
+    set_next_step([KNOWN], [response], VOCABULARY, below, with_questions=True)
     assert message_figures(response)["deferred"] == reason
     assert message_figures(response)["next"] == ("hand_over" if reason else "ask" if action == ASK else "decide")
     assert response.action == action, "old callers see what they saw"
+    assert bool(response.next_questions) == (reason is None), "nothing is asked of a case that is handed over"
 
 
 RED_POSSIBLE = [
@@ -56,42 +58,6 @@ def test_a_model_may_hand_over_what_may_be_red(red, reason):
     ):
         set_next_step([KNOWN], [response], VOCABULARY, 0.0, red)
         assert message_figures(response)["deferred"] == expected
-
-
-@pytest.mark.parametrize(
-    ("worth", "fields", "reason"),
-    [
-        ([True], {}, None),
-        ([False], {}, "unsure"),
-        ([], {}, "unsure"),
-        ([], {"is_novel": True}, "novel"),
-        ([], {"forced": True}, None),  # it asks on nothing: there is no decision to be unsure of
-    ],
-)
-def test_an_agent_that_asks_without_a_question_that_is_worth_it_is_judged_as_having_decided(worth, fields, reason):
-    questions = [triage_pb2.NextQuestion(code="fever", reason=INFORMATION, worth_asking=each) for each in worth]
-    response = answer(action=ASK, next_questions=questions, **fields)
-    for with_questions, expected in ((False, None), (True, reason)):
-        set_next_step([KNOWN], [response], VOCABULARY, 0.85, with_questions=with_questions)
-        assert message_figures(response)["deferred"] == expected
-
-
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"reason": RED_FLAG}, None),  # a yes may fire a rule: the interview goes on
-        ({"one_of": ["fever"], "reason": INFORMATION}, None),
-        ({"reason": INFORMATION}, "unsure"),
-        ({"reason": RED_FLAG, "conflicting_codes": ["fever"]}, "contradictory"),
-    ],
-)
-def test_a_decision_stands_only_where_the_interview_does_not_go_on(fields, reason):
-    conflicting = fields.pop("conflicting_codes", [])
-    question = triage_pb2.NextQuestion(code="fever", **fields)
-    response = answer(next_questions=[question], conflicting_codes=conflicting)
-    set_next_step([KNOWN], [response], VOCABULARY, 0.85, with_questions=True)
-    assert message_figures(response)["deferred"] == reason
-    assert bool(response.next_questions) == (reason is None), "nothing is asked of a case that is handed over"
 
 
 @pytest.mark.parametrize(
