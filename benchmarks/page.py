@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jinja2
+import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, PercentFormatter
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
@@ -49,6 +50,8 @@ BLOCKS = {ROOT / "README.md": "readme.md.jinja", ROOT / "docs" / "speed.md": "sp
 BLOCK = re.compile(r"(<!-- made by make results -->\n).*?(<!-- end of what make results made -->\n)", re.DOTALL)
 SHARE = numbers.APPROPRIATENESS._replace(key="", label="")
 NORMAL = statistics.NormalDist().inv_cdf(0.975)
+WHOLE_STEPS = (1, 2, 5, 10)
+"""Between ticks, times a power of ten: percentages without a decimal."""
 WIDTH, HEIGHT, APART, KEY_HEIGHT = 360, 252, 10, 26  # units of an SVG, of which Matplotlib has 72 an inch
 
 
@@ -60,6 +63,14 @@ class Number(NamedTuple):
     most: float
 
 
+class Aim(NamedTuple):
+    """What the default agent was meant to reach, and what it reaches."""
+
+    what: str
+    aim: str
+    reached: str
+
+
 class Series(NamedTuple):
     """A line of a plot."""
 
@@ -67,6 +78,8 @@ class Series(NamedTuple):
     places: Sequence[float]
     estimates: Sequence[Estimate]
     marker: str = "o"
+    name: str = ""
+    """Of a single point, written beside it."""
 
 
 class Part(NamedTuple):
@@ -111,7 +124,9 @@ def pages(folder: pathlib.Path = records.RESULTS) -> dict[pathlib.Path, str]:
     preliminary = [kind for kind, some in read.items() if any(records.PLACEHOLDER in each for each in some)]
     tried = [each["seed"] for each in read["cards"] if each["seed"] in records.TRIED]
     values = {"records": read, "preliminary": preliminary, "tried": tried, "learn": read[LEARN][0]["figures"], **found}
+    values |= {"missed_quality": list(missed_quality(found)), "missed_time": list(missed_time(found))}
     values["made"] = made(read)
+    values["forest_red"] = forest_red([each["figures"]["interviews"] for each in read["whole"]])
     render = functools.partial(_rendered, environment, values)
     texts = {PAGE: render("results.md.jinja")}
     for path, template in BLOCKS.items():
@@ -139,6 +154,56 @@ def made(read: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]
         }
         for (date, how), by_seeds in together.items()
     ]
+
+
+def forest_red(interviews: Sequence[Mapping[str, Any]]) -> Number:
+    """Returns the share of Red cases that the forest finds with as much over-triage as the agent, of each seed.
+
+    It lies between the two points of the forest's curve beside the agent's over-triage; NaN if that is outside.
+    """
+    shares = []
+    for each in interviews:
+        curve = [
+            (one["over_triage"]["mean"], one["red_sensitivity"]["mean"]) for one in each["by_share_of_red"]["forest"]
+        ]
+        over, red = zip(*sorted(curve), strict=True)
+        shares.append(float(np.interp(each["agent"]["over_triage"]["mean"], over, red, math.nan, math.nan)))
+    return Number(statistics.mean(shares), min(shares), max(shares))
+
+
+def missed_quality(found: Mapping[str, Any]) -> Iterator[Aim]:
+    """Yields the aims for quality that the default agent does not reach."""
+    cards, whole, fewer = found["cards"], found["whole"], found["cards_1248"]
+    few = mean(fewer["vignettes"]["learned_from"])
+    aims = (
+        ("agent of written vignettes, interviews where it stops", 0.82, 0.963, cards["interviews"]["agent"]),
+        ("agent of complete patients, after eight questions", 0.875, 0.955, whole["interviews"]["by_questions"][8]),
+        ("agent of written vignettes, a whole vignette", 0.918, 0.967, cards["own"]["all_evidence"]),
+        (f"the same, learned from {few} vignettes", 0.87, 0.955, fewer["own"]["all_evidence"]),
+    )
+    for what, appropriate, safe, figures in aims:
+        reached = [figures[name].mean for name in QUALITY]
+        if reached[0] < appropriate or reached[1] < safe:
+            yield Aim(
+                f"{what}: appropriate, safe", f"{share(appropriate)}, {share(safe)}", ", ".join(map(share, reached))
+            )
+    late = whole["cases"]["textbook"]["too_late"]["interview"]["without_rules"]
+    if late.mean > 10:
+        what = f"of {mean(whole['cases']['textbook']['emergencies'])} textbook emergencies, too late in interviews"
+        yield Aim(f"agent of complete patients: {what} without rules", "at most 10", cases(late))
+    yield Aim("DDXPlus patients: appropriate, safe", f"{share(0.98)}, {share(0.99)}", "no record")
+
+
+def missed_time(found: Mapping[str, Any]) -> Iterator[Aim]:
+    """Yields the aims for time that are not reached."""
+    for figures, aim in ((found["cards"], 90), (found["cards_1248"], 20)):
+        spent = figures["training"]["processor_seconds"]
+        if isinstance(spent, Number) and spent.mean > aim:  # not known of an interrupted training
+            what = f"training on {mean(figures['vignettes']['learned_from'])} written vignettes, two cores"
+            yield Aim(what, seconds(aim), f"{seconds(spent)} of processor time")
+    turn = found["serve"]["questions"][0]["p50_ms"]
+    if turn.mean > 2:
+        yield Aim("a turn of an interview, one in progress", "2 ms", f"{mean(turn, 2)} ms (p50)")
 
 
 def _rendered(environment: jinja2.Environment, values: Mapping[str, Any], template: str) -> str:
@@ -250,8 +315,12 @@ def plots(found: Mapping[str, Any], learned: Sequence[Mapping[str, Any]]) -> Ite
         for key, who in ((ours, "agent"), (trees, "forest"))
     ]
     traded += [
-        Series(key, [whole[who]["over_triage"].mean], [whole[who]["red_sensitivity"]], marker)
-        for key, who, marker in ((ours, "agent", "o"), (ours, "with_rules", "s"), (human, "clinicians", "o"))
+        Series(key, [whole[who]["over_triage"].mean], [whole[who]["red_sensitivity"]], marker, name)
+        for key, who, marker, name in (
+            (ours, "agent", "o", "without rules"),
+            (ours, "with_rules", "s", "with rules"),
+            (human, "clinicians", "o", ""),
+        )
     ]
     yield Plot(
         "red",
@@ -316,15 +385,21 @@ def _draw(part: Part, axes: Axes) -> None:
         axes.plot(each.places, means, color=tone, linestyle=each.key.line, marker=each.marker, markersize=6)
         if len(ends) == len(means) > 2:
             axes.fill_between(each.places, *zip(*ends, strict=True), color=tone, alpha=0.12, linewidth=0)
+        if each.name:
+            place = (each.places[0], means[0])
+            axes.annotate(each.name, place, (6, -14), textcoords="offset points", fontsize=11, color=tone)
     axes.set_xlabel(part.label)
-    least = min(one.mean for each in part.series for one in each.estimates)
-    axes.set_ylim(math.floor(least * 10 - 1e-9) / 10, 1.02)  # from the multiple of 10% below to just above 100%
+    least = min(one.ends[0] if one.ends else one.mean for each in part.series for one in each.estimates)
+    bottom = max(math.floor(least * 10 - 1e-9) / 10, 0)  # the multiple of 10% below; the top is just above 100%
+    axes.set_ylim(bottom, 1 + (1 - bottom) / 20)
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=WHOLE_STEPS))
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
     if part.logarithmic:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
     if part.percent:
+        axes.xaxis.set_major_locator(MaxNLocator(6, steps=WHOLE_STEPS))
         axes.xaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
 
 

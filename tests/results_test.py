@@ -65,6 +65,16 @@ def test_figures_of_seeds_are_pooled_in_their_shape():
     assert page.cases(found["late"]["with"]) == f"4.0 (3{numbers.NONE}5)"
 
 
+def test_red_found_is_compared_at_the_same_over_triage():
+    def at(over_triage, red):
+        return {"over_triage": {"mean": over_triage}, "red_sensitivity": {"mean": red}}
+
+    curve = {"forest": [at(0.04, 0.3), at(0.08, 0.7), at(0.2, 0.9)]}
+    runs = [{"agent": at(over_triage, 0.5), "by_share_of_red": curve} for over_triage in (0.05, 0.14)]
+    # A quarter of the way from .3 to .7, and half of that from .7 to .9.
+    assert page.forest_red(runs) == pytest.approx(page.Number(0.6, 0.4, 0.8))
+
+
 def test_a_record_that_is_a_placeholder_is_measured_again(tmp_path):
     folder = tmp_path / "made" / "with it"
     records.write(folder, "cards-1000", {"safety": Estimate(0.9123456, 0.9, 0.92)}, 1000)
