@@ -14,6 +14,10 @@ import sys
 import pytest
 
 import triage_cli
+from examples import demo
+from schemas import safety_rules
+from schemas.triage import DECISION_LABELS
+from trainer.simulation.knowledge_base import KnowledgeBase
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGES = sorted(
@@ -97,6 +101,19 @@ def test_every_file_that_a_page_names_exists():
         if "XX" not in path and not (ROOT / path).exists() and not (page.parent / path).exists()
     ]
     assert missing == []
+
+
+def test_the_demo_in_the_readme_is_the_demo():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rules, _ = safety_rules.choose(safety_rules.DEFAULT, KnowledgeBase.load().catalogue.vocabulary)
+    shown = re.findall(r"^    │ (.+?) +│ (\w+) +│ (.+?) +│ [01]\.\d\d │$", text, re.MULTILINE)
+    assert [patient for patient, _, _ in shown] == list(demo.PATIENTS)
+    for patient, decision, why in shown:
+        fired = [rule for rule in rules if rule.fires(*demo.PATIENTS[patient])]
+        assert why == (", ".join(f"rule {rule.rule_id}" for rule in fired) or "learned"), patient
+        assert not fired or decision == DECISION_LABELS[min(rule.urgency for rule in fired)]
+    learned_from = round(demo.VIGNETTES * (1 - demo.TEST_FRACTION))
+    assert f"learned from {learned_from:,} simulated vignettes" in text
 
 
 def test_every_page_that_the_code_names_exists():
