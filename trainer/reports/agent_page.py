@@ -67,7 +67,7 @@ def _decides(report: AgentReport) -> list[tuple[str, str]]:
     kept = any(promise.kept for promise in report.promises)
     rows = (
         ("Textbook emergencies too late", report.textbook_cases and tables.late_emergencies(report.textbook_cases)),
-        ("Operating point", decides),
+        ("Safety weight and price", decides),
         ("Safety rules", rules),
         ("Promises", " ".join(map(promises.in_words, report.promises))),
         ("No promise covers", "; ".join(NOT_COVERED) if kept else ""),
