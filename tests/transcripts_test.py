@@ -96,8 +96,8 @@ def red_flags(knowledge, settled):
     return own
 
 
-def test_thirty_patients_with_as_many_complaints_are_interviewed():
-    assert len({transcript.complaint for transcript in TRANSCRIPTS}) == len(TRANSCRIPTS) == 30
+def test_all_patients_have_complaints_of_their_own():
+    assert len({transcript.complaint for transcript in TRANSCRIPTS}) == len(TRANSCRIPTS) == 32
 
 
 def test_patients_are_those_of_the_textbook_and_answer_as_it_says():
@@ -215,32 +215,32 @@ def test_the_last_figures_are_those_of_all_interviews(red_flags, knowledge):
     assert TEXT.endswith(
         f"mean share of own red flags asked about within 8 questions: {share:.3f}\n"
         f"mean share asked about before the agent stops, of these: {at_stop:.3f}\n"
-        f"interviews that stop before the first question: {at_once} of 30\n"
-        f"decisions in the allowed range: {right} of 30\n"
+        f"interviews that stop before the first question: {at_once} of {len(TRANSCRIPTS)}\n"
+        f"decisions in the allowed range: {right} of {len(TRANSCRIPTS)}\n"
         "questions after which all red flags asked about are denied, and the decision is more urgent: "
         f"{raised} of {len(denied)}\n"
     )
 
 
 def test_no_agent_that_asks_worse_takes_the_place_of_this_one():
-    """Measured in November 2026: .672, 1 and 26 of 30, 1 of 63. One training moves these by about two patients."""
+    """One training moves these by about two patients."""
     share, at_once, right, raised, denied = (
         float(re.search(pattern, TEXT, re.MULTILINE)[1])
         for pattern in (
             r"^mean share of own .*: (.+)$",
-            r"^interviews that stop before .*: (\d+) of 30$",
-            r"^decisions in the allowed range: (\d+) of 30$",
+            r"^interviews that stop before .*: (\d+) of \d+$",
+            r"^decisions in the allowed range: (\d+) of \d+$",
             r"^questions after which .*: (\d+) of \d+$",
             r"^questions after which .*: \d+ of (\d+)$",
         )
     )
     assert share >= 0.6
     assert at_once <= 3
-    assert right >= 24
+    assert right >= 0.8 * len(TRANSCRIPTS)
     assert raised <= 0.05 * denied
 
 
-def test_the_page_on_the_console_states_how_ten_interviews_end():
+def test_the_page_on_the_console_states_how_twelve_interviews_end():
     page = (ROOT / "docs" / "console.md").read_text(encoding="utf-8")
     table = re.findall(
         r"^\| .+ \| `(\w+)` \| (\w+) after (\d+) questions(, by a rule)? \| ([\w, ]+) \|$", page, re.MULTILINE
@@ -254,5 +254,5 @@ def test_the_page_on_the_console_states_how_ten_interviews_end():
         )
         for each in TRANSCRIPTS
     }
-    assert len(table) == 10
+    assert len(table) == 12
     assert {complaint: tuple(rest) for complaint, *rest in table}.items() <= ends.items()

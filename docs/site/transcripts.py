@@ -30,7 +30,8 @@ CASES = (
     "placental-abruption", "acute-glaucoma", "suicide-plan", "appendicitis", "swallowed-battery",
     "deep-vein-thrombosis", "kidney-infection", "urinary-retention", "racing-heart", "chest-infection", "bronchiolitis",
     "dehydrated-child", "bladder-infection", "ear-infection-child", "depression", "underactive-thyroid",
-    "eczema-child", "sprained-ankle", "common-cold", "wasp-sting",
+    "eczema-child", "sprained-ankle", "common-cold", "wasp-sting", "heart-attack-as-stomach-pain",
+    "lung-clot-after-a-flight",
 )  # fmt: skip
 """A spread of complaints, from emergencies to what everybody has now and then."""
 OTHERS = (
@@ -64,6 +65,26 @@ OTHERS = (
             "age_1_to_4",
         ],
         "tags": ["condition=swallowed_foreign_body"],
+    },
+    {
+        "vignette_id": "heart-attack-as-stomach-pain",
+        "title": "Heart attack: an older woman with diabetes has pain in the upper tummy and vomits",
+        "allowed": ["Red"],
+        "present": [
+            "upper_abdominal_pain", "lasting_under_one_day", "nausea", "vomiting", "sweating", "pale_clammy_skin",
+            "diabetes", "high_blood_pressure", "age_60_to_74", "sex_female",
+        ],
+        "tags": ["condition=acute_myocardial_infarction"],
+    },
+    {
+        "vignette_id": "lung-clot-after-a-flight",
+        "title": "Clot in the lung after a long flight: a sharp pain on breathing in, and breathless",
+        "allowed": ["Red"],
+        "present": [
+            "pleuritic_pain", "chest_pain", "shortness_of_breath", "fast_heart_rate", "sudden_onset",
+            "lasting_under_one_day", "recent_long_journey", "hormonal_contraception", "age_30_to_44", "sex_female",
+        ],
+        "tags": ["condition=pulmonary_embolism"],
     },
 )  # fmt: skip
 """Cases that the textbook lacks, in its form."""
