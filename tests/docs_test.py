@@ -17,6 +17,7 @@ import triage_cli
 from examples import demo
 from schemas import safety_rules
 from schemas.triage import DECISION_LABELS
+from tests.builders import fired_in
 from trainer.simulation.knowledge_base import KnowledgeBase
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -105,11 +106,13 @@ def test_every_file_that_a_page_names_exists():
 
 def test_the_demo_in_the_readme_is_the_demo():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    rules, _ = safety_rules.choose(safety_rules.DEFAULT, KnowledgeBase.load().catalogue.vocabulary)
+    vocabulary = KnowledgeBase.load().catalogue.vocabulary
+    rules, _ = safety_rules.choose(safety_rules.DEFAULT, vocabulary)
     shown = re.findall(r"^    │ (.+?) +│ (\w+) +│ (.+?) +│ [01]\.\d\d │$", text, re.MULTILINE)
     assert [patient for patient, _, _ in shown] == list(demo.PATIENTS)
-    for patient, decision, why in shown:
-        fired = [rule for rule in rules if rule.fires(*demo.PATIENTS[patient])]
+    by_patient = fired_in(rules, vocabulary, *demo.PATIENTS.values())
+    for (patient, decision, why), ids in zip(shown, by_patient, strict=True):
+        fired = [rule for rule in rules if rule.rule_id in ids]
         assert why == (", ".join(f"rule {rule.rule_id}" for rule in fired) or "learned"), patient
         assert not fired or decision == DECISION_LABELS[min(rule.urgency for rule in fired)]
     learned_from = round(demo.VIGNETTES * (1 - demo.TEST_FRACTION))
