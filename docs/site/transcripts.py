@@ -56,15 +56,14 @@ OTHERS = (
         "tags": ["condition=pneumonia"],
     },
     {
-        # The vocabulary has no word for batteries: as far as the agent can tell it may be a coin.
         "vignette_id": "swallowed-battery",
         "title": "Toddler who swallowed a button battery, and drools",
         "allowed": ["Red", "Yellow"],
         "present": [
-            "swallowed_object", "drooling", "difficulty_swallowing", "sudden_onset", "lasting_under_one_day",
-            "age_1_to_4",
+            "swallowed_object", "swallowed_battery_or_magnet", "drooling", "difficulty_swallowing", "sudden_onset",
+            "lasting_under_one_day", "age_1_to_4",
         ],
-        "tags": ["condition=swallowed_foreign_body"],
+        "tags": ["condition=swallowed_battery"],
     },
     {
         "vignette_id": "heart-attack-as-stomach-pain",
