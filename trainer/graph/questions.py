@@ -2,10 +2,10 @@
 
 An interview opens with the age and sex of the patient. Then come the open danger signs, several of them in one
 question: those by which a safety rule that has begun would fire, and those of the patient's complaints
-(`schemas.danger_signs`). No interview ends below Red before they are known. The next question is the one with the
-highest value: the information, in bits, that its answer is expected to give about whether each decision is appropriate
-and whether it is safe. A mixture of patients estimates how likely a yes is. A finding is asked about before its special
-kinds, and findings that similar vignettes do not mention are not asked about.
+(`schemas.danger_signs`); what is both leads. No interview ends below Red before they are known. The next question is
+the one with the highest value: the information, in bits, that its answer is expected to give about whether each
+decision is appropriate and whether it is safe. A mixture of patients estimates how likely a yes is. A finding is asked
+about before its special kinds, and findings that similar vignettes do not mention are not asked about.
 """
 
 from collections.abc import Callable, Sequence
@@ -178,8 +178,9 @@ class QuestionGraph:
 
         All are `[B, E]`; ranks are float32, 0 for no sign.
 
-        Those of rules that have begun come first, then those of complaints in the order of their lists. In place of
-        a special kind whose parent is open comes the parent: whether the chest hurts, and only then how.
+        Those of rules that have begun come first, then those of complaints. Each part is in the order of the lists of
+        the complaints, and what no list names comes last in it. In place of a special kind whose parent is open comes
+        the parent: whether the chest hurts, and only then how.
         """
         present = tf.nn.relu(self._closure(states))
         listed = tf.zeros_like(states)
@@ -187,7 +188,7 @@ class QuestionGraph:
             named = tf.cast(tf.gather(present, complaints, axis=1), tf.float32)  # [B, N]
             rank = _SIGN + 2 * (len(self._signs) - place)  # a group comes before the next one, whatever a sign says
             listed = tf.maximum(listed, rank * tf.cast(product(named, signs) > 0.5, tf.float32))
-        ranks = tf.where(self.red_flags.open(states, unknown), _RULE, listed)
+        ranks = tf.where(self.red_flags.open(states, unknown), _RULE + listed, listed)
         ranks = tf.where(open_codes, ranks, tf.zeros_like(ranks))
         waiting = tf.where(self._waits(open_codes), ranks, tf.zeros_like(ranks))
         above = tf.concat([waiting, tf.zeros_like(waiting[:, :1])], axis=1)

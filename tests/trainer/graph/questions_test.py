@@ -204,6 +204,14 @@ def test_signs_of_a_rule_that_has_begun_lead_those_of_the_complaint(mixture, voc
     assert _asked(graph, CODES, [[1, 0, 0, 0]])[0] == [["pain", "collapse"]]
 
 
+def test_what_both_a_rule_and_the_list_of_the_complaint_ask_for_leads_in_the_order_of_the_list(mixture, vocabulary):
+    """A cough, which only the rule asks for, says most; pain says more than a collapse."""
+    causes = tuple((code, True) for code in ("cough", "pain", "collapse"))
+    rule = SafetyRule("rash", "r", Action.RED, True, all_of=(("rash", True),), any_of=causes)
+    graph = QuestionGraph(mixture, vocabulary, (rule,), DangerSigns({"rash": (("collapse",), ("pain",))}))
+    assert _asked(graph, CODES, [[0, 1, 0, 0]])[0] == [["collapse", "pain", "cough"]]
+
+
 def test_nobody_is_asked_what_the_table_does_not_ask_of_those_who_have_a_code_nor_for_a_rule_that_requires_it(mixture):
     vocabulary = _vocabulary("cough", "rash", "pain", "collapse", parents=[("collapse", "rash")])
     rule = SafetyRule("r", "x", Action.RED, True, all_of=(("cough", True), ("rash", True)), any_of=(("pain", True),))
