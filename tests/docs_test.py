@@ -15,7 +15,7 @@ import pytest
 
 import triage_cli
 from examples import demo
-from schemas import safety_rules
+from schemas import danger_signs, safety_rules
 from schemas.triage import DECISION_LABELS
 from tests.builders import fired_in
 from trainer.simulation.knowledge_base import KnowledgeBase
@@ -186,3 +186,11 @@ def test_the_python_reference_has_every_module():
 def test_a_page_that_loads_from_another_machine_is_found(tmp_path, text, places):
     (tmp_path / "page.html").write_text(text)
     assert len(list(HOOKS["loads_from_elsewhere"](tmp_path))) == places
+
+
+def test_the_reference_has_the_danger_signs_of_each_complaint_and_whom_not_to_ask():
+    signs = danger_signs.packaged(KnowledgeBase.load().catalogue.vocabulary)
+    rows = [line for line in HOOKS["danger_signs_page"]().splitlines() if line.startswith("| ")]
+    assert len(rows) == 2 + len(signs.groups) + 2 + len(signs.not_asked)  # each table has a head and a line below it
+    assert rows[2].startswith("| Fever | Rash that does not fade under glass; Stiff neck; ")
+    assert rows[-1] == "| 30 to 44 years old | Headache with tender scalp |"

@@ -1,4 +1,4 @@
-"""What `make docs` adds to the pages: the reference, written from `--help` and docstrings; and what it refuses.
+"""What `make docs` adds to the pages: the reference, written from the code and its tables; and what it refuses.
 
 MkDocs calls the functions whose names begin with `on_`; mkdocs.yml names this file.
 """
@@ -13,9 +13,12 @@ from typing import Any
 from unittest import mock
 
 import triage_cli
+from schemas import danger_signs
+from trainer.simulation.knowledge_base import KnowledgeBase
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMANDS_PAGE = "reference/commands.md"
+DANGER_SIGNS_PAGE = "reference/danger-signs.md"
 PYTHON_PAGE = "reference/python/{}.md"
 CLIENT = "triage_client"
 LOADED = re.compile(
@@ -39,7 +42,8 @@ def on_files(files: Any, config: Any) -> Any:
     """Adds the pages of the reference."""
     from mkdocs.structure.files import File
 
-    for path, content in {COMMANDS_PAGE: commands_page(), **python_pages()}.items():
+    pages = {COMMANDS_PAGE: commands_page(), DANGER_SIGNS_PAGE: danger_signs_page(), **python_pages()}
+    for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
     return files
 
@@ -58,6 +62,23 @@ def commands_page() -> str:
     sections = ["# Commands\n\nThe output of `--help`, taken from the code.\n", f"```text\n{help_text([])}```\n"]
     sections += [f"## triage {name}\n\n```text\n{help_text([name])}```\n" for name in triage_cli.COMMANDS]
     return "\n".join(sections)
+
+
+def danger_signs_page() -> str:
+    """Returns the packaged table of danger signs, with names in place of codes; a line is a group."""
+    vocabulary = KnowledgeBase.load().catalogue.vocabulary
+    signs = danger_signs.load(ROOT / "schemas" / "rules" / "danger_signs.toml", vocabulary)
+
+    def row(code: str, *groups: tuple[str, ...]) -> str:
+        named = ("; ".join(vocabulary[vocabulary.index(sign)].name for sign in group) for group in groups)
+        return f"| {vocabulary[vocabulary.index(code)].name} | {'<br>'.join(named)} |"
+
+    parts = ["# Danger signs\n\nThe table of `schemas/rules/danger_signs.toml`. No clinician reviewed it.\n"]
+    parts += ["| Complaint | Asked about, a group a line |\n| --- | --- |"]
+    parts += [row(code, *groups) for code, groups in signs.groups.items()]
+    parts += ["\n| Patient | Not asked about |\n| --- | --- |"]
+    parts += [row(code, codes) for code, codes in signs.not_asked.items()]
+    return "\n".join(parts) + "\n"
 
 
 def help_text(words: list[str]) -> str:
