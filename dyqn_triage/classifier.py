@@ -39,7 +39,7 @@ class TriageClassifier(ClassifierMixin, BaseEstimator):
         options: hyper-parameters of `fit`, such as `steps=500`, `seed=1`.
     """
 
-    @takes_options(presets.add_arguments, "config", "evaluation_interval", "evaluation_orders")
+    @takes_options(presets.add_arguments, "config", "evaluation_interval")
     def __init__(
         self,
         *,

@@ -22,9 +22,9 @@ NOT_HERE = ("$", "gs://", "/nfs", "--beam-options", "release_", "wide.csv", "my-
             "--promise", "feedback", "--interactive", "children", "secrets/", "ca.pem", "ddxplus",
             "tokens", "labelled.jsonl")  # fmt: skip
 """What needs a cloud, a file that a reader brings, or somebody who answers."""
-SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2", "--hidden-sizes", "8", "--batch-size", "8",
+SMALL = ["--environments", "8", "--networks", "2", "--hidden-sizes", "8", "--batch-size", "8",
          "--memory-capacity", "100", "--burn-in-steps", "20", "--steps", "60", "--checkpoint-interval", "60",
-         "--steps-per-call", "30", "--evaluation-interval", "0"]  # fmt: skip
+         "--evaluation-interval", "0"]  # fmt: skip
 PAGES: dict[str, list[list[str]]] = {}
 for _page, _words in COMMANDS:
     if _words[0] in RUN and not any(text in word for text in NOT_HERE for word in _words):

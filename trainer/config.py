@@ -151,12 +151,8 @@ class LoopConfig:
     burn_in_steps: int = _field(1000, "steps before the first optimisation")
     collect_interval: int = _field(1, "optimisation steps for each step of the episodes")
     seed: int = _field(0, "seed of every random draw")
-    window_episodes: int = _field(20, "episodes in the sliding window of the training metrics")
-    steps_per_call: int = _field(200, "steps that the compiled loop runs before it returns to Python")
     evaluation_interval: int = _field(1000, "steps between evaluations on the test split; 0 means never")
-    evaluation_orders: int = _field(3, "random evidence orders to average over in each evaluation during training")
     checkpoint_interval: int = _field(2000, "steps between checkpoints")
-    checkpoints_kept: int = _field(3, "number of newest checkpoints to keep")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -244,12 +240,12 @@ def _check(config: TrainConfig) -> None:
     """Raises InputError where a value is out of range, or two values do not fit together."""
     memory, loop, exploration = config.memory, config.loop, config.exploration
     buckets = memory.bucket_probabilities
-    positive = ("memory_capacity", "batch_size", "window_episodes", "steps_per_call", "evaluation_orders",
-                "environments", "networks", "checkpoint_interval", "collect_interval",
-                "checkpoints_kept", "max_questions", "ask_noise_episodes")  # fmt: skip
+    positive = ("memory_capacity", "batch_size", "environments", "networks", "checkpoint_interval", "collect_interval",
+                "max_questions", "ask_noise_episodes")  # fmt: skip
     network, validation = config.network, config.validation
-    sections = (getattr(config, section.name) for section in dataclasses.fields(config))
+    sections = [getattr(config, section.name) for section in dataclasses.fields(config)]
     values = {name: value for section in sections for name, value in dataclasses.asdict(section).items()}
+    defaults = {field.name: field.default for section in sections for field in dataclasses.fields(section)}
     rules = [(values[name] >= 1, f"{name} must be at least 1") for name in positive]
     rules += [
         (all(size >= 1 for size in config.network.hidden_sizes), "hidden_sizes must be at least 1 each"),
@@ -272,10 +268,21 @@ def _check(config: TrainConfig) -> None:
         (0 <= config.optimiser.average < 1, "average must lie in [0, 1)"),
         (0 <= validation.set_apart <= 0.5, "set_apart must lie in [0, 0.5]"),
         (0 <= validation.held_out_share <= 0.5, "held_out_share must lie in [0, 0.5]"),
-        (loop.window_episodes >= config.environment.environments, "window_episodes must be at least environments"),
         (memory.memory_capacity >= config.environment.environments, "memory_capacity must be at least environments"),
         (loop.steps >= 0, "steps must be 0 or more"),
     ]  # fmt: skip
+    ordered, q_values = config.environment.episodes == "order", network.outputs == "q_values"
+    acting = {
+        ("ask_noise_initial", "ask_noise_final", "ask_noise_episodes", "ask_successor"): (ordered, "episodes order"),
+        ("ask_query", "best_triage_over"): (q_values, "outputs q_values"),
+        ("safety_weight", "bootstrap"): (not q_values, "outputs probabilities"),
+        ("priority_decay",): (len(buckets) > 1, "several bucket_probabilities"),
+    }
+    rules += [
+        (acts or values[name] == defaults[name], f"{name} acts only with {where}: leave it out, or set that too")
+        for names, (acts, where) in acting.items()
+        for name in names
+    ]
     for holds, message in rules:
         if not holds:
             raise InputError(f"configuration: {message}")

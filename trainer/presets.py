@@ -33,7 +33,7 @@ DEFAULT: dict[str, dict[str, Any]] = {
     },
     "validation": {"held_out_share": 0.1},
     "optimiser": {"algorithm": "adam", "learning_rate": 0.002, "schedule": "cosine", "average": 0.99},
-    "loop": {"steps": 0, "burn_in_steps": 100, "collect_interval": 2, "steps_per_call": 100, "window_episodes": 2_000},
+    "loop": {"steps": 0, "burn_in_steps": 100, "collect_interval": 2},
 }
 """What was measured to be best (docs/how-it-works.md); the steps follow from the number of vignettes.
 

@@ -12,9 +12,9 @@ import pytest
 
 from tests.certificates import write_certificates
 
-SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2",
+SMALL = ["--environments", "8", "--networks", "2",
          "--hidden-sizes", "8", "--batch-size", "8", "--memory-capacity", "100", "--burn-in-steps", "20",
-         "--steps", "60", "--checkpoint-interval", "30", "--steps-per-call", "30",
+         "--steps", "60", "--checkpoint-interval", "30",
          "--evaluation-interval", "30", "--schedule", "constant"]  # fmt: skip
 
 
@@ -153,8 +153,8 @@ def test_the_client_that_tensorflow_brings_for_cloud_storage_does_what_is_asked_
     cloud_storage.objects["bucket/cases/a.jsonl"] = b'{"vignette_id": "a", "present": []}\n'
     commands = [
         ["train", "--data", "gs://bucket/data", "--job-dir", "gs://bucket/runs/job", *SMALL],
-        ["train", "--data", "gs://bucket/data", "--job-dir", "gs://bucket/runs/job", *SMALL, "--steps", "90",
-         "--checkpoints-kept", "1", "--model-dir", "gs://bucket/model"],
+        ["train", "--data", "gs://bucket/data", "--job-dir", "gs://bucket/runs/job", *SMALL, "--steps", "150",
+         "--model-dir", "gs://bucket/model"],
         ["export", "--job-dir", "gs://bucket/runs/job", "--model-base-path", "gs://bucket/models"],
         ["export", "--job-dir", "gs://bucket/runs/job", "--model-base-path", "gs://bucket/models"],
         ["score", "--model", "gs://bucket/models", "--input", "gs://bucket/cases", "--output", "gs://bucket/answers",
@@ -168,9 +168,9 @@ def test_the_client_that_tensorflow_brings_for_cloud_storage_does_what_is_asked_
     assert "wrote version 2 to gs://bucket/models/2" in finished.stdout
     there = cloud_storage.objects
     assert [name for name in there if name.startswith("bucket/runs/job/checkpoints/") and name.endswith("index")] == [
-        "bucket/runs/job/checkpoints/ckpt-90.index"
+        f"bucket/runs/job/checkpoints/ckpt-{step}.index" for step in (90, 120, 150)
     ]
-    assert json.loads(there["bucket/model/manifest.json"])["training"]["steps"] == 90
+    assert json.loads(there["bucket/model/manifest.json"])["training"]["steps"] == 150
     assert there["bucket/models/1/saved_model.pb"]
     assert json.loads(there["bucket/answers/a.jsonl"])["vignette_id"] == "a"
     assert any(name.startswith("bucket/runs/job/logs/events") for name in there)

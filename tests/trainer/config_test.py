@@ -5,6 +5,8 @@ import pytest
 from schemas.errors import InputError
 from trainer.config import MemoryConfig, TargetConfig, TrainConfig
 
+INTERVIEWS = {"environment": {"episodes": "interview"}, "network": {"outputs": "probabilities"}}
+
 
 def test_round_trip_through_the_saved_form():
     target, memory = TargetConfig(ask_query="and"), MemoryConfig(bucket_thresholds=(0.1, 0.2, 0.3))
@@ -33,7 +35,10 @@ def test_round_trip_through_the_saved_form():
         ({"target": {"price": 1.0}}, "price"),
         ({"target": {"safety_weight": -1.0}}, "safety_weight"),
         ({"environment": {"episodes": "interview"}}, "episodes interview needs outputs probabilities"),
-        ({"environment": {"environments": 21}}, "window_episodes.*environments"),
+        ({**INTERVIEWS, "exploration": {"ask_noise_initial": 0.1}}, "ask_noise_initial.*episodes order"),
+        ({**INTERVIEWS, "target": {"best_triage_over": "all"}}, "best_triage_over.*outputs q_values"),
+        ({"target": {"bootstrap": 0.5}}, "bootstrap.*outputs probabilities"),
+        ({"memory": {"bucket_probabilities": [1], "bucket_thresholds": [], "priority_decay": 0.9}}, "priority_decay"),
         ({"environment": {"environments": 9}, "memory": {"memory_capacity": 8}}, "memory_capacity"),
     ],
 )

@@ -84,8 +84,7 @@ TINY = {
     "memory": {"batch_size": 16, "memory_capacity": 64},
     "validation": {"set_apart": 0.1},
     "optimiser": {"schedule": "constant"},
-    "loop": {"burn_in_steps": 10, "steps": 60, "window_episodes": 8, "evaluation_interval": 40,
-             "checkpoint_interval": 20, "steps_per_call": 25},
+    "loop": {"burn_in_steps": 10, "steps": 60, "evaluation_interval": 40, "checkpoint_interval": 20},
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ kubernetes = pytest.importorskip("kubernetes.client", reason="make test-all inst
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy" / "kubeflow"
 MOUNT = "/mnt/triage"
-SMALL = ["--steps=300", "--hidden-sizes", "8", "--networks", "2", "--environments", "8", "--window-episodes", "8",
+SMALL = ["--steps=300", "--hidden-sizes", "8", "--networks", "2", "--environments", "8",
          "--batch-size", "8", "--burn-in-steps", "50"]  # fmt: skip
 
 

@@ -41,7 +41,7 @@ def test_the_preset_paper_is_algorithm_1_as_written():
     optimiser, loop = defaults.optimiser, defaults.loop
     assert (optimiser.algorithm, optimiser.learning_rate) == ("sgd", 0.02)
     assert (optimiser.schedule, optimiser.average) == ("constant", 0.0)
-    assert (loop.steps, loop.burn_in_steps, loop.collect_interval, loop.window_episodes) == (6000, 1000, 1, 20)
+    assert (loop.steps, loop.burn_in_steps, loop.collect_interval) == (6000, 1000, 1)
     exploration = defaults.exploration
     assert (exploration.ask_noise_initial, exploration.ask_noise_final) == (0.05, 0.001)
     assert exploration.ask_noise_episodes == 3000

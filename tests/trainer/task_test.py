@@ -19,9 +19,9 @@ from trainer.commands.train import StopRequest
 from trainer.training.job import load_network
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SMALL = ["--environments", "8", "--window-episodes", "8", "--networks", "2",
+SMALL = ["--environments", "8", "--networks", "2",
          "--hidden-sizes", "16", "--batch-size", "8", "--memory-capacity", "200", "--burn-in-steps", "50",
-         "--checkpoint-interval", "100", "--steps-per-call", "50", "--evaluation-interval", "200"]  # fmt: skip
+         "--checkpoint-interval", "100", "--evaluation-interval", "200"]  # fmt: skip
 
 
 def _command(data, job, *flags, steps=300):

@@ -30,8 +30,10 @@ class LossExtra(NamedTuple):
 class DyqnAgent(tf_agent.TFAgent):
     """Q_theta with its policies and its update.
 
-    `policy` is greedy. `collect_policy` adds noise to Q(s, ask); its info is the Q-values. `train(experience)` takes a
-    batch of `Transition` as in `training_data_spec`, and performs one optimisation, compiled by XLA.
+    `policy` is greedy. `collect_policy` adds noise to Q(s, ask); without noise it is `policy`, and collects nothing:
+    interviews ask questions of their own. The info of both is the Q-values. `train(experience)` takes a batch of
+    `Transition` as in `training_data_spec`, and performs one optimisation, compiled by XLA. Each of several `workers`
+    trains on its own batch; before a step, all have the same weights.
     """
 
     def __init__(
@@ -44,17 +46,6 @@ class DyqnAgent(tf_agent.TFAgent):
         ask_noise: AskNoise | None = None,
         workers: Workers = ALONE,
     ):
-        """Makes the agent.
-
-        Args:
-            time_step_spec: of the environment.
-            action_spec: of the environment.
-            network: Q_theta, see `trainer.dyqn.network`.
-            optimizer: a new one.
-            loss: of a batch, see `trainer.dyqn.losses`.
-            ask_noise: of the collect policy, if any.
-            workers: that train together, each on its own batch; before a step, all have the same weights.
-        """
         self.network = network
         self.optimizer = optimizer
         self.optimizer.build(network.trainable_variables)
@@ -64,11 +55,12 @@ class DyqnAgent(tf_agent.TFAgent):
         self._drops_out = any(isinstance(layer, keras.layers.Dropout) for layer in network.layers)
         self._compiled = tf.function(self._gradients, jit_compile=True, autograph=False)
         state = time_step_spec.observation.state
+        policy = QPolicy(time_step_spec, action_spec, network)
         super().__init__(
             time_step_spec,
             action_spec,
-            policy=QPolicy(time_step_spec, action_spec, network),
-            collect_policy=QPolicy(time_step_spec, action_spec, network, ask_noise),
+            policy=policy,
+            collect_policy=QPolicy(time_step_spec, action_spec, network, ask_noise) if ask_noise else policy,
             train_sequence_length=None,
             num_outer_dims=1,
             training_data_spec=Transition(state, action_spec, time_step_spec.reward, state, tf.TensorSpec([], tf.bool)),

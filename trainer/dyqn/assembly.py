@@ -56,7 +56,7 @@ def build_loop(
     if start is not None:
         start(network)
     noise = DecayingNoise(config.exploration, generators["exploration"])
-    agent = build_agent(network, config, noise, workers)
+    agent = build_agent(network, config, noise if interviews is None else None, workers)
     evidence_count = network.input_shape[-1]
     if interviews is None:
         mode = Mode(True, config.environment.max_questions, config.target.ask_successor != "same_state")
@@ -64,8 +64,8 @@ def build_loop(
         environment = VignetteEnvironment(vignettes, evidence_count, mode, generators["environment"], rows)
         # The first piece of evidence, one more for each question, and one for the successor of the last state.
         most = config.environment.max_questions + 2
-        policy, window = agent.collect_policy, config.loop.window_episodes
-        episodes: Episodes = OrderedEpisodes(environment, network, policy, noise, window, config.target, most)
+        policy = agent.collect_policy
+        episodes: Episodes = OrderedEpisodes(environment, network, policy, noise, config.target, most)
     else:
         episodes = interviews(generators["environment"])
     memory = BucketMemory(evidence_count, episodes.known_limit, config.memory)

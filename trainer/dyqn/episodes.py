@@ -15,6 +15,9 @@ from trainer.dyqn.policy import DecayingNoise, QPolicy
 from trainer.dyqn.rollout import EpisodeWindow
 from trainer.dyqn.targets import Transition
 
+WINDOW = 20
+"""Episodes in the sliding window of the training metrics, if no more than these can end in one step."""
+
 
 class Collected(NamedTuple):
     """One step of B episodes."""
@@ -53,7 +56,6 @@ class OrderedEpisodes:
         network: Q_theta, as it learns.
         policy: that acts, with noise on Q(s, ask).
         noise: of the policy; it counts the episodes.
-        window: number of episodes in a sliding window of metrics.
         config: whether `ask` is learned from a stored triage decision.
         known_limit: see `Episodes`; None means the largest vignette.
     """
@@ -64,7 +66,6 @@ class OrderedEpisodes:
         network: keras.Model,
         policy: QPolicy,
         noise: DecayingNoise,
-        window: int,
         config: TargetConfig,
         known_limit: int | None = None,
     ):
@@ -72,7 +73,7 @@ class OrderedEpisodes:
         self._network = network
         self._policy = policy
         self._noise = noise
-        self._window = EpisodeWindow(window)
+        self._window = EpisodeWindow(max(WINDOW, environment.batch_size))
         self._asked_alone = config.ask_successor == "taken_only"
         width = environment.signed_codes.shape[1]
         self.known_limit = width if known_limit is None else min(width, known_limit)

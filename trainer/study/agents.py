@@ -11,11 +11,11 @@ from trainer.data.arrays import VignetteArrays, fold_rows
 from trainer.data.state import sparse_states
 from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.assembly import build_loop
-from trainer.dyqn.rollout import Outcomes, Rollout, order_seeds
+from trainer.dyqn.rollout import Outcomes, Rollout
 from trainer.evaluation import as_clinicians, metrics
 from trainer.evaluation.vignette_statistics import MINIMUM_DECISIONS
 from trainer.study.partially_observed import PartiallyObservedLoop, TriageValues, evaluation_orders, greedy_outcomes
-from trainer.training.session import EVALUATION_SEED
+from trainer.training.session import EVALUATION_ORDERS, EVALUATION_SEED
 
 METRICS = ("appropriateness", "safety", "questions", "evidence_seen", "forced")
 CURVES, QUALITY = METRICS[:3], METRICS[:2]
@@ -70,9 +70,9 @@ def read_splits(data: DataDirectory, fold: int | None = None, folds: int = 0, se
 def dyqn(splits: Splits, config: TrainConfig, converged: int) -> dict[str, Any]:
     """Trains a DyQN agent, see `learn`."""
     loop = build_loop(splits.train, splits.evidence_count, config)
-    seeds, limit = order_seeds(EVALUATION_SEED, config.loop.evaluation_orders), config.environment.max_questions
+    limit = config.environment.max_questions
     rollouts = [Rollout(part, splits.evidence_count, limit, loop.agent.policy) for part in splits.played]
-    return learn(loop.run, lambda: [rollout.run(seeds) for rollout in rollouts], splits, config, converged)
+    return learn(loop.run, lambda: [rollout.run(EVALUATION_ORDERS) for rollout in rollouts], splits, config, converged)
 
 
 def partially_observed(
@@ -80,8 +80,8 @@ def partially_observed(
 ) -> dict[str, Any]:
     """Trains when to ask, with the triage values of a classifier, see `learn`."""
     loop = PartiallyObservedLoop(splits.train, splits.evidence_count, triage_values, config)
-    seeds, limit = order_seeds(EVALUATION_SEED, config.loop.evaluation_orders), config.environment.max_questions
-    orders = [evaluation_orders(part, triage_values, splits.evidence_count, limit, seeds) for part in splits.played]
+    limit, codes = config.environment.max_questions, splits.evidence_count
+    orders = [evaluation_orders(part, triage_values, codes, limit, EVALUATION_ORDERS) for part in splits.played]
 
     def play() -> list[Outcomes]:
         return [greedy_outcomes(part, loop.ask_values, limit) for part in orders]

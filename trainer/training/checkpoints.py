@@ -15,19 +15,11 @@ _NONE = -1
 
 
 class Checkpoints:
-    """Saves and restores one worker's part of a run."""
+    """Saves and restores one worker's part of a run: `checkpoint` has everything that it needs to go on."""
 
-    def __init__(self, job: JobDirectory, checkpoint: tf.train.Checkpoint, kept: int, workers: Workers):
-        """Makes the checkpoints.
-
-        Args:
-            job: directory of the run.
-            checkpoint: everything that a resumed run needs on this worker.
-            kept: how many are kept, the newest ones.
-            workers: that train together.
-        """
+    def __init__(self, job: JobDirectory, checkpoint: tf.train.Checkpoint, workers: Workers):
         self._job = job
-        self._manager = job.manager(checkpoint, kept, workers.index)
+        self._manager = job.manager(checkpoint, workers.index)
         self._workers = workers
 
     @property

@@ -54,13 +54,13 @@ EVALUATIONS = "evaluations.jsonl"
 LOCK = "lock"
 CHECKPOINTS = "checkpoints"
 """Folder of the checkpoints in a job directory."""
-FORMAT = 7
+KEPT = 3
+"""The newest checkpoints of a run, kept in case one of them is damaged."""
+FORMAT = 8
 """In run.json. It rises whenever the code reads a job differently, or its network would answer differently."""
 _NOVELTY_SEED, _QUESTIONS_SEED = 2_021, 2_022  # unlike the seeds of training
 # Settings that may change when a run is resumed: they affect its length and its evaluations, not what it computes.
-RESUMABLE = {
-    "steps", "steps_per_call", "evaluation_interval", "evaluation_orders", "checkpoint_interval", "checkpoints_kept",
-}  # fmt: skip
+RESUMABLE = {"steps", "evaluation_interval", "checkpoint_interval"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,11 +106,11 @@ class JobDirectory:
         """The directory of the TensorBoard summaries."""
         return self.path / "logs"
 
-    def manager(self, checkpoint: tf.train.Checkpoint, kept: int, worker: int = 0) -> tf.train.CheckpointManager:
-        """Returns the manager of the newest `kept` checkpoints; those of worker 0, the chief, are the run's."""
+    def manager(self, checkpoint: tf.train.Checkpoint, worker: int = 0) -> tf.train.CheckpointManager:
+        """Returns the manager of the newest checkpoints; those of worker 0, the chief, are the run's."""
         folder = self.path / CHECKPOINTS
         return tf.train.CheckpointManager(
-            checkpoint, str(folder / f"worker-{worker}" if worker else folder), max_to_keep=kept
+            checkpoint, str(folder / f"worker-{worker}" if worker else folder), max_to_keep=KEPT
         )
 
     @contextlib.contextmanager
@@ -397,7 +397,7 @@ def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwo
     model = build_network(vocabulary, config.network, 0, patients, config.target)
     counters = {"step": tf.Variable(0, dtype=tf.int64), "episode": tf.Variable(0, dtype=tf.int64)}
     checkpoint = tf.train.Checkpoint(chosen=model, **counters)
-    paths = existing_checkpoints(job.manager(checkpoint, kept=1))
+    paths = existing_checkpoints(job.manager(checkpoint))
     path = checkpoint_path(paths, step, job_dir)
     newest = path == checkpoint_path(paths, None, job_dir)  # held-out outputs are only of this one
     restore(checkpoint, path).assert_existing_objects_matched().expect_partial()

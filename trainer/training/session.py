@@ -30,6 +30,10 @@ from triage_runtime.storage import locations
 
 # Seed of the orders and bootstrap of the evaluations during training, always the same and unlike those of training.
 EVALUATION_SEED = 2_020
+EVALUATION_ORDERS = order_seeds(EVALUATION_SEED, 3)
+"""Seeds of the random evidence orders that these evaluations average over."""
+STEPS_PER_CALL = 100
+"""Steps that the compiled loop runs before it returns to Python: often enough to notice an interrupt in seconds."""
 
 
 class Estimate(Protocol):
@@ -119,7 +123,7 @@ def open_run(
     rollout = None
     if hooks.measure and workers.chief and config.loop.evaluation_interval and len(test.decision_counts):
         rollout = Rollout(test, evidence_count, config.environment.max_questions, greedy_policy(loop.selection.chosen))
-    checkpoints = Checkpoints(job, loop.checkpoint(), config.loop.checkpoints_kept, workers)
+    checkpoints = Checkpoints(job, loop.checkpoint(), workers)
     resumed = _resume(loop, job, checkpoints, workers, console)
     logs = str(hooks.logs or job.logs)
     writer = tf.summary.create_file_writer(logs) if workers.chief else tf.summary.create_noop_writer()
@@ -304,7 +308,7 @@ class TrainingSession:
     def _next_stop(self) -> int:
         """Returns the next step at which the loop must return to Python."""
         loop, step = self._config.loop, self.loop.step
-        intervals = [loop.steps_per_call, loop.checkpoint_interval, loop.evaluation_interval or loop.steps_per_call]
+        intervals = [STEPS_PER_CALL, loop.checkpoint_interval, loop.evaluation_interval or STEPS_PER_CALL]
         return min(loop.steps, *((step // interval + 1) * interval for interval in intervals))
 
     def _after_call(self) -> None:
@@ -335,7 +339,7 @@ class TrainingSession:
     def _evaluate(self, rollout: Rollout) -> None:
         if self._hooks.measure is None:
             return
-        outcomes = rollout.run(order_seeds(EVALUATION_SEED, self._config.loop.evaluation_orders))
+        outcomes = rollout.run(EVALUATION_ORDERS)
         estimates = self._hooks.measure(outcomes, self._test.decision_counts, EVALUATION_SEED)
         step, episode = self.loop.step, self.loop.episode
         values = {name: estimate._asdict() for name, estimate in estimates.items()}

@@ -10,7 +10,7 @@ import yaml
 import triage_cli
 
 SMALL = ["--preset", "paper", "--hidden-sizes", "8", "--batch-size", "8", "--memory-capacity", "100",
-         "--burn-in-steps", "20", "--steps", "60", "--checkpoint-interval", "60", "--steps-per-call", "30"]  # fmt: skip
+         "--burn-in-steps", "20", "--steps", "60", "--checkpoint-interval", "60"]  # fmt: skip
 
 
 @pytest.fixture

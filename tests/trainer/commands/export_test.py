@@ -40,7 +40,7 @@ def make_job(path, model, config=TrainConfig()):  # noqa: B008  # it is frozen
     job = JobDirectory(path)
     job.prepare(config, VOCABULARY, "sha256:data")
     counters = {"step": tf.Variable(40, dtype=tf.int64), "episode": tf.Variable(9, dtype=tf.int64)}
-    job.manager(tf.train.Checkpoint(chosen=model, **counters), kept=1).save(40)
+    job.manager(tf.train.Checkpoint(chosen=model, **counters)).save(40)
     job.append_evaluation(LOOKED_AT)
     return job.path
 

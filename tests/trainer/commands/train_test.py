@@ -21,7 +21,7 @@ from trainer.training.session import RunHooks, open_run
 SETTINGS = {
     "network": {"hidden_sizes": [8]},
     "memory": {"batch_size": 8, "memory_capacity": 100},
-    "loop": {"steps": 60, "burn_in_steps": 20, "steps_per_call": 30, "evaluation_interval": 30},
+    "loop": {"steps": 60, "burn_in_steps": 20, "evaluation_interval": 30},
 }
 ON_A_STORE = """
 import sys
@@ -82,8 +82,8 @@ def test_a_preempted_job_goes_on_where_it_was_and_leaves_its_model_in_the_store(
         "AIP_MODEL_DIR": "gs://b/out/model/",
     }
     command = ["-c", ON_A_STORE, str(object_store.folder), "--hidden-sizes", "8", "--batch-size", "8",
-               "--environments", "8", "--window-episodes", "8", "--networks", "2",
-               "--memory-capacity", "100", "--burn-in-steps", "20", "--steps-per-call", "50", "--schedule", "constant",
+               "--environments", "8", "--networks", "2",
+               "--memory-capacity", "100", "--burn-in-steps", "20", "--schedule", "constant",
                "--checkpoint-interval", "100"]  # fmt: skip
     job = python.start(*command, "--steps", "2000000", env=environment, stderr=subprocess.DEVNULL)
     until(lambda: "gs://b/out/checkpoints/checkpoints/checkpoint" in object_store.names(), seconds=300)

@@ -159,7 +159,7 @@ TINY = {
     "network": {"hidden_sizes": [8]},
     "memory": {"batch_size": 16, "memory_capacity": 64},
     "validation": {"held_out_share": 0.2},
-    "loop": {"burn_in_steps": 10, "steps": 60, "seed": 3, "window_episodes": 8},
+    "loop": {"burn_in_steps": 10, "steps": 60, "seed": 3},
 }
 
 
@@ -185,6 +185,7 @@ def _default_loop(vignettes):
 @pytest.mark.usefixtures("eager")
 def test_a_weight_that_is_not_a_number_is_named_beside_probabilities(random_vignettes):
     loop = _default_loop(random_vignettes)
+    assert loop.agent.collect_policy is loop.agent.policy, "interviews have no action to choose, and so no noise"
     loop.run(20)
     bias = loop.network.get_layer("q_values_of_1").bias
     poisoned = bias.numpy()

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from trainer.config import NetworkConfig, TargetConfig
 from trainer.dyqn import losses
-from trainer.dyqn.network import build_network
+from trainer.dyqn.network import build_network, logits_of
 from trainer.dyqn.targets import Transition
 
 
@@ -27,6 +27,14 @@ def test_cross_entropy_is_the_mean_over_the_batch_for_each_output():
     weights = tf.constant([[1.0, 0.0], [0.0, 1.0]])  # what is left out counts as a row without a loss
     expected = [np.log(2) / 2, -np.log(0.75) / 2]
     np.testing.assert_allclose(losses.cross_entropy_loss(logits, target, weights), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("outputs", ["q_values", "probabilities"])
+def test_every_logit_has_a_label_of_its_own(outputs):
+    network = build_network(2, NetworkConfig(hidden_sizes=(), networks=2, outputs=outputs), 0)
+    names = losses.labels(network)
+    assert len(set(names)) == len(names) == logits_of(network)(tf.zeros([1, 2])).shape[2]
+    assert names[-1] == "ask"
 
 
 def test_the_gradient_of_cross_entropy_is_the_error_even_if_a_sigmoid_is_saturated():

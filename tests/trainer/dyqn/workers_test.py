@@ -23,7 +23,7 @@ from trainer.training.job import load_network
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CONFIG = TrainConfig.from_dict({"network": {"hidden_sizes": [4]}, "memory": {"batch_size": 3}})
 SMALL = ["--hidden-sizes", "16", "--batch-size", "8", "--memory-capacity", "300", "--burn-in-steps", "50",
-         "--checkpoint-interval", "250", "--steps-per-call", "50", "--evaluation-interval", "500"]  # fmt: skip
+         "--checkpoint-interval", "250", "--evaluation-interval", "500"]  # fmt: skip
 
 
 def _addresses(count):

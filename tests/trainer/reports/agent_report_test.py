@@ -16,7 +16,7 @@ TINY = {
     "network": {"hidden_sizes": [8], "networks": 2},
     "memory": {"batch_size": 4, "memory_capacity": 50},
     "environment": {"environments": 4},
-    "loop": {"burn_in_steps": 10, "steps": 40, "evaluation_interval": 20, "window_episodes": 8, "steps_per_call": 20},
+    "loop": {"burn_in_steps": 10, "steps": 40, "evaluation_interval": 20},
 }
 
 

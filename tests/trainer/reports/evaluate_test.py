@@ -29,7 +29,7 @@ def job(tmp_path_factory):
     job = JobDirectory(tmp_path_factory.mktemp("job"))
     job.prepare(config, VOCABULARY, "sha256:data")
     counters = {"step": tf.Variable(40, dtype=tf.int64), "episode": tf.Variable(9, dtype=tf.int64)}
-    job.manager(tf.train.Checkpoint(chosen=network, **counters), kept=1).save(40)
+    job.manager(tf.train.Checkpoint(chosen=network, **counters)).save(40)
     return job.path
 
 

@@ -10,7 +10,7 @@ from trainer.study.study import Study, StudySettings, Training
 
 CONFIG = TrainConfig.from_dict(
     {
-        "loop": {"steps": 20, "burn_in_steps": 10, "evaluation_interval": 20, "evaluation_orders": 1, "seed": 4},
+        "loop": {"steps": 20, "burn_in_steps": 10, "evaluation_interval": 20, "seed": 4},
         "network": {"hidden_sizes": [8]},
         "memory": {"memory_capacity": 64, "batch_size": 8},
     }

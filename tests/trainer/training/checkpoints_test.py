@@ -15,7 +15,7 @@ def value():
 
 
 def _checkpoints(path, value):
-    return Checkpoints(JobDirectory(path), tf.train.Checkpoint(value=value), 2, ALONE)
+    return Checkpoints(JobDirectory(path), tf.train.Checkpoint(value=value), ALONE)
 
 
 def _saved(path, value, steps):
@@ -34,11 +34,11 @@ def test_a_run_without_checkpoints_starts_from_the_beginning(tmp_path, value):
 
 
 def test_the_newest_checkpoint_comes_back(tmp_path, value):
-    _saved(tmp_path, value, (5, 7, 12))
+    _saved(tmp_path, value, (5, 7, 11, 12))
     value.assign(0.0)
     assert _checkpoints(tmp_path, value).restore(pytest.fail) == str(tmp_path / "checkpoints" / "ckpt-12")
     assert float(value) == 12.0
-    assert sorted(path.stem for path in (tmp_path / "checkpoints").glob("*.index")) == ["ckpt-12", "ckpt-7"]
+    assert sorted(path.stem for path in (tmp_path / "checkpoints").glob("*.index")) == ["ckpt-11", "ckpt-12", "ckpt-7"]
 
 
 @pytest.mark.parametrize("damage", [lambda index: index.write_text("garbage"), lambda index: index.unlink()])

@@ -24,7 +24,7 @@ def finished(tmp_path_factory, random_vignettes):
     loop = build_loop(random_vignettes, 30, CONFIG)
     job = JobDirectory(tmp_path_factory.mktemp("finished") / "job")
     job.prepare(CONFIG, VOCABULARY, "sha256:data")
-    manager = job.manager(loop.checkpoint(), kept=2)
+    manager = job.manager(loop.checkpoint())
     weights = {}
     for step in (10, 20):
         loop.run(step)
@@ -126,8 +126,8 @@ def test_each_worker_has_a_lock_and_checkpoints_of_its_own(tmp_path):
     with pytest.raises(InputError, match="another training run"), job.locked(worker=1), job.locked(worker=1):
         pass
     empty = tf.train.Checkpoint()
-    assert job.manager(empty, 1).directory == str(tmp_path / "checkpoints")
-    assert job.manager(empty, 1, worker=2).directory == str(tmp_path / "checkpoints" / "worker-2")
+    assert job.manager(empty).directory == str(tmp_path / "checkpoints")
+    assert job.manager(empty, worker=2).directory == str(tmp_path / "checkpoints" / "worker-2")
 
 
 def test_evaluations_behind_the_checkpoint_are_forgotten_and_those_of_a_repeated_step_replaced(tmp_path):
