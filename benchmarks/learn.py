@@ -169,7 +169,7 @@ def ours(folder: pathlib.Path, seed: int, due: Callable[[], bool]) -> Learner:
     from trainer import presets
     from trainer.config import TrainConfig
     from trainer.data.tfrecord import DataDirectory
-    from trainer.evaluation.measurement import play
+    from trainer.evaluation.measurement import agent_outcomes
     from trainer.training.job import load_network
     from trainer.training.session import open_run
 
@@ -181,7 +181,7 @@ def ours(folder: pathlib.Path, seed: int, due: Callable[[], bool]) -> Learner:
 
     def decide() -> np.ndarray:
         trained = load_network(job)
-        return play(trained.model, test, list(ORDERS), trained.max_questions).decisions
+        return agent_outcomes(trained.model, test, list(ORDERS), trained.max_questions).decisions
 
     finished = False
     while not finished:

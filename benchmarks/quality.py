@@ -51,7 +51,7 @@ from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.rollout import Slice, order_seeds
 from trainer.evaluation import as_clinicians, cases, metrics
 from trainer.evaluation.case_play import lead_cases
-from trainer.evaluation.measurement import baseline_figures, play
+from trainer.evaluation.measurement import agent_outcomes, baseline_figures
 from trainer.graph.decide import best_triage
 from trainer.graph.questions import QuestionGraph
 from trainer.graph.rules import RuleGraph
@@ -255,7 +255,7 @@ def on_vignettes(trained: TrainedNetwork, trees: Forest, test: Vignettes) -> dic
 
     The agent reads each piece by piece in random orders and decides when it likes, or, as `all_evidence`, at the end.
     """
-    outcomes = play(
+    outcomes = agent_outcomes(
         trained.model, test, order_seeds(SEED, ORDERS), trained.max_questions, point=trained.operating_point
     )
     counts, states = np.asarray(test.decision_counts), sparse_states(test, len(trained.vocabulary))
@@ -271,7 +271,7 @@ def on_vignettes(trained: TrainedNetwork, trees: Forest, test: Vignettes) -> dic
 
 def judged(decisions: np.ndarray, counts: np.ndarray) -> dict[str, Any]:
     """Returns the `MEASURES` of decisions int `[K, V]` in the place of one clinician, and less the clinicians' own."""
-    found = as_clinicians.figures(decisions, counts, MINIMUM_DECISIONS, SEED)
+    found = as_clinicians.leave_one_out(decisions, counts, MINIMUM_DECISIONS, SEED)
     if found is None:
         raise SystemExit(f"no vignette has {MINIMUM_DECISIONS} decisions")
     own, less = ({name: each[name] for name in MEASURES} for each in (found.by_all_but_one, found.less_clinicians))

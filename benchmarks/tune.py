@@ -50,7 +50,7 @@ from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.rollout import order_seeds
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics
 from trainer.evaluation.estimates import Estimate, bracketed
-from trainer.evaluation.measurement import play
+from trainer.evaluation.measurement import agent_outcomes
 from trainer.graph.decide import OperatingPoint
 from trainer.training.job import load_network
 from triage_runtime.command_line import options
@@ -258,13 +258,13 @@ def agent_figures(config: Mapping[str, Any], data: pathlib.Path, test: VignetteA
         times = {"training_seconds": time.monotonic() - began}
         trained = load_network(job)
     counts = test.decision_counts
-    outcomes = play(trained.model, test, order_seeds(seed, ORDERS), trained.max_questions)
+    outcomes = agent_outcomes(trained.model, test, order_seeds(seed, ORDERS), trained.max_questions)
     figures: dict[str, Any] = decision_figures(outcomes.decisions, counts)
     figures["evidence_share"] = float(outcomes.evidence_seen.mean() / np.diff(test.offsets).mean())
     figures |= {name: float(getattr(outcomes, name).mean()) for name in ("evidence_seen", "questions", "forced")}
     if "safe" in outcomes.heads:
         point = OperatingPoint(sure_enough=1.0)
-        everything = play(trained.model, test, order_seeds(seed, 1), trained.max_questions, point=point)
+        everything = agent_outcomes(trained.model, test, order_seeds(seed, 1), trained.max_questions, point=point)
         with_all = decision_figures(everything.decisions, counts)
         figures |= {f"{name}{WITH_ALL}": with_all[name] for name in JUDGED_ALIKE}
         pairs = calibration.probability_pairs(outcomes.heads, outcomes.decisions, counts)

@@ -12,12 +12,12 @@ from serving.hospital.cds_hooks import CodeMap
 from serving.scoring import cases
 from tests.builders import symptoms
 from trainer.data.csv_files import LongTables, WideTable
-from trainer.data.ddxplus import Condition, PatientOptions, Release, demographics, read_patients
+from trainer.data.ddxplus import Diagnosis, PatientOptions, Release, demographics, read_patients
 from trainer.data.source import LineReader
 from trainer.simulation.knowledge_base import Catalogue, read_column
 
 KNOWN = symptoms("fever")
-RELEASE = Release(Vocabulary(demographics()), {"Cold": Condition(Action.BLUE, ())}, {})
+RELEASE = Release(Vocabulary(demographics()), {"Cold": Diagnosis(Action.BLUE, ())}, {})
 NOW = datetime.datetime(2026, 3, 1, tzinfo=datetime.timezone.utc)
 CONDITION = {"resourceType": "Condition", "code": {"coding": [{"system": "urn:x", "code": "1"}]}}
 

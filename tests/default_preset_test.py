@@ -10,7 +10,7 @@ from trainer import presets
 from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.rollout import Outcomes, order_seeds
 from trainer.evaluation import metrics
-from trainer.evaluation.measurement import play
+from trainer.evaluation.measurement import agent_outcomes
 from trainer.graph.decide import best_triage
 from trainer.graph.questions import QuestionGraph
 from trainer.training.job import load_network
@@ -51,7 +51,7 @@ def test_the_default_preset_beats_always_green_and_the_paper_on_few_vignettes(da
     always = Outcomes(nothing + int(Action.GREEN), nothing, nothing + 1, nothing.astype(bool))
     green = _qualities(always, test)
     default, paper = (
-        _qualities(play(each.model, test, order_seeds(0, 3)), test)
+        _qualities(agent_outcomes(each.model, test, order_seeds(0, 3)), test)
         for each in (agent, _trained("paper", data, tmp_path / "paper"))
     )
     # Both metrics at once, as either alone can be had by deciding always the same.

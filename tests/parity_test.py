@@ -24,7 +24,7 @@ from serving.scoring.cases import Cases
 from serving.wires.message_json import message_figures
 from tests.builders import channel_to, http_to, random_network, served, trained_agent, write_version
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
-from trainer.dyqn.network import OUTPUTS
+from trainer.dyqn.network import HEADS
 from trainer.dyqn.policy import QPolicy
 from trainer.export.conversion import convert
 from trainer.export.policy import load_version
@@ -107,7 +107,7 @@ def agent(request, made_once):
     patients = Mixture(np.full(8, np.log(1 / 8), np.float32), present, truths, present)
     network = random_network(vocabulary, (16, 8), patients=patients, **more)
     if probable:  # a calibration that differs between columns
-        outputs = network.get_layer(OUTPUTS)
+        outputs = network.get_layer(HEADS)
         outputs.scale.assign(generator.uniform(0.5, 2, outputs.scale.shape))
         outputs.shift.assign([1, 0.5, 0, 1.5, 0.5, -0.5, 0.7])
     trained = trained_agent(

@@ -206,6 +206,6 @@ def study_files(data_directory, tmp_path):
 @pytest.fixture
 def study_results(study_files):
     """The results of the study of `study_files`."""
-    from trainer.study.results import figures
+    from trainer.study.results import study_figures
 
-    return lambda values: figures(*study_files(values))
+    return lambda values: study_figures(*study_files(values))

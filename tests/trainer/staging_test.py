@@ -207,7 +207,7 @@ def test_a_store_that_refuses_is_one_error_and_that_of_the_command_comes_first(m
 
 @pytest.mark.usefixtures("object_store")
 def test_several_workers_are_refused_a_job_directory_that_they_cannot_share(data_directory, monkeypatch, capsys):
-    monkeypatch.setattr(train, "join", lambda: workers.Workers(workers.Place(0, 2)))
+    monkeypatch.setattr(train, "join", lambda: workers.Workers(workers.WorkerPlace(0, 2)))
     assert triage_cli.main(["train", "--data", str(data_directory), "--job-dir", f"{BUCKET}/runs/job"]) == 2
     assert "--job-dir gs://bucket/runs/job: 2 workers need a shared directory" in capsys.readouterr().err
 

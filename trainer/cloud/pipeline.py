@@ -15,7 +15,7 @@ MOUNT = "/mnt/triage"
 """Where tasks on a cluster find the volume with the vignettes and the model base path."""
 
 
-class Place(NamedTuple):
+class Cluster(NamedTuple):
     """Where the tasks run."""
 
     image: str  # with this package and its extra `kubeflow`
@@ -164,9 +164,9 @@ def push(model: dsl.Input[dsl.Model], verdict: str, push_to: str) -> str:
     return str(pathlib.Path(push_to) / folder.name)
 
 
-def build(place: Place) -> Any:
+def build(cluster: Cluster) -> Any:
     """Returns the pipeline, a KFP graph component."""
-    part = _components(place)
+    part = _components(cluster)
 
     @dsl.pipeline(name="cross-validate")
     def cross_validate(
@@ -223,12 +223,12 @@ def build(place: Place) -> Any:
     return pipeline
 
 
-def _components(place: Place) -> dict[str, Callable[..., Any]]:
+def _components(cluster: Cluster) -> dict[str, Callable[..., Any]]:
     """Returns what makes a task of each component, by name."""
     outside = (prepare, gate, push)  # what reads or writes the volume; a cached task would not
     made: dict[str, Callable[..., Any]] = {}
     for function in (prepare, plan, split, train, evaluate, summarise, gate, push):
-        component = dsl.component(base_image=place.image, install_kfp_package=False, additional_funcs=[triage])(
+        component = dsl.component(base_image=cluster.image, install_kfp_package=False, additional_funcs=[triage])(
             function
         )
 
@@ -236,8 +236,8 @@ def _components(place: Place) -> dict[str, Callable[..., Any]]:
             made_task = component(**inputs)
             if mounted:
                 made_task.set_caching_options(False)
-                if place.claim:
-                    kubernetes.mount_pvc(made_task, pvc_name=place.claim, mount_path=MOUNT)
+                if cluster.claim:
+                    kubernetes.mount_pvc(made_task, pvc_name=cluster.claim, mount_path=MOUNT)
             if component.name == "train":
                 made_task.set_cpu_request("2").set_memory_request("2Gi").set_memory_limit("4Gi").set_retry(2)
             return made_task

@@ -23,7 +23,7 @@ _KINDS = {
 }
 
 
-class Place(NamedTuple):
+class Project(NamedTuple):
     """The destination of a request."""
 
     project: str
@@ -43,7 +43,7 @@ class Place(NamedTuple):
 class Request(NamedTuple):
     """One call of the API."""
 
-    place: Place
+    place: Project
     method: str  # the end of its URL
     kind: str  # name of the message
     message: Any  # of google.cloud.aiplatform_v1.types
@@ -58,7 +58,7 @@ class Request(NamedTuple):
         return {"method": "POST", "url": url, "body": {"model": body} if self.kind == "Model" else body}
 
 
-def read_request(path: pathlib.Path, place: Place, display_name: str | None, values: Mapping[str, str]) -> Request:
+def read_request(path: pathlib.Path, place: Project, display_name: str | None, values: Mapping[str, str]) -> Request:
     """Returns the request of a file.
 
     Args:

@@ -150,7 +150,7 @@ def run(arguments: argparse.Namespace) -> int:
             return REJECTED
         trained = promises.promising(trained, answer)
     cases = read_cases(given.cases, trained.vocabulary) if given.cases else ()
-    evaluation = publish.Evaluation(given.data, given.orders, given.seed, cases) if given.data else None
+    evaluation = publish.VersionTest(given.data, given.orders, given.seed, cases) if given.data else None
     margin = _MARGIN if given.margin is None else given.margin
     target = publish.Target(
         given.base,

@@ -86,12 +86,12 @@ def compile_pipeline(given: CompileOptions) -> int:
     """Writes the YAML file; returns 0."""
     from kfp import compiler
 
-    from trainer.cloud.pipeline import Place, build
+    from trainer.cloud.pipeline import Cluster, build
 
     if given.out.suffix not in (".yaml", ".yml"):
         raise InputError(f"--out {given.out}: expected a name that ends in .yaml")
     try:
-        compiler.Compiler().compile(build(Place(given.image, given.claim)), str(given.out))
+        compiler.Compiler().compile(build(Cluster(given.image, given.claim)), str(given.out))
     except OSError as error:
         raise InputError(f"--out {given.out}: cannot write: {error.strerror or error}") from error
     say_result(Console(stderr=True), given.out, "upload it to Kubeflow Pipelines and start a run")
@@ -102,14 +102,14 @@ def run_local(given: LocalRunOptions) -> int:
     """Runs the pipeline with KFP's local runner, in the Python environment that is running; returns the exit code."""
     from kfp import local
 
-    from trainer.cloud.pipeline import Place, build
+    from trainer.cloud.pipeline import Cluster, build
 
     files = {
         "vignettes": str(_readable(given.vignettes, "--vignettes").resolve()),
         "vocabulary": str(_readable(given.vocabulary, "--vocabulary").resolve()),
         "cases": "" if given.cases is None else str(_readable(given.cases, "--cases").resolve()),
     }
-    pipeline = build(Place(IMAGE, claim=""))
+    pipeline = build(Cluster(IMAGE, claim=""))
     parameters = {**files, "push_to": str(given.push_to.resolve()), **_parameters(given.parameter, pipeline)}
     try:
         given.root.mkdir(parents=True, exist_ok=True)

@@ -200,7 +200,7 @@ def write_final_model(given: TrainOptions, rules: RuleSet) -> dict[str, Any]:
     if given.model_dir is None:
         return {}
     trained = dataclasses.replace(load_network(given.job_dir), rules=rules)
-    evaluation = None if given.test_data is None else publish.Evaluation(given.test_data, ORDERS, EVALUATION_SEED)
+    evaluation = None if given.test_data is None else publish.VersionTest(given.test_data, ORDERS, EVALUATION_SEED)
     with tempfile.TemporaryDirectory() as scratch:
         target = publish.Target(pathlib.Path(scratch), given.model_version, saved_model.MODEL_NAME)
         exported = publish.export(trained, given.job_dir, target, evaluation)

@@ -8,7 +8,7 @@ import sys
 
 from rich.console import Console
 
-from trainer.cloud.vertex_request import Place, read_request, send
+from trainer.cloud.vertex_request import Project, read_request, send
 from triage_runtime.command_line import options
 from triage_runtime.command_line.options import option
 from triage_runtime.command_line.progress import say_result
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     values = {"PROJECT": given.project, "REGION": given.region}
     if given.bucket is not None:
         values["BUCKET"] = given.bucket.removeprefix("gs://").rstrip("/")
-    request = read_request(given.file, Place(given.project, given.region), given.display_name, values)
+    request = read_request(given.file, Project(given.project, given.region), given.display_name, values)
     if given.dry_run:
         sys.stdout.write(json.dumps(request.to_dict(), indent=2, ensure_ascii=False) + "\n")
         return 0

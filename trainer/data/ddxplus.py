@@ -44,7 +44,7 @@ _CONDITION_NAMES = ("condition_name", "cond-name-fr", "cond-name-eng")
 
 
 @dataclasses.dataclass(frozen=True)
-class Condition:
+class Diagnosis:
     """The parts of a condition that matter for triage."""
 
     urgency: Action
@@ -56,7 +56,7 @@ class Release:
     """A release's conditions and evidence."""
 
     vocabulary: Vocabulary
-    conditions: Mapping[str, Condition]  # by any of their names
+    conditions: Mapping[str, Diagnosis]  # by any of their names
     codes: Mapping[str, str | None]  # by evidence as written in a patient's row; None if it means nothing
 
     @functools.cached_property
@@ -153,8 +153,8 @@ def _valued(key: str, evidence: Mapping[str, Any], where: str) -> Iterator[tuple
 
 def _conditions(
     path: pathlib.Path, codes: Mapping[str, str | None], binary: set[str], evidences: Mapping[str, Any]
-) -> dict[str, Condition]:
-    by_name: dict[str, Condition] = {}
+) -> dict[str, Diagnosis]:
+    by_name: dict[str, Diagnosis] = {}
     for key, fields in _load(path).items():
         where = f"{path}: {key!r}"
         severity = _field(fields, "severity", int, where)
@@ -164,7 +164,7 @@ def _conditions(
         for unknown in (name for name in keys if name not in evidences):
             raise InputError(f"{where}: {unknown!r} is not in the evidences file: give both files of one release")
         findings = dict.fromkeys(codes[normalised(name)] for name in keys if name in binary)
-        condition = Condition(SEVERITY_URGENCY[severity], tuple(code for code in findings if code))
+        condition = Diagnosis(SEVERITY_URGENCY[severity], tuple(code for code in findings if code))
         names = {key, *(_field(fields, name, str, where) for name in _CONDITION_NAMES if name in fields)}
         for name in map(normalised, names):
             if name in by_name:
@@ -309,7 +309,7 @@ def _unknown_evidence(token: str, release: Release) -> str:
     return release.vocabulary.unknown_message(token)
 
 
-def _differential(fields: Mapping[str, str], release: Release) -> list[tuple[Condition, float]]:
+def _differential(fields: Mapping[str, str], release: Release) -> list[tuple[Diagnosis, float]]:
     """Returns conditions and their probabilities; without a differential, the pathology is certain."""
     pathology = _condition(fields["PATHOLOGY"], "PATHOLOGY", release)
     cell = fields["DIFFERENTIAL_DIAGNOSIS"]
@@ -329,7 +329,7 @@ def _differential(fields: Mapping[str, str], release: Release) -> list[tuple[Con
     return differential or [(pathology, 1.0)]
 
 
-def _condition(name: str, column: str, release: Release) -> Condition:
+def _condition(name: str, column: str, release: Release) -> Diagnosis:
     condition = release.conditions.get(normalised(name))
     if condition is None:
         raise VignetteError(f"{column}: {name[:60]!r} is not in the conditions file")

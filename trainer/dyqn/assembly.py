@@ -13,13 +13,13 @@ from schemas.evidence import Vocabulary
 from trainer.config import TrainConfig
 from trainer.data.state import Vignettes
 from trainer.dyqn.agent import build_agent
+from trainer.dyqn.calibrate import Selection, Settling
 from trainer.dyqn.environment import Mode, VignetteEnvironment
 from trainer.dyqn.episodes import Episodes, OrderedEpisodes
 from trainer.dyqn.loop import TrainingLoop
 from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import DecayingNoise
 from trainer.dyqn.replay import BucketMemory
-from trainer.dyqn.validation import Selection, Settling
 from trainer.dyqn.workers import ALONE, Workers
 from trainer.graph.mixture import Mixture
 

@@ -15,11 +15,11 @@ import tensorflow as tf
 from trainer.config import TrainConfig
 from trainer.data import state
 from trainer.dyqn.agent import DyqnAgent
+from trainer.dyqn.calibrate import Selection
 from trainer.dyqn.episodes import Episodes
 from trainer.dyqn.losses import labels
 from trainer.dyqn.network import dropout_states
 from trainer.dyqn.replay import BucketMemory
-from trainer.dyqn.validation import Selection
 from trainer.dyqn.workers import ALONE, Workers
 
 

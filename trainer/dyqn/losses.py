@@ -12,7 +12,7 @@ import tensorflow as tf
 from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_ACTIONS, NUM_DECISIONS, Action
 from trainer.config import TargetConfig
 from trainer.dyqn import targets
-from trainer.dyqn.network import NUM_CUMULATIVE, OUTPUTS
+from trainer.dyqn.network import HEADS, NUM_CUMULATIVE
 from trainer.dyqn.targets import Transition
 
 OutputLoss = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
@@ -39,7 +39,7 @@ def dyqn_loss(network: keras.Model, config: TargetConfig) -> LossFn:
     output_loss = OUTPUT_LOSSES[config.loss]
     of_network = _q_loss(output_loss, config)
     if "safe" in network.output:
-        of_network = _utility_loss(output_loss, config, network.get_layer(OUTPUTS))
+        of_network = _utility_loss(output_loss, config, network.get_layer(HEADS))
     return of_network
 
 

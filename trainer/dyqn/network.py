@@ -27,7 +27,7 @@ NUM_CUMULATIVE = 2 * (NUM_DECISIONS - 1)
 """Number of cumulative logits: those of S from Yellow to Blue, then those of H from Red to Green."""
 NUM_LOGITS = NUM_CUMULATIVE + 1
 """L of a network with probabilities; that of Q(ask) is the last one. A network without has A, one for each action."""
-LOGITS, OUTPUTS, OUTPUT_LAYER, INPUTS, DENIED = "logits", "outputs", "q_values", "inputs", "denied_red_flags"
+LOGITS, HEADS, OUTPUT_LAYER, INPUTS, DENIED = "logits", "outputs", "q_values", "inputs", "denied_red_flags"
 NEUTRAL = TargetConfig()
 UNBOUNDED = 1e9
 """Bound on the weight of denials in training; `bound_denials` sets it afterwards."""
@@ -71,12 +71,12 @@ def build_network(
     logits = Stack(name="members")(members)
     if width == NUM_ACTIONS:
         logits = keras.layers.Identity(name=LOGITS)(logits)
-        return keras.Model(states, AverageQ(name=OUTPUTS)(logits), name="q_network")
+        return keras.Model(states, AverageQ(name=HEADS)(logits), name="q_network")
     offsets = []
     if known is not None and patients is not None:
         offsets = [DeniedRedFlags(known, patients, name=DENIED)(states)]
     logits = Shifted(name=LOGITS)([logits, *offsets])
-    return keras.Model(states, Utilities(target, name=OUTPUTS)(logits), name="q_network")
+    return keras.Model(states, Utilities(target, name=HEADS)(logits), name="q_network")
 
 
 def _member(

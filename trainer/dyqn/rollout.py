@@ -52,7 +52,7 @@ class Rollout:
         self._generator = tf.random.Generator.from_seed(0, alg="philox")
         self._max_questions = max_questions
         mode = Mode(training=False, max_questions=max_questions)
-        self._plays = [
+        self._parts = [
             self._compile(VignetteEnvironment(part, evidence_count, mode, self._generator), policy)
             for part in slices(vignettes)
         ]
@@ -62,11 +62,11 @@ class Rollout:
         rows = []
         for seed in seeds:
             parts = []
-            own = np.random.SeedSequence(seed).generate_state(len(self._plays))
-            for number, play in enumerate(self._plays):
+            own = np.random.SeedSequence(seed).generate_state(len(self._parts))
+            for number, run_part in enumerate(self._parts):
                 # Otherwise a part's orders would depend on the steps before it, each of which draws numbers.
                 self._generator.reset_from_seed(int(own[number]) if number else seed)
-                parts.append(play())
+                parts.append(run_part())
             rows.append(tf.nest.map_structure(lambda *each: np.concatenate(each), *parts))
         return tf.nest.map_structure(lambda *each: np.stack(each), *rows)
 
@@ -93,7 +93,7 @@ class Rollout:
             done |= deciding
             return ~tf.reduce_all(done), chosen, done, seen
 
-        def play() -> Outcomes:
+        def run_part() -> Outcomes:
             environment.reset()
             integers = tf.zeros([rows], tf.int32)
             flags = tf.zeros([rows], tf.bool)
@@ -108,7 +108,7 @@ class Rollout:
             )
             return outcome
 
-        return tf.function(play, autograph=False)
+        return tf.function(run_part, autograph=False)
 
 
 def _decide(

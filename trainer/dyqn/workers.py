@@ -29,20 +29,20 @@ class LostWorkerError(RuntimeError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class WorkerPlace:
     """The place of a process among those that train together."""
 
     index: int = 0  # 0 is the chief
     count: int = 1
 
 
-_ALONE = Place()
+_ALONE = WorkerPlace()
 
 
 class Workers:
     """The processes that train one agent; by default only this one."""
 
-    def __init__(self, place: Place = _ALONE, strategy: tf.distribute.Strategy | None = None):
+    def __init__(self, place: WorkerPlace = _ALONE, strategy: tf.distribute.Strategy | None = None):
         """Makes the workers.
 
         Args:
@@ -137,7 +137,7 @@ def join(environment: Mapping[str, str] = os.environ) -> Workers:
     return Workers(place, tf.distribute.MultiWorkerMirroredStrategy())
 
 
-def place_of(text: str) -> Place:
+def place_of(text: str) -> WorkerPlace:
     """Returns the place of this process in a `TF_CONFIG`; "" or a cluster of one is a single process.
 
     Raises:
@@ -156,7 +156,7 @@ def place_of(text: str) -> Place:
         raise _malformed(f"{type(error).__name__}: {error}") from error
     _check(cluster, counts, role, number)
     before = 0 if role == "chief" else counts["chief"]
-    return Place(before + number, sum(counts.values()))
+    return WorkerPlace(before + number, sum(counts.values()))
 
 
 def _check(cluster: Mapping[str, Any], counts: Mapping[str, int], role: str, number: int) -> None:

@@ -13,7 +13,7 @@ from trainer.evaluation import agreement, metrics
 from trainer.evaluation.estimates import AsClinicians
 
 
-def figures(
+def leave_one_out(
     decisions: np.ndarray, decision_counts: np.ndarray, minimum_decisions: int, seed: int
 ) -> AsClinicians | None:
     """Returns the agent's figures on the vignettes on which clinicians are scored; None where there are none."""

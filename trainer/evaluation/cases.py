@@ -109,7 +109,7 @@ def verdict(case: TextbookCase, decision: Action) -> str:
     return TOO_EARLY if decision < case.allowed[0] else RIGHT
 
 
-def figures(cases: Sequence[TextbookCase], decided: CaseDecisions) -> CaseFigures:
+def case_figures(cases: Sequence[TextbookCase], decided: CaseDecisions) -> CaseFigures:
     """Returns counts and misses of both readings, and the mean number of questions."""
     all_evidence, interview = (_reading(list(zip(cases, getattr(decided, name), strict=True))) for name in READINGS)
     return CaseFigures(all_evidence, interview, sum(decided.questions) / len(decided.questions))

@@ -1,24 +1,29 @@
 """Plays an agent on vignettes and measures it: the figures that `triage evaluate` and an export's manifest hold."""
 
+from typing import NamedTuple
+
 import keras
 import numpy as np
 
 from schemas.safety_rules import RuleSet
-from schemas.triage import DECISION_LABELS, MAX_QUESTIONS
+from schemas.triage import DECISION_LABELS, MAX_QUESTIONS, Action, may_be_red
 from trainer.data.arrays import VignetteArrays
 from trainer.data.state import Vignettes
 from trainer.dyqn.rollout import Outcomes, Rollout, greedy_policy
 from trainer.evaluation import agreement, as_clinicians, calibration, metrics, slices
 from trainer.evaluation.estimates import AgentFigures, Baselines, Compared, Confusion, RuleEffect
 from trainer.graph.decide import NEUTRAL, OperatingPoint
+from trainer.graph.operating_point import HAND_OVER_FROM
 from trainer.graph.rules import RuleGraph
 from triage_runtime.command_line.progress import followed
 
 _RULED = ("appropriateness", "safety", "over_triage", "under_triage", "questions")
 _RED = ("red_sensitivity", "red_specificity")
+DEFER_BELOW = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""P(safe) of the decision below which a case is handed over."""
 
 
-def play(
+def agent_outcomes(
     network: keras.Model,
     vignettes: Vignettes,
     seeds: list[int],
@@ -68,7 +73,7 @@ def rule_effect(
         without: K evidence orders of V vignettes, played without rules.
         with_rules: the same orders, played with them.
         decision_counts: `[V, 4]`, the clinicians' decisions.
-        minimum_decisions: see `as_clinicians.figures`.
+        minimum_decisions: see `as_clinicians.leave_one_out`.
         seed: of the bootstrap.
     """
     before, after = (metrics.agent_metrics(outcomes, decision_counts) for outcomes in (without, with_rules))
@@ -81,7 +86,7 @@ def rule_effect(
         rules=rules.described(),
         metrics={**compared, **red},
         changed=float((without.decisions != with_rules.decisions).mean()),
-        as_clinicians=as_clinicians.figures(with_rules.decisions, decision_counts, minimum_decisions, seed),
+        as_clinicians=as_clinicians.leave_one_out(with_rules.decisions, decision_counts, minimum_decisions, seed),
     )
 
 
@@ -95,3 +100,45 @@ def baseline_figures(decision_counts: np.ndarray, minimum_decisions: int, seed: 
         human_minimum_decisions=minimum_decisions,
         constants={f"always {label.lower()}": metrics.summary(quality, seed) for label, quality in constants.items()},
     )
+
+
+class HandedOver(NamedTuple):
+    """A threshold of `DEFER_BELOW` or of `HAND_OVER_FROM`, with shares in [0, 1]; None without such cases."""
+
+    defer_below: float | None
+    hand_over_from: float | None  # P(Red is appropriate) from which a decision below Red is handed over
+    handed_over: float  # of all episodes
+    under_triage: float | None  # of the episodes that are left: less urgent than any clinician decided
+    red_missed: float | None  # of those whom clinicians call Red: they leave below Red, and no person looks
+
+
+def hand_over_effects(outcomes: Outcomes, decision_counts: np.ndarray) -> list[HandedOver]:
+    """Returns the figures of each threshold, those of P(safe) first.
+
+    Args:
+        outcomes: K orders of V vignettes, of an agent with probabilities.
+        decision_counts: `[V, 4]`.
+    """
+    decisions, heads = outcomes.decisions, outcomes.heads
+    if "safe" not in heads:
+        return []
+    safe = np.take_along_axis(heads["safe"], decisions[..., np.newaxis], axis=2)[..., 0]  # [K, V]
+    _, least = metrics.urgency_range(decision_counts)
+    red = agreement.majority_decisions(decision_counts) == Action.RED
+
+    def row(defer_below: float | None, hand_over_from: float | None, handed_over: np.ndarray) -> HandedOver:
+        left = ~handed_over
+        late, below = (decisions > least) & left, (decisions > Action.RED) & left
+        return HandedOver(
+            defer_below,
+            hand_over_from,
+            float(handed_over.mean()),
+            float(late.sum() / left.sum()) if left.any() else None,
+            float(below[:, red].mean()) if red.any() else None,
+        )
+
+    p_red = heads["appropriate"][..., Action.RED]  # [K, V]
+    return [
+        *(row(threshold, None, safe < threshold) for threshold in DEFER_BELOW),
+        *(row(None, likely, may_be_red(decisions, p_red, likely)) for likely in sorted(HAND_OVER_FROM, reverse=True)),
+    ]

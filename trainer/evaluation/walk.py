@@ -23,7 +23,7 @@ WORST = 8
 """Number of errors that are reported in full."""
 
 
-class Agent(NamedTuple):
+class GreedyAgent(NamedTuple):
     """An agent that decides greedily."""
 
     network: Network
@@ -84,7 +84,7 @@ def worst_errors(outcomes: Outcomes, decision_counts: np.ndarray) -> list[int]:
 
 
 def worst_cases(
-    agent: Agent, outcomes: Outcomes, vignettes: VignetteArrays, orders: Sequence[int]
+    agent: GreedyAgent, outcomes: Outcomes, vignettes: VignetteArrays, orders: Sequence[int]
 ) -> list[dict[str, Any]]:
     """Returns a report of each of the `worst_errors`, in the evidence order with the least urgent decision.
 
@@ -110,7 +110,7 @@ def worst_cases(
     return reports
 
 
-def _walk_shuffled(agent: Agent, codes: np.ndarray, order: int) -> Walk:
+def _walk_shuffled(agent: GreedyAgent, codes: np.ndarray, order: int) -> Walk:
     shuffled = np.random.default_rng(order).permutation(codes).astype(np.int32)
     states = state.from_signed_codes(tf.constant(np.tril(np.tile(shuffled, [len(codes), 1]))), len(agent.vocabulary))
     return walk(shuffled.tolist(), np.asarray(agent.network(states)["q"]), agent.max_questions, agent.operating_point)

@@ -109,7 +109,7 @@ def in_codes_of(version_vocabulary: Vocabulary, vignettes: VignetteArrays, data:
     return vignettes._replace(signed_codes=np.sign(codes) * recoded[np.abs(codes) - 1])
 
 
-def play(
+def version_outcomes(
     version: LoadedVersion, vignettes: VignetteArrays, data: Vocabulary, seeds: Sequence[int], track: Track = iter
 ) -> Outcomes:
     """Plays every vignette once for each seed, as `trainer.dyqn.rollout.Rollout` does.

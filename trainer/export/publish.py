@@ -26,7 +26,7 @@ from trainer.evaluation.measurement import agent_figures, baseline_figures
 from trainer.export import gate, model_card, signing
 from trainer.export.gate import Verdict
 from trainer.export.model_card import VersionFigures
-from trainer.export.policy import LoadedVersion, ServablePolicy, in_codes_of, load_version, play
+from trainer.export.policy import LoadedVersion, ServablePolicy, in_codes_of, load_version, version_outcomes
 from trainer.export.saved_model import StagedVersion, newest_version, next_version, staged
 from trainer.training import promises
 from trainer.training.job import TrainedNetwork
@@ -69,7 +69,7 @@ class Exported(NamedTuple):
     gate: Verdict | None
 
 
-class Evaluation:
+class VersionTest:
     """The test split of a data directory, and optional textbook cases, on which versions are evaluated.
 
     The `seed` is that of the evidence orders and of the bootstrap.
@@ -106,10 +106,10 @@ class Evaluation:
                     "cases whose evidence both versions know"
                 )
 
-    def play(self, version: LoadedVersion, name: str) -> Outcomes:
+    def outcomes(self, version: LoadedVersion, name: str) -> Outcomes:
         """Returns the outcomes of `version`; shows the progress under `name` on a terminal."""
         shown = functools.partial(followed, description=f"play {name}", unit="orders")
-        return play(version, self.vignettes, self.data.vocabulary, self.seeds, shown)
+        return version_outcomes(version, self.vignettes, self.data.vocabulary, self.seeds, shown)
 
     def play_cases(self, version: LoadedVersion) -> CaseDecisions:
         """Returns the decisions of `version` on the textbook cases, of which there is at least one."""
@@ -130,7 +130,7 @@ class Evaluation:
         )
 
 
-def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evaluation: Evaluation | None) -> Exported:
+def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evaluation: VersionTest | None) -> Exported:
     """Exports `trained` to `target`; with a margin it is published only if it passes the gate.
 
     Raises:
@@ -151,7 +151,7 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evalu
         entries: dict[str, Any] = {}
         if evaluation is not None:
             version = load_version(stage.folder)
-            outcomes = evaluation.play(version, f"version {name}")
+            outcomes = evaluation.outcomes(version, f"version {name}")
             report = evaluation.report(outcomes)
             if trained.promise is not None:
                 vignettes = in_codes_of(trained.vocabulary, evaluation.vignettes, evaluation.data.vocabulary)
@@ -175,7 +175,7 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evalu
     return Exported(folder, name, passed, entries.get("metrics", trained.metrics), report, verdict)
 
 
-def _serving(target: Target, evaluation: Evaluation) -> LoadedVersion | None:
+def _serving(target: Target, evaluation: VersionTest) -> LoadedVersion | None:
     """Returns the version that a server would load now, None if there is none."""
     folder = newest_version(target.serving_base)
     if folder is None:
@@ -194,12 +194,12 @@ def _serving(target: Target, evaluation: Evaluation) -> LoadedVersion | None:
 
 
 def _verdict(
-    new: gate.Played, version: LoadedVersion, serving: LoadedVersion | None, evaluation: Evaluation, margin: float
+    new: gate.Played, version: LoadedVersion, serving: LoadedVersion | None, evaluation: VersionTest, margin: float
 ) -> Verdict:
     if serving is None:
         return Verdict(True, margin, new.name, None)
     name = serving.folder.name
-    old = gate.Played(name, evaluation.play(serving, f"version {name}"))
+    old = gate.Played(name, evaluation.outcomes(serving, f"version {name}"))
     verdict = gate.compare(new, old, evaluation.vignettes, margin, evaluation.seed)
     if not evaluation.cases:
         return verdict
@@ -220,7 +220,7 @@ def _manifest_metrics(trained: TrainedNetwork, report: VersionFigures) -> dict[s
 def _write_card(
     stage: StagedVersion,
     trained: TrainedNetwork,
-    evaluation: Evaluation | None,
+    evaluation: VersionTest | None,
     report: VersionFigures | None,
     verdict: Verdict | None,
 ) -> None:

@@ -122,7 +122,7 @@ class Interviews(NamedTuple):
         return np.asarray((~asks).argmax(axis=0))
 
 
-def play(
+def interview(
     patients: Patients,
     network: Network,
     may_ask: MayAsk,
@@ -145,7 +145,7 @@ def play(
     if len(patients.answers) > _ROWS:
         starts = range(0, len(patients.answers), _ROWS)
         blocks = (Patients(*(part[start : start + _ROWS] for part in patients)) for start in starts)
-        parts = [play(block, network, may_ask, policy, questions, flags, opening) for block in blocks]
+        parts = [interview(block, network, may_ask, policy, questions, flags, opening) for block in blocks]
         return tf.nest.map_structure(lambda *each: np.concatenate(each, axis=1), *parts)
     unanswerable = patients.answers == 0
     states = np.where(patients.known, patients.answers, 0).astype(np.float32)
@@ -185,7 +185,7 @@ def lead(patients: Patients, network: Network, graph: QuestionGraph, questions: 
     A number of `questions` is put to each patient, though the agent may stop earlier.
     """
     flags = tf.function(graph.open_signs, autograph=False)
-    return play(patients, network, graph.may_ask, learned_policy(graph), questions, flags, graph.opening)
+    return interview(patients, network, graph.may_ask, learned_policy(graph), questions, flags, graph.opening)
 
 
 def _clairvoyant(patients: Patients, network: Network, states: np.ndarray, open_codes: np.ndarray) -> np.ndarray:

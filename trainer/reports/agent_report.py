@@ -18,7 +18,6 @@ from trainer.evaluation import (
     as_clinicians,
     cases,
     cautions,
-    handing_over,
     measurement,
     metrics,
     slices,
@@ -37,7 +36,7 @@ from trainer.evaluation.estimates import (
     RuleEffect,
     SliceFigures,
 )
-from trainer.evaluation.handing_over import HandedOver
+from trainer.evaluation.measurement import HandedOver
 from trainer.evaluation.options import EvaluateOptions
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.questions import QuestionGraph
@@ -132,19 +131,21 @@ def agent_report(
     counts, seed, minimum = vignettes.decision_counts, given.seed, given.minimum_decisions
     by_evidence = _evidence_groups(given, trained, vignettes)
     seeds = order_seeds(seed, given.orders)
-    outcomes = measurement.play(trained.model, vignettes, seeds, trained.max_questions, point=trained.operating_point)
+    outcomes = measurement.agent_outcomes(
+        trained.model, vignettes, seeds, trained.max_questions, point=trained.operating_point
+    )
     measured = measurement.agent_figures(outcomes, vignettes, seed)
     values = metrics.agent_metrics(outcomes, counts)
     effect = None
     if len(rules):
         graph = RuleGraph(rules.rules, trained.vocabulary)
-        obedient = measurement.play(
+        obedient = measurement.agent_outcomes(
             trained.model, vignettes, seeds, trained.max_questions, graph, trained.operating_point
         )
         effect = measurement.rule_effect(rules, outcomes, obedient, counts, minimum, seed)
     baselines = measurement.baseline_figures(counts, minimum, seed)
-    judged = as_clinicians.figures(outcomes.decisions, counts, minimum, seed)
-    agent = walk.Agent(trained.model, trained.vocabulary, trained.max_questions, trained.operating_point, rules)
+    judged = as_clinicians.leave_one_out(outcomes.decisions, counts, minimum, seed)
+    agent = walk.GreedyAgent(trained.model, trained.vocabulary, trained.max_questions, trained.operating_point, rules)
     return AgentReport(
         job_dir=locations.shown(given.job_dir),
         data=locations.shown(data.path),
@@ -172,7 +173,7 @@ def agent_report(
         **measured._replace(slices=[*slices.slice_figures(values, by_evidence, seed), *measured.slices])._asdict(),
         slice_names={code: trained.vocabulary[trained.vocabulary.index(code)].name for code in given.slice},
         as_clinicians=judged,
-        handing_over=handing_over.figures(outcomes, counts),
+        handing_over=measurement.hand_over_effects(outcomes, counts),
         safety_rules=effect,
         no_safety_rules="",
         textbook_cases=_textbook(given, trained, rules),
@@ -201,7 +202,7 @@ def _interviews(
     counts, decisions = vignettes.decision_counts, endings.decisions[np.newaxis]
     quality = {**metrics.triage_quality(decisions, counts), "questions": endings.questions.astype(float)}
     agent = {**metrics.summary(quality, given.seed), **agreement.agent_agreement(decisions, counts, given.seed)}
-    judged = as_clinicians.figures(decisions, counts, given.minimum_decisions, given.seed)
+    judged = as_clinicians.leave_one_out(decisions, counts, given.minimum_decisions, given.seed)
     return compare(agent, baselines, judged, None)
 
 
@@ -234,7 +235,7 @@ def case_figures(
                 trained.model, graph, rule_graph, point, textbook, trained.vocabulary, trained.max_questions
             )
             decided = decided._replace(interview=interview, questions=questions)
-        return cases.figures(textbook, decided)
+        return cases.case_figures(textbook, decided)
 
     with_rules = played(rules.rules) if len(rules) else None
     return TextbookFigures(locations.shown(path), played(()), with_rules)

@@ -37,7 +37,7 @@ from trainer.graph.decide import OperatingPoint
 from trainer.graph.operating_point import FLOORS
 from trainer.graph.questions import QuestionGraph
 from trainer.interviews.patients import Patients, own_cards, whole_patients
-from trainer.interviews.play import Interviews, Policy, learned_policy, play
+from trainer.interviews.play import Interviews, Policy, interview, learned_policy
 from trainer.training.job import TrainedNetwork
 from triage_runtime.command_line.progress import followed, print_table
 from triage_runtime.storage import locations
@@ -117,7 +117,9 @@ def _interviews(
     flags = None if own else tf.function(graph.open_signs, autograph=False)
     chosen: dict[str, Policy | None] = {**policies, LEARNED: learned, CLAIRVOYANT: None}
     return {
-        name: play(patients, trained.model, graph.may_ask, chosen[name], given.question_limit, flags, graph.opening)
+        name: interview(
+            patients, trained.model, graph.may_ask, chosen[name], given.question_limit, flags, graph.opening
+        )
         for name in followed(given.questions or [LEARNED], "play", "policies")
     }, graph
 

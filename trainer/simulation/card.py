@@ -13,7 +13,7 @@ import scipy.stats
 from trainer.simulation.config import CardConfig
 from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_tables import KnowledgeTables
-from trainer.simulation.patients import Patients
+from trainer.simulation.patients import Population
 
 MAX_PIECES = 24
 """Maximum of one kind of evidence on a card; the paper's mean is below 4."""
@@ -38,7 +38,7 @@ class Evidence(NamedTuple):
 
 
 def write_cards(
-    tables: KnowledgeTables, config: CardConfig, patients: Patients, sizes: np.ndarray, draws: Draws
+    tables: KnowledgeTables, config: CardConfig, patients: Population, sizes: np.ndarray, draws: Draws
 ) -> Cards:
     """Writes the cards of patients.
 
@@ -113,7 +113,7 @@ def _indicators(cells: np.ndarray, columns: np.ndarray, width: int) -> scipy.spa
     return scipy.sparse.csr_matrix((np.ones(offsets[-1]), columns[held], offsets), shape=(len(cells), width))
 
 
-def _salience(config: CardConfig, tables: KnowledgeTables, patients: Patients, urgent: np.ndarray) -> np.ndarray:
+def _salience(config: CardConfig, tables: KnowledgeTables, patients: Population, urgent: np.ndarray) -> np.ndarray:
     """Returns the logarithm of each piece's weight in the doctor's choice, `[B, E]`.
 
     `urgent` is 1 where a piece makes a condition more urgent, `[E, C]`.
@@ -130,7 +130,7 @@ def _worries(tables: KnowledgeTables, config: CardConfig, positives: Cards) -> n
     return config.relevance * np.log(expected + _RARE)
 
 
-def _deniable(tables: KnowledgeTables, patients: Patients, symptoms: np.ndarray) -> np.ndarray:
+def _deniable(tables: KnowledgeTables, patients: Population, symptoms: np.ndarray) -> np.ndarray:
     """Returns what can be written as absent, `[B, E]`: possible, not implied by another absence, not age or sex."""
     on_card: np.ndarray = np.zeros((len(symptoms), len(tables.codes) + 1), bool)
     np.put_along_axis(on_card, symptoms, True, axis=1)
@@ -158,7 +158,7 @@ STREAM = 2**62
 """Added to the number of a block, so that its draws are independent of those of its cards."""
 
 
-def whole_case(tables: KnowledgeTables, patients: Patients) -> Cards:
+def whole_case(tables: KnowledgeTables, patients: Population) -> Cards:
     """Returns all that is known about B patients, except for what follows from the rest.
 
     It leaves out what the patient cannot have, findings whose parent is absent, and the other members of a group of
@@ -171,7 +171,7 @@ def whole_case(tables: KnowledgeTables, patients: Patients) -> Cards:
     return Cards(_cells(patients.present), _cells(denied))
 
 
-def everything(tables: KnowledgeTables, patients: Patients, cards: Cards, draws: Draws) -> Cards:
+def everything(tables: KnowledgeTables, patients: Population, cards: Cards, draws: Draws) -> Cards:
     """Returns all that each of B patients has: the complaint first, then the card, then the rest; nothing as absent.
 
     The complaint is one of the symptoms on the card, drawn at random.

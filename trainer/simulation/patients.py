@@ -8,7 +8,7 @@ from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_tables import KnowledgeTables
 
 
-class Patients(NamedTuple):
+class Population(NamedTuple):
     """B patients."""
 
     conditions: np.ndarray  # int [B]
@@ -16,7 +16,7 @@ class Patients(NamedTuple):
     present: np.ndarray  # bool [B, E]: evidence that is present; all else is absent
 
 
-def draw_patients(tables: KnowledgeTables, draws: Draws, count: int) -> Patients:
+def draw_patients(tables: KnowledgeTables, draws: Draws, count: int) -> Population:
     """Draws conditions, then demographics and risk factors, then findings (noisy-OR of condition and leak)."""
     rows = np.arange(count)
     conditions = choose(tables.log_case_mix[None, :], draws.uniform(count))
@@ -34,7 +34,7 @@ def draw_patients(tables: KnowledgeTables, draws: Draws, count: int) -> Patients
     usual = tables.findings_given_condition[conditions[silent]] * possible[silent]
     findings[silent, usual[:, tables.symptoms].argmax(axis=1)] = True
     present[:, tables.symptoms] = findings
-    return Patients(conditions, possible, present)
+    return Population(conditions, possible, present)
 
 
 def choose(log_weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from trainer.simulation.draws import Draws, evenly_spread
 from trainer.simulation.knowledge_base import KnowledgeBase
 from trainer.simulation.knowledge_tables import KnowledgeTables
 from trainer.simulation.panel import Panel
-from trainer.simulation.patients import Patients, draw_patients
+from trainer.simulation.patients import Population, draw_patients
 
 BLOCK = 500
 """Number of vignettes simulated together. Changing it changes the vignettes of a seed."""
@@ -75,7 +75,7 @@ class Simulator:
             self._vignette(first + row, int(patients.conditions[row]), cards, row, counts[row]) for row in range(BLOCK)
         ]
 
-    def _whole_patients(self, first: int, patients: Patients, cards: Cards, clinicians: np.ndarray) -> list[Vignette]:
+    def _whole_patients(self, first: int, patients: Population, cards: Cards, clinicians: np.ndarray) -> list[Vignette]:
         draws = Draws(self._seed, STREAM + first // BLOCK)
         evidence = read_cards(self._tables, whole_case(self._tables, patients))
         counts = self._panel.decide(evidence, clinicians, draws)

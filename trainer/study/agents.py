@@ -83,15 +83,15 @@ def partially_observed(
     limit, codes = config.environment.max_questions, splits.evidence_count
     orders = [evaluation_orders(part, triage_values, codes, limit, EVALUATION_ORDERS) for part in splits.played]
 
-    def play() -> list[Outcomes]:
+    def outcomes() -> list[Outcomes]:
         return [greedy_outcomes(part, loop.ask_values, limit) for part in orders]
 
-    return learn(loop.run, play, splits, config, converged)
+    return learn(loop.run, outcomes, splits, config, converged)
 
 
 def learn(
     run: Callable[[int], Any],
-    play: Callable[[], Iterable[Outcomes]],
+    outcomes: Callable[[], Iterable[Outcomes]],
     splits: Splits,
     config: TrainConfig,
     converged: int,
@@ -100,7 +100,7 @@ def learn(
 
     Args:
         run: takes training steps until a number of them have been taken.
-        play: plays the current agent on `splits.played`, each time in the same evidence orders.
+        outcomes: plays the current agent on `splits.played`, each time in the same evidence orders.
         splits: what is played.
         config: its loop says when to evaluate.
         converged: number of evaluations at the end that count as those of the trained agent.
@@ -115,7 +115,7 @@ def learn(
     steps = [*range(loop.evaluation_interval, loop.steps, loop.evaluation_interval), loop.steps]
     for step in steps:
         run(step)
-        evaluations.append(splits.evaluation(play()))
+        evaluations.append(splits.evaluation(outcomes()))
     means = {
         split: {name: [float(each[split][name].mean()) for each in evaluations] for name in CURVES}
         for split in ("test", "train")
@@ -136,14 +136,14 @@ def random(splits: Splits, seed: int, max_questions: int) -> Evaluation:
     """Evaluates the agent that takes each of the five actions with equal probability; at the limit, it must triage."""
     generator = np.random.default_rng(seed)
 
-    def play(vignettes: VignetteArrays) -> Outcomes:
+    def at_random(vignettes: VignetteArrays) -> Outcomes:
         shape = (RANDOM_EPISODES, len(vignettes.decision_counts))
         # Failures before the first success, where each of the four triage decisions is one.
         questions = np.minimum(generator.geometric(NUM_DECISIONS / NUM_ACTIONS, shape) - 1, max_questions)
         seen = np.minimum(questions + 1, np.diff(vignettes.offsets))
         return Outcomes(generator.integers(0, NUM_DECISIONS, shape), questions, seen, questions >= max_questions)
 
-    return splits.evaluation(map(play, splits.played))
+    return splits.evaluation(map(at_random, splits.played))
 
 
 def always(decision: Action, splits: Splits) -> Evaluation:

@@ -46,11 +46,11 @@ def collect(study: Study) -> dict[str, Any]:
             "vignettes": {split: part["vignettes"] for split, part in data.stats["splits"].items()},
             "evidence_codes": len(data.vocabulary),
         },
-        **figures(study, agents.read_splits(data), trained),
+        **study_figures(study, agents.read_splits(data), trained),
     }
 
 
-def figures(study: Study, splits: Splits, trained: Mapping[Training, Mapping[str, Any]]) -> dict[str, Any]:
+def study_figures(study: Study, splits: Splits, trained: Mapping[Training, Mapping[str, Any]]) -> dict[str, Any]:
     """Returns the paper's table, learning curves, calibration and folds, from the content of each training's file."""
     first, limit = study.settings.config.loop.seed, study.settings.config.environment.max_questions
     common: dict[str, list[Any]] = {}

@@ -16,9 +16,9 @@ from trainer.data.arrays import VignetteArrays
 from trainer.data.state import Vignettes
 from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.assembly import MakeEpisodes, build_loop
+from trainer.dyqn.calibrate import Settling, divide, settling
 from trainer.dyqn.loop import Progress, TrainingLoop
 from trainer.dyqn.rollout import METRICS, Outcomes, Rollout, Slice, greedy_policy, order_seeds
-from trainer.dyqn.validation import Settling, divide, settling
 from trainer.dyqn.workers import ALONE, Workers
 from trainer.graph.questions import QuestionGraph
 from trainer.interviews.episodes import InterviewEpisodes
@@ -36,7 +36,7 @@ STEPS_PER_CALL = 100
 """Steps that the compiled loop runs before it returns to Python: often enough to notice an interrupt in seconds."""
 
 
-class Estimate(Protocol):
+class MeanEstimate(Protocol):
     """A mean over vignettes, with its interval."""
 
     @property
@@ -49,7 +49,7 @@ class Estimate(Protocol):
 class RunHooks(NamedTuple):
     """What a run has beside its data and its job directory."""
 
-    measure: Callable[[Outcomes, np.ndarray, int], Mapping[str, Estimate]] | None = None
+    measure: Callable[[Outcomes, np.ndarray, int], Mapping[str, MeanEstimate]] | None = None
     """From episodes, the clinicians' decisions `[V, 4]` and a seed to the metrics; None means that none are taken."""
     validation: DataDirectory | None = None  # with the test split to evaluate on; None means that of its own data
     logs: pathlib.Path | None = None  # directory of the summaries; None means in the job directory
@@ -333,7 +333,7 @@ class TrainingSession:
             self._evaluate(self._rollout)
         self._save()
         if self._workers.chief and settled is not None:
-            self._job.widen_novelty(self.loop.selection.led)
+            self._job.widen_novelty(self.loop.selection.interview_states)
             self._job.write_held_out(settled)
 
     def _evaluate(self, rollout: Rollout) -> None:

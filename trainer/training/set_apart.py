@@ -16,8 +16,8 @@ from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS
 from trainer.data.state import Vignettes
+from trainer.dyqn.calibrate import Division
 from trainer.dyqn.rollout import Slice
-from trainer.dyqn.validation import Division
 from triage_runtime.storage import arrays_file
 
 FILE = "set_apart.npz"

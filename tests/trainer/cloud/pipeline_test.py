@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
     path = tmp_path_factory.mktemp("compiled") / "pipeline.yaml"
-    compiler.Compiler().compile(pipeline.build(pipeline.Place(IMAGE, CLAIM)), str(path))
+    compiler.Compiler().compile(pipeline.build(pipeline.Cluster(IMAGE, CLAIM)), str(path))
     return list(yaml.safe_load_all(path.read_text()))
 
 

@@ -9,12 +9,12 @@ import yaml
 from google.cloud.aiplatform_v1 import types
 
 from schemas.errors import InputError
-from trainer.cloud.vertex_request import Place, read_request, send
+from trainer.cloud.vertex_request import Project, read_request, send
 
 pytestmark = pytest.mark.slow
 
 DEPLOY = pathlib.Path(__file__).resolve().parents[3] / "deploy" / "vertex"
-PLACE = Place("clinic", "europe-west4")
+PLACE = Project("clinic", "europe-west4")
 VALUES = {"PROJECT": "clinic", "REGION": "europe-west4", "BUCKET": "vignettes"}
 KINDS = {
     "custom-job.yaml": (types.CustomJob, "customJobs"),

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
-from trainer.data.ddxplus import Condition, PatientOptions, Release, demographics, read_patients
+from trainer.data.ddxplus import Diagnosis, PatientOptions, Release, demographics, read_patients
 from trainer.data.source import Accepted, LineReader, Rejected
 
 CODES = ("hot", "cough", "smokes", "weak_face", "ache_@_1")
 RELEASE = Release(
     vocabulary=Vocabulary([*(Evidence(code, "symptom", code, code) for code in CODES), *demographics()]),
     conditions={
-        "Cold": Condition(Action.BLUE, ("hot", "cough", "smokes")),
-        "Storm": Condition(Action.RED, ("hot", "weak_face")),
-        "Flu": Condition(Action.GREEN, ()),
+        "Cold": Diagnosis(Action.BLUE, ("hot", "cough", "smokes")),
+        "Storm": Diagnosis(Action.RED, ("hot", "weak_face")),
+        "Flu": Diagnosis(Action.GREEN, ()),
     },
     codes={"hot": "hot", "cough": "cough", "smokes": "smokes", "weak face": "weak_face", "ache_@_1": "ache_@_1"}
     | {"ache_@_0": None},

@@ -6,8 +6,8 @@ from schemas.triage import Action
 from tests.builders import symptoms
 from trainer.config import TrainConfig
 from trainer.dyqn.assembly import build_loop
+from trainer.dyqn.calibrate import divide, settling
 from trainer.dyqn.loop import TrainingDivergedError
-from trainer.dyqn.validation import divide, settling
 from trainer.graph import mixture
 from trainer.graph.questions import QuestionGraph
 from trainer.interviews.episodes import InterviewEpisodes

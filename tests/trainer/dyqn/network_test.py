@@ -11,8 +11,8 @@ from tests.builders import symptoms
 from trainer.config import NetworkConfig, TargetConfig
 from trainer.dyqn.network import (
     DENIED,
+    HEADS,
     INPUTS,
-    OUTPUTS,
     DeniedRedFlags,
     PresentAndAbsent,
     Utilities,
@@ -188,7 +188,7 @@ def set_at_random(network, generator):
         weight.assign(generator.normal(0, 1.5, weight.shape))
     network.get_layer(INPUTS).most.assign(generator.uniform(1, 3))
     network.get_layer(DENIED).most.assign(generator.uniform(0, 5))
-    outputs = network.get_layer(OUTPUTS)
+    outputs = network.get_layer(HEADS)
     outputs.scale.assign([generator.uniform(0.2, 2)] * 7)
     outputs.shift.assign(generator.normal(0, 1, 7))
     outputs.best.assign(generator.normal())

@@ -17,7 +17,7 @@ from trainer.config import TrainConfig
 from trainer.dyqn.agent import build_agent
 from trainer.dyqn.network import build_network
 from trainer.dyqn.targets import Transition
-from trainer.dyqn.workers import LOST_WORKER, TF_CONFIG, Place, Workers, join, place_of
+from trainer.dyqn.workers import LOST_WORKER, TF_CONFIG, WorkerPlace, Workers, join, place_of
 from trainer.training.job import load_network
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -155,12 +155,12 @@ def test_workers_exchange_take_means_learn_from_both_batches_and_notice_a_loss(p
 @pytest.mark.parametrize(
     ("cluster", "task", "place"),
     [
-        ({"worker": ["a:1", "b:1"]}, ("worker", 1), Place(1, 2)),
-        ({"chief": ["a:1"], "worker": ["b:1", "c:1"]}, ("chief", 0), Place(0, 3)),
-        ({"chief": ["a:1"], "worker": ["b:1", "c:1"]}, ("worker", 1), Place(2, 3)),
-        ({"chief": ["a:1"]}, ("chief", 0), Place(0, 1)),
-        ({"worker": ["a:1"], "ps": []}, ("worker", 0), Place(0, 1)),
-        ({}, ("worker", 0), Place(0, 1)),
+        ({"worker": ["a:1", "b:1"]}, ("worker", 1), WorkerPlace(1, 2)),
+        ({"chief": ["a:1"], "worker": ["b:1", "c:1"]}, ("chief", 0), WorkerPlace(0, 3)),
+        ({"chief": ["a:1"], "worker": ["b:1", "c:1"]}, ("worker", 1), WorkerPlace(2, 3)),
+        ({"chief": ["a:1"]}, ("chief", 0), WorkerPlace(0, 1)),
+        ({"worker": ["a:1"], "ps": []}, ("worker", 0), WorkerPlace(0, 1)),
+        ({}, ("worker", 0), WorkerPlace(0, 1)),
     ],
 )
 def test_the_chief_comes_first_and_workers_follow(cluster, task, place):

@@ -9,7 +9,7 @@ from trainer.evaluation import as_clinicians
 def test_the_agent_is_judged_by_all_clinicians_but_one():
     # {Red, Red, Green}, the agent says Yellow: without a Red it fits {Red, Green}; without Green it is less urgent than
     # {Red, Red}. {Yellow, Green}: too few decisions.
-    figures = as_clinicians.figures(np.array([[1, 1]]), np.array([[2, 0, 1, 0], [0, 1, 1, 0]]), 3, seed=0)
+    figures = as_clinicians.leave_one_out(np.array([[1, 1]]), np.array([[2, 0, 1, 0], [0, 1, 1, 0]]), 3, seed=0)
     assert figures.vignettes == 1
     assert figures.by_all_but_one["appropriateness"].mean == pytest.approx(2 / 3)
     assert figures.by_all_but_one["under_triage"].mean == pytest.approx(1 / 3)
@@ -25,7 +25,7 @@ def test_the_agent_is_judged_by_all_clinicians_but_one():
 def test_the_figures_agree_with_a_naive_oracle():
     counts = np.random.default_rng(1).multinomial(4, [0.1, 0.3, 0.5, 0.1], 50)
     decisions = np.random.default_rng(2).integers(0, 4, [2, 50])
-    figures = as_clinicians.figures(decisions, counts, 3, seed=0).by_all_but_one
+    figures = as_clinicians.leave_one_out(decisions, counts, 3, seed=0).by_all_but_one
     fits, red = [], []
     for column, row in enumerate(counts):
         given = np.repeat(np.arange(4), row).tolist()

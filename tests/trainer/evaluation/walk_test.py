@@ -6,7 +6,7 @@ from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import NUM_ACTIONS, Action
 from tests.builders import arrays_of, outcomes_of
-from trainer.evaluation.walk import Agent, Walk, effects, error_report, walk, worst_cases, worst_errors
+from trainer.evaluation.walk import GreedyAgent, Walk, effects, error_report, walk, worst_cases, worst_errors
 from trainer.graph.decide import OperatingPoint
 
 VOCABULARY = Vocabulary(
@@ -66,7 +66,7 @@ def test_worst_cases_are_walked_to_the_least_urgent_decision():
         return {"q": tf.constant(np.where((known[:, 1] < 0)[:, np.newaxis], RED, GREEN), tf.float32)}
 
     vignettes = arrays_of([[2, 0, 0, 0], [0, 0, 2, 0]], [(1, -2), (1,)])
-    agent = Agent(network, VOCABULARY, max_questions=23)
+    agent = GreedyAgent(network, VOCABULARY, max_questions=23)
     [case] = worst_cases(agent, outcomes_of([[2, 2], [0, 2]]), vignettes, orders=range(8))
     assert (case["vignette_id"], case["decision"], case["pieces"]) == ("v0", "Green", {"known": 1, "all": 2})
     # Without fever nothing is known, and the values are the same.

@@ -16,7 +16,7 @@ from trainer.data.arrays import VignetteArrays
 from trainer.dyqn import rollout
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Rollout, greedy_policy
-from trainer.export.policy import load_version, play
+from trainer.export.policy import load_version, version_outcomes
 
 ASKS_FIRST = [0, 0, 0, 0, 2]  # logits of Red, Yellow, Green, Blue, ask
 TO_RED, TO_GREEN, NOTHING = [9, 0, 0, 0, 0], [0, 0, 9, 0, 0], [0, 0, 0, 0, 0]
@@ -70,7 +70,7 @@ def test_a_version_decides_as_the_network_that_it_was_exported_from(exported, ra
     folder = exported(tmp_path, network, vocabulary)
     arrays = VignetteArrays(np.arange(200).astype(object), *random_vignettes, ((),) * 200)
     expected = Rollout(random_vignettes, 30, 23, greedy_policy(network)).run([3, 4])
-    outcomes = play(load_version(folder), arrays, vocabulary, [3, 4])
+    outcomes = version_outcomes(load_version(folder), arrays, vocabulary, [3, 4])
     assert len(np.unique(expected.decisions)) > 1  # the network is not constant
     for name in ("decisions", "questions", "evidence_seen", "forced"):
         np.testing.assert_array_equal(getattr(outcomes, name), getattr(expected, name))
@@ -88,7 +88,7 @@ def test_evidence_orders_are_the_same_for_versions_that_ask_differently_often(
     slow = load_version(version)
     monkeypatch.setattr(rollout, "ROWS_AT_ONCE", 20)
     arrays = arrays_of([([code], [0, 0, 1, 0]) for code in (6, 1) * 10] + [([1, 2, 3, 4, 5], [1, 0, 0, 0])] * 20)
-    outcomes = [play(each, arrays, CODES, [8, 9]) for each in (quick, slow)]
+    outcomes = [version_outcomes(each, arrays, CODES, [8, 9]) for each in (quick, slow)]
     assert [played.questions[:, :20].max() for played in outcomes] == [0, 23]
     waits = [played.questions[:, 20:] for played in outcomes]
     assert len(np.unique(waits[0])) > 1
@@ -102,13 +102,13 @@ def test_codes_are_translated_to_a_version_with_another_vocabulary(exported, arr
     version = load_version(exported(tmp_path, network, symptoms("b", "c", "a")))
     arrays = arrays_of([([1], [1, 0, 0, 0]), ([2], [1, 0, 0, 0]), ([-2], [1, 0, 0, 0])])
     data = symptoms("a", "b", "unused")
-    assert play(version, arrays, data, [0]).decisions.tolist() == [[Action.GREEN, Action.RED, Action.GREEN]]
+    assert version_outcomes(version, arrays, data, [0]).decisions.tolist() == [[Action.GREEN, Action.RED, Action.GREEN]]
 
 
 def test_a_code_that_the_version_does_not_know_is_named(arrays_of, version):
     arrays = arrays_of([([1, 3], [1, 0, 0, 0]), ([-4], [1, 0, 0, 0])])
     with pytest.raises(InputError, match=r"does not know, gamma, delta$"):
-        play(load_version(version), arrays, symptoms("a", "b", "gamma", "delta", "unused"), [0])
+        version_outcomes(load_version(version), arrays, symptoms("a", "b", "gamma", "delta", "unused"), [0])
 
 
 def change_manifest(**entries):

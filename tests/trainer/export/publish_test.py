@@ -18,7 +18,7 @@ from tests.builders import network_of, prepared, symptoms, trained_agent
 from trainer.data.textbook_case import TextbookCase
 from trainer.export import publish
 from trainer.export.policy import load_version
-from trainer.export.publish import Evaluation, Target
+from trainer.export.publish import Target, VersionTest
 
 pytestmark = pytest.mark.usefixtures("known_graphs")
 
@@ -48,7 +48,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def evaluation(data):
-    return Evaluation(data, orders=2, seed=0)
+    return VersionTest(data, orders=2, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_nothing_is_published_on_too_few_vignettes_not_even_a_first_version(eval
 
 
 def test_an_equal_version_passes_without_margin_and_decides_no_textbook_emergency_later(data, red_base):
-    evaluation = Evaluation(data, orders=2, seed=0, cases=emergency("fever"))
+    evaluation = VersionTest(data, orders=2, seed=0, cases=emergency("fever"))
     exported = push(red_base, always(Action.RED), evaluation, margin=0.0)
     assert exported.published
     assert exported.gate.compared.lower_bound == 0.0
@@ -117,11 +117,11 @@ def emergency(*codes):
 
 def test_versions_with_other_vocabularies_are_compared_on_evidence_and_cases_that_both_know(data, red_base):
     # The order differs, and the new one knows more; data and case have cough and fever.
-    evaluation = Evaluation(data, orders=1, seed=0, cases=emergency("fever"))
+    evaluation = VersionTest(data, orders=1, seed=0, cases=emergency("fever"))
     exported = push(red_base, always(Action.RED, ("rash", "fever", "cough")), evaluation)
     assert exported.gate.compared.metrics["safety"].new == 1.0
     assert exported.published
-    rash = Evaluation(data, orders=1, seed=0, cases=emergency("rash"))
+    rash = VersionTest(data, orders=1, seed=0, cases=emergency("rash"))
     with pytest.raises(InputError, match=r"'meningitis'.*rash"):
         push(red_base, always(Action.RED), rash)
 
@@ -141,10 +141,10 @@ def test_candidates_stay_apart_with_numbers_above_those_that_are_served_and_unsi
     load_version(bad)
 
 
-class _EvaluationDuringWhichAnotherPushEnds(Evaluation):
-    def play(self, version, name):
+class _EvaluationDuringWhichAnotherPushEnds(VersionTest):
+    def outcomes(self, version, name):
         shutil.copytree(self.other, self.base / "2", dirs_exist_ok=True)
-        return super().play(version, name)
+        return super().outcomes(version, name)
 
 
 def test_of_two_pushes_at_once_the_second_is_refused(data, red_version, red_base):
@@ -170,7 +170,7 @@ def test_a_split_that_is_empty_is_refused(data, tmp_path):
     (tmp_path / "data" / "stats.json").write_text(json.dumps(stats))
     next((tmp_path / "data").glob("test-*")).unlink()
     with pytest.raises(InputError, match="test split"):
-        Evaluation(tmp_path / "data", orders=1, seed=0)
+        VersionTest(tmp_path / "data", orders=1, seed=0)
 
 
 def test_the_manifest_and_the_card_have_the_figures_of_the_evaluation(evaluation, tmp_path):

@@ -5,7 +5,7 @@ import tensorflow as tf
 from schemas.triage import Action
 from trainer.graph.decide import NEUTRAL, OperatingPoint
 from trainer.interviews.patients import Patients
-from trainer.interviews.play import Interviews, play
+from trainer.interviews.play import Interviews, interview
 from triage_runtime.promise import HANDED_OVER
 
 
@@ -32,7 +32,7 @@ def _in_order(states, open_codes):
 
 
 def test_the_first_open_code_is_asked_and_its_answer_known(patients):
-    interviews = play(patients, network, _may_ask, _in_order, 3)
+    interviews = interview(patients, network, _may_ask, _in_order, 3)
     assert interviews.revealed.tolist() == [[[-2], [2]], [[3], [0]], [[0], [0]]]
     assert interviews.heads["q"].shape == (4, 2, 5)
     # The second patient's decision changes with the answer; what nobody can answer changes nothing.
@@ -47,7 +47,7 @@ def test_an_opening_takes_the_first_question_and_makes_several_pieces_known():
         """The opening asks about codes 2 and 3; of the second patient, 2 is known."""
         return tf.where(states[:, 2:3] == 0, tf.constant([[3, 4]]), 0)
 
-    interviews = play(patients, network, _may_ask, _in_order, 2, opening=opening)
+    interviews = interview(patients, network, _may_ask, _in_order, 2, opening=opening)
     assert interviews.revealed.tolist() == [[[3, 4], [-2, 0]], [[-2, 0], [4, 0]]]
     states = interviews.states(patients).tolist()
     assert [each[0] for each in states] == [[1, 0, 0, 0], [1, 0, 1, 1], [1, -1, 1, 1]]
@@ -55,7 +55,7 @@ def test_an_opening_takes_the_first_question_and_makes_several_pieces_known():
     assert interviews.ends(OperatingPoint(0.99)).tolist() == [2, 2]
     # Sure of Blue from the start, the second patient's interview ends, and the first one's does not before the opening.
     blue = patients._replace(known=patients.known | np.eye(4, dtype=bool)[1])
-    sure = play(blue, lambda states: network(tf.ones_like(states)), _may_ask, _in_order, 2, opening=opening)
+    sure = interview(blue, lambda states: network(tf.ones_like(states)), _may_ask, _in_order, 2, opening=opening)
     assert sure.ends(NEUTRAL).tolist() == [1, 0]
 
 
@@ -66,7 +66,7 @@ def _flags(cells):
 
 def test_an_interview_ends_with_red_where_the_agent_is_sure_of_it(patients):
     """With a floor of .7 it asks on, until the second patient's decision is Blue, worth .8."""
-    interviews = play(patients, network, _may_ask, _in_order, 3, _flags({1, 2, 3}))
+    interviews = interview(patients, network, _may_ask, _in_order, 3, _flags({1, 2, 3}))
     assert interviews.ends(NEUTRAL).tolist() == [0, 0]
     assert interviews.ends(OperatingPoint(0.7)).tolist() == [2, 1]
 
@@ -75,7 +75,7 @@ def test_an_interview_ends_where_the_agent_is_sure_unless_a_red_flag_is_open():
     """The agent is sure of Blue from the start; two codes are open."""
     patients = Patients(np.eye(4, dtype=bool)[[1]], np.array([[1, 1, 1, 0]], np.int8), np.array([[0, 0, 0, 1]]))
     for cells, ends in ((set(), 0), ({0, 2}, 2)):
-        interviews = play(patients, network, _may_ask, _in_order, 3, _flags(cells))
+        interviews = interview(patients, network, _may_ask, _in_order, 3, _flags(cells))
         assert interviews.ends(NEUTRAL).tolist() == [ends]
 
 
@@ -85,7 +85,7 @@ def test_an_interview_ends_where_going_on_is_worth_no_more_than_the_decision(pat
     def asking(states):
         return {"q": network(states)["q"] + tf.one_hot([Action.ASK], 5) * 0.7}
 
-    interviews = play(patients, asking, _may_ask, _in_order, 3)
+    interviews = interview(patients, asking, _may_ask, _in_order, 3)
     assert interviews.ends(NEUTRAL).tolist() == [2, 1]  # the first patient has nothing left to answer after two
 
 
@@ -128,6 +128,6 @@ def test_an_agent_that_asks_on_with_nothing_left_to_ask_hands_over(patients):
 def test_a_clairvoyant_policy_asks_what_makes_the_decision_right():
     """Both codes are present, and only the second one leads to Blue, which is right."""
     patients = Patients(np.eye(4, dtype=bool)[[0]], np.array([[1, 1, 1, 0]], np.int8), np.array([[0, 0, 0, 1]]))
-    interviews = play(patients, network, lambda states: states == 0, None, 1)
+    interviews = interview(patients, network, lambda states: states == 0, None, 1)
     assert interviews.revealed.tolist() == [[[2]]]
     assert interviews.decisions().tolist() == [[0], [3]]

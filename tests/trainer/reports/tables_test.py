@@ -1,7 +1,7 @@
 import pytest
 
 from trainer.evaluation.estimates import Calibration, Estimate, SliceFigures
-from trainer.evaluation.handing_over import HandedOver
+from trainer.evaluation.measurement import HandedOver
 from trainer.reports.tables import print_report
 
 QUALITY = {name: Estimate(0.5, 0.25, 0.75, 12) for name in ("appropriateness", "safety", "over_triage", "under_triage")}

@@ -7,7 +7,7 @@ from trainer.simulation.card import NOTHING, Cards, everything, whole_case
 from trainer.simulation.config import SimulationConfig
 from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_tables import KnowledgeTables
-from trainer.simulation.patients import Patients
+from trainer.simulation.patients import Population
 from trainer.simulation.simulator import Simulator
 
 
@@ -23,7 +23,7 @@ def patient(tables):
     present[0, [tables.index(code) for code in ("chest_pain", "severe_pain", "adult", "man")]] = True
     possible = np.ones_like(present)
     possible[0, tables.index("vaginal_bleeding")] = False
-    return Patients(np.array([1]), possible, present)
+    return Population(np.array([1]), possible, present)
 
 
 def _codes(tables, cells):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from trainer.study.results import figures
+from trainer.study.results import study_figures
 
 METRICS = ("appropriateness", "safety", "questions")
 
@@ -50,6 +50,6 @@ def test_without_enough_decisions_there_are_neither_differences_nor_a_row_of_cli
     for file in files.values():
         if "leave_one_out" in file:
             file["leave_one_out"] = {name: [] for name in METRICS}
-    rows = figures(study, few, files)["agents"]
+    rows = study_figures(study, few, files)["agents"]
     assert "clinicians" not in rows
     assert rows["dyqn_and"]["dyqn_or_minus"] is None

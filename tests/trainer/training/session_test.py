@@ -222,6 +222,6 @@ def test_outputs_for_held_out_patients_belong_only_to_the_newest_checkpoint(fini
 def test_what_is_asked_in_interviews_with_held_out_patients_is_kept_for_novelty(data, tmp_path, monkeypatch, whole):
     monkeypatch.setattr(DataDirectory, "whole_patients", whole)
     session = open_run(tmp_path, data, tiny_default())
-    led = session.loop.selection.led
+    led = session.loop.selection.interview_states
     assert led.shape == (24 * (len(data.read("train", names=False).decision_counts) // 4), 12)
     assert (led < 0).any()

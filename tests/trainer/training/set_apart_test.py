@@ -5,7 +5,7 @@ import pytest
 
 from schemas.errors import InputError
 from tests.builders import symptoms
-from trainer.dyqn.validation import Division
+from trainer.dyqn.calibrate import Division
 from trainer.training import set_apart
 from trainer.training.set_apart import Seen
 from triage_runtime.storage import arrays_file

@@ -8,9 +8,9 @@ from schemas.errors import InputError
 from schemas.triage import Action
 from tests.builders import network_of
 from trainer.config import ValidationConfig
-from trainer.dyqn.network import OUTPUTS
+from trainer.dyqn.calibrate import HeldOut, Settling, divide, interviews, prefixes, settling
+from trainer.dyqn.network import HEADS
 from trainer.dyqn.rollout import Slice
-from trainer.dyqn.validation import HeldOut, Settling, divide, interviews, prefixes, settling
 from triage_runtime import promise
 
 
@@ -123,7 +123,7 @@ def _settle(network, states, counts):
 
 
 def _calibration(network):
-    layer = network.get_layer(OUTPUTS)
+    layer = network.get_layer(HEADS)
     return layer.scale.numpy(), layer.shift.numpy()
 
 
@@ -235,7 +235,7 @@ def test_an_agent_of_cards_is_calibrated_by_what_stands_on_them(vignettes_of):
 def test_an_agent_of_complete_patients_is_calibrated_by_interviews_with_them(vignettes_of):
     led = np.int8([[[1, 0, 0], [1, -1, 0]]])
     parts = settling(vignettes_of([([1, 3], RED)]), 3, 23, 0, led, whole=True)
-    assert parts.judged is parts.led
+    assert parts.judged is parts.asked
     assert parts.whole.tolist() == [[1, -1, 1]]  # who lacks what is not listed
 
 

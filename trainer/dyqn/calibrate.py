@@ -18,7 +18,7 @@ from trainer.data import state
 from trainer.data.state import Vignettes, sparse_states
 from trainer.dyqn import targets
 from trainer.dyqn.agent import DyqnAgent
-from trainer.dyqn.network import NUM_CUMULATIVE, OUTPUTS, bound_denials, log_odds, logits_of
+from trainer.dyqn.network import HEADS, NUM_CUMULATIVE, bound_denials, log_odds, logits_of
 from trainer.dyqn.rollout import Slice
 from trainer.graph.operating_point import HeldOutOutputs
 from trainer.graph.rewards import counterfactual_reward
@@ -146,37 +146,37 @@ class Settling(NamedTuple):
     judged: HeldOut
     """States that clinicians decided on: whole cards, or interviews with complete patients. The findings that an
     interview adds to a card are simulated."""
-    led: HeldOut
+    asked: HeldOut
     """States one question apart, by which asking is valued."""
     whole: np.ndarray
     """int8 `[M, E]`: all that is known of each patient."""
     interviewed: bool = False
-    """Whether the states of `led` are those of interviews."""
+    """Whether the states of `asked` are those of interviews."""
 
     def settle(self, network: keras.Model) -> HeldOutOutputs:
         """Bounds the weight of denials and calibrates `network`, if it has probabilities.
 
         Returns:
-            Its outputs in the states of `led`; those of each half of the patients by a calibration on the other half.
+            Its outputs in the states of `asked`; those of each half of the patients by a calibration on the other half.
         """
         if "safe" not in network.output:
-            heads = _applied(network, self.led.states)
-            return HeldOutOutputs(heads["q"], heads["q"][:, :0], self.led.sizes, self.led.decision_counts)
-        outputs = network.get_layer(OUTPUTS)
+            heads = _applied(network, self.asked.states)
+            return HeldOutOutputs(heads["q"], heads["q"][:, :0], self.asked.sizes, self.asked.decision_counts)
+        outputs = network.get_layer(HEADS)
         judged = _applied(logits_of(network), self.judged.states)  # before the bound, which few of them reach
         bound_denials(network, self.whole)
-        led = _applied(logits_of(network), self.led.states)
-        half = np.arange(len(self.led.sizes)) % 2 == 0
+        asked = _applied(logits_of(network), self.asked.states)
+        half = np.arange(len(self.asked.sizes)) % 2 == 0
         found = []
         for others in (~half, half, half | True):  # the last is the agent's
-            self._calibrate(outputs, judged, led, others)
-            found.append(outputs(led))
-        rows: np.ndarray = np.repeat(half, self.led.sizes)[:, np.newaxis]
+            self._calibrate(outputs, judged, asked, others)
+            found.append(outputs(asked))
+        rows: np.ndarray = np.repeat(half, self.asked.sizes)[:, np.newaxis]
         q, appropriate = (np.where(rows, *(each[head] for each in found[:2])) for head in ("q", "appropriate"))
-        return HeldOutOutputs(q, appropriate, self.led.sizes, self.led.decision_counts)
+        return HeldOutOutputs(q, appropriate, self.asked.sizes, self.asked.decision_counts)
 
     def _calibrate(
-        self, outputs: keras.layers.Layer, judged: np.ndarray, led: np.ndarray, patients: np.ndarray
+        self, outputs: keras.layers.Layer, judged: np.ndarray, asked: np.ndarray, patients: np.ndarray
     ) -> None:
         """Calibrates by some of the M patients.
 
@@ -189,7 +189,7 @@ class Settling(NamedTuple):
         Args:
             outputs: the layer that is calibrated.
             judged: logits `[R, N, 7]` of the states of `judged`.
-            led: the same of `led`.
+            asked: the same of `asked`.
             patients: bool `[M]`.
         """
         rows: np.ndarray = np.repeat(patients, self.judged.sizes)
@@ -198,7 +198,7 @@ class Settling(NamedTuple):
         _set_calibration(outputs, slice(NUM_CUMULATIVE, None), 1.0, np.zeros(1))  # from any before
         outputs.best.assign(0.0)
         pairs = []
-        for states, all_logits in ((self.led, led), (self.judged, judged)):
+        for states, all_logits in ((self.asked, asked), (self.judged, judged)):
             followed: np.ndarray = np.repeat(patients, states.sizes)
             followed[np.cumsum(states.sizes) - 1] = False
             places = np.flatnonzero(followed)
@@ -316,9 +316,9 @@ class Selection:
         return self._settling is not None
 
     @property
-    def led(self) -> np.ndarray | None:
+    def interview_states(self) -> np.ndarray | None:
         """int8 `[R, E]`: states of interviews with held-out patients; None where there are none."""
-        return self._settling.led.states if self._settling is not None and self._settling.interviewed else None
+        return self._settling.asked.states if self._settling is not None and self._settling.interviewed else None
 
     def choose_latest(self) -> None:
         """Chooses the agent's latest weights."""
