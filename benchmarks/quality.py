@@ -222,7 +222,7 @@ def fresh_patients(seed: int, vocabulary: Vocabulary) -> Patients:
     A patient of `triage simulate --whole-patient` is that of the written vignette with the same seed and number, so
     that the test split of one holds patients of whom the other's agent has learned.
     """
-    simulator = Simulator(KnowledgeBase.load(None), SimulationConfig(), seed, (), Fraction(1))
+    simulator = Simulator(KnowledgeBase.load(None), SimulationConfig(), seed, Fraction(1))
     first = -(-(TRAIN + TEST) // BLOCK)
     blocks = range(first, first + -(-TEST // BLOCK))
     vignettes = [vignette for number in blocks for vignette in simulator.block(number)][:TEST]

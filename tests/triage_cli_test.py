@@ -188,7 +188,7 @@ def test_figures_that_cannot_be_written_are_refused_before_any_work(command, cap
 @pytest.mark.parametrize(
     ("command", "option"),
     [("ask", "--present"), ("ask", "--absent"), ("score", "--input"), ("prepare", "--vignettes"),
-     ("prepare", "--ignore-columns"), ("evaluate", "--slice"), ("simulate", "--unseen-conditions")],
+     ("prepare", "--ignore-columns"), ("evaluate", "--slice")],
 )  # fmt: skip
 def test_an_option_of_a_list_that_comes_twice_loses_nothing(command, option):
     needed = {"score": ["--model", "m", "--output", "o"], "evaluate": ["--job-dir", "j", "--data", "d"]}

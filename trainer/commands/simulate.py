@@ -43,14 +43,6 @@ class SimulateOptions:
         f"share of vignettes in the test split, such as 0.1 or 1/10 (default {PAPER_TEST}/{PAPER_VIGNETTES})",
         type=_fraction, default=Fraction(PAPER_TEST, PAPER_VIGNETTES), metavar="F",
     )  # fmt: skip
-    unseen_conditions: list[str] = option(
-        "conditions that the training split leaves out",
-        type=str,
-        action="extend",
-        nargs="+",
-        default=[],
-        metavar="CODE",
-    )
     whole_patient: bool = option("complete patients, who can answer any question; clinicians read the whole case")
     caution: float = option(
         "factor on the clinicians' risk aversion: above 1 they decide more urgently than the default panel (default 1)",
@@ -86,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     knowledge = KnowledgeBase.load(given.knowledge)
     config = SimulationConfig(panel=PanelConfig(caution=given.caution))
     whole_test = given.test_fraction if given.whole_patient else None
-    simulator = Simulator(knowledge, config, given.seed, given.unseen_conditions, whole_test)
+    simulator = Simulator(knowledge, config, given.seed, whole_test)
     with output_directory(given.out, given.overwrite) as output, progress_bar(console) as bar:
         made = simulated(simulator, given.vignettes, os.cpu_count() or 1)
         vignettes = list(tracked(made, bar, "simulate", given.vignettes))
@@ -109,7 +101,6 @@ def _header(knowledge: KnowledgeBase, given: SimulateOptions, config: Simulation
         "sources": [],
         "options": {
             "knowledge_fingerprint": knowledge.fingerprint,
-            "unseen_conditions": sorted(given.unseen_conditions),
             "simulation": config.to_dict(),
             **({directories.WHOLE_PATIENT: True} if given.whole_patient else {}),
         },

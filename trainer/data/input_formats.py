@@ -12,11 +12,11 @@ from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.text_file import Line
 from trainer.data.csv_files import LongTables, WideTable, wide_vocabulary
-from trainer.data.ddxplus import ABSENT_FROM, PatientOptions, read_patients, read_release
+from trainer.data.ddxplus import ABSENT_FROM, DIFFERENTIAL, PatientOptions, read_patients, read_release
 from trainer.data.derived_vocabulary import malformed_code
 from trainer.data.feedback import read_feedback
 from trainer.data.source import Accepted, LineReader, Outcome, check_kind, read_each
-from trainer.data.vignette import MAX_SAME_DECISIONS, from_fields
+from trainer.data.vignette import from_fields
 from triage_runtime.case import parse_object
 from triage_runtime.command_line import options
 from triage_runtime.storage import locations
@@ -72,27 +72,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_ddxplus_arguments(group: argparse._ArgumentGroup, files: dict[str, Any], file: dict[str, Any]) -> None:
-    defaults = PatientOptions()
     group.add_argument("--conditions", **file, help="release_conditions.json")
     group.add_argument("--evidences", **file, help="release_evidences.json")
     group.add_argument("--patients", **files, help="patients: a CSV file, or a zip archive of one")
     group.add_argument("--test-patients", **files, help="patients of the test split; --patients then are for training")
     group.add_argument(
-        "--absent-evidence",
-        type=int,
-        metavar="N",
-        help=f"absent codes per vignette (default {defaults.absent_evidence})",
-    )
-    group.add_argument(
         "--absent-from",
         choices=ABSENT_FROM,
         help="where absent codes are drawn from: the patient's own differential (default), or all conditions",
-    )
-    group.add_argument(
-        "--decisions-per-vignette",
-        type=int,
-        metavar="N",
-        help=f"decisions per vignette (default {defaults.decisions_per_vignette})",
     )
 
 
@@ -216,19 +203,12 @@ class Ddxplus:
     evidences: pathlib.Path
     patients: list[pathlib.Path]
     test_patients: list[pathlib.Path] | None = None
-    absent_evidence: int | None = None
     absent_from: str | None = None
-    decisions_per_vignette: int | None = None
-
-    def __post_init__(self) -> None:
-        options.check_bounds("absent_evidence", self.absent_evidence, 0)
-        options.check_bounds("decisions_per_vignette", self.decisions_per_vignette, 1, MAX_SAME_DECISIONS)
 
     def open(self, seed: int) -> Source:
         """See `Format`."""
         release = read_release(self.conditions, self.evidences)
-        names = ("absent_evidence", "absent_from", "decisions_per_vignette")
-        how = PatientOptions(seed, **{name: value for name in names if (value := getattr(self, name)) is not None})
+        how = PatientOptions(seed, absent_from=self.absent_from or DIFFERENTIAL)
         test = _readers(self.test_patients or ())
         readers = _readers(self.patients) + test
         stems = [reader.path.stem for reader in readers]
@@ -241,7 +221,7 @@ class Ddxplus:
         outcomes = itertools.chain.from_iterable(
             read_patients(reader, release, how, split) for reader, split in zip(readers, splits, strict=True)
         )
-        stated = {name: getattr(how, name) for name in names}
+        stated = {name: value for name, value in dataclasses.asdict(how).items() if name != "seed"}
         whole = (self.conditions, self.evidences)
         return Source(readers, lambda _: Content(release.vocabulary, outcomes), whole, stated)
 

@@ -7,6 +7,8 @@ from triage_runtime.command_line import options
 from triage_runtime.command_line.options import option
 from triage_runtime.storage import locations
 
+QUESTION_LIMIT = 20
+"""Questions after which --questions stops: patients would hardly answer more."""
 ORDERS = 10
 """Random evidence orders over which an evaluation averages by default."""
 
@@ -57,7 +59,6 @@ class EvaluateOptions:
         f"with --questions: patients answer what their vignette lists ({OWN_CARD}, the default), or everything",
         choices=TRACKS, default=OWN_CARD,
     )  # fmt: skip
-    question_limit: int = option("with --questions: question limit (default 20)", default=20, metavar="N")
     rules: pathlib.Path | None = option(
         "evaluate with these safety rules too, and print the difference: a file (docs/rules.md) or default",
         type=locations.source, metavar="FILE",
@@ -68,4 +69,3 @@ class EvaluateOptions:
         options.check_bounds("orders", self.orders, 1)
         options.check_bounds("seed", self.seed, 0)
         options.check_bounds("minimum_decisions", self.minimum_decisions, 2)
-        options.check_bounds("question_limit", self.question_limit, 1)

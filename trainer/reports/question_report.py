@@ -30,7 +30,7 @@ from trainer.evaluation.metrics import (
     summary,
     triage_quality,
 )
-from trainer.evaluation.options import CLAIRVOYANT, LEARNED, OWN_CARD, WHOLE_PATIENT, EvaluateOptions
+from trainer.evaluation.options import CLAIRVOYANT, LEARNED, OWN_CARD, QUESTION_LIMIT, WHOLE_PATIENT, EvaluateOptions
 from trainer.evaluation.question_policies import card_policy, frequencies, simple_policies
 from trainer.graph import mixture, rewards
 from trainer.graph.decide import OperatingPoint
@@ -117,9 +117,7 @@ def _interviews(
     flags = None if own else tf.function(graph.open_signs, autograph=False)
     chosen: dict[str, Policy | None] = {**policies, LEARNED: learned, CLAIRVOYANT: None}
     return {
-        name: interview(
-            patients, trained.model, graph.may_ask, chosen[name], given.question_limit, flags, graph.opening
-        )
+        name: interview(patients, trained.model, graph.may_ask, chosen[name], QUESTION_LIMIT, flags, graph.opening)
         for name in followed(given.questions or [LEARNED], "play", "policies")
     }, graph
 

@@ -3,7 +3,7 @@
 import concurrent.futures
 import dataclasses
 import multiprocessing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -22,8 +22,6 @@ from trainer.simulation.patients import Population, draw_patients
 BLOCK = 500
 """Number of vignettes simulated together. Changing it changes the vignettes of a seed."""
 
-UNSEEN = "unseen"
-"""Tag of vignettes whose condition is held out of the training split."""
 _DECISIONS_COLUMN = 4
 
 
@@ -34,23 +32,13 @@ class Simulator:
         knowledge: the knowledge base.
         config: the constants.
         seed: 0 or more, below 2^64.
-        unseen: codes of the conditions held out of the training split.
         whole_test: for complete patients in place of cards, see `trainer.simulation.card`: the share of the
             test split. The vignettes then say which split they belong to.
-
-    Raises:
-        InputError: there is no such condition.
     """
 
     def __init__(
-        self,
-        knowledge: KnowledgeBase,
-        config: SimulationConfig,
-        seed: int,
-        unseen: Iterable[str] = (),
-        whole_test: Fraction | None = None,
+        self, knowledge: KnowledgeBase, config: SimulationConfig, seed: int, whole_test: Fraction | None = None
     ):
-        self._unseen = frozenset(knowledge.condition(code).code for code in unseen)
         self._tables = KnowledgeTables(knowledge, config)
         self._config = config
         self._seed = seed
@@ -82,7 +70,7 @@ class Simulator:
         listed = everything(self._tables, patients, cards, draws)
         vignettes = []
         for row in range(BLOCK):
-            test = self._in_test_split(first + row) or self._is_unseen(int(patients.conditions[row]))
+            test = self._in_test_split(first + row)
             vignette = self._vignette(first + row, int(patients.conditions[row]), listed, row, counts[row])
             named = vignette.vignette_id.replace("s", "w", 1)
             vignettes.append(dataclasses.replace(vignette, vignette_id=named, split="test" if test else "train"))
@@ -93,19 +81,14 @@ class Simulator:
         share = self._whole_test or Fraction(0)
         return int((place + 1) * share) > int(place * share)
 
-    def _is_unseen(self, condition: int) -> bool:
-        return self._tables.knowledge.conditions[condition].code in self._unseen
-
     def _vignette(self, place: int, condition: int, cards: Cards, row: int, counts: np.ndarray) -> Vignette:
         described = self._tables.knowledge.conditions[condition]
-        unseen = self._is_unseen(condition)
         return Vignette(
             vignette_id=f"s{self._seed}-{place + 1:07d}",
             present=self._codes(cards.present[row]),
             absent=self._codes(cards.absent[row]),
             decisions=_decisions(counts),
-            split="test" if unseen else None,
-            tags=(f"condition={described.code}", f"system={described.system}", *([UNSEEN] if unseen else [])),
+            tags=(f"condition={described.code}", f"system={described.system}"),
         )
 
     def _codes(self, cells: np.ndarray) -> tuple[str, ...]:

@@ -16,13 +16,10 @@ class PromiseOptions:
 
     promise: dict[str, float]
     confidence: float
-    question_limit: int | None
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
             raise InputError(f"--confidence {self.confidence:g}: expected a number between 0 and 1, such as 0.9")
-        if self.question_limit is not None and not self.promise:
-            raise InputError("--question-limit needs --promise: give both")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,10 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--confidence", type=float, default=0.9, metavar="C",
         help="confidence level of the promise, over draws of the vignettes set apart (default 0.9)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--question-limit", type=int, metavar="N",
-        help="with --promise: interviews end after N questions; default: the agent's own limit",
     )  # fmt: skip
 
 

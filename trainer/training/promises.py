@@ -84,7 +84,7 @@ def make(trained: TrainedNetwork, job_dir: pathlib.Path, given: PromiseOptions, 
     apart = set_apart.read(job_dir)
     if apart is None:
         raise InputError(f"--promise: {job_dir} has no vignettes set apart: train with --set-apart 0.1")
-    leader = _leader(trained, job_dir, given.question_limit)
+    leader = _leader(trained, job_dir)
     asked = PromiseRequest(
         dict(given.promise), given.confidence, leader.question_limit, trained.training["steps"],
         trained.rules.fingerprint, hashlib.sha256(trained.signs.to_toml().encode()).hexdigest(),
@@ -109,12 +109,11 @@ def make(trained: TrainedNetwork, job_dir: pathlib.Path, given: PromiseOptions, 
 
 
 def promising(trained: TrainedNetwork, answer: Promise) -> TrainedNetwork:
-    """Returns an agent that keeps a promise: at its operating point, and with its limit on questions."""
+    """Returns an agent that keeps a promise: at its operating point."""
     return dataclasses.replace(
         trained,
         operating_point=answer.operating_point,
         point_chosen="promise",
-        max_questions=answer.asked.question_limit,
         promise=answer.described() | {"statements": statements(answer.levels), "not_covered": list(NOT_COVERED)},
         metrics={},
     )
@@ -133,8 +132,7 @@ def on_newer(trained: TrainedNetwork, made: Mapping[str, Any], vignettes: Vignet
         `holds`, unless these patients show that it does not; `broken`, the risks above their levels by setting;
         `confidence` of that; `found`, the errors.
     """
-    leader = _leader(trained, pathlib.Path(), made["asked"]["question_limit"])
-    counted = _found(Leaving(leader, vignettes, whole), trained.operating_point, vignettes)
+    counted = _found(Leaving(_leader(trained), vignettes, whole), trained.operating_point, vignettes)
     error = NEWER_ERROR / len(counted)
     broken = {
         setting: names
@@ -153,17 +151,14 @@ def _described(found: ErrorCounts) -> dict[str, dict[str, Any]]:
     return {setting: {name: count._asdict() for name, count in counts.items()} for setting, counts in found.items()}
 
 
-def _leader(trained: TrainedNetwork, job_dir: pathlib.Path, question_limit: int | None) -> Leader:
+def _leader(trained: TrainedNetwork, job_dir: pathlib.Path = pathlib.Path()) -> Leader:
     if trained.questions is None or not trained.has_probabilities:
         raise InputError(
             f"--promise: the agent of {job_dir} cannot interview: train with the preset default on 100 vignettes "
             "or more"
         )
-    most = trained.max_questions
-    if question_limit is not None and not 1 <= question_limit <= most:
-        raise InputError(f"--question-limit {question_limit}: the agent asks 1 to {most} questions")
     return Leader(
-        trained.model, trained.vocabulary, trained.questions, trained.rules, trained.signs, question_limit or most
+        trained.model, trained.vocabulary, trained.questions, trained.rules, trained.signs, trained.max_questions
     )
 
 

@@ -296,7 +296,6 @@ def asking(tmp_path, vignettes_of):
 @pytest.mark.usefixtures("light_exports")
 def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, tmp_path, capsys):
     given = ["export", "--job-dir", asking, "--model-base-path", tmp_path / "models", "--rules", "none"]
-    given += ["--question-limit", "3"]
     # No error among 100 patients: .97 ** 100 is .048, less than the .075 of the test; .98 ** 100 is .13.
     code, out, error = run(capsys, *given, "--promise", "red=0.02", "--json", "-")
     assert (code, json.loads(out)["promise"]["kept"]) == (3, False)
@@ -309,7 +308,7 @@ def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, 
     manifest = json.loads((version / "manifest.json").read_text())
     assert manifest["decision"]["chosen"] == "promise"
     assert manifest["promise"]["levels"] == {"red": 0.03}
-    assert manifest["promise"]["asked"]["question_limit"] == manifest["max_questions"] == 3
+    assert manifest["promise"]["asked"]["question_limit"] == manifest["max_questions"]
     assert manifest["promise"]["found"]["interview"]["red"] == {"errors": 0, "patients": 100}
     assert (
         "- At most 3% of patients whom clinicians call Red get a less urgent decision than Red."
@@ -329,7 +328,7 @@ def test_newer_patients_in_other_codes_may_break_a_promise_and_then_nothing_is_p
     broken = {"holds": False, "broken": {"interview": ["red"]}, "confidence": 0.95, "found": {}}
     monkeypatch.setattr(promises, "on_newer", lambda *given: (judged.append(given[2]), broken)[1])
     given = ["--job-dir", asking, "--push-to", tmp_path / "models", "--data", data, "--allow-small-test"]
-    given += ["--rules", "none", "--promise", "red=0.03", "--question-limit", "3"]
+    given += ["--rules", "none", "--promise", "red=0.03"]
     code, _, error = run(capsys, "export", *given)
     assert (code, list((tmp_path / "models").iterdir())) == (3, [])
     assert "the promise does not hold on these vignettes (interview: red)" in error

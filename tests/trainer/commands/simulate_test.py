@@ -5,7 +5,7 @@ import pytest
 import triage_cli
 from trainer.commands.simulate import PAPER_TEST, PAPER_VIGNETTES
 from trainer.data.tfrecord import DataDirectory, decode_example, read_records
-from trainer.simulation.simulator import BLOCK, UNSEEN
+from trainer.simulation.simulator import BLOCK
 
 
 @pytest.fixture
@@ -40,24 +40,11 @@ def test_a_number_of_vignettes_that_cuts_the_last_block_is_kept(simulate):
     assert len(_vignettes(directory, "train")) + len(_vignettes(directory, "test")) == BLOCK + 7
 
 
-def test_an_unseen_condition_is_in_the_test_split_only(simulate):
-    _, directory = simulate("data", "--vignettes", 400, "--unseen-conditions", "heart_attack")
-    assert not any("condition=heart_attack" in vignette.tags for vignette in _vignettes(directory, "train"))
-    test = _vignettes(directory, "test")
-    unseen = [vignette for vignette in test if UNSEEN in vignette.tags]
-    assert unseen
-    assert all("condition=heart_attack" in vignette.tags for vignette in unseen)
-    # Of the others, 126 of 1,374 are drawn.
-    others = 400 - len(unseen)
-    assert len(test) - len(unseen) == round(others * 126 / 1374)
-
-
 def test_the_directory_states_how_it_was_made(simulate, toy_knowledge):
-    _, directory = simulate("data", "--vignettes", 40, "--seed", 3, "--unseen-conditions", "heart_attack")
+    _, directory = simulate("data", "--vignettes", 40, "--seed", 3)
     stats = json.loads((directory / "stats.json").read_text())
     assert (stats["format"], stats["seed"]) == ("simulate", 3)
     assert stats["options"]["knowledge_fingerprint"] == toy_knowledge.fingerprint
-    assert stats["options"]["unseen_conditions"] == ["heart_attack"]
     assert stats["options"]["simulation"]["panel"]["clinicians"] > 0
     assert stats["vocabulary_fingerprint"] == toy_knowledge.catalogue.vocabulary.fingerprint
 
@@ -69,8 +56,7 @@ def test_the_directory_states_how_it_was_made(simulate, toy_knowledge):
         (["--seed", -1], "--seed -1: expected 0 or more"),
         (["--seed", 2**64], "expected less than 2^64"),
         (["--test-fraction", "1"], "--test-fraction 1: expected 0 or more, and less than 1"),
-        (["--unseen-conditions", "gout"], "unknown condition 'gout'"),
-        (["--unseen-conditions", "common_cold", "heart_attack", "threatened_miscarriage"], "no vignette is left"),
+        (["--vignettes", 1, "--test-fraction", "0.9"], "no vignette is left"),
     ],
 )
 def test_a_bad_option_is_one_clear_line_and_nothing_is_made(simulate, capsys, arguments, message):

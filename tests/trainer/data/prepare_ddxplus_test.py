@@ -63,13 +63,13 @@ def test_the_release_s_own_test_patients_may_be_the_test_split(tmp_path):
         archive.write(tmp_path / "held_out", "held_out")
 
     files = ["--patients", tmp_path / "train.csv", "--test-patients", tmp_path / "held_out.zip"]
-    more = ["--decisions-per-vignette", 1, "--absent-evidence", 1, "--absent-from", "release"]
+    more = ["--absent-from", "release"]
     assert prepare_ddxplus(tmp_path, *files, *more) == 0
 
     data = DataDirectory.open(tmp_path / "out")
     assert data.read("train").vignette_ids.tolist() == ["train-1", "train-2", "train-3", "train-4"]
     assert data.read("test").vignette_ids.tolist() == ["held_out-1", "held_out-2"]
-    assert data.read("test").decision_counts.tolist() == [[0, 0, 0, 1]] * 2
+    assert data.read("test").decision_counts.tolist() == [[2, 0, 0, 3]] * 2
 
 
 def test_two_patients_files_of_one_name_are_refused(tmp_path, capsys):

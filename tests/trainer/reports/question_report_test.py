@@ -187,7 +187,7 @@ def ddxplus(tmp_path_factory):
 
 def _compared(folder, data, *more):
     arguments = ["--job-dir", str(folder / "job"), "--data", str(data), "--questions", "learned", "prevalence"]
-    return triage_cli.main(["evaluate", *arguments, "--question-limit", "2", *more])
+    return triage_cli.main(["evaluate", *arguments, *more])
 
 
 def test_complete_patients_are_measured_by_what_they_come_with(ddxplus, capsys):

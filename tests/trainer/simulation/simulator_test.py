@@ -7,7 +7,7 @@ from trainer.simulation.simulator import BLOCK, Simulator
 
 @pytest.fixture
 def make(toy_knowledge):
-    return lambda seed=0, unseen=(): Simulator(toy_knowledge, SimulationConfig(), seed, unseen)
+    return lambda seed=0: Simulator(toy_knowledge, SimulationConfig(), seed)
 
 
 def test_a_block_of_a_seed_is_always_the_same_and_of_another_seed_another(make):
@@ -38,8 +38,3 @@ def test_tags_name_condition_and_system(make, toy_knowledge):
     codes = {f"condition={condition.code}" for condition in toy_knowledge.conditions}
     assert {vignette.tags[0] for vignette in make().block(0)} == codes
     assert {vignette.tags[1] for vignette in make().block(0)} == {"system=toy"}
-
-
-def test_holding_a_condition_out_changes_no_vignette(make):
-    card = lambda vignettes: [(v.vignette_id, v.present, v.absent, v.decisions) for v in vignettes]  # noqa: E731
-    assert card(make(unseen=["heart_attack"]).block(0)) == card(make().block(0))

@@ -62,12 +62,6 @@ def test_whole_patients_are_those_of_the_cards(toy_knowledge):
     assert [patient.split for patient in whole[:8]] == ["train", "train", "train", "test"] * 2
 
 
-def test_an_unseen_condition_is_a_test_patient(toy_knowledge):
-    simulator = Simulator(toy_knowledge, SimulationConfig(), 0, ["heart_attack"], Fraction(1, 10))
-    for vignette in simulator.block(0):
-        assert vignette.split == "test" or "condition=heart_attack" not in vignette.tags
-
-
 def test_everything_is_worth_much_more_than_the_complaint(toy_knowledge):
     """The panel reads the whole case: whoever knows all of it agrees more often than whoever knows the complaint.
 

@@ -17,9 +17,9 @@ def parsed(*given):
 
 
 def test_risks_have_their_levels():
-    assert parsed() == PromiseOptions({}, 0.9, None)
-    given = parsed("--promise", "red=.05, over=0.4", "--confidence", "0.95", "--question-limit", "10")
-    assert given == PromiseOptions({"red": 0.05, "over": 0.4}, 0.95, 10)
+    assert parsed() == PromiseOptions({}, 0.9)
+    given = parsed("--promise", "red=.05, over=0.4", "--confidence", "0.95")
+    assert given == PromiseOptions({"red": 0.05, "over": 0.4}, 0.95)
 
 
 @pytest.mark.parametrize("text", ["", "red", "red=", "red=1", "red=0", "red=x", "green=.1", "red=.1,red=.2", "red=-.1"])
@@ -31,5 +31,3 @@ def test_what_is_no_risk_with_a_share_is_refused(text):
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(InputError, match="--confidence 1: expected"):
         parsed("--confidence", "1")
-    with pytest.raises(InputError, match="--question-limit needs --promise"):
-        parsed("--question-limit", "3")

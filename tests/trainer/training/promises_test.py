@@ -77,8 +77,8 @@ def obeying(trained, code):
     return dataclasses.replace(trained, rules=RuleSet((rule,), "x", "sha256:r"))
 
 
-def ask(trained, job, limit=None, confidence=0.9, point_given=True, **levels):
-    return promises.make(trained, job, PromiseOptions(levels, confidence, limit), point_given)
+def ask(trained, job, confidence=0.9, point_given=True, **levels):
+    return promises.make(trained, job, PromiseOptions(levels, confidence), point_given)
 
 
 def test_a_promise_counts_the_patients_of_each_colour_in_both_settings(trained, job):
@@ -154,16 +154,16 @@ def test_an_earlier_answer_says_nothing_of_other_rules_danger_signs_limits_or_po
     other = dataclasses.replace(trained, operating_point=OperatingPoint(sure_enough=0.9))
     asking = dataclasses.replace(trained, signs=DangerSigns({"cough": (("rash", "collapse"),)}))
     in_turn = dataclasses.replace(trained, signs=DangerSigns({"cough": (("rash",), ("collapse",))}))
-    agents = ((obeying(trained, "rash"), None), (trained, 4), (other, None), (asking, None), (in_turn, None))
-    for number, (agent, limit) in enumerate(agents):
-        assert ask(agent, job, limit, 0.85 - 0.05 * number, red=0.15).spent > 0
+    shorter = dataclasses.replace(trained, max_questions=4)
+    for number, agent in enumerate((obeying(trained, "rash"), shorter, other, asking, in_turn)):
+        assert ask(agent, job, 0.85 - 0.05 * number, red=0.15).spent > 0
     assert ask(trained, job, red=0.15) == first
 
 
 def test_interviews_count_as_they_are_led_with_the_limit_and_the_rules(trained, job):
     # The first question is about the collapse: forced after it, nobody is known to have the rash that misleads.
-    short = ask(trained, job, 1, red=0.5)
-    assert short.asked.question_limit == promises.promising(trained, short).max_questions == 1
+    short = ask(dataclasses.replace(trained, max_questions=1), job, red=0.5)
+    assert short.asked.question_limit == 1
     assert [counts["red"].errors for counts in short.found.values()] == [0, 10]
     ruled = ask(obeying(trained, "collapse"), job, confidence=0.8, red=0.5)
     assert [counts["red"].errors for counts in ruled.found.values()] == [0, 0]
@@ -181,8 +181,6 @@ def test_newer_patients_may_show_that_a_promise_does_not_hold(trained, job, vign
 def test_what_cannot_be_promised_is_said(trained, job, tmp_path):
     with pytest.raises(InputError, match="--set-apart"):
         ask(trained, tmp_path / "other", red=0.1)
-    with pytest.raises(InputError, match="--question-limit 6"):
-        ask(trained, job, 6, red=0.1)
     with pytest.raises(InputError, match="cannot interview"):
         ask(dataclasses.replace(trained, questions=None), job, red=0.1)
     with pytest.raises(InputError, match="--step"):
