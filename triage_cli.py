@@ -40,10 +40,18 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "simulate": Command("trainer.commands.simulate", "make a data directory of simulated vignettes", tensorflow=True),
+    "simulate": Command(
+        "trainer.commands.simulate",
+        "make a data directory of simulated vignettes",
+        tensorflow=True,
+        work="trainer.commands.simulate_vignettes",
+    ),
     "knowledge": Command("trainer.commands.knowledge", "check and print the clinical knowledge base"),
     "prepare": Command(
-        "trainer.commands.prepare", "check vignettes and write them as a data directory of TFRecords", tensorflow=True
+        "trainer.commands.prepare",
+        "check vignettes and write them as a data directory of TFRecords",
+        tensorflow=True,
+        work="trainer.commands.prepare_data",
     ),
     "stats": Command(
         "trainer.commands.stats",
@@ -52,28 +60,46 @@ COMMANDS = {
         work="trainer.commands.data_statistics",
     ),
     "fold": Command(
-        "trainer.commands.fold", "write one fold of a cross-validation as a data directory", tensorflow=True
+        "trainer.commands.fold",
+        "write one fold of a cross-validation as a data directory",
+        tensorflow=True,
+        work="trainer.commands.write_fold",
     ),
     "train": Command(
         "trainer.task", "train a DyQN agent on a data directory", tensorflow=True, work="trainer.commands.train"
     ),
     "evaluate": Command(
-        "trainer.commands.evaluate", "evaluate a trained agent on the vignettes of a data directory", tensorflow=True
+        "trainer.commands.evaluate",
+        "evaluate a trained agent on the vignettes of a data directory",
+        tensorflow=True,
+        work="trainer.reports.evaluate",
     ),
     "reproduce": Command(
-        "trainer.commands.reproduce", "repeat the paper's study on a data directory and write a report", tensorflow=True
+        "trainer.commands.reproduce",
+        "repeat the paper's study on a data directory and write a report",
+        tensorflow=True,
+        work="trainer.commands.run_study",
     ),
     "export": Command(
         "trainer.commands.export",
         "export a trained agent as a SavedModel version, optionally through a safety gate",
         tensorflow=True,
+        work="trainer.commands.export_version",
     ),
-    "push": Command("trainer.commands.push", "copy a blessed version to where a server reads it", tensorflow=True),
+    "push": Command(
+        "trainer.commands.push",
+        "copy a blessed version to where a server reads it",
+        tensorflow=True,
+        work="trainer.commands.push_version",
+    ),
     "kubeflow": Command(
         "trainer.commands.kubeflow", "compile the training pipeline for Kubeflow, or run it on this machine"
     ),
     "tflite": Command(
-        "trainer.commands.tflite", "convert an exported version to a TFLite file for phones", tensorflow=True
+        "trainer.commands.tflite",
+        "convert an exported version to a TFLite file for phones",
+        tensorflow=True,
+        work="trainer.commands.write_tflite",
     ),
     "vertex": Command("trainer.commands.vertex", "submit training jobs and models to Vertex AI"),
     "serve": Command("serving.commands.serve", "serve a model over gRPC as triage.v1.TriageService"),

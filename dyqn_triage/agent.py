@@ -11,7 +11,7 @@ from dyqn_triage.keywords import parsed, takes_options
 from dyqn_triage.model import Model
 from schemas.errors import InputError
 from trainer import task
-from trainer.commands import evaluate, export, train
+from trainer.commands import evaluate, export, export_version, train
 from trainer.data.tfrecord import DataDirectory
 from trainer.evaluation.options import EvaluateOptions
 from trainer.reports.agent_report import AgentReport
@@ -107,7 +107,7 @@ class Agent:
             InputError: an option is faulty, or the version did not pass the gate or keep the promise that one asks for.
         """
         arguments = parsed(export.add_arguments, {"job_dir": self.job_dir, "model_base_path": models, **options})
-        if export.run(arguments):
+        if export_version.run(arguments):
             raise InputError(f"{models}: the version did not pass its comparison, or cannot keep the promise")
         return Model(models)
 

@@ -16,7 +16,8 @@ from dyqn_triage.keywords import parsed, takes_options
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.text_file import Line
-from trainer.commands import prepare as command
+from trainer.commands import prepare_data
+from trainer.commands.prepare import PrepareOptions, add_arguments
 from trainer.data.derived_vocabulary import CodeCollector
 from trainer.data.input_formats import Content, Source, chosen_format
 from trainer.data.source import Accepted, Outcome, Rejected
@@ -63,7 +64,7 @@ def train_test_split(
     return train.assign(split="train"), test.assign(split="test")
 
 
-@takes_options(command.add_arguments, "vignettes", "vocabulary", "out")
+@takes_options(add_arguments, "vignettes", "vocabulary", "out")
 def prepare(
     vignettes: pd.DataFrame | str | os.PathLike[str],
     out: str | os.PathLike[str],
@@ -88,12 +89,12 @@ def prepare(
         if isinstance(vocabulary, pd.DataFrame):
             raise InputError("vocabulary: expected a file, as vignettes is one, or data frames as both")
         options |= {"vignettes": vignettes, "vocabulary": vocabulary}
-    arguments = parsed(command.add_arguments, {"out": out, **options})
+    arguments = parsed(add_arguments, {"out": out, **options})
     if isinstance(vignettes, pd.DataFrame):
         arguments.format, arguments.vignettes, arguments.vocabulary = "data frame", vignettes, _read(vocabulary)
-    given = command_line.read(command.PrepareOptions, arguments)
+    given = command_line.read(PrepareOptions, arguments)
     chosen = chosen_format(arguments, _Rows if isinstance(vignettes, pd.DataFrame) else None)
-    command.prepare(chosen.open(given.seed), given)
+    prepare_data.prepare(chosen.open(given.seed), given)
     return open_data(out)
 
 

@@ -2,24 +2,13 @@
 
 import argparse
 import dataclasses
-import functools
 import math
-import os
 import pathlib
 from fractions import Fraction
-from typing import Any
 
-from rich.console import Console
-
-from schemas import directories
 from schemas.errors import InputError
-from trainer.data.output import describe, output_directory
-from trainer.simulation.config import PanelConfig, SimulationConfig
-from trainer.simulation.knowledge_base import KnowledgeBase
-from trainer.simulation.simulator import Simulator, simulated
 from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.options import option
-from triage_runtime.command_line.progress import progress_bar, say, say_result, tracked
 from triage_runtime.storage import locations
 
 PAPER_VIGNETTES, PAPER_TEST = 1374, 126
@@ -67,44 +56,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage simulate`."""
     options.add_arguments(parser, SimulateOptions)
     json_output.add_argument(parser)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Runs the command; returns the exit code."""
-    from trainer.data.data_writer import write_splits
-
-    given = options.read(SimulateOptions, arguments)
-    console, out = Console(stderr=True), locations.shown(given.out)
-    knowledge = KnowledgeBase.load(given.knowledge)
-    config = SimulationConfig(panel=PanelConfig(caution=given.caution))
-    whole_test = given.test_fraction if given.whole_patient else None
-    simulator = Simulator(knowledge, config, given.seed, whole_test)
-    with output_directory(given.out, given.overwrite) as output, progress_bar(console) as bar:
-        made = simulated(simulator, given.vignettes, os.cpu_count() or 1)
-        vignettes = list(tracked(made, bar, "simulate", given.vignettes))
-        shown = functools.partial(tracked, bar=bar, description="write", total=len(vignettes))
-        written = write_splits(vignettes, output.staging, given.test_fraction, given.seed, shown)
-        stats = _header(knowledge, given, config) | written
-        describe(output.staging, knowledge.catalogue.vocabulary, stats)
-        output.publish()
-    if given.json != "-":
-        sizes = ", ".join(f"{split} {part['vignettes']:,}" for split, part in stats["splits"].items())
-        say(Console(), f"{out}: {sizes} vignettes of {len(knowledge.conditions)} conditions")
-    json_output.write({"out": out, **stats}, given.json)
-    say_result(console, out, f"triage train --data {out} --job-dir DIR")
-    return 0
-
-
-def _header(knowledge: KnowledgeBase, given: SimulateOptions, config: SimulationConfig) -> dict[str, Any]:
-    return {
-        "format": "simulate",
-        "sources": [],
-        "options": {
-            "knowledge_fingerprint": knowledge.fingerprint,
-            "simulation": config.to_dict(),
-            **({directories.WHOLE_PATIENT: True} if given.whole_patient else {}),
-        },
-        "seed": given.seed,
-        "test_fraction": float(given.test_fraction),
-        "vocabulary_fingerprint": knowledge.catalogue.vocabulary.fingerprint,
-    }

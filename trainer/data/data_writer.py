@@ -32,7 +32,7 @@ def write_splits(
         vignettes: in the order in which they are drawn and written.
         directory: where the shards go.
         test_fraction: of those that are drawn, the share for the test split.
-        seed: of the draw.
+        seed: decides who is drawn.
         tracked: passes the vignettes on, such as a progress bar.
         shard_size: vignettes in a shard.
 

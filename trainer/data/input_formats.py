@@ -111,8 +111,7 @@ class Format(Protocol):
     def open(self, seed: int, /) -> Source:
         """Returns what the options name; small files and headers are read, vignettes are not.
 
-        Args:
-            seed: of the random draws that make a vignette.
+        `seed` decides every random draw that makes a vignette.
 
         Raises:
             InputError: a file cannot be read, or is not of its format.

@@ -60,9 +60,7 @@ class OutputDirectory:
 def output_directory(path: pathlib.Path, overwrite: bool) -> Iterator[OutputDirectory]:
     """Yields a directory that is being built. At the end of the context, whatever was not published is deleted.
 
-    Args:
-        path: of the result.
-        overwrite: whether an existing data directory may be replaced.
+    With `overwrite`, an existing data directory may be replaced.
 
     Raises:
         InputError: `path` exists and may not be replaced, or it cannot be written, such as where the disk is full.

@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 
+from schemas.errors import InputError
 from triage_runtime.command_line import options
 from triage_runtime.command_line.options import option
 from triage_runtime.storage import locations
@@ -69,3 +70,7 @@ class EvaluateOptions:
         options.check_bounds("orders", self.orders, 1)
         options.check_bounds("seed", self.seed, 0)
         options.check_bounds("minimum_decisions", self.minimum_decisions, 2)
+        if self.data is None and self.cases is None:
+            raise InputError("expected --data with vignettes, --cases with textbook cases, or both")
+        if self.html is not None and (self.data is None or self.questions):
+            raise InputError("--html reports on vignettes: give --data, and leave out --questions")

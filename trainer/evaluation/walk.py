@@ -88,13 +88,7 @@ def worst_cases(
 ) -> list[dict[str, Any]]:
     """Returns a report of each of the `worst_errors`, in the evidence order with the least urgent decision.
 
-    The orders differ from those of the episodes: a vignette on which the agent errs in none of them is left out.
-
-    Args:
-        agent: the one that was played.
-        outcomes: of its episodes on these vignettes.
-        vignettes: one or more.
-        orders: seeds of the evidence orders to walk through, one or more.
+    The seeds `orders` differ from those of the `outcomes`: a vignette on which the agent errs in none is left out.
     """
     reports = []
     _, least = metrics.urgency_range(vignettes.decision_counts)
@@ -124,15 +118,10 @@ def error_report(
     vocabulary: Vocabulary,
     rules: RuleSet = NO_RULES,
 ) -> dict[str, Any]:
-    """Returns an error for a report: the vignette as text, the episode, and why it ended as it did.
+    """Returns an error for a report: a vignette as text, the episode, and why it ended as it did.
 
-    Args:
-        row: of the vignette.
-        episode: in which the agent decided wrongly.
-        moved: effect of each piece that was known at the decision, in their order, see `effects`.
-        vignettes: of which it is one.
-        vocabulary: of their evidence.
-        rules: safety rules, of which the report names those that would have made the decision more urgent.
+    It names those of the `rules` that would have made the decision more urgent. `moved` is the effect of each piece
+    that was known at the decision, in their order, see `effects`.
     """
     codes, counts = episode.codes, vignettes.decision_counts[row]
     decisions = [each for each in TRIAGE_DECISIONS for _ in range(counts[each])]

@@ -135,14 +135,9 @@ def model_card(
     evaluation: VersionFigures | None,
     gate: Verdict | None,
 ) -> dict[str, Any]:
-    """Returns the card, as model_card.json holds it.
+    """Returns the card of a version, as model_card.json holds it; `training_data` is what `training_facts` returns.
 
-    Args:
-        manifest: of the version.
-        vocabulary: of the version.
-        training_data: see `training_facts`.
-        evaluation: None if the version was not evaluated.
-        gate: the verdict on the version, which the card holds without ids; None if there was no gate.
+    The verdict of the gate, if there was one, stands in it without ids.
     """
     kinds = [entry.kind for entry in vocabulary]
     return {

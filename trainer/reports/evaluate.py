@@ -1,5 +1,6 @@
-"""What `triage evaluate` does: measures an agent on vignettes, in interviews or on textbook cases, and says so."""
+"""The work of `triage evaluate`; its options are in `trainer.commands.evaluate`."""
 
+import argparse
 import pathlib
 import sys
 from collections.abc import Mapping
@@ -20,17 +21,18 @@ from trainer.reports.agent_report import AgentReport
 from trainer.training import operating_point_options
 from trainer.training.job import TrainedNetwork, load_network
 from trainer.training.operating_point_options import OperatingPointOptions
-from triage_runtime.command_line import json_output
+from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import say, say_result
 from triage_runtime.storage import locations
 
 
-def run(given: EvaluateOptions, point: OperatingPointOptions) -> None:
-    """Measures the agent, prints the figures and writes the files that the options name.
+def run(arguments: argparse.Namespace) -> int:
+    """Measures the agent, prints the figures and writes the files that the options name; returns 0.
 
     Raises:
         InputError: the agent, the data and the options do not fit each other, or a file cannot be written.
     """
+    given, point = options.read(EvaluateOptions, arguments), options.read(OperatingPointOptions, arguments)
     if given.data is None and given.cases is not None:
         _on_cases(given, given.cases, point)
     elif given.questions:
@@ -41,6 +43,7 @@ def run(given: EvaluateOptions, point: OperatingPointOptions) -> None:
     else:
         _print(given, measured(given, point))
     _say_end(given)
+    return 0
 
 
 def measured(given: EvaluateOptions, point: OperatingPointOptions) -> AgentReport:

@@ -145,13 +145,8 @@ class JobDirectory:
     ) -> None:
         """Makes the directory, or checks that the run in it is the same one.
 
-        Args:
-            config: of the run.
-            vocabulary: of its data.
-            data_fingerprint: of its data.
-            workers: that train together.
-            write: False for workers that only check what the chief has written.
-            start_from: the agent that it started from, if any, see `trainer.training.start.Start`.
+        All workers but the chief only check, without `write`. For the agent that the run started from, see
+        `trainer.training.start.Start`.
 
         Raises:
             InputError: it holds a run with another configuration, vocabulary, data or number of workers; the chief has
@@ -220,12 +215,8 @@ class JobDirectory:
     def prepare_statistics(self, vignettes: Vignettes, vocabulary: Vocabulary, signs: str | None = None) -> None:
         """Writes danger signs, and the training vignettes' statistics for novelty and questions, unless they exist.
 
-        Where novelty is written again, a finished run has yet to widen it: it does so with the same outcome.
-
-        Args:
-            vignettes: to learn from.
-            vocabulary: of their evidence.
-            signs: content of the file of danger signs; None for `signs_for`.
+        Where novelty is written again, a finished run has yet to widen it: it does so with the same outcome. `signs` is
+        the content of a file of danger signs; None stands for `signs_for`.
 
         Raises:
             InputError: they cannot be written, or existing ones are damaged, or the danger signs are others.
@@ -378,11 +369,7 @@ class _StepLog:
 
 
 def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwork:
-    """Returns the trained network of a job directory.
-
-    Args:
-        job_dir: as `triage train` made it.
-        step: of the checkpoint; None means the newest one.
+    """Returns the trained network of a job directory, by default that of the newest checkpoint.
 
     Raises:
         InputError: it is not a job directory, has no checkpoint (of that step), or has another run's vocabulary.

@@ -6,7 +6,7 @@ import pytest
 import triage_cli
 from schemas.errors import InputError
 from trainer import presets
-from trainer.commands import reproduce
+from trainer.commands import reproduce, run_study
 from trainer.study.results import AGENTS
 
 
@@ -17,7 +17,7 @@ def _arguments(*flags, data="data", out="out"):
 
 
 def _settings(*flags):
-    return reproduce.settings_of(_arguments(*flags))
+    return run_study.settings_of(_arguments(*flags))
 
 
 def test_the_full_study_has_the_papers_folds_and_all_parts():
@@ -47,7 +47,7 @@ def test_flags_come_before_the_file_and_that_before_quick(tmp_path):
 def test_bad_settings_are_refused(data_directory, tmp_path, flags, message):
     arguments = _arguments("--quick", *flags, data=data_directory, out=tmp_path / "out")
     with pytest.raises(InputError, match=message):
-        reproduce.run(arguments)
+        run_study.run(arguments)
     assert not (tmp_path / "out").exists()
 
 
@@ -62,7 +62,7 @@ def test_a_split_without_vignettes_is_refused(data_directory, tmp_path):
     (data / "stats.json").write_text(json.dumps(stats))
     arguments = _arguments("--quick", data=data, out=tmp_path / "out")
     with pytest.raises(InputError, match="0 vignettes in the test split"):
-        reproduce.run(arguments)
+        run_study.run(arguments)
 
 
 @pytest.mark.slow  # trains every agent, in processes that load all modules
