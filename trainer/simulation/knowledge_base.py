@@ -139,7 +139,7 @@ class Catalogue:
             try:
                 if row.fault:
                     raise InputError(row.fault)
-                entries.append(_entry(**dict(zip(table.columns, row.cells, strict=True))))
+                entries.append(_entry(dict(zip(table.columns, row.cells, strict=True))))
             except InputError as error:
                 faults.append(f"{source}: line {row.line.number}: {error}")
         if not faults:
@@ -153,14 +153,11 @@ class Catalogue:
         return catalogue
 
 
-def _entry(
-    code: str, kind: str, name: str, question: str, system: str, parent: str, exclusive: str, only_if: str,
-    background: str, instrument: str = "",
-) -> CatalogueEntry:  # fmt: skip
-    entry = Evidence(
-        code, kind, name, question, parent=parent, exclusive=exclusive, instrument=instrument, only_if=only_if
-    )
-    for value, column in ((entry.code, "code"), (system, "system"), (exclusive or "none", "exclusive")):
+def _entry(cells: dict[str, Any]) -> CatalogueEntry:
+    """Returns the entry of a line, whose `cells` are by column."""
+    system, background = cells.pop("system"), cells.pop("background")
+    entry = Evidence(**cells)
+    for value, column in ((entry.code, "code"), (system, "system"), (entry.exclusive or "none", "exclusive")):
         if not _NAME.fullmatch(value):
             raise InputError(f"{entry.code!r}: {column} {value!r} is not in snake_case")
     try:
@@ -169,7 +166,7 @@ def _entry(
         share = -1.0
     if not MIN_BACKGROUND <= share < 1:
         raise InputError(f"{entry.code!r}: background {background!r}: expected {MIN_BACKGROUND} or more, less than 1")
-    return CatalogueEntry(entry, system, terms(only_if), share)
+    return CatalogueEntry(entry, system, terms(entry.only_if), share)
 
 
 def _relation_faults(entries: Sequence[CatalogueEntry]) -> list[str]:
