@@ -125,11 +125,7 @@ def _implausible(value: float, bands: Sequence[Band]) -> str:
 
 
 class Bands:
-    """Reads numbers by the bands of a vocabulary.
-
-    Args:
-        entries: of the vocabulary.
-        relations: of the same.
+    """Reads numbers by the bands of the entries of a vocabulary, which may have relations.
 
     Raises:
         InputError: a band is malformed, or does not fit the others.

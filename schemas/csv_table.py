@@ -37,7 +37,7 @@ class CsvTable:
     A line `sep=;` above the header names the delimiter. Columns at the end that are empty throughout are left out.
 
     Args:
-        lines: of the file.
+        lines: from its first one on, which may name the delimiter.
         source: its name in errors.
         required: columns that it must have.
         optional: columns that it may have.

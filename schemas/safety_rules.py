@@ -130,7 +130,7 @@ def choose(name: str | None, vocabulary: Vocabulary) -> tuple[RuleSet, str]:
     Args:
         name: a file, "default", "none", or None if the option was not given: then the default set if the vocabulary
             has all of its codes, and no rules otherwise. Half a set of red flags would promise too much.
-        vocabulary: of the model.
+        vocabulary: whose codes the rules must name.
 
     Raises:
         InputError: the rules cannot be read, or do not fit the vocabulary.

@@ -23,9 +23,7 @@ _LINE_END = b"\r\n"
 def read_text(path: pathlib.Path, option: str = "") -> str:
     """Returns the text of a UTF-8 file, without a byte order mark.
 
-    Args:
-        path: of the file.
-        option: by which the user named it, such as "--config", for errors.
+    Errors name the `option` by which the user named it, such as "--config".
 
     Raises:
         InputError: it cannot be read, or is not UTF-8. The cause has nothing of its content, which may be secret.

@@ -98,9 +98,7 @@ def read_request(path: pathlib.Path, place: Project, display_name: str | None, v
 def send(request: Request, channel: "grpc.Channel | None" = None) -> str:
     """Sends `request` and returns the name of the created resource.
 
-    Args:
-        request: of `read_request`.
-        channel: to the service; by default one to the region's endpoint with the machine's own credentials.
+    By default through a channel to the region's endpoint, with the machine's own credentials.
 
     Raises:
         InputError: there are no credentials, or the service refuses.

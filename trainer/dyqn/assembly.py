@@ -42,7 +42,7 @@ def build_loop(
     Args:
         vignettes: from which the agent learns.
         vocabulary: of their E pieces of evidence, or E.
-        config: of the run.
+        config: the settings of all parts.
         workers: that train together. Each has its own episodes, memory and random draws; all have the same weights.
         patients: the mixture from which a network with probabilities starts; None for a start from zero.
         interviews: makes the episodes in which the agent learns; None means random orders of the evidence.

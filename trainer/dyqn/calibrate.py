@@ -53,9 +53,9 @@ def divide(
     Of few vignettes, at least 100 are held out, though at most a quarter: fewer could not calibrate anything.
 
     Args:
-        vignettes: of the split.
+        vignettes: V of them.
         config: the shares.
-        seed: of the division.
+        seed: decides who is held out and who is set apart.
         learned_before: bool `[V]`, from which the agent to start from has learned, which are not held out; None if
             there is no such agent.
 
@@ -229,7 +229,7 @@ def settling(
         vignettes: M of them, from which no network learned.
         evidence_count: E.
         max_questions: after which an agent must decide.
-        seed: of the evidence orders.
+        seed: decides in which orders evidence is read.
         led: states of interviews with their patients, int8 `[M, Q + 1, E]`; None for agents that lead none.
         whole: whether the vignettes list everything that a patient has.
     """

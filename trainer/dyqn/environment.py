@@ -70,7 +70,7 @@ class VignetteEnvironment(tf_environment.TFEnvironment):
             vignettes: V vignettes.
             evidence_count: E, the width of the state.
             mode: training or evaluation.
-            generator: of the vignettes drawn and of the evidence orders.
+            generator: draws vignettes and the order of their evidence.
             training_rows: B in training; in evaluation B is V.
         """
         counts = np.diff(vignettes.offsets)

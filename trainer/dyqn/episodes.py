@@ -52,7 +52,7 @@ class OrderedEpisodes:
     """Vignettes read in a random order, in which the agent acts and explores (paper, algo:dyqn, lines 3 to 17).
 
     Args:
-        environment: of B vignettes.
+        environment: draws B vignettes and reveals their evidence.
         network: Q_theta, as it learns.
         policy: that acts, with noise on Q(s, ask).
         noise: of the policy; it counts the episodes.

@@ -37,7 +37,7 @@ class Progress(NamedTuple):
 class TrainingLoop:
     """Trains an agent with its environment and its memory; `trainer.dyqn.assembly` makes all of them.
 
-    Every random draw comes from a generator that is part of the checkpoint.
+    Every random draw comes from one of the `generators`, which are part of the checkpoint; "memory" is that of batches.
     """
 
     def __init__(
@@ -50,17 +50,6 @@ class TrainingLoop:
         generators: Mapping[str, tf.random.Generator],
         workers: Workers = ALONE,
     ):
-        """Makes a loop at step 0.
-
-        Args:
-            config: of the run.
-            episodes: in which the agent learns, over E pieces of evidence.
-            agent: that learns.
-            memory: of the transitions.
-            selection: the weights that the run keeps.
-            generators: all of them, by name; "memory" is that of the batches.
-            workers: that train together.
-        """
         self.config = config
         self.episodes = episodes
         self.agent = agent

@@ -40,15 +40,12 @@ _ALONE = WorkerPlace()
 
 
 class Workers:
-    """The processes that train one agent; by default only this one."""
+    """The processes that train one agent; by default only this one.
+
+    `strategy` connects them, and watches them as long as it is referenced.
+    """
 
     def __init__(self, place: WorkerPlace = _ALONE, strategy: tf.distribute.Strategy | None = None):
-        """Makes the workers.
-
-        Args:
-            place: of this process.
-            strategy: connects the processes, and watches them as long as it is referenced.
-        """
         self.index, self.count = place.index, place.count
         self._strategy = strategy
         self._sums = 0

@@ -60,12 +60,7 @@ def probability_pairs(heads: Heads, decisions: np.ndarray, decision_counts: np.n
 def every_probability_pairs(heads: Heads, decision_counts: np.ndarray) -> dict[str, Pairs]:
     """Returns P(appropriate) and P(safe) of all four decisions, and whether each would be `appropriate` and `safe`.
 
-    Args:
-        heads: as for `probability_pairs`.
-        decision_counts: `[V, 4]`.
-
-    Returns:
-        Pairs `[4 K, V]`.
+    Arguments are those of `probability_pairs`; the pairs are `[4 K, V]`.
     """
     shape = heads["safe"].shape[:2]
     each = [probability_pairs(heads, np.full(shape, decision), decision_counts) for decision in range(NUM_DECISIONS)]

@@ -74,7 +74,7 @@ def rule_effect(
         with_rules: the same orders, played with them.
         decision_counts: `[V, 4]`, the clinicians' decisions.
         minimum_decisions: see `as_clinicians.leave_one_out`.
-        seed: of the bootstrap.
+        seed: decides the resamples that intervals come from.
     """
     before, after = (metrics.agent_metrics(outcomes, decision_counts) for outcomes in (without, with_rules))
     change = {name: after[name] - before[name] for name in _RULED}

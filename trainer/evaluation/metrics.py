@@ -163,7 +163,7 @@ def estimates_of_sums(
         parts: `[V, ...]`, what each vignette adds to the sums.
         statistic: from sums `[R, ...]` to figures float `[R, S]`, NaN where not defined.
         vignettes: S numbers of vignettes that each figure is based on; fewer than 2 give no interval.
-        seed: of the bootstrap.
+        seed: decides the resamples that intervals come from.
         shares: the places of figures that are shares. Of 0 or 1 no resample differs, so that the interval is exact.
 
     Returns:

@@ -51,7 +51,7 @@ def groups(tags: Sequence[Sequence[str]], decision_counts: np.ndarray, evidence_
     `MINIMUM_VIGNETTES` are merged into `OTHER`, which may still be small; a key with only one slice is left out.
 
     Args:
-        tags: of each vignette.
+        tags: those of each vignette, such as `condition=flu`.
         decision_counts: `[V, 4]`.
         evidence_counts: int `[V]`.
     """
@@ -74,8 +74,8 @@ def evidence_groups(
     Args:
         offsets: int `[V + 1]`, where the evidence of each vignette begins and ends.
         signed_codes: int, their evidence, see `trainer.data.state`.
-        vocabulary: of the evidence.
-        codes: of the vocabulary.
+        vocabulary: says which codes are ages and sexes.
+        codes: others that are to have slices.
     """
     owners: np.ndarray = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 

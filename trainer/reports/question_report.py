@@ -145,14 +145,14 @@ def policy_figures(
     """Returns the figures of one policy, with their intervals over patients.
 
     Args:
-        interviews: of the policy.
+        interviews: in which the policy asked.
         patients: V of them.
-        point: of the agent.
+        point: at which the agent decides when to stop.
         red_flags: the cells that are red flags of rules, of which the first is looked for.
         danger_signs: these, and the red flags of the vocabulary, which are denied.
         against: the `quality` of the policy that it is compared with, None for that policy itself.
         minimum_decisions: patients with fewer are left out of comparisons with clinicians.
-        seed: of the bootstrap.
+        seed: decides the resamples that intervals come from.
 
     Returns:
         `appropriateness` and `safety`, a list by number of questions; the same with `_difference`, paired with

@@ -21,7 +21,7 @@ class Panel:
     Args:
         tables: the knowledge base.
         config: the constants of the simulation.
-        seed: of the panel.
+        seed: decides who is in the panel.
 
     Attributes:
         risk_aversion: logarithm of that of each clinician, float `[M]`.

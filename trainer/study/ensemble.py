@@ -78,7 +78,7 @@ def train_ensemble(
             not trained on.
         seed: of every random draw.
         jobs: processes, -1 for one on each core; the result is the same for any number.
-        members: of `MEMBERS`.
+        members: some of `MEMBERS`.
 
     Raises:
         InputError: too few vignettes, or too few that differ in their decisions.

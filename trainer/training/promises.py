@@ -125,7 +125,7 @@ def on_newer(trained: TrainedNetwork, made: Mapping[str, Any], vignettes: Vignet
     Args:
         trained: the agent, at the promise's operating point.
         made: the promise, as `Promise.described` gives it.
-        vignettes: of those patients.
+        vignettes: what is known of these patients.
         whole: whether they list everything that a patient has.
 
     Returns:

@@ -211,7 +211,11 @@ def _require_same_weights(loop: TrainingLoop, workers: Workers) -> None:
 
 
 class TrainingSession:
-    """A run that is open: its `loop` trains, and it evaluates, and saves checkpoints and summaries."""
+    """A run that is open: its `loop` trains, and it evaluates, and saves checkpoints and summaries.
+
+    `open_run` makes its parts. `learned` is the number of vignettes that it learns from, without those held out or set
+    apart.
+    """
 
     def __init__(
         self,
@@ -223,17 +227,6 @@ class TrainingSession:
         workers: Workers,
         hooks: RunHooks,
     ):
-        """Makes the session; `open_run` makes its parts.
-
-        Args:
-            loop: at the step of the newest checkpoint.
-            files: of the run.
-            test: the test split.
-            learned: number of the vignettes that it learns from, without those held out or set apart.
-            console: for progress and messages.
-            workers: that train together.
-            hooks: what is called when the run has been evaluated or saved.
-        """
         self.loop = loop
         self.learned = learned
         self._config = loop.config

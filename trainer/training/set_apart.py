@@ -94,8 +94,8 @@ def seen(
     """Returns what an agent sees.
 
     Args:
-        division: of the training split.
-        vocabulary: of its codes.
+        division: what it learns from, and what it does not.
+        vocabulary: by whose codes vignettes have keys, whatever the order of the cells.
         before: by the agent that it starts from; None if that does not say, or there is none.
         apart_before: the keys of what was set apart for that agent. It has not seen these, even if others are like
             them.
