@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import tensorflow as tf
+
 from schemas import directories
 from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
@@ -65,8 +67,6 @@ def output_directory(path: pathlib.Path, overwrite: bool) -> Iterator[OutputDire
     Raises:
         InputError: `path` exists and may not be replaced, or it cannot be written, such as where the disk is full.
     """
-    import tensorflow as tf
-
     _check(path, overwrite)
     target = path.resolve()
     try:

@@ -42,7 +42,7 @@ from trainer.graph.decide import NEUTRAL, OperatingPoint
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty, fit
 from trainer.graph.operating_point import HeldOutOutputs
-from trainer.training import held_out, set_apart
+from trainer.training import set_apart
 from trainer.training.set_apart import Seen
 from triage_runtime.storage import arrays_file, whole_file
 from triage_runtime.storage.whole_file import read_json
@@ -50,6 +50,8 @@ from triage_runtime.storage.whole_file import read_json
 RUN = "run.json"
 NOVELTY = "novelty.npz"
 QUESTIONS = "questions.npz"
+HELD_OUT = "held_out.npz"
+"""Outputs for held-out vignettes, by the names of `HeldOutOutputs`; written last, at the end of training."""
 EVALUATIONS = "evaluations.jsonl"
 LOCK = "lock"
 CHECKPOINTS = "checkpoints"
@@ -231,7 +233,7 @@ class JobDirectory:
             if self.novelty(len(vocabulary)) is None:
                 fitted = fit(vignettes, vocabulary, _NOVELTY_SEED)
                 if fitted is not None:
-                    held_out.remove(self.path)  # first: whatever interrupts this, both are done by the next start
+                    self.forget_held_out()  # first: whatever interrupts this, both are done by the next start
                     arrays_file.write(self.path / NOVELTY, fitted._asdict())
             if self.questions(len(vocabulary)) is None:
                 classes = mixture.fit(vignettes, vocabulary, _QUESTIONS_SEED)
@@ -291,7 +293,7 @@ class JobDirectory:
             InputError: they cannot be written.
         """
         try:
-            held_out.write(self.path, outputs)
+            arrays_file.write(self.path / HELD_OUT, outputs._asdict())
         except OSError as error:
             raise self.unwritable(error) from error
 
@@ -301,7 +303,17 @@ class JobDirectory:
         Raises:
             InputError: the file is damaged.
         """
-        return held_out.read(self.path)
+        path = self.path / HELD_OUT
+        if not path.exists():
+            return None
+        try:
+            return HeldOutOutputs(**arrays_file.read(path))
+        except arrays_file.DAMAGE as error:
+            raise InputError(f"{path}: damaged: train again in a new --job-dir") from error
+
+    def forget_held_out(self) -> None:
+        """Removes these outputs, if there are any: the run has yet to calibrate its agent."""
+        (self.path / HELD_OUT).unlink(missing_ok=True)
 
     def unwritable(self, error: OSError | tf.errors.OpError) -> InputError:
         """Returns the error to raise if writing failed."""

@@ -23,7 +23,7 @@ from trainer.dyqn.workers import ALONE, Workers
 from trainer.graph.questions import QuestionGraph
 from trainer.interviews.episodes import InterviewEpisodes
 from trainer.interviews.play import led_states
-from trainer.training import held_out, set_apart, start
+from trainer.training import set_apart, start
 from trainer.training.checkpoints import Checkpoints
 from trainer.training.job import JobDirectory
 from triage_runtime.storage import locations
@@ -249,7 +249,7 @@ class TrainingSession:
         """
         loop, first_step, began = self.loop, self.loop.step, time.monotonic()
         if not loop.finished and self._workers.chief:
-            held_out.remove(self._job.path)
+            self._job.forget_held_out()
         with self._progress_bar() as bar:
             burn_in, steps = self._config.loop.burn_in_steps, self._config.loop.steps
             # Steps of the burn-in learn nothing and are fast: the time left is estimated from the others.

@@ -16,7 +16,7 @@ from trainer.config import TrainConfig
 from trainer.dyqn.network import build_network
 from trainer.graph.mixture import Mixture
 from trainer.graph.operating_point import HeldOutOutputs
-from trainer.training import held_out, promises, set_apart
+from trainer.training import promises, set_apart
 from trainer.training.job import QUESTIONS, JobDirectory
 from triage_runtime.storage import arrays_file
 
@@ -285,7 +285,7 @@ def asking(tmp_path, vignettes_of):
     arrays_file.write(job / QUESTIONS, classes._asdict())
     q, appropriate, _ = (head.numpy() for head in network(np.float32([[0, 1]] * 20)).values())
     known = HeldOutOutputs(q, appropriate, np.ones(20, np.int64), np.array([[3, 0, 0, 0]] * 20))
-    held_out.write(job, known)
+    JobDirectory(job).write_held_out(known)
     set_apart.prepare(
         job, vignettes_of([([2, -1], [3, 0, 0, 0])] * 100), True, set_apart.Seen(*[np.zeros(0, np.uint64)] * 2)
     )

@@ -10,7 +10,7 @@ from schemas.evidence import Evidence, Vocabulary
 from trainer.config import TrainConfig
 from trainer.dyqn.assembly import build_loop
 from trainer.graph.operating_point import HeldOutOutputs
-from trainer.training.job import FORMAT, NOVELTY, QUESTIONS, RUN, JobDirectory, load_network
+from trainer.training.job import FORMAT, HELD_OUT, NOVELTY, QUESTIONS, RUN, JobDirectory, load_network
 
 CONFIG = TrainConfig.from_dict(
     {"network": {"hidden_sizes": [8]}, "memory": {"batch_size": 4, "memory_capacity": 32}, "loop": {"burn_in_steps": 5}}
@@ -227,3 +227,32 @@ def test_the_classes_for_questions_are_made_once(tmp_path):
     assert job.questions(30).present.shape[1] == 30
     job.prepare_statistics(Vignettes(300), VOCABULARY)  # as a resumed run does: what is there stays
     assert (tmp_path / QUESTIONS).read_bytes() == written
+
+
+OUTPUTS = HeldOutOutputs(
+    *(np.linspace(0, 1, 3 * width, dtype=np.float32).reshape(3, width) for width in (5, 4)),
+    np.array([2, 1]),
+    np.array([[1, 0, 0, 0]] * 2, np.uint8),
+)
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    JobDirectory(tmp_path).write_held_out(OUTPUTS)
+    for array, wanted in zip(JobDirectory(tmp_path).held_out(), OUTPUTS, strict=True):
+        assert array.dtype == wanted.dtype
+        np.testing.assert_array_equal(array, wanted)
+
+
+def test_without_a_file_there_are_no_outputs(tmp_path):
+    JobDirectory(tmp_path).forget_held_out()  # nothing to remove is no error
+    assert JobDirectory(tmp_path).held_out() is None
+    JobDirectory(tmp_path).write_held_out(OUTPUTS)
+    JobDirectory(tmp_path).forget_held_out()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"nothing"])
+def test_damaged_outputs_are_named(tmp_path, content):
+    (tmp_path / HELD_OUT).write_bytes(content)
+    with pytest.raises(InputError, match=r"held_out\.npz: damaged: train again"):
+        JobDirectory(tmp_path).held_out()

@@ -13,7 +13,7 @@ from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Rollout, greedy_policy, order_seeds
 from trainer.evaluation import metrics
-from trainer.training import held_out, set_apart
+from trainer.training import set_apart
 from trainer.training.job import JobDirectory, load_network
 from trainer.training.session import EVALUATION_SEED, RunHooks
 from trainer.training.session import open_run as opened
@@ -194,7 +194,7 @@ def test_a_run_that_got_more_steps_ends_as_one_that_had_them_from_the_start(fini
 @pytest.mark.slow
 def test_a_run_killed_while_it_was_calibrated_is_calibrated_again(finished, data, tmp_path):
     path = shutil.copytree(finished[0], tmp_path / "job")
-    held_out.remove(path)  # as if it had been killed before it wrote its last files
+    JobDirectory(path).forget_held_out()  # as if it had been killed before it wrote its last files
     report = open_run(path, data, tiny_default()).train(NEVER)
     assert report["steps_this_session"] == 0
     assert JobDirectory(path).evaluations() == JobDirectory(finished[0]).evaluations()
