@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # loads SciPy and TensorFlow
 
 BROKEN = 1
 """Exit code if the promise is broken."""
+ERROR = 0.01
+"""Probability that a promise that is kept is called broken: an alarm should mean something."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,12 +30,7 @@ class MonitorOptions:
     model: pathlib.Path = option("version that answered, or its base path, for the highest version", metavar="DIR")
     labels: pathlib.Path = option("served cases with clinicians' decisions, in JSON Lines", metavar="FILE")
     model_name: str = option("model whose answers to read, if the server had several", default="", metavar="NAME")
-    alpha: float = option("error level of the intervals (default 0.01)", default=0.01)
     json: str | pathlib.Path | None
-
-    def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
-            raise InputError(f"--alpha {self.alpha}: expected a number between 0 and 1")
 
 
 def check(_: argparse.Namespace) -> None:
@@ -90,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         "cases": cases,
         "answers_of_other_versions": others,
         "answers_that_ask": asked,
-        "promise": labelled.compare(given.alpha),
+        "promise": labelled.compare(ERROR),
     }
     if given.json != "-":
         _print(report, reading)

@@ -15,10 +15,10 @@ from triage_client import TriageClient, evidence_state
 
 @pytest.fixture
 def model(model_base_path, tmp_path):
-    """Version 3, which promises that at most one in ten patients who are Red is called less urgent."""
+    """Version 3, which promises that at most one in a thousand patients who are Red is called less urgent."""
     version = shutil.copytree(model_base_path / "3", tmp_path / "models" / "3")
     path = version / directories.MANIFEST
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"promise": {"levels": {"red": 0.1}}}))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"promise": {"levels": {"red": 0.001}}}))
     return version
 
 
@@ -50,14 +50,14 @@ def monitor(log, model, tmp_path):
 
 @pytest.mark.parametrize(("decision", "broken"), [("Blue", False), ("Red", True)])
 def test_clinicians_decisions_show_whether_a_promise_is_kept(monitor, model, capsys, decision, broken):
-    # The agent says Blue. One error of one patient shows a risk of more than .25 at this alpha: half for each side.
-    code, report = monitor("--alpha", "0.5", decision=decision, model=model.parent)
+    # The agent says Blue. One error of one patient shows a risk of more than .01 / 4: of two sides, of two intervals.
+    code, report = monitor(decision=decision, model=model.parent)
     assert (report["promise"]["broken"], code) == (broken, int(broken))
     assert (report["version"], report["cases"], report["answers_that_ask"], report["records"]) == (3, 5, 1, 1)
     assert report["manifest_sha256"] == hashlib.sha256((model / directories.MANIFEST).read_bytes()).hexdigest()
     output = capsys.readouterr().out
     assert "promise: 1 labelled cases were served, 0 were not" in output
-    assert ("promised at most 10.0%: broken" in output) is broken
+    assert ("promised at most 0.1%: broken" in output) is broken
 
 
 def test_answers_of_another_version_do_not_count_and_without_a_labelled_case_nothing_is_said_to_hold(
@@ -91,7 +91,6 @@ def test_of_several_models_in_a_log_one_is_chosen(monitor, log, capsys):
         (["--log", "{empty}"], "no .tfrecord files"),
         (["--model", "{bare}"], "--labels: version 3 makes no promise"),
         (["--model", "{renamed}"], "renamed: expected a version, a folder whose name is its number"),
-        (["--alpha", "1"], "--alpha 1.0: expected a number between 0 and 1"),
     ],
 )
 def test_input_that_cannot_be_compared_is_reported_in_one_line(
