@@ -40,14 +40,13 @@ class KnownEvidence:
     questions_asked: int = 0
     no_more_evidence: bool = False
 
-    def state(self, max_questions: int) -> EvidenceState:
-        """Returns it as a message; `max_questions` as in EvidenceState."""
+    def state(self) -> EvidenceState:
+        """Returns it as a message."""
         return evidence_state(
             self.present,
             self.absent,
             questions_asked=self.questions_asked,
             no_more_evidence=self.no_more_evidence,
-            max_questions=max_questions,
         )
 
 
@@ -55,7 +54,6 @@ class KnownEvidence:
 class InterviewOptions:
     """What is asked of the server beside the patient, as in EvidenceState and TriageRequest, and how of the user."""
 
-    max_questions: int = 0
     allow_unknown_codes: bool = False
     model_name: str = ""
     defer_below: float | None = None
@@ -92,7 +90,7 @@ def converse(
     """
     console, search = rich.console.Console(highlight=False, soft_wrap=True), Search(tuple(vocabulary))
     while True:
-        state = known.state(options.max_questions)
+        state = known.state()
         # Two questions are age and sex, which are asked in one turn.
         response = options.triage(client, state, questions=2, not_to_ask=known.not_known)
         asks = response.next == NextStep.NEXT_STEP_ASK

@@ -44,7 +44,6 @@ class Patient(InterviewOptions):
     present: list[str]
     absent: list[str]
     questions_asked: int
-    no_more_evidence: bool
     explain: bool
     questions: int
     interactive: bool
@@ -69,10 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--questions-asked", type=int, default=0, metavar="N", help="number of questions so far; default: 0"
     )
-    parser.add_argument(
-        "--max-questions", type=int, default=0, metavar="N", help="question limit, if lower than the model's"
-    )
-    parser.add_argument("--no-more-evidence", action="store_true", help="decide now: no question can be answered")
     parser.add_argument("--explain", action="store_true", help="explain the decision")
     parser.add_argument(
         "--defer-below", type=float, metavar="P",
@@ -128,13 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _ask(patient: Patient, connection: channel.Connection) -> TriageResponse:
     """Returns the server's answer; the client's own errors of an argument become InputErrors."""
     try:
-        state = evidence_state(
-            patient.present,
-            patient.absent,
-            questions_asked=patient.questions_asked,
-            no_more_evidence=patient.no_more_evidence,
-            max_questions=patient.max_questions,
-        )
+        state = evidence_state(patient.present, patient.absent, questions_asked=patient.questions_asked)
     except ValueError as error:
         raise InputError(f"not an evidence state: {error}") from error
     with channel.open_client(connection) as client:
@@ -153,7 +142,7 @@ def _interview(client: TriageClient, patient: Patient) -> TriageResponse:
     sys.stdout.write("\n")
     if not patient.explain:
         return response
-    return patient.triage(client, known.state(patient.max_questions), not_to_ask=known.not_known, explain=True)
+    return patient.triage(client, known.state(), not_to_ask=known.not_known, explain=True)
 
 
 def _piece(evidence: Evidence) -> str:

@@ -10,12 +10,12 @@ from serving.client import channel
 from triage_runtime.command_line import json_output
 
 NOT_SERVING = 1
+_WHOLE_SERVER = health_pb2.HealthCheckRequest()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage health`."""
     channel.add_arguments(parser)
-    parser.add_argument("--service", default="", metavar="NAME", help="check this service instead of the whole server")
     json_output.add_argument(parser)
 
 
@@ -28,29 +28,26 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: an option is wrong.
     """
-    connection, service = channel.read_connection(arguments), arguments.service
+    connection = channel.read_connection(arguments)
     credentials = connection.credentials()
-    request = health_pb2.HealthCheckRequest(service=service)
     try:
         with channel.open_channel(connection.server, credentials) as opened:
-            response = health_pb2_grpc.HealthStub(opened).Check(request, timeout=connection.timeout)
+            response = health_pb2_grpc.HealthStub(opened).Check(_WHOLE_SERVER, timeout=connection.timeout)
     except grpc.RpcError as error:
-        sys.stderr.write(f"triage health: error: {_failure(error, connection, service)}\n")
+        sys.stderr.write(f"triage health: error: {_failure(error, connection)}\n")
         return NOT_SERVING
     status = health_pb2.HealthCheckResponse.ServingStatus.Name(response.status)
     if arguments.json != "-":
         sys.stdout.write(f"{status}\n")
-    json_output.write({"service": service, "status": status}, arguments.json)
+    json_output.write({"status": status}, arguments.json)
     return 0 if response.status == health_pb2.HealthCheckResponse.SERVING else NOT_SERVING
 
 
-def _failure(error: grpc.RpcError, connection: channel.Connection, service: str) -> str:
+def _failure(error: grpc.RpcError, connection: channel.Connection) -> str:
     """Returns one line on why there is no answer, and what to do."""
     details = " ".join((error.details() or "no details").split())
     if error.code() is grpc.StatusCode.UNAVAILABLE:
         return channel.failure(connection.server, details)
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
         return f"no answer from {connection.server} within {connection.timeout:g} s: try again, or raise --timeout"
-    if error.code() is grpc.StatusCode.NOT_FOUND:
-        return f"{connection.server} has no service {service}"
     return f"{connection.server}: {error.code().name}: {details}"

@@ -80,7 +80,6 @@ class ServeConfig:
         "", "CSV file that maps FHIR codes to evidence; CDS Hooks are served at /cds-services on --http-port"
     )
     cds_feedback: str = _field("", "directory for cards and clinicians' feedback on them, with patients' evidence")
-    cds_link: str = _field("", "address of the SMART app that continues a card's case")
     metrics_port: int = _field(-1, "HTTP port for Prometheus metrics; 0 takes any free port, -1 opens none")
     metrics_host: str = _field("127.0.0.1", "address to listen on for --metrics-port")
     log_format: str = _field("text", "format of the log: text, or json with one object per line", choices=LOG_FORMATS)
@@ -148,8 +147,8 @@ class ServeConfig:
                 raise InputError(f"{option} needs --http-port: also give that option")
         if self.fhir and not self.fhir.startswith(("https://", "http://")):
             raise InputError(f"--fhir {self.fhir}: expected an address, such as https://triage.example.org/fhir")
-        if (self.cds_feedback or self.cds_link) and not self.cds_codes:
-            raise InputError("--cds-feedback and --cds-link need --cds-codes: also give that option")
+        if self.cds_feedback and not self.cds_codes:
+            raise InputError("--cds-feedback needs --cds-codes: also give that option")
         if self.log_format not in LOG_FORMATS:
             raise InputError(f"--log-format {self.log_format}: expected one of {', '.join(LOG_FORMATS)}")
         if not 0 < self.audit_percent <= 100:

@@ -7,7 +7,6 @@ cannot use is said on the card.
 import dataclasses
 import datetime
 import difflib
-import json
 import pathlib
 import re
 import uuid
@@ -36,7 +35,7 @@ from serving.hospital.fhir_values import (
     read_value,
     words_of,
 )
-from serving.messages import DEFERRALS, MEANINGS, action_label, codes_of
+from serving.messages import DEFERRALS, MEANINGS, action_label
 from triage.v1 import triage_pb2
 
 SERVICES = {"triage": "patient-view", "triage-order": "order-select"}
@@ -464,7 +463,6 @@ def card_of(
     state: triage_pb2.EvidenceState,
     left_out: Sequence[str],
     vocabulary: Vocabulary,
-    link: str,
 ) -> dict[str, Any]:
     """Returns the card with a decision.
 
@@ -473,7 +471,6 @@ def card_of(
         state: what was known.
         left_out: see `Findings`.
         vocabulary: for names.
-        link: address of a SMART app that goes on with the case, "" for none.
     """
     label, handed_over = action_label(answer.best_triage), answer.HasField("deferred")
     on = answer.next == triage_pb2.NEXT_STEP_ASK
@@ -497,10 +494,6 @@ def card_of(
     if not handed_over:
         card["suggestions"] = [{"label": f"Agree: {label}", "uuid": str(uuid.uuid4())}]
         card["selectionBehavior"] = "at-most-one"
-    if link:
-        codes = json.dumps(dict(zip(("present", "absent"), codes_of(state), strict=True)))
-        app = {"label": "Continue the interview", "url": link, "type": "smart", "appContext": codes}
-        card["links"] = [app]
     return card
 
 

@@ -65,11 +65,10 @@ class CdsHooksRoutes:
         service: the typed service.
         codes: the user's map.
         log: keeps cards and what clinicians made of them; None keeps nothing, and offers no feedback.
-        link: see `card_of`.
     """
 
-    def __init__(self, service: TriageService, codes: CodeMap, log: FeedbackLog | None, link: str):
-        self._service, self._codes, self._log, self._link = service, codes, log, link
+    def __init__(self, service: TriageService, codes: CodeMap, log: FeedbackLog | None):
+        self._service, self._codes, self._log = service, codes, log
 
     def discover(self, exchange: Exchange) -> Any:
         """Lists the services."""
@@ -109,7 +108,7 @@ class CdsHooksRoutes:
         state = state_message(findings.present, findings.absent)
         request = triage_service_pb2.TriageRequest(state=state, questions=1, allow_unknown_codes=True, defer_below=0.0)
         answer = await self._service.triage(request, questions_if_able=True)
-        card = card_of(answer, request.state, [*findings.left_out, *findings.missing], vocabulary, self._link)
+        card = card_of(answer, request.state, [*findings.left_out, *findings.missing], vocabulary)
         present, absent = codes_of(request.state)
         await self._keep(
             {

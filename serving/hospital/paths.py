@@ -39,7 +39,7 @@ def hospital_paths(endpoints: Endpoints, service: TriageService, config: ServeCo
     if config.cds_codes:
         log = FeedbackLog(pathlib.Path(config.cds_feedback)) if config.cds_feedback else None
         codes = CodeMap.load(pathlib.Path(config.cds_codes))
-        cards = CdsHooksRoutes(service, codes, log, config.cds_link)
+        cards = CdsHooksRoutes(service, codes, log)
         yield _api(_CDS, cards, endpoints.route, _CDS_SCHEMAS, check=codes.check)
 
 

@@ -45,7 +45,7 @@ def test_unknown_codes_are_shown_where_they_are_allowed(ask):
 
 
 def test_an_answer_for_programs_is_json_alone(ask, hand_set, vocabulary):
-    code, output, _ = ask("--absent", "smoker", "--no-more-evidence", "--json", "-")
+    code, output, _ = ask("--absent", "smoker", "--questions-asked", "10", "--json", "-")
     answer = json.loads(output)
     assert code == 0
     assert dict(zip(("Red", "Yellow", "Green", "Blue", "ask"), hand_set.no_smoker_q, strict=True)) == pytest.approx(
@@ -102,7 +102,7 @@ def test_rules_that_fired_and_novel_evidence_are_reported_to_people_and_to_progr
 
 
 def test_where_nothing_is_known_the_answer_is_ask_and_neither_a_rule_nor_novel(ask_guarded):
-    for more in ((), ("--no-more-evidence",), ("--questions-asked", "10")):
+    for more in ((), ("--questions-asked", "10")):
         answer = json.loads("".join(ask_guarded(*more, "--json", "-")[1]))
         assert (answer["action"], answer["fired_rules"], answer["novelty"]) == ("ask", [], 0.0)
 

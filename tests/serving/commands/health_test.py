@@ -17,12 +17,9 @@ def test_the_exit_code_is_0_for_a_serving_server(server, capsys):
     assert capsys.readouterr().out == "SERVING\n"
 
 
-def test_a_service_is_asked_by_its_name_and_told_as_json(server, capsys):
-    service = "tensorflow.serving.ModelService"
-    assert triage_cli.main(["health", "--server", server.address, "--service", service, "--json", "-", *LONG]) == 0
-    assert json.loads(capsys.readouterr().out) == {"service": service, "status": "SERVING"}
-    assert triage_cli.main(["health", "--server", server.address, "--service", "other", *LONG]) == 1
-    assert capsys.readouterr().err == f"triage health: error: {server.address} has no service other\n"
+def test_the_status_is_told_as_json(server, capsys):
+    assert triage_cli.main(["health", "--server", server.address, "--json", "-", *LONG]) == 0
+    assert json.loads(capsys.readouterr().out) == {"status": "SERVING"}
 
 
 def test_the_exit_code_is_1_for_a_server_without_a_model(tmp_path, capsys):

@@ -370,7 +370,7 @@ def client(feedback, without_litert, tmp_path_factory):
         write_model(SERVED, base, 3)
     codes = base / "codes.csv"
     codes.write_text("".join(line for line in CODES.splitlines(True) if not re.search("gout|pulse|Patient", line)))
-    settings = {"cds_feedback": str(feedback), "cds_link": "https://app.example.org/launch", "cors_origins": RECORDS}
+    settings = {"cds_feedback": str(feedback), "cors_origins": RECORDS}
     with served(base, http_port=0, cds_codes=str(codes), **settings) as server, http_to(server) as client:
         yield client
 
@@ -417,7 +417,7 @@ def test_discovery_names_the_hook_and_what_to_prefetch(client):
 
 def cards_of_every_decision(**fields):
     answers = [triage_pb2.TriageResponse(best_triage=WIRE_NUMBERS[decision], **fields) for decision in TRIAGE_DECISIONS]
-    return [cds_hooks.card_of(answer, triage_pb2.EvidenceState(), (), KNOWN, "") for answer in answers]
+    return [cds_hooks.card_of(answer, triage_pb2.EvidenceState(), (), KNOWN) for answer in answers]
 
 
 def test_a_case_that_is_handed_over_warns_and_has_no_decision_to_agree_with():
@@ -452,9 +452,6 @@ def test_a_card_has_the_decision_what_it_is_based_on_and_the_ways_to_answer(clie
     assert [suggestion["label"] for suggestion in shown["suggestions"]] == ["Agree: Red"]
     assert [reason["code"] for reason in shown["overrideReasons"]] == ["Yellow", "Green", "Blue"]
     assert all(reason["display"] for reason in shown["overrideReasons"])
-    [link] = shown["links"]
-    assert (link["type"], link["url"]) == ("smart", "https://app.example.org/launch")  # no finding is in an address
-    assert json.loads(link["appContext"]) == {"present": ["chest_pain"], "absent": ["smoker"]}
 
 
 @pytest.mark.parametrize(
@@ -479,7 +476,7 @@ def test_a_record_whose_complaint_cannot_be_read_gets_a_card_without_a_decision(
     shown = card(client, condition("29857009", verificationStatus=concept(text="widerlegt")))
     assert (shown["summary"].partition(":")[0], shown["indicator"]) == ("No decision", "info")
     assert "\n- chest_pain: left out, because " in shown["detail"]
-    assert not {"suggestions", "links"} & shown.keys()
+    assert "suggestions" not in shown
 
 
 OVERRIDDEN = {"card": "c", "outcome": "overridden", "outcomeTimestamp": "2026-01-01T09:00:00Z"}
