@@ -38,12 +38,7 @@ CRISIS = "!"
 INSTRUMENT = "instrument"
 RED_FLAG, FLAGGED = "red_flag", "yes"
 OPTIONAL = (SYNONYMS, *RELATIONS, ONLY_IF, BAND, INSTRUMENT, RED_FLAG)
-"""Columns that a vocabulary file may have beside `COLUMNS`, and beside those of `TEXT`."""
-TEXT = re.compile(r"(?:name|question)\.([a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)")
-"""Columns with the name or the question in another language, such as `question.de`."""
-OWN_LANGUAGE = "en"
-"""That of the columns `name` and `question` where there are others."""
-_TEXT_EXAMPLES = ("name.de", "question.de")  # for messages
+"""Columns that a vocabulary file may have beside `COLUMNS`."""
 MAX_CODE_LENGTH = 128
 
 # A code is a key on the wire, in file names of slices and in a CSV column that TensorFlow reads without unquoting:
@@ -72,16 +67,8 @@ class Evidence:
     """Without which nobody can tell, such as a stethoscope, "" if there is none."""
     red_flag: str = ""
     """`FLAGGED` if it can be a sign of danger, so that an interview asks about it early, or ""."""
-    texts: tuple[tuple[str, str], ...] = ()
-    """Columns of `TEXT` that are not empty, with what they hold, such as ("question.de", "Haben Sie Fieber?")."""
     only_if: str = ""
     """Who can have it, see `schemas.relations.terms`; "" if anybody can."""
-
-    def in_language(self, language: str) -> "Evidence":
-        """Returns it with its name and question in a language, where it has them."""
-        texts = dict(self.texts)
-        name, question = texts.get(f"name.{language}", self.name), texts.get(f"question.{language}", self.question)
-        return dataclasses.replace(self, name=name, question=question)
 
 
 def phrases_in(cell: str) -> tuple[str, ...]:
@@ -117,7 +104,7 @@ def _entry_fault(entry: Evidence) -> str | None:
     if entry.kind not in KINDS:
         return f"evidence {entry.code!r}: kind {entry.kind!r} is not one of {', '.join(KINDS)}"
     texts = (("name", entry.name), ("question", entry.question), *((SYNONYMS, each) for each in entry.synonyms),
-             (INSTRUMENT, entry.instrument or "none"), (ONLY_IF, entry.only_if or "none"), *entry.texts)  # fmt: skip
+             (INSTRUMENT, entry.instrument or "none"), (ONLY_IF, entry.only_if or "none"))  # fmt: skip
     texts += (("exclusive", entry.exclusive),) if entry.exclusive else ()
     if entry.red_flag not in ("", FLAGGED):
         return f"evidence {entry.code!r}: {RED_FLAG} must be {FLAGGED!r} or empty, not {entry.red_flag!r}"
@@ -167,7 +154,6 @@ class Vocabulary:
         """What cannot be so together."""
         self.bands = Bands(self._entries, self.relations)
         """What numbers say."""
-        self._translations: dict[str, Vocabulary] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -241,19 +227,6 @@ class Vocabulary:
         return unknown_message(code, self.nearest(code))
 
     @functools.cached_property
-    def languages(self) -> frozenset[str]:
-        """The languages that some names or questions are in, beside their own."""
-        return frozenset(column.partition(".")[2] for entry in self._entries for column, _ in entry.texts)
-
-    def in_language(self, language: str) -> "Vocabulary":
-        """Returns the vocabulary with its names and questions in one of `languages`, where it has them."""
-        if language not in self.languages:
-            return self
-        if language not in self._translations:
-            self._translations[language] = Vocabulary(entry.in_language(language) for entry in self._entries)
-        return self._translations[language]
-
-    @functools.cached_property
     def openings(self) -> Mapping[str, tuple[int, ...]]:
         """The cells of each group of which every patient has exactly one member, by which an interview opens."""
         groups = {
@@ -307,10 +280,9 @@ class Vocabulary:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         used = [column for column in OPTIONAL if any(getattr(entry, column) for entry in self._entries)]
-        used += sorted({column for entry in self._entries for column, _ in entry.texts})
         writer.writerow((*COLUMNS, *used))
         for entry in self._entries:
-            cells = {**vars(entry), SYNONYMS: SEPARATOR.join(entry.synonyms), **dict(entry.texts)}
+            cells = {**vars(entry), SYNONYMS: SEPARATOR.join(entry.synonyms)}
             writer.writerow(cells.get(column, "") for column in (*COLUMNS, *used))
         return text.getvalue()
 
@@ -325,14 +297,12 @@ class Vocabulary:
         Raises:
             InputError: the header or a line is malformed; the message names the file and the line.
         """
-        table = CsvTable.of_text(text, source, COLUMNS, (*OPTIONAL, *_TEXT_EXAMPLES), TEXT.pattern)
-        texts = sorted(column for column in table.columns if TEXT.fullmatch(column))
+        table = CsvTable.of_text(text, source, COLUMNS, OPTIONAL)
         entries: list[Evidence] = []
         seen: dict[str, int] = {}
         for number, read in table.records():
             cells: dict[str, Any] = dict(read)
-            said = tuple((column, text) for column in texts if (text := cells.pop(column)))
-            entry = Evidence(**{**cells, SYNONYMS: phrases_in(cells.get(SYNONYMS, "")), "texts": said})
+            entry = Evidence(**{**cells, SYNONYMS: phrases_in(cells.get(SYNONYMS, ""))})
             fault = _entry_fault(entry)
             if fault is None and entry.code in seen:
                 fault = f"evidence code {entry.code!r} is a duplicate of line {seen[entry.code]}"

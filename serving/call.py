@@ -10,7 +10,7 @@ import dataclasses
 import random
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 QUEUE = "queue"
@@ -25,14 +25,10 @@ STAGES = (QUEUE, PARSE, MODEL, RESPOND)
 
 REQUEST_ID = "x-request-id"
 """The metadata key of a call's id, in requests and in answers."""
-LANGUAGES = "accept-language"
-"""The metadata key of the languages that a caller prefers, such as `de-CH, de;q=0.9, en;q=0.5`."""
 
 _RANDOM = random.Random()  # noqa: S311 (ids are not secret, and the system's source costs a system call)
 # Ids that are safe in a log line. Any other id is replaced by a new one.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=@-]{0,127}")
-_MOST_CHARACTERS = 200
-_RANGE = re.compile(r"\s*([A-Za-z0-9-]+)\s*(?:;\s*q=([01](?:\.\d{0,3})?)\s*)?")
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -133,19 +129,3 @@ def request_id_of(metadata: Any) -> str:
         if key == REQUEST_ID and isinstance(value, str) and _REQUEST_ID.fullmatch(value):
             return value
     return format(_RANDOM.getrandbits(128), "032x")
-
-
-def preferred_language(metadata: Any, own: str, others: Iterable[str]) -> str:
-    """Returns the one of `others` that `LANGUAGES` among (key, value) pairs prefers, "" for a text's `own` language.
-
-    What is malformed is ignored.
-    """
-    asked = next((value for key, value in metadata or () if key == LANGUAGES and isinstance(value, str)), "")
-    known = {own: "", **{language.lower(): language for language in others}}
-    matches = filter(None, map(_RANGE.fullmatch, asked[:_MOST_CHARACTERS].split(",")))
-    ranges = [(float(match[2] or 1), match[1].lower()) for match in matches]
-    for weight, tag in sorted(ranges, key=lambda each: -each[0]):
-        for wanted in (tag, tag.partition("-")[0]):
-            if weight and wanted in known:
-                return known[wanted]
-    return ""

@@ -48,31 +48,8 @@ MEANINGS = {
 """What the four decisions mean, as in triage.proto."""
 
 
-ANSWERS = {
-    "en": ("Yes", "No", "Don\N{RIGHT SINGLE QUOTATION MARK}t know"),
-    "de": ("Ja", "Nein", "Weiß nicht"),
-    "es": ("Sí", "No", "No lo sé"),
-    "fr": ("Oui", "Non", "Ne sait pas"),
-    "it": ("Sì", "No", "Non lo so"),
-}
-"""What a patient answers, present, absent or not known, in the language of the vocabulary's questions."""
-ENOUGH = {
-    "en": "no more questions",
-    "de": "keine weiteren Fragen",
-    "es": "no más preguntas",
-    "fr": "plus de questions",
-    "it": "basta domande",
-}
-"""What somebody says who ends the questions, in the same languages."""
-
-COMPLAINTS = {
-    "en": "What is the presenting complaint?",
-    "de": "Welche Beschwerden haben Sie?",
-    "es": "¿Qué molestias tiene?",
-    "fr": "Quels sont vos symptômes\N{NO-BREAK SPACE}?",
-    "it": "Quali disturbi ha?",
-}
-"""The question for the presenting complaint, in the same languages."""
+ANSWERS = ("Yes", "No", "Don\N{RIGHT SINGLE QUOTATION MARK}t know")
+"""What a patient answers: present, absent or not known."""
 IN_DANGER = "If somebody may be in danger, call the emergency number now."
 """What somebody is told whose words are not understood."""
 

@@ -42,7 +42,6 @@ const val MOST_TOGETHER = 6 // T, or E where there are fewer codes
 
 /** Groups of the vocabulary (`exclusive`) of which every patient has exactly one member. */
 val OPENING = setOf("age", "sex")
-const val LANGUAGE = "en" // of `texts` in the description
 val REASONS = mapOf(0 to "nothing is known", CONTRADICTORY to "contradictory", 2 to "novel", 3 to "unsure")
 
 /** The input must not reach the model; the message says why. */
@@ -121,7 +120,7 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
             throw Refused("$file: made for the vocabulary $fingerprint, this app for $expectedFingerprint")
         }
         maxQuestions = description.getInt("max_questions")
-        texts = description.getJSONObject("texts").getJSONObject(LANGUAGE)
+        texts = description.getJSONObject("texts")
         val labels = description.getJSONArray("actions")
         actions = (0 until labels.length()).map { labels.getString(it) }
         val rules = description.getJSONArray("safety_rules")

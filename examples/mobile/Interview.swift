@@ -37,7 +37,6 @@ let questionTogetherName = "question_together"  // of questions, output int32 [1
 
 /// Groups of the vocabulary (`exclusive`) of which every patient has exactly one member.
 let opening: Set<String> = ["age", "sex"]
-let language = "en"  // of `texts` in the description
 let reasons = [0: "nothing is known", contradictory: "contradictory", 2: "novel", 3: "unsure"]
 
 /// The input must not reach the model, and why.
@@ -72,7 +71,7 @@ struct Description: Decodable {
   let vocabulary: [Entry]
   let vocabularyFingerprint: String
   let safetyRules: [Rule]
-  let texts: [String: [String: String]]
+  let texts: [String: String]
 }
 
 /// A question that the model would put.
@@ -176,7 +175,7 @@ final class TriageModel {
     let grouped = opening.contains(entry.exclusive)
     let members = description.vocabulary.filter { grouped && $0.exclusive == entry.exclusive }.map { $0.code }
     let choosable = members.count > 1 && members.allSatisfy { evidence[$0] == nil && !unwanted.contains($0) }
-    let texts = description.texts[language]!
+    let texts = description.texts
     let text = !anyOf.isEmpty ? texts["several"]! : choosable ? texts[entry.exclusive]! : entry.question
     return Question(
       code: entry.code, text: text, worthAsking: worthAsking, redFlag: redFlag, anyOf: anyOf,

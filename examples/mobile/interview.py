@@ -26,7 +26,6 @@ from ai_edge_litert.interpreter import Interpreter
 
 DESCRIPTION, FORMAT = "triage.json", 1
 SIGNATURE, QUESTIONS = "state", "questions"
-LANGUAGE = "en"  # of `texts` in the description; names and questions in other languages are in its vocabulary
 OPENING = ("age", "sex")
 """Groups of the vocabulary (`exclusive`) of which every patient has exactly one member."""
 
@@ -133,7 +132,7 @@ class TriageModel:
         group = self.groups[codes[cell]]
         members = tuple(code for code in codes if group in OPENING and self.groups[code] == group)
         one_of = members if len(members) > 1 and not {*members} & (evidence.keys() | not_to_ask) else ()
-        texts = self.description["texts"][LANGUAGE]
+        texts = self.description["texts"]
         text = texts["several"] if any_of else texts[group] if one_of else self.questions[codes[cell]]
         return Question(codes[cell], text, worth_asking, red_flag, any_of, one_of)
 

@@ -37,7 +37,6 @@ class Connection:
     tls_client_key: str = ""
     token_file: pathlib.Path | None = None
     insecure: bool = False
-    language: str = ""
 
     def __post_init__(self) -> None:
         if not 0 < self.timeout < float("inf"):
@@ -107,7 +106,6 @@ def open_client(connection: Connection) -> TriageClient:
             credentials=credentials,
             token=token or None,
             insecure=connection.insecure,
-            language=connection.language,
         )
     except ValueError as error:
         raise InputError(str(error)) from error

@@ -11,9 +11,9 @@ import rich.text
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from schemas.questions import ANY_OF
+from schemas.questions import NONE_OF
 from serving.client.search import Search
-from serving.messages import ANSWERS, ENOUGH, IN_DANGER, action_label
+from serving.messages import ANSWERS, IN_DANGER, action_label
 from triage_client import (
     EvidenceState,
     NextQuestion,
@@ -25,6 +25,7 @@ from triage_client import (
     evidence_state,
 )
 
+_ENOUGH = "no more questions"
 _COMPLAINT = "What is the presenting complaint, in words or codes? "
 _OFFERED = 3
 """Matches of what was typed that are offered, so that they fit in a line or two."""
@@ -57,8 +58,6 @@ class InterviewOptions:
     allow_unknown_codes: bool = False
     model_name: str = ""
     defer_below: float | None = None
-    language: str = "en"
-    """Of the vocabulary's questions, in which the answers are offered; one of `ANSWERS`."""
     can_measure: bool = False
 
     def triage(self, client: TriageClient, state: EvidenceState, **more: Any) -> TriageResponse:
@@ -115,7 +114,7 @@ def converse(
             about = "" if question.one_of and not red_flag else f"{codes}: {why}; "
             so_far = action_label(response.best_triage)
             console.print(rich.text.Text(f"   {about}best triage so far: {so_far}"))
-            _take(console, known, question, vocabulary, search, options.language, read)
+            _take(console, known, question, vocabulary, search, read)
         known.questions_asked += before != (*known.present, *known.absent, *known.not_known)
 
 
@@ -171,7 +170,6 @@ def _take(
     question: NextQuestion,
     vocabulary: Vocabulary,
     search: Search,
-    language: str,
     read: Callable[[], str],
 ) -> None:
     """Adds the answer to a question; what is no answer is asked again, with the reason.
@@ -179,13 +177,13 @@ def _take(
     Of red flags that are asked together, those without an answer are asked about again: nobody has denied them.
     """
     measure = "" if question.any_of else vocabulary.bands.measure_of(question.code)
-    yes, no, not_known = (answer.lower() for answer in ANSWERS[language])
+    yes, no, not_known = (answer.lower() for answer in ANSWERS)
     members = list(question.any_of or question.one_of)
     several, rest = bool(question.any_of), members or [question.code]
     while True:
         names = [vocabulary[vocabulary.index(code)].name for code in rest] if members else [yes]
-        denial = [] if question.one_of else [ANY_OF[language][1].lower() if several else no]
-        texts = [*names, *denial, not_known, ENOUGH[language]]
+        denial = [] if question.one_of else [NONE_OF.lower() if several else no]
+        texts = [*names, *denial, not_known, _ENOUGH]
         choices = "   ".join(f"{number} {text}" for number, text in enumerate(texts, start=1))
         if several:
             choices += f"   (one or more numbers; 1? for {not_known})"

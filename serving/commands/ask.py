@@ -14,7 +14,7 @@ from schemas.errors import InputError
 from schemas.features import MOST_QUESTIONS
 from serving.client import channel
 from serving.client.interactive import InterviewOptions, KnownEvidence, ask_complaint, converse
-from serving.messages import ANSWERS, DEFERRALS, action_label, speaks
+from serving.messages import DEFERRALS, action_label, speaks
 from serving.wires.message_json import message_figures
 from triage_client import (
     Evidence,
@@ -83,10 +83,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--questions", type=int, default=0, metavar="N", help="number of next questions to suggest; default: 0"
     )
     how.add_argument("--interactive", action="store_true", help="ask the model's questions one by one until it decides")
-    parser.add_argument(
-        "--language", choices=tuple(ANSWERS), default="en",
-        help="language of the answers, and of the questions if the vocabulary has it; default: en",
-    )  # fmt: skip
     parser.add_argument(
         "--model-name", default="", metavar="NAME", help="model to ask, if the server has several; default: the first"
     )

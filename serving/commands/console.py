@@ -19,7 +19,6 @@ from serving.config.settings import DEFAULT_ENGINE
 from serving.console.application import Console, Pages, application
 from serving.console.guard import Shared
 from serving.console.served_model import NoAnswerError, ServedModel
-from serving.messages import ANSWERS
 from serving.security import ServerCertificate, VersionKey, verified
 
 HOST = "127.0.0.1"
@@ -41,7 +40,6 @@ class Settings:
     models: pathlib.Path | None
     port: int
     open: bool
-    language: str = "en"
     key: VersionKey | None = None  # of whoever must have signed the version
     host: str = ""  # of this machine, for other machines; "" for this one alone
     tls: tuple[str, str] | None = None  # files of the certificate and its key
@@ -68,10 +66,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=int, default=PORT, help=f"port of the pages on {HOST}; 0 takes any free port; default: {PORT}"
     )
-    parser.add_argument(
-        "--language", choices=tuple(ANSWERS), default="en",
-        help="language of the answers, and of findings and questions if the vocabulary has it; default: en",
-    )  # fmt: skip
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
     parser.add_argument(
         "--host", default="", metavar="ADDRESS",
@@ -160,7 +154,6 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         arguments.model_base_path,
         arguments.port,
         not arguments.no_open,
-        arguments.language,
         VersionKey.read(key) if key else None,
         arguments.host,
         tls if any(tls) else None,
@@ -184,7 +177,7 @@ def _application(served: ServedModel, settings: Settings, shared: Shared | None)
         served.version()
     except NoAnswerError as error:
         raise InputError(str(error)) from error
-    return application(Console(served, Pages(settings.language), settings.models), shared)
+    return application(Console(served, Pages(), settings.models), shared)
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -27,7 +27,7 @@ from schemas.bands import NumberError
 from schemas.directories import CARD_FOR_MAKERS, MODEL_CARD
 from schemas.errors import InputError
 from schemas.evidence import code_fault
-from schemas.questions import ANY_OF, GROUPS
+from schemas.questions import ANY_OF, GROUPS, NONE_OF
 from serving.client.search import Search
 from serving.console import view
 from serving.console.case import ABSENT, PRESENT, STATUSES, Case, Statement
@@ -54,22 +54,16 @@ class _FaultyAnswerError(Exception):
 
 
 class Pages:
-    """The templates.
+    """The templates."""
 
-    Args:
-        language: of the vocabulary's questions, one of `ANSWERS`.
-    """
-
-    def __init__(self, language: str = "en"):
+    def __init__(self) -> None:
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
             lstrip_blocks=True,
         )  # fmt: skip
-        answers = tuple(zip(ANSWERS[language], STATUSES, strict=True))
-        any_of, none_of = ANY_OF[language]
         self._templates.globals |= {
-            "meanings": MEANINGS, "answers": answers, "language": language, "groups": GROUPS[language],
-            "any_of": any_of, "none_of": none_of, "in_danger": IN_DANGER,
+            "meanings": MEANINGS, "answers": tuple(zip(ANSWERS, STATUSES, strict=True)), "groups": GROUPS,
+            "any_of": ANY_OF, "none_of": NONE_OF, "in_danger": IN_DANGER,
             "focus": "step", "fault": "", "filled": {},  # unless a form was faulty
         }  # fmt: skip
 

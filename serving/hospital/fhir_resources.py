@@ -15,7 +15,7 @@ from schemas import VERSION
 from schemas.bands import NumberError
 from schemas.errors import InputError
 from schemas.evidence import KINDS, Evidence, Vocabulary
-from schemas.questions import ANY_OF, GROUPS
+from schemas.questions import ANY_OF, GROUPS, NONE_OF
 from serving.errors import Fault, FaultyRequestError
 from serving.hospital.fhir_values import (
     ABSENT_REASON,
@@ -29,7 +29,7 @@ from serving.hospital.fhir_values import (
     read_status,
     read_value,
 )
-from serving.messages import ANSWERS, COMPLAINTS, DEFERRALS, action_label
+from serving.messages import ANSWERS, DEFERRALS, action_label
 from triage.v1 import triage_pb2
 
 R4, R5 = "4.0", "5.0"
@@ -253,7 +253,6 @@ def next_form(
     vocabulary: Vocabulary,
     base: str,
     fhir: str,
-    language: str,
 ) -> Resource:
     """Returns the QuestionnaireResponse with the next question, or completed, and with the decision so far.
 
@@ -264,7 +263,6 @@ def next_form(
         vocabulary: of the model.
         base: address of the FHIR API.
         fhir: one of `FHIR_VERSIONS`.
-        language: that of the vocabulary's texts, one of `ANSWERS`.
     """
     named = str(form.resource.get("questionnaire")).removeprefix("#")
     ours = [("Questionnaire", named), ("Questionnaire", ID), ("RiskAssessment", DECISION)]
@@ -274,11 +272,8 @@ def next_form(
         if not isinstance(each, dict) or (each.get("resourceType"), each.get("id")) not in ours
     ]
     entries = {entry.code: entry for entry in vocabulary}
-    items = [
-        {**_item(link, form, entries, base, language), "type": _TYPES[fhir]} for link in (*form.asked, *next_asked)
-    ]
+    items = [{**_item(link, form, entries, base), "type": _TYPES[fhir]} for link in (*form.asked, *next_asked)]
     questionnaire = {**_header(base, answer.model_version if answer else "", _FORM, fhir), "id": ID, "item": items}
-    questionnaire["language"] = language
     questionnaire["derivedFrom"] = [questionnaire.pop("url")]
     contained = [{key: value for key, value in questionnaire.items() if value}, *others]
     nothing_known = answer is None or (answer.forced and answer.action == triage_pb2.TRIAGE_ACTION_ASK)
@@ -295,14 +290,14 @@ def next_form(
     }
 
 
-def _item(link: str, form: Form, vocabulary: Mapping[str, Evidence], base: str, language: str) -> dict[str, Any]:
+def _item(link: str, form: Form, vocabulary: Mapping[str, Evidence], base: str) -> dict[str, Any]:
     codes = _codes(link)
     system = f"{base}/CodeSystem/evidence"
 
     def codings(codes: Iterable[str]) -> list[Resource]:
         return [{"system": system, "code": code, "display": vocabulary[code].name} for code in codes]
 
-    texts = (text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'") for text in ANSWERS[language])  # as HL7 has it
+    texts = (text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'") for text in ANSWERS)  # as HL7 has it
     answers = [{"system": of, "code": code, "display": text} for (of, code), text in zip(_ANSWERS, texts, strict=True)]
     item: Resource = {"linkId": link}
     if link == COMPLAINT:
@@ -311,14 +306,13 @@ def _item(link: str, form: Form, vocabulary: Mapping[str, Evidence], base: str, 
         answered = [code for code in form.present if code in vocabulary]
         symptoms = [code for code, entry in vocabulary.items() if entry.kind == symptom]
         options = codings(answered if COMPLAINT in form.asked else symptoms)
-        item |= {"text": COMPLAINTS[language], "repeats": True}
+        item |= {"text": "What is the presenting complaint?", "repeats": True}
     elif group := form.options(codes[0]):
         options = [*codings(group), answers[-1]]
-        item["text"] = GROUPS[language][vocabulary[codes[0]].exclusive]
+        item["text"] = GROUPS[vocabulary[codes[0]].exclusive]
     elif len(codes) > 1:
-        text, none = ANY_OF[language]
-        options = [*codings(codes), {**answers[1], "display": none}, answers[2]]
-        item |= {"text": text, "repeats": True}
+        options = [*codings(codes), {**answers[1], "display": NONE_OF}, answers[2]]
+        item |= {"text": ANY_OF, "repeats": True}
     else:
         options = answers
         item |= {"code": codings(codes), "text": vocabulary[codes[0]].question}

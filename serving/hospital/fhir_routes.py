@@ -57,10 +57,10 @@ class FhirRoutes:
         The first question is for what the patient comes with; the model chooses the others. Age and sex come together.
         """
         fhir = _version(exchange)
-        vocabulary, language = self._service.vocabulary(), self._service.language()
+        vocabulary = self._service.vocabulary()
         form = read_form(await self._service.workers.run(read_json, exchange.raw), vocabulary)
         if COMPLAINT not in form.asked and not knows_complaint(form.present, vocabulary):
-            return _fhir(next_form(form, [COMPLAINT], None, vocabulary, self._base, fhir, language), fhir)
+            return _fhir(next_form(form, [COMPLAINT], None, vocabulary, self._base, fhir), fhir)
         state = state_message(form.present, form.absent, questions_asked=form.questions_asked)
         request = triage_service_pb2.TriageRequest(
             state=state, questions=len(EXHAUSTIVE), not_to_ask=form.not_known, defer_below=0.0
@@ -78,7 +78,7 @@ class FhirRoutes:
                 )
             choices = list(itertools.takewhile(lambda question: question.one_of, answer.next_questions))
             next_asked = [link_of(question) for question in choices or answer.next_questions[:1]]
-        return _fhir(next_form(form, next_asked, answer, vocabulary, self._base, fhir, language), fhir)
+        return _fhir(next_form(form, next_asked, answer, vocabulary, self._base, fhir), fhir)
 
     def questionnaire(self, exchange: Exchange) -> Response:
         """Answers a read of the form."""

@@ -11,18 +11,17 @@ from typing import Any, NamedTuple
 
 from schemas import features
 from schemas.errors import InputError
-from schemas.evidence import OWN_LANGUAGE, Vocabulary
+from schemas.evidence import Vocabulary
 from schemas.features import MOST_QUESTIONS
 from schemas.questions import ANY_OF, GROUPS
 from schemas.triage import WIRE_NUMBERS
 from serving.admission import Admission, Cost, Workers, costs
-from serving.call import PARSE, current, preferred_language
+from serving.call import PARSE, current
 from serving.config.settings import ServeConfig
 from serving.engine.engine import Engine
 from serving.engine.served_models import ServedModels
 from serving.engine.state_tensors import NO_WISH, Wish
 from serving.errors import ExhaustedError, Fault, FaultyRequestError, GoneError
-from serving.messages import ANSWERS
 from serving.service.explanation import check_explainable, explain, give_rationales
 from serving.service.interview import InterviewState
 from serving.service.next_step import set_next_step
@@ -192,15 +191,9 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self._models.named("")
 
     def vocabulary(self, model: str = "") -> Vocabulary:
-        """Returns the evidence that a model knows, by default the first, in the language that the call prefers."""
+        """Returns the evidence that a model knows, by default the first."""
         with self._models.named(model).versions.borrow() as engine:
-            return _in_preferred_language(engine.vocabulary)
-
-    def language(self) -> str:
-        """Returns the preferred language of the call for texts around the first model's evidence."""
-        with self._models.named("").versions.borrow() as engine:
-            language = _preferred_language(engine.vocabulary)
-        return language if language in ANSWERS else OWN_LANGUAGE
+            return engine.vocabulary
 
     def check_number(self, number: int, field: str) -> None:
         """Refuses a call with more states than the server takes, before they are made.
@@ -282,27 +275,15 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self._telemetry.record_answers(states, responses)
 
 
-def _preferred_language(vocabulary: Vocabulary) -> str:
-    """Returns the language of a vocabulary that the current call prefers, "" for the vocabulary's own."""
-    return preferred_language(current().metadata, OWN_LANGUAGE, vocabulary.languages)
-
-
-def _in_preferred_language(vocabulary: Vocabulary) -> Vocabulary:
-    """Returns a vocabulary in the language that the current call prefers, where it has translations."""
-    return vocabulary.in_language(_preferred_language(vocabulary)) if vocabulary.languages else vocabulary
-
-
 def _put_texts(responses: Sequence[triage_pb2.TriageResponse], vocabulary: Vocabulary) -> None:
-    """Adds texts to the suggested questions, in the language that the current call prefers."""
-    language = _preferred_language(vocabulary)
-    texts, of_several = vocabulary.in_language(language), language if language in GROUPS else OWN_LANGUAGE
+    """Adds texts to the suggested questions."""
     for response in responses:
         for question in response.next_questions:
-            entry = texts[texts.index(question.code)]
+            entry = vocabulary[vocabulary.index(question.code)]
             if question.any_of:
-                question.question, _ = ANY_OF[of_several]
+                question.question = ANY_OF
             else:
-                question.question = GROUPS[of_several][entry.exclusive] if question.one_of else entry.question
+                question.question = GROUPS[entry.exclusive] if question.one_of else entry.question
 
 
 _OF_ENTRY = set(triage_service_pb2.VocabularyEntry.DESCRIPTOR.fields_by_name) - {"kind", "red_flag"}

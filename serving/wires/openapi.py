@@ -69,7 +69,7 @@ _MEANINGS = {
     "TriageResponse.next": "what comes next: ask a question, decide by best_triage, or hand over to a person",
     "TriageResponse.deferred": "why the case is handed over to a person; only with defer_below",
     "NextQuestion.code": "the answer is this evidence, present or absent",
-    "NextQuestion.question": "to ask a patient, in the language of Accept-Language where the vocabulary has it",
+    "NextQuestion.question": "to ask a patient",
     "NextQuestion.expected_gain": "in bits",
     "NextQuestion.likely": "the probability of a yes",
     "NextQuestion.worth_asking": "worth more than a question costs",

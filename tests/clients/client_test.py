@@ -197,12 +197,11 @@ def test_a_closed_client_says_so(connect, server, call):
 
 
 @each_call
-def test_every_call_carries_the_token_and_the_language(connect, scripted, call):
+def test_every_call_carries_the_token(connect, scripted, call):
     service, address = scripted
-    call(connect(address, token="abc", language="de-CH, en;q=0.5"))
+    call(connect(address, token="abc"))
     call(connect(address))
     assert service.tokens == ["Bearer abc", None]
-    assert service.languages == ["de-CH, en;q=0.5", None]
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())

@@ -92,18 +92,16 @@ def connect(request):
 
 
 class Scripted(triage_service_pb2_grpc.TriageServiceServicer):
-    """Fails with `failures`, one a call, and then answers; records calls, tokens and languages."""
+    """Fails with `failures`, one a call, and then answers; records calls and tokens."""
 
     def __init__(self):
         self.failures = []
         self.calls = collections.Counter()
         self.tokens = []
-        self.languages = []
 
     def _handle(self, method, context):
         self.calls[method] += 1
         self.tokens.append(dict(context.invocation_metadata()).get("authorization"))
-        self.languages.append(dict(context.invocation_metadata()).get("accept-language"))
         if self.failures:
             context.abort(self.failures.pop(0), "as scripted")
 

@@ -120,8 +120,3 @@ def test_the_environments_proxy_is_used_only_on_request(connect, scripted, monke
     assert connect(address).triage(STATE).model_version == "scripted"
     with pytest.raises(UnavailableError):
         connect(address, http_proxy=True).triage(STATE)
-
-
-def test_what_is_no_language_is_refused():
-    with pytest.raises(ValueError, match="language: "):
-        TriageClient("127.0.0.1:1", language="de\n")

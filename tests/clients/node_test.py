@@ -326,21 +326,6 @@ print([
     assert [each["name"] for each in json.loads(printed)] == ["TypeError", "RangeError", "TypeError", "TypeError"]
 
 
-def test_each_call_carries_the_language_of_its_client(node, scripted):
-    service, address = scripted
-    node(
-        """
-for (const language of ["de", undefined]) {
-  const client = new TriageClient(server, { timeoutMs: 60000, language });
-  await client.triage(evidenceState({ present: ["fever"] }));
-  client.close();
-}
-""",
-        address,
-    )
-    assert service.languages == ["de", None]
-
-
 @pytest.mark.parametrize("example", EXAMPLES, ids=["one state", "errors", "tls"])
 def test_an_example_of_the_readme_runs(node, example, server, encrypted, certificates):
     addresses = {"127.0.0.1:8500": server.address, "127.0.0.1:8501": encrypted[1]}

@@ -29,7 +29,6 @@ VOCABULARIES = st.lists(
         PHRASES,
         exclusive=OPTIONAL_TEXT,
         instrument=OPTIONAL_TEXT,
-        texts=st.just(()) | LINE_OF_TEXT.map(lambda text: (("question.de", text),)),
     ),
     min_size=1,
     max_size=8,
@@ -62,26 +61,6 @@ def test_synonyms_are_an_optional_fifth_column_without_part_in_the_fingerprint()
     assert [entry.synonyms for entry in vocabulary] == [("bee sting", "!throat closing"), ()]
     assert vocabulary.to_csv() == text
     assert vocabulary.fingerprint == Vocabulary([evidence("sting"), evidence("a")]).fingerprint
-
-
-def test_names_and_questions_in_other_languages_are_optional_columns():
-    header = "code,kind,name,question,name.de,question.de,question.pt-BR"
-    text = f"{header}\nfever,symptom,Fever,Hot?,Fieber,Heiß?,\na,symptom,A,A?,,,O A?\n"
-    vocabulary = Vocabulary.parse(text, "a file")
-
-    assert vocabulary.languages == {"de", "pt-BR"}
-    german, brazilian = vocabulary.in_language("de"), vocabulary.in_language("pt-BR")
-    assert [(entry.name, entry.question) for entry in german] == [("Fieber", "Heiß?"), ("A", "A?")]
-    assert [(entry.name, entry.question) for entry in brazilian] == [("Fever", "Hot?"), ("A", "O A?")]
-    assert vocabulary.in_language("fr") is vocabulary
-    assert german.fingerprint == vocabulary.fingerprint
-    assert vocabulary.to_csv() == text
-
-
-@pytest.mark.parametrize("column", ["question.", "question.de_DE", "synonyms.de", "title.de"])
-def test_columns_that_are_in_no_language_are_refused(column):
-    with pytest.raises(InputError, match="line 1: column 5: unknown column"):
-        Vocabulary.parse(f"code,kind,name,question,{column}\nfever,symptom,Fever,Hot?,x\n", "a file")
 
 
 @pytest.mark.parametrize(

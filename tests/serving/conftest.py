@@ -376,23 +376,18 @@ def opening_base_path(made_once, without_litert):
 
 
 FLAGS = {"stiff_neck": "Stiff neck", "fever": "Fever", "rash": "Rash"}
-GERMAN = {"stiff_neck": "Steifer Nacken", "fever": "Fieber", "cough": "Husten"}
 
 
 @pytest.fixture(scope="session")
 def grouping_base_path(made_once, without_litert):
-    """The same as `asking_base_path`, where all complaints have the danger signs `FLAGS`; partly in German."""
-    return made_once(
-        "grouping", functools.partial(without_litert()(_write_asking), spread=0.01, flags=FLAGS, german=GERMAN)
-    )
+    """The same as `asking_base_path`, where all complaints have the danger signs `FLAGS`."""
+    return made_once("grouping", functools.partial(without_litert()(_write_asking), spread=0.01, flags=FLAGS))
 
 
-def _write_asking(base, others=(), spread=1.5, flags=(), german=()):
+def _write_asking(base, others=(), spread=1.5, flags=()):
     codes = {name.lower().replace(" ", "_"): name for name in ASKING_NAMES}
-    texts = {code: (("name.de", german[code]), ("question.de", f"Haben Sie das: {german[code]}?")) for code in german}
     vocabulary = Vocabulary(
-        [*(Evidence(code, "symptom", name, f"Is it so: {name.lower()}?", red_flag="yes" if code in flags else "",
-                    texts=texts.get(code, ()))
+        [*(Evidence(code, "symptom", name, f"Is it so: {name.lower()}?", red_flag="yes" if code in flags else "")
            for code, name in codes.items()), *others]
     )  # fmt: skip
     vocabulary = with_known_relations(vocabulary)  # as `triage prepare` does

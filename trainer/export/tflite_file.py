@@ -23,7 +23,7 @@ from schemas.errors import InputError
 from schemas.evidence import COLUMNS, INSTRUMENT
 from schemas.model_directory import read_manifest
 from schemas.parity import Run, random_states
-from schemas.questions import ANY_OF, GROUPS
+from schemas.questions import ANY_OF, GROUPS, NONE_OF
 from schemas.relations import RELATIONS
 from schemas.triage import ACTION_LABELS
 from trainer.export.conversion import DYNAMIC, FLOAT16, INT8, NONE
@@ -89,16 +89,13 @@ def describe(
         "safety_rules": manifest["safety_rules"]["rules"],
         "novelty": manifest["novelty"],
         "max_questions": version.max_questions,
-        "texts": {
-            language: {**groups, "several": ANY_OF[language][0], "none": ANY_OF[language][1]}
-            for language, groups in GROUPS.items()
-        },
+        "texts": {**GROUPS, "several": ANY_OF, "none": NONE_OF},
         "parity": {**parity._asdict(), "statement": statement(parity)},
         "made_with": {"tensorflow": tf.__version__, "ai-edge-litert": importlib.metadata.version("ai-edge-litert")},
         "manifest": manifest,
         "vocabulary_fingerprint": version.vocabulary.fingerprint,
         "vocabulary": [
-            {column: getattr(entry, column) for column in (*COLUMNS, *RELATIONS, INSTRUMENT)} | dict(entry.texts)
+            {column: getattr(entry, column) for column in (*COLUMNS, *RELATIONS, INSTRUMENT)}
             for entry in version.vocabulary
         ],
     }

@@ -45,8 +45,6 @@ export interface ClientOptions {
   insecure?: boolean;
   /** Use the HTTP proxy that the environment names. It can read a connection in plain text. */
   httpProxy?: boolean;
-  /** Of names and questions where the vocabulary has it, such as `de`, or several as in Accept-Language. */
-  language?: string;
 }
 
 /** Where a server is and how to call it. Throws a RangeError or a TypeError for a wrong option. */
@@ -55,7 +53,6 @@ export class Connection {
   readonly credentials: ChannelCredentials;
   readonly channelOptions: ChannelOptions;
   readonly #token: string | undefined;
-  readonly #language: string | undefined;
 
   constructor(
     readonly server: string,
@@ -67,7 +64,6 @@ export class Connection {
     this.timeoutMs = checkedMs("timeoutMs", options.timeoutMs ?? DEFAULT_MS);
     checkToken(server, options);
     this.#token = options.token;
-    this.#language = options.language;
     this.credentials = options.credentials ?? grpcCredentials.createInsecure();
     this.channelOptions = {
       "grpc.enable_http_proxy": options.httpProxy ? 1 : 0,
@@ -81,9 +77,6 @@ export class Connection {
     const metadata = new Metadata();
     if (this.#token !== undefined) {
       metadata.set("authorization", `Bearer ${this.#token}`);
-    }
-    if (this.#language) {
-      metadata.set("accept-language", this.#language);
     }
     return metadata;
   }

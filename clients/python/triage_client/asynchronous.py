@@ -29,9 +29,8 @@ class AsyncTriageClient:
         token: Optional[str] = None,
         insecure: bool = False,
         http_proxy: bool = False,
-        language: str = "",
     ):
-        self._connection = Connection(server, timeout_seconds, credentials, token, insecure, http_proxy, language)
+        self._connection = Connection(server, timeout_seconds, credentials, token, insecure, http_proxy)
         self._channel = self._connection.channel(grpc.aio)
         self._stub = triage_service_pb2_grpc.TriageServiceStub(self._channel)
 

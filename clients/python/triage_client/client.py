@@ -25,7 +25,6 @@ class TriageClient:
         token: sent with each call as `authorization: Bearer TOKEN`.
         insecure: whether the token may go to another host in plain text.
         http_proxy: whether to use the HTTP proxy of the environment, which can read plain text.
-        language: of names and questions where the vocabulary has it, such as "de", or several as in Accept-Language.
 
     Where a server has several models, `model` is the name of one; "" is its first.
 
@@ -45,9 +44,8 @@ class TriageClient:
         token: Optional[str] = None,
         insecure: bool = False,
         http_proxy: bool = False,
-        language: str = "",
     ):
-        self._connection = Connection(server, timeout_seconds, credentials, token, insecure, http_proxy, language)
+        self._connection = Connection(server, timeout_seconds, credentials, token, insecure, http_proxy)
         self._channel = self._connection.channel(grpc)
         self._stub = triage_service_pb2_grpc.TriageServiceStub(self._channel)
 

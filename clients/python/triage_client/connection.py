@@ -31,7 +31,6 @@ _SERVICE_CONFIG = {
     "retryThrottling": {"maxTokens": 20, "tokenRatio": 0.1},
 }
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750
-_LANGUAGE = re.compile(r"[A-Za-z0-9,;=. *-]*")  # of accept-language, RFC 9110
 _ADDRESS = re.compile(r"(?:dns:///|dns:|ipv4:|ipv6:)?(?:\[(?P<v6>[0-9A-Fa-f:]+)\]|(?P<host>[^:,/\[\]]+))(?::[0-9]+)?")
 
 Path = Union[str, "os.PathLike[str]"]
@@ -51,14 +50,11 @@ class Connection:
     token: Optional[str] = dataclasses.field(repr=False)
     insecure: bool
     http_proxy: bool
-    language: str = ""
 
     def __post_init__(self) -> None:
         if not self.server or self.server.startswith(("http:", "https:")):
             raise ValueError(f"server: expected HOST:PORT; got {self.server!r}")
         checked_seconds(self.timeout_seconds)
-        if not _LANGUAGE.fullmatch(self.language):
-            raise ValueError(f"language: expected a tag such as de, or several; got {self.language!r}")
         if self.token is None:
             return
         if not _TOKEN.fullmatch(self.token):  # the message omits it, as it is a secret
@@ -93,11 +89,10 @@ class Connection:
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """The metadata of each call: the language, and the token, unless the channel's credentials contain it."""
-        language = (("accept-language", self.language),) if self.language else ()
+        """The metadata of each call: the token, unless the channel's credentials contain it."""
         if self.token is None or self.credentials is not None:
-            return language
-        return (("authorization", f"Bearer {self.token}"), *language)
+            return ()
+        return (("authorization", f"Bearer {self.token}"),)
 
     def seconds(self, timeout_seconds: Optional[float]) -> float:
         """Returns the timeout of one call, by default the connection's.

@@ -301,17 +301,6 @@ def test_a_number_that_contradicts_an_answer_is_asked_again(capsys):
     assert "'temperature=39' contradicts what is known" in capsys.readouterr().out
 
 
-def test_the_answers_are_offered_in_the_language_of_the_questions(capsys):
-    converse(
-        Questioner("smoker"),
-        KnownEvidence(["chest_pain"], []),
-        InterviewOptions(language="de"),
-        VOCABULARY,
-        Script("3"),
-    )
-    assert "1 ja   2 nein   3 weiß nicht   4 keine weiteren Fragen: " in capsys.readouterr().out
-
-
 def test_a_complaint_may_be_a_number(capsys):
     known = KnownEvidence([], [])
     ask_complaint(known, VOCABULARY, Script("temperature=50", "temperature=36 chest_pain"))

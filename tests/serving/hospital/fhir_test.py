@@ -208,32 +208,6 @@ def test_several_red_flags_are_one_question_that_repeats(grouping_client, states
     assert not asked["item"][1].get("repeats")
 
 
-ENGLISH = ("en", ("What is the presenting complaint?", "Do you have any of these?"), ["None of these", "Don't know"])
-GERMAN = ("de", ("Welche Beschwerden haben Sie?", "Haben Sie etwas davon?"), ["Nichts davon", "Weiß nicht"])
-
-
-@pytest.mark.parametrize(
-    ("language", "expected", "texts", "answers"),
-    [("de-CH, en;q=0.5", *GERMAN), ("en", *ENGLISH), ("fr", *ENGLISH)],  # no vocabulary here has French
-)
-def test_forms_are_in_the_language_of_the_request_where_the_vocabulary_is(
-    grouping_client, language, expected, texts, answers
-):
-    headers = {"accept-language": language}
-    german = expected == "de"
-    [empty] = grouping_client.post(NEXT, json=EMPTY, headers=headers).json()["contained"]
-    form = grouping_client.post(NEXT, json=_with("headache"), headers=headers).json()
-    asked = form["contained"][0]
-    assert [each["language"] for each in (empty, asked)] == [expected] * 2
-    assert (empty["item"][0]["text"], asked["item"][0]["text"]) == texts
-    assert _options(asked["item"][0])[3:] == answers
-    assert ("Fieber" in _options(empty["item"][0])) == ("Fieber" in _options(asked["item"][0])) == german
-    # The answer is a code, which is understood in every language.
-    said = _answered(form, (asked["item"][0], answers[0]))
-    question = grouping_client.post(NEXT, json=said, headers=headers).json()["contained"][0]["item"][1]
-    assert _options(question) == (["Ja", "Nein", "Weiß nicht"] if german else ["Yes", "No", "Don't know"])
-
-
 def test_what_was_asked_is_in_the_items_where_a_client_drops_the_questionnaire(grouping_client, states):
     form, asked, _ = _next(grouping_client, _with("headache", contained=None))
     counts = []

@@ -1,12 +1,10 @@
 """The file that an app ships: readable by any ZIP reader, run by LiteRT, whole or not there."""
 
-import dataclasses
 import hashlib
 import json
 
 import pytest
 
-from schemas.evidence import Vocabulary
 from tests.builders import description_in
 from trainer.export import tflite_file
 from trainer.export.conversion import convert
@@ -44,16 +42,6 @@ def test_the_description_has_what_an_app_needs(version, description):
     assert description["vocabulary"][3] == of_question | {"parent": "", "exclusive": "", "instrument": ""}
     assert description["parity"]["statement"].startswith("In none of 10 ")
     assert description["manifest"]["data_fingerprint"] == "sha256:data"
-
-
-def test_an_app_finds_names_and_questions_in_the_other_languages_of_the_vocabulary(version, content):
-    german = {"name.de": "Fieber", "question.de": "Haben Sie Fieber?"}
-    first, *others = version.vocabulary
-    vocabulary = Vocabulary([dataclasses.replace(first, texts=tuple(german.items())), *others])
-    changed = dataclasses.replace(version, vocabulary=vocabulary)
-    entries = tflite_file.describe(changed, LiteRtModel(content), "none", PARITY, None)["vocabulary"]
-    assert german.items() <= entries[0].items()
-    assert entries[1].keys() == entries[0].keys() - german.keys()
 
 
 def test_description_and_sidecar_agree(written, content, description):

@@ -346,8 +346,7 @@ export interface NextQuestion {
   code: string;
   /**
    * The question to ask a patient: that of the vocabulary, "How old is the patient?" with one_of, "Do you have any of
-   * these?" with any_of. In the language that the call prefers, by accept-language in its metadata or headers, where the
-   * vocabulary has it.
+   * these?" with any_of.
    */
   question: string;
   /**

@@ -308,9 +308,9 @@ export interface VocabularyEntry {
   code: string;
   /** Symptom or risk factor. */
   kind: EvidenceKind;
-  /** Plain name, in the language that the call prefers, see NextQuestion. */
+  /** Plain name. */
   name: string;
-  /** The question to ask a patient, likewise. */
+  /** The question to ask a patient. */
   question: string;
   /** What patients say for it, in any language. A leading "!" marks an emergency term: show its matches first. */
   synonyms: string[];
