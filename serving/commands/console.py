@@ -18,6 +18,7 @@ from serving.client import channel
 from serving.config.settings import DEFAULT_ENGINE
 from serving.console.application import Console, Pages, application
 from serving.console.guard import Shared
+from serving.console.local_server import serving
 from serving.console.served_model import NoAnswerError, ServedModel
 from serving.security import ServerCertificate, VersionKey, verified
 
@@ -115,8 +116,6 @@ def run(arguments: argparse.Namespace) -> int:
         # Before the model loads, to report a taken port at once.
         bound = stack.enter_context(_bound(settings.host or HOST, settings.port))
         if settings.models is not None:
-            from serving.console.local_server import serving  # loads the server
-
             models = settings.models
             if settings.key is not None:
                 models = stack.enter_context(verified(version_folder(models), settings.key)).parent

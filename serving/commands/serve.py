@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from schemas.errors import InputError
 from serving import process
@@ -19,7 +19,9 @@ from serving.admission import step_back, take_short_turns
 from serving.config import vertex
 from serving.config.settings import OPTIONS, ServeConfig, read_settings
 from serving.engine.model_config import ModelConfig, VersionPolicy, read_file
-from serving.errors import PreconditionError
+from serving.engine.served_models import open_model
+from serving.engine.watcher import Watcher
+from serving.errors import DeadlineError, PreconditionError, UnavailableError
 from serving.process import EndSignals
 from serving.security import Reread, is_loopback
 from serving.server.triage_server import TriageServer
@@ -27,9 +29,6 @@ from serving.telemetry import configure_logging
 from triage_runtime.command_line import options
 from triage_runtime.command_line.extras import need
 from triage_runtime.storage import locations
-
-if TYPE_CHECKING:
-    from serving.engine.watcher import Watcher
 
 _Listed = Reread[list[ModelConfig]]
 
@@ -166,8 +165,8 @@ def _serve(config: ServeConfig, models: list[ModelConfig], listed: _Listed | Non
         signals = EndSignals()
         server.update_health()
         numbers = {watcher.versions.model_name: watcher.versions.default for watcher in watchers}
-        http = None if server.http is None else server.http.url
-        _say_where(f"{server.address}, {_state(numbers)}", http, server.metrics_port)
+        http, metrics = (None if port is None else port.url for port in (server.http, server.metrics_port))
+        _say_where(f"{server.address}, {_state(numbers)}", http, metrics)
         faulthandler.enable(2)  # shows what hangs when systemd's watchdog ends the process
         process.notify("READY=1")
         number, loading = _watch_until(signals, server, config, models, listed)
@@ -178,13 +177,11 @@ def _serve(config: ServeConfig, models: list[ModelConfig], listed: _Listed | Non
 
 def _start(
     config: ServeConfig, models: Sequence[ModelConfig], stack: contextlib.ExitStack
-) -> "tuple[TriageServer, list[Watcher]]":
+) -> tuple[TriageServer, list[Watcher]]:
     """Returns a server that has loaded its models, and what watches them; `stack` cleans up."""
     server = None
     if not config.reuse_port:
         server = TriageServer(config)  # before the models, to report a taken port at once
-    from serving.engine.served_models import open_model
-
     watchers = [open_model(config, model) for model in models]
     if server is not None:
         stack.callback(server.stop)
@@ -201,20 +198,18 @@ def _start(
     return server, watchers
 
 
-def _say_where(calls: str, http: str | None, metrics: Any) -> None:
+def _say_where(calls: str, http: str | None, metrics: str | None) -> None:
     """Prints where the server answers; callers that started it wait for the first line."""
     sys.stdout.write(f"listening on {calls}\n")
     if http is not None:
         sys.stdout.write(f"HTTP at {http}\n")
     if metrics is not None:
-        sys.stdout.write(f"metrics at {metrics.url}\n")
+        sys.stdout.write(f"metrics at {metrics}\n")
     sys.stdout.flush()
 
 
-def _check(watcher: "Watcher", config: ServeConfig) -> None:
+def _check(watcher: Watcher, config: ServeConfig) -> None:
     """Refuses to start without a version, unless a remote engine may become reachable later."""
-    from serving.errors import DeadlineError, UnavailableError
-
     try:
         watcher.check()
     except (UnavailableError, DeadlineError) as error:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from serving import process
 from serving.config.settings import ServeConfig
 from serving.engine.model_config import VersionPolicy, Wanted
+from serving.engine.served_models import watcher_of
 from serving.server.triage_server import TriageServer
 
 _HIGHEST = VersionPolicy()
@@ -20,8 +21,6 @@ def serving(base: pathlib.Path, policy: VersionPolicy = _HIGHEST) -> Iterator[st
         InputError: there is no version, or it is damaged.
     """
     process.limit_arenas()
-    from serving.engine.served_models import watcher_of
-
     config = ServeConfig(port=0, grace_seconds=1.0)
     watcher = watcher_of(config, Wanted(base, policy))
     server = TriageServer(config)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from schemas import directories
 from schemas.errors import InputError
+from schemas.model_directory import file_names, read_manifest
 from triage_runtime.command_line.extras import missing
 from triage_runtime.storage import locations
 
@@ -110,8 +111,6 @@ def verified(folder: pathlib.Path, key: VersionKey | None) -> Iterator[pathlib.P
     if key is None:
         yield folder
         return
-    from schemas.model_directory import file_names, read_manifest  # loads NumPy
-
     digests, there = key.signed_digests(folder), file_names(folder)
     if added := sorted(there - digests.keys()):
         raise InputError(f"{folder / added[0]}: is not among the files that were signed: publish the version again")

@@ -4,7 +4,6 @@ import concurrent.futures
 import functools
 import pathlib
 import threading
-from typing import TYPE_CHECKING, Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -22,14 +21,18 @@ from serving.admission import (
     Workers,
 )
 from serving.config.settings import ServeConfig
+from serving.engine.served_models import ServedModels, open_model
+from serving.engine.watcher import Watcher
+from serving.hospital.paths import hospital_paths
 from serving.security import Access, LocalReloads, ServerCertificate, TokenAccess, TokenFile
+from serving.server.http_port import HttpPort
+from serving.server.metrics_port import MetricsPort
+from serving.service import TriageService
 from serving.telemetry import Telemetry
+from serving.wires.http_application import application
+from serving.wires.http_endpoints import Endpoints
+from serving.wires.openapi import Api
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
-
-if TYPE_CHECKING:
-    from serving.engine.served_models import ServedModels
-    from serving.engine.watcher import Watcher
-    from serving.wires.openapi import Api
 
 SERVICE = triage_service_pb2.DESCRIPTOR.services_by_name["TriageService"].full_name
 
@@ -71,37 +74,32 @@ class TriageServer:
             self._loop.close()
             raise
         self.port, self.address = self._listener.port, self._listener.address
-        self.http: Any = None
+        self.http = HttpPort(self._loop, config, certificate) if config.http_port >= 0 else None
         self._others: list[Api] = []
-        if config.http_port >= 0:
-            from serving.server.http_port import HttpPort  # loads uvicorn
-
-            self.http = HttpPort(self._loop, config, certificate)
         metrics = self.telemetry.metrics
-        self.metrics_port: Any = None
+        self.metrics_port: MetricsPort | None = None
         if metrics is not None:
-            from serving.server.metrics_port import MetricsPort  # loads uvicorn
-
             readers = tokens if config.metrics_tokens else None
             self.metrics_port = MetricsPort(config, metrics.registry, readers, certificate)
 
-    def start(self, *watchers: "Watcher") -> None:
+    def start(self, *watchers: Watcher) -> None:
         """Starts answering from models, one for each watcher; the first answers requests that name none.
 
         Until a version of a model is loaded, calls of it end with UNAVAILABLE.
 
         The server also offers TensorFlow Serving's services, unless a TensorFlow Serving is the engine.
         """
-        from serving.engine.served_models import ServedModels, open_model
-        from serving.service import TriageService
-
         self.models = ServedModels(watchers, functools.partial(open_model, self._config))
         self.models.on_each(lambda model: self.telemetry.watch(model.versions))
         service = TriageService(self.models, self._config, self._workers, self.admission, self.telemetry)
         triage_service_pb2_grpc.add_TriageServiceServicer_to_server(service, self._handler)
         services = [SERVICE]
+        tf_serving = None
         if self._config.engine == "saved-model":
-            services += _add_signatures(self._handler, self.models, self._config, self.telemetry)
+            from serving.wires.tf_serving import TfServing  # loads TensorFlow, an extra
+
+            tf_serving = TfServing(self.models, self._config, self.telemetry)
+            services += tf_serving.add_services(self._handler)
         health_pb2_grpc.add_HealthServicer_to_server(HealthService(self._health), self._handler)
         reflected = reflection.aio.ReflectionServicer((*services, health.SERVICE_NAME, reflection.SERVICE_NAME))
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflected, self._handler)
@@ -111,13 +109,10 @@ class TriageServer:
         if self.probes is not None:
             self.probes.start()
         if self.http is not None:
-            from serving.hospital.paths import hospital_paths  # loads starlette
-            from serving.wires.http_application import application  # loads starlette
-            from serving.wires.http_endpoints import Endpoints  # loads starlette
-
             endpoints = Endpoints(self.admission, self._workers, self.telemetry, self._config)
-            self._others = [*hospital_paths(endpoints, service, self._config)]
-            self.http.start(application(endpoints, self.models, self._config, service, self.telemetry, self._others))
+            self._others = [] if tf_serving is None else [tf_serving.paths(endpoints)]
+            self._others += hospital_paths(endpoints, service, self._config)
+            self.http.start(application(endpoints, self.models, self._config, service, self._others))
 
     def check(self) -> None:
         """Refuses settings that do not fit the first model, once that has a version.
@@ -155,8 +150,8 @@ class TriageServer:
             self._listener.stop(self._config.grace_seconds)
         else:
             with concurrent.futures.ThreadPoolExecutor() as threads:  # at once, as the grace period is that of both
-                ports = (self._listener, self.http)
-                for stopped in [threads.submit(port.stop, self._config.grace_seconds) for port in ports]:
+                stops = (self._listener.stop, self.http.stop)
+                for stopped in [threads.submit(stop, self._config.grace_seconds) for stop in stops]:
                     stopped.result()
         if self.probes is not None:
             self.probes.stop()
@@ -185,21 +180,3 @@ class TriageServer:
         if config.probe_port < 0:
             return listener, None
         return listener, ProbePort(self._loop, config.host, config.probe_port, self._health, silence)
-
-
-def _add_signatures(
-    handler: GrpcHandler, models: "ServedModels", config: ServeConfig, telemetry: Telemetry
-) -> list[str]:
-    """Offers TensorFlow Serving's services, which run signatures, and returns their names."""
-    from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc  # load TensorFlow
-
-    from serving.wires.model_service import SERVICE as MODEL_SERVICE
-    from serving.wires.model_service import ModelService
-    from serving.wires.prediction_service import SERVICE as PREDICTION_SERVICE
-    from serving.wires.prediction_service import PredictionService
-    from serving.wires.signatures import Signatures
-
-    signatures = Signatures(models, config, telemetry)
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(PredictionService(signatures), handler)
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(models), handler)
-    return [PREDICTION_SERVICE, MODEL_SERVICE]

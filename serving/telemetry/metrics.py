@@ -7,18 +7,16 @@ import collections
 import functools
 import threading
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import prometheus_client
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from serving.call import STAGES, Call
+from serving.engine.versions import Versions
 from serving.messages import action_label
 from triage.v1 import triage_pb2
-
-if TYPE_CHECKING:
-    from serving.engine.versions import Versions
 
 _CALL_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
@@ -62,7 +60,7 @@ class Metrics:
             "triage_model_config_refused", "1 while the file of models is not what is served", registry=self.registry
         )
 
-    def watch(self, *models: "Versions") -> None:
+    def watch(self, *models: Versions) -> None:
         """Exports states, labels and default of the models' versions, and drops the metrics of versions they forget."""
         self._models[:] = [*(versions for versions in self._models if not versions.closed), *models]
         for versions in models:

@@ -7,17 +7,17 @@ import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from serving.call import Call, current
 from serving.config.settings import ServeConfig
+from serving.engine.versions import Versions
 from serving.telemetry.metrics import Metrics
+from serving.telemetry.tracing import Tracing, exporter_of
 from triage.v1 import triage_pb2
 
-if TYPE_CHECKING:  # loads TensorFlow
-    import numpy as np
-
-    from serving.engine.versions import Versions
-    from serving.telemetry.audit import AuditLog
-    from serving.telemetry.tracing import Tracing
+if TYPE_CHECKING:
+    from serving.telemetry.audit import AuditLog  # loads TensorFlow, an extra
 
 _CALLS = logging.getLogger("serving.calls")
 
@@ -30,7 +30,7 @@ class Telemetry:
         metrics: Metrics | None = None,
         log_calls: bool = False,
         audit: "AuditLog | None" = None,
-        tracing: "Tracing | None" = None,
+        tracing: Tracing | None = None,
     ):
         self._tracing = tracing
         self.metrics = metrics
@@ -48,18 +48,16 @@ class Telemetry:
         if config.metrics_port >= 0:
             metrics = Metrics()
         if config.traces:
-            from serving.telemetry.tracing import Tracing, exporter_of  # needs an extra
-
             tracing = Tracing(exporter_of(config.traces))
         if config.audit_log:
-            from serving.telemetry.audit import FILE_BYTES, AuditLog  # loads TensorFlow
+            from serving.telemetry.audit import FILE_BYTES, AuditLog  # loads TensorFlow, an extra
 
             rotation = (FILE_BYTES, config.audit_files)
             count = None if metrics is None else metrics.count_audit_records
             audit = AuditLog(pathlib.Path(config.audit_log), config.audit_percent, rotation, count)
         return cls(metrics, config.log_calls, audit, tracing)
 
-    def watch(self, *models: "Versions") -> None:
+    def watch(self, *models: Versions) -> None:
         """Exports the state of the models' versions from now on, see `Metrics.watch`."""
         if self.metrics is not None:
             self.metrics.watch(*models)
@@ -102,8 +100,8 @@ class Telemetry:
         self,
         version: str,
         signature: str,
-        inputs: "Mapping[str, np.ndarray]",
-        outputs: "Mapping[str, np.ndarray]",
+        inputs: Mapping[str, np.ndarray],
+        outputs: Mapping[str, np.ndarray],
         decisions: Sequence[triage_pb2.TriageResponse] = (),
     ) -> None:
         """Records what a signature of a version answered in the current call; only metrics need the `decisions`."""

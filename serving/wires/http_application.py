@@ -16,7 +16,6 @@ from serving.config import vertex
 from serving.config.settings import ServeConfig
 from serving.engine.served_models import ServedModels
 from serving.service import TriageService
-from serving.telemetry import Telemetry
 from serving.wires.http_endpoints import Endpoints, Exchange, Handler, json_response
 from serving.wires.http_pages import KnownPages
 from serving.wires.http_problems import TITLES, problem
@@ -29,7 +28,6 @@ def application(
     models: ServedModels,
     config: ServeConfig,
     service: TriageService,
-    telemetry: Telemetry,
     others: Sequence[Api] = (),
 ) -> Starlette:
     """Returns the ASGI application of a server.
@@ -39,7 +37,6 @@ def application(
         models: what to answer from.
         config: the server's settings.
         service: the typed service.
-        telemetry: records predictions.
         others: what the server offers beside, such as FHIR.
     """
     triage = TriageRoutes(service)
@@ -74,10 +71,6 @@ def application(
     if predict_path:
         endpoint = endpoints.route("vertex/predict", triage.predictions, cost_of)
         routes.append(Route(predict_path, endpoint, methods=["POST"], name="vertex-predict"))
-    if config.engine == "saved-model":
-        from serving.wires.tf_serving_routes import tf_serving_paths  # loads TensorFlow
-
-        others = [tf_serving_paths(endpoints, models, config, telemetry), *others]
     api = document(routes, config, others)
     routes += [route for other in others for route in other.routes]
     origins = config.cors_origins.split(",") if config.cors_origins else []

@@ -57,7 +57,7 @@ def test_a_call_is_a_span_below_the_callers_and_its_stages_are_below_it(traced):
 
 def test_a_tensorflow_serving_receives_the_trace_and_the_request_id(model_base_path, watcher, monkeypatch):
     exporters = {"front": InMemorySpanExporter(), "back": InMemorySpanExporter()}
-    monkeypatch.setattr("serving.telemetry.tracing.exporter_of", exporters.__getitem__)
+    monkeypatch.setattr("serving.telemetry.recorder.exporter_of", exporters.__getitem__)
     with served(watcher, grace_seconds=1, traces="back") as back:
         connection = Connection(back.address, timeout_seconds=30)
         models = BatchedModels(RemoteModels(connection, "triage"))

@@ -1,4 +1,4 @@
-"""TensorFlow Serving's REST API: predict, status and metadata of a model, its versions and labels."""
+"""TensorFlow Serving's two APIs: its services over gRPC, and predict, status and metadata of a model over HTTP."""
 
 import re
 from typing import Any
@@ -6,15 +6,23 @@ from typing import Any
 from google.protobuf import json_format
 from starlette.requests import Request
 from starlette.routing import Route
-from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, model_pb2
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    model_pb2,
+    model_service_pb2_grpc,
+    prediction_service_pb2_grpc,
+)
 
 from schemas import features
 from schemas.directories import LARGEST_VERSION
 from schemas.errors import InputError
+from serving.admission import GrpcHandler
 from serving.config.settings import ServeConfig
 from serving.engine.served_models import ServedModels
 from serving.errors import NotFoundError
 from serving.telemetry import Telemetry
+from serving.wires import model_service, prediction_service
 from serving.wires.http_endpoints import Endpoints, Exchange
 from serving.wires.json_body import read_json
 from serving.wires.model_service import ModelService
@@ -44,39 +52,36 @@ _OPERATIONS = {
 }
 
 
-def tf_serving_paths(endpoints: Endpoints, models: ServedModels, config: ServeConfig, telemetry: Telemetry) -> Api:
-    """Returns the paths of a model, and of its versions and labels."""
-    signatures = Signatures(models, config, telemetry)
-    answers = TfServingRoutes(signatures, PredictionService(signatures), ModelService(models))
-    predict = endpoints.route("v1/models:predict", answers.predict, cost_of)
-    metadata, status = (
-        endpoints.route("v1/models/metadata", answers.metadata),
-        endpoints.route("v1/models", answers.status),
-    )
-    routes = []
-    for version in ("", "/versions/{version}", "/labels/{label}"):
-        path = f"/v1/models/{{model}}{version}"
-        routes += [
-            Route(f"{path}:predict", predict, methods=["POST"], name="tf-predict"),
-            Route(f"{path}/metadata", metadata, name="tf-metadata"),
-            Route(path, status, name="tf-status"),
-        ]
-    return Api(routes, _OPERATIONS, _SCHEMAS)
+class TfServing:
+    """Answers from the signatures of a server's models, and from the states of their versions."""
 
+    def __init__(self, models: ServedModels, config: ServeConfig, telemetry: Telemetry):
+        self._signatures = Signatures(models, config, telemetry)
+        self._prediction = PredictionService(self._signatures)
+        self._status = ModelService(models)
 
-class TfServingRoutes:
-    """Answers from the signatures of a server's models, and from the services that tell of their versions.
+    def add_services(self, handler: GrpcHandler) -> tuple[str, str]:
+        """Offers the services over gRPC, and returns their names."""
+        prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(self._prediction, handler)
+        model_service_pb2_grpc.add_ModelServiceServicer_to_server(self._status, handler)
+        return prediction_service.SERVICE, model_service.SERVICE
 
-    Args:
-        signatures: runs them.
-        prediction: describes them.
-        status: tells the states of versions.
-    """
-
-    def __init__(self, signatures: Signatures, prediction: PredictionService, status: ModelService):
-        self._signatures = signatures
-        self._prediction = prediction
-        self._status = status
+    def paths(self, endpoints: Endpoints) -> Api:
+        """Returns the paths of a model, and of its versions and labels."""
+        predict = endpoints.route("v1/models:predict", self.predict, cost_of)
+        metadata, status = (
+            endpoints.route("v1/models/metadata", self.metadata),
+            endpoints.route("v1/models", self.status),
+        )
+        routes = []
+        for version in ("", "/versions/{version}", "/labels/{label}"):
+            path = f"/v1/models/{{model}}{version}"
+            routes += [
+                Route(f"{path}:predict", predict, methods=["POST"], name="tf-predict"),
+                Route(f"{path}/metadata", metadata, name="tf-metadata"),
+                Route(path, status, name="tf-status"),
+            ]
+        return Api(routes, _OPERATIONS, _SCHEMAS)
 
     def predict(self, exchange: Exchange) -> Any:
         """Runs a signature on `instances` (rows) or `inputs` (columns)."""
