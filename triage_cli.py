@@ -107,10 +107,16 @@ COMMANDS = {
     "console": Command("serving.commands.console", "try a model in the browser"),
     "health": Command("serving.commands.health", "check whether a server is serving"),
     "score": Command(
-        "serving.commands.score", "triage files of stored cases with a model, without a server", tensorflow=True
+        "serving.commands.score",
+        "triage files of stored cases with a model, without a server",
+        tensorflow=True,
+        work="serving.commands.score_files",
     ),
     "monitor": Command(
-        "serving.commands.monitor", "check a promise with cases that clinicians labelled", tensorflow=True
+        "serving.commands.monitor",
+        "check a promise with cases that clinicians labelled",
+        tensorflow=True,
+        work="serving.commands.check_promise",
     ),
 }
 LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
