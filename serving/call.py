@@ -31,20 +31,44 @@ _RANDOM = random.Random()  # noqa: S311 (ids are not secret, and the system's so
 _REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=@-]{0,127}")
 
 
-@dataclasses.dataclass(slots=True, eq=False)
-class Call:
-    """One call in progress; one thread at a time fills in its fields.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+    """What is known of a call when it arrives.
 
     Attributes:
         method: `/package.Service/Method`.
-        request_id: the caller's, or a generated one.
+        id: the caller's, or a generated one.
         metadata: gRPC's, or the headers of an HTTP request: (key, value) pairs with keys in lower case.
         peer: address of the other end of the connection, "" if unknown.
-        arrived: time of arrival, by `time.perf_counter`.
         deadline: when its caller stops waiting, by `time.monotonic`; None if it waits for ever.
+        arrived: time of arrival, by `time.perf_counter`.
+    """
+
+    method: str = ""
+    id: str = ""
+    metadata: Any = ()
+    peer: str = ""
+    deadline: float | None = None
+    arrived: float = dataclasses.field(default_factory=time.perf_counter)
+
+    @property
+    def id_metadata(self) -> tuple[tuple[str, str], ...]:
+        """Metadata with the id of the call, (key, value) pairs; empty for a call without an id."""
+        return ((REQUEST_ID, self.id),) if self.id else ()
+
+    def remaining_seconds(self) -> float | None:
+        """Returns what is left of the caller's deadline, negative after it, None if there is none."""
+        return None if self.deadline is None else self.deadline - time.monotonic()
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Call:
+    """One call in progress: its request, and the record of how it is served; one thread at a time writes the record.
+
+    Attributes:
+        request: the call as it arrived.
         caller: who shares the server fairly with others, see `serving.security.access`; "" if unknown.
         models: the names of the models that it may ask, None for all.
-        admitted: whether the call counts among those in progress.
         large: whether it has its turn as a large request, whose work would block the event loop for too long.
         had_turn: whether it had such a turn, see `serving.admission.budget`.
         model_name: the model that was asked, "" until that is known.
@@ -56,20 +80,13 @@ class Call:
         stages: (stage, begin, end) by `time.perf_counter`; a stage may occur several times.
         reason: why the call failed, as in google.rpc.ErrorInfo; "" if it did not.
         unknown_codes: number of unknown codes that the call was refused for.
-        trace_id: OpenTelemetry's, "" without traces.
         span: OpenTelemetry's, None without traces.
         outgoing: metadata for calls to other servers on behalf of this one, (key, value) pairs.
     """
 
-    method: str = ""
-    request_id: str = ""
-    metadata: Any = ()
-    peer: str = ""
-    arrived: float = dataclasses.field(default_factory=time.perf_counter)
-    deadline: float | None = None
+    request: Request = dataclasses.field(default_factory=Request)
     caller: str = ""
     models: frozenset[str] | None = None
-    admitted: bool = False
     large: bool = False
     had_turn: bool = False
     model_name: str = ""
@@ -80,21 +97,11 @@ class Call:
     stages: list[tuple[str, float, float]] = dataclasses.field(default_factory=list)
     reason: str = ""
     unknown_codes: int = 0
-    trace_id: str = ""
     span: Any = None
     outgoing: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        self.outgoing = self.id_metadata
-
-    @property
-    def id_metadata(self) -> tuple[tuple[str, str], ...]:
-        """Metadata with the id of the call, (key, value) pairs; empty for a call without an id."""
-        return ((REQUEST_ID, self.request_id),) if self.request_id else ()
-
-    def remaining_seconds(self) -> float | None:
-        """Returns what is left of the caller's deadline, negative after it, None if there is none."""
-        return None if self.deadline is None else self.deadline - time.monotonic()
+        self.outgoing = self.request.id_metadata
 
     def add(self, stage: str, begin: float, end: float) -> None:
         """Adds the begin and end, by `time.perf_counter`, of one of `STAGES`."""

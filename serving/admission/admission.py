@@ -125,10 +125,10 @@ class Admission:
         """
         if self.drain.begun:
             await self.drain.hold_back()
-        call.caller, call.models = self._access.check(call.method, call.peer, call.metadata)
+        request = call.request
+        call.caller, call.models = self._access.check(request.method, request.peer, request.metadata)
         self.check_unread(call.caller)
         self.concurrency.take(call.caller)
-        call.admitted = True
 
     def check_unread(self, caller: str) -> None:
         """Refuses a call.
@@ -141,10 +141,8 @@ class Admission:
             raise ExhaustedError(f"{own} bytes of answers to earlier calls have not been read: read them first")
 
     def leave(self, call: Call) -> None:
-        """Ends a call; does nothing for one that was not admitted."""
-        if call.admitted:
-            call.admitted = False
-            self.concurrency.leave(call.caller)
+        """Ends a call that was admitted."""
+        self.concurrency.leave(call.caller)
 
     def turn(self, call: Call, cost: Cost) -> contextlib.AbstractAsyncContextManager[Any]:
         """Returns a context manager that waits for a turn if a request is large, and holds it for its block.

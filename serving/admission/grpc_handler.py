@@ -68,17 +68,8 @@ class GrpcHandler(grpc.GenericRpcHandler):
         """Does nothing; newer generated functions call this too."""
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
-        """Returns the handler of a call. gRPC calls this in the context in which it then runs the handler."""
-        method = details.method
-        handler = self._routes.get(method) or self._route(details)
-        if handler is self._unknown_method:
-            method = _UNKNOWN  # the name itself is up to the caller
-        if not method.startswith(_HEALTH):
-            call = calls.Call(method, calls.request_id_of(details.invocation_metadata))
-            call.metadata = details.invocation_metadata
-            calls.enter(call)
-            self.telemetry.begin(call, details.invocation_metadata)
-        return handler
+        """Returns the handler of a call."""
+        return self._routes.get(details.method) or self._route(details)
 
     def _route(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
         for service in self._services:
@@ -114,13 +105,15 @@ class _Route(abc.ABC):
 
     async def answer(self, requests: object, context: Any) -> Any:
         """Answers one call, whose requests it reads one at a time with `context.read`, not from `requests`."""
-        call = calls.current()
+        call = calls.Call() if self._health else self._arrive(context)
         try:
-            if not self._health:
-                call.peer, remaining = context.peer(), context.time_remaining()
-                call.deadline = None if remaining is None else time.monotonic() + remaining
-                await self._admission.enter(call)
-            return await self._answer(call, context)
+            if self._health:
+                return await self._answer(call, context)
+            await self._admission.enter(call)
+            try:
+                return await self._answer(call, context)
+            finally:
+                self._admission.leave(call)
         except grpc.aio.AbortError as aborted:  # by `IdleTimeout`, with a reason or because of silence
             if call.reason:
                 self._telemetry.end(call, self.kind, grpc.StatusCode.RESOURCE_EXHAUSTED.name)
@@ -133,12 +126,20 @@ class _Route(abc.ABC):
             raise
         except Exception as error:
             failure = error
-        finally:
-            self._admission.leave(call)
         try:  # outside of the except clause: gRPC would log an error here with its context, which may have evidence
             return await self._fail(call, context, failure)
         finally:
             del failure  # it refers to this frame
+
+    def _arrive(self, context: Any) -> calls.Call:
+        """Returns a call that has just arrived, now the current one."""
+        metadata, remaining = context.invocation_metadata(), context.time_remaining()
+        deadline = None if remaining is None else time.monotonic() + remaining
+        name = calls.request_id_of(metadata)
+        call = calls.Call(calls.Request(self._method, name, metadata, context.peer(), deadline))
+        calls.enter(call)
+        self._telemetry.begin(call)
+        return call
 
     @abc.abstractmethod
     async def _answer(self, call: calls.Call, context: Any) -> Any:
@@ -153,7 +154,7 @@ class _Route(abc.ABC):
         data: Any = await self._read(context)
         if data is grpc.aio.EOF:
             raise InputError("the request is missing: send one message")
-        call.add(calls.QUEUE, call.arrived, time.perf_counter())
+        call.add(calls.QUEUE, call.request.arrived, time.perf_counter())
         return data
 
     async def _parse_message(self, call: calls.Call, data: bytes) -> Any:
@@ -216,7 +217,7 @@ class _Unary(_Route):
             data = await self._workers.run(self._serialize_message, call, response)
         else:
             data = self._serialize_message(call, response)
-        context.set_trailing_metadata(call.id_metadata)
+        context.set_trailing_metadata(call.request.id_metadata)
         if len(data) > _SMALL_BYTES:
             unread, cost = self._admission.unread, Cost(0, len(data))
             self._admission.check_unread(call.caller)  # again: many calls may enter before the first is answered
@@ -232,11 +233,11 @@ class _Stream(_Route):
 
     async def _answer(self, call: calls.Call, context: Any) -> None:
         if self._streamed:
-            call.add(calls.QUEUE, call.arrived, time.perf_counter())
+            call.add(calls.QUEUE, call.request.arrived, time.perf_counter())
             requests = self._requests(call, context)
         else:
             requests = await self._parse_message(call, await self._arrived(call, context))
-        context.set_trailing_metadata(call.id_metadata)
+        context.set_trailing_metadata(call.request.id_metadata)
         async with contextlib.aclosing(self._behavior(requests, context)) as responses:
             async for response in responses:
                 data = self._serialize_message(call, response)

@@ -109,7 +109,7 @@ class IdleTimeout:
                     await context.abort(grpc.StatusCode.CANCELLED, "the request did not arrive")
                 else:
                     calls.enter(call)
-                    status, metadata = end_of(error, call.method)
+                    status, metadata = end_of(error, call.request.method)
                     await context.abort(status.code, status.message, metadata)
             except grpc.aio.BaseError as aborted:  # abort always raises, even if the call has ended by itself
                 drop_traceback(aborted)

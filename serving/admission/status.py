@@ -112,7 +112,7 @@ def end_of(error: Exception, method: str) -> tuple[Status, Metadata]:
     call.reason = status.reason
     faults = error.faults if isinstance(error, FaultyRequestError) else ()
     call.unknown_codes = sum(fault.reason == UNKNOWN_CODE for fault in faults)
-    return status, (*call.id_metadata, (KEY, details_of(status, faults)))
+    return status, (*call.request.id_metadata, (KEY, details_of(status, faults)))
 
 
 def _shorten(message: str) -> str:

@@ -298,10 +298,10 @@ class _Queue:
         """Runs the engine once for all requests; raises what it raises."""
         if not batch:
             return
-        call = calls.Call(request_id=batch[0].call.request_id)
-        call.outgoing = batch[0].call.outgoing  # a remote server sees the ids of one of the calls
-        deadlines = [request.call.deadline for request in batch]
-        call.deadline = None if None in deadlines else max(each for each in deadlines if each is not None)
+        first, deadlines = batch[0].call, [request.call.request.deadline for request in batch]
+        latest = None if None in deadlines else max(each for each in deadlines if each is not None)
+        call = calls.Call(calls.Request(id=first.request.id, deadline=latest))
+        call.outgoing = first.outgoing  # a remote server sees the ids of one of the calls
         calls.enter(call)
         states = [state for request in batch for state in request.states]
         wishes = [request.wish for request in batch for _ in request.states]
@@ -315,7 +315,7 @@ class _Queue:
 
 
 def _expired(request: _Request) -> bool:
-    remaining = request.call.remaining_seconds()
+    remaining = request.call.request.remaining_seconds()
     if remaining is None or remaining > 0:
         return False
     request.outcome = DeadlineError(

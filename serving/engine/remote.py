@@ -165,7 +165,7 @@ class RemoteEngine(EncodingEngine):
         request.model_spec.version.value = int(self.info.model_version)
         for alias, value in inputs.items():
             request.inputs[alias].CopyFrom(tf.make_tensor_proto(value))
-        response = self._connection.predict(request, current().remaining_seconds())
+        response = self._connection.predict(request, current().request.remaining_seconds())
         return {alias: tf.make_ndarray(value) for alias, value in response.outputs.items()}
 
     def _check_same_model(self, folder: pathlib.Path) -> None:

@@ -121,7 +121,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, requests: AsyncIterator[triage_service_pb2.InterviewRequest], context: Any
     ) -> AsyncIterator[triage_service_pb2.InterviewResponse]:
         """Conducts an interview with one version of the model; it holds one of a few places until it ends."""
-        remaining = current().remaining_seconds()
+        remaining = current().request.remaining_seconds()
         if remaining is None or remaining > INTERVIEW_SECONDS:
             raise InputError(
                 f"deadline: an interview holds a place on the server: set one of at most {INTERVIEW_SECONDS:g} s"

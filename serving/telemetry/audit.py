@@ -87,7 +87,7 @@ class AuditLog:
         # Serialized now, as an interview's state changes while this waits.
         requests, answers = [s.SerializeToString() for s in states], [r.SerializeToString() for r in responses]
         version, seconds = int(responses[0].model_version), int(time.time())
-        name, request_id = call.model_name, call.request_id
+        name, request_id = call.model_name, call.request.id
 
         def record() -> Message:
             log = self._record((name, version, features.TRIAGE), request_id, seconds)
@@ -108,7 +108,7 @@ class AuditLog:
         """Records what a signature answered, if the call is in the sample."""
         if not self._in_sample():
             return
-        model, request_id = (call.model_name, int(call.model_version), call.signature), call.request_id
+        model, request_id = (call.model_name, int(call.model_version), call.signature), call.request.id
         seconds = int(time.time())
 
         def record() -> Message:

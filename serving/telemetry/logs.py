@@ -23,7 +23,7 @@ class TextFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         """Returns the line without a traceback."""
-        request_id = current().request_id
+        request_id = current().request.id
         fields = "".join(f" {name}={value}" for name, value in getattr(record, "fields", {}).items())
         return super().formatMessage(record) + fields + (f" [{request_id}]" if request_id else "")
 
@@ -41,10 +41,10 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         call = current()
-        if call.request_id:
-            entry["request_id"] = call.request_id
-        if call.trace_id:
-            entry["trace_id"] = call.trace_id
+        if call.request.id:
+            entry["request_id"] = call.request.id
+        if call.span is not None:
+            entry["trace_id"] = format(call.span.get_span_context().trace_id, "032x")
         entry.update(getattr(record, "fields", {}))
         if record.exc_info:
             entry["stack"] = self.formatException(record.exc_info)

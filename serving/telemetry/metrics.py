@@ -72,7 +72,7 @@ class Metrics:
 
     def count_call(self, call: Call, kind: str, code: str, seconds: float) -> None:
         """Counts a call with the gRPC status `code`; `kind` is `unary` or `bidi_stream`."""
-        _, service, method = call.method.split("/", 2)
+        _, service, method = call.request.method.split("/", 2)
         self._handled(kind, service, method, code).inc()
         self._handling(kind, service, method).observe(seconds)
 

@@ -74,10 +74,10 @@ class Telemetry:
         if self._tracing is not None:
             self._tracing.close()
 
-    def begin(self, call: Call, metadata: Any) -> None:
-        """Records the arrival of a call with its metadata, (key, value) pairs."""
+    def begin(self, call: Call) -> None:
+        """Records the arrival of a call."""
         if self._tracing is not None:
-            self._tracing.begin(call, metadata)
+            self._tracing.begin(call)
 
     def record_answers(
         self, states: Sequence[triage_pb2.EvidenceState], responses: Sequence[triage_pb2.TriageResponse]
@@ -124,7 +124,8 @@ class Telemetry:
 
     def end(self, call: Call, kind: str, code: str) -> None:
         """Records the end of a call with the gRPC status `code`; `kind` is `unary` or `bidi_stream`."""
-        seconds = time.perf_counter() - call.arrived
+        request = call.request
+        seconds = time.perf_counter() - request.arrived
         if self.metrics is not None:
             self.metrics.count_call(call, kind, code, seconds)
             if call.unknown_codes:
@@ -133,10 +134,10 @@ class Telemetry:
             self._tracing.record_stages(call)
             self._tracing.end(call, code)
         if self._log_calls:
-            fields: dict[str, Any] = {"method": call.method, "code": code, "seconds": round(seconds, 6)}
-            if call.peer:
-                fields["peer"] = urllib.parse.unquote(call.peer)
-            if call.caller != call.peer:
+            fields: dict[str, Any] = {"method": request.method, "code": code, "seconds": round(seconds, 6)}
+            if request.peer:
+                fields["peer"] = urllib.parse.unquote(request.peer)
+            if call.caller != request.peer:
                 fields["caller"] = call.caller
             for name in ("model_name", "model_version", "states", "reason"):
                 if getattr(call, name):

@@ -6,7 +6,7 @@ Needs the extra `tracing`. OpenTelemetry's own environment variables set samplin
 
 import importlib.metadata
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schemas.errors import InputError
 from serving.call import Call
@@ -36,19 +36,19 @@ class Tracing:
         self._propagator = TraceContextTextMapPropagator()
         self._trace = trace
 
-    def begin(self, call: Call, metadata: Any) -> None:
-        """Begins the span of `call`, below the one that `traceparent` in the (key, value) pairs names."""
-        carrier = {key: value for key, value in metadata or () if isinstance(value, str)}
-        service, _, method = call.method[1:].partition("/")
+    def begin(self, call: Call) -> None:
+        """Begins the span of `call`, below the one that `traceparent` in its metadata names."""
+        carrier = {key: value for key, value in call.request.metadata or () if isinstance(value, str)}
+        name = call.request.method[1:]
+        service, _, method = name.partition("/")
         call.span = self._tracer.start_span(
-            call.method[1:],
+            name,
             self._propagator.extract(carrier),
             kind=self._trace.SpanKind.SERVER,
             attributes={"rpc.system": "grpc", "rpc.service": service, "rpc.method": method},
         )
         passed_on: dict[str, str] = {}
         self._propagator.inject(passed_on, self._trace.set_span_in_context(call.span))
-        call.trace_id = format(call.span.get_span_context().trace_id, "032x")
         call.outgoing += tuple(passed_on.items())
 
     def record_stages(self, call: Call) -> None:
@@ -58,7 +58,7 @@ class Tracing:
         below = self._trace.set_span_in_context(call.span)
         arrived = call.span.start_time
         for stage, begin, end in call.stages:
-            start, stop = (arrived + int((moment - call.arrived) * 1e9) for moment in (begin, end))
+            start, stop = (arrived + int((moment - call.request.arrived) * 1e9) for moment in (begin, end))
             self._tracer.start_span(stage, below, start_time=start).end(stop)
 
     def end(self, call: Call, code: str) -> None:
@@ -68,7 +68,7 @@ class Tracing:
             return
         for name, value in (
             ("rpc.grpc.status_code", code),
-            ("triage.request_id", call.request_id),
+            ("triage.request_id", call.request.id),
             ("triage.model_name", call.model_name),
             ("triage.model_version", call.model_version),
             ("triage.states", call.states),

@@ -80,9 +80,10 @@ class Endpoints:
         method, is_coroutine = f"/http/{name}", inspect.iscoroutinefunction(handler)
 
         async def endpoint(request: Request) -> Response:
-            call = calls.Call(method, calls.request_id_of(request.headers.items()))
+            headers = request.headers.items()
+            call = calls.Call(calls.Request(method, calls.request_id_of(headers), headers, _peer(request)))
             calls.enter(call)
-            self._telemetry.begin(call, request.headers.items())
+            self._telemetry.begin(call)
             try:
                 response = await self._admit(call, Exchange(request), handler, is_coroutine, cost_of)
                 code = grpc.StatusCode.OK.name
@@ -92,7 +93,7 @@ class Endpoints:
             except Exception as error:
                 response, code = failure_of(error, name)
                 await self._admission.hold_back(call, error)
-            for key, value in call.id_metadata:
+            for key, value in call.request.id_metadata:
                 response.headers[key] = value
             self._telemetry.record_stages(call)
             self._telemetry.end(call, "unary", code)
@@ -103,9 +104,8 @@ class Endpoints:
     async def _admit(
         self, call: calls.Call, exchange: Exchange, handler: Handler, is_coroutine: bool, cost_of: Any
     ) -> Response:
-        call.peer, call.metadata = _peer(exchange.request), exchange.request.headers.items()
+        await self._admission.enter(call)
         try:
-            await self._admission.enter(call)
             exchange.raw = await self._read(call, exchange.request)
             cost = Cost(0, len(exchange.raw))
             if not cost.is_large and cost_of is not None:

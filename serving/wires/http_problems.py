@@ -93,7 +93,7 @@ def problem_of(error: Exception, name: str) -> tuple[Response, str]:
 def problem(number: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
     """Returns a problem with an HTTP status, its fields, and the id of the current call."""
     detail = body.get("detail", TITLES[number])
-    request_id = calls.current().request_id
+    request_id = calls.current().request.id
     content = {"type": "about:blank", "title": TITLES[number], "status": number, **body}
     if request_id:
         content["request_id"] = request_id

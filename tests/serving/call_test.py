@@ -13,7 +13,7 @@ def test_what_is_timed_is_added_even_if_it_fails():
         raise KeyError
     assert [stage for stage, _, _ in call.stages] == [calls.PARSE, calls.MODEL, calls.RESPOND]
     assert call.stages[0] == (calls.PARSE, 1.0, 3.0)
-    assert all(call.arrived <= begin <= end for _, begin, end in call.stages[1:])
+    assert all(call.request.arrived <= begin <= end for _, begin, end in call.stages[1:])
 
 
 @pytest.mark.parametrize("name", ["r-17", "7f3e9f8c-1c9b-4d7e-9b1f-000000000000", "host/17:a=b@c.d+e_f", "x" * 128])

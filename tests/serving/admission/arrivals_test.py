@@ -23,7 +23,7 @@ class Stream:
     """A call whose message arrives when the test says so."""
 
     def __init__(self, caller="somebody"):
-        self.call = calls.Call("/test.Service/Method")
+        self.call = calls.Call(calls.Request("/test.Service/Method"))
         self.call.caller = caller
         self.messages, self.status = asyncio.Queue(), None
 

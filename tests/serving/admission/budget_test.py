@@ -20,9 +20,7 @@ KIB = 1024
 
 
 def by(caller):
-    call = Call("/test.Service/Method")
-    call.caller = caller
-    return call
+    return Call(caller=caller)
 
 
 class Turns:

@@ -186,7 +186,7 @@ class Recorded(Telemetry):
         self.ends = queue.SimpleQueue()
 
     def end(self, call, kind, code):
-        self.ends.put((call.method, kind, code))
+        self.ends.put((call.request.method, kind, code))
 
     def next(self):
         return self.ends.get(timeout=30)
@@ -340,6 +340,9 @@ class GoneContext:
     def time_remaining(self):
         return None
 
+    def invocation_metadata(self):
+        return ()
+
     async def read(self):
         return b"7"
 
@@ -351,7 +354,7 @@ def test_a_failure_after_the_caller_left_leaves_nothing_in_the_log(handled, capl
     context = GoneContext()
 
     async def answer():
-        details = types.SimpleNamespace(method="/test.Service/Fail", invocation_metadata=())
+        details = types.SimpleNamespace(method="/test.Service/Fail")
         return await handled.handler.service(details).stream_unary(None, context)
 
     with caplog.at_level(logging.DEBUG):

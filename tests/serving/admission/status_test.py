@@ -100,7 +100,7 @@ def test_an_unexpected_failure_is_logged_by_type_and_place_without_what_it_says(
 
 def test_the_metadata_of_a_failure_names_the_call_and_has_its_details():
     def answer():
-        calls.enter(calls.Call(request_id="r-17"))
+        calls.enter(calls.Call(calls.Request(id="r-17")))
         return end_of(errors.UnavailableError("no model version is ready"), "Triage"), calls.current()
 
     (_, metadata), call = contextvars.copy_context().run(answer)

@@ -36,7 +36,7 @@ class GatedEngine(Engine):
         numbers = [state.questions_asked for state in states]
         self.runs.append(numbers)
         self.wishes.append(list(wishes))
-        self.remaining.append(calls.current().remaining_seconds())
+        self.remaining.append(calls.current().request.remaining_seconds())
         self._entered.release()
         self._gate.acquire()
         if self.fault is not None and 13 in numbers:
@@ -78,7 +78,7 @@ class Batched:
 
     def triage(self, states, timeout=None, wish=NO_WISH):
         async def answer():
-            calls.enter(calls.Call(deadline=None if timeout is None else time.monotonic() + timeout))
+            calls.enter(calls.Call(calls.Request(deadline=None if timeout is None else time.monotonic() + timeout)))
             return await self.front.answer(states, wish)
 
         return self.loop.run(answer())
@@ -294,7 +294,7 @@ def test_each_call_has_the_stages_of_its_run_and_one_of_them_counts_it(loop):
     for call in seen:
         (queue, begin, end), *others = call.stages
         assert queue == calls.QUEUE
-        assert call.arrived <= begin <= end
+        assert call.request.arrived <= begin <= end
         assert others == [(calls.MODEL, 1.0, 2.0)]
 
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from schemas.errors import InputError
-from serving.call import Call
+from serving.call import Call, Request
 from serving.messages import state_message
 from serving.telemetry import audit
 from serving.telemetry.audit import AuditLog
@@ -39,7 +39,7 @@ def test_a_typed_answer_is_a_record_of_the_signature_triage(tmp_path):
     counts = Counts()
     log = AuditLog(tmp_path / "audit", count=counts)
     state = state_message(["fever"])
-    call = Call(request_id="r-17")
+    call = Call(Request(id="r-17"))
     call.model_name = "children"
     log.record_answers(call, [state, state_message(["rash"])], [RESPONSE, RESPONSE])
     state.evidence[0].code = "changed"  # as an interview's state is, after its answer
@@ -90,7 +90,7 @@ def test_a_share_of_the_answers_is_recorded(tmp_path):
 def test_files_are_ended_at_their_size_and_the_oldest_removed(tmp_path):
     log = AuditLog(tmp_path, rotation=(1, 2))  # every record is longer than a byte
     for number in range(5):
-        log.record_answers(Call(request_id=f"r-{number}"), [state_message(["fever"])], [RESPONSE])
+        log.record_answers(Call(Request(id=f"r-{number}")), [state_message(["fever"])], [RESPONSE])
     log.close()
     assert [record.log_metadata.request_origin for record in records(tmp_path)] == ["r-3", "r-4"]
     assert len(list(tmp_path.iterdir())) == 2

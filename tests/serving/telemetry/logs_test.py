@@ -20,7 +20,7 @@ def logged(formatter, request_id="", **extra):
 
     def log():
         if request_id:
-            calls.enter(calls.Call("/s/m", request_id))
+            calls.enter(calls.Call(calls.Request("/s/m", request_id)))
         try:
             raise KeyError
         except KeyError:

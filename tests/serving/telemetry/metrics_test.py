@@ -5,7 +5,7 @@ import pathlib
 import prometheus_client
 import pytest
 
-from serving.call import Call
+from serving.call import Call, Request
 from serving.engine.versions import State, Versions
 from serving.telemetry.metrics import Metrics
 from triage.v1 import triage_pb2
@@ -61,7 +61,7 @@ def test_nothing_is_kept_of_a_version_that_is_forgotten(metrics):
     rule = triage_pb2.FiredRule(rule_id="chest_pain_red")
 
     def use(version):
-        call = Call("/triage.v1.TriageService/Triage")
+        call = Call(Request("/triage.v1.TriageService/Triage"))
         call.model_name, call.model_version, call.signature = "triage", version, "serving_default"
         call.add("model", 1.0, 1.25)
         response = triage_pb2.TriageResponse(

@@ -7,9 +7,9 @@ from serving.telemetry.recorder import Telemetry
 
 
 def test_a_call_is_a_line_in_the_log_on_request(caplog):
-    call = calls.Call("/triage.v1.TriageService/Triage", "r-17")
+    call = calls.Call(calls.Request("/triage.v1.TriageService/Triage", "r-17", peer="ipv6:%5B::1%5D:4100"))
     call.model_name, call.model_version, call.states = "triage", "3", 2
-    call.reason, call.peer, call.caller = "INVALID_REQUEST", "ipv6:%5B::1%5D:4100", "token 0a1b2c3d"
+    call.reason, call.caller = "INVALID_REQUEST", "token 0a1b2c3d"
     with caplog.at_level(logging.INFO):
         Telemetry(log_calls=True).end(call, "unary", "INVALID_ARGUMENT")
     [record] = caplog.records

@@ -8,7 +8,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from serving.call import Call
+from serving.call import Call, Request
 from serving.engine.batching import BatchedModels
 from serving.engine.remote import Connection, RemoteModels
 from serving.messages import state_message
@@ -35,11 +35,11 @@ def spans_of(traced):
 
 def test_a_call_is_a_span_below_the_callers_and_its_stages_are_below_it(traced):
     telemetry = Telemetry(tracing=traced[0])
-    call = Call("/triage.v1.TriageService/Triage", "r-17")
-    telemetry.begin(call, [TRACEPARENT, ("other-bin", b"bytes")])
-    assert call.trace_id == TRACE
-    call.add("queue", call.arrived, call.arrived + 0.25)
-    call.add("model", call.arrived + 0.25, call.arrived + 1.0)
+    call = Call(Request("/triage.v1.TriageService/Triage", "r-17", [TRACEPARENT, ("other-bin", b"bytes")]))
+    telemetry.begin(call)
+    arrived = call.request.arrived
+    call.add("queue", arrived, arrived + 0.25)
+    call.add("model", arrived + 0.25, arrived + 1.0)
     telemetry.record_stages(call)
     call.model_version = "3"
     telemetry.end(call, "unary", "OK")
