@@ -10,6 +10,7 @@ from serving.admission.event_loop import EventLoop
 from serving.engine.batching import BatchedEngine, BatchingParameters
 from serving.engine.engine import Engine
 from serving.messages import state_message
+from tests.waiting import until
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state
 from triage_runtime.litert import LiteRtModel
@@ -67,8 +68,7 @@ def test_a_lone_call_waits_for_the_run_that_a_caller_left_behind(loop):
     assert engine.entered.wait(30)
     left.cancel()
     lone = asyncio.run_coroutine_threadsafe(front.answer([FEVER], alone=True), loop.loop)
-    loop.run(asyncio.sleep(0.01))
-    assert not lone.done()
+    until(lambda: front.waiting == 1)
     engine.gate.set()
     assert len(lone.result(30)) == 1
     assert LOOP not in engine.threads
