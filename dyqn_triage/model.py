@@ -18,7 +18,7 @@ from schemas.bands import EQUALS
 from schemas.errors import InputError, shown
 from schemas.model_directory import version_folder
 from schemas.triage import DECISION_LABELS
-from serving.client.channel import Connection
+from serving.client.channel import ConnectionOptions
 from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Statement
 from serving.console.local_server import serving
 from serving.console.served_model import NoAnswerError, ServedModel
@@ -179,7 +179,7 @@ class Model:
             with contextlib.ExitStack() as exits:
                 policy = VersionPolicy(numbers=frozenset([int(self.version)]))
                 address = exits.enter_context(serving(self._folder.parent, policy))
-                self._served = exits.enter_context(ServedModel(Connection(address, timeout=_SECONDS)))
+                self._served = exits.enter_context(ServedModel(ConnectionOptions(address, timeout=_SECONDS)))
                 self._end = weakref.finalize(self, exits.pop_all().close)  # at the latest when the process exits
         return Interview(self, cast(ServedModel, self._served), present, absent, defer_below)
 

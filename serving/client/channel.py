@@ -26,7 +26,7 @@ _OPTIONS = [("grpc.enable_http_proxy", 0)]
 
 
 @dataclasses.dataclass(frozen=True)
-class Connection:
+class ConnectionOptions:
     """The options of the connection, see `add_arguments` and `add_token_arguments`."""
 
     server: str
@@ -70,14 +70,16 @@ class Connection:
         return token
 
 
-def read_connection(arguments: argparse.Namespace) -> Connection:
+def read_connection(arguments: argparse.Namespace) -> ConnectionOptions:
     """Returns the parsed options.
 
     Raises:
         InputError: the timeout is out of range.
     """
     given = vars(arguments)
-    return Connection(**{each.name: given[each.name] for each in dataclasses.fields(Connection) if each.name in given})
+    return ConnectionOptions(
+        **{each.name: given[each.name] for each in dataclasses.fields(ConnectionOptions) if each.name in given}
+    )
 
 
 def open_channel(server: str, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
@@ -87,7 +89,7 @@ def open_channel(server: str, credentials: grpc.ChannelCredentials | None) -> gr
     return grpc.secure_channel(server, credentials, options=_OPTIONS)
 
 
-def open_client(connection: Connection) -> TriageClient:
+def open_client(connection: ConnectionOptions) -> TriageClient:
     """Returns a client of a server.
 
     Raises:
@@ -168,7 +170,7 @@ def failure(server: str, details: str) -> str:
     return f"no server at {server}: start one with `triage serve --model-base-path DIR`, or give another --server"
 
 
-def why_it_failed(error: TriageError, connection: Connection) -> str:
+def why_it_failed(error: TriageError, connection: ConnectionOptions) -> str:
     """Returns one line on why a client's call failed, and what to do."""
     server = connection.server
     # A server that is not ready says why; "failed to connect" is gRPC's own wording.

@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _ask(patient: Patient, connection: channel.Connection) -> TriageResponse:
+def _ask(patient: Patient, connection: channel.ConnectionOptions) -> TriageResponse:
     """Returns the server's answer; the client's own errors of an argument become InputErrors."""
     try:
         state = evidence_state(patient.present, patient.absent, questions_asked=patient.questions_asked)

@@ -9,7 +9,7 @@ from schemas import directories
 from schemas.errors import InputError
 from schemas.model_directory import read_version, version_folder
 from serving.commands.monitor import MonitorOptions
-from serving.monitor.audit_reader import Reading, read_cases
+from serving.monitor.audit_reader import LogCounts, read_cases
 from serving.monitor.labelled import Labelled, promise_of
 from triage_runtime.command_line import json_output, options
 
@@ -35,8 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"--model {folder}: expected a version, a folder whose name is its number")
     info, vocabulary = read_version(folder)
     labelled = Labelled(given.labels, promise_of(info), vocabulary, info.hand_over_from)
-    reading, cases, others, asked = Reading(), 0, 0, 0
-    for case in read_cases(given.log, reading, given.model_name):
+    counts, cases, others, asked = LogCounts(), 0, 0, 0
+    for case in read_cases(given.log, counts, given.model_name):
         if case.version != number:
             others += 1
         elif case.decided:
@@ -44,24 +44,24 @@ def run(arguments: argparse.Namespace) -> int:
             labelled.add(case)
         else:
             asked += 1
-    if len(reading.models) > 1:
-        names = ", ".join(sorted(reading.models))
+    if len(counts.models) > 1:
+        names = ", ".join(sorted(counts.models))
         raise InputError(f"--log {given.log}: answers of several models, {names}: choose one with --model-name")
     report: dict[str, Any] = {
         "log": str(given.log),
         "version": number,
         "manifest_sha256": hashlib.sha256(info.manifest_json.encode()).hexdigest(),
-        "records": reading.records,
-        "records_not_read": reading.unread,
-        "records_of_other_models": reading.others,
-        "damaged_files": reading.damaged,
+        "records": counts.records,
+        "records_not_read": counts.unread,
+        "records_of_other_models": counts.others,
+        "damaged_files": counts.damaged,
         "cases": cases,
         "answers_of_other_versions": others,
         "answers_that_ask": asked,
         "promise": labelled.compare(ERROR),
     }
     if given.json != "-":
-        _print(report, reading)
+        _print(report, counts)
     json_output.write(report, given.json)
     if not report["promise"]["labelled"]:
         raise InputError(
@@ -71,13 +71,13 @@ def run(arguments: argparse.Namespace) -> int:
     return BROKEN if report["promise"]["broken"] else 0
 
 
-def _print(report: dict[str, Any], reading: Reading) -> None:
+def _print(report: dict[str, Any], counts: LogCounts) -> None:
     """Prints the report for a person to read."""
     lines = [
-        f"{reading.records:,} records in {reading.files:,} files: {report['cases']:,} decided cases, "
+        f"{counts.records:,} records in {counts.files:,} files: {report['cases']:,} decided cases, "
         f"{report['answers_that_ask']:,} answers that ask, {report['answers_of_other_versions']:,} from other versions"
     ]
-    for name in reading.damaged:
+    for name in counts.damaged:
         lines.append(f"{name} ends inside a record: it is still being written, or the server was killed")
     promise = report["promise"]
     lines.append(f"promise: {promise['labelled']:,} labelled cases were served, {promise['not_served']:,} were not")

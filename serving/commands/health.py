@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if response.status == health_pb2.HealthCheckResponse.SERVING else NOT_SERVING
 
 
-def _failure(error: grpc.RpcError, connection: channel.Connection) -> str:
+def _failure(error: grpc.RpcError, connection: channel.ConnectionOptions) -> str:
     """Returns one line on why there is no answer, and what to do."""
     details = " ".join((error.details() or "no details").split())
     if error.code() is grpc.StatusCode.UNAVAILABLE:

@@ -68,7 +68,7 @@ class ServedModel:
         InputError: an option of the connection is wrong.
     """
 
-    def __init__(self, connection: channel.Connection):
+    def __init__(self, connection: channel.ConnectionOptions):
         self._connection = connection
         self._client = channel.open_client(connection)
         self._version: ModelVersion | None = None

@@ -34,7 +34,7 @@ class ServedCase:
 
 
 @dataclasses.dataclass
-class Reading:
+class LogCounts:
     """Counts of what was read."""
 
     files: int = 0
@@ -45,8 +45,8 @@ class Reading:
     damaged: list[str] = dataclasses.field(default_factory=list)  # files that end inside a record
 
 
-def read_cases(directory: pathlib.Path, reading: Reading, model_name: str = "") -> Iterator[ServedCase]:
-    """Yields the answers of a model, by default of all, in the log in `directory`, and updates `reading`.
+def read_cases(directory: pathlib.Path, counts: LogCounts, model_name: str = "") -> Iterator[ServedCase]:
+    """Yields the answers of a model, by default of all, in the log in `directory`, and updates `counts`.
 
     Raises:
         InputError: the directory cannot be read or has no files, or a file is not from an audit log.
@@ -58,24 +58,24 @@ def read_cases(directory: pathlib.Path, reading: Reading, model_name: str = "") 
     if not paths:
         raise InputError(f"--log {directory}: no .tfrecord files: give the directory of triage serve --audit-log")
     for path in paths:
-        reading.files += 1
-        before = reading.records
+        counts.files += 1
+        before = counts.records
         try:
             for serialized in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
                 log = prediction_log_pb2.PredictionLog.FromString(serialized)
-                reading.records += 1
+                counts.records += 1
                 name = log.log_metadata.model_spec.name
                 if model_name and name != model_name:
-                    reading.others += 1
+                    counts.others += 1
                     continue
-                reading.models.add(name)
+                counts.models.add(name)
                 cases = _cases(log)
-                reading.unread += not cases
+                counts.unread += not cases
                 yield from cases
         except (tf.errors.OpError, DecodeError) as error:
-            if reading.records == before:
+            if counts.records == before:
                 raise InputError(f"{path}: not an audit log of triage serve: expected PredictionLogs") from error
-            reading.damaged.append(path.name)  # it is still being written, or the server was killed
+            counts.damaged.append(path.name)  # it is still being written, or the server was killed
 
 
 def _cases(log: prediction_log_pb2.PredictionLog) -> list[ServedCase]:

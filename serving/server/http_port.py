@@ -26,7 +26,7 @@ _RETRY_SECONDS = 0.1  # after a connection that cannot be accepted, such as for 
 _WAITING = 1024  # connections that wait to be accepted
 
 
-class Place(NamedTuple):
+class BindAddress(NamedTuple):
     """Where a port is opened."""
 
     option: str  # that names its number, for messages
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 class HttpPort:
     """Binds a port when it is made, and answers on it between `start` and `stop`.
 
-    It is that of the HTTP API, or at another `place`; without a certificate it speaks plain text.
+    It is that of the HTTP API, or at another `address`; without a certificate it speaks plain text.
 
     Raises:
         InputError: the address cannot be bound.
@@ -49,28 +49,30 @@ class HttpPort:
         loop: EventLoop,
         config: ServeConfig,
         certificate: ServerCertificate | None = None,
-        place: Place | None = None,
+        address: BindAddress | None = None,
     ):
         self._loop, self._config, self._certificate = loop, config, certificate
-        place = place or Place("--http-port", config.http_host or config.host, config.http_port, config.reuse_port)
-        family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+        address = address or BindAddress(
+            "--http-port", config.http_host or config.host, config.http_port, config.reuse_port
+        )
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         self._socket = socket.socket(family)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if place.shared:
+            if address.shared:
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            self._socket.bind((place.host, place.port))
+            self._socket.bind((address.host, address.port))
             self._socket.listen(_WAITING)
             self._socket.setblocking(False)
         except OSError as error:
             self._socket.close()
             raise InputError(
-                f"{place.option}: cannot listen on {host_and_port(place.host, place.port)}: "
-                f"{error.strerror or error}: choose another {place.option}, or 0 for any free port; the host "
+                f"{address.option}: cannot listen on {host_and_port(address.host, address.port)}: "
+                f"{error.strerror or error}: choose another {address.option}, or 0 for any free port; the host "
                 "must be an address of this machine"
             ) from error
         self.port: int = self._socket.getsockname()[1]
-        self.url = f"{'http' if certificate is None else 'https'}://{host_and_port(place.host, self.port)}"
+        self.url = f"{'http' if certificate is None else 'https'}://{host_and_port(address.host, self.port)}"
         self._server: _Server | None = None
 
     def start(self, app: ASGIApp) -> None:

@@ -9,7 +9,7 @@ from serving.admission import EventLoop
 from serving.config.settings import ServeConfig
 from serving.errors import ForbiddenError, UnauthenticatedError
 from serving.security import METRICS, ServerCertificate, TokenFile, check_role, holder_of, is_loopback
-from serving.server.http_port import HttpPort, Place
+from serving.server.http_port import BindAddress, HttpPort
 
 
 class MetricsPort:
@@ -30,9 +30,9 @@ class MetricsPort:
     ):
         prometheus_client.disable_created_metrics()  # these would double the number of series
         self._loop = EventLoop("metrics")
-        place = Place("--metrics-port", config.metrics_host, config.metrics_port)
+        address = BindAddress("--metrics-port", config.metrics_host, config.metrics_port)
         try:
-            self._port = HttpPort(self._loop, config, None if is_loopback(place.host) else certificate, place)
+            self._port = HttpPort(self._loop, config, None if is_loopback(address.host) else certificate, address)
         except BaseException:
             self._loop.close()
             raise

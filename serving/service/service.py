@@ -41,7 +41,7 @@ INTERVIEW_SECONDS = 3600.0
 """The longest deadline of an interview, which holds its place until then even if its client has gone."""
 
 
-class Asked(NamedTuple):
+class RequestOptions(NamedTuple):
     """What a request asks for beside its states."""
 
     wish: Wish = NO_WISH
@@ -96,13 +96,13 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         """
         if not request.HasField("state"):
             raise FaultyRequestError([Fault("state", "missing: set the evidence state to answer", "MISSING_STATE")])
-        asked = Asked(
+        options = RequestOptions(
             Wish(request.questions, request.not_to_ask, request.can_measure), request.allow_unknown_codes,
             request.explain, request.model, _deferral(request), questions_if_able,
         )  # fmt: skip
         if request.explain:
             check_explainable(request.state)
-        (response,) = await self._answer([request.state], asked, batch=False)
+        (response,) = await self._answer([request.state], options, batch=False)
         return response
 
     @costs(lambda request: Cost(len(request.states), request.ByteSize()))
@@ -110,11 +110,11 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, request: triage_service_pb2.BatchTriageRequest, context: Any
     ) -> triage_service_pb2.BatchTriageResponse:
         """Answers several evidence states in their order; no states get no responses."""
-        asked = Asked(
+        options = RequestOptions(
             Wish(request.questions, can_measure=request.can_measure), request.allow_unknown_codes,
             model=request.model, defer_below=_deferral(request),
         )  # fmt: skip
-        responses = await self._answer(request.states, asked, batch=True)
+        responses = await self._answer(request.states, options, batch=True)
         return triage_service_pb2.BatchTriageResponse(responses=responses)
 
     async def Interview(  # noqa: N802
@@ -139,13 +139,13 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
                     if interview is None:  # the first message names the model
                         versions = self._models.named(request.settings.model).versions
                         engine = stack.enter_context(versions.borrow())
-                        interview = InterviewState(self._limits(engine, Asked()))
+                        interview = InterviewState(self._limits(engine, RequestOptions()))
                     state = await self.workers.run(_add_message, interview, request)
                     check_questions(interview.questions, "settings.questions", engine.info)
                     check_deferral(interview.defer_below, "settings.defer_below")
                     wish = Wish(interview.questions, interview.not_to_ask, interview.can_measure)
-                    asked = Asked(wish, defer_below=interview.defer_below)
-                    (response,) = await self._run(engine, [state], asked)
+                    options = RequestOptions(wish, defer_below=interview.defer_below)
+                    (response,) = await self._run(engine, [state], options)
                     self._record([state], [response])
                     message = interview.respond(response)
                     yield message
@@ -204,41 +204,41 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         check_number(number, self._config.max_batch, field)
 
     async def _answer(
-        self, states: Sequence[triage_pb2.EvidenceState], asked: Asked, batch: bool
+        self, states: Sequence[triage_pb2.EvidenceState], options: RequestOptions, batch: bool
     ) -> Sequence[triage_pb2.TriageResponse]:
         """Answers with one version, or with its successor if a TensorFlow Serving has just unloaded the first one."""
         try:
-            return await self._answer_with_one_version(states, asked, batch)
+            return await self._answer_with_one_version(states, options, batch)
         except GoneError:
-            await self.workers.run(self._models.named(asked.model).look)
-            return await self._answer_with_one_version(states, asked, batch)
+            await self.workers.run(self._models.named(options.model).look)
+            return await self._answer_with_one_version(states, options, batch)
 
     async def _answer_with_one_version(
-        self, states: Sequence[triage_pb2.EvidenceState], asked: Asked, batch: bool
+        self, states: Sequence[triage_pb2.EvidenceState], options: RequestOptions, batch: bool
     ) -> Sequence[triage_pb2.TriageResponse]:
-        with self._models.named(asked.model).versions.borrow() as engine:
-            if asked.questions_if_able and not engine.info.questions:
-                asked = asked._replace(wish=NO_WISH)
-            check_questions(asked.wish.questions, "questions", engine.info)
-            check_deferral(asked.defer_below, "defer_below")
-            limits = self._limits(engine, asked)
-            check_not_to_ask(asked.wish.not_to_ask, limits)
+        with self._models.named(options.model).versions.borrow() as engine:
+            if options.questions_if_able and not engine.info.questions:
+                options = options._replace(wish=NO_WISH)
+            check_questions(options.wish.questions, "questions", engine.info)
+            check_deferral(options.defer_below, "defer_below")
+            limits = self._limits(engine, options)
+            check_not_to_ask(options.wish.not_to_ask, limits)
             await self._validate(states, limits, batch)
             if not states:
                 return []
-            responses = await self._run(engine, states, asked)
-            if asked.explain:
-                await self.workers.run(_add_explanation, engine, states[0], responses[0], asked.wish)
+            responses = await self._run(engine, states, options)
+            if options.explain:
+                await self.workers.run(_add_explanation, engine, states[0], responses[0], options.wish)
         if current().large:
             await self.workers.run(self._record, states, responses)
         else:
             self._record(states, responses)
         return responses
 
-    def _limits(self, engine: Engine, asked: Asked) -> RequestLimits:
-        config, may_defer = self._config, asked.defer_below is not None
+    def _limits(self, engine: Engine, options: RequestOptions) -> RequestLimits:
+        config, may_defer = self._config, options.defer_below is not None
         return RequestLimits(
-            engine.vocabulary, config.max_batch, config.max_evidence, asked.allow_unknown_codes, may_defer
+            engine.vocabulary, config.max_batch, config.max_evidence, options.allow_unknown_codes, may_defer
         )
 
     async def _validate(self, states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits, batch: bool) -> None:
@@ -252,13 +252,13 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         await self.workers.run(_check_states, states, limits, batch)  # finding similar codes takes long
 
     async def _run(
-        self, engine: Engine, states: Sequence[triage_pb2.EvidenceState], asked: Asked
+        self, engine: Engine, states: Sequence[triage_pb2.EvidenceState], options: RequestOptions
     ) -> list[triage_pb2.TriageResponse]:
         """Returns the answers with their next questions and their next step."""
-        responses = await engine.answer(states, asked.wish, alone=self._concurrency.taken == 1)
-        with_questions = asked.wish.questions > 0
+        responses = await engine.answer(states, options.wish, alone=self._concurrency.taken == 1)
+        with_questions = options.wish.questions > 0
         set_next_step(
-            states, responses, engine.vocabulary, asked.defer_below, engine.info.hand_over_from, with_questions
+            states, responses, engine.vocabulary, options.defer_below, engine.info.hand_over_from, with_questions
         )
         if with_questions:
             _put_texts(responses, engine.vocabulary)

@@ -18,7 +18,7 @@ from serving.config.settings import ServeConfig
 from serving.engine.model_config import Wanted
 from serving.engine.served_models import watcher_of
 from serving.messages import state_message
-from serving.monitor.audit_reader import Reading, read_cases
+from serving.monitor.audit_reader import LogCounts, read_cases
 from tests.builders import channel_to, http_to, served
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 from triage_client import NotFoundError, PermissionDeniedError, TriageAction, TriageClient, evidence_state
@@ -152,9 +152,9 @@ def test_metrics_and_audit_records_are_those_of_the_model_that_answered(server, 
     assert value("triage_actions_total", {"model_name": "adults", "model_version": "4", "action": "Blue"}) is None
     server.telemetry.close()  # writes what waits
     for name, version in (("adults", 4), ("contrary", 6)):
-        reading = Reading()
-        assert {case.version for case in read_cases(audit_log, reading, name)} == {version}
-        assert reading.others > 0
+        counts = LogCounts()
+        assert {case.version for case in read_cases(audit_log, counts, name)} == {version}
+        assert counts.others > 0
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from schemas.questions import GROUPS
-from serving.client.channel import Connection
+from serving.client.channel import ConnectionOptions
 from serving.console.application import Console, Pages, application
 from serving.console.served_model import ServedModel
 
@@ -244,7 +244,7 @@ def test_the_model_card_is_read_where_the_versions_are(served_model, browser, tm
 
 
 def test_a_server_that_is_gone_is_named_on_the_page():
-    with ServedModel(Connection("127.0.0.1:1", timeout=0.5)) as served_model:
+    with ServedModel(ConnectionOptions("127.0.0.1:1", timeout=0.5)) as served_model:
         browser = TestClient(application(Console(served_model, Pages())), base_url="http://localhost")
         response = browser.get("/")
     assert response.status_code == 502

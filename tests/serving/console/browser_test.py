@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 
 import triage_cli
-from serving.client.channel import Connection
+from serving.client.channel import ConnectionOptions
 from serving.console.application import Console, Pages, application
 from serving.console.served_model import ServedModel
 
@@ -56,7 +56,7 @@ def _address_of(served_model):
 @pytest.fixture(scope="module")
 def url(asking_server):
     """The console of `asking_server`."""
-    with ServedModel(Connection(asking_server, timeout=30.0)) as served_model, _address_of(served_model) as url:
+    with ServedModel(ConnectionOptions(asking_server, timeout=30.0)) as served_model, _address_of(served_model) as url:
         yield url
 
 

@@ -3,7 +3,7 @@
 import pytest
 from starlette.testclient import TestClient
 
-from serving.client.channel import Connection
+from serving.client.channel import ConnectionOptions
 from serving.console.application import Console, Pages, application
 from serving.console.local_server import serving
 from serving.console.served_model import ServedModel
@@ -14,7 +14,7 @@ ADDRESS = "http://127.0.0.1:8510"
 @pytest.fixture(scope="session")
 def served_model(server):
     """The `hand_set` model, which cannot choose questions."""
-    with ServedModel(Connection(server.address, timeout=30.0)) as served_model:
+    with ServedModel(ConnectionOptions(server.address, timeout=30.0)) as served_model:
         yield served_model
 
 
@@ -46,12 +46,12 @@ def asking_server(asking_base_path):
 @pytest.fixture(scope="session")
 def opening_model(opening_base_path):
     """A model that asks for age and sex first."""
-    with serving(opening_base_path) as address, ServedModel(Connection(address, timeout=30.0)) as served_model:
+    with serving(opening_base_path) as address, ServedModel(ConnectionOptions(address, timeout=30.0)) as served_model:
         yield served_model
 
 
 @pytest.fixture(scope="session")
 def grouping_model(grouping_base_path):
     """A model that asks about three red flags in one question."""
-    with serving(grouping_base_path) as address, ServedModel(Connection(address, timeout=30.0)) as served_model:
+    with serving(grouping_base_path) as address, ServedModel(ConnectionOptions(address, timeout=30.0)) as served_model:
         yield served_model

@@ -1,6 +1,6 @@
 """The model behind the console."""
 
-from serving.client.channel import Connection
+from serving.client.channel import ConnectionOptions
 from serving.console.case import ABSENT, NOT_KNOWN, PRESENT, Case, Statement
 from serving.console.served_model import ServedModel
 from tests.builders import served, watching
@@ -36,7 +36,7 @@ def test_a_newer_version_is_noticed_with_its_first_answer(model_base_path, contr
     (tmp_path / "3").symlink_to(model_base_path / "3")
     watcher = watching(tmp_path)
     pain = Case((Statement("chest_pain", PRESENT, False),))
-    with served(watcher) as server, ServedModel(Connection(server.address, timeout=30.0)) as served_model:
+    with served(watcher) as server, ServedModel(ConnectionOptions(server.address, timeout=30.0)) as served_model:
         assert served_model.answer(pain).model.info.model_version == "3"
         (tmp_path / "6").symlink_to(contrary_version)
         watcher.look()

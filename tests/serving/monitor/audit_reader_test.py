@@ -6,7 +6,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2, prediction_service_pb2_grpc
 
 from schemas.errors import InputError
-from serving.monitor.audit_reader import Reading, ServedCase, read_cases
+from serving.monitor.audit_reader import LogCounts, ServedCase, read_cases
 from tests.builders import channel_to
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state
@@ -39,8 +39,8 @@ def test_typed_calls_interviews_and_predicts_are_read_as_cases(serving, tmp_path
         request.inputs["questions_asked"].CopyFrom(tf.make_tensor_proto([0, 10]))
         with channel_to(server.address) as channel:
             prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(request, timeout=30)
-    reading = Reading()
-    cases = list(read_cases(tmp_path, reading))
+    counts = LogCounts()
+    cases = list(read_cases(tmp_path, counts))
     assert cases == [
         case({"chest_pain"}, RED, absent={"fever"}),
         case({"fever"}, ASK),
@@ -52,7 +52,7 @@ def test_typed_calls_interviews_and_predicts_are_read_as_cases(serving, tmp_path
         case({"fever"}, YELLOW, absent={"smoker"}),
     ]
     assert [each.decided for each in cases] == [each.action != ASK for each in cases]
-    assert (reading.files, reading.records, reading.unread, reading.damaged) == (1, 6, 0, [])
+    assert (counts.files, counts.records, counts.unread, counts.damaged) == (1, 6, 0, [])
 
 
 def answer_of(action, best_triage, **fields):
@@ -87,7 +87,7 @@ def record_of(answer):
 )
 def test_an_interview_is_one_case_where_it_ends(answer, action, tmp_path):
     write(tmp_path / "a.tfrecord", record_of(answer))
-    assert list(read_cases(tmp_path, Reading())) == [case((), action)]
+    assert list(read_cases(tmp_path, LogCounts())) == [case((), action)]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_of_a_case_handed_over_the_probability_of_red_is_read(tmp_path, best_tri
     chances = [triage_pb2.DecisionProbability(decision="TRIAGE_ACTION_RED", appropriate=0.25, safe=1.0)]
     answer = answer_of(best_triage, best_triage, probabilities=chances, **fields)
     write(tmp_path / "a.tfrecord", record_of(answer))
-    (read,) = read_cases(tmp_path, Reading())
+    (read,) = read_cases(tmp_path, LogCounts())
     assert read.deferred_red == red
 
 
@@ -112,9 +112,9 @@ def test_a_file_that_ends_within_a_record_is_read_up_to_there(tmp_path):
     write(tmp_path / "a.tfrecord", record, b"")
     content = (tmp_path / "a.tfrecord").read_bytes()
     (tmp_path / "a.tfrecord").write_bytes(content[:-3])
-    reading = Reading()
-    assert list(read_cases(tmp_path, reading)) == []
-    assert (reading.records, reading.unread, reading.damaged) == (1, 1, ["a.tfrecord"])
+    counts = LogCounts()
+    assert list(read_cases(tmp_path, counts)) == []
+    assert (counts.records, counts.unread, counts.damaged) == (1, 1, ["a.tfrecord"])
 
 
 @pytest.mark.parametrize("content", [b"no TFRecord at all, this", None])
@@ -124,7 +124,7 @@ def test_another_file_is_reported(tmp_path, content):
     else:
         (tmp_path / "a.tfrecord").write_bytes(content)
     with pytest.raises(InputError, match=r"a.tfrecord: not an audit log"):
-        list(read_cases(tmp_path, Reading()))
+        list(read_cases(tmp_path, LogCounts()))
 
 
 @pytest.mark.parametrize(("best", "deferred", "red"), [(1, 3, 0.25), (1, 0, None)], ids=["handed over", "decided"])
@@ -140,5 +140,5 @@ def test_a_predict_call_is_handed_over_where_its_output_says_so(best, deferred, 
         for name, value in values.items():
             there[name].CopyFrom(tf.make_tensor_proto(value))
     write(tmp_path / "a.tfrecord", log.SerializeToString())
-    [read] = read_cases(tmp_path, Reading())
+    [read] = read_cases(tmp_path, LogCounts())
     assert (read.action, read.deferred_red) == (best, red)

@@ -10,7 +10,7 @@ import pytest
 import triage_cli
 from dyqn_triage.model import Model
 from schemas.errors import InputError
-from serving.client.channel import Connection
+from serving.client.channel import ConnectionOptions
 from serving.console.case import ABSENT, PRESENT, Case, Statement
 from serving.console.served_model import ServedModel
 from tests.builders import http_to, served
@@ -105,7 +105,7 @@ def test_commands_refuse_it_or_hand_it_over(server, asking_base_path, tmp_path, 
 
 def test_the_console_hands_it_over(server):
     case = Case((Statement("chest_pain", ABSENT, False), Statement("crushing_chest_pain", PRESENT, False)))
-    with ServedModel(Connection(server.address, timeout=60.0)) as agent:
+    with ServedModel(ConnectionOptions(server.address, timeout=60.0)) as agent:
         answer = agent.answer(case)
     assert (answer.response.deferred, answer.asks) == (1, False)
 

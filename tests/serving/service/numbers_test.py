@@ -8,7 +8,7 @@ import pytest
 
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
-from serving.client.channel import Connection
+from serving.client.channel import ConnectionOptions
 from serving.console.application import Console, Pages
 from serving.console.case import Case
 from serving.console.served_model import ServedModel
@@ -96,7 +96,7 @@ def test_commands_take_numbers(server, client, base, tmp_path, capsys):
 
 
 def test_the_console_takes_a_number_from_the_search_and_as_an_answer(server):
-    with ServedModel(Connection(server.address, timeout=60.0)) as agent:
+    with ServedModel(ConnectionOptions(server.address, timeout=60.0)) as agent:
         console = Console(agent, Pages())
         found = console.search({"case": "", "search": "a temperature of 38,9"}).body.decode()
         assert 'value="add number temperature=38.9"' in found
@@ -128,7 +128,7 @@ def test_a_corrected_number_replaces_the_first_in_the_console(without_litert, tm
         case = json.loads(html.unescape(re.search('name="case" value="([^"]*)"', page.body.decode())[1]))
         return {code: status for code, status, *_ in case["said"]}, json.dumps(case)
 
-    with served(tmp_path) as server, ServedModel(Connection(server.address, timeout=60.0)) as agent:
+    with served(tmp_path) as server, ServedModel(ConnectionOptions(server.address, timeout=60.0)) as agent:
         console = Console(agent, Pages())
         first, case = known(console.go_on({"case": "", "do": "add number temperature=39.2"}))
         assert first == {"cold": "absent", "fever": "present", "fever_over_39": "present"}

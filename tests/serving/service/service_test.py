@@ -7,7 +7,7 @@ import grpc
 import numpy as np
 import pytest
 
-from serving.client.channel import Connection as Address
+from serving.client.channel import ConnectionOptions
 from serving.console.case import PRESENT, Case, Statement
 from serving.console.served_model import ServedModel
 from serving.engine.model_config import VersionPolicy, Wanted
@@ -171,7 +171,7 @@ def test_a_case_in_which_nothing_is_left_to_ask_is_handed_over_by_every_route(wi
     with (
         served(base, http_port=0) as server,
         http_to(server) as http,
-        ServedModel(Address(server.address, timeout=60.0)) as console,
+        ServedModel(ConnectionOptions(server.address, timeout=60.0)) as console,
         TriageClient(server.address, timeout_seconds=60.0) as client,
         client.interview(defer_below=0.9, questions=1) as interview,
     ):
