@@ -101,7 +101,7 @@ class Admission:
         pending: what large requests may hold together, see `serving.admission.budget.Budget`; so may unread answers.
 
     Attributes:
-        pace: of refusals.
+        pace: how often refusals of large requests end.
         concurrency: the calls in progress.
         unread: answers that their callers have not read, by their bytes.
         drain: the end of the server, from which on calls are refused.

@@ -42,9 +42,6 @@ class EventLoop:
     """Runs coroutines in one thread, until `close`.
 
     It tells systemd every second that it runs, so that WatchdogSec restarts a service whose loop is blocked.
-
-    Attributes:
-        loop: the event loop.
     """
 
     def __init__(self, name: str):

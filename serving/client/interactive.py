@@ -78,10 +78,10 @@ def converse(
     """Puts questions while the next step is to ask, and returns the model's last answer.
 
     Args:
-        client: of the server.
+        client: asks the server.
         known: the complaint; the answers are added to it.
         options: what else each request asks.
-        vocabulary: of the model.
+        vocabulary: names the evidence, and reads numbers.
         read: returns a line that somebody types, "" at the end of the input.
 
     Raises:

@@ -41,11 +41,7 @@ _PRESSURE, _DIASTOLIC = "blood_pressure", "diastolic"
 
 
 class Readings:
-    """Reads numbers by the measures of a vocabulary, and those that words.toml lists.
-
-    Args:
-        entries: the vocabulary.
-    """
+    """Reads numbers by the measures in the entries of a vocabulary, and those that words.toml lists."""
 
     def __init__(self, entries: Sequence[Evidence]):
         units = {band.measure: band.unit for entry in entries for band in bands_of(entry.band)}

@@ -84,11 +84,7 @@ class Fit(NamedTuple):
 
 
 class Search:
-    """An index over a vocabulary.
-
-    Args:
-        entries: the vocabulary.
-    """
+    """An index over the entries of a vocabulary."""
 
     def __init__(self, entries: Sequence[Evidence]):
         self._entries = entries
@@ -178,7 +174,7 @@ class Search:
         Args:
             phrase: the phrase.
             matched: its words that were typed, with the similarity of each typed word.
-            weights: of all typed words; they sum to 1.
+            weights: how much each typed word counts; they sum to 1.
             there: whether it was typed as it is.
             together: similarity of each typed word that is in any text of the entry.
         """
@@ -205,7 +201,7 @@ class Search:
         """Returns the known words that resemble a typed one, with their similarity in (0, 1].
 
         Args:
-            typed: the word.
+            typed: the word, in the form in which words are indexed.
             unfinished: the same as it was typed, if somebody may still be typing it, or "".
             alone: whether it is the only one.
         """

@@ -79,10 +79,7 @@ class Pages:
 class Console:
     """Answers requests for pages.
 
-    Args:
-        served: the model.
-        pages: the templates.
-        models: folder with a folder for each version, None if the server has it elsewhere.
+    `models` is the folder with a folder for each version, None if the server has it elsewhere.
     """
 
     def __init__(self, served: ServedModel, pages: Pages, models: pathlib.Path | None = None):
@@ -122,8 +119,8 @@ class Console:
         """Returns the page of a case.
 
         Args:
-            case: the case.
-            typed: in the search.
+            case: what is known of the patient.
+            typed: what was typed into the search.
             focus: part of the page that has the focus: its step, search, or the number or the question that is faulty.
             fault: why a form changed nothing, "" if it did.
             filled: fields of that form, which are shown again.

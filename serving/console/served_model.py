@@ -62,7 +62,7 @@ class ServedModel:
     """Asks a server; threads may share it. Use it as a context manager.
 
     Args:
-        connection: to the server.
+        connection: the options by which to reach the server.
 
     Raises:
         InputError: an option of the connection is wrong.
@@ -94,9 +94,7 @@ class ServedModel:
     def answer(self, case: Case, defer_below: float = 0.0) -> Answer:
         """Returns the model's answer to a case in which something is known.
 
-        Args:
-            case: the case.
-            defer_below: P(safe) of a decision below which the case is handed over, beside those that always are.
+        It is handed over where P(safe) of the decision is below `defer_below`, and where cases always are.
 
         Raises:
             NoAnswerError: the server refuses or fails.

@@ -41,10 +41,10 @@ class Labelled:
 
     Args:
         path: vignettes in JSON Lines, with decisions and optional tags.
-        levels: that are promised.
-        hand_over_from: of the version, see `schemas.model_directory.ModelInfo`. By it alone a promise hands over: where
+        levels: the largest rate of each error that the version promises.
+        hand_over_from: P(Red is appropriate) from which the version hands over. By it alone a promise hands over: where
             a caller's own `defer_below` or a novel case did, the decision counts.
-        vocabulary: of the version, by which numbers are read.
+        vocabulary: says which codes a number in the labels stands for.
 
     Raises:
         InputError: the file cannot be read, or a line is no vignette with decisions.

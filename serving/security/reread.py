@@ -18,7 +18,7 @@ class Reread(Generic[_Content]):
     While the files are faulty, the earlier content stays, and the log says so once.
 
     Args:
-        files: that are read; the log names the first one.
+        files: what is read; the log names the first one.
         read: returns their content, or raises InputError.
         kept: for the log, what holds while the files are faulty, such as "the earlier tokens stay valid".
 

@@ -28,7 +28,7 @@ class VersionKey:
     """The public key that verifies signed versions.
 
     Attributes:
-        name: of its file, for messages.
+        name: the name of the key's file, for messages.
         content: the key, 32 bytes.
     """
 
@@ -103,7 +103,7 @@ def verified(folder: pathlib.Path, key: VersionKey | None) -> Iterator[pathlib.P
 
     Args:
         folder: the version, `<model base path>/<number>`. An InputError of the block names it in place of the copy.
-        key: of whoever must have signed it.
+        key: the public key of whoever must have signed it, None if nobody need have.
 
     Raises:
         InputError: the version is not what was signed, has another number, or cannot be copied.

@@ -26,7 +26,7 @@ class Holder(NamedTuple):
 
     Attributes:
         name: it has some digits of the token's digest.
-        roles: of `ROLES`.
+        roles: what the token permits, some of `ROLES`.
         models: the names of the models to which `CALL` is limited, None for all.
     """
 

@@ -104,10 +104,9 @@ class _Server(uvicorn.Server):
 
     Args:
         app: answers requests.
-        config: with the number of connections, of which one peer may have as many as are left to others, and how long
-            one may last on which no whole request arrives, or no answer is read; it is closed after at most twice as
-            long.
-        context: of TLS, None for plain text.
+        config: the limit on connections, of which one peer may have as many as are left to others, and how long one may
+            last on which no whole request arrives, or no answer is read; it is closed after at most twice as long.
+        context: encrypts the connections, None for plain text.
     """
 
     def __init__(self, app: ASGIApp, config: ServeConfig, context: ssl.SSLContext | None):

@@ -49,7 +49,7 @@ def explain(
         state: what is known.
         response: the answer to it.
         questions: the best ones to ask next, whose answers may turn the decision.
-        vocabulary: with its relations.
+        vocabulary: says which pieces follow from others.
         ask: answers states, in one run of the model.
     """
     known = {(piece.code, _KNOWN[piece.status]): piece for piece in state.evidence if piece.status in _KNOWN}
@@ -104,7 +104,7 @@ def _is_unclear(
         added: the same beside the complaint alone.
         response: the answer to the state.
         without: the answer to the state without the piece.
-        vocabulary: with its danger signs.
+        vocabulary: says which pieces are danger signs.
     """
     turns = without.best_triage != response.best_triage
     needed = {rule.rule_id for rule in response.fired_rules} - {rule.rule_id for rule in without.fired_rules}

@@ -30,15 +30,7 @@ def application(
     service: TriageService,
     others: Sequence[Api] = (),
 ) -> Starlette:
-    """Returns the ASGI application of a server.
-
-    Args:
-        endpoints: answer requests.
-        models: what to answer from.
-        config: the server's settings.
-        service: the typed service.
-        others: what the server offers beside, such as FHIR.
-    """
+    """Returns the ASGI application of a server; `others` are what it offers beside, such as FHIR."""
     triage = TriageRoutes(service)
 
     async def is_ready(request: Request) -> Response:

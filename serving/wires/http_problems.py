@@ -49,12 +49,7 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class BodyError(InputError):
-    """The body of a request is refused before it is read.
-
-    Args:
-        status: the HTTP status.
-        message: why, and what to do.
-    """
+    """The body of a request is refused before it is read, with an HTTP status; the message says what to do."""
 
     def __init__(self, status: int, message: str):
         super().__init__(message)
@@ -66,7 +61,7 @@ def problem_of(error: Exception, name: str) -> tuple[Response, str]:
 
     Args:
         error: what the call raised.
-        name: of the method, for the log.
+        name: the method, for the log.
     """
     status, _ = end_of(error, name)
     number = error.status if isinstance(error, BodyError) else STATUSES[status.code]

@@ -43,7 +43,7 @@ def reader(kind: type[_Kind], each: str = "", item: type[msgspec.Struct] = msgsp
     A byte order mark is skipped.
 
     Args:
-        kind: of object.
+        kind: the class of the object.
         each: its field with a list of objects, "" for none. They are read one by one, so that other calls run between.
         item: what kind these are.
     """

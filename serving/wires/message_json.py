@@ -92,7 +92,7 @@ def schema(message: Descriptor, meanings: Mapping[str, str], references: Mapping
     """Returns the JSON schema of a message.
 
     Args:
-        message: its descriptor.
+        message: the message's descriptor.
         meanings: descriptions of fields, by the names of the message and the field, such as "TriageResponse.forced".
         references: schemas to refer to, by the name of the message.
     """

@@ -150,10 +150,10 @@ class Operation(NamedTuple):
     """What a route does.
 
     Attributes:
-        summary: in words.
+        summary: a few words for people.
         answer: schemas of the answer by media type.
-        body: those of the body, None without one.
-        parameters: beside those in the path.
+        body: schemas of the request's body by media type, None without one.
+        parameters: parameters beside those in the path.
         open: whether it takes no token and no place on the server.
         failures: statuses that it has beside those of all others.
         failure: schemas by media type of what comes with them; a page of another origin gets a problem all the same.

@@ -49,13 +49,7 @@ class TensorSpec(NamedTuple):
 
 
 class Signatures:
-    """The signatures of a server's models.
-
-    Args:
-        models: the models.
-        config: limits.
-        telemetry: records what was answered.
-    """
+    """The signatures of a server's models."""
 
     def __init__(self, models: ServedModels, config: ServeConfig, telemetry: Telemetry):
         self._models, self._config, self._telemetry = models, config, telemetry
@@ -112,8 +106,8 @@ class Signatures:
         """Runs a signature.
 
         Args:
-            engine: the borrowed version.
-            signature: its name.
+            engine: a borrowed version.
+            signature: the name of the signature.
             inputs: arrays by name; strings are arrays of objects.
             outputs: names of the wanted outputs, none for all.
 

@@ -95,8 +95,8 @@ def in_json(error: FaultyRequestError, states: Sequence[State], list_name: str) 
     """Returns the same faults with paths in the JSON body instead of the message.
 
     Args:
-        error: of `serving.service.validation`.
-        states: those of the body.
+        error: the faults that `serving.service.validation` found.
+        states: the states in the body.
         list_name: name of the list that holds them, "" if the body is the only state.
     """
 
