@@ -154,7 +154,8 @@ def test_without_tensorflow_an_address_is_refused_in_one_line(serving_alone, cap
 @pytest.mark.slow
 def test_the_trainer_package_comes_before_tensorflow_where_files_are_in_a_store(tmp_path):
     # monitor loads TensorFlow, and is no command of the trainer.
-    finished = _run("monitor", "--log", str(tmp_path), "--model", str(tmp_path), "--json", "gs://bucket/figures.json")
+    options = [part for name in ("--log", "--model", "--labels") for part in (name, str(tmp_path))]
+    finished = _run("monitor", *options, "--json", "gs://bucket/figures.json")
     assert finished.returncode == 2
     assert re.fullmatch(r"triage monitor: error: .*\n", finished.stderr)
     assert "TensorFlow was imported" not in finished.stderr
