@@ -15,7 +15,7 @@ from schemas.model_directory import ModelInfo
 from schemas.triage import Action
 from serving.engine.state_tensors import Responses
 from serving.messages import action_label, state_message
-from serving.monitor.audit_reader import Reading, read_cases
+from serving.monitor.audit_reader import LogCounts, read_cases
 from trainer.export import messages
 from triage.v1 import triage_pb2
 
@@ -59,5 +59,5 @@ def test_the_monitor_reads_it(tmp_path):
         tensors[name].CopyFrom(tf.make_tensor_proto([message.SerializeToString()]))
     with tf.io.TFRecordWriter(str(tmp_path / "a.tfrecord")) as writer:
         writer.write(log.SerializeToString())
-    (case,) = read_cases(tmp_path, Reading())
+    (case,) = read_cases(tmp_path, LogCounts())
     assert case.action == Action.ASK
