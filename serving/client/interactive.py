@@ -85,6 +85,7 @@ def converse(
         read: returns a line that somebody types, "" at the end of the input.
 
     Raises:
+        InputError: the input ends before the interview does.
         TriageError: the server refuses or fails.
     """
     console, search = rich.console.Console(highlight=False, soft_wrap=True), Search(tuple(vocabulary))
@@ -175,6 +176,9 @@ def _take(
     """Adds the answer to a question; what is no answer is asked again, with the reason.
 
     Of red flags that are asked together, those without an answer are asked about again: nobody has denied them.
+
+    Raises:
+        InputError: the input ends before: nobody has said that there are no more answers.
     """
     measure = "" if question.any_of else vocabulary.bands.measure_of(question.code)
     yes, no, not_known = (answer.lower() for answer in ANSWERS)
@@ -191,7 +195,9 @@ def _take(
             choices += f"   ={measure}{f' in {unit}' if (unit := vocabulary.bands.units[measure]) else ''}"
         console.print(f"   {choices}: ", end="", markup=False)
         line = read()
-        answer = line.strip() or (str(len(texts)) if not line else "")
+        if not line:
+            raise InputError(f"the input ended at a question: {len(texts)} ({_ENOUGH}) ends an interview")
+        answer = line.strip()
         if not sys.stdin.isatty():
             console.print(answer)  # in a transcript, too, the answer stands behind its question
         try:

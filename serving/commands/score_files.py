@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     report = {
         "output": locations.shown(given.output),
         "cases": counts.total(),
-        "best_triage": dict(counts.most_common()),
+        "answers": dict(counts.most_common()),
         "seconds": time.monotonic() - began,
     }
     _summarise(console, report)
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _score(given: ScoreOptions, console: Console) -> collections.Counter[str]:
-    """Scores in this process, and returns the number of cases by best triage decision."""
+    """Scores in this process, and returns the number of cases by triage decision, or by what else is next."""
     key = VersionKey.read(pathlib.Path(given.require_signature)) if given.require_signature else None
     pairs = [(pathlib.Path(shard.source), pathlib.Path(shard.target)) for shard in shards_of(given)]
     for source, _ in pairs:
@@ -81,6 +81,6 @@ def _summarise(console: Console, report: Mapping[str, Any]) -> None:
     cases = report["cases"]
     if cases:  # not every runner counts
         console.print(f"{cases:,} cases in {report['seconds']:,.0f} s ({cases / report['seconds']:,.0f}/s)")
-        shares = ", ".join(f"{label} {count / cases:.1%}" for label, count in report["best_triage"].items())
-        console.print(f"{cases:,} cases; best triage {shares}")
+        shares = ", ".join(f"{label} {count / cases:.1%}" for label, count in report["answers"].items())
+        console.print(f"{cases:,} cases: {shares}")
     say_result(console, report["output"], "join the answers with your cases by vignette_id")

@@ -22,6 +22,8 @@ Columns = dict[str, list[Any]]
 _DIGITS = 6  # float32 has no more
 _REASONS = names_of(triage_pb2.DeferralReason.DESCRIPTOR)
 _NEXT = names_of(triage_pb2.NextStep.DESCRIPTOR)
+DECIDE = _NEXT[triage_pb2.NEXT_STEP_DECIDE]
+"""In the column `next` of a case that is decided."""
 
 
 class Scorer:

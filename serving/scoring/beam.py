@@ -37,7 +37,7 @@ from triage_runtime.storage.locations import Location
 
 # What Beam's DirectRunner falls back to after trying to download another program.
 _IN_PROCESS = "FnApiRunner"
-_COUNTERS = "best_triage"  # the namespace of Beam's counters of cases by best triage decision
+_COUNTERS = "answers"  # the namespace of Beam's counters of cases by triage decision, or by what else is next
 # What stands before an InputError of another process, of which only the traceback arrives, and behind any error.
 _CLASS, _STEP = "schemas.errors.InputError: ", re.compile(r" \[while running '[^']*'\]$")
 
@@ -46,8 +46,8 @@ def score_on_beam(given: ScoreOptions, console: Console) -> collections.Counter[
     """Scores the files of cases on workers, or only prints their job.
 
     Returns:
-        The number of cases by best triage decision, as the runner counts them; None if nobody waits for the end, as the
-        job was printed, or written for Dataflow to start it.
+        The number of cases by triage decision, or by what else is next, as the runner counts them; None if nobody waits
+        for the end, as the job was printed, or written for Dataflow to start it.
 
     Raises:
         InputError: Beam refuses an option, an input is faulty, or the pipeline fails.
@@ -130,7 +130,7 @@ class _Handler(ModelHandler):
     def run_inference(
         self, batch: Sequence[Shard], model: Scorer, inference_args: dict[str, Any] | None = None
     ) -> Iterator[collections.Counter[str]]:
-        """Writes the answers to shards, and yields the number of cases of each by best triage decision."""
+        """Writes the answers to shards, and yields the number of cases of each, as `score_file` does."""
         for shard in batch:
             with locations.staged(argparse.Namespace(source=shard.source, target=shard.target)) as local:
                 local.target.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from schemas import features
 from schemas.errors import InputError
 from schemas.model_directory import version_folder
 from serving.engine.saved_model import SavedModelEngine
-from serving.scoring.answers import Columns, Scorer
+from serving.scoring.answers import DECIDE, Columns, Scorer
 from serving.scoring.cases import ID, read
 from serving.scoring.job import ScoreOptions
 from serving.scoring.writers import writing
@@ -36,7 +36,7 @@ def load_scorer(model: pathlib.Path, key: VersionKey | None, given: ScoreOptions
 def score_file(
     scorer: Scorer, source: pathlib.Path, target: pathlib.Path, batch_size: int, show: Callable[[int], None]
 ) -> collections.Counter[str]:
-    """Writes the answers to the cases of a file; returns their number by best triage decision.
+    """Writes the answers to the cases of a file; returns their number by triage decision, or by what else is next.
 
     Args:
         scorer: of the model.
@@ -53,7 +53,8 @@ def score_file(
         with writing(target) as write:
             for columns in _answers(scorer, source, batch_size):
                 write(columns)
-                counts.update(columns[features.BEST_TRIAGE])
+                answers = zip(columns[features.BEST_TRIAGE], columns["next"], strict=True)
+                counts.update(best if step == DECIDE else step for best, step in answers)
                 show(counts.total())
             if not counts:
                 raise InputError(f"{source}: it holds no cases")

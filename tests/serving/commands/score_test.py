@@ -33,10 +33,11 @@ def _answers(path):
 
 def test_each_file_of_a_directory_gets_its_answers(guarded_base_path, inputs, tmp_path):
     out = tmp_path / "out"
+    (inputs / "c.jsonl").write_text('{"vignette_id": "nothing known"}')
     assert _score(guarded_base_path, inputs, out, "--json", str(tmp_path / "report.json")) == 0
     report = json.loads((tmp_path / "report.json").read_text())
-    assert (report["output"], report["cases"], report["best_triage"]["Red"] >= 3) == (str(out), 4, True)
-    assert sorted(path.name for path in out.iterdir()) == ["a.jsonl", "b.jsonl"]
+    assert (report["output"], report["cases"], report["answers"]) == (str(out), 5, {"Red": 4, "ask": 1})
+    assert sorted(path.name for path in out.iterdir()) == ["a.jsonl", "b.jsonl", "c.jsonl"]
     answers = _answers(out / "a.jsonl") | _answers(out / "b.jsonl")
     assert {name: row["best_triage"] for name, row in answers.items() if name != "a2"} == dict.fromkeys(
         ("a1", "b1", "b2"), "Red"

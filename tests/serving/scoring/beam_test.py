@@ -156,7 +156,7 @@ def test_model_inputs_answers_and_report_can_be_in_a_store(
     answers = {name.rpartition("/")[2]: object_store.read(name) for name in object_store.names(there[2])}
     assert answers == local[0]
     report = json.loads(object_store.read("gs://bucket/report.json"))
-    assert (report["output"], report["best_triage"]) == (there[2], local[1]["best_triage"])
+    assert (report["output"], report["answers"]) == (there[2], local[1]["answers"])
     assert _score(there[0], "gs://bucket/lost", there[2], *more) == 2
     assert "gs://bucket/lost: no such file or directory" in capsys.readouterr().err
 
