@@ -18,6 +18,7 @@ import triage_cli
 from schemas import safety_rules
 from schemas.answer import ANSWER, Kind
 from tests.builders import constant_network, description_in, network_of, symptoms, trained_agent, write_version
+from tests.mobile import programs
 from trainer.export import tflite_file
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty
@@ -90,7 +91,11 @@ def interview(file, *lines, options=()):
 
 def decision(finished):
     assert finished.returncode == 0, finished.stderr
-    [decided] = re.findall(r"^(?:.*> )?(Red|Yellow|Green|Blue)$", finished.stdout, re.MULTILINE)
+    return decision_in(finished.stdout)
+
+
+def decision_in(printed):
+    [decided] = re.findall(r"^(?:.*> )?(Red|Yellow|Green|Blue)$", printed, re.MULTILINE)
     return decided
 
 
@@ -112,20 +117,32 @@ def test_the_page_on_phones_names_every_output():
     assert [name for name in names if f"`{name}`" not in page] == []
 
 
+ENDS = [
+    (["fever"], "Red"),
+    (["-fever"], "Blue"),
+    (["cough", ""], "Green"),  # nothing more to tell
+    (["cough", "cough", "cough", "cough", "cough", "fever"], "Green"),  # at 4 questions
+    (["cough", "rash", ""], "Yellow"),  # a safety rule, that lets it ask on
+]
+
+
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        (["fever"], "Red"),
-        (["-fever"], "Blue"),
-        (["cough", ""], "Green"),  # nothing more to tell
+        *ENDS,
         (["", "cough", ""], "Green"),
-        (["cough", "cough", "cough", "cough", "cough", "fever"], "Green"),  # at 4 questions
-        (["cough", "rash", ""], "Yellow"),  # a safety rule, that lets it ask on
         (["cough", "nonsense", "-cough", "fever"], "Red"),  # neither of the two is a question, or counts
     ],
 )
 def test_an_interview_ends_as_the_model_says_and_counts_its_questions(file, lines, expected):
     assert decision(interview(file, *lines)) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["kotlin", "swift"])
+def test_an_app_of_which_the_file_chooses_no_questions_ends_as_the_model_says(file, language, made_once):
+    ends = [decision_in(programs.interview(language, made_once, file, lines)) for lines, _ in ENDS]
+    assert ends == [expected for _, expected in ENDS]
 
 
 def test_an_interview_runs_on_litert_alone_and_says_what_it_is_not_for(file):
@@ -213,7 +230,7 @@ def test_names_and_shapes_in_the_app_examples_are_those_of_the_file(asking_file,
     [("Interview.kt", r"com\.google\.ai\.edge\.litert:litert:\d+\.\d+\.\d+"), ("Interview.swift", r"'\d+\.\d+\.\d+'")],
 )
 def test_the_app_examples_pin_the_interpreter_and_lead_the_interview_by_its_steps(example, version):
-    """No compiler of theirs is at hand: `interview.py`, of which they have the names, runs instead."""
+    """As far as can be seen without their compilers, which not every machine has."""
     text = (MOBILE / example).read_text(encoding="utf-8")
     assert re.search(version, text)
     code = re.sub(r'"[^"\n]*"|//.*|/\*.*?\*/', "", text)

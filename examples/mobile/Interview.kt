@@ -69,8 +69,8 @@ data class Decision(
     val forced: Boolean,
     /** By triage decision the probabilities that it is appropriate, and safe; empty if the model estimates none. */
     val chances: Map<String, Pair<Float, Float>>,
-    /** Reasons of the safety rules that fired, for the clinician. */
-    val reasons: List<String>,
+    /** By name the reasons of the safety rules that fired, for the clinician. */
+    val rules: Map<String, String>,
     /** See [DEFERRED]. If it is not 0 the app hands the case over, and [bestTriage] is the least urgency until then. */
     val deferred: Int
 )
@@ -93,7 +93,7 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
     private val measured = HashSet<String>()
     private val cells = HashMap<String, Int>()
     private val actions: List<String>
-    private val reasons: List<String>
+    private val rules: List<Pair<String, String>> // their names, and reasons
     private val interpreter: Interpreter
 
     init {
@@ -123,8 +123,9 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         texts = description.getJSONObject("texts")
         val labels = description.getJSONArray("actions")
         actions = (0 until labels.length()).map { labels.getString(it) }
-        val rules = description.getJSONArray("safety_rules")
-        reasons = (0 until rules.length()).map { rules.getJSONObject(it).getString("reason") }
+        val listed = description.getJSONArray("safety_rules")
+        rules = (0 until listed.length()).map { listed.getJSONObject(it) }
+            .map { it.getString("rule_id") to it.getString("reason") }
         interpreter = Interpreter(file)
     }
 
@@ -176,15 +177,15 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         val bestTriage = IntArray(1)
         val forced = BooleanArray(1)
         val inputs = mapOf<String, Any>(STATES to statesOf(evidence), QUESTIONS_ASKED to intArrayOf(questionsAsked))
-        val rulesFired = arrayOf(BooleanArray(reasons.size))
+        val rulesFired = arrayOf(BooleanArray(rules.size))
         val deferred = IntArray(1)
         val outputs = mutableMapOf<String, Any>(
             ACTION to action, BEST_TRIAGE to bestTriage, FORCED to forced, DEFERRED to deferred
         )
         if (estimates) outputs += mapOf(P_APPROPRIATE to appropriate, P_SAFE to safe)
-        if (reasons.isNotEmpty()) outputs[RULES_FIRED] = rulesFired
+        if (rules.isNotEmpty()) outputs[RULES_FIRED] = rulesFired
         interpreter.runSignature(inputs, outputs, SIGNATURE)
-        val fired = reasons.filterIndexed { rule, _ -> rulesFired[0][rule] }
+        val fired = rules.filterIndexed { rule, _ -> rulesFired[0][rule] }.toMap()
         val chances = decisions.indices.associate { decisions[it] to Pair(appropriate[0][it], safe[0][it]) }
         return Decision(
             actions[action[0]], actions[bestTriage[0]], forced[0], if (estimates) chances else emptyMap(), fired,
@@ -291,5 +292,5 @@ fun converse(
     for ((triage, chances) in decision.chances) {
         show("  $triage: appropriate %.0f%%, safe %.0f%%".format(100 * chances.first, 100 * chances.second))
     }
-    decision.reasons.forEach { show("Rule: $it") }
+    for ((rule, reason) in decision.rules) show("Rule $rule: $reason")
 }

@@ -163,14 +163,12 @@ final class TriageModel {
     var withheld = [UInt8](repeating: 0, count: cells.count)
     for code in unwanted { withheld[cells[code]!] = 1 }
     try asker.invoke(with: [statesName: statesOf(evidence), notToAskName: Data(withheld)])
-    let best = try asker.output(named: questionCodesName).data.withUnsafeBytes { $0.load(as: Int32.self) }
-    guard best >= 0 else { return nil }
-    let entry = description.vocabulary[Int(best)]
+    let best: [Int32] = values(try asker.output(named: questionCodesName))
+    guard best[0] >= 0 else { return nil }
+    let entry = description.vocabulary[Int(best[0])]
     let worthAsking = try asker.output(named: questionWorthAskingName).data.first != 0
     let redFlag = try asker.output(named: questionRedFlagsName).data.first != 0
-    let together = try asker.output(named: questionTogetherName).data.withUnsafeBytes {
-      Array($0.bindMemory(to: Int32.self))
-    }
+    let together: [Int32] = values(try asker.output(named: questionTogetherName))
     let anyOf = together.filter { $0 >= 0 }.map { description.vocabulary[Int($0)].code }
     let grouped = opening.contains(entry.exclusive)
     let members = description.vocabulary.filter { grouped && $0.exclusive == entry.exclusive }.map { $0.code }
@@ -204,8 +202,8 @@ final class TriageModel {
     let rules = description.safetyRules
     let fired = rules.isEmpty ? Data() : try runner.output(named: rulesFiredName).data
     let estimates = runner.outputs.contains(safeName)
-    let appropriate = estimates ? try numbers(appropriateName) : []
-    let safe = estimates ? try numbers(safeName) : []
+    let appropriate: [Float32] = estimates ? values(try runner.output(named: appropriateName)) : []
+    let safe: [Float32] = estimates ? values(try runner.output(named: safeName)) : []
     return Decision(
       action: description.actions[try number(actionName)],
       bestTriage: description.actions[try number(bestTriageName)],
@@ -216,12 +214,9 @@ final class TriageModel {
     )
   }
 
-  private func numbers(_ name: String) throws -> [Float32] {
-    return try runner.output(named: name).data.withUnsafeBytes { Array($0.bindMemory(to: Float32.self)) }
-  }
-
   private func number(_ name: String) throws -> Int {
-    return Int(try runner.output(named: name).data.withUnsafeBytes { $0.load(as: Int32.self) })
+    let numbers: [Int32] = values(try runner.output(named: name))
+    return Int(numbers[0])
   }
 }
 
@@ -322,6 +317,13 @@ func converse(
     show(String(format: "  %@: appropriate %.0f%%, safe %.0f%%", triage, 100 * appropriate, 100 * safe))
   }
   for rule in decision.rules { show("Rule \(rule.ruleId): \(rule.reason)") }
+}
+
+/// Returns a copy of a tensor's values, as those in its few bytes need not be aligned.
+private func values<Value: Numeric>(_ tensor: Tensor) -> [Value] {
+  var values = [Value](repeating: 0, count: tensor.data.count / MemoryLayout<Value>.size)
+  _ = values.withUnsafeMutableBytes { tensor.data.copyBytes(to: $0) }
+  return values
 }
 
 private func sha256(_ data: Data) -> String {

@@ -17,6 +17,7 @@ from schemas import safety_rules
 from schemas.danger_signs import DangerSigns
 from schemas.evidence import Evidence, Vocabulary
 from tests.builders import random_network, served, trained_agent, write_version
+from tests.mobile import programs
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty
@@ -193,14 +194,18 @@ def test_the_short_loop_of_the_page_ends_where_the_server_does(addresses):
 
 @pytest.mark.parametrize(
     "route",
-    ["python", *(pytest.param(each, marks=pytest.mark.slow) for each in ("bash", "node")), "phone", "phone, measuring"],
+    [
+        *("python", "phone", "phone, measuring"),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("bash", "node", "kotlin", "swift")),
+    ],
 )
-def test_a_program_puts_the_servers_questions_and_ends_where_it_does(version, addresses, route, request):
+def test_a_program_puts_the_servers_questions_and_ends_where_it_does(version, addresses, route, request, made_once):
     can_measure, asked, ends = "measuring" in route, set(), set()
     with TriageClient(addresses["127.0.0.1:8500"], timeout_seconds=60) as client:
         for complaint, patient in CASES[:6] + CASES[-1:] if route == "bash" else CASES:
             patient = patient | dict.fromkeys(complaint, True)
-            typed, shown = led(client, complaint, patient, "phone" not in route, can_measure)
+            numbers = route in ("python", "bash", "node")
+            typed, shown = led(client, complaint, patient, numbers, can_measure)
             if route == "python":
                 printed = in_python(PYTHON, typed, addresses)
             elif route == "bash":
@@ -208,6 +213,8 @@ def test_a_program_puts_the_servers_questions_and_ends_where_it_does(version, ad
             elif route == "node":
                 package = request.getfixturevalue("node_package")
                 printed = in_node(program("clients/node/README.md", "js"), typed, addresses, package)
+            elif route in ("kotlin", "swift"):
+                printed = programs.interview(route, made_once, version[1], typed)
             else:
                 printed = on_the_phone(version[1], typed, *(["--can-measure"] if can_measure else []))
             assert as_lines(printed) == as_lines("\n".join(shown))
