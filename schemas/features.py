@@ -38,6 +38,7 @@ RULES_FIRED = "rules_fired"  # bool [B, R], in the order of the manifest's rules
 NOVELTY = "novelty"  # float32 [B] in [0, 1]; only if the model scores novelty
 IS_NOVEL = "is_novel"  # bool [B]; beside NOVELTY
 DEFERRED = "deferred"  # int32 [B], a triage.v1.DeferralReason, 0 where the case is not handed over; beside any answer
+NEXT = "next"  # int32 [1], an index of trainer.export.conversion.STEPS; only in files for phones
 UNKNOWN_CODES = "unknown_codes"  # string [B, U] padded with ""
 CONFLICTING_CODES = "conflicting_codes"  # string [B, C] padded with ""
 TRIAGE_RESPONSES = "triage_responses"  # string [B]

@@ -7,6 +7,7 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
+from ai_edge_litert.interpreter import Interpreter
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 from tf_agents.trajectories import time_step as ts
 
@@ -26,7 +27,7 @@ from tests.builders import channel_to, http_to, random_network, served, trained_
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
 from trainer.dyqn.network import HEADS
 from trainer.dyqn.policy import QPolicy
-from trainer.export.conversion import convert
+from trainer.export.conversion import STEPS, convert
 from trainer.export.policy import load_version
 from trainer.export.tflite_file import run_in_parts
 from trainer.graph.closure import Closure
@@ -124,7 +125,8 @@ def agent(request, made_once):
     base = made_once(f"parity of {request.param}", lambda folder: write_version(folder, trained))
     version = load_version(base / "1")
     agent = types.SimpleNamespace(base=base, version=version, trained=trained, states=states, asked=asked)
-    agent.on_a_phone = functools.cache(lambda: LiteRtModel(convert(version, "none")))
+    agent.file = functools.cache(lambda: convert(version, "none"))
+    agent.turns = functools.cache(lambda: turns_on_a_phone(agent))
     agent.codes = [
         [[vocabulary.codes[cell] for cell in np.flatnonzero(row == sign)[::-1]] for sign in (1, -1)] for row in states
     ]  # in an order that is not the vocabulary's
@@ -299,12 +301,19 @@ def scored(agent, questions, *defer_below):
         yield scorer.answer(cases.ids, scorer.encode(cases))
 
 
+def turns_on_a_phone(agent):
+    turn = Interpreter(model_content=agent.file()).get_signature_runner("questions")
+
+    def run(states, asked):
+        return turn(states=states, questions_asked=asked, not_to_ask=agent.not_to_ask[:1])
+
+    return run_in_parts(run, agent.states[:ONE_BY_ONE], agent.asked[:ONE_BY_ONE])
+
+
 def phone(agent):
-    model = agent.on_a_phone()
-    asked = [model.ask(row[np.newaxis], agent.not_to_ask[:1]) for row in agent.states[:ONE_BY_ONE]]
-    asked = {name: np.concatenate([each[name] for each in asked]) for name in asked[0]}
+    model, turns = LiteRtModel(agent.file()), agent.turns()
     answer = run_in_parts(model.run, agent.states[:ONE_BY_ONE], agent.asked[:ONE_BY_ONE])
-    return answer | {"questions": questions_of(asked)}
+    return answer | {"questions": questions_of(turns)}
 
 
 def grpc_batch(agent):
@@ -424,7 +433,7 @@ def test_who_has_two_ages_is_handed_over_by_every_route(agent, server):
             present=tf.constant([there]), absent=tf.constant([[""]]), questions_asked=tf.constant(asked)
         ),
         LiteRtEngine(agent.base / "1").decide(state, asked),
-        agent.on_a_phone().run(state, asked),
+        LiteRtModel(agent.file()).run(state, asked),
     )
     contradictory = triage_pb2.DEFERRAL_REASON_CONTRADICTORY
     assert [np.asarray(answer["deferred"]).tolist() for answer in answers] == [[contradictory]] * 4
@@ -432,6 +441,15 @@ def test_who_has_two_ages_is_handed_over_by_every_route(agent, server):
         assert client.triage(message, defer_below=0.0).deferred == contradictory
         body = {"present": there, "defer_below": 0.0}
         assert http.post("/v1/triage", json=body).raise_for_status().json()["deferred"] == "contradictory"
+
+
+@pytest.mark.parametrize("agent", ["probabilities"], indirect=True)
+def test_a_phone_says_what_is_next_as_the_server_does(agent, server):
+    with TriageClient(server.address, timeout_seconds=60) as client:
+        answers = [client.triage(each, questions=3, defer_below=0.0) for each in agent.messages[:ONE_BY_ONE]]
+    steps = [STEPS[number] for number in agent.turns()["next"]]
+    assert steps == [triage_pb2.NextStep.Name(answer.next).removeprefix("NEXT_STEP_").lower() for answer in answers]
+    assert {*steps} == {*STEPS}
 
 
 def assert_same(agent, route, answer):

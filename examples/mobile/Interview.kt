@@ -16,45 +16,32 @@ const val FORMAT = 1
 const val SIGNATURE = "state"
 const val STATES = "states" // input float32 [1, E]
 const val QUESTIONS_ASKED = "questions_asked" // input int32 [1]
-const val Q_VALUES = "q_values" // output float32 [1, 5]
-const val P_APPROPRIATE = "p_appropriate" // output float32 [1, D], if the model estimates it
-const val P_SAFE = "p_safe" // output float32 [1, D], beside it
+const val NEXT = "next" // output int32 [1], a place in `steps` of the description
 const val ACTION = "action" // output int32 [1]
 const val BEST_TRIAGE = "best_triage" // output int32 [1]
-const val FORCED = "forced" // output bool [1]
+const val P_APPROPRIATE = "p_appropriate" // output float32 [1, D], if the model estimates it
+const val P_SAFE = "p_safe" // output float32 [1, D], beside it
 const val RULES_FIRED = "rules_fired" // output bool [1, R], if the description has R safety rules
-const val MODEL_ACTION = "model_action" // output int32 [1], the action before the rules, beside RULES_FIRED
-const val MODEL_BEST_TRIAGE = "model_best_triage" // output int32 [1], the best decision before the rules
-const val NOVELTY = "novelty" // output float32 [1], if the description has it
-const val IS_NOVEL = "is_novel" // output bool [1], beside it
-const val DEFERRED = "deferred" // output int32 [1], why a person must look: CONTRADICTORY, 2 novel, 3 unsure; else 0
-const val CONTRADICTORY = 1
+const val DEFERRED = "deferred" // output int32 [1], why a person must look, see REASONS; else 0
 
-// A file in int8, or of few vignettes, lacks this signature: then the app chooses the questions.
+// A file in int8, or of few vignettes, lacks this signature, which has all of the other: then the app chooses questions.
 const val QUESTIONS = "questions"
-const val NOT_TO_ASK = "not_to_ask" // of questions, input bool [1, E], beside STATES
+const val NOT_TO_ASK = "not_to_ask" // of questions, input bool [1, E]
 const val QUESTION_CODES = "question_codes" // of questions, output int32 [1, Q], cells, the best first; -1 behind the last
-const val QUESTION_WORTH_ASKING = "question_worth_asking" // of questions, output bool [1, Q], going on is worth more
-const val QUESTION_RED_FLAGS = "question_red_flags" // of questions, output bool [1, Q], a yes may raise a red flag
 const val QUESTION_TOGETHER = "question_together" // of questions, output int32 [1, T], all cells of the first one, or -1
-const val MOST_QUESTIONS = 10 // Q, or E where there are fewer codes
-const val MOST_TOGETHER = 6 // T, or E where there are fewer codes
 
 /** Groups of the vocabulary (`exclusive`) of which every patient has exactly one member. */
 val OPENING = setOf("age", "sex")
-val REASONS = mapOf(0 to "nothing is known", CONTRADICTORY to "contradictory", 2 to "novel", 3 to "unsure")
+val REASONS = mapOf(0 to "nothing is known", 1 to "contradictory", 2 to "novel", 3 to "unsure")
 
 /** The input must not reach the model; the message says why. */
 class Refused(message: String) : Exception(message)
 
 /**
- * A question that the model would put: going on is worth more than deciding now ([worthAsking]), or about a [redFlag].
- * If [anyOf] has codes, ask of each of them; if [oneOf] has codes, of age bands or sexes, ask which one it is.
+ * A question that the model would put. If [anyOf] has codes, ask of each of them; if [oneOf] has codes, of age bands or
+ * sexes, ask which one it is.
  */
-data class Question(
-    val code: String, val text: String, val worthAsking: Boolean, val redFlag: Boolean, val anyOf: List<String>,
-    val oneOf: List<String>
-)
+data class Question(val code: String, val text: String, val anyOf: List<String>, val oneOf: List<String>)
 
 /** What a patient says: codes that are present, absent and not known; of [Question.oneOf] one alone. */
 data class Said(
@@ -66,7 +53,6 @@ data class Said(
 data class Decision(
     val action: String,
     val bestTriage: String,
-    val forced: Boolean,
     /** By triage decision the probabilities that it is appropriate, and safe; empty if the model estimates none. */
     val chances: Map<String, Pair<Float, Float>>,
     /** By name the reasons of the safety rules that fired, for the clinician. */
@@ -75,6 +61,7 @@ data class Decision(
     val deferred: Int
 )
 
+/** `steps` of the description. */
 enum class Step { ASK, DECIDE, HAND_OVER }
 
 /** Where an interview stands. [question] is null where there is none, or where the app has to choose it. */
@@ -94,6 +81,8 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
     private val cells = HashMap<String, Int>()
     private val actions: List<String>
     private val rules: List<Pair<String, String>> // their names, and reasons
+    private val steps: List<Step>
+    private val outputs: JSONObject // of the signature
     private val interpreter: Interpreter
 
     init {
@@ -123,73 +112,75 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
         texts = description.getJSONObject("texts")
         val labels = description.getJSONArray("actions")
         actions = (0 until labels.length()).map { labels.getString(it) }
+        val named = description.getJSONArray("steps")
+        steps = (0 until named.length()).map { Step.valueOf(named.getString(it).uppercase()) }
         val listed = description.getJSONArray("safety_rules")
         rules = (0 until listed.length()).map { listed.getJSONObject(it) }
             .map { it.getString("rule_id") to it.getString("reason") }
         interpreter = Interpreter(file)
+        val signature = if (choosesQuestions) "question_signature" else "signature"
+        outputs = description.getJSONObject(signature).getJSONObject("outputs")
     }
 
     val choosesQuestions: Boolean get() = QUESTIONS in interpreter.signatureKeys
 
-    /** Returns the question that the model would put; null if it cannot choose, or nothing is left to ask. */
-    fun question(evidence: Map<String, Boolean>, notToAsk: Set<String>, canMeasure: Boolean): Question? {
-        if (!choosesQuestions) return null
+    /** Returns what is next where [evidence] says whether each known code is present. */
+    fun turn(evidence: Map<String, Boolean>, questionsAsked: Int, notToAsk: Set<String>, canMeasure: Boolean): Turn {
+        val states = arrayOf(FloatArray(cells.size))
+        for ((code, present) in evidence) states[0][cells.getValue(code)] = if (present) 1f else -1f
         val withheld = arrayOf(BooleanArray(cells.size))
         val unwanted = if (canMeasure) notToAsk else notToAsk + measured
         for (code in unwanted) withheld[0][cells.getValue(code)] = true
-        val best = arrayOf(IntArray(minOf(MOST_QUESTIONS, cells.size)))
-        val worthAsking = arrayOf(BooleanArray(best[0].size))
-        val inputs = mapOf<String, Any>(STATES to statesOf(evidence), NOT_TO_ASK to withheld)
-        val redFlags = arrayOf(BooleanArray(best[0].size))
-        val together = arrayOf(IntArray(minOf(MOST_TOGETHER, cells.size)))
-        val outputs = mapOf<String, Any>(
-            QUESTION_CODES to best, QUESTION_WORTH_ASKING to worthAsking, QUESTION_RED_FLAGS to redFlags,
-            QUESTION_TOGETHER to together
-        )
-        interpreter.runSignature(inputs, outputs, QUESTIONS)
-        val code = questions.keys.elementAtOrNull(best[0][0]) ?: return null
-        val anyOf = together[0].filter { it >= 0 }.map { questions.keys.elementAt(it) }
+        val inputs = mutableMapOf<String, Any>(STATES to states, QUESTIONS_ASKED to intArrayOf(questionsAsked))
+        if (choosesQuestions) inputs[NOT_TO_ASK] = withheld
+        val answer = outputs.keys().asSequence().associateWith { arrayFor(outputs.getJSONObject(it)) }
+        interpreter.runSignature(inputs, answer, if (choosesQuestions) QUESTIONS else SIGNATURE)
+        val step = steps[(answer.getValue(NEXT) as IntArray)[0]]
+        val asks = step == Step.ASK && choosesQuestions
+        return Turn(step, decision(answer), if (asks) question(answer, evidence.keys + unwanted) else null)
+    }
+
+    /** Returns an array for a tensor of the description, `[1]` or `[1, N]`. */
+    private fun arrayFor(tensor: JSONObject): Any {
+        val shape = tensor.getJSONArray("shape")
+        val size = shape.getInt(shape.length() - 1)
+        val flat = shape.length() == 1
+        return when (tensor.getString("dtype")) {
+            "float32" -> FloatArray(size).let { if (flat) it else arrayOf(it) }
+            "int32" -> IntArray(size).let { if (flat) it else arrayOf(it) }
+            else -> BooleanArray(size).let { if (flat) it else arrayOf(it) }
+        }
+    }
+
+    private fun numbers(values: Any?) = ((values as Array<*>)[0] as FloatArray).toList()
+
+    private fun codes(values: Any?) = ((values as Array<*>)[0] as IntArray).filter { it >= 0 }
+        .map { questions.keys.elementAt(it) }
+
+    private fun question(answer: Map<String, Any>, settled: Set<String>): Question {
+        val code = codes(answer[QUESTION_CODES]).first()
+        val anyOf = codes(answer[QUESTION_TOGETHER])
         val group = groups.getValue(code)
         val members = questions.keys.filter { group in OPENING && groups.getValue(it) == group }
-        val choosable = members.size > 1 && members.none { it in evidence || it in unwanted }
-        val oneOf = if (choosable) members else emptyList()
+        val oneOf = if (members.size > 1 && members.none { it in settled }) members else emptyList()
         val text = when {
             anyOf.isNotEmpty() -> texts.getString("several")
-            choosable -> texts.getString(group)
+            oneOf.isNotEmpty() -> texts.getString(group)
             else -> questions.getValue(code)
         }
-        return Question(code, text, worthAsking[0][0], redFlags[0][0], anyOf, oneOf)
+        return Question(code, text, anyOf, oneOf)
     }
 
-    private fun statesOf(evidence: Map<String, Boolean>): Array<FloatArray> {
-        val states = arrayOf(FloatArray(cells.size))
-        for ((code, present) in evidence) states[0][cells.getValue(code)] = if (present) 1f else -1f
-        return states
-    }
-
-    /** Returns the decision on [evidence]: whether each known code is present. Without any it is "ask", even if forced. */
-    fun decide(evidence: Map<String, Boolean>, questionsAsked: Int): Decision {
-        val decisions = actions - "ask"
-        val estimates = P_SAFE in interpreter.getSignatureOutputs(SIGNATURE)
-        val appropriate = arrayOf(FloatArray(decisions.size))
-        val safe = arrayOf(FloatArray(decisions.size))
-        val action = IntArray(1)
-        val bestTriage = IntArray(1)
-        val forced = BooleanArray(1)
-        val inputs = mapOf<String, Any>(STATES to statesOf(evidence), QUESTIONS_ASKED to intArrayOf(questionsAsked))
-        val rulesFired = arrayOf(BooleanArray(rules.size))
-        val deferred = IntArray(1)
-        val outputs = mutableMapOf<String, Any>(
-            ACTION to action, BEST_TRIAGE to bestTriage, FORCED to forced, DEFERRED to deferred
-        )
-        if (estimates) outputs += mapOf(P_APPROPRIATE to appropriate, P_SAFE to safe)
-        if (rules.isNotEmpty()) outputs[RULES_FIRED] = rulesFired
-        interpreter.runSignature(inputs, outputs, SIGNATURE)
-        val fired = rules.filterIndexed { rule, _ -> rulesFired[0][rule] }.toMap()
-        val chances = decisions.indices.associate { decisions[it] to Pair(appropriate[0][it], safe[0][it]) }
+    private fun decision(answer: Map<String, Any>): Decision {
+        val estimates = listOf(P_APPROPRIATE, P_SAFE).mapNotNull { answer[it] }.map { numbers(it) }
+        val chances = if (estimates.isEmpty()) emptyMap() else actions.zip(estimates[0].zip(estimates[1])).toMap()
+        val fired = (answer[RULES_FIRED] as Array<*>?)?.get(0) as BooleanArray?
         return Decision(
-            actions[action[0]], actions[bestTriage[0]], forced[0], if (estimates) chances else emptyMap(), fired,
-            deferred[0]
+            actions[(answer.getValue(ACTION) as IntArray)[0]],
+            actions[(answer.getValue(BEST_TRIAGE) as IntArray)[0]],
+            chances,
+            rules.filterIndexed { rule, _ -> fired!![rule] }.toMap(),
+            (answer.getValue(DEFERRED) as IntArray)[0]
         )
     }
 
@@ -241,25 +232,8 @@ class Interview(private val model: TriageModel, private val canMeasure: Boolean 
         over = true
     }
 
-    /**
-     * Returns whether to ask, to decide or to hand over, as a server would. An interview goes on while the model asks
-     * what is worth it. It must also ask for age and sex, and about danger signs, where the decision is not Red yet.
-     * Evidence that contradicts itself ends it at once.
-     */
-    fun next(): Turn {
-        val soFar = decide(over)
-        val question = model.question(evidence, notKnown, canMeasure)
-        val worthAsking = question?.worthAsking ?: !model.choosesQuestions
-        val first = question != null && (question.oneOf.isNotEmpty() || question.redFlag)
-        val asks = (soFar.action == "ask" && worthAsking) || (first && soFar.bestTriage != "Red")
-        if (asks && !soFar.forced && soFar.deferred != CONTRADICTORY) return Turn(Step.ASK, soFar, question)
-        val decision = decide(true) // with the reasons to hand over that count at the end
-        val nothingKnown = decision.action == "ask"
-        val step = if (decision.deferred != 0 || nothingKnown) Step.HAND_OVER else Step.DECIDE
-        return Turn(step, decision, null)
-    }
-
-    private fun decide(over: Boolean) = model.decide(evidence, if (over) model.maxQuestions else questionsAsked)
+    /** Returns whether to ask, to decide or to hand over, as a server would. */
+    fun next(): Turn = model.turn(evidence, if (over) model.maxQuestions else questionsAsked, notKnown, canMeasure)
 }
 
 /**

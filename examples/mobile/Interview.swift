@@ -13,31 +13,23 @@ let formatVersion = 1
 let signatureName = "state"
 let statesName = "states"  // input float32 [1, E]
 let questionsAskedName = "questions_asked"  // input int32 [1]
-let qValuesName = "q_values"  // output float32 [1, 5]
-let appropriateName = "p_appropriate"  // output float32 [1, D], if the model estimates it
-let safeName = "p_safe"  // output float32 [1, D], beside it
+let nextName = "next"  // output int32 [1], a place in `steps` of the description
 let actionName = "action"  // output int32 [1]
 let bestTriageName = "best_triage"  // output int32 [1]
-let forcedName = "forced"  // output bool [1]
+let appropriateName = "p_appropriate"  // output float32 [1, D], if the model estimates it
+let safeName = "p_safe"  // output float32 [1, D], beside it
 let rulesFiredName = "rules_fired"  // output bool [1, R], if the description has R safety rules
-let modelActionName = "model_action"  // output int32 [1], the action before the rules, beside rules_fired
-let modelBestTriageName = "model_best_triage"  // output int32 [1], the best decision before the rules
-let noveltyName = "novelty"  // output float32 [1], if the description has it
-let isNovelName = "is_novel"  // output bool [1], beside it
-let deferredName = "deferred"  // output int32 [1], why a person must look: contradictory, 2 novel, 3 unsure; else 0
-let contradictory = 1
+let deferredName = "deferred"  // output int32 [1], why a person must look, see `reasons`; else 0
 
-// A file in int8, or of few vignettes, lacks this signature: then the app chooses the questions.
+// A file in int8, or of few vignettes, lacks this signature, which has all of the other: then the app chooses questions.
 let questionsName = "questions"
-let notToAskName = "not_to_ask"  // of questions, input bool [1, E], beside states
+let notToAskName = "not_to_ask"  // of questions, input bool [1, E]
 let questionCodesName = "question_codes"  // of questions, output int32 [1, Q], cells, the best first; -1 behind the last
-let questionWorthAskingName = "question_worth_asking"  // of questions, output bool [1, Q], going on is worth more
-let questionRedFlagsName = "question_red_flags"  // of questions, output bool [1, Q], a yes may raise a red flag
 let questionTogetherName = "question_together"  // of questions, output int32 [1, T], all cells of the first one, or -1
 
 /// Groups of the vocabulary (`exclusive`) of which every patient has exactly one member.
 let opening: Set<String> = ["age", "sex"]
-let reasons = [0: "nothing is known", contradictory: "contradictory", 2: "novel", 3: "unsure"]
+let reasons = [0: "nothing is known", 1: "contradictory", 2: "novel", 3: "unsure"]
 
 /// The input must not reach the model, and why.
 struct Refused: Error {
@@ -67,6 +59,7 @@ struct Description: Decodable {
   let formatVersion: Int
   let notice: String
   let actions: [String]
+  let steps: [Step]
   let maxQuestions: Int
   let vocabulary: [Entry]
   let vocabularyFingerprint: String
@@ -78,8 +71,6 @@ struct Description: Decodable {
 struct Question {
   let code: String
   let text: String  // to ask a patient
-  let worthAsking: Bool  // going on is worth more than deciding now
-  let redFlag: Bool  // a yes may raise a red flag
   let anyOf: [String]  // if it has codes, ask of each of them
   let oneOf: [String]  // if it has codes, of age bands or sexes, ask which one it is
 }
@@ -95,7 +86,6 @@ struct Said {
 struct Decision {
   let action: String
   let bestTriage: String
-  let forced: Bool
   /// The probabilities that each triage decision is appropriate, and safe; empty if the model estimates none.
   let chances: [(triage: String, appropriate: Float32, safe: Float32)]
   /// Safety rules that fired, with the reason for the clinician.
@@ -104,8 +94,10 @@ struct Decision {
   let deferred: Int
 }
 
-enum Step {
-  case ask, decide, handOver
+/// `steps` of the description.
+enum Step: String, Decodable {
+  case ask, decide
+  case handOver = "hand_over"
 }
 
 /// Where an interview stands. `question` is nil where there is none, or where the app has to choose it.
@@ -120,11 +112,7 @@ final class TriageModel {
   let description: Description
   private let cells: [String: Int]
   private let runner: SignatureRunner
-  private let asker: SignatureRunner?
-
-  var choosesQuestions: Bool {
-    return asker != nil
-  }
+  let choosesQuestions: Bool
 
   init(file: URL, expectedFingerprint: String? = nil) throws {
     let decoder = JSONDecoder()
@@ -145,39 +133,32 @@ final class TriageModel {
     }
     cells = Dictionary(uniqueKeysWithValues: codes.enumerated().map { ($0.element, $0.offset) })
     let interpreter = try Interpreter(modelPath: file.path)
-    runner = try interpreter.signatureRunner(with: signatureName)
-    asker =
-      interpreter.signatureKeys.contains(questionsName)
-      ? try interpreter.signatureRunner(with: questionsName) : nil
+    choosesQuestions = interpreter.signatureKeys.contains(questionsName)
+    runner = try interpreter.signatureRunner(with: choosesQuestions ? questionsName : signatureName)
   }
 
   func knows(_ code: String) -> Bool {
     return cells[code] != nil
   }
 
-  /// Returns the question that the model would put; nil if it cannot choose, or nothing is left to ask.
-  func question(evidence: [String: Bool], notToAsk: Set<String>, canMeasure: Bool) throws -> Question? {
-    guard let asker = asker else { return nil }
+  /// Returns what is next where `evidence` says whether each known code is present.
+  func turn(evidence: [String: Bool], questionsAsked: Int, notToAsk: Set<String>, canMeasure: Bool) throws -> Turn {
+    var states = [Float32](repeating: 0, count: cells.count)
+    for (code, present) in evidence { states[cells[code]!] = present ? 1 : -1 }
     let measured = description.vocabulary.filter { !$0.instrument.isEmpty }.map { $0.code }
     let unwanted = canMeasure ? notToAsk : notToAsk.union(measured)
     var withheld = [UInt8](repeating: 0, count: cells.count)
     for code in unwanted { withheld[cells[code]!] = 1 }
-    try asker.invoke(with: [statesName: statesOf(evidence), notToAskName: Data(withheld)])
-    let best: [Int32] = values(try asker.output(named: questionCodesName))
-    guard best[0] >= 0 else { return nil }
-    let entry = description.vocabulary[Int(best[0])]
-    let worthAsking = try asker.output(named: questionWorthAskingName).data.first != 0
-    let redFlag = try asker.output(named: questionRedFlagsName).data.first != 0
-    let together: [Int32] = values(try asker.output(named: questionTogetherName))
-    let anyOf = together.filter { $0 >= 0 }.map { description.vocabulary[Int($0)].code }
-    let grouped = opening.contains(entry.exclusive)
-    let members = description.vocabulary.filter { grouped && $0.exclusive == entry.exclusive }.map { $0.code }
-    let choosable = members.count > 1 && members.allSatisfy { evidence[$0] == nil && !unwanted.contains($0) }
-    let texts = description.texts
-    let text = !anyOf.isEmpty ? texts["several"]! : choosable ? texts[entry.exclusive]! : entry.question
-    return Question(
-      code: entry.code, text: text, worthAsking: worthAsking, redFlag: redFlag, anyOf: anyOf,
-      oneOf: choosable ? members : [])
+    var inputs = [
+      statesName: states.withUnsafeBufferPointer { Data(buffer: $0) },
+      questionsAskedName: withUnsafeBytes(of: Int32(questionsAsked)) { Data($0) },
+    ]
+    if choosesQuestions { inputs[notToAskName] = Data(withheld) }
+    try runner.invoke(with: inputs)
+    let step = description.steps[try number(nextName)]
+    let asks = step == .ask && choosesQuestions
+    return Turn(
+      step: step, decision: try decision(), question: asks ? try question(unwanted.union(evidence.keys)) : nil)
   }
 
   /// Returns the group of a code, "" if it is in none.
@@ -185,20 +166,19 @@ final class TriageModel {
     return description.vocabulary[cells[code]!].exclusive
   }
 
-  private func statesOf(_ evidence: [String: Bool]) -> Data {
-    var states = [Float32](repeating: 0, count: cells.count)
-    for (code, present) in evidence {
-      states[cells[code]!] = present ? 1 : -1
-    }
-    return states.withUnsafeBufferPointer { Data(buffer: $0) }
+  private func question(_ settled: Set<String>) throws -> Question {
+    let entry = description.vocabulary[try number(questionCodesName)]
+    let together: [Int32] = values(try runner.output(named: questionTogetherName))
+    let anyOf = together.filter { $0 >= 0 }.map { description.vocabulary[Int($0)].code }
+    let grouped = opening.contains(entry.exclusive)
+    let members = description.vocabulary.filter { grouped && $0.exclusive == entry.exclusive }.map { $0.code }
+    let choosable = members.count > 1 && settled.isDisjoint(with: members)
+    let texts = description.texts
+    let text = !anyOf.isEmpty ? texts["several"]! : choosable ? texts[entry.exclusive]! : entry.question
+    return Question(code: entry.code, text: text, anyOf: anyOf, oneOf: choosable ? members : [])
   }
 
-  /// Returns the decision on what is known: whether each code is present. On nothing it is "ask", also if forced.
-  func decide(evidence: [String: Bool], questionsAsked: Int) throws -> Decision {
-    try runner.invoke(with: [
-      statesName: statesOf(evidence),
-      questionsAskedName: withUnsafeBytes(of: Int32(questionsAsked)) { Data($0) },
-    ])
+  private func decision() throws -> Decision {
     let rules = description.safetyRules
     let fired = rules.isEmpty ? Data() : try runner.output(named: rulesFiredName).data
     let estimates = runner.outputs.contains(safeName)
@@ -207,7 +187,6 @@ final class TriageModel {
     return Decision(
       action: description.actions[try number(actionName)],
       bestTriage: description.actions[try number(bestTriageName)],
-      forced: try runner.output(named: forcedName).data.first != 0,
       chances: zip(description.actions, zip(appropriate, safe)).map { (triage: $0, appropriate: $1.0, safe: $1.1) },
       rules: zip(rules, fired).filter { $0.1 != 0 }.map { $0.0 },
       deferred: try number(deferredName)
@@ -265,27 +244,11 @@ final class Interview {
     over = true
   }
 
-  /// Returns whether to ask, to decide or to hand over, as a server would. An interview goes on while the model asks
-  /// what is worth it. It must also ask for age and sex, and about danger signs, where the decision is not Red yet.
-  /// Evidence that contradicts itself ends it at once.
+  /// Returns whether to ask, to decide or to hand over, as a server would.
   func next() throws -> Turn {
-    let soFar = try decide(over: over)
-    let question = try model.question(evidence: evidence, notToAsk: notKnown, canMeasure: canMeasure)
-    let worthAsking = question?.worthAsking ?? !model.choosesQuestions
-    let first = question.map { !$0.oneOf.isEmpty || $0.redFlag } ?? false
-    let asks = (soFar.action == "ask" && worthAsking) || (first && soFar.bestTriage != "Red")
-    if asks && !soFar.forced && soFar.deferred != contradictory {
-      return Turn(step: .ask, decision: soFar, question: question)
-    }
-    let decision = try decide(over: true)  // with the reasons to hand over that count at the end
-    let nothingKnown = decision.action == "ask"
-    let step = decision.deferred != 0 || nothingKnown ? Step.handOver : Step.decide
-    return Turn(step: step, decision: decision, question: nil)
-  }
-
-  private func decide(over: Bool) throws -> Decision {
-    return try model.decide(
-      evidence: evidence, questionsAsked: over ? model.description.maxQuestions : questionsAsked)
+    return try model.turn(
+      evidence: evidence, questionsAsked: over ? model.description.maxQuestions : questionsAsked, notToAsk: notKnown,
+      canMeasure: canMeasure)
   }
 }
 

@@ -11,7 +11,6 @@ for. Not a medical device.
 import argparse
 import contextlib
 import difflib
-import enum
 import hashlib
 import json
 import os
@@ -29,17 +28,10 @@ SIGNATURE, QUESTIONS = "state", "questions"
 OPENING = ("age", "sex")
 """Groups of the vocabulary (`exclusive`) of which every patient has exactly one member."""
 
-CONTRADICTORY = 1
-REASONS = {CONTRADICTORY: "contradictory", 2: "novel", 3: "unsure"}
+REASONS = {1: "contradictory", 2: "novel", 3: "unsure"}
 """Why a person must look, by the output `deferred`, which is 0 where none must."""
-
-
-class Step(enum.Enum):
-    """What comes next."""
-
-    ASK = enum.auto()
-    DECIDE = enum.auto()
-    HAND_OVER = enum.auto()  # to a person
+ASK, HAND_OVER = "ask", "hand_over"
+"""Of `steps` in the description; else the interview ends with the decision."""
 
 
 class RefusedError(Exception):
@@ -51,7 +43,6 @@ class Decision(NamedTuple):
 
     action: str  # a triage decision, or "ask"
     best_triage: str  # the decision that it would make without asking
-    forced: bool
     q_values: dict[str, float]
     chances: dict[str, tuple[float, float]]  # that each triage decision is appropriate, and safe; {} if not estimated
     rules: list[dict[str, Any]]  # safety rules that fired; `reason` is for the clinician
@@ -64,8 +55,6 @@ class Question(NamedTuple):
 
     code: str
     text: str  # to ask a patient
-    worth_asking: bool  # going on is worth more than deciding now
-    red_flag: bool  # a yes may raise a red flag
     any_of: tuple[str, ...]  # codes of a question about several, any number of which the patient has
     one_of: tuple[str, ...]  # codes of age bands or sexes, exactly one of which the patient has
 
@@ -73,7 +62,7 @@ class Question(NamedTuple):
 class Turn(NamedTuple):
     """Where an interview stands."""
 
-    step: Step
+    step: str  # ASK, HAND_OVER or to decide
     decision: Decision
     question: Question | None  # to ask; None where the file cannot choose one, and the app has to
 
@@ -110,47 +99,39 @@ class TriageModel:
         with silence():  # the first interpreter of a process writes a line about its delegate
             self._interpreter = Interpreter(model_path=str(path))
             self._interpreter.allocate_tensors()
-            self._decide = self._interpreter.get_signature_runner(SIGNATURE)
-        asks = QUESTIONS in self._interpreter.get_signature_list()  # int8 files have no such signature
-        self._ask = self._interpreter.get_signature_runner(QUESTIONS) if asks else None
-        self.chooses_questions: bool = asks
+        self.chooses_questions: bool = QUESTIONS in self._interpreter.get_signature_list()  # not in int8
+        self._run = self._interpreter.get_signature_runner(QUESTIONS if self.chooses_questions else SIGNATURE)
 
-    def question(self, evidence: dict[str, bool], not_to_ask: set[str], can_measure: bool) -> Question | None:
-        """Returns the question that the model would put; None if it cannot choose, or nothing is left to ask."""
-        if self._ask is None:
-            return None
+    def turn(self, evidence: dict[str, bool], questions_asked: int, not_to_ask: set[str], can_measure: bool) -> Turn:
+        """Returns what is next where `evidence` says whether each known code is present."""
         not_to_ask = not_to_ask if can_measure else not_to_ask | self._measured
-        states, withheld = self._state(evidence), np.zeros([1, len(self._cells)], bool)
-        withheld[0, [self._cells[code] for code in not_to_ask]] = True
-        best = self._ask(states=states, not_to_ask=withheld)
-        cell = int(best["question_codes"][0, 0])
-        if cell < 0:
-            return None
-        codes = list(self._cells)
-        worth_asking, red_flag = (bool(best[f"question_{name}"][0, 0]) for name in ("worth_asking", "red_flags"))
-        any_of = tuple(codes[each] for each in best["question_together"][0] if each >= 0)
-        group = self.groups[codes[cell]]
-        members = tuple(code for code in codes if group in OPENING and self.groups[code] == group)
-        one_of = members if len(members) > 1 and not {*members} & (evidence.keys() | not_to_ask) else ()
-        texts = self.description["texts"]
-        text = texts["several"] if any_of else texts[group] if one_of else self.questions[codes[cell]]
-        return Question(codes[cell], text, worth_asking, red_flag, any_of, one_of)
-
-    def _state(self, evidence: dict[str, bool]) -> np.ndarray:
-        states = np.zeros([1, len(self._cells)], np.float32)
+        states, withheld = np.zeros([1, len(self._cells)], np.float32), np.zeros([1, len(self._cells)], bool)
         for code, present in evidence.items():
             states[0, self._cells[code]] = 1 if present else -1
-        return states
+        withheld[0, [self._cells[code] for code in not_to_ask]] = True
+        choice = {"not_to_ask": withheld} if self.chooses_questions else {}
+        answer = self._run(states=states, questions_asked=np.array([questions_asked], np.int32), **choice)
+        step = self.description["steps"][answer["next"][0]]
+        asks = step == ASK and self.chooses_questions
+        return Turn(step, self._decision(answer), self._question(answer, evidence, not_to_ask) if asks else None)
 
-    def decide(self, evidence: dict[str, bool], questions_asked: int) -> Decision:
-        """Returns the decision on `evidence`: whether each known code is present. Without any it is ask."""
-        answer = self._decide(states=self._state(evidence), questions_asked=np.array([questions_asked], np.int32))
+    def _question(self, answer: dict[str, np.ndarray], evidence: dict[str, bool], not_to_ask: set[str]) -> Question:
+        codes = list(self._cells)
+        code = codes[answer["question_codes"][0, 0]]
+        any_of = tuple(codes[each] for each in answer["question_together"][0] if each >= 0)
+        group = self.groups[code]
+        members = tuple(each for each in codes if group in OPENING and self.groups[each] == group)
+        one_of = members if len(members) > 1 and not {*members} & (evidence.keys() | not_to_ask) else ()
+        texts = self.description["texts"]
+        text = texts["several"] if any_of else texts[group] if one_of else self.questions[code]
+        return Question(code, text, any_of, one_of)
+
+    def _decision(self, answer: dict[str, np.ndarray]) -> Decision:
         actions, rules = self.description["actions"], self.description["safety_rules"]
         chances = [answer[name][0].tolist() for name in ("p_appropriate", "p_safe") if name in answer]
         return Decision(
             action=actions[answer["action"][0]],
             best_triage=actions[answer["best_triage"][0]],
-            forced=bool(answer["forced"][0]),
             q_values=dict(zip(actions, answer["q_values"][0].tolist(), strict=True)),
             chances=dict(zip(actions, zip(*chances, strict=True), strict=False)) if chances else {},  # without ask
             rules=[rule for rule, fired in zip(rules, answer["rules_fired"][0], strict=True) if fired] if rules else [],
@@ -202,25 +183,9 @@ class Interview:
         self._over = True
 
     def next(self) -> Turn:
-        """Returns whether to ask, to decide or to hand over, as a server would.
-
-        An interview goes on while the model asks what is worth it. It must also ask for age and sex, and about danger
-        signs, where the decision is not Red yet. Evidence that contradicts itself ends it at once.
-        """
-        decision = self._decide(self._over)
-        question = self._model.question(self._evidence, self._not_known, self._can_measure)
-        worth_asking = question.worth_asking if question else not self._model.chooses_questions
-        must_ask = question is not None and bool(question.one_of or question.red_flag) and decision.best_triage != "Red"
-        asks = (decision.action == "ask" and worth_asking) or must_ask
-        if asks and not decision.forced and decision.deferred != CONTRADICTORY:
-            return Turn(Step.ASK, decision, question)
-        decision = self._decide(over=True)  # with the reasons to hand over that count at the end
-        nothing_known = decision.action == "ask"
-        return Turn(Step.HAND_OVER if decision.deferred or nothing_known else Step.DECIDE, decision, None)
-
-    def _decide(self, over: bool) -> Decision:
-        asked = self._model.max_questions if over else self._questions_asked
-        return self._model.decide(self._evidence, asked)
+        """Returns whether to ask, to decide or to hand over, as a server would."""
+        asked = self._model.max_questions if self._over else self._questions_asked
+        return self._model.turn(self._evidence, asked, self._not_known, self._can_measure)
 
 
 def main() -> int:
@@ -245,7 +210,7 @@ def converse(interview: Interview, model: TriageModel) -> Turn:
     """Leads the whole interview: asks while that is the next step."""
     while not tell(interview, read("Codes of the complaint")):
         say("Something must be known.")
-    while (turn := interview.next()).step is Step.ASK:
+    while (turn := interview.next()).step == ASK:
         if turn.question:
             put(interview, turn.question, model)
         elif codes := tell(interview, read("What else? Codes, or nothing")):  # the app has to choose
@@ -305,7 +270,7 @@ def read(prompt: str) -> str:
 def show(turn: Turn) -> None:
     """Prints the end of an interview."""
     decision = turn.decision
-    if turn.step is Step.HAND_OVER:
+    if turn.step == HAND_OVER:
         say(f"A person must look: {REASONS.get(decision.deferred, 'nothing is known')}. Until then:")
     say(decision.best_triage)
     for triage, (appropriate, safe) in decision.chances.items():

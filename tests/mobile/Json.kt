@@ -7,6 +7,8 @@ private val TOKEN = Regex("""[\[\]{}:,]|"((?:[^"\\]|\\.)*)"|[^\s\[\]{}:,]+""")
 class JSONObject private constructor(private val members: Map<String, Any>) {
     constructor(text: String) : this((value(TOKEN.findAll(text).iterator()) as JSONObject).members)
 
+    fun keys() = members.keys.iterator()
+
     fun getString(name: String) = members.getValue(name) as String
 
     fun getInt(name: String) = getString(name).toInt()
@@ -32,6 +34,8 @@ class JSONObject private constructor(private val members: Map<String, Any>) {
 
 class JSONArray internal constructor(private val elements: List<Any>) {
     fun length() = elements.size
+
+    fun getInt(index: Int) = getString(index).toInt()
 
     fun getString(index: Int) = elements[index] as String
 

@@ -12,7 +12,10 @@ import tensorflow as tf
 from schemas import directories, features
 from schemas.answer import ANSWER, Kind
 from schemas.errors import InputError, first_line
+from schemas.evidence import Vocabulary
 from schemas.parity import random_states
+from schemas.relations import EXHAUSTIVE
+from schemas.triage import NO_QUESTIONS_LEFT, Action, asks_next
 from trainer.data import state
 from trainer.data.tfrecord import DataDirectory
 from trainer.export.policy import LoadedVersion
@@ -26,6 +29,10 @@ QUANTIZATIONS = (NONE, FLOAT16, DYNAMIC, INT8)
 _QUANTISER = b"fully_quantize: "  # in a line of TensorFlow's converter about its settings
 CALIBRATION_SPLIT = "train"
 CALIBRATION_STATES = 1000
+
+STEPS = ("ask", "decide", "hand_over")
+"""What may come next in an interview, in the order of the output `next`."""
+_CONTRADICTORY = 1  # of triage.v1.DeferralReason: no answer makes it better
 
 _SELU_OPS = ("EXP", "SUB", "MUL", "SELECT", "SELECT_V2", "GREATER")
 """TFLite composes SELU of these. The exponential is also taken of positive inputs, where it is not used: its range
@@ -53,13 +60,13 @@ def convert(
     Its signature `state` takes `states` float32 `[B, E]` and `questions_asked` int32 `[B]`, and returns the
     version's tensors of `schemas.answer` but for labels. Their types do not depend on the quantisation. The file has
     the signature `questions` too, for one state, if the version has it; not in int8, which calibrates one signature
-    alone.
+    alone. In a file for phones both say what is `next`, and `questions` is a whole turn of an interview.
 
     Args:
         version: the version to convert.
         quantization: one of `QUANTIZATIONS`.
         calibration: states float32 `[N, E]`, which give int8 the ranges of activations; only int8 needs them.
-        batch: B of `state`, None for any number of states.
+        batch: B of `state`: 1 in a file for phones, None for any number of states.
 
     Raises:
         InputError: TensorFlow cannot convert the version.
@@ -67,7 +74,10 @@ def convert(
     count = len(version.vocabulary)
     signatures = {features.STATE: _function(version.signature, batch, count)}
     if quantization != INT8 and features.QUESTIONS in version.model.signatures:
-        signatures[features.QUESTIONS] = _questions(version.model.signatures[features.QUESTIONS], count)
+        asking = version.model.signatures[features.QUESTIONS]
+        signatures[features.QUESTIONS] = (
+            _turn(asking, signatures[features.STATE], version.vocabulary) if batch else _questions(asking, count)
+        )
     # TFLite has no lookup tables, which the version contains. A SavedModel of these signatures and weights has none.
     module = tf.Module()
     module.weights = list(version.signature.variables)
@@ -127,7 +137,8 @@ def _function(
     def decide(states: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
         answer = signature(**{features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
         names = [tensor.name for tensor in ANSWER if tensor.kind is not Kind.LABEL]
-        return {name: answer[name] for name in names if name in answer}
+        answer = {name: answer[name] for name in names if name in answer}
+        return answer | {features.NEXT: _next(answer)} if batch else answer
 
     return decide.get_concrete_function()
 
@@ -145,6 +156,46 @@ def _questions(signature: tf.types.experimental.Callable, evidence_count: int) -
         return answer
 
     return ask.get_concrete_function()
+
+
+def _turn(
+    asking: tf.types.experimental.Callable, deciding: tf.types.experimental.Callable, vocabulary: Vocabulary
+) -> tf.types.experimental.Callable:
+    """Returns the signature `questions` of a file for phones: the outputs of `state`, too, and what is `next`.
+
+    Where no question is worth asking, the answer is that at the end of an interview.
+    """
+    cells = np.arange(len(vocabulary))
+    groups = np.stack([np.isin(cells, vocabulary.openings.get(name, ())) for name in EXHAUSTIVE])  # [G, E]
+    specs = [
+        tf.TensorSpec([1, len(vocabulary)], tf.float32, features.STATES),
+        tf.TensorSpec([1], tf.int32, features.QUESTIONS_ASKED),
+        tf.TensorSpec([1, len(vocabulary)], tf.bool, features.NOT_TO_ASK),
+    ]
+
+    @tf.function(input_signature=specs, autograph=False)
+    def turn(states: tf.Tensor, questions_asked: tf.Tensor, not_to_ask: tf.Tensor) -> dict[str, tf.Tensor]:
+        questions = asking(**{features.STATES: states, features.NOT_TO_ASK: not_to_ask})
+        first, is_red_flag, worth_asking = (
+            questions[name][:, 0]
+            for name in (features.QUESTION_CODES, features.QUESTION_RED_FLAGS, features.QUESTION_WORTH_ASKING)
+        )
+        untouched = ~tf.reduce_any(groups & ((states != 0) | not_to_ask), axis=1, keepdims=True)  # [G, 1]
+        opens = tf.reduce_any(tf.gather(groups, tf.maximum(first, 0), axis=1) & untouched, axis=0)  # [1]
+        asked = tf.where(worth_asking, questions_asked, NO_QUESTIONS_LEFT)
+        answer = deciding(**{features.STATES: states, features.QUESTIONS_ASKED: asked})
+        return questions | answer | {features.NEXT: _next(answer, worth_asking, worth_asking & (opens | is_red_flag))}
+
+    return turn.get_concrete_function()
+
+
+def _next(answer: dict[str, tf.Tensor], worth_asking: Any = True, must_ask: Any = False) -> tf.Tensor:
+    """Returns the place in `STEPS` of what is next, int32 `[B]`, for the first question, see `asks_next`."""
+    action, deferred = answer[features.ACTION], answer[features.DEFERRED]
+    asks = asks_next(action, answer[features.BEST_TRIAGE], answer[features.FORCED], worth_asking, must_ask)
+    hands_over = (deferred != 0) | (action == int(Action.ASK))  # or nothing is known, and nobody can say more
+    ended = tf.where(hands_over, STEPS.index("hand_over"), STEPS.index("decide"))
+    return tf.where(asks & (deferred != _CONTRADICTORY), STEPS.index("ask"), ended)
 
 
 def _quantized(converter: tf.lite.TFLiteConverter, quantization: str, calibration: np.ndarray | None) -> bytes:

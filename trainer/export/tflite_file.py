@@ -26,7 +26,7 @@ from schemas.parity import Run, random_states
 from schemas.questions import ANY_OF, GROUPS, NONE_OF
 from schemas.relations import RELATIONS
 from schemas.triage import ACTION_LABELS
-from trainer.export.conversion import DYNAMIC, FLOAT16, INT8, NONE
+from trainer.export.conversion import DYNAMIC, FLOAT16, INT8, NONE, STEPS
 from trainer.export.policy import LoadedVersion
 from triage_runtime.command_line.progress import followed
 from triage_runtime.litert import LiteRtModel
@@ -86,6 +86,7 @@ def describe(
         if model.question_tensors
         else None,
         "actions": list(ACTION_LABELS),
+        "steps": list(STEPS),
         "safety_rules": manifest["safety_rules"]["rules"],
         "novelty": manifest["novelty"],
         "max_questions": version.max_questions,
