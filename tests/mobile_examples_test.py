@@ -170,15 +170,16 @@ def test_an_app_for_another_vocabulary_refuses_the_file(file, tmp_path):
     finished = interview(file, "fever", options=["--vocabulary", "sha256:other"])
     assert finished.returncode == 2
     assert f"made for the vocabulary {VOCABULARY.fingerprint}, this app for sha256:other" in finished.stderr
-    swapped = description_in(file)
-    swapped["vocabulary"].reverse()
-    damaged = tmp_path / "damaged.tflite"
     with zipfile.ZipFile(file) as archive:
         content = file.read_bytes()[: archive.infolist()[0].header_offset]
-    damaged.write_bytes(tflite_file.embed(content, swapped))
-    finished = interview(damaged, "fever")
-    assert finished.returncode == 2
-    assert "its vocabulary is damaged" in finished.stderr
+    swapped, older = description_in(file), description_in(file) | {"format_version": 1}
+    swapped["vocabulary"].reverse()
+    for other, why in ((swapped, "its vocabulary is damaged"), (older, "made for another version of this app")):
+        written = tmp_path / "other.tflite"
+        written.write_bytes(tflite_file.embed(content, other))
+        finished = interview(written, "fever")
+        assert finished.returncode == 2
+        assert why in finished.stderr
 
 
 def test_what_is_not_a_file_of_ours_is_refused(file):
@@ -224,7 +225,8 @@ def test_names_and_shapes_in_the_app_examples_are_those_of_the_file(asking_file,
     assert shapes.items() <= there.items()
     assert {each for each in there if each[0] == "input"} | {("output", "next")} < shapes.keys()
     assert re.search(rf'[sS]ignature\w* = "{description["signature"]["name"]}"$', text, re.MULTILINE | re.IGNORECASE)
-    assert re.search(r"format_?version = 1$|FORMAT = 1$", text, re.MULTILINE | re.IGNORECASE)
+    written = description["format_version"]
+    assert re.search(rf"(format_?version|FORMAT) = {written}$", text, re.MULTILINE | re.IGNORECASE)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import org.json.JSONObject
 import org.tensorflow.lite.Interpreter
 
 const val DESCRIPTION = "triage.json"
-const val FORMAT = 1
+const val FORMAT = 2
 
 const val SIGNATURE = "state"
 const val STATES = "states" // input float32 [1, E]
@@ -91,7 +91,7 @@ class TriageModel(file: File, expectedFingerprint: String? = null) : AutoCloseab
             archive.getInputStream(entry).readBytes().toString(Charsets.UTF_8)
         }
         val description = JSONObject(text)
-        if (description.getInt("format_version") != FORMAT) throw Refused("$file: made for a newer app")
+        if (description.getInt("format_version") != FORMAT) throw Refused("$file: made for another version of this app")
         val vocabulary = description.getJSONArray("vocabulary")
         for (cell in 0 until vocabulary.length()) {
             val entry = vocabulary.getJSONObject(cell)

@@ -8,7 +8,7 @@ import CryptoKit
 import Foundation
 import TensorFlowLite
 
-let formatVersion = 1
+let formatVersion = 2
 
 let signatureName = "state"
 let statesName = "states"  // input float32 [1, E]
@@ -119,7 +119,7 @@ final class TriageModel {
     decoder.keyDecodingStrategy = .convertFromSnakeCase
     let sidecar = file.appendingPathExtension("json")
     description = try decoder.decode(Description.self, from: Data(contentsOf: sidecar))
-    guard description.formatVersion == formatVersion else { throw Refused(reason: "made for a newer app") }
+    guard description.formatVersion == formatVersion else { throw Refused(reason: "made for another version of this app") }
     guard description.file.sha256 == sha256(try Data(contentsOf: file)) else {
       throw Refused(reason: "the sidecar belongs to another file")
     }

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
-DESCRIPTION, FORMAT = "triage.json", 1
+DESCRIPTION, FORMAT = "triage.json", 2
 SIGNATURE, QUESTIONS = "state", "questions"
 OPENING = ("age", "sex")
 """Groups of the vocabulary (`exclusive`) of which every patient has exactly one member."""
@@ -83,7 +83,7 @@ class TriageModel:
         except (zipfile.BadZipFile, KeyError, ValueError) as error:
             raise RefusedError(f"{path}: not a file that `triage tflite` wrote: {error}") from error
         if self.description["format_version"] != FORMAT:
-            raise RefusedError(f"{path}: made for a newer app")
+            raise RefusedError(f"{path}: made for another version of this app")
         self.questions = {entry["code"]: entry["question"] for entry in self.description["vocabulary"]}
         self.names = {entry["code"]: entry["name"] for entry in self.description["vocabulary"]}
         self.groups = {entry["code"]: entry["exclusive"] for entry in self.description["vocabulary"]}

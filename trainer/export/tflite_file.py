@@ -32,8 +32,8 @@ from triage_runtime.command_line.progress import followed
 from triage_runtime.litert import LiteRtModel
 from triage_runtime.storage.whole_file import path_replacing
 
-FORMAT = 1
-"""`format_version` of the description, raised when older readers would misread it."""
+FORMAT = 2
+"""`format_version` of the description, raised when readers of the other version would fail."""
 DESCRIPTION = "triage.json"
 """Name of the associated file."""
 SIDECAR = ".json"
