@@ -113,8 +113,8 @@ def test_the_description_has_the_tensors_of_both_signatures(file, asking_file):
         assert described["signature"][side].items() <= described["question_signature"][side].items()
 
 
-def test_the_page_on_phones_names_every_output():
-    page = (MOBILE.parents[1] / "docs" / "mobile.md").read_text(encoding="utf-8")
+def test_the_page_to_which_that_on_phones_points_names_every_output():
+    page = (MOBILE.parents[1] / "docs" / "reference.md").read_text(encoding="utf-8")
     names = [tensor.name for tensor in ANSWER if tensor.kind not in (Kind.CODES, Kind.LABEL)]
     assert [name for name in names if f"`{name}`" not in page] == []
 

@@ -15,7 +15,7 @@ from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.parity import random_states
 from schemas.relations import EXHAUSTIVE
-from schemas.triage import NO_QUESTIONS_LEFT, Action, asks_next
+from schemas.triage import NO_QUESTIONS_LEFT, next_step
 from trainer.data import state
 from trainer.data.tfrecord import DataDirectory
 from trainer.export.policy import LoadedVersion
@@ -32,7 +32,6 @@ CALIBRATION_STATES = 1000
 
 STEPS = ("ask", "decide", "hand_over")
 """What may come next in an interview, in the order of the output `next`."""
-_CONTRADICTORY = 1  # of triage.v1.DeferralReason: no answer makes it better
 
 _SELU_OPS = ("EXP", "SUB", "MUL", "SELECT", "SELECT_V2", "GREATER")
 """TFLite composes SELU of these. The exponential is also taken of positive inputs, where it is not used: its range
@@ -190,12 +189,20 @@ def _turn(
 
 
 def _next(answer: dict[str, tf.Tensor], worth_asking: Any = True, must_ask: Any = False) -> tf.Tensor:
-    """Returns the place in `STEPS` of what is next, int32 `[B]`, for the first question, see `asks_next`."""
-    action, deferred = answer[features.ACTION], answer[features.DEFERRED]
-    asks = asks_next(action, answer[features.BEST_TRIAGE], answer[features.FORCED], worth_asking, must_ask)
-    hands_over = (deferred != 0) | (action == int(Action.ASK))  # or nothing is known, and nobody can say more
-    ended = tf.where(hands_over, STEPS.index("hand_over"), STEPS.index("decide"))
-    return tf.where(asks & (deferred != _CONTRADICTORY), STEPS.index("ask"), ended)
+    """Returns the place in `STEPS` of what is next, int32 `[B]`, see `next_step`."""
+    contradictory, is_novel, unsure = (answer[features.DEFERRED] == number for number in (1, 2, 3))
+    step = next_step(
+        answer[features.ACTION],
+        answer[features.BEST_TRIAGE],
+        answer[features.FORCED],
+        contradictory,
+        is_novel,
+        unsure,
+        worth_asking=worth_asking,
+        must_ask=must_ask,
+    )
+    ended = tf.where(step.hand_over, STEPS.index("hand_over"), STEPS.index("decide"))
+    return tf.where(step.ask, STEPS.index("ask"), ended)
 
 
 def _quantized(converter: tf.lite.TFLiteConverter, quantization: str, calibration: np.ndarray | None) -> bytes:
