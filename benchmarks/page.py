@@ -191,7 +191,6 @@ def missed_quality(found: Mapping[str, Any]) -> Iterator[Aim]:
     if late.mean > 10:
         what = f"of {mean(whole['cases']['textbook']['emergencies'])} textbook emergencies, too late in interviews"
         yield Aim(f"agent of complete patients: {what} without rules", "at most 10", cases(late))
-    yield Aim("DDXPlus patients: appropriate, safe", f"{share(0.98)}, {share(0.99)}", "no record")
 
 
 def missed_time(found: Mapping[str, Any]) -> Iterator[Aim]:

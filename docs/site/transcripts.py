@@ -58,7 +58,7 @@ OTHERS = (
     {
         "vignette_id": "swallowed-battery",
         "title": "Toddler who swallowed a button battery, and drools",
-        "allowed": ["Red", "Yellow"],
+        "allowed": ["Red"],
         "present": [
             "swallowed_object", "swallowed_battery_or_magnet", "drooling", "difficulty_swallowing", "sudden_onset",
             "lasting_under_one_day", "age_1_to_4",
