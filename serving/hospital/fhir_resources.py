@@ -160,7 +160,7 @@ def read_form(body: Any, vocabulary: Vocabulary) -> Form:
         chosen = {each for each, _ in answers}
         code, where = answers[0] if answers else (NOT_KNOWN, "")
         if chosen <= {NOT_KNOWN}:
-            not_known += codes
+            not_known += (each for each in codes if each in vocabulary)  # not the measures
         elif link == COMPLAINT:
             present |= answers
         elif len(codes) > 1:

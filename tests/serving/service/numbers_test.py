@@ -167,3 +167,10 @@ def test_the_fhir_api_reads_a_quantity_in_the_unit_of_the_vocabulary(server):
         response = http.post("/fhir/Questionnaire/$next-question", json=form)
     [issue] = response.json()["issue"]
     assert (response.status_code, issue["diagnostics"]) == (400, "expected °C, not [degF]")
+
+
+@pytest.mark.parametrize("answer", [[], [{"valueCoding": {"code": "asked-unknown"}}]])
+def test_a_measure_of_a_form_that_is_not_known_withholds_no_question(answer):
+    item = {"linkId": "temperature", "answer": answer}
+    form = read_form({"resourceType": "QuestionnaireResponse", "item": [item]}, VOCABULARY)
+    assert (form.present, form.absent, form.not_known) == ({}, {}, [])
