@@ -222,7 +222,8 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
             check_questions(options.wish.questions, "questions", engine.info)
             check_deferral(options.defer_below, "defer_below")
             limits = self._limits(engine, options)
-            check_not_to_ask(options.wish.not_to_ask, limits)
+            if options.wish.not_to_ask:
+                await self.workers.run(check_not_to_ask, options.wish.not_to_ask, limits)  # similar codes, as below
             await self._validate(states, limits, batch)
             if not states:
                 return []

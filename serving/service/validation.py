@@ -219,4 +219,4 @@ def _evidence_faults(
 
 def _unknown(field: str, code: str, limits: RequestLimits) -> Fault:
     near = tuple(limits.vocabulary.nearest(code))
-    return Fault(field, unknown_message(code, near), UNKNOWN_CODE, code, near)
+    return Fault(field, unknown_message(code, near), UNKNOWN_CODE, code[:MAX_CODE_LENGTH], near)
