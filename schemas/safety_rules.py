@@ -159,7 +159,6 @@ class Step(NamedTuple):
     rule: SafetyRule
     before: Action
     after: Action
-    best_triage: Action  # after it, never ask
 
 
 def steps(fired: Sequence[SafetyRule], action: Action, best_triage: Action) -> list[Step]:
@@ -171,7 +170,7 @@ def steps(fired: Sequence[SafetyRule], action: Action, best_triage: Action) -> l
     for rule in fired:
         best_triage = min(best_triage, rule.urgency)
         after = Action.ASK if action == Action.ASK and not rule.stop_asking else best_triage
-        taken.append(Step(rule, action, after, best_triage))
+        taken.append(Step(rule, action, after))
         action = after
     return taken
 

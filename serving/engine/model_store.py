@@ -5,15 +5,12 @@ import pathlib
 import shutil
 import tempfile
 import weakref
-from typing import TYPE_CHECKING
 
 from schemas import directories
 from schemas.errors import InputError
+from serving.engine.engine import Engine
+from serving.engine.watcher import VersionSource
 from triage_runtime.storage import locations
-
-if TYPE_CHECKING:  # TensorFlow loads only when a store is read
-    from serving.engine.engine import Engine
-    from serving.engine.watcher import VersionSource
 
 _PARTIAL = "fetching"
 
@@ -29,7 +26,7 @@ class StoredModels:
         uri: the base path.
     """
 
-    def __init__(self, source: "VersionSource", uri: str):
+    def __init__(self, source: VersionSource, uri: str):
         self._source, self.uri = source, uri
         scratch = tempfile.mkdtemp(prefix="triage-models-")
         weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
@@ -46,7 +43,7 @@ class StoredModels:
             self._refresh()
             return self._source.versions(base)
 
-    def load(self, folder: pathlib.Path) -> "Engine":
+    def load(self, folder: pathlib.Path) -> Engine:
         """Returns the engine of a version, warm."""
         with self._named():
             return self._source.load(folder)
