@@ -52,6 +52,8 @@ _DENIED = "!"
 _INDICATORS = {"Red": "critical", "Yellow": "warning", "Green": "info", "Blue": "info"}
 _URGENCY = "urn:dyqn-triage:urgency"
 """The code system of override reasons, which are the other decisions, or all where the case is handed over."""
+_YEAR, _SMALL_CHILD = len("2026"), 5.0
+"""A year alone is read as its first day: a newborn, whose danger signs are others, would pass for a child of one."""
 _MAX_SUMMARY = 139
 _CLOCKS_DIFFER = datetime.timedelta(minutes=5)
 _EVER = datetime.datetime.min.replace(tzinfo=datetime.timezone.utc)
@@ -232,10 +234,12 @@ class CodeMap:
         age = self._meanings.get((_BIRTH_DATE, ""))
         if age is not None and born is not None:
             date = None if fault or _is_to_come(born, now) else _date(born)
+            years = 0.0 if date is None else (now - date).days / 365.25
             if date is None:
-                yield _Finding(age.evidence, fault=fault or "the date of birth cannot be read, or is to come")
-            else:
-                yield _Finding(f"{age.evidence}{NUMBER}{(now - date).days / 365.25:.2f}")
+                fault = fault or "the date of birth cannot be read, or is to come"
+            elif len(born) == _YEAR and years < _SMALL_CHILD:
+                fault = "of a small child, the date of birth must have the month"
+            yield _Finding(age.evidence if fault else f"{age.evidence}{NUMBER}{years:.2f}", fault=fault)
 
     def _unread(self, resource: Resource) -> Iterator[_Finding]:
         """Yields what the codes of a resource would say that are in another element, or under another system."""

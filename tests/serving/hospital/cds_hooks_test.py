@@ -241,6 +241,7 @@ WITHOUT_SYSTEM = [
         ({"patient": {"resourceType": "Patient", "gender": "male", "modifierExtension": [{}]}}, "Patient.gender",
          "modifierExtension"),
         ({"patient": {"resourceType": "Patient", "birthDate": "2026-03-03"}}, "age", "to come"),
+        ({"patient": {"resourceType": "Patient", "birthDate": "2026"}}, "age", "month"),
         ({"observations": celsius(39.1, taken="2026-12-26T12:00:00Z")}, "temperature", "to come"),
         ({"observations": observation("8310-6", taken="2026-03-01T12:06:00Z", **quantity(39, "Cel"))}, "temperature",
          "to come"),
