@@ -69,12 +69,9 @@ def test_a_model_may_hand_over_what_may_be_red(red, reason):
         ({"action": ASK}, [{"worth_asking": False}, {"worth_asking": True}], "ask"),
         ({"action": ASK}, [{"worth_asking": False}], "decide"),
         ({"action": ASK}, [], "decide"),  # nothing is left to ask
-        ({}, [{"worth_asking": True}], "decide"),
         ({}, [{"reason": RED_FLAG}], "ask"),
         ({}, [{"one_of": ["fever"]}], "ask"),
         ({"action": 1, "best_triage": 1}, [{"reason": RED_FLAG}], "decide"),  # nothing is more urgent
-        ({"action": ASK, "best_triage": 1}, [{"reason": RED_FLAG}], "decide"),
-        ({"forced": True}, [], "decide"),
         ({"action": ASK, "forced": True}, [], "hand_over"),  # nothing is known, and nobody can say more
         ({"action": ASK, "forced": True}, None, "hand_over"),
     ],
