@@ -39,10 +39,10 @@ def set_next_step(
         action, best = action_on_wire(response.action), action_on_wire(response.best_triage)
         known = {}
         if with_questions:
-            questions = response.next_questions
+            questions, red_flag = response.next_questions, triage_pb2.QUESTION_REASON_RED_FLAG
             known["nothing_known"] = action == Action.ASK and _nothing_known(state, response)
             known["worth_asking"] = any(question.worth_asking for question in questions)
-            known["must_ask"] = any(_must_ask(question) for question in questions)
+            known["must_ask"] = any(each.one_of or each.reason == red_flag for each in questions)
         if defer_below is not None:
             _report_contradictions(state, response, vocabulary)
             known["contradictory"] = bool(response.conflicting_codes)
@@ -61,10 +61,6 @@ def set_next_step(
 def _nothing_known(state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse) -> bool:
     without_part = {*response.unknown_codes, *response.conflicting_codes}
     return all(piece.code in without_part for piece in state.evidence)
-
-
-def _must_ask(question: triage_pb2.NextQuestion) -> bool:
-    return bool(question.one_of) or question.reason == triage_pb2.QUESTION_REASON_RED_FLAG
 
 
 def _report_contradictions(
