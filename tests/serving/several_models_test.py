@@ -79,18 +79,12 @@ def test_a_model_lists_the_rules_that_are_part_of_it(client):
     assert not client.model_info(model="contrary").rules
 
 
-def test_an_unknown_name_is_not_found_and_the_answer_lists_the_names(client):
-    with client.interview(model="infants") as interview:
-        for call in (
-            lambda: client.triage(PAIN, model="infants"),
-            lambda: client.batch_triage([PAIN], model="infants"),
-            lambda: client.model_info(model="infants"),
-            lambda: client.vocabulary(model="infants"),
-            lambda: interview.present("chest_pain"),
-        ):
-            with pytest.raises(NotFoundError) as error:
-                call()
-            assert error.value.message == MISSING
+def test_an_unknown_name_is_not_found_and_the_answer_lists_the_names(client, http):
+    with pytest.raises(NotFoundError) as error:
+        client.triage(PAIN, model="infants")
+    assert error.value.message == MISSING
+    answer = http.get("/v1/models/infants")
+    assert (answer.status_code, MISSING in answer.text) == (404, True)
 
 
 @pytest.mark.parametrize(("name", "action", "version"), DECISIONS)
@@ -124,13 +118,6 @@ def test_tensorflow_servings_clients_get_the_model_of_their_model_spec(channel, 
     assert base64.b64decode(rest["b64"]) == answer.outputs["triage_responses"].string_val[0]
     assert http.get(f"/v1/models/{name}").json()["model_version_status"][0]["version"] == version
     assert http.get(f"/v1/models/{name}/metadata").json()["model_spec"]["version"] == version
-
-
-def test_the_other_protocols_do_not_find_an_unknown_name_and_list_the_names(http):
-    for path in ("/v1/models/infants", "/v1/models/infants/metadata"):
-        answer = http.get(path)
-        assert answer.status_code == 404
-        assert MISSING in answer.text
 
 
 def test_metrics_and_audit_records_are_those_of_the_model_that_answered(server, client, audit_log):

@@ -129,15 +129,6 @@ def test_bad_input_is_one_line_and_exit_code_2(ask, arguments, complaint):
     assert errors.count("\n") == 1
 
 
-def test_a_server_that_is_missing_is_reported(capsys):
-    with socket.socket() as taken:  # bound but not listening, so no other process answers on this port
-        taken.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        assert triage_cli.main(["ask", "--server", address, "--present", "fever"]) == 1
-    line = capsys.readouterr().err
-    assert line.startswith(f"triage ask: error: no server at {address}: start one with `triage serve")
-
-
 def test_a_server_that_cannot_answer_now_says_why(tmp_path, capsys):
     with served(Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))) as server:  # it has not looked yet
         assert triage_cli.main(["ask", "--server", server.address, "--present", "fever", "--timeout", "30"]) == 1

@@ -182,11 +182,6 @@ def test_who_finds_nothing_is_told_what_to_do_in_an_emergency(browser):
     assert "emergency" not in browser.post("/search", data={"search": "chest"}).text
 
 
-def test_a_finding_that_is_known_already_says_so_in_the_results(send):
-    page = send(case=_case(send(do="add absent fever")), do="search", search="fever")
-    assert 'class="said absent">absent<' in page.split('id="results"')[1].split("</ul>")[0]
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

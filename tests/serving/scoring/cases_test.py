@@ -6,8 +6,6 @@ import io
 import json
 import struct
 
-import hypothesis
-import hypothesis.strategies as st
 import numpy as np
 import pyarrow
 import pyarrow.parquet
@@ -22,7 +20,8 @@ from serving.scoring import cases
 ROWS = [
     {"vignette_id": "v1", "present": ["fever", "cough"], "absent": [], "questions_asked": 3, "no_more_evidence": False},
     {"vignette_id": "v2", "present": [], "absent": ["fever"], "questions_asked": 0, "no_more_evidence": True},
-    {"vignette_id": "ü, \"5\"", "present": ["a"], "absent": ["b"], "questions_asked": 0, "no_more_evidence": False},
+    {"vignette_id": "ü, \"5\"", "present": ["e.1_@:/+()'-"], "absent": ["b"],
+     "questions_asked": 0, "no_more_evidence": False},
 ]  # fmt: skip
 ASKED = [3, NO_QUESTIONS_LEFT, 0]
 
@@ -77,33 +76,6 @@ def test_every_format_holds_the_same_cases(tmp_path, ending):
     numbers = range(2, 5) if ending.startswith("csv") else range(1, 4)  # a header is line 1
     expected = [f"{path}: {unit} {number}, {row['vignette_id']!r}" for number, row in zip(numbers, ROWS, strict=True)]
     assert first.places + second.places == expected
-
-
-_CODES = st.lists(st.from_regex(r"[a-z0-9_.@:/+()'-]{1,8}", fullmatch=True), max_size=4)
-_ROWS = st.lists(
-    st.fixed_dictionaries(
-        {
-            "vignette_id": st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=8),
-            "present": _CODES,
-            "absent": _CODES,
-            "questions_asked": st.integers(0, 2**31 - 1),
-            "no_more_evidence": st.booleans(),
-        }
-    ),
-    min_size=1,
-    max_size=5,
-)
-
-
-@hypothesis.given(rows=_ROWS)
-@hypothesis.settings(max_examples=30)
-def test_whatever_a_case_holds_both_texts_say_the_same(tmp_path_factory, rows):
-    folder = tmp_path_factory.mktemp("cases")
-    read = [
-        next(cases.read(write(folder / f"cases.{kind}", rows), 10))._replace(places=[]) for kind in ("jsonl", "csv")
-    ]
-    assert read[0]._replace(questions_asked=[]) == read[1]._replace(questions_asked=[])
-    assert read[0].questions_asked.tolist() == read[1].questions_asked.tolist()
 
 
 def test_vignettes_are_cases_whose_decisions_are_not_read(tmp_path):

@@ -64,20 +64,6 @@ def test_a_state_gets_the_answer_of_the_hand_set_weights(client, hand_set, state
     assert response.model_version == "3"
 
 
-def test_a_batch_is_answered_in_its_order(client, hand_set):
-    responses = client.batch_triage([evidence_state(["fever"]), evidence_state(["chest_pain"])])
-    assert [values(response) for response in responses] == [
-        pytest.approx(hand_set.fever_q, abs=1e-6),
-        pytest.approx(hand_set.chest_pain_q, abs=1e-6),
-    ]
-
-
-def test_allowed_unknown_codes_are_listed(client, hand_set):
-    response = client.triage(evidence_state(["fever", "gout"]), allow_unknown_codes=True)
-    assert response.unknown_codes == ["gout"]
-    assert values(response) == pytest.approx(hand_set.fever_q, abs=1e-6)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -125,16 +111,6 @@ def test_an_interview_is_answered_after_each_piece_and_the_server_counts_the_que
     # Red: sigmoid(L) = 3/4; ask: fever adds 2 L, the absent smoker L.
     assert values(fourth.response) == pytest.approx((0.75, 0.75, 0.5, 0.5, 27 / 28), abs=1e-6)
     assert not any(answer.ended for answer in (first, second, third, fourth))
-
-
-def test_an_interview_ends_with_a_forced_decision_at_its_last_question(client):
-    with client.interview(max_questions=2) as interview:
-        answers = [interview.present("fever"), interview.not_known(), interview.not_known()]
-        with pytest.raises(ValueError, match="the interview has ended"):
-            interview.not_known()
-    assert [answer.ended for answer in answers] == [False, False, True]
-    assert [answer.response.action for answer in answers] == [ASK, ASK, YELLOW]
-    assert answers[-1].response.forced
 
 
 def test_a_version_hands_over_what_may_be_red_to_callers_who_ask_for_that(without_litert, tmp_path):
@@ -238,19 +214,6 @@ def test_the_model_reports_how_it_was_made(client, vocabulary):
     assert info.vocabulary_fingerprint == vocabulary.fingerprint
     assert info.data_fingerprint == "sha256:data"
     assert json.loads(info.manifest_json)["metrics"] == {"safety": 0.9}
-
-
-def test_the_vocabulary_comes_in_the_order_of_the_state(client, vocabulary):
-    answer = client.vocabulary()
-    assert [(entry.code, entry.name, entry.question) for entry in answer.entries] == [
-        (entry.code, entry.name, entry.question) for entry in vocabulary
-    ]
-    assert [entry.kind for entry in answer.entries] == [
-        triage_service_pb2.EVIDENCE_KIND_SYMPTOM,
-        triage_service_pb2.EVIDENCE_KIND_SYMPTOM,
-        triage_service_pb2.EVIDENCE_KIND_RISK_FACTOR,
-    ]
-    assert answer.vocabulary_fingerprint == vocabulary.fingerprint
 
 
 def test_a_version_that_went_away_elsewhere_is_replaced_within_the_call(model_base_path, tmp_path):

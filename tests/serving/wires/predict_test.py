@@ -140,8 +140,3 @@ def test_what_does_not_fit_the_signature_is_an_invalid_argument(refusal, message
     code, details = refusal(message)
     assert code is grpc.StatusCode.INVALID_ARGUMENT
     assert named in details
-
-
-def test_bytes_that_are_no_message_are_data_loss(refusal):
-    code, _ = refusal(messages(b"\xff", b""))
-    assert code is grpc.StatusCode.DATA_LOSS
