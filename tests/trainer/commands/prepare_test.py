@@ -159,7 +159,9 @@ def test_the_list_of_rejects_is_kept_even_if_nothing_is_left(tmp_path, capsys, l
     ("more", "message"),
     [
         (["--format", "ddxplus"], "--format ddxplus needs --conditions, --evidences, --patients and takes no"),
+        (["--format", "csv-long"], "--format csv-long needs --evidence-table, --decisions and takes no --vignettes"),
         (["--patients", "f"], "--format jsonl takes no --patients"),
+        (["--format", "csv-wide", "--risk-factors", "a"], "--risk-factors: the file of --vocabulary names the risk"),
         (["--test-fraction", "1"], "--test-fraction 1.0: expected 0 or more, and less than 1"),
         (["--seed", "-1"], "--seed -1: expected 0 or more"),
         (["--vignettes", "none.jsonl"], "none.jsonl: no such file"),

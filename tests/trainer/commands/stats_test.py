@@ -107,15 +107,3 @@ def test_validation_exits_with_1_only_where_there_are_errors(directory, capsys, 
 def test_options_that_make_no_sense(directory, capsys, arguments, message):
     assert stats(directory, *arguments) == 2
     assert message in capsys.readouterr().err
-
-
-def test_a_damaged_shard_and_a_missing_directory_are_input_errors(directory, capsys, tmp_path):
-    shard = directory / "train-00001-of-00002.tfrecord"
-    shard.write_bytes(b"")
-    assert stats(directory) == 2
-    assert "has 1 vignettes, stats.json says 2" in capsys.readouterr().err
-    shard.write_bytes(b"junk" * 20)
-    assert stats(directory) == 2
-    assert f"{shard}: record " in capsys.readouterr().err
-    assert stats(tmp_path / "nothing", "--validate") == 2
-    assert "no such data directory" in capsys.readouterr().err

@@ -70,13 +70,6 @@ def test_the_last_code_of_a_large_vocabulary_keeps_its_sign(tmp_path, codes, dty
     assert arrays.signed_codes.tolist() == [codes, -(codes - 1)]
 
 
-def test_a_file_of_something_else_is_named(tmp_path):
-    shards = write_shards(tmp_path, VIGNETTES)
-    shards[1].write_bytes(b"not records" * 9)
-
-    assert error_of_reading(shards).startswith(f"{shards[1]}: ")
-
-
 def _flip(content, place):
     return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
 

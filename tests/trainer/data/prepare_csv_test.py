@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import triage_cli
+from trainer.data.input_formats import CsvLong
 from trainer.data.tfrecord import DataDirectory
 
 CODES = ("fever", "cough", "chest_pain", "smoker")
@@ -172,6 +173,14 @@ def test_a_reviewed_vocabulary_is_given_from_then_on(tmp_path, capsys, name):
         {"vocabulary": "given"},
     )
     assert "derived" not in capsys.readouterr().err
+
+
+def test_rows_of_the_long_format_are_counted_while_they_are_loaded(tmp_path):
+    write_files(tmp_path, GOOD)
+    counted = []
+    source = CsvLong(tmp_path / "evidence.csv", tmp_path / "decisions.csv").open(0)
+    source.read(lambda rows, unit: (counted.append(unit) for _ in rows))
+    assert counted == ["rows"] * 60  # 40 of evidence and 20 of decisions
 
 
 def test_rejected_vignettes_of_the_long_format_stop_the_run_and_are_listed(tmp_path, capsys):

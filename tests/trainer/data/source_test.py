@@ -8,16 +8,10 @@ from schemas.directories import UTF_16_MARKS
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.text_file import MAX_LINE_BYTES, PREFIX_BYTES
-from trainer.data.source import Accepted, LineReader, Rejected, check_kind, read_each
-from trainer.data.vignette import from_fields
-from triage_runtime.case import parse_object
+from trainer.data.source import LineReader, check_kind
 
 VOCABULARY = Vocabulary([Evidence("a", "symptom", "A", "A?")])
 GOOD = b'{"vignette_id": "v1", "present": ["a"], "absent": [], "decisions": ["Red"]}'
-
-
-def accepted(line):
-    return Accepted(line, from_fields(parse_object(line.decoded()), VOCABULARY))
 
 
 def lines_of(path, content):
@@ -110,18 +104,3 @@ def test_a_damaged_archive_is_named(tmp_path):
 
     with pytest.raises(InputError, match=r"f\.zip: cannot read the archive"):
         list(LineReader(path))
-
-
-def test_each_line_of_a_vignette_file_has_an_outcome(tmp_path):
-    path = tmp_path / "f"
-    path.write_bytes(b"\n".join([GOOD, b" \t", GOOD.replace(b'"a"', b'"b"'), b"\xff"]))
-
-    first, blank, rejected, unreadable = read_each(LineReader(path), accepted)
-
-    assert isinstance(first, Accepted)
-    assert first.vignette.vignette_id == "v1"
-    assert blank is None
-    assert isinstance(rejected, Rejected)
-    assert (rejected.vignette_id, rejected.line.number) == ("v1", 3)
-    assert "unknown evidence code 'b'" in rejected.reason
-    assert (unreadable.vignette_id, unreadable.line.text) == (None, "\\xff")

@@ -99,11 +99,6 @@ def test_the_last_code_of_a_large_vocabulary_keeps_its_cell():
     assert state.sparse_states(rows, 40_000)[0, 39_999] == -1
 
 
-def test_dense_and_sparse_states_are_the_same():
-    dense = state.from_signed_codes(tf.constant([[3, -1, 0], [0, 0, 0], [2, 0, 0]]), 4)
-    np.testing.assert_array_equal(dense, sparse([[3, -1], [], [2]], 4).toarray())
-
-
 def test_codes_become_signed_codes_and_return():
     signed = state.signed_codes(("rash",), ("pain", "cough"), VOCABULARY)
     assert signed == [3, -4, -1]
