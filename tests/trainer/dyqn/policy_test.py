@@ -4,12 +4,11 @@ import tensorflow as tf
 
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
-from tests.builders import constant_network, network_of, symptoms
+from tests.builders import network_of, symptoms
 from trainer.config import ExplorationConfig, NetworkConfig
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
 from trainer.dyqn.network import build_network
 from trainer.dyqn.policy import QPolicy, add_ask_noise, noise_scale
-from trainer.dyqn.rollout import greedy_policy
 from trainer.graph.rules import RuleGraph
 
 
@@ -51,21 +50,6 @@ def test_policy_takes_the_best_action_and_the_best_triage_where_forced():
     step = policy.action(_time_step(states, [False, True, True]))
     np.testing.assert_array_equal(step.action, [Action.ASK, Action.GREEN, Action.ASK])  # nothing known: ask
     np.testing.assert_allclose(step.info["q"][0], 1 / (1 + np.exp([1, 0, -1, 1, -2])), rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("appropriate", "asking", "action"),
-    # With the safety weight 1, a decision is worth the mean of P(appropriate) and P(safe), 1, .9, .8 and .1.
-    [
-        ([0.1, 0.2, 0.75, 0.05], 0.77, Action.GREEN),  # .55, .55, .775, .075
-        ([0.1, 0.2, 0.75, 0.05], 0.78, Action.ASK),
-        ([0.1, 0.75, 0.7, 0.05], 0.5, Action.YELLOW),  # .55, .825, .75, .075
-        ([0.9, 0.8, 0.7, 0.05], 0.5, Action.RED),
-    ],
-)
-def test_a_policy_follows_the_five_q_values_of_a_network_with_probabilities(appropriate, asking, action):
-    policy = greedy_policy(constant_network(2, [1, 0.9, 0.8, 0.1], appropriate, asking))
-    assert policy.action(_time_step(np.float32([[1, 0]]), [False])).action.numpy() == [action]
 
 
 def test_info_holds_q_values_without_the_noise_that_changed_the_action():

@@ -56,13 +56,6 @@ def test_buckets_are_sampled_with_their_probabilities_whatever_their_sizes():
     assert scipy.stats.chisquare(drawn, expected).pvalue > 1e-3
 
 
-def test_probabilities_are_renormalised_over_the_buckets_that_hold_anything():
-    memory = _memory([0.15, 0.3], dataclasses.replace(CONFIG, priority_decay=1.0))
-    drawn = np.bincount(memory.sample(20_000, _generator(2)).a_tm1.numpy(), minlength=2)
-    expected = 20_000 * np.array([0.04, 0.15]) / 0.19
-    assert scipy.stats.chisquare(drawn, expected).pvalue > 1e-3
-
-
 def test_a_bucket_of_probability_zero_is_drawn_from_only_when_nothing_else_is_held():
     config = dataclasses.replace(CONFIG, bucket_probabilities=(0.0, 0.05, 0.15, 0.80))
     assert set(_memory([0.05, 0.9], config).sample(200, _generator()).a_tm1.numpy()) == {1}

@@ -60,10 +60,6 @@ def _train_together(python, data, job, steps=1500):
     return [(process.communicate(timeout=500)[1], process.returncode) for process in started]
 
 
-def _weights(job):
-    return [weight.tobytes() for weight in load_network(job).model.get_weights()]
-
-
 def _batch(numbers):
     """Transitions over two pieces of evidence; each worker of `_ONE_STEP` has its own three of these six."""
     generator = np.random.default_rng(0)
@@ -222,14 +218,6 @@ def test_two_workers_leave_one_run_that_differs_from_that_of_one(together, data_
     parts = [tf.train.load_checkpoint(str(together / "checkpoints" / part)) for part in (".", "worker-1")]
     memories = [part.get_tensor("memory/s_tm1/.ATTRIBUTES/VARIABLE_VALUE") for part in parts]
     assert not np.array_equal(*memories)
-
-
-@pytest.mark.slow
-def test_a_cluster_of_one_trains_to_the_same_weights_as_no_cluster(python, data_directory, tmp_path):
-    configs = {"one": _tf_config(_addresses(1), 0), "none": None}
-    started = [_start(python, _command(data_directory, tmp_path / name, 300), given) for name, given in configs.items()]
-    assert [process.wait(timeout=300) for process in started] == [0, 0]
-    assert _weights(tmp_path / "one") == _weights(tmp_path / "none")
 
 
 class _JobController:

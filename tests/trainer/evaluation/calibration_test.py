@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from sklearn.calibration import calibration_curve
-from sklearn.metrics import brier_score_loss
 
 from trainer.evaluation import calibration
 from trainer.evaluation.calibration import Pairs
@@ -12,18 +10,6 @@ def _draw(vignettes, shift, seed, orders=4):
     generator = np.random.default_rng(seed)
     predicted = np.clip(generator.beta(6, 2, vignettes) + generator.normal(0, 0.05, [orders, vignettes]), 0, 1)
     return Pairs(predicted, (generator.random([orders, vignettes]) < predicted - shift).astype(float))
-
-
-def test_curve_and_brier_score_equal_those_of_scikit_learn():
-    pairs = _draw(300, 0.1, seed=0)
-    figures = calibration.calibration(pairs, seed=0)
-    observed, predicted = calibration_curve(
-        pairs.observed.ravel(), pairs.predicted.ravel(), n_bins=calibration.BINS, strategy="uniform"
-    )
-    filled = [part for part in figures.curve if part.states]
-    np.testing.assert_allclose([part.predicted for part in filled], predicted)
-    np.testing.assert_allclose([part.observed.mean for part in filled], observed)
-    assert figures.brier_score.mean == pytest.approx(brier_score_loss(pairs.observed.ravel(), pairs.predicted.ravel()))
 
 
 def test_calibration_error_worked_out_by_hand():

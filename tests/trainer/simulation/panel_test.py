@@ -35,24 +35,6 @@ def _counts(panel, evidence, clinicians=10, seed=0):
     return panel.decide(evidence, np.full(len(evidence.log_likelihood), clinicians), Draws(seed, 0))
 
 
-@pytest.mark.parametrize(
-    ("posterior", "expected"),
-    [
-        ((1, 0, 0), Action.BLUE),  # .2 Green, .8 Blue
-        ((0, 1, 0), Action.RED),
-        ((0, 0, 1), Action.YELLOW),  # .1 Red, .7 Yellow, .2 Green
-        # Red .40, Yellow .10, Green .10, Blue .40: the middle of it is between Yellow and Green, Yellow is reached.
-        ((0.5, 0.5, 0), Action.YELLOW),
-        # Red .36, Yellow .09, Green .11, Blue .44: half of it is reached at Green.
-        ((0.55, 0.45, 0), Action.GREEN),
-    ],
-)
-def test_like_minded_clinicians_pick_the_colour_of_least_expected_loss(toy_knowledge, posterior, expected):
-    counts = _counts(_panel(toy_knowledge), _evidence(posterior))
-    assert counts[0].argmax() == expected
-    assert counts[0].sum() == counts[0].max() == 10
-
-
 def test_the_decision_agrees_with_an_enumeration_of_the_losses(toy_knowledge):
     losses = (0.7, 1.3, 2.0)
     panel = _panel(toy_knowledge, over_triage_losses=losses, red_flag_shift=0.5, risk_shift=0.3)

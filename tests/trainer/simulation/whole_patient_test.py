@@ -81,9 +81,3 @@ def test_everything_is_worth_much_more_than_the_complaint(toy_knowledge):
     first = share_of_commonest([v.present[0] for v in vignettes])
     everything_known = share_of_commonest([frozenset(v.present) for v in vignettes])
     assert everything_known > first + 0.03
-
-
-def test_the_complaint_is_a_symptom(toy_knowledge):
-    symptoms = {entry.code for entry in toy_knowledge.catalogue.of_kind("symptom")}
-    block = Simulator(toy_knowledge, SimulationConfig(), 1, whole_test=Fraction(1, 2)).block(0)
-    assert {vignette.present[0] for vignette in block} <= symptoms  # in training, too: interviews start from it

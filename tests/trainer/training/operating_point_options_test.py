@@ -51,11 +51,6 @@ def test_a_floor_that_no_q_value_can_have_is_refused(value):
         apply(agent(Q_VALUES | PROBABILITIES), "--sure-enough", value)
 
 
-def test_a_floor_needs_probabilities():
-    with pytest.raises(InputError, match="--sure-enough: job has a network without probabilities"):
-        apply(agent(Q_VALUES), "--sure-enough", "0.9")
-
-
 def test_the_floor_decides_in_the_version_and_stands_in_its_manifest(without_litert, tmp_path):
     with without_litert():
         folder = write_version(tmp_path, apply(agent(Q_VALUES | PROBABILITIES), "--sure-enough", "0.9"))
