@@ -11,11 +11,8 @@ import tensorflow as tf
 from schemas.errors import InputError
 from schemas.triage import Action
 from tests.builders import network_of, symptoms, trained_agent, write_version
-from trainer.config import NetworkConfig
 from trainer.data.arrays import VignetteArrays
 from trainer.dyqn import rollout
-from trainer.dyqn.network import build_network
-from trainer.dyqn.rollout import Rollout, greedy_policy
 from trainer.export.policy import load_version, version_outcomes
 
 ASKS_FIRST = [0, 0, 0, 0, 2]  # logits of Red, Yellow, Green, Blue, ask
@@ -61,20 +58,6 @@ def version(exported, made_once):
 @pytest.fixture
 def damaged(version, tmp_path):
     return pathlib.Path(shutil.copytree(version, tmp_path / "1"))
-
-
-@pytest.mark.slow  # see tests/parity_test.py, too
-def test_a_version_decides_as_the_network_that_it_was_exported_from(exported, random_vignettes, arrays_of, tmp_path):
-    network = build_network(30, NetworkConfig(hidden_sizes=(16,)), seed=4)
-    vocabulary = symptoms(*(f"e{index}" for index in range(30)))
-    folder = exported(tmp_path, network, vocabulary)
-    arrays = VignetteArrays(np.arange(200).astype(object), *random_vignettes, ((),) * 200)
-    expected = Rollout(random_vignettes, 30, 23, greedy_policy(network)).run([3, 4])
-    outcomes = version_outcomes(load_version(folder), arrays, vocabulary, [3, 4])
-    assert len(np.unique(expected.decisions)) > 1  # the network is not constant
-    for name in ("decisions", "questions", "evidence_seen", "forced"):
-        np.testing.assert_array_equal(getattr(outcomes, name), getattr(expected, name))
-    np.testing.assert_allclose(outcomes.heads["q"], expected.heads["q"], atol=1e-6)
 
 
 @pytest.mark.slow
