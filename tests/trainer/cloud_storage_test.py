@@ -148,29 +148,45 @@ def test_the_client_that_tensorflow_brings_for_cloud_storage_does_what_is_asked_
     cloud_storage, data_directory, python
 ):
     """The client is TensorFlow's, and so are its calls; only who answers them is not Google."""
-    for path in data_directory.iterdir():
-        cloud_storage.objects[f"bucket/data/{path.name}"] = path.read_bytes()
+    for name in ("vignettes.jsonl", "vocabulary.csv"):
+        cloud_storage.objects[f"bucket/raw/{name}"] = (data_directory.parent / name).read_bytes()
     cloud_storage.objects["bucket/cases/a.jsonl"] = b'{"vignette_id": "a", "present": []}\n'
     commands = [
+        ["prepare", "--vignettes", "gs://bucket/raw/vignettes.jsonl", "--vocabulary", "gs://bucket/raw/vocabulary.csv",
+         "--out", "gs://bucket/data", "--test-fraction", "0.2"],
         ["train", "--data", "gs://bucket/data", "--job-dir", "gs://bucket/runs/job", *SMALL],
         ["train", "--data", "gs://bucket/data", "--job-dir", "gs://bucket/runs/job", *SMALL, "--steps", "150",
          "--model-dir", "gs://bucket/model"],
+        ["evaluate", "--job-dir", "gs://bucket/runs/job", "--data", "gs://bucket/data", "--orders", "2",
+         "--json", "gs://bucket/figures.json"],
         ["export", "--job-dir", "gs://bucket/runs/job", "--model-base-path", "gs://bucket/models"],
-        ["export", "--job-dir", "gs://bucket/runs/job", "--model-base-path", "gs://bucket/models"],
+        ["export", "--job-dir", "gs://bucket/runs/job", "--push-to", "gs://bucket/models", "--data", "gs://bucket/data",
+         "--orders", "2", "--margin", "1", "--allow-small-test"],
         ["score", "--model", "gs://bucket/models", "--input", "gs://bucket/cases", "--output", "gs://bucket/answers",
          "--runner", "DirectRunner"],
+        ["tflite", "--model", "gs://bucket/models", "--out", "gs://bucket/phones/triage.tflite", "--states", "50"],
     ]  # fmt: skip
     code = "import json, sys, triage_cli\nfor each in json.loads(sys.argv[1]): assert triage_cli.main(each) == 0, each"
     environment = os.environ | cloud_storage.environment
     finished = python.run("-c", code, json.dumps(commands), env=environment, timeout=500)
     assert finished.returncode == 0, finished.stderr
     assert "resumed at step 60 from gs://bucket/runs/job/checkpoints/ckpt-60" in finished.stderr
-    assert "wrote version 2 to gs://bucket/models/2" in finished.stdout
+    assert "wrote version 1 to gs://bucket/models/1\n" in finished.stdout
     there = cloud_storage.objects
+    assert json.loads(there["bucket/data/stats.json"])["splits"]["test"]["vignettes"] == 10
     assert [name for name in there if name.startswith("bucket/runs/job/checkpoints/") and name.endswith("index")] == [
         f"bucket/runs/job/checkpoints/ckpt-{step}.index" for step in (90, 120, 150)
     ]
     assert json.loads(there["bucket/model/manifest.json"])["training"]["steps"] == 150
-    assert there["bucket/models/1/saved_model.pb"]
+    assert [json.loads(line)["step"] for line in there["bucket/runs/job/evaluations.jsonl"].splitlines()] == [
+        30, 60, 90, 120, 150,
+    ]  # fmt: skip
+    figures = json.loads(there["bucket/figures.json"])
+    assert (figures["job_dir"], figures["data"]) == ("gs://bucket/runs/job", "gs://bucket/data")
+    assert there["bucket/models/1/assets/vocabulary.csv"]
+    assert there["bucket/models/2/saved_model.pb"]
+    assert json.loads(there["bucket/phones/triage.tflite.json"])["model_version"] == "2"
+    assert there["bucket/phones/triage.tflite"][4:8] == b"TFL3"
+    assert not [name for name in there if "exporting-" in name or name.endswith("lock")]
     assert json.loads(there["bucket/answers/a.jsonl"])["vignette_id"] == "a"
     assert any(name.startswith("bucket/runs/job/logs/events") for name in there)
