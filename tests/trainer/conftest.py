@@ -94,6 +94,15 @@ def tiny_default(**loop):
     return TrainConfig.from_dict({**values, "loop": {**values["loop"], **loop}})
 
 
+TINY_PAPER = TrainConfig.from_dict(
+    {
+        "network": {"hidden_sizes": [8]},
+        "memory": {"batch_size": 4, "memory_capacity": 50},
+        "loop": {"burn_in_steps": 20, "steps": 60, "evaluation_interval": 0},
+    }
+)
+
+
 RULES = """
 [e3_without_e4]
 reason = "Made up."

@@ -172,25 +172,17 @@ def test_the_final_model_obeys_the_rules_that_the_run_was_given(settled):
 @pytest.mark.parametrize(
     ("text", "flags", "message"),
     [
-        (RULES, [], "--rules needs --model-dir"),
-        (RULES.replace("e3", "e33"), ["--model-dir", "model"], "unknown evidence code 'e33'"),
-        ("[", ["--model-dir", "model"], "not TOML"),
+        (RULES, ["--rules"], "--rules needs --model-dir"),
+        (RULES.replace("e3", "e33"), ["--model-dir", "model", "--rules"], "unknown evidence code 'e33'"),
+        ("[", ["--model-dir", "model", "--rules"], "not TOML"),
+        ('e1 = [["e2", "e33"]]', ["--danger-signs"], "given.toml: e1: unknown evidence code 'e33'"),
     ],
 )
-def test_rules_that_cannot_be_had_are_reported_before_the_training(
+def test_rules_and_danger_signs_that_do_not_fit_are_reported_before_the_training(
     data_directory, tmp_path, capsys, text, flags, message
 ):
-    (tmp_path / "rules.toml").write_text(text)
+    (tmp_path / "given.toml").write_text(text)
     flags = [str(tmp_path / flag) if flag == "model" else flag for flag in flags]
-    flags += ["--rules", str(tmp_path / "rules.toml")]
-    assert message in _refused(capsys, data_directory, tmp_path / "job", *flags, steps=60)
-    assert not (tmp_path / "job").exists()
-
-
-def test_danger_signs_that_do_not_fit_are_reported_before_the_training(data_directory, tmp_path, capsys):
-    (tmp_path / "signs.toml").write_text('e1 = [["e2", "e33"]]\n')
-    flags = ("--danger-signs", str(tmp_path / "signs.toml"))
-    assert "signs.toml: e1: unknown evidence code 'e33'" in _refused(
-        capsys, data_directory, tmp_path / "job", *flags, steps=60
-    )
+    given = [*flags, str(tmp_path / "given.toml")]
+    assert message in _refused(capsys, data_directory, tmp_path / "job", *given, steps=60)
     assert not (tmp_path / "job" / "run.json").exists()

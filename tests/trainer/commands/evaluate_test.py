@@ -5,21 +5,15 @@ import pytest
 
 import triage_cli
 from tests.builders import evaluated_with, prepared, symptoms
-from trainer.config import TrainConfig
+from tests.trainer.conftest import TINY_PAPER
 from trainer.data.tfrecord import DataDirectory
 from trainer.training.session import open_run
-
-CONFIG = {
-    "network": {"hidden_sizes": [8]},
-    "memory": {"batch_size": 4, "memory_capacity": 50},
-    "loop": {"burn_in_steps": 20, "steps": 60, "evaluation_interval": 0},
-}
 
 
 @pytest.fixture(scope="module")
 def job(data_directory, tmp_path_factory):
     path = tmp_path_factory.mktemp("job")
-    open_run(path, DataDirectory.open(data_directory), TrainConfig.from_dict(CONFIG)).train(lambda: False)
+    open_run(path, DataDirectory.open(data_directory), TINY_PAPER).train(lambda: False)
     return path
 
 

@@ -12,17 +12,8 @@ from schemas.safety_rules import NO_RULES
 from serving.engine.saved_model import SavedModelEngine
 from tests.waiting import until
 from trainer.commands.train import write_final_model
-from trainer.config import TrainConfig
-from trainer.data.tfrecord import DataDirectory
-from trainer.evaluation.metrics import episode_metrics
 from trainer.task import TrainOptions
-from trainer.training.session import RunHooks, open_run
 
-SETTINGS = {
-    "network": {"hidden_sizes": [8]},
-    "memory": {"batch_size": 8, "memory_capacity": 100},
-    "loop": {"steps": 60, "burn_in_steps": 20, "evaluation_interval": 30},
-}
 ON_A_STORE = """
 import sys
 from tests.conftest import ObjectStore
@@ -32,40 +23,22 @@ sys.exit(task.main(sys.argv[2:]))
 """
 
 
-@pytest.fixture(scope="module")
-def run(data_directory, tmp_path_factory):
-    """A finished run: its job directory, where its summaries went, and the steps at which it was evaluated."""
-    path = tmp_path_factory.mktemp("run")
-    data, evaluated = DataDirectory.open(data_directory), []
-    hooks = RunHooks(episode_metrics, data, path / "logs", lambda step, metrics: evaluated.append(step))
-    session = open_run(path / "job", data, TrainConfig.from_dict(SETTINGS), hooks=hooks)
-    session.train(lambda: False)
-    return path / "job", path / "logs", evaluated
-
-
 @pytest.mark.slow
-def test_the_model_lies_right_in_the_directory_and_answers(run, data_directory, without_litert, tmp_path):
+def test_the_model_lies_right_in_the_directory_and_answers(settled, many, without_litert, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "saved_model.pb").write_text("of the run before")
     with without_litert():
         options = dict.fromkeys(field.name for field in dataclasses.fields(TrainOptions))
-        places = {"job_dir": run[0], "test_data": data_directory, "model_dir": tmp_path / "model"}
+        places = {"job_dir": settled / "job", "test_data": many, "model_dir": tmp_path / "model"}
         report = write_final_model(TrainOptions(**options | places | {"model_version": 3}), NO_RULES)
-    assert (report["model_dir"], report["evaluation"]["vignettes"]) == (str(tmp_path / "model"), 10)
+    assert (report["model_dir"], report["evaluation"]["vignettes"]) == (str(tmp_path / "model"), 40)
     manifest = json.loads((tmp_path / "model" / "manifest.json").read_text())
-    assert (manifest["model_version"], manifest["metrics"]["step"]) == ("3", 60)
-    assert manifest["metrics"]["vignettes"] == 10
+    steps = json.loads((settled / "report.json").read_text())["steps"]
+    assert (manifest["model_version"], manifest["metrics"]["step"]) == ("3", steps)
+    assert manifest["metrics"]["vignettes"] == 40
     (tmp_path / "base").mkdir()
     (tmp_path / "model").rename(tmp_path / "base" / "3")
     assert SavedModelEngine(tmp_path / "base" / "3").info.model_version == "3"
-
-
-@pytest.mark.slow
-def test_validation_data_is_evaluated_in_place_of_the_test_split_and_summaries_go_where_they_should(run):
-    job, logs, evaluated = run
-    assert evaluated == [30, 60]
-    assert list(logs.glob("events*"))
-    assert not (job / "logs").exists()
 
 
 @pytest.mark.slow
@@ -100,3 +73,4 @@ def test_a_preempted_job_goes_on_where_it_was_and_leaves_its_model_in_the_store(
     manifest = json.loads(object_store.read("gs://b/out/model/manifest.json"))
     assert manifest["training"]["steps"] == step + 50
     assert object_store.names("gs://b/out/logs/events")
+    assert not object_store.names("gs://b/out/checkpoints/logs")

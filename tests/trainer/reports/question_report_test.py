@@ -6,7 +6,7 @@ import pytest
 
 import triage_cli
 from tests.builders import prepared
-from trainer.config import TrainConfig
+from tests.trainer.conftest import TINY_PAPER
 from trainer.data.tfrecord import DataDirectory
 from trainer.graph.decide import NEUTRAL
 from trainer.graph.operating_point import FLOORS
@@ -147,13 +147,6 @@ def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
 
 
 FINDINGS = ("hot", "cough", "pale", "numb")
-SMALL = TrainConfig.from_dict(
-    {
-        "network": {"hidden_sizes": [8]},
-        "memory": {"batch_size": 4, "memory_capacity": 50},
-        "loop": {"burn_in_steps": 20, "steps": 60, "evaluation_interval": 0},
-    }
-)
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +174,7 @@ def ddxplus(tmp_path_factory):
     arguments = ["--format", "ddxplus", *files, "--patients", folder / "people.csv", "--test-fraction", "0.25"]
     assert triage_cli.main(["prepare", *map(str, arguments), "--out", str(folder / "data")]) == 0
     data = DataDirectory.open(folder / "data")
-    open_run(folder / "job", data, SMALL).train(lambda: False)
+    open_run(folder / "job", data, TINY_PAPER).train(lambda: False)
     return folder
 
 
