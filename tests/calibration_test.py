@@ -5,15 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from schemas.triage import Action
 from trainer.commands.simulate import PAPER_VIGNETTES
 from trainer.evaluation.vignette_statistics import PAPER, statistics
-from trainer.simulation.card import Cards, read_cards
 from trainer.simulation.config import SimulationConfig
-from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_base import KnowledgeBase
-from trainer.simulation.knowledge_tables import KnowledgeTables
-from trainer.simulation.panel import Panel
 from trainer.simulation.simulator import BLOCK, Simulator
 
 
@@ -55,20 +50,3 @@ def test_the_statistics_are_the_papers(knowledge, seed, factor):
 
 
 # Calibration must not be bought with a panel that waits with a heart attack or rushes to a cold.
-@pytest.mark.parametrize(
-    ("present", "colours", "at_least"),
-    [
-        (("chest_pain", "crushing_chest_pain", "pain_radiating_to_left_arm", "sweating"), {Action.RED}, 32),
-        (("headache", "thunderclap_headache", "vomiting", "neck_stiffness"), {Action.RED}, 32),
-        (("headache", "fever", "neck_stiffness", "non_blanching_rash"), {Action.RED}, 32),
-        (("facial_droop", "arm_weakness", "one_sided_weakness"), {Action.RED}, 32),
-        (("vomiting_blood", "dizziness"), {Action.RED, Action.YELLOW}, 36),
-        (("runny_nose", "sore_throat", "cough"), {Action.GREEN, Action.BLUE}, 36),
-    ],
-)
-def test_the_panel_agrees_on_a_textbook_case(knowledge, present, colours, at_least):
-    config = SimulationConfig()
-    tables = KnowledgeTables(knowledge, config)
-    cards = Cards(np.array([[tables.index(code) for code in present]]), np.empty((1, 0), int))
-    counts = Panel(tables, config, seed=0).decide(read_cards(tables, cards), np.array([40]), Draws(0, 0))[0]
-    assert sum(counts[colour] for colour in colours) >= at_least, counts

@@ -38,8 +38,6 @@ EXPECTED = {
         ({"action": np.array([0, 0]), "best_triage": np.array([0, 0])}, None),  # a tie but for rounding
         ({"action": np.array([1, 1])}, "action"),
         ({"best_triage": np.array([2, 1])}, "best_triage"),
-        ({"forced": np.array([False, True])}, "forced"),
-        ({"rules_fired": np.array([[True, False], [False, True]])}, "rules_fired"),
         ({"novelty": np.array([0.5, 0.985], np.float32), "is_novel": np.array([False, False])}, None),
         ({"novelty": np.array([0.5, 0.9], np.float32)}, "novelty by up to 0.095, more than 0.05"),
         ({"is_novel": np.array([True, True])}, "is_novel"),

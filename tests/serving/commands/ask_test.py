@@ -101,12 +101,6 @@ def test_rules_that_fired_and_novel_evidence_are_reported_to_people_and_to_progr
     }
 
 
-def test_where_nothing_is_known_the_answer_is_ask_and_neither_a_rule_nor_novel(ask_guarded):
-    for more in ((), ("--questions-asked", "10")):
-        answer = json.loads("".join(ask_guarded(*more, "--json", "-")[1]))
-        assert (answer["action"], answer["fired_rules"], answer["novelty"]) == ("ask", [], 0.0)
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -186,9 +180,3 @@ def test_the_client_needs_no_tensorflow(python):
     loaded = "[name for name in sys.modules if name.startswith(('tensor', 'keras'))]"
     script = f"import sys, serving.commands.ask; print({loaded})"
     assert python.run("-c", script, timeout=60).stdout == "[]\n"
-
-
-def test_questions_that_a_model_cannot_choose_are_an_input_error(ask):
-    code, _, errors = ask("--present", "fever", "--questions", "2")
-    assert code == 2
-    assert "cannot choose questions" in errors

@@ -277,10 +277,6 @@ def test_a_remote_engine_may_come_later_than_the_server(start_server, model_base
             "--tls-certificate missing.pem: cannot read",
         ),
         ("--model-base-path {models} --version 7", "no version 7: the versions here are 3"),
-        (
-            "--model-base-path {models} --label stable",
-            "--label stable: expected NAME=VERSION, such as stable=3",
-        ),
         ("--model-base-path {models} --http-port 0 --cds-codes codes.csv", "--cds-codes codes.csv: line 3: "),
         (
             "--model-config-file file --model-base-path m",

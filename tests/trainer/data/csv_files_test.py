@@ -217,22 +217,6 @@ def test_columns_that_are_not_evidence_are_left_out(tmp_path):
             wide(tmp_path, content, ignored=[column])
 
 
-CELLS = st.sampled_from(["", "1", "absent", "Red", "Red;Blue", "v1", "test", '"', "x y", "\x00", "\r"]) | st.text()
-
-
-@given(st.lists(st.lists(CELLS, max_size=8).map(",".join), max_size=6), st.binary(max_size=20))
-def test_whatever_stands_in_wide_rows_each_is_accepted_rejected_or_blank(tmp_path_factory, rows, junk):
-    content = "\n".join(rows).encode(errors="surrogatepass") + b"\n" + junk
-    try:
-        outcomes = wide_outcomes(tmp_path_factory.mktemp("wide"), HEADER.encode() + content)
-    except InputError as error:
-        assert "no vignette_id" in str(error)  # noqa: PT017
-        return
-    assert len(outcomes) == content.count(b"\n") + (content[-1:] != b"\n")
-    assert all(outcome is None or isinstance(outcome, Accepted | Rejected) for outcome in outcomes)
-    assert all(outcome.reason.isprintable() for outcome in outcomes if isinstance(outcome, Rejected))
-
-
 IDS = st.sampled_from(["v1", "v2", " v1 ", '"v3"'])
 WORDS = st.sampled_from(["fever", "cough", "chest pain", "1", "absent", "Red", "Blue", "train", "a;b", '"', "\x00", ""])
 ROWS = st.lists(
