@@ -6,9 +6,10 @@ import tensorflow as tf
 
 import triage_cli
 from schemas.triage import Action
+from tests.builders import outcomes_of
 from trainer import presets
 from trainer.data.tfrecord import DataDirectory
-from trainer.dyqn.rollout import Outcomes, order_seeds
+from trainer.dyqn.rollout import order_seeds
 from trainer.evaluation import metrics
 from trainer.evaluation.measurement import agent_outcomes
 from trainer.graph.decide import best_triage
@@ -47,9 +48,7 @@ def agent(data, tmp_path_factory):
 
 def test_the_default_preset_beats_always_green_and_the_paper_on_few_vignettes(data, agent, tmp_path):
     test = data.read("test")
-    nothing = np.zeros([1, len(test.decision_counts)], np.int32)
-    always = Outcomes(nothing + int(Action.GREEN), nothing, nothing + 1, nothing.astype(bool))
-    green = _qualities(always, test)
+    green = _qualities(outcomes_of([[Action.GREEN] * len(test.decision_counts)]), test)
     default, paper = (
         _qualities(agent_outcomes(each.model, test, order_seeds(0, 3)), test)
         for each in (agent, _trained("paper", data, tmp_path / "paper"))

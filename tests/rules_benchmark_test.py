@@ -2,12 +2,9 @@
 
 from benchmarks.rules import table
 from schemas import safety_rules
-from schemas.evidence import Evidence, Vocabulary
-from tests.builders import arrays_of
+from tests.builders import arrays_of, symptoms
 
-VOCABULARY = Vocabulary(
-    [Evidence("fever", "symptom", "Fever", "Fever?"), Evidence("high", "symptom", "High", "High?", parent="fever")]
-)
+VOCABULARY = symptoms("fever", "high", parents={"high": "fever"})
 RULES = """
 [any_fever]
 reason = "Fever."

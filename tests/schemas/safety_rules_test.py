@@ -6,16 +6,13 @@ import pytest
 
 from schemas import safety_rules
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
-from tests.builders import fired_in
+from tests.builders import fired_in, symptoms
 from trainer.simulation.knowledge_base import KnowledgeBase
 
 ROOT = pathlib.Path(__file__).parents[2]
-VOCABULARY = Vocabulary(
-    Evidence(code, "symptom", code, f"{code}?") for code in ("chest_pain", "sweating", "fever", "injury")
-)
+VOCABULARY = symptoms("chest_pain", "sweating", "fever", "injury")
 HEAD = 'reason = "A reason."\nurgency = "Red"\n'
 
 
@@ -26,7 +23,7 @@ def parse(text):
 def test_the_example_of_the_documentation_is_one():
     text = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8").split("```toml\n")[1].split("```")[0]
     codes = ("fever", "low_blood_pressure", "mottled_skin", "long_heat_exposure")
-    vocabulary = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in codes)
+    vocabulary = symptoms(*codes)
     (rule,) = safety_rules.parse(text, "rules.toml", vocabulary)
     fired = fired_in([rule], vocabulary, [codes[::2]], [codes[2:]], [codes])
     assert fired == [{"sepsis_signs"}, set(), set()]

@@ -6,12 +6,13 @@ from schemas.evidence import Evidence, Vocabulary
 from serving.errors import FaultyRequestError
 from serving.messages import MOST_EXPLAINED, codes_of, speaks, state_message
 from serving.service.explanation import check_explainable, explain, give_rationales
+from tests.builders import symptoms
 from triage.v1 import triage_pb2
 
 RED, YELLOW, GREEN = (
     triage_pb2.TRIAGE_ACTION_RED, triage_pb2.TRIAGE_ACTION_YELLOW, triage_pb2.TRIAGE_ACTION_GREEN,
 )  # fmt: skip
-VOCABULARY = Vocabulary([Evidence("pain", "symptom", "P", "P?"), Evidence("ache", "symptom", "A", "A?", parent="pain")])
+VOCABULARY = symptoms("pain", "ache", parents={"ache": "pain"})
 PRESENT = triage_pb2.EVIDENCE_STATUS_PRESENT
 
 
@@ -80,10 +81,7 @@ def test_support_says_what_speaks_for_the_decision_and_what_against_it():
     assert {each.evidence.code: round(each.support, 3) for each in why.effects} == {"pain": 0.4, "fever": -0.2}
 
 
-SIGNS = Vocabulary(
-    Evidence(code, "symptom", "S", "S?", red_flag="yes" if code == "shoulder_tip_pain" else "")
-    for code in ("shoulder_tip_pain", "pelvic_pain", "fainting", "fever", "rash")
-)
+SIGNS = symptoms("shoulder_tip_pain", "pelvic_pain", "fainting", "fever", "rash", flags=("shoulder_tip_pain",))
 
 
 @pytest.mark.parametrize(

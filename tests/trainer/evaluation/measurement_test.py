@@ -3,8 +3,8 @@ import pytest
 
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
+from tests.builders import arrays_of, outcomes_of
 from trainer.config import NetworkConfig
-from trainer.data.arrays import VignetteArrays
 from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
@@ -29,15 +29,8 @@ def test_an_agent_that_always_says_the_same_scores_as_that_constant_policy(vigne
 
 
 def test_an_agent_without_q_values_has_all_figures_but_calibration():
-    vignettes = VignetteArrays(
-        vignette_ids=np.array(["a", "b"], object),
-        offsets=np.array([0, 1, 3]),
-        signed_codes=np.array([1, 2, -3], np.int16),
-        decision_counts=np.array([[1, 0, 0, 0], [0, 0, 2, 0]], np.uint8),
-        tags=((), ()),
-    )
-    ones = np.ones([1, 2], np.int32)
-    figures = agent_figures(Outcomes(np.array([[0, 2]]), ones, ones, ones > 1), vignettes, seed=0)
+    vignettes = arrays_of([[1, 0, 0, 0], [0, 0, 2, 0]], [(1,), (2, -3)])
+    figures = agent_figures(outcomes_of([[0, 2]]), vignettes, seed=0)
     assert figures.calibration is None
     assert figures.agreement["weighted_kappa"].mean == 1.0
     assert figures.agent["appropriateness"].mean == 1.0
@@ -47,14 +40,9 @@ RULES = RuleSet((SafetyRule("hot", "Hot.", Action.RED, False, all_of=(("fever", 
 RULED = np.array([[2, 1, 0, 0], [0, 2, 1, 0]])  # clinicians: Red or Yellow, mostly Red; Yellow or Green
 
 
-def outcomes(decisions, questions):
-    shape = np.shape(decisions)
-    return Outcomes(np.array(decisions), np.array(questions), np.ones(shape, int), np.zeros(shape, bool))
-
-
 def test_both_sides_and_their_paired_difference_are_reported():
-    before = outcomes([[2, 2], [1, 2]], [[4, 2], [2, 2]])  # two orders of two vignettes
-    after = outcomes([[0, 2], [1, 0]], [[0, 2], [2, 0]])
+    before = outcomes_of([[2, 2], [1, 2]], [[4, 2], [2, 2]])  # two orders of two vignettes
+    after = outcomes_of([[0, 2], [1, 0]], [[0, 2], [2, 0]])
     effect = rule_effect(RULES, before, after, RULED, minimum_decisions=3, seed=0)
     # Before: Green under-triages the first vignette in one order of two. After: Red over-triages the second in one.
     means = {name: (c.without.mean, c.with_rules.mean) for name, c in effect.metrics.items()}

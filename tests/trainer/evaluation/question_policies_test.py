@@ -1,5 +1,3 @@
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,17 +7,11 @@ from trainer.evaluation.question_policies import card_policy, frequencies, simpl
 from trainer.interviews.play import highest
 
 
-class Vignettes(NamedTuple):
-    """Code 1 in all four patients, code 2 in the two Red ones, code 3 in one of each kind."""
-
-    offsets = np.array([0, 3, 5, 7, 8])
-    signed_codes = np.array([1, 2, 3, 1, 2, 1, 3, 1], np.int16)
-    decision_counts = np.array([[3, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 2], [0, 0, 0, 1]], np.uint8)
-
-
 @pytest.fixture(scope="module")
-def known():
-    return frequencies(Vignettes(), 3)
+def known(vignettes_of):
+    """Code 1 in all four patients, code 2 in the two Red ones, code 3 in one of each kind."""
+    red, blue = ([1, 2, 3], [3, 0, 0, 0]), ([1, 3], [0, 0, 0, 2])
+    return frequencies(vignettes_of([red, ([1, 2], [1, 0, 0, 0]), blue, ([1], [0, 0, 0, 1])]), 3)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
 from tests.builders import network_of, prepared, random_network, symptoms, trained_agent, write_version
 from trainer.config import NetworkConfig
@@ -118,10 +117,7 @@ def test_calibration_states_are_parts_of_training_vignettes_and_random_moments(d
 @pytest.fixture(scope="module")
 def handing_over(without_litert, made_once):
     generator = np.random.default_rng(1)
-    red_flags = {"a": "yes", "d": "yes", "g": "yes"}
-    codes = Vocabulary(
-        Evidence(code, "symptom", code, "?", red_flag=red_flags.get(code, "")) for code in "abcdefghijkl"
-    )
+    codes = symptoms(*"abcdefghijkl", flags="adg")
     present, truths = generator.uniform(0.05, 0.6, [200, 12]), np.tile([0.2, 0.5, 0.4, 0.1, 1, 0.9, 0.5, 0.1], [200, 1])
     truths[:, :4] *= generator.uniform(size=[200, 1])
     patients = Mixture(*map(np.float32, (np.full(200, -np.log(200)), present, truths, present)))

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from schemas.triage import Action
-from trainer.data.arrays import VignetteArrays
+from tests.builders import arrays_of, outcomes_of
 from trainer.data.textbook_case import TextbookCase
-from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.evaluation.cases import CaseDecisions
 from trainer.export.gate import (
@@ -24,16 +23,12 @@ from trainer.export.gate import (
 
 def vignettes_where_green_is_the_least_urgent(count):
     """Red and Yellow are over-triage, Green is safe and appropriate, Blue is not."""
-    ids = np.array([f"v{row}" for row in range(count)], object)
-    counts = np.tile(np.array([0, 0, 2, 0], np.uint8), [count, 1])
-    return VignetteArrays(ids, np.arange(count + 1), np.ones(count, np.int16), counts, ((),) * count)
+    return arrays_of([[0, 0, 2, 0]] * count)
 
 
 def played(name, decisions, questions=0):
     """Decisions `[K, V]`."""
-    decisions = np.array(decisions, np.int32)
-    asked = np.full(decisions.shape, questions, np.int32)
-    return Played(name, Outcomes(decisions, asked, asked + 1, np.zeros(decisions.shape, bool)))
+    return Played(name, outcomes_of(decisions, np.full(np.shape(decisions), questions)))
 
 
 def blue_on(rows, count):

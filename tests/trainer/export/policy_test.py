@@ -10,8 +10,7 @@ import tensorflow as tf
 
 from schemas.errors import InputError
 from schemas.triage import Action
-from tests.builders import network_of, symptoms, trained_agent, write_version
-from trainer.data.arrays import VignetteArrays
+from tests.builders import arrays_of, network_of, symptoms, trained_agent, write_version
 from trainer.dyqn import rollout
 from trainer.export.policy import load_version, version_outcomes
 
@@ -40,16 +39,6 @@ def exported(without_litert):
 
 
 @pytest.fixture(scope="module")
-def arrays_of(vignettes_of):
-    def make(rows):
-        part = vignettes_of(rows)
-        ids = np.array([f"v{row}" for row in range(len(rows))], object)
-        return VignetteArrays(ids, part.offsets, part.signed_codes, part.decision_counts, ((),) * len(rows))
-
-    return make
-
-
-@pytest.fixture(scope="module")
 def version(exported, made_once):
     """A version that asks until evidence a is present, then says Red."""
     return made_once("asks first", lambda folder: exported(folder, saying(ASKS_FIRST, first=TO_RED))) / "1"
@@ -61,16 +50,15 @@ def damaged(version, tmp_path):
 
 
 @pytest.mark.slow
-def test_evidence_orders_are_the_same_for_versions_that_ask_differently_often(
-    exported, arrays_of, version, tmp_path, monkeypatch
-):
+def test_evidence_orders_are_the_same_for_versions_that_ask_differently_often(exported, version, tmp_path, monkeypatch):
     # First batch, evidence f or a alone. On f one version says Green at once, the other asks 23 times in vain, while
     # the rows with a begin one episode after the other: a random generator that both batches shared would have moved
     # on by 1 step or by 24. Second batch: both wait for evidence a.
     quick = load_version(exported(tmp_path, saying(ASKS_FIRST, first=TO_RED, last=TO_GREEN)))
     slow = load_version(version)
     monkeypatch.setattr(rollout, "ROWS_AT_ONCE", 20)
-    arrays = arrays_of([([code], [0, 0, 1, 0]) for code in (6, 1) * 10] + [([1, 2, 3, 4, 5], [1, 0, 0, 0])] * 20)
+    codes = [[code] for code in (6, 1) * 10] + [[1, 2, 3, 4, 5]] * 20
+    arrays = arrays_of([[0, 0, 1, 0]] * 20 + [[1, 0, 0, 0]] * 20, codes)
     outcomes = [version_outcomes(each, arrays, CODES, [8, 9]) for each in (quick, slow)]
     assert [played.questions[:, :20].max() for played in outcomes] == [0, 23]
     waits = [played.questions[:, 20:] for played in outcomes]
@@ -79,17 +67,17 @@ def test_evidence_orders_are_the_same_for_versions_that_ask_differently_often(
     assert (waits[0][0] != waits[0][1]).any()  # another seed, other orders
 
 
-def test_codes_are_translated_to_a_version_with_another_vocabulary(exported, arrays_of, tmp_path):
+def test_codes_are_translated_to_a_version_with_another_vocabulary(exported, tmp_path):
     # The version's cell 0 is evidence b, which is cell 1, hence signed code 2, in the data.
     network = saying([0, 0, 1, 0, -9], first=TO_RED, cells=3)
     version = load_version(exported(tmp_path, network, symptoms("b", "c", "a")))
-    arrays = arrays_of([([1], [1, 0, 0, 0]), ([2], [1, 0, 0, 0]), ([-2], [1, 0, 0, 0])])
+    arrays = arrays_of([[1, 0, 0, 0]] * 3, [[1], [2], [-2]])
     data = symptoms("a", "b", "unused")
     assert version_outcomes(version, arrays, data, [0]).decisions.tolist() == [[Action.GREEN, Action.RED, Action.GREEN]]
 
 
-def test_a_code_that_the_version_does_not_know_is_named(arrays_of, version):
-    arrays = arrays_of([([1, 3], [1, 0, 0, 0]), ([-4], [1, 0, 0, 0])])
+def test_a_code_that_the_version_does_not_know_is_named(version):
+    arrays = arrays_of([[1, 0, 0, 0]] * 2, [[1, 3], [-4]])
     with pytest.raises(InputError, match=r"does not know, gamma, delta$"):
         version_outcomes(load_version(version), arrays, symptoms("a", "b", "gamma", "delta", "unused"), [0])
 

@@ -99,19 +99,13 @@ def test_a_broken_file_is_distinguished_from_an_inexact_one(constant, model, com
         compare(constant, model, 0.1, 200, 0)
 
 
-class Vignettes:
-    """200 vignettes of 3 of 12 pieces of evidence, the first half of which are present, the others absent."""
-
-    offsets = np.arange(201) * 3
-    signed_codes = np.concatenate([np.random.default_rng(row).permutation(12)[:3] + 1 for row in range(200)])
-    signed_codes = np.where(signed_codes > 6, -signed_codes, signed_codes)
-
-
 @pytest.fixture(scope="module")
-def novel(version, without_litert, made_once):
-    """A version that tells novelty."""
+def novel(version, vignettes_of, without_litert, made_once):
+    """A version that tells novelty, by 200 vignettes of 3 of 12 pieces: 6 are present in them, 6 absent."""
+    codes = [np.random.default_rng(row).permutation(12)[:3] + 1 for row in range(200)]
+    vignettes = vignettes_of([(np.where(row > 6, -row, row), [1, 0, 0, 0]) for row in codes])
     network = build_network(12, NetworkConfig(hidden_sizes=(4,)), seed=0)
-    statistics = novelty.fit(Vignettes, version.vocabulary, seed=0)
+    statistics = novelty.fit(vignettes, version.vocabulary, seed=0)
     trained = trained_agent(network, version.vocabulary, 5, novelty=statistics)
     with without_litert():
         return load_version(made_once("novel", lambda folder: write_version(folder, trained)) / "1")

@@ -1,18 +1,13 @@
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
+from tests.builders import symptoms
+from tests.trainer.conftest import make_vignettes
+from trainer.dyqn.rollout import Slice
 from trainer.graph import mixture
 from triage_runtime.storage import arrays_file
-
-
-class Vignettes(NamedTuple):
-    offsets: np.ndarray
-    signed_codes: np.ndarray
-    decision_counts: np.ndarray
 
 
 def vocabulary_of(count):
@@ -23,10 +18,7 @@ def vocabulary_of(count):
 def vignettes():
     """Two kinds of patients: with 1 and 2 present, all Red; with 3 present and 1 denied, all Blue."""
     kinds = [([1, 2], [3, 0, 0, 0]), ([3, -1], [0, 0, 0, 2])]
-    rows = [kinds[number % 2] for number in range(6000)]
-    return Vignettes(
-        np.arange(6001) * 2, np.concatenate([codes for codes, _ in rows]), np.array([counts for _, counts in rows])
-    )
+    return make_vignettes(kinds * 3000)
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +63,7 @@ def test_what_is_not_listed_counts_as_absent_but_not_as_denied(fitted):
 
 def test_of_age_and_sex_only_those_count_that_list_them():
     """A vignette in ten says child, 2, or adult, 3, alike often; everybody has 1. A class is 25 of 1,000 patients."""
-    said = [[1, 2], [1, 3], *([[1]] * 18)] * 50
-    offsets = np.cumsum([0, *map(len, said)])
-    vignettes = Vignettes(offsets, np.concatenate(said), np.tile([1, 0, 0, 0], [1000, 1]))
+    vignettes = make_vignettes([(codes, [1, 0, 0, 0]) for codes in ([1, 2], [1, 3], *([[1]] * 18))] * 50)
     bands = Vocabulary(
         Evidence(f"e{cell}", "symptom", "E", "E?", exclusive="age" if cell in (1, 2) else "") for cell in range(4)
     )
@@ -85,7 +75,7 @@ def test_of_age_and_sex_only_those_count_that_list_them():
 
 def test_what_everybody_has_may_still_be_absent():
     """In half precision 1 - .0001 is 1, and the logarithm of 0 would spoil every value."""
-    everybody = Vignettes(np.arange(1001) * 2, np.tile([1, 2], 1000), np.tile([1, 0, 0, 0], [1000, 1]))
+    everybody = make_vignettes([([1, 2], [1, 0, 0, 0])] * 1000)
     fitted = mixture.fit(everybody, vocabulary_of(3), seed=0)
     assert np.isfinite(fitted.log_literals).all()
     assert (fitted.present[:, 0] > 0.99).all()
@@ -93,14 +83,13 @@ def test_what_everybody_has_may_still_be_absent():
 
 def test_what_follows_from_a_vignette_counts_as_listed(vignettes):
     """The pieces are 1, 2, 3 and 4; nobody lists the last one, which is the parent of the first."""
-    parents = ("e3", "", "", "")
-    related = Vocabulary(Evidence(f"e{cell}", "symptom", "E", "E?", parent=parents[cell]) for cell in range(4))
+    related = symptoms("e0", "e1", "e2", "e3", parents={"e0": "e3"})
     fitted = mixture.fit(vignettes, related, seed=0)
     np.testing.assert_allclose(fitted.present[:, 3], fitted.present[:, 0], atol=1e-3)
 
 
 def test_few_vignettes_make_no_classes(vignettes):
-    few = Vignettes(vignettes.offsets[:75], vignettes.signed_codes[:148], vignettes.decision_counts[:74])
+    few = Slice(vignettes.offsets[:75], vignettes.signed_codes[:148], vignettes.decision_counts[:74])
     assert mixture.fit(few, vocabulary_of(4), seed=0) is None
 
 

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
+from tests.trainer.conftest import make_vignettes
 from trainer.graph import novelty
 from trainer.graph.novelty import Novelty
 from triage_runtime.storage import arrays_file
@@ -23,10 +24,8 @@ def made(count, seed):
     return rows
 
 
-class Vignettes:
-    def __init__(self, rows):
-        self.offsets = np.cumsum([0] + [len(row) for row in rows])
-        self.signed_codes = np.concatenate(rows)
+def vignettes(rows):
+    return make_vignettes([(row, [1, 0, 0, 0]) for row in rows])
 
 
 def vocabulary_of(count):
@@ -42,7 +41,7 @@ def states(rows):
 
 @pytest.fixture(scope="module")
 def fitted():
-    return novelty.fit(Vignettes(made(600, 0)), vocabulary_of(EVIDENCE), seed=0)
+    return novelty.fit(vignettes(made(600, 0)), vocabulary_of(EVIDENCE), seed=0)
 
 
 def test_moments_of_unseen_vignettes_are_spread_over_the_percentiles(fitted):
@@ -61,7 +60,7 @@ def test_one_piece_is_novel_only_if_training_never_saw_it():
     rows = [*made(1200, 0), *(np.append(row, rare + 1) for row in made(4, 5))]
     signs = np.where(np.arange(EVIDENCE + 2) % 2, 1, -1)  # of each piece in training
     signs[rare] = 1
-    fitted = novelty.fit(Vignettes(rows), vocabulary_of(EVIDENCE + 2), seed=0)
+    fitted = novelty.fit(vignettes(rows), vocabulary_of(EVIDENCE + 2), seed=0)
     percentiles = np.array(fitted.percentiles(tf.constant(np.diag(signs).astype(np.float32))))
     assert (percentiles > novelty.THRESHOLD).nonzero()[0].tolist() == [unseen]
 
@@ -105,7 +104,7 @@ def test_the_score_is_that_of_the_fit(fitted):
 
 def test_a_state_with_the_score_of_a_moment_is_not_above_it():
     row = np.array([1])  # the only moment there is
-    fitted = novelty.fit(Vignettes([row] * 200), vocabulary_of(EVIDENCE), seed=0)
+    fitted = novelty.fit(vignettes([row] * 200), vocabulary_of(EVIDENCE), seed=0)
     score = fitted.scores(states([row])).numpy()
     assert (fitted.quantiles >= score + 0.0005).all()  # far above any rounding error
     assert (fitted.quantiles < score + 0.005).all()

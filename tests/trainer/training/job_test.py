@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
+from tests.trainer.conftest import make_vignettes
 from trainer.config import TrainConfig
 from trainer.dyqn.assembly import build_loop
 from trainer.graph.operating_point import HeldOutOutputs
@@ -165,30 +166,26 @@ def test_a_job_directory_that_cannot_be_made_is_an_input_error_about_that_alone(
         pass
 
 
-class Vignettes:
+def vignettes(count):
     """As many vignettes of two present pieces each, of 30."""
-
-    def __init__(self, count):
-        self.offsets = np.arange(count + 1) * 2
-        self.signed_codes = np.stack([np.arange(count) % 30 + 1, (np.arange(count) + 7) % 30 + 1], axis=1).ravel()
-        self.decision_counts = np.tile([0, 0, 1, 2], [count, 1])
+    return make_vignettes([([row % 30 + 1, (row + 7) % 30 + 1], [0, 0, 1, 2]) for row in range(count)])
 
 
 def test_the_statistics_of_novelty_are_made_once_and_go_with_the_network(trained):
     job, _ = trained
     assert load_network(job.path).novelty is None  # it is not made by loading
-    job.prepare_statistics(Vignettes(200), VOCABULARY)
+    job.prepare_statistics(vignettes(200), VOCABULARY)
     written = (job.path / NOVELTY).read_bytes()
     novelty = load_network(job.path).novelty
     assert novelty.moments == 640  # 16 of each of the 40 vignettes, a fifth, that the mixture is not fitted to
     assert novelty.log_literals.shape[0] == 60
-    job.prepare_statistics(Vignettes(300), VOCABULARY)  # as a resumed run does: what is there stays
+    job.prepare_statistics(vignettes(300), VOCABULARY)  # as a resumed run does: what is there stays
     assert (job.path / NOVELTY).read_bytes() == written
 
 
 def test_what_is_usual_in_interviews_goes_with_the_network(trained):
     job, _ = trained
-    job.prepare_statistics(Vignettes(200), VOCABULARY)
+    job.prepare_statistics(vignettes(200), VOCABULARY)
     job.widen_novelty(None)  # an agent that led none
     assert not len(load_network(job.path).novelty.led)
     led = np.random.default_rng(0).integers(-1, 2, [20 * 24, 30]).astype(np.int8)
@@ -199,33 +196,33 @@ def test_what_is_usual_in_interviews_goes_with_the_network(trained):
 
 def test_where_novelty_is_written_anew_training_ends_again_to_add_the_interviews(trained):
     job, _ = trained
-    job.prepare_statistics(Vignettes(200), VOCABULARY)
+    job.prepare_statistics(vignettes(200), VOCABULARY)
     outputs = HeldOutOutputs(np.zeros([1, 5]), np.zeros([1, 4]), np.ones(1, np.int64), np.array([[1, 0, 0, 0]]))
     job.write_held_out(outputs)
-    job.prepare_statistics(Vignettes(200), VOCABULARY)
+    job.prepare_statistics(vignettes(200), VOCABULARY)
     assert job.held_out() is not None
     (job.path / NOVELTY).unlink()
-    job.prepare_statistics(Vignettes(200), VOCABULARY)
+    job.prepare_statistics(vignettes(200), VOCABULARY)
     assert job.held_out() is None
 
 
 def test_danger_signs_that_are_given_are_kept_as_they_are_and_a_run_goes_on_with_no_others(tmp_path):
     job, given = JobDirectory(tmp_path), '# Reviewed by a clinician.\nc1 = [["c2", "c3"], ["c4"]]\n'
     for signs in (given, given, None):
-        job.prepare_statistics(Vignettes(20), VOCABULARY, signs)
+        job.prepare_statistics(vignettes(20), VOCABULARY, signs)
         assert (tmp_path / "danger_signs.toml").read_text() == given
     assert job.signs(VOCABULARY).groups == {"c1": (("c2", "c3"), ("c4",))}
     with pytest.raises(InputError, match="--danger-signs"):
-        job.prepare_statistics(Vignettes(20), VOCABULARY, 'c1 = [["c2"]]\n')
+        job.prepare_statistics(vignettes(20), VOCABULARY, 'c1 = [["c2"]]\n')
 
 
 def test_the_classes_for_questions_are_made_once(tmp_path):
     job = JobDirectory(tmp_path)
     assert job.questions(30) is None
-    job.prepare_statistics(Vignettes(200), VOCABULARY)
+    job.prepare_statistics(vignettes(200), VOCABULARY)
     written = (tmp_path / QUESTIONS).read_bytes()
     assert job.questions(30).present.shape[1] == 30
-    job.prepare_statistics(Vignettes(300), VOCABULARY)  # as a resumed run does: what is there stays
+    job.prepare_statistics(vignettes(300), VOCABULARY)  # as a resumed run does: what is there stays
     assert (tmp_path / QUESTIONS).read_bytes() == written
 
 
