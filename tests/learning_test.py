@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.trainer.conftest import make_vignettes
 from trainer.config import TrainConfig
 from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.rollout import Outcomes, Rollout, Slice, order_seeds
@@ -15,15 +16,13 @@ TELLING = 4
 
 def _vignettes(count, seed):
     generator = np.random.default_rng(seed)
-    codes, offsets, counts = [], [0], []
+    rows = []
     for number in range(count):
         decision = number % TELLING
         distractors = TELLING + generator.permutation(EVIDENCE_COUNT - TELLING)[: generator.integers(2, 6)]
         signs = generator.choice([-1, 1], len(distractors))
-        codes += [decision + 1, *((distractors + 1) * signs).tolist()]
-        offsets.append(len(codes))
-        counts.append(np.eye(4, dtype=np.uint8)[decision] * 3)
-    return Slice(np.array(offsets, np.int64), np.array(codes, np.int16), np.stack(counts))
+        rows.append(([decision + 1, *((distractors + 1) * signs).tolist()], np.eye(4)[decision] * 3))
+    return make_vignettes(rows)
 
 
 def _train_and_play(seed, steps) -> tuple[Outcomes, Slice]:
