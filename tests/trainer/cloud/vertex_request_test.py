@@ -68,10 +68,10 @@ def _assert_said(given, said):
         assert str(given) == str(said)
 
 
-def test_the_jobs_name_flags_that_training_has():
+def test_training_takes_the_settings_of_the_jobs():
     import argparse
 
-    from trainer import task
+    from trainer import presets, task
 
     parser = argparse.ArgumentParser()
     task.add_arguments(parser)
@@ -81,8 +81,12 @@ def test_the_jobs_name_flags_that_training_has():
         [pool] = spec.worker_pool_specs
         flags = [*pool.container_spec.args, *pool.python_package_spec.args]
         assert flags
-        parser.parse_args([*flags, "--job-dir", "gs://b/job"])
-    assert all(f"--{parameter.parameter_id} " in parser.format_help() for parameter in tuning.study_spec.parameters)
+        presets.from_arguments(parser.parse_args([*flags, "--job-dir", "gs://b/job"]))
+    for parameter in _filled("tuning-job.yaml")["studySpec"]["parameters"]:
+        [spec] = (spec for key, spec in parameter.items() if key.endswith("ValueSpec"))
+        for value in spec.get("values") or spec.values():
+            given = [*flags, "--job-dir", "gs://b/job", f"--{parameter['parameterId']}={value}"]
+            presets.from_arguments(parser.parse_args(given))
 
 
 def test_a_name_without_a_value_names_its_flag():
