@@ -279,7 +279,7 @@ def _check(config: TrainConfig) -> None:
         ("priority_decay",): (len(buckets) > 1, "several bucket_probabilities"),
     }
     rules += [
-        (acts or values[name] == defaults[name], f"{name} acts only with {where}: leave it out, or set that too")
+        (acts or values[name] == defaults[name], f"{name} acts only with {where}: else set it to {defaults[name]}")
         for names, (acts, where) in acting.items()
         for name in names
     ]
