@@ -50,7 +50,6 @@ def prepare(source: Source, given: PrepareOptions) -> int:
 def _prepare(
     source: Source, given: PrepareOptions, output: OutputDirectory, bar: bars.Progress
 ) -> tuple[Vocabulary, dict[str, Any]]:
-
     log = RejectLog(output.staging / directories.REJECTS, lambda text: say(bar.console, text))
     with log:
         content = source.read(lambda rows, unit: tracked(rows, bar, "load", unit=unit))
