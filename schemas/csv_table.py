@@ -41,7 +41,7 @@ class CsvTable:
         source: its name in errors.
         required: columns that it must have.
         optional: columns that it may have.
-        others: what the headings of further columns match, "" for none.
+        others: whether it may have others.
 
     Raises:
         InputError: the file has another header, or is none.
@@ -49,7 +49,7 @@ class CsvTable:
 
     def __init__(
         self, lines: Iterable[Line], source: object, required: Sequence[str], optional: Sequence[str] = (),
-        others: str = "",
+        others: bool = False,
     ):  # fmt: skip
         self.source = source
         self._lines = iter(lines)
@@ -157,7 +157,7 @@ def _legible_cells(line: Line, delimiter: str) -> list[str]:
     return [cell.strip() for cell in cells[:-1]]
 
 
-def _header_fault(columns: Sequence[str], required: Sequence[str], optional: Sequence[str], others: str) -> str | None:
+def _header_fault(columns: Sequence[str], required: Sequence[str], optional: Sequence[str], others: bool) -> str | None:
     for place, column in enumerate(columns, start=1):
         first = columns.index(column) + 1
         if column and first < place:
@@ -172,7 +172,7 @@ def _header_fault(columns: Sequence[str], required: Sequence[str], optional: Seq
     for place, column in enumerate(columns, start=1):
         if not column:
             return f"column {place} has no heading: add one, or delete the column"
-        if column not in known and not re.fullmatch(others, column):
+        if column not in known and not others:
             near = difflib.get_close_matches(column.casefold()[:SHOWN_CHARACTERS], known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(known)}: delete the column"
             return f"column {place}: unknown column {shown(column)}: {hint}"

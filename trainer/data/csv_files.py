@@ -84,7 +84,7 @@ class WideTable:
     """
 
     def __init__(self, reader: LineReader, ignored: Sequence[str] = ()):
-        self._table = CsvTable(reader, reader.path, COLUMNS, OPTIONAL_COLUMNS, others=".+")
+        self._table = CsvTable(reader, reader.path, COLUMNS, OPTIONAL_COLUMNS, others=True)
         self.header = where = self._table.header
         """Its place, for errors."""
         known = (*COLUMNS, *OPTIONAL_COLUMNS)

@@ -241,7 +241,7 @@ def read_patients(
     fault = name_fault(f"{stem}-{'9' * 12}")
     if fault:
         raise InputError(f"{reader.path}: its name becomes part of the vignette ids: {fault}")
-    table = CsvTable(reader, reader.path, COLUMNS, others=".+")
+    table = CsvTable(reader, reader.path, COLUMNS, others=True)
     for row in table:
         if row is None:
             yield None

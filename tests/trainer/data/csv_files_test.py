@@ -240,7 +240,7 @@ def test_whatever_stands_in_long_rows_none_disappears(tmp_path_factory, evidence
     assert all(outcome.reason.isprintable() for outcome in made if isinstance(outcome, Rejected))
     files = EVIDENCE.encode() + evidence, DECISIONS.encode() + decisions
     readers = (written(directory / "again.csv", content) for content in files)
-    rows = [row for reader in readers for row in CsvTable(reader, "again.csv", ("vignette_id",), others=".+")]
+    rows = [row for reader in readers for row in CsvTable(reader, "again.csv", ("vignette_id",), others=True)]
     assert outcomes.count(None) == rows.count(None)
     ids = [one.vignette.vignette_id if isinstance(one, Accepted) else one.vignette_id for one in made]
     assert {row.cells[0] for row in rows if row} == set(ids)
