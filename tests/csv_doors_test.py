@@ -23,7 +23,7 @@ CONDITION = {"resourceType": "Condition", "code": {"coding": [{"system": "urn:x"
 
 
 def code_map(path):
-    return CodeMap.load(path).read({"condition": CONDITION}, KNOWN, NOW).present
+    return CodeMap.load(path).read({"condition": CONDITION}, KNOWN, NOW, "1").present
 
 
 def score(path):

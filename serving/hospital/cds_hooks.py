@@ -4,13 +4,14 @@ Resources of FHIR R4 are read as plain JSON. What the map does not name is left 
 cannot use is said on the card.
 """
 
+import collections
 import dataclasses
 import datetime
 import difflib
 import pathlib
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from schemas.bands import Bands, NumberError
@@ -122,6 +123,16 @@ class _Finding(NamedTuple):
     fault: str = ""  # why it cannot be used
     lacks: str = ""  # why there is nothing to use
 
+    @property
+    def name(self) -> str:
+        """Of the code or measure."""
+        return self.evidence.partition(NUMBER)[0]
+
+
+_Span = tuple[datetime.datetime, datetime.timedelta]  # see `_span`
+_Reading = tuple[datetime.datetime, datetime.timedelta, _Finding]
+_Reasons = collections.defaultdict[str, set[str]]  # by what cannot be used
+
 
 class CodeMap:
     """From codes of a hospital to evidence. Made by `load`."""
@@ -164,61 +175,74 @@ class CodeMap:
             if fault := _row_fault(system, code, meaning, vocabulary):
                 raise InputError(f"{self._source}: line {meaning.line}: {fault}")
 
-    def read(self, prefetch: Mapping[str, Any], vocabulary: Vocabulary, now: datetime.datetime) -> Findings:
-        """Returns what is known of a patient.
+    def read(self, sent: Mapping[str, Any], vocabulary: Vocabulary, now: datetime.datetime, patient: str) -> Findings:
+        """Returns what is known of a patient, whatever the order of the record.
 
         Args:
-            prefetch: resources and bundles by key; None where there is nothing.
+            sent: resources and bundles by key; None where there is nothing.
             vocabulary: of the model.
             now: with a time zone.
+            patient: the id, without its type; what is about somebody else is left out.
         """
-        known: dict[str, bool] = {}
-        found: set[str] = set()  # codes and measures
         resources: list[Resource] = []
-        left_out: dict[str, str] = {}
-        missing = {name: "it was not delivered" for name in PREFETCH if prefetch.get(name) is None}
-        for name, value in prefetch.items():
-            if value is not None and (faults := list(_unpack(value, resources))):
-                left_out[name] = " and ".join(faults)
-        for evidence, there, fault, lacks in self._findings(resources, vocabulary.bands.units, now):
-            name = evidence.partition(NUMBER)[0]
+        left_out, missing = _Reasons(set), _Reasons(set)
+        for name in PREFETCH.keys() | sent.keys():
+            if sent.get(name) is not None:
+                left_out[name].update(_unpack(sent[name], patient, resources))
+            elif name in PREFETCH:
+                missing[name].add("it was not delivered")
+        said: dict[str, set[tuple[str, bool]]] = collections.defaultdict(set)  # by code or measure
+        for finding in self._findings(resources, vocabulary.bands.units, now):
+            evidence, there, fault, lacks = finding
+            if not fault and not vocabulary.bands.is_number(evidence) and evidence not in vocabulary:
+                fault = "the model does not know it"
             if lacks:
-                missing.setdefault(name, lacks)
-                continue
-            if not fault and evidence not in vocabulary:
-                fault = _number_fault(evidence, [code for code in known if known[code]], vocabulary.bands)
-                if not fault and name in found and evidence not in known:
-                    fault = "another number is known"
-            if not fault and known.setdefault(evidence, there) != there:
-                fault = "earlier evidence says the opposite"
-            if fault:
-                left_out[evidence] = fault
+                missing[finding.name].add(lacks)
+            elif fault:
+                left_out[evidence].add(fault)
             else:
-                found.add(name)
-        missing = {name: why for name, why in missing.items() if name not in found}
+                said[finding.name].add((evidence, there))
+        known: dict[str, bool] = {}
+        for name, given in sorted(said.items()):
+            known |= given if len(given) == 1 else ()
+            left_out[name].update({"the record contradicts itself"} if len(given) > 1 else ())
+        while error := _faulty_number([code for code in known if known[code]], vocabulary.bands):
+            left_out[error.text].add(f"its value cannot be used: {error.reason}")
+            del known[error.text]
+        found = {evidence.partition(NUMBER)[0] for evidence in known}
         present, absent = ([code for code in known if known[code] is there] for there in (True, False))
-        return Findings(present, absent, _lines(left_out), _lines(missing))
+        return Findings(present, absent, _lines(left_out), _lines(missing, found))
 
     def _findings(
         self, resources: Sequence[Resource], units: Mapping[str, str], now: datetime.datetime
     ) -> Iterator[_Finding]:
-        """Yields codes and numbers: the patient's, on whose age others depend, first."""
+        """Yields what the resources say: of Observations, the latest of each question and of each piece of evidence."""
+        readings: dict[str, list[_Reading]] = collections.defaultdict(list)
         for patient in _of_type(resources, "Patient"):
-            yield from self._about(patient, now)
+            for finding in self._about(patient, now):
+                readings[finding.name].append((now, datetime.timedelta(), finding))
         for kind, coded in _CODED.items():
             for resource in _of_type(resources, kind):
                 there, fault = _status(resource)
                 for meaning in self._meant(resource.get(coded)):
                     if fault or there is not None:
                         yield _Finding(meaning.evidence, meaning.present == there, fault)
-        readings: dict[str, list[_Reading]] = {}
+        answers: dict[Any, dict[_Span, list[_Finding]]] = {}  # by question and time
         for observation in _of_type(resources, "Observation"):
-            for element in (observation, *objects_of(observation.get("component"))):
-                for finding in self._observed(observation, element, units, now):
-                    name = finding.evidence.partition(NUMBER)[0]
-                    readings.setdefault(name, []).append((*_span(_taken(observation)), finding))
-        for name in sorted(readings, key=lambda name: name in units):  # numbers, which may depend on codes, last
-            yield from _latest(name, readings[name])
+            elements = (observation, *objects_of(observation.get("component"))) if any(_status(observation)) else ()
+            for element in elements:
+                asked = element.get("code")
+                for question in {_key(each) for place, each in _codings(asked, "") if not place} or {("", str(asked))}:
+                    at_a_time = answers.setdefault(question, {}).setdefault(_span(_taken(observation)), [])
+                    at_a_time += self._observed(observation, element, units, now)
+        for times in answers.values():
+            for name in {finding.name for findings in times.values() for finding in findings}:
+                other = _Finding(name, fault="the latest answer to its question is another one")
+                for span, findings in times.items():
+                    said = [finding for finding in findings if finding.name == name]
+                    readings[name] += [(*span, finding) for finding in said or [other]]
+        for name, given in readings.items():
+            yield from _latest(name, given)
         for resource in resources:
             yield from self._unread(resource)
 
@@ -269,7 +293,7 @@ class CodeMap:
             fault = "its time is to come"
         chosen = self._meant(element.get("valueCodeableConcept"))
         asked = [each for each in self._meant(element.get("code")) if not chosen or each.evidence in units]
-        for meaning in (*asked, *chosen) if fault or there else ():
+        for meaning in (*asked, *chosen):
             limit = None if meaning.hours is None else datetime.timedelta(hours=meaning.hours)
             if fault or (limit is not None and taken is None):
                 yield _Finding(meaning.evidence, fault=fault or "it has no time with an offset from UTC")
@@ -301,11 +325,12 @@ def _row_fault(system: str, code: str, meaning: Meaning, vocabulary: Vocabulary)
     return "" if code and not re.search(r"\s", system) else "expected a code, and a system without white space"
 
 
-def _lines(reasons: Mapping[str, str]) -> list[str]:
-    return [f"{what}: left out, because {why}" for what, why in reasons.items()]
+def _lines(reasons: _Reasons, found: Collection[str] = ()) -> list[str]:
+    ordered = sorted((what, " and ".join(sorted(why))) for what, why in reasons.items() if what not in found)
+    return [f"{what}: left out, because {why}" for what, why in ordered if why]
 
 
-def _unpack(value: Any, resources: list[Resource]) -> Iterator[str]:
+def _unpack(value: Any, patient_id: str, resources: list[Resource]) -> Iterator[str]:
     """Adds a resource, or those of a Bundle, to `resources`; yields why some are not there."""
     given = value if isinstance(value, dict) else {}
     if given.get("resourceType") == "Bundle" or "entry" in given:
@@ -314,14 +339,25 @@ def _unpack(value: Any, resources: list[Resource]) -> Iterator[str]:
         if more or any(each.get("relation") == "next" for each in objects_of(given.get("link"))):
             yield "only its first page was delivered"
         for entry in entries:
-            yield from _unpack(entry.get("resource") if isinstance(entry, dict) else None, resources)
+            yield from _unpack(entry.get("resource") if isinstance(entry, dict) else None, patient_id, resources)
     elif given.get("resourceType") == "OperationOutcome":
         said = ", ".join(str(each.get("diagnostics", each.get("code"))) for each in objects_of(given.get("issue")))
         yield f"the record failed: {' '.join(said.split())[:200]}"  # one line of a list
-    elif isinstance(given.get("resourceType"), str):
-        resources.append(given)
-    else:
+    elif not isinstance(kind := given.get("resourceType"), str):
         yield "something in it is not a resource"
+    elif not _is_about(given, patient_id):
+        yield f"a resource {kind} in it is not known to be about this patient"
+    else:
+        resources.append(given)
+
+
+def _is_about(resource: Resource, patient_id: str) -> bool:
+    """Returns whether a resource is about a patient; one that names nobody is."""
+    if resource["resourceType"] not in _STATUSES:
+        return resource["resourceType"] != "Patient" or resource.get("id", patient_id) == patient_id
+    named = [reference for name in ("subject", "focus") for reference in each_of(resource.get(name))]
+    references = [str(each.get("reference") if isinstance(each, dict) else "") for each in named]
+    return all(f"/{each}".partition("/_history/")[0].endswith(f"/Patient/{patient_id}") for each in references)
 
 
 def _status(resource: Resource) -> tuple[bool | None, str]:
@@ -356,14 +392,12 @@ def _valued(element: Resource, meaning: Meaning, unit: str | None) -> _Finding:
     return _Finding(name, is_number or meaning.present == (said == YES), fault and f"its value cannot be used: {fault}")
 
 
-def _number_fault(number: str, present: Sequence[str], bands: Bands) -> str:
-    if not bands.is_number(number):
-        return "the model does not know it"
+def _faulty_number(present: Sequence[str], bands: Bands) -> NumberError | None:
     try:
-        list(bands.read([*present, number]))
+        list(bands.read(present))
     except NumberError as error:
-        return f"its value cannot be used: {error.reason}"
-    return ""
+        return error
+    return None
 
 
 def _of_type(resources: Sequence[Resource], kind: str) -> list[Resource]:
@@ -393,17 +427,15 @@ def _key(coding: Resource) -> tuple[str, str]:
     return str(coding.get("system") or "").strip(), str(coding["code"]).strip()
 
 
-_Reading = tuple[datetime.datetime, datetime.timedelta, _Finding]  # with the `_span` of its time
-
-
 def _latest(name: str, readings: Sequence[_Reading]) -> Iterator[_Finding]:
     """Yields what the latest readings of one piece of evidence say; no older one stands in for them."""
     latest = max(first for first, _, _ in readings)
-    rivals = {finding: length for first, length, finding in readings if latest - first <= length}
-    if len(rivals) > 1 and any(rivals.values()):
+    rivals = {(finding, length) for first, length, finding in readings if latest - first <= length}
+    said = {finding for finding, _ in rivals}
+    if len(said) > 1 and any(length for _, length in rivals):
         yield _Finding(name, fault="which reading is the latest is not known, without a time with an offset from UTC")
     else:
-        yield from rivals
+        yield from said
 
 
 def _taken(observation: Resource) -> Any:
@@ -424,7 +456,7 @@ def _date(text: Any, offset: str = "Z") -> datetime.datetime | None:
     return read_time(f"{text}-01-01"[:10] + f"T00:00:00{offset}" if bare else text)
 
 
-def _span(text: Any) -> tuple[datetime.datetime, datetime.timedelta]:
+def _span(text: Any) -> _Span:
     """Returns the first moment that a date or time of FHIR may stand for anywhere, and how long after it the last is.
 
     What cannot be read may stand for any moment.

@@ -49,13 +49,8 @@ class FeedbackLog:
             OSError: they cannot be written.
         """
         content = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines).encode()
-        with self._lock:
-            file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            try:
-                while content:
-                    content = content[os.write(file, content) :]
-            finally:
-                os.close(file)
+        with self._lock, open(self._path, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write(content)
 
 
 class CdsHooksRoutes:
@@ -81,13 +76,14 @@ class CdsHooksRoutes:
         There is none where the record holds no complaint that the model knows, unless a part of it cannot be read.
         """
         body, hook = await self._body(exchange), SERVICES[exchange.request.path_params["name"]]
+        context = body["context"] if isinstance(body.get("context"), dict) else {}
         prefetch = {} if body.get("prefetch") is None else body["prefetch"]
         faults = [
             Fault(name, f"expected {what}", "FAULTY_HOOK")
             for name, what, there in (
                 ("hook", repr(hook), body.get("hook") == hook),
                 ("hookInstance", "a text", isinstance(body.get("hookInstance"), str)),
-                ("context", "an object", isinstance(body.get("context"), dict)),
+                ("context.patientId", "a text", isinstance(context.get("patientId"), str)),
                 ("prefetch", "an object", isinstance(prefetch, dict)),
             )
             if not there
@@ -101,8 +97,8 @@ class CdsHooksRoutes:
             )
         vocabulary = self._service.vocabulary()
         now = datetime.datetime.now(datetime.timezone.utc)
-        sent = {**prefetch, "draftOrders": body["context"].get("draftOrders")}
-        findings = await self._service.workers.run(self._codes.read, sent, vocabulary, now)
+        sent = {**prefetch, "draftOrders": context.get("draftOrders")}
+        findings = await self._service.workers.run(self._codes.read, sent, vocabulary, now, context["patientId"])
         if not knows_complaint(findings.present, vocabulary):
             return {"cards": [unread_card([*findings.left_out, *findings.missing])] if findings.left_out else []}
         state = state_message(findings.present, findings.absent)

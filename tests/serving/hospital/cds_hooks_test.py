@@ -6,6 +6,7 @@ import re
 import stat
 
 import pytest
+from hypothesis import given, strategies
 
 import triage_cli
 from schemas.errors import InputError
@@ -90,6 +91,10 @@ def bundle(*resources):
     return {"resourceType": "Bundle", "type": "searchset", "entry": entries}
 
 
+def read(code_map, prefetch):
+    return code_map.read(prefetch, KNOWN, NOW, PATIENT["id"])
+
+
 @pytest.fixture(scope="module")
 def code_map(tmp_path_factory):
     path = tmp_path_factory.mktemp("codes") / "codes.csv"
@@ -100,7 +105,7 @@ def code_map(tmp_path_factory):
 @pytest.mark.parametrize(
     ("resources", "present", "absent", "left_out"),
     [
-        ([PATIENT], ["man", "age=100.19"], [], []),
+        ([PATIENT], ["age=100.19", "man"], [], []),
         ([condition("29857009")], ["chest_pain"], [], []),
         ([condition("8392000")], [], ["smoker"], []),
         ([{**condition("1"), "code": [concept(("29857009", SNOMED))]}], ["chest_pain"], [], []),  # a list
@@ -115,30 +120,29 @@ def code_map(tmp_path_factory):
         ([panel(celsius(39.1))], ["temperature=39.1"], [], []),
         ([bundle(condition("29857009"))], ["chest_pain"], [], []),
         ([celsius(391)], [], [], ["temperature=391"]),
-        ([observation("8867-4", **quantity(99, "/min")), PATIENT], ["man", "age=100.19", "pulse=99"], [], []),
+        ([observation("8867-4", **quantity(99, "/min")), PATIENT], ["age=100.19", "man", "pulse=99"], [], []),
         ([observation("72166-2", valueBoolean=False)], [], ["smoker"], []),
         ([coded("8392000")], [], ["smoker"], []),
         ([coded("386661006")], ["fever"], [], []),
         ([coded("386661006", taken="2019-05-01")], [], [], []),  # too old
-        ([observation("72166-2", valueBoolean=True), condition("8392000")], [], ["smoker"],
-         ["smoker"]),
+        ([observation("72166-2", valueBoolean=True), condition("8392000")], [], [], ["smoker"]),
         ([order(reasonCode=[concept(("8392000", SNOMED)), 3]), order(reasonCode=3)], [], ["smoker"], []),
         ([order(reasonCode=concept(("8392000", SNOMED)))], [], ["smoker"], []),  # no list
         ([condition(" 29857009"), condition("8392000 ")], ["chest_pain"], ["smoker"], []),
         ([{"resourceType": "Condition", "code": concept(("29857009", f"{SNOMED} "))}], ["chest_pain"], [], []),
         ([{"resourceType": "Condition", "code": concept(("29857009", SNOMED), ("29857009",))}], ["chest_pain"], [], []),
         ([condition("99", category=[concept(("29857009", "http://terminology.hl7.org/CodeSystem/x"))])], [], [], []),
-        ([{**PATIENT, "gender": "Male"}], ["man", "age=100.19"], [], []),
+        ([{**PATIENT, "gender": "Male"}], ["age=100.19", "man"], [], []),
         ([{"resourceType": "Patient", "gender": "unknown"}], [], [], []),
         ([observation("72166-2", "2020-01-01", valueBoolean=True), coded("8392000")], [], ["smoker"], []),  # the latest
-        ([celsius(39.1), celsius(38.2)], ["temperature=39.1"], [], ["temperature=38.2"]),
+        ([celsius(39.1), celsius(38.2)], [], [], ["temperature"]),
         ([celsius(39.1), {"resourceType": "ServiceRequest", "code": concept(("8310-5", LOINC))}],
          ["temperature=39.1"], [], ["temperature"]),
         ([{"resourceType": "Observation", "code": 3}], [], [], []),
     ],
 )  # fmt: skip
 def test_resources_are_read_by_the_map(code_map, resources, present, absent, left_out):
-    findings = code_map.read({"conditions": bundle(*resources)}, KNOWN, NOW)
+    findings = read(code_map, {"conditions": bundle(*resources)})
     assert (findings.present, findings.absent) == (present, absent)
     assert [each.partition(": ")[0] for each in findings.left_out] == left_out
 
@@ -173,7 +177,7 @@ ACTIVE = "http://terminology.hl7.org/CodeSystem/condition-clinical"
 def test_a_condition_counts_by_its_status_and_not_where_that_is_not_understood(
     code_map, given, present, absent, left_out
 ):
-    findings = code_map.read({"conditions": condition("29857009", **given)}, KNOWN, NOW)
+    findings = read(code_map, {"conditions": condition("29857009", **given)})
     assert (findings.present, findings.absent) == (["chest_pain"] * present, ["chest_pain"] * absent)
     assert [each.partition(": ")[0] for each in findings.left_out] == ["chest_pain"] * left_out
 
@@ -191,7 +195,7 @@ def test_a_condition_counts_by_its_status_and_not_where_that_is_not_understood(
     ],
 )
 def test_an_observation_and_the_reason_of_an_order_count_by_their_status(code_map, resource, status, counts, left_out):
-    findings = code_map.read({"observations": {**resource, "status": status}}, KNOWN, NOW)
+    findings = read(code_map, {"observations": {**resource, "status": status}})
     assert findings.absent == ["smoker"] * counts
     assert [each.partition(": ")[0] for each in findings.left_out] == left_out
 
@@ -206,7 +210,9 @@ def test_an_observation_and_the_reason_of_an_order_count_by_their_status(code_ma
     ],
 )
 def test_a_coded_yes_or_no_is_an_answer_in_each_terminology(code_map, value, smokes):
-    findings = code_map.read({"observations": observation("72166-2", valueCodeableConcept=value)}, KNOWN, NOW)
+    findings = code_map.read(
+        {"observations": observation("72166-2", valueCodeableConcept=value)}, KNOWN, NOW, "1288992"
+    )
     assert (findings.present, findings.absent) == (["smoker"] * smokes, ["smoker"] * (not smokes))
 
 
@@ -270,7 +276,7 @@ WITHOUT_SYSTEM = [
     ],
 )  # fmt: skip
 def test_what_is_delivered_and_cannot_be_read_is_left_out_with_the_reason(code_map, prefetch, line, said):
-    findings = code_map.read(prefetch, KNOWN, NOW)
+    findings = read(code_map, prefetch)
     assert (findings.present, findings.absent) == ([], [])
     [left_out] = findings.left_out
     assert left_out.startswith(f"{line}: left out, because ")
@@ -287,7 +293,9 @@ def test_what_is_delivered_and_cannot_be_read_is_left_out_with_the_reason(code_m
     ],
 )
 def test_what_is_not_there_or_too_old_is_missing(code_map, observations, name):
-    findings = code_map.read({"patient": PATIENT, "conditions": bundle(), "observations": observations}, KNOWN, NOW)
+    findings = code_map.read(
+        {"patient": PATIENT, "conditions": bundle(), "observations": observations}, KNOWN, NOW, "1288992"
+    )
     assert findings.left_out == []
     assert [each.partition(": ")[0] for each in findings.missing] == [name]
 
@@ -319,9 +327,73 @@ EARLIER = celsius(36.8, taken="2026-03-01T07:00:00Z")
 )  # fmt: skip
 def test_no_other_reading_stands_in_for_one_that_may_be_the_latest(code_map, older, other, line):
     for readings in ((older, other), (other, older)):
-        findings = code_map.read({"observations": bundle(*readings)}, KNOWN, NOW)
+        findings = read(code_map, {"observations": bundle(*readings)})
         assert (findings.present, findings.absent) == ([], [])
         assert [each.partition(": ")[0] for each in findings.left_out] == [line]
+
+
+def tobacco(code, **fields):
+    """An answer to a question that is not in the map, unlike some of its answers."""
+    return observation("39240-7", valueCodeableConcept=concept((code, SNOMED)), **fields)
+
+
+def about(resource, **whose):
+    return {**resource, "subject": {"reference": "Patient/1288992"}, **whose}
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [celsius(39.1), celsius(36.5), PATIENT],
+        [condition("8392000"), observation("72166-2", valueBoolean=True), order(status="unknown")],
+        [condition("29857009"), condition("29857009", verificationStatus="refuted")],
+        [tobacco("386661006"), tobacco("8392000", taken="2026-03-01"), tobacco("99")],
+        [observation("8867-4", **quantity(99, "/min")), PATIENT, celsius(391), condition("1")],
+        [celsius(39.1), about(condition("29857009"), subject={}), about(order(), focus=["fetus"])],
+    ],
+)
+@given(data=strategies.data())
+def test_the_order_of_the_record_does_not_matter(code_map, entries, data):
+    given_order = read(code_map, {"conditions": bundle(*entries)})
+    other = data.draw(strategies.permutations(entries))
+    assert read(code_map, {"conditions": bundle(*other)}) == given_order
+
+
+@pytest.mark.parametrize(
+    ("latest", "absent", "left_out"),
+    [
+        (tobacco("99"), [], ["smoker"]),  # a value that the map does not name
+        (tobacco("386661006"), [], ["smoker"]),  # another one that it names
+        (tobacco("99", status="entered-in-error"), ["smoker"], []),
+        ({**tobacco("99"), "code": concept(("85354-9", LOINC))}, ["smoker"], []),  # another question
+    ],
+)
+def test_an_older_answer_to_a_question_does_not_stand_in_for_the_latest(code_map, latest, absent, left_out):
+    yesterday = tobacco("8392000", taken="2026-02-28T11:00:00Z")
+    findings = read(code_map, {"observations": bundle(latest, yesterday)})
+    assert findings.absent == absent
+    assert [each.partition(": ")[0] for each in findings.left_out] == left_out
+
+
+@pytest.mark.parametrize(
+    ("resource", "counts"),
+    [
+        (about(celsius(39.1)), True),
+        (about(celsius(39.1), subject={"reference": "https://r.example/Patient/1288992/_history/2"}), True),
+        (about(celsius(39.1), subject={"reference": "Patient/21288992"}), False),
+        (about(celsius(39.1), subject={"reference": "Group/1288992"}), False),
+        (about(celsius(39.1), subject={"display": "Somebody"}), False),
+        (about(celsius(39.1), focus=[{"display": "fetus"}]), False),
+        (about(celsius(39.1), focus=[{"reference": "Patient/1288992"}]), True),
+        (about(condition("29857009"), subject={"reference": "Patient/2"}), False),
+        (about(order(), subject={"reference": "Patient/2"}), False),
+        ({**PATIENT, "id": "2"}, False),
+    ],
+)
+def test_what_is_about_somebody_else_is_left_out(code_map, resource, counts):
+    findings = read(code_map, {"observations": bundle(resource)})
+    assert (bool(findings.present), findings.absent) == (counts, [])
+    assert [each.partition(": ")[0] for each in findings.left_out] == ["observations"] * (not counts)
 
 
 @pytest.mark.parametrize(
@@ -488,6 +560,7 @@ OVERRIDDEN = {"card": "c", "outcome": "overridden", "outcomeTimestamp": "2026-01
     [
         ("/cds-services/triage", request(hook="order-select"), 400, "hook"),
         ("/cds-services/triage", request(hookInstance=None), 400, "hookInstance"),
+        ("/cds-services/triage", request(context={}), 400, "context.patientId"),
         ("/cds-services/triage", request(prefetch=[]), 400, "prefetch"),
         *[("/cds-services/triage", request(prefetch=nothing), 412, None)
           for nothing in (None, {}, {"patient": None, "conditions": {"resourceType": "OperationOutcome"}})],
