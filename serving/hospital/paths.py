@@ -106,10 +106,11 @@ _OUTCOME = {
     "outcomeTimestamp": TEXT,
     "overrideReason": ANY_OBJECT,
 }
+_CONTEXT = object_of({"patientId": TEXT})
 _CDS_SCHEMAS = {
     "CdsServices": object_of({"services": list_of(_SERVICE)}),
     "CdsRequest": {
-        **object_of({"hook": TEXT, "hookInstance": TEXT, "context": ANY_OBJECT, "prefetch": ANY_OBJECT}),
+        **object_of({"hook": TEXT, "hookInstance": TEXT, "context": _CONTEXT, "prefetch": ANY_OBJECT}),
         "description": "as CDS Hooks 2.0 has it; the prefetch must be there",
     },
     "CdsCards": object_of({"cards": list_of({"type": "object", "description": "a card of CDS Hooks 2.0"})}),

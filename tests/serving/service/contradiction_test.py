@@ -69,7 +69,7 @@ def test_a_card_hands_it_over(server):
     conditions = [
         {"resourceType": "Condition", "code": {"coding": [{"system": "urn:x", "code": each}]}} for each in "12"
     ]
-    hook = {"hook": "patient-view", "hookInstance": "i", "context": {},
+    hook = {"hook": "patient-view", "hookInstance": "i", "context": {"patientId": "p"},
             "prefetch": {"conditions": {"entry": [{"resource": each} for each in conditions]}}}  # fmt: skip
     with http_to(server) as http:
         [card] = http.post("/cds-services/triage", json=hook).json()["cards"]

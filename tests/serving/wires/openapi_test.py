@@ -45,7 +45,8 @@ def check(document, path, answer):
 
 FORM = {"resourceType": "QuestionnaireResponse", "status": "in-progress"}
 PATIENT = {"resourceType": "Patient", "gender": "male"}
-HOOK = {"hook": "patient-view", "hookInstance": "h", "context": {}, "prefetch": {"patient": PATIENT}}
+CONTEXT = {"patientId": "p"}
+HOOK = {"hook": "patient-view", "hookInstance": "h", "context": CONTEXT, "prefetch": {"patient": PATIENT}}
 ROW = {"present": ["fever"], "absent": [""], "questions_asked": 0}
 BODIES = {
     "/v1/triage": {"present": ["fever"], "questions": 2, "explain": True, "defer_below": 1},

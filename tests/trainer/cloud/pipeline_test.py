@@ -6,13 +6,14 @@ import pathlib
 import pytest
 import yaml
 
+pytest.importorskip("kfp", reason="make test-all installs it")
+
+from kfp import compiler, dsl
+
 from trainer.cloud import pipeline
 from trainer.commands.kubeflow import CLAIM, IMAGE
 
 pytestmark = pytest.mark.slow
-compiler = pytest.importorskip("kfp.compiler", reason="make test-all installs it")
-dsl = pytest.importorskip("kfp.dsl", reason="make test-all installs it")
-
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
