@@ -204,8 +204,10 @@ class CodeMap:
                 said[finding.name].add((evidence, there))
         known: dict[str, bool] = {}
         for name, given in sorted(said.items()):
-            known |= given if len(given) == 1 else ()
-            left_out[name].update({"the record contradicts itself"} if len(given) > 1 else ())
+            if len(given) > 1:
+                left_out[name].add("the record contradicts itself")
+            else:
+                known |= given
         while error := _faulty_number([code for code in known if known[code]], vocabulary.bands):
             left_out[error.text].add(f"its value cannot be used: {error.reason}")
             del known[error.text]
