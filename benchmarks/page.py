@@ -12,7 +12,7 @@ import pathlib
 import re
 import statistics
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jinja2
@@ -119,7 +119,9 @@ def pages(folder: pathlib.Path = records.RESULTS) -> dict[pathlib.Path, str]:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 (Markdown, of figures)
     )
-    environment.filters |= {each.__name__: each for each in (within, points, cases, mean, beside, share, seconds)}
+    environment.filters |= {
+        each.__name__: each for each in (within, points, cases, spread, mean, beside, share, seconds)
+    }
     environment.filters |= {"count": numbers.count, "several": numbers.several}
     preliminary = [kind for kind, some in read.items() if any(records.PLACEHOLDER in each for each in some)]
     tried = [each["seed"] for each in read["cards"] if each["seed"] in records.TRIED]
@@ -256,6 +258,15 @@ def cases(number: Number) -> str:
     if number.least == number.most:
         return f"{number.mean:.0f}"
     return f"{number.mean:.1f} ({number.least:.0f}{numbers.NONE}{number.most:.0f})"
+
+
+def spread(shares: Iterable[float | None]) -> str:
+    """Returns a share as a percentage: the mean of the seeds that have it; if they differ, the least and the most."""
+    known = [100 * each for each in shares if each is not None]
+    if not known:
+        return numbers.NONE
+    least, most = (f"{each:.1f}" for each in (min(known), max(known)))
+    return least if least == most else f"{statistics.mean(known):.1f} ({least}{numbers.NONE}{most})"
 
 
 def beside(figure: Mapping[str, Number | None], digits: int = 3) -> str:
