@@ -210,7 +210,7 @@ class Bands:
             code: [band for band in bands if not band.given or band.given & known] for code, bands in coded.items()
         }
         if not any(applying.values()):
-            raise NumberError(text, f"its meaning depends on others: give one of {', '.join(sorted(needed))}, too")
+            raise NumberError(text, f"its meaning depends on other codes: give one of {', '.join(sorted(needed))}, too")
         if fault := _implausible(value, [band for bands in coded.values() for band in bands]):
             raise NumberError(text, f"{fault} (by the bands of {', '.join(coded)})")
         for code, listed in applying.items():

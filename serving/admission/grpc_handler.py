@@ -256,6 +256,6 @@ class _Stream(_Route):
 
 def _no_such_method() -> grpc.RpcMethodHandler:
     async def refuse(request: Any, context: Any) -> NoReturn:
-        raise UnsupportedError("there is no such method: the reflection service lists those there are")
+        raise UnsupportedError("there is no such method: the reflection service lists all methods")
 
     return grpc.unary_unary_rpc_method_handler(refuse)

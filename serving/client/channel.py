@@ -126,7 +126,7 @@ def vocabulary_of(listed: triage_service_pb2.GetVocabularyResponse) -> Vocabular
 
 def add_arguments(parser: argparse.ArgumentParser, server: str | None = "127.0.0.1:8500") -> None:
     """Gives `parser` the options of the connection; without the option, the server is `server`."""
-    about = "server that is running, in place of one of this command" if server is None else f"default: {server}"
+    about = "running server to use, instead of starting one" if server is None else f"default: {server}"
     parser.add_argument("--server", default=server, metavar="HOST:PORT", help=about)
     parser.add_argument(
         "--timeout", type=float, default=5.0, metavar="SECONDS", help="time limit for a call; default: 5"

@@ -226,7 +226,7 @@ def application(console: Console, shared: Shared | None = None) -> Starlette:
 
     async def missing(request: Request, error: Any) -> Response:
         return console.pages.error(
-            error.status_code, "No such page", "The console has no such page, or no longer has it."
+            error.status_code, "No such page", "The console does not have this page, or no longer has it."
         )
 
     routes = [

@@ -262,9 +262,9 @@ class CodeMap:
             date = None if fault or _is_to_come(born, now) else _date(born)
             years = 0.0 if date is None else (now - date).days / 365.25
             if date is None:
-                fault = fault or "the date of birth cannot be read, or is to come"
+                fault = fault or "the date of birth cannot be read, or lies in the future"
             elif len(born) == _YEAR and years < _SMALL_CHILD:
-                fault = "of a small child, the date of birth must have the month"
+                fault = "a small child's date of birth must include the month"
             yield _Finding(age.evidence if fault else f"{age.evidence}{NUMBER}{years:.2f}", fault=fault)
 
     def _unread(self, resource: Resource) -> Iterator[_Finding]:
@@ -292,7 +292,7 @@ class CodeMap:
         (there, fault), time = _status(observation), _taken(observation)
         taken = _date(time)
         if there and _is_to_come(time, now):
-            fault = "its time is to come"
+            fault = "its time lies in the future"
         chosen = self._meant(element.get("valueCodeableConcept"))
         asked = [each for each in self._meant(element.get("code")) if not chosen or each.evidence in units]
         for meaning in (*asked, *chosen):
@@ -435,7 +435,7 @@ def _latest(name: str, readings: Sequence[_Reading]) -> Iterator[_Finding]:
     rivals = {(finding, length) for first, length, finding in readings if latest - first <= length}
     said = {finding for finding, _ in rivals}
     if len(said) > 1 and any(length for _, length in rivals):
-        yield _Finding(name, fault="which reading is the latest is not known, without a time with an offset from UTC")
+        yield _Finding(name, fault="no time with an offset from UTC says which reading is the latest")
     else:
         yield from said
 
@@ -485,7 +485,7 @@ def unread_card(lines: Sequence[str]) -> dict[str, Any]:
     """Returns the card without a decision, which names the parts of the record that could not be read."""
     return {
         "uuid": str(uuid.uuid4()),
-        "summary": "No decision: no complaint is known, and a part of the record could not be read (research only)",
+        "summary": "No decision: no complaint is known, and part of the record could not be read (research only)",
         "indicator": "info",
         "source": {"label": "dyqn-triage"},
         "detail": _listing(lines),

@@ -72,7 +72,7 @@ def check_kind(path: pathlib.Path) -> None:
         InputError: it is not, or it cannot be read, or is none that can be read twice, such as a pipe.
     """
     if path.exists() and not path.is_file():
-        raise InputError(f"{path}: not a file: write what comes from a pipe or a device to one")
+        raise InputError(f"{path}: not a file: save what comes from a pipe or a device to a file first")
     try:
         with path.open("rb") as file:
             start = file.read(1024)

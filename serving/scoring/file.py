@@ -71,7 +71,7 @@ def _answers(scorer: Scorer, source: pathlib.Path, batch_size: int) -> Iterator[
         for cases in read(source, batch_size):
             for vignette_id, place in zip(cases.ids, cases.places, strict=True):
                 if vignette_id in ids:
-                    raise InputError(f"{place}: an earlier case has this {ID}: which answer is whose?")
+                    raise InputError(f"{place}: an earlier case has this {ID}: give each case its own")
                 ids.add(vignette_id)
             encoded = scorer.encode(cases)
             running.append(thread.submit(scorer.answer, cases.ids, encoded))

@@ -125,7 +125,7 @@ def _too_large() -> InputError:
 def _check_keys(content: bytes, body: Any) -> None:
     """Raises InputError if JSON that was read as `body` has a key twice in one object."""
     if sum(1 for string in _STRING.finditer(content) if string[1]) != _keys(body):
-        raise InputError("the body has a key twice in one object: which of the two is meant?")
+        raise InputError("the body has a key twice in one object: give each key once")
 
 
 def _keys(body: Any) -> int:
@@ -142,7 +142,7 @@ def _fault(error: msgspec.ValidationError, place: str) -> Fault:
     text, path = match["text"], ".".join(filter(None, (place, match["path"])))[:200]
     field = f"{path}.{text.partition('`')[2].rstrip('`')[:200]}".lstrip(".")
     if text.startswith("Object contains unknown field"):
-        return Fault(field, "no such field: /openapi.json lists those there are", "UNKNOWN_FIELD")
+        return Fault(field, "no such field: /openapi.json lists the fields", "UNKNOWN_FIELD")
     if text.startswith("Object missing required field"):
         return Fault(field, "missing", "MISSING_FIELD")
     expected = _EXPECTED.match(text)

@@ -87,7 +87,7 @@ def test_outside_the_bands_a_plausible_number_means_absent(bands, absent, refuse
 
 def test_a_number_that_means_nothing_without_another_is_refused_with_what_it_needs():
     vocabulary = Vocabulary.parse(TEXT.replace("slow_pulse,symptom,P,P?,,,pulse >=20 <=50\n", ""), "v.csv")
-    with pytest.raises(InputError, match="'pulse=120': its meaning depends on others: give one of adult, child, too"):
+    with pytest.raises(InputError, match=r"'pulse=120': .*: give one of adult, child, too"):
         vocabulary.read_numbers(["pulse=120"], [])
 
 

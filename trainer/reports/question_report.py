@@ -333,7 +333,7 @@ def _print_differences(console: Console, policies: Mapping[str, Any], limit: int
 
 
 def _print_otherwise(console: Console, found: Sequence[Mapping[str, Any]]) -> None:
-    console.print("Where the first one would stop, if other options of triage evaluate or export said so:")
+    console.print("Where the first one would stop with other options of triage evaluate or export:")
     table = Table("option", "questions", "decides", "Red sensitivity", box=box.SIMPLE)
     for each in found:
         floor = each["sure_enough"]
