@@ -5,7 +5,7 @@ question: those by which a safety rule that has begun would fire, and those of t
 (`schemas.danger_signs`); what is both leads. No interview ends below Red before they are known. The next question is
 the one with the highest value: the information, in bits, that its answer is expected to give about whether each
 decision is appropriate and whether it is safe. A mixture of patients estimates how likely a yes is. A finding is asked
-about before its special kinds, and findings that similar vignettes do not mention are not asked about.
+about before its special kinds, and what few similar patients have is not asked about.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,10 +25,10 @@ from trainer.graph.mixture import Mixture, classes_given, product
 from trainer.graph.relations import literals, more_general, padded, settled_by
 from trainer.graph.rules import OpenRedFlags
 
-RELATED = 0.01
-"""Share of similar patients' vignettes that must mention a finding, and of these that must have it, for a question.
+RELATED, AS_OFTEN = 0.01, 0.5
+"""For a question, this share of similar patients must have the finding, and this many times the share of all patients.
 
-Vignettes mention what their authors thought of, also by denying it; those of complete patients mention everything.
+What is known makes other findings rarer; an answer about these would only say that the patient is like most.
 """
 _OPENING, _RULE, _SIGN = 1_000.0, 100.0, 10.0
 """Ranks of what comes first, all above any information in bits."""
@@ -92,6 +92,8 @@ class QuestionGraph:
         point: OperatingPoint = NEUTRAL,
     ):
         self._mixture = mixture
+        prior = np.exp(mixture.log_prior)
+        self._least_likely = np.maximum(AS_OFTEN * (prior @ mixture.present) / prior.sum(), RELATED).astype(np.float32)
         self._network = network
         self._point = point
         self._closure = Closure(vocabulary)
@@ -166,7 +168,7 @@ class QuestionGraph:
         first = tf.where(chosen, _OPENING, signs)
         # Who cannot tell whether there is heartburn cannot tell when; of danger signs even that is asked.
         waits = self._waits(open_codes) | (self._waits(unknown) & (first <= 0))
-        may_ask = open_codes & (self._related(classes, likely) | (first > 0)) & ~waits
+        may_ask = open_codes & ((likely >= self._least_likely) | (first > 0)) & ~waits
         ranks = tf.where(may_ask, gains + first, tf.fill(tf.shape(gains), _NEVER))
         group = self._group(
             tf.where((signs > 0) & ~chosen, ranks, tf.fill(tf.shape(gains), _NEVER)), tf.reduce_any(chosen, axis=1)
@@ -201,11 +203,6 @@ class QuestionGraph:
     def _waits(self, open_codes: tf.Tensor) -> tf.Tensor:
         """Returns which codes are special kinds of what is itself one of `open_codes`, bool `[B, E]`."""
         return tf.reduce_any(tf.gather(tf.pad(open_codes, [[0, 0], [0, 1]]), self._above, axis=1), axis=2)
-
-    def _related(self, classes: tf.Tensor, likely: tf.Tensor) -> tf.Tensor:
-        """Returns which codes vignettes of such patients mention, and not only to deny them; bool `[B, E]`."""
-        mentioned = likely + product(classes, self._mixture.denied)
-        return (mentioned >= RELATED) & (likely >= RELATED * mentioned)
 
     def _group(self, ranks: tf.Tensor, opening: tf.Tensor) -> tf.Tensor:
         """Returns the codes that make the first question if there are several: int32 `[B, T]`, see `_Ranked.group`.

@@ -128,7 +128,8 @@ def test_asking_is_learned_from_the_agent_s_own_questions_alone(vignettes_of, wh
 
 
 def test_an_interview_ends_after_a_drawn_number_of_questions_or_when_nothing_is_left(vignettes_of):
-    episodes, lengths, left, finished = _episodes(vignettes_of(CARDS[:1])), np.zeros(64, int), np.full(64, -1), 0
+    episodes = _episodes(vignettes_of(CARDS[:1]), mixture=_mixture([[0.5] * 4] * 2))
+    lengths, left, finished = np.zeros(64, int), np.full(64, -1), 0
     nothing_left = Counter()
     for _ in range(10):
         before, after, transition, now = _collected(episodes)
