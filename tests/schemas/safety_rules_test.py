@@ -135,6 +135,7 @@ def test_a_red_flag_that_implies_the_general_finding_does_not_wait_for_it():
         ("swallowed_object drooling age_1_to_4", "swallowed_object drooling"),
         ("swallowed_battery_or_magnet age_45_to_59", "swallowed_battery_or_magnet"),
         ("diabetes shakiness sweating", "diabetes shakiness sweating"),
+        ("nosebleed nosebleed_over_twenty_minutes fainting", "nosebleed_over_twenty_minutes fainting"),
         ("very_thirsty frequent_urination vomiting", "very_thirsty frequent_urination vomiting"),
         ("very_thirsty weight_loss fast_breathing", "very_thirsty weight_loss fast_breathing"),
         ("very_thirsty deep_rapid_breathing", "very_thirsty deep_rapid_breathing"),
