@@ -2,13 +2,12 @@
 
 A tensor of the table is an output of the signatures `serving_default` and `state`, and a field of
 `triage.v1.TriageResponse` or a part of one. The graph of an exported model, the messages that it and the server write,
-LiteRT files, `triage score` and the comparison of engines all go through the table. JSON, OpenAPI and the clients
-follow the message.
+LiteRT files, `triage score` and the comparison of engines all go through the table, and leave out what the model does
+not compute, such as novelty. JSON, OpenAPI and the clients follow the message.
 """
 
 import dataclasses
 import enum
-import functools
 
 from schemas import features
 
@@ -20,9 +19,6 @@ agent that learned from few vignettes have differed by 0.00024; in states of int
 """
 NOVELTY_BOUND = 0.05
 """Largest difference of a novelty, which is a percentile: rounding can move it by one step of 200."""
-
-PROBABILITIES, RULES, NOVELTY = "probabilities", "rules", "novelty"
-"""What a model may have, see `schemas.model_directory.ModelInfo.has`."""
 
 
 class Kind(enum.Enum):
@@ -54,8 +50,6 @@ class AnswerTensor:
     kind: Kind
     part_of: str = ""
     """The field of the response that it is a part of; by default it is the field that has its name."""
-    needs: str = ""
-    """What a model must have to compute it; nothing by default."""
     bound: float = 0.0
     """Largest difference between two engines that rounding explains."""
     threshold_of: str = ""
@@ -74,13 +68,13 @@ ANSWER = (
     AnswerTensor(features.BEST_TRIAGE, Kind.ACTION),
     AnswerTensor(features.FORCED, Kind.FLAG),
     AnswerTensor(features.Q_VALUES, Kind.VALUES, bound=Q_BOUND, column="q"),
-    AnswerTensor(features.P_APPROPRIATE, Kind.VALUES, "probabilities", PROBABILITIES, Q_BOUND, column="appropriate"),
-    AnswerTensor(features.P_SAFE, Kind.VALUES, "probabilities", PROBABILITIES, Q_BOUND, column="safe"),
-    AnswerTensor(features.RULES_FIRED, Kind.RULES, "fired_rules", RULES, column="fired_rules"),
-    AnswerTensor(features.MODEL_ACTION, Kind.ACTION, "fired_rules", RULES, column=None),
-    AnswerTensor(features.MODEL_BEST_TRIAGE, Kind.ACTION, "fired_rules", RULES, column=None),
-    AnswerTensor(features.NOVELTY, Kind.NUMBER, needs=NOVELTY, bound=NOVELTY_BOUND),
-    AnswerTensor(features.IS_NOVEL, Kind.FLAG, needs=NOVELTY, threshold_of=features.NOVELTY),
+    AnswerTensor(features.P_APPROPRIATE, Kind.VALUES, "probabilities", Q_BOUND, column="appropriate"),
+    AnswerTensor(features.P_SAFE, Kind.VALUES, "probabilities", Q_BOUND, column="safe"),
+    AnswerTensor(features.RULES_FIRED, Kind.RULES, "fired_rules", column="fired_rules"),
+    AnswerTensor(features.MODEL_ACTION, Kind.ACTION, "fired_rules", column=None),
+    AnswerTensor(features.MODEL_BEST_TRIAGE, Kind.ACTION, "fired_rules", column=None),
+    AnswerTensor(features.NOVELTY, Kind.NUMBER, bound=NOVELTY_BOUND),
+    AnswerTensor(features.IS_NOVEL, Kind.FLAG, threshold_of=features.NOVELTY),
     AnswerTensor(features.DEFERRED, Kind.REASON, column=None),
     AnswerTensor(features.UNKNOWN_CODES, Kind.CODES),
     AnswerTensor(features.CONFLICTING_CODES, Kind.CODES, column=None),
@@ -89,9 +83,3 @@ ANSWER = (
 )
 BY_SERVER = frozenset({"model_version", "vocabulary_fingerprint", "next_questions", "explanation", "deferred", "next"})
 """Fields of the response that the server fills in: what the version is, and what depends on the rest of the request."""
-
-
-@functools.cache
-def of_model(has: frozenset[str]) -> tuple[AnswerTensor, ...]:
-    """Returns the tensors of a model by what it has: `PROBABILITIES`, `RULES`, `NOVELTY`."""
-    return tuple(tensor for tensor in ANSWER if not tensor.needs or tensor.needs in has)

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import hashlib
 import json
 import os
@@ -10,7 +9,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-from schemas import answer, directories
+from schemas import directories
 from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import SafetyRule
@@ -46,16 +45,6 @@ class ModelInfo:
     """Whether the model can choose the next questions."""
     litert_sha256: str = ""
     """SHA-256 of the LiteRT file, in hexadecimal."""
-
-    @functools.cached_property
-    def has(self) -> frozenset[str]:
-        """Which of the parts that `schemas.answer` names the model has."""
-        parts = (
-            (answer.PROBABILITIES, self.probabilities),
-            (answer.RULES, bool(self.rules)),
-            (answer.NOVELTY, self.novelty_threshold is not None),
-        )
-        return frozenset(part for part, is_there in parts if is_there)
 
 
 def list_versions(base: pathlib.Path) -> dict[int, pathlib.Path]:

@@ -12,7 +12,6 @@ from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 from tf_agents.trajectories import time_step as ts
 
 from schemas import features, parity
-from schemas.answer import PROBABILITIES
 from schemas.danger_signs import DangerSigns
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
@@ -98,7 +97,7 @@ def agent(request, made_once):
             "inputs": "two",
             "activation": "relu",
             "networks": 2,
-            "outputs": PROBABILITIES,
+            "outputs": "probabilities",
         }
     present = generator.uniform(0.02, 0.4, [8, COUNT]).astype(np.float16).astype(np.float32)
     truths = generator.uniform(0.05, 0.95, [8, 8])

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from schemas import triage
-from schemas.answer import Kind, of_model
+from schemas.answer import ANSWER, Kind
 from schemas.model_directory import ModelInfo
 from schemas.triage import Action
 from serving.engine.state_tensors import Responses
@@ -22,7 +22,7 @@ from triage.v1 import triage_pb2
 ASK = 6
 INFO = ModelInfo("1", "sha256:0", "sha256:1", 1, 23, "{}")
 EMPTY = {Kind.FLAG: np.array([False]), Kind.NUMBER: np.zeros(1, np.float32), Kind.CODES: np.array([[b""]], object)}
-OUTPUTS = {tensor.name: EMPTY[tensor.kind] for tensor in of_model(frozenset()) if tensor.kind in EMPTY} | {
+OUTPUTS = {tensor.name: EMPTY[tensor.kind] for tensor in ANSWER if tensor.kind in EMPTY} | {
     "q_values": np.zeros([1, 5], np.float32),
     "action": np.array([Action.ASK], np.int32),
     "best_triage": np.array([Action.BLUE], np.int32),

@@ -5,7 +5,6 @@ state, looking codes up in the graph takes longer than the network itself, so en
 no line of Python runs once per piece of evidence.
 """
 
-import dataclasses
 import operator
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schemas import features, safety_rules
-from schemas.answer import Kind, of_model
+from schemas.answer import ANSWER, Kind
 from schemas.evidence import StateEncoder, Vocabulary
 from schemas.model_directory import ModelInfo
 from schemas.safety_rules import SafetyRule
@@ -62,9 +61,7 @@ class Responses:
 
     def __init__(self, info: ModelInfo):
         self._rules = info.rules
-        self._fields = [
-            (_FILLING.get(tensor.kind, _set), tensor.name) for tensor in of_model(info.has) if tensor.is_field
-        ]
+        self._fields = [(_FILLING.get(tensor.kind, _set), tensor.name) for tensor in ANSWER if tensor.is_field]
         self._template = triage_pb2.TriageResponse(
             model_version=info.model_version,
             vocabulary_fingerprint=info.vocabulary_fingerprint,
@@ -88,7 +85,8 @@ class Responses:
                 for place, both in enumerate(message.probabilities):
                     both.appropriate, both.safe = appropriate[place], safe[place]
         for fill, name in self._fields:
-            fill(messages, name, outputs[name].tolist())
+            if name in outputs:
+                fill(messages, name, outputs[name].tolist())
         if self._rules:
             self._add_rules(messages, outputs)
         return messages
@@ -119,15 +117,13 @@ class Responses:
 
 
 def to_decisions(outputs: Mapping[str, np.ndarray], info: ModelInfo) -> list[triage_pb2.TriageResponse]:
-    """Returns the decisions in the outputs of any signature: without novelty, and with codes only if it reads codes.
+    """Returns the decisions in the outputs of any signature, `[]` if it decides nothing, as `questions`.
 
     `triage_responses` are bytes [B], the other outputs as in `Responses.of`.
     """
     if features.TRIAGE_RESPONSES in outputs:
         return list(map(triage_pb2.TriageResponse.FromString, outputs[features.TRIAGE_RESPONSES]))
-    no_codes: np.ndarray = np.empty((len(outputs[features.ACTION]), 0), object)
-    known = {features.UNKNOWN_CODES: no_codes, features.CONFLICTING_CODES: no_codes, **outputs}
-    return Responses(dataclasses.replace(info, novelty_threshold=None)).of(known)
+    return Responses(info).of(outputs) if features.ACTION in outputs else []
 
 
 def questions_asked(state: triage_pb2.EvidenceState) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from schemas import features
-from schemas.answer import RULES, Kind, of_model
+from schemas.answer import ANSWER, Kind
 from schemas.bands import by_numbers
 from schemas.errors import InputError
 from schemas.evidence import StateEncoder, pad_rows
@@ -115,8 +115,8 @@ class Scorer:
             features.UNKNOWN_CODES: encoded[features.UNKNOWN_CODES],
         }
         columns: Columns = {ID: list(ids)}
-        for tensor in of_model(self.engine.info.has | {RULES}):
-            if tensor.column is not None:
+        for tensor in ANSWER:
+            if tensor.column is not None and tensor.name in outputs:
                 columns |= self._columns(tensor.column or tensor.name, tensor.kind, outputs[tensor.name])
         questions, known = self._next_questions(states, columns[features.FORCED])
         conflicting = encoded[features.CONFLICTING_CODES]

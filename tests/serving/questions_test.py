@@ -48,7 +48,7 @@ def base(without_litert, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(base):
-    with served(base, http_port=0) as server:
+    with served(base, http_port=0, metrics_port=0) as server:
         yield server
 
 
@@ -56,6 +56,15 @@ def server(base):
 def http(server):
     with http_to(server) as http:
         yield http
+
+
+def test_the_signature_of_questions_answers_by_tensors(http):
+    state, not_to_ask = [0.0] * EVIDENCE_COUNT, [False] * EVIDENCE_COUNT
+    body = {"signature_name": "questions", "inputs": {"states": [state], "not_to_ask": [not_to_ask]}}
+    response = http.post("/v1/models/triage:predict", json=body)
+    assert response.status_code == 200, response.text
+    [cells] = response.json()["outputs"]["question_codes"]
+    assert {f"e{cell}" for cell in cells[:2]} <= {*AGES, *SEXES}
 
 
 def test_an_interview_opens_with_age_and_sex_to_choose_from(client, http):

@@ -13,7 +13,6 @@ import keras
 import tensorflow as tf
 
 from schemas import features
-from schemas.answer import NOVELTY, PROBABILITIES, RULES, Kind, of_model
 from schemas.danger_signs import NO_SIGNS, DangerSigns
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
@@ -219,12 +218,9 @@ class _Decider:
         action = decide(heads["q"], forced, anything_known(states), self._point)
         triage = best_triage(heads["q"])
         computed: dict[str, tf.Tensor] = {}
-        has = set()
         if "safe" in heads:
-            has.add(PROBABILITIES)
             computed |= {features.P_APPROPRIATE: heads["appropriate"], features.P_SAFE: heads["safe"]}
         if self._graph is not None:
-            has.add(RULES)
             fired = self._graph.fired(states)
             computed |= {
                 features.RULES_FIRED: fired, features.MODEL_ACTION: action, features.MODEL_BEST_TRIAGE: triage,
@@ -232,7 +228,6 @@ class _Decider:
             action, triage = self._graph.apply(fired, action, triage)
         is_novel = tf.zeros_like(forced)
         if self._novelty is not None:
-            has.add(NOVELTY)
             novelty = self._novelty.percentiles(self._closure.reduced(states))
             is_novel = self._novelty.is_novel(novelty)
             computed |= {features.NOVELTY: novelty, features.IS_NOVEL: is_novel}
@@ -242,7 +237,7 @@ class _Decider:
         unsure = handed_over(heads, triage, self._point)
         flags = next_step(action, triage, forced, contradictory, is_novel, unsure).reasons
         labels = tf.constant(ACTION_LABELS)
-        computed |= {
+        return computed | {
             features.Q_VALUES: with_floor(heads["q"], self._point),
             features.ACTION: action,
             features.ACTION_LABEL: tf.gather(labels, action),
@@ -250,9 +245,6 @@ class _Decider:
             features.BEST_TRIAGE_LABEL: tf.gather(labels, triage),
             features.FORCED: forced,
             features.DEFERRED: tf.add_n([number * tf.cast(flag, tf.int32) for number, flag in enumerate(flags, 1)]),
-        }
-        return {
-            tensor.name: computed[tensor.name] for tensor in of_model(frozenset(has)) if tensor.kind is not Kind.CODES
         }
 
     def fired_rules(self, decision: dict[str, tf.Tensor]) -> tf.Tensor:
