@@ -32,7 +32,6 @@ NEUTRAL = TargetConfig()
 UNBOUNDED = 1e9
 """Bound on the weight of denials in training; `bound_denials` sets it afterwards."""
 
-_OF_MEMBERS = (keras.layers.Dense, keras.layers.Dropout)  # the layers of a single network
 _INITIALIZERS = {"selu": keras.initializers.LecunNormal, "relu": keras.initializers.HeNormal}
 _LEAST = 0.005  # of a share with log-odds: of a probability of the mixture, so that the network can still correct it
 
@@ -329,10 +328,9 @@ def start_from(network: keras.Model, other: keras.Model, places: np.ndarray) -> 
 
 def _first_layers(network: keras.Model) -> list[keras.layers.Layer]:
     """Returns the layer of each single network whose kernel has a row for each input, whatever its name."""
-    computed = {id(layer.output) for layer in network.layers if isinstance(layer, _OF_MEMBERS)}
-    return [
-        layer for layer in network.layers if isinstance(layer, keras.layers.Dense) and id(layer.input) not in computed
-    ]
+    inputs = [network.input, *(layer.output for layer in network.layers if layer.name == INPUTS)]
+    taken = set(map(id, inputs))
+    return [layer for layer in network.layers if isinstance(layer, keras.layers.Dense) and id(layer.input) in taken]
 
 
 def dropout_states(network: keras.Model) -> list[Any]:
