@@ -138,7 +138,7 @@ TOY_CONDITIONS = """\
 name = "Common cold"
 icd10 = "J00"
 prevalence = 80
-urgency = { Red = 0, Yellow = 0, Green = 0.2, Blue = 0.8 }
+urgency = { Green = 0.2, Blue = 0.8 }
 
 [common_cold.evidence]
 cough = 0.8
@@ -154,7 +154,7 @@ nausea = 0.02
 name = "Heart attack"
 icd10 = "I21.9"
 prevalence = 15
-urgency = { Red = 0.8, Yellow = 0.2, Green = 0, Blue = 0 }
+urgency = { Red = 0.8, Yellow = 0.2 }
 red_flags = ["sweating"]
 urgent_with = ["smoker"]
 
@@ -178,7 +178,7 @@ cough = 0.05
 name = "Threatened miscarriage"
 icd10 = "O20.0"
 prevalence = 5
-urgency = { Red = 0.1, Yellow = 0.7, Green = 0.2, Blue = 0 }
+urgency = { Red = 0.1, Yellow = 0.7, Green = 0.2 }
 red_flags = ["severe_pain", "fever"]
 requires = ["pregnant"]
 

@@ -292,7 +292,7 @@ def _condition(code: str, system: str, table: Mapping[str, Any]) -> Condition:
         name=table["name"],
         icd10=table["icd10"],
         prevalence=float(table["prevalence"]),
-        urgency=tuple(float(table["urgency"][label]) for label in DECISION_LABELS),
+        urgency=tuple(float(table["urgency"].get(label, 0.0)) for label in DECISION_LABELS),
         evidence={name: float(value) for name, value in table["evidence"].items()},
         risk_factors={name: float(value) for name, value in table.get("risk_factors", {}).items()},
         **{key: tuple(table.get(key, ())) for key in ("red_flags", "urgent_with", "requires")},
@@ -304,8 +304,8 @@ def _number(value: object) -> bool:
 
 
 def _urgency_faults(urgency: Any) -> list[str]:
-    if not isinstance(urgency, dict) or set(urgency) != set(DECISION_LABELS):
-        return [f"urgency: expected a probability for each of {', '.join(DECISION_LABELS)}"]
+    if not isinstance(urgency, dict) or not urgency.keys() <= set(DECISION_LABELS):
+        return [f"urgency: expected probabilities of {', '.join(DECISION_LABELS)}; what is left out has probability 0"]
     if not all(_number(value) and 0 <= value <= 1 for value in urgency.values()):
         return ["urgency: expected probabilities from 0 to 1"]
     total = sum(urgency.values())

@@ -30,7 +30,7 @@ def test_a_condition_keeps_what_its_table_says(toy_knowledge):
         (("icd10",), "121", "icd10 '121': expected a code such as 'I21.9'"),
         (("prevalence",), 0, "prevalence 0: expected more than 0"),
         (("prevalence",), "3", "prevalence '3'"),
-        (("urgency",), {"Red": 1.0}, "urgency: expected a probability for each of Red, Yellow, Green, Blue"),
+        (("urgency",), {"Rde": 1.0}, "urgency: expected probabilities of Red, Yellow, Green, Blue"),
         (("urgency", "Red"), 0.5, "urgency: the probabilities sum to 0.7, not to 1"),
         (("urgency", "Red"), 1.8, "urgency: expected probabilities from 0 to 1"),
         (("evidence", "chest_pian"), 0.5, "evidence: unknown evidence code 'chest_pian': did you mean chest_pain"),
