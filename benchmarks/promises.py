@@ -85,12 +85,10 @@ def resampled(
         panel: from which `apart` patients are drawn, `splits` times.
         shifted: other panels, by name.
         held_out: decides the order of the tests.
-        price: of a question.
         levels: what is asked for.
         confidence: with which.
         apart: number of patients.
         splits: number of draws.
-        seed: of the draws.
 
     Returns:
         `made`, the share of draws with a promise; `true`, the share in which all that is said is true; `promises_true`,

@@ -31,7 +31,6 @@ def write(folder: pathlib.Path, name: str, figures: Mapping[str, Any], seed: int
     """Writes the record of a run that has ended, with the command line of this process.
 
     Args:
-        folder: of the records.
         name: of the file; runs of other seeds have names of their own.
         figures: what was measured.
         seed: of data and draws; None where nothing is drawn.

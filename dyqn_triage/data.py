@@ -46,7 +46,7 @@ def train_test_split(
         frame: a row for each vignette.
         patient: column that says whose it is; the parts are without it, as it is no evidence.
         test_fraction: share of the patients in the second part.
-        seed: of the draw.
+        seed: the same one gives the same parts.
 
     Raises:
         InputError: a row has no patient, or a part would have none.

@@ -27,7 +27,6 @@ class Frame:
 
     Args:
         name: of the argument, for errors.
-        frame: the frame.
         known: columns that are no evidence.
         ignored: columns that are not read.
 

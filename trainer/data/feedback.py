@@ -21,7 +21,7 @@ from triage_runtime.case import parse_object
 _EVIDENCE = ("present", "absent")
 
 
-class _Said(NamedTuple):
+class _Record(NamedTuple):
     line: Line
     fields: dict[str, Any]
 
@@ -32,22 +32,22 @@ def read_feedback(readers: Iterable[LineReader], vocabulary: Vocabulary) -> Iter
     Raises:
         InputError: a file cannot be read.
     """
-    cards: dict[str, _Said] = {}
+    cards: dict[str, _Record] = {}
     outcomes: dict[str, dict[str, Any]] = {}
-    for said in itertools.chain.from_iterable(read_each(reader, _card_or_outcome) for reader in readers):
-        if said is None or isinstance(said, Rejected):
-            yield said
+    for record in itertools.chain.from_iterable(read_each(reader, _card_or_outcome) for reader in readers):
+        if record is None or isinstance(record, Rejected):
+            yield record
             continue
-        name = said.fields[feedback.CARD]
-        if feedback.OUTCOME not in said.fields:
-            if cards.setdefault(name, said) is not said:
+        name = record.fields[feedback.CARD]
+        if feedback.OUTCOME not in record.fields:
+            if cards.setdefault(name, record) is not record:
                 first = cards[name].line
-                yield Rejected(said.line, name, f"the card is there twice: first in {first.file}:{first.number}")
+                yield Rejected(record.line, name, f"the card is there twice: first in {first.file}:{first.number}")
             continue
         if name in outcomes:
             yield "outcomes of cards with a later one"
-        if name not in outcomes or outcomes[name][feedback.TIME] <= said.fields[feedback.TIME]:
-            outcomes[name] = said.fields
+        if name not in outcomes or outcomes[name][feedback.TIME] <= record.fields[feedback.TIME]:
+            outcomes[name] = record.fields
     yield from ("outcomes of cards that are not in the files" for name in outcomes if name not in cards)
     for name, (line, fields) in cards.items():
         outcome = outcomes.get(name)
@@ -66,7 +66,7 @@ def read_feedback(readers: Iterable[LineReader], vocabulary: Vocabulary) -> Iter
             yield Rejected(line, name, str(error))
 
 
-def _card_or_outcome(line: Line) -> _Said:
+def _card_or_outcome(line: Line) -> _Record:
     """Returns what a line says, see `schemas.feedback`; the time of an outcome is read.
 
     Raises:
@@ -83,7 +83,7 @@ def _card_or_outcome(line: Line) -> _Said:
         raise VignetteError(f"{feedback.OUTCOME}: expected {' or '.join(feedback.OUTCOMES)}, found {shown(outcome)}")
     if feedback.OUTCOME in fields:
         fields[feedback.TIME] = _time(fields[feedback.TIME])
-    return _Said(line, {feedback.DECISION: None, **fields})
+    return _Record(line, {feedback.DECISION: None, **fields})
 
 
 def _time(text: str) -> datetime.datetime:
