@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from schemas import directories
@@ -70,13 +70,18 @@ def find_version(base: pathlib.Path, version: int | None = None) -> pathlib.Path
         InputError: there is no such version.
     """
     folders = list_versions(base)
-    if not folders:
-        raise InputError(f"{base}: no model version here: write one with `triage export --model-base-path {base}`")
-    chosen = max(folders) if version is None else version
+    chosen = max(folders, default=None) if version is None else version
     if chosen not in folders:
-        there = ", ".join(str(number) for number in sorted(folders))
-        raise InputError(f"{base}: no version {chosen}: the versions here are {there}")
+        raise missing_version(base, folders, chosen)
     return folders[chosen]
+
+
+def missing_version(base: pathlib.Path | str, there: Collection[int], version: int | None) -> InputError:
+    """Returns the error that `version` is not among those `there`, below `base`."""
+    if not there:
+        return InputError(f"{base}: no model version here: write one with `triage export --model-base-path {base}`")
+    listed = ", ".join(str(number) for number in sorted(there))
+    return InputError(f"{base}: no version {version}: the versions here are {listed}")
 
 
 def file_states(folder: pathlib.Path) -> frozenset[tuple[str, int, int]]:

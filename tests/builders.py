@@ -17,9 +17,8 @@ import tensorflow as tf
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
 from serving.config.settings import ServeConfig
-from serving.engine.model_config import Wanted
+from serving.engine.model_config import ModelConfig
 from serving.engine.served_models import LocalModels
-from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from serving.server.triage_server import TriageServer
 from trainer.config import NetworkConfig
@@ -172,9 +171,9 @@ def evaluated_with(folder, *arguments):
     return Evaluated(json.loads(path.read_text()), out.getvalue(), err.getvalue(), folder)
 
 
-def watching(base, models=None, **wanted):
-    """The versions in a folder, loaded; `wanted` says which and by which labels, as in `Wanted`."""
-    watcher = Watcher(Versions("triage"), models or LocalModels(), Wanted(base, **wanted))
+def watching(base, models=None, name="triage", **wanted):
+    """The versions in a folder, loaded; `wanted` says which and by which labels, as in `ModelConfig`."""
+    watcher = Watcher(models or LocalModels(), ModelConfig(name, str(base), **wanted))
     watcher.look()
     return watcher
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from serving import process
 from serving.config.settings import ServeConfig
-from serving.engine.model_config import VersionPolicy, Wanted
-from serving.engine.served_models import watcher_of
+from serving.engine.model_config import ModelConfig, VersionPolicy
+from serving.engine.served_models import open_model
 from serving.server.triage_server import TriageServer
 
 _HIGHEST = VersionPolicy()
@@ -22,7 +22,7 @@ def serving(base: pathlib.Path, policy: VersionPolicy = _HIGHEST) -> Iterator[st
     """
     process.limit_arenas()
     config = ServeConfig(port=0, grace_seconds=1.0)
-    watcher = watcher_of(config, Wanted(base, policy))
+    watcher = open_model(config, ModelConfig(config.model_name, str(base), policy))
     server = TriageServer(config)
     try:
         server.start(watcher)

@@ -11,16 +11,12 @@ import contextlib
 import contextvars
 import copy
 import dataclasses
-import pathlib
 import time
-from collections.abc import Mapping, Sequence
-
-import numpy as np
+from collections.abc import Sequence
+from typing import Protocol
 
 from serving import call as calls
-from serving.engine.engine import Engine
 from serving.engine.state_tensors import NO_WISH, Wish
-from serving.engine.watcher import VersionSource
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
 from serving.fair_queue import FairQueue
 from triage.v1 import triage_pb2
@@ -72,87 +68,25 @@ class _Request:
             answered.set_result(outcome)
 
 
-class BatchedEngine(Engine):
-    """Answers several callers from one run of another engine.
-
-    One version answers all requests of a batch. Whoever borrowed the version waits for `answer`, so neither retiring a
-    version nor stopping the server leaves a request in a queue. Requests for questions, which take longer, have a queue
-    of their own, so that no other request waits for them.
-
-    Args:
-        engine: one version of a model.
-        parameters: of each queue.
-    """
-
-    def __init__(self, engine: Engine, parameters: BatchingParameters = BatchingParameters()):
-        self.engine = engine
-        self.info = engine.info
-        self.vocabulary = engine.vocabulary
-        self.signatures = engine.signatures
-        self._without_questions, self._with_questions = (_Queue(engine, parameters) for _ in range(2))
+class Runs(Protocol):
+    """What answers a batch: an engine."""
 
     @property
     def brief_states(self) -> int:
-        """As the other engine's."""
-        return self.engine.brief_states
-
-    @property
-    def waiting(self) -> int:
-        """The number of evidence states that wait for a batch."""
-        return self._without_questions.waiting + self._with_questions.waiting
-
-    @property
-    def gathering(self) -> bool:
-        """Whether a batch waits for more requests."""
-        return self._without_questions.gathering or self._with_questions.gathering
-
-    async def answer(
-        self, states: Sequence[triage_pb2.EvidenceState], wish: Wish = NO_WISH, alone: bool = False
-    ) -> _Responses:
-        """Returns one response for each state, in the same order, possibly from a run shared with other calls.
-
-        Args:
-            states: the states of one call, at least one.
-            wish: which questions each response is to suggest.
-            alone: whether the server holds no other call, which work on the event loop would delay.
-
-        Raises:
-            ExhaustedError: too many states wait already.
-            DeadlineError: the deadline of the call passed before the model ran.
-            Exception: whatever the engine raises for these states.
-        """
-        queue = self._with_questions if wish.questions else self._without_questions
-        return await queue.answer(states, wish, alone)
+        """The most evidence states that take less time to answer than to hand to a thread; 0 if none do."""
 
     def triage(self, states: Sequence[triage_pb2.EvidenceState], wishes: Sequence[Wish] = ()) -> _Responses:
-        """Returns one response for each state, in the same order, from the other engine at once."""
-        return self.engine.triage(states, wishes)
-
-    def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Returns the outputs of one signature of the other engine, at once."""
-        return self.engine.predict(signature, inputs)
+        """Returns one response for each state, in the same order."""
 
 
-class BatchedModels:
-    """Versions from another source, each with batches around it.
+class Queue:
+    """Requests of several callers, which one run of an engine answers together.
 
-    Args:
-        source: where versions come from.
+    Whoever borrowed the engine's version waits for `answer`, so neither retiring a version nor stopping the server
+    leaves a request in a queue.
     """
 
-    def __init__(self, source: VersionSource):
-        self.versions = source.versions
-        self._load = source.load
-
-    def load(self, folder: pathlib.Path) -> BatchedEngine:
-        """Returns the engine of a version, warm; raises what the other source raises."""
-        return BatchedEngine(self._load(folder))
-
-
-class _Queue:
-    """Requests that wait for the same engine, see `BatchedEngine`."""
-
-    def __init__(self, engine: Engine, parameters: BatchingParameters):
+    def __init__(self, engine: Runs, parameters: BatchingParameters = BatchingParameters()):
         self._engine = engine
         self._parameters = parameters
         self._threads = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="model")
@@ -173,7 +107,21 @@ class _Queue:
         """Whether a batch waits for more requests."""
         return self._timer is not None
 
-    async def answer(self, states: Sequence[triage_pb2.EvidenceState], wish: Wish, alone: bool) -> _Responses:
+    async def answer(
+        self, states: Sequence[triage_pb2.EvidenceState], wish: Wish = NO_WISH, alone: bool = False
+    ) -> _Responses:
+        """Returns one response for each state, in the same order, possibly from a run shared with other calls.
+
+        Args:
+            states: the states of one call, at least one.
+            wish: which questions each response is to suggest.
+            alone: whether the server holds no other call, which work on the event loop would delay.
+
+        Raises:
+            ExhaustedError: too many states wait already.
+            DeadlineError: the deadline of the call passed before the model ran.
+            Exception: whatever the engine raises for these states.
+        """
         self._check_room(len(states))
         part = self._part_of(states)
         if len(states) <= part:

@@ -1,7 +1,7 @@
 """The interface of an engine, which runs one version of a model, and what engines in this process have in common."""
 
 import abc
-import asyncio
+import functools
 import os
 import pathlib
 import types
@@ -14,6 +14,7 @@ from schemas import features
 from schemas.evidence import Vocabulary
 from schemas.model_directory import ModelInfo, read_version
 from serving.call import MODEL, PARSE, RESPOND, current
+from serving.engine.batching import Queue
 from serving.engine.state_tensors import NO_WISH, MessageEncoder, Responses, Wish, to_questions
 from serving.messages import state_message
 from triage.v1 import triage_pb2
@@ -58,17 +59,16 @@ class Engine(abc.ABC):
                 has none in them. Where asking is not possible, none is suggested.
         """
 
+    @functools.cached_property
+    def queues(self) -> tuple[Queue, Queue]:
+        """Of requests without questions, and of those with some, which take longer: no other waits for them."""
+        return Queue(self), Queue(self)
+
     async def answer(
         self, states: Sequence[triage_pb2.EvidenceState], wish: Wish = NO_WISH, alone: bool = False
     ) -> list[triage_pb2.TriageResponse]:
-        """Returns what `triage` does, without blocking the event loop; a server's engines answer in batches.
-
-        Args:
-            states: the states of one call, at least one.
-            wish: which questions each response is to suggest.
-            alone: whether the server holds no other call, which work on the event loop would delay.
-        """
-        return await asyncio.to_thread(self.triage, states, [wish] * len(states))
+        """Returns what `triage` does, in a batch with other calls, see `Queue.answer`."""
+        return await self.queues[wish.questions > 0].answer(states, wish, alone)
 
     def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Returns the outputs of one signature for inputs of the types and shapes that it declares.

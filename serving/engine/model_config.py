@@ -35,25 +35,8 @@ class VersionPolicy:
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
-    """What a server should serve: the versions of the policy, and those with a label.
-
-    Attributes:
-        base: directory with a folder for each version.
-        policy: which versions to load.
-        labels: the version that each label names.
-        location: the address in an object store that `base` mirrors, "" for none.
-    """
-
-    base: pathlib.Path
-    policy: VersionPolicy = VersionPolicy()
-    labels: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    location: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
 class ModelConfig:
-    """A model to serve.
+    """A model to serve: the versions of the policy, and those with a label.
 
     Attributes:
         name: by which requests choose it.
@@ -64,7 +47,7 @@ class ModelConfig:
 
     name: str
     base_path: str
-    policy: VersionPolicy = dataclasses.field(default_factory=VersionPolicy)
+    policy: VersionPolicy = VersionPolicy()
     labels: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 

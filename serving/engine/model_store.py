@@ -23,7 +23,7 @@ class StoredModels:
 
     Args:
         source: loads what is in the folder, which ends with this.
-        uri: the base path.
+        uri: the base path, whatever `versions` is asked about.
     """
 
     def __init__(self, source: VersionSource, uri: str):
@@ -33,7 +33,7 @@ class StoredModels:
         self.folder = pathlib.Path(scratch) / "models"
         self.folder.mkdir()
 
-    def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
+    def versions(self, base: str) -> dict[int, pathlib.Path]:
         """Fetches new versions, deletes those that are gone, and returns the folder of each.
 
         Raises:
@@ -41,7 +41,7 @@ class StoredModels:
         """
         with self._named():
             self._refresh()
-            return self._source.versions(base)
+            return self._source.versions(str(self.folder))
 
     def load(self, folder: pathlib.Path) -> Engine:
         """Returns the engine of a version, warm."""

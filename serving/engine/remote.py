@@ -197,14 +197,14 @@ class RemoteModels:
         self._connection = connection
         self._model_name = model_name
 
-    def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
+    def versions(self, base: str) -> dict[int, pathlib.Path]:
         """Returns the local folder of each version that is available remotely.
 
         Raises:
             InputError: the base path cannot be read.
             UnavailableError: the TensorFlow Serving cannot list its versions, or has none with a local folder.
         """
-        here = list_versions(base)
+        here = list_versions(pathlib.Path(base))
         request = get_model_status_pb2.GetModelStatusRequest()
         request.model_spec.name = self._model_name
         try:

@@ -1,24 +1,21 @@
 """The models of a server: assembled from the settings, and found by their names."""
 
 import contextlib
-import dataclasses
 import functools
-import gc
 import logging
+import os
 import pathlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from schemas import directories
 from schemas.model_directory import list_versions
 from serving.call import current
 from serving.config.settings import ServeConfig
-from serving.engine.batching import BatchedModels
 from serving.engine.engine import EncodingEngine, run_in_one_thread, warm_up
 from serving.engine.litert import MOST_ASKED, LiteRtEngine
-from serving.engine.model_config import ModelConfig, Wanted
+from serving.engine.model_config import ModelConfig
 from serving.engine.model_store import StoredModels
-from serving.engine.versions import Versions
 from serving.engine.watcher import VersionSource, Watcher
 from serving.errors import ForbiddenError, NotFoundError
 from serving.security import VersionKey, verified
@@ -41,16 +38,16 @@ class LocalModels:
         self._litert, self._key = litert, key
         self._ignored: set[str] = set()  # names that have been logged
 
-    def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
+    def versions(self, base: str) -> dict[int, pathlib.Path]:
         """Returns the folder of each version.
 
         Raises:
             InputError: the base path cannot be read.
         """
-        versions = list_versions(base)
+        versions = list_versions(pathlib.Path(base))
         with contextlib.suppress(OSError):  # the base path is gone again
-            for name in {path.name for path in base.iterdir() if directories.is_too_large(path.name)} - self._ignored:
-                _LOGGER.warning("%s: ignored: the largest version is %d", base / name, directories.LARGEST_VERSION)
+            for name in {name for name in os.listdir(base) if directories.is_too_large(name)} - self._ignored:
+                _LOGGER.warning("%s/%s: ignored: the largest version is %d", base, name, directories.LARGEST_VERSION)
                 self._ignored.add(name)
         return versions
 
@@ -90,30 +87,6 @@ class LiteRtModels(LocalModels):
         return engine
 
 
-def watcher_of(config: ServeConfig, wanted: Wanted) -> Watcher:
-    """Returns the watcher for the engine that `config` names; it has not looked for versions yet.
-
-    Args:
-        config: the settings of the server.
-        wanted: which versions to serve; `base` is made for a `location` in an object store.
-    """
-    source: VersionSource
-    if config.engine == "tensorflow-serving":
-        from serving.engine.remote import Connection, RemoteModels  # loads TensorFlow
-
-        connection = Connection(config.tf_serving, ENGINE_SECONDS)
-        source = RemoteModels(connection, config.model_name)
-    elif config.engine == "litert":
-        source = LiteRtModels(key=config.version_key)
-    else:
-        run_in_one_thread()
-        source = LocalModels(config.litert, config.version_key)
-    if wanted.location:
-        source = StoredModels(source, wanted.location)
-        wanted = dataclasses.replace(wanted, base=source.folder)
-    return Watcher(Versions(config.model_name), BatchedModels(source), wanted)
-
-
 def open_model(config: ServeConfig, model: ModelConfig) -> Watcher:
     """Returns the watcher of one of a server's models; it has not looked for versions yet.
 
@@ -121,10 +94,19 @@ def open_model(config: ServeConfig, model: ModelConfig) -> Watcher:
         config: the settings of the server.
         model: what to serve.
     """
-    location = model.base_path.rstrip("/") if locations.is_remote(model.base_path) else ""
-    wanted = Wanted(pathlib.Path(model.base_path), model.policy, model.labels, location)
-    of_model = dataclasses.replace(config, model_name=model.name)
-    return watcher_of(of_model, wanted)
+    source: VersionSource
+    if config.engine == "tensorflow-serving":
+        from serving.engine.remote import Connection, RemoteModels  # loads TensorFlow
+
+        source = RemoteModels(Connection(config.tf_serving, ENGINE_SECONDS), model.name)
+    elif config.engine == "litert":
+        source = LiteRtModels(key=config.version_key)
+    else:
+        run_in_one_thread()
+        source = LocalModels(config.litert, config.version_key)
+    if locations.is_remote(model.base_path):
+        source = StoredModels(source, model.base_path.rstrip("/"))
+    return Watcher(source, model)
 
 
 class ServedModels:
@@ -190,60 +172,32 @@ class ServedModels:
             models: at least one, with different names; the first answers requests that name none.
 
         Raises:
-            InputError: the rules of a new model are faulty.
             PreconditionError: no version of a model can be served; the message says why.
         """
         with self._changing:
-            before = self._models
-            kept = {model.name: wanted for model in models if (wanted := self._wanted(model)) is not None}
-            added: dict[str, Watcher] = {}
+            before, after = self._models, dict[str, Watcher]()
             try:
                 for model in models:
-                    if model.name not in kept:
-                        added[model.name] = self._open(model)
-                        added[model.name].start()
-                changed = {name: each for name, each in kept.items() if each != before[name].wanted}
-                self._reload(changed)
-            except Exception:
-                added.clear()
-                gc.collect()
-                raise
-            for name in kept.keys() - changed.keys():
-                before[name].look()
-            for watcher in added.values():
-                for listener in self._listeners:
-                    listener(watcher)
-            self._models = {model.name: added.get(model.name) or before[model.name] for model in models}
+                    watcher = before.get(model.name)
+                    if watcher is None or not watcher.can_follow(model):
+                        watcher = self._open(model)
+                    after[model.name] = watcher
+                    if watcher is not before.get(model.name) or watcher.config != model:
+                        watcher.prepare(model)
+                for model in models:
+                    after[model.name].reload(model)
+            finally:
+                for watcher in after.values():
+                    watcher.drop_prepared()
+            for name, watcher in after.items():
+                if watcher is not before.get(name):
+                    for listener in self._listeners:
+                        listener(watcher)
+            self._models = after
             for name, watcher in before.items():
-                if name not in kept:
+                if watcher is not after.get(name):
                     watcher.close()
-            for name in added:
+            for name in after.keys() - before.keys():
                 _LOGGER.info("model %s is served", name)
-            for name in before.keys() - self._models.keys():
+            for name in before.keys() - after.keys():
                 _LOGGER.info("model %s is no longer served", name)
-
-    def _wanted(self, model: ModelConfig) -> Wanted | None:
-        """Returns what to serve of a model that is there; None for a new one, and for another object store's."""
-        watcher, remote = self._models.get(model.name), locations.is_remote(model.base_path)
-        if watcher is None or watcher.wanted.location != (model.base_path.rstrip("/") if remote else ""):
-            return None
-        base = watcher.wanted.base if remote else pathlib.Path(model.base_path)
-        return Wanted(base, model.policy, model.labels, watcher.wanted.location)
-
-    def _reload(self, wanted: Mapping[str, Wanted]) -> None:
-        before: list[tuple[Watcher, Wanted]] = []
-        try:
-            for name, each in wanted.items():
-                self._models[name].prepare(each)
-            for name, each in wanted.items():
-                model = self._models[name]
-                old = model.wanted
-                model.reload(each)
-                before.append((model, old))
-        except Exception:  # files that were there when they were loaded have gone
-            for model, old in before:
-                model.reload(old)
-            raise
-        finally:
-            for name in wanted:
-                self._models[name].drop_prepared()

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from schemas.errors import InputError
-from schemas.model_directory import check_files, file_states, find_version
+from schemas.model_directory import check_files, file_states, missing_version
 from serving.engine.engine import Engine
-from serving.engine.model_config import Wanted
+from serving.engine.model_config import ModelConfig
 from serving.engine.versions import State, Versions
 from serving.errors import DeadlineError, PreconditionError, UnavailableError
 from triage_runtime.storage import locations
@@ -21,7 +21,7 @@ _LOGGER = logging.getLogger(__name__)
 class VersionSource(Protocol):
     """Where versions come from."""
 
-    def versions(self, base: pathlib.Path) -> dict[int, pathlib.Path]:
+    def versions(self, base: str) -> dict[int, pathlib.Path]:
         """Returns the folder of each version.
 
         Raises:
@@ -41,28 +41,26 @@ class Watcher:
     only when another wanted version can answer, so the last one stays even if its files are deleted.
 
     Args:
-        versions: the loaded versions of one model, which only this watcher changes.
         source: where versions come from.
-        wanted: what to serve.
+        config: what to serve.
+
+    Attributes:
+        config: what is served, as far as it is there.
+        versions: the loaded versions, which only this watcher changes.
     """
 
-    def __init__(self, versions: Versions, source: VersionSource, wanted: Wanted):
-        self.versions = versions
+    def __init__(self, source: VersionSource, config: ModelConfig):
         self._source = source
-        self._wanted = wanted
+        self.config = config
+        self.versions = Versions(config.name)
         self._lock = threading.Lock()
         self._reachable = True
         self._folders: dict[int, pathlib.Path] = {}  # of the loaded versions
         self._broken: dict[int, tuple[pathlib.Path, object]] = {}  # folder and state of its files when loading failed
         self._errors: dict[int, str] = {}  # why a version is not loaded
-        self._prepared: dict[pathlib.Path, tuple[object, Engine]] = {}  # folder -> state of its files, and the engine
+        self._prepared: dict[pathlib.Path, Engine] = {}  # by the folder
         self._logged_before: set[str] = set()  # warnings of the last look
         self._logged: set[str] = set()
-
-    @property
-    def wanted(self) -> Wanted:
-        """What is served, as far as it is there."""
-        return self._wanted
 
     @property
     def ready(self) -> bool:
@@ -84,40 +82,39 @@ class Watcher:
             InputError: why a version is missing or could not be loaded.
             UnavailableError: a remote engine cannot be reached; DeadlineError if it is too slow.
         """
-        location = self._wanted.location
-        with self._lock, locations.standing_for({str(self._wanted.base): location} if location else {}):
+        with self._lock:
             loaded = self.versions.loaded
-            needed = [*(self._wanted.policy.numbers or ()), *self._wanted.labels.values()]
+            needed = [*(self.config.policy.numbers or ()), *self.config.labels.values()]
             for number in needed:
                 if number not in loaded:
                     raise self._reason(number)
             if self.versions.default is None:
                 raise self._reason(None)
 
-    def start(self) -> None:
-        """Looks for the first time.
+    def can_follow(self, config: ModelConfig) -> bool:
+        """Returns whether this watcher can serve `config` instead; each address in an object store has its own."""
+        before, after = self.config.base_path, config.base_path
+        return before == after or not (locations.is_remote(before) or locations.is_remote(after))
 
-        Raises:
-            PreconditionError: a version that is needed cannot be served; the message says why.
-        """
-        self.look()
-        try:
-            self.check()
-        except (InputError, UnavailableError, DeadlineError) as error:
-            raise self._refusal(error) from error
-
-    def prepare(self, wanted: Wanted) -> None:
-        """Loads what `wanted` needs beside what is served, which stays; a `reload` then takes no time.
+    def prepare(self, config: ModelConfig) -> None:
+        """Loads what `config` needs beside what is served, which stays; a `reload` then takes no time.
 
         Raises:
             PreconditionError: no version of it can be served; the message says why.
         """
         with self._lock:
-            before, self._wanted = self._wanted, wanted
+            before, self.config = self.config, config
             try:
-                self._prepare()
+                there = self._begin()
+                chosen, _ = self._wanted_of(there, self._load_missing(there, settle=False))
+                if not chosen:
+                    raise self._reason(None)
+            except (InputError, UnavailableError, DeadlineError) as error:
+                raise PreconditionError(
+                    f"no such version of {config.name} can be served, the old configuration stays: {error}"
+                ) from error
             finally:
-                self._wanted = before
+                self.config = before
 
     def drop_prepared(self) -> None:
         """Frees what `prepare` loaded and no `reload` used."""
@@ -128,24 +125,11 @@ class Watcher:
                 self._prepared.clear()
                 gc.collect()
 
-    def reload(self, wanted: Wanted) -> None:
-        """Changes what to serve, or changes nothing if no version of it can be served.
-
-        Raises:
-            PreconditionError: no version can be served; the message says why.
-        """
+    def reload(self, config: ModelConfig) -> None:
+        """Changes what to serve, to what is prepared."""
         with self._lock:
-            before, self._wanted = self._wanted, wanted
-            try:
-                if self._look():
-                    return
-                refusal = self._refusal(self._reason(None))
-            except Exception:
-                self._wanted = before
-                raise
-            self._wanted = before
+            self.config = config
             self._look()
-            raise refusal
 
     def close(self) -> None:
         """Ends the model: further calls find no version, and those that have one keep it."""
@@ -164,29 +148,10 @@ class Watcher:
             except Exception:  # the traceback has no evidence, and the server must survive errors here
                 _LOGGER.exception("looking for new versions failed")
 
-    def _prepare(self) -> None:
-        try:
-            there = self._begin()
-        except (InputError, UnavailableError, DeadlineError) as error:
-            raise self._refusal(error) from error
-        failed = set(self._broken)
-        while missing := {n for n in self._missing(there, failed) if there[n] not in self._prepared}:
-            number = max(missing)
-            if not self._load(number, there[number]):
-                failed.add(number)
-                gc.collect()  # frees a partly loaded SavedModel, see below
-        chosen, _ = self._wanted_of(there, failed)
-        if not chosen:
-            raise self._refusal(self._reason(None))
-
-    def _refusal(self, reason: Exception) -> PreconditionError:
-        name = self.versions.model_name
-        return PreconditionError(f"no such version of {name} can be served, the old configuration stays: {reason}")
-
     def _begin(self) -> dict[int, pathlib.Path]:
         """Returns the folder of each version, and forgets what has changed; raises what the source raises."""
         self._logged_before, self._logged = self._logged, set()
-        there = self._source.versions(self._wanted.base)
+        there = self._source.versions(self.config.base_path)
         self._broken = {
             number: (folder, files)
             for number, (folder, files) in self._broken.items()
@@ -195,49 +160,52 @@ class Watcher:
         self._errors = {number: text for number, text in self._errors.items() if number in there}
         return there
 
-    def _look(self) -> bool:
-        """Returns whether a version of the policy can answer now."""
+    def _look(self) -> None:
         try:
             there = self._begin()
             self._reachable = True
         except (InputError, UnavailableError, DeadlineError) as error:
             self._reachable = isinstance(error, InputError)
             self._warn_once(str(error))
-            return False
+            return
         self.versions.forget(self._errors.keys())
+        self._settle(there, self._load_missing(there, settle=True))
+
+    def _load_missing(self, there: Mapping[int, pathlib.Path], settle: bool) -> set[int]:
+        """Loads the versions that are wanted, perhaps for use at once, and returns those that failed."""
         failed = set(self._broken)
-        while missing := self._missing(there, failed):
-            chosen, _ = self._wanted_of(there, failed)
+        while True:
+            chosen, wanted = self._wanted_of(there, failed)
+            missing = {
+                number
+                for number in wanted - failed
+                if self._folders.get(number) != there[number] and there[number] not in self._prepared
+            }
+            if not missing:
+                return failed
             number = max(missing & chosen or missing)  # versions that are only labelled can wait
             if not self._load(number, there[number]):
                 failed.add(number)
                 gc.collect()  # frees a partly loaded SavedModel, see below
-            self._settle(there, failed)
-        return self._settle(there, failed)
+            if settle:
+                self._settle(there, failed)
 
     def _wanted_of(self, there: Mapping[int, pathlib.Path], failed: set[int]) -> tuple[frozenset[int], frozenset[int]]:
         """Returns the versions that the policy wants, and the same with the labelled versions."""
-        chosen = self._wanted.policy.choose(there.keys() - failed)
-        return chosen, chosen | (frozenset(self._wanted.labels.values()) & there.keys())
-
-    def _missing(self, there: Mapping[int, pathlib.Path], failed: set[int]) -> set[int]:
-        _, wanted = self._wanted_of(there, failed)
-        return {number for number in wanted - failed if self._folders.get(number) != there[number]}
+        chosen = self.config.policy.choose(there.keys() - failed)
+        return chosen, chosen | (frozenset(self.config.labels.values()) & there.keys())
 
     def _load(self, number: int, folder: pathlib.Path) -> bool:
-        """Loads a version for `_settle` to publish, unless it is prepared already; returns whether it can be served."""
+        """Loads a version for `_settle` to publish; returns whether it can be served."""
         self.versions.note(number, State.LOADING)
         files: object = None
         try:
             files = file_states(folder)
-            before, _ = self._prepared.get(folder, (None, None))
-            if before != files:
-                self._prepared.pop(folder, None)
-                check_files(folder)
-                engine = self._source.load(folder)
-                if file_states(folder) != files:
-                    raise InputError(f"{folder}: its files changed while it was loaded: it will be loaded again")
-                self._prepared[folder] = (files, engine)
+            check_files(folder)
+            engine = self._source.load(folder)
+            if file_states(folder) != files:
+                raise InputError(f"{folder}: its files changed while it was loaded: it will be loaded again")
+            self._prepared[folder] = engine
         except (UnavailableError, DeadlineError) as error:
             self._fail(number, str(error))
             self._warn_once(str(error))
@@ -249,7 +217,7 @@ class Watcher:
             self._fail(number, text)
             _LOGGER.error(
                 "%s: version %d cannot be loaded and is tried again when its files change: %s",
-                self.versions.model_name, number, text, exc_info=None if expected else error,
+                self.config.name, number, text, exc_info=None if expected else error,
             )  # fmt: skip
             return False
         self._errors.pop(number, None)
@@ -259,13 +227,12 @@ class Watcher:
         self._errors[number] = text
         self.versions.note(number, State.END, text)
 
-    def _settle(self, there: Mapping[int, pathlib.Path], failed: set[int]) -> bool:
-        """Chooses the default, moves labels, retires the rest; returns whether a version of the policy can answer."""
+    def _settle(self, there: Mapping[int, pathlib.Path], failed: set[int]) -> None:
+        """Chooses the default, moves labels, and retires the rest."""
         chosen, wanted = self._wanted_of(there, failed)
         for number in wanted - failed:
             if there[number] in self._prepared:
-                _, engine = self._prepared.pop(there[number])
-                self.versions.publish(engine)
+                self.versions.publish(self._prepared.pop(there[number]))
                 self._folders[number] = there[number]
         loaded = self.versions.loaded
         ready = {number for number in chosen & loaded if self._folders[number] == there[number]}
@@ -274,16 +241,15 @@ class Watcher:
             if best != default:
                 self.versions.set_default(best)
                 after = "" if default is None else f", after {default}"
-                _LOGGER.info("%s: version %d is the default%s", self.versions.model_name, best, after)
+                _LOGGER.info("%s: version %d is the default%s", self.config.name, best, after)
             for number in sorted(loaded - wanted):
                 self.versions.retire(number)
                 del self._folders[number]
-                _LOGGER.info("%s: version %d is no longer wanted", self.versions.model_name, number)
+                _LOGGER.info("%s: version %d is no longer wanted", self.config.name, number)
         elif self.versions.default is not None:
-            self._warn_once(f"{self._wanted.base}: no wanted version: version {self.versions.default} stays")
-        self.versions.set_labels({label: n for label, n in self._wanted.labels.items() if n in self.versions.loaded})
+            self._warn_once(f"{self.config.base_path}: no wanted version: version {self.versions.default} stays")
+        self.versions.set_labels({label: n for label, n in self.config.labels.items() if n in self.versions.loaded})
         self._collect()
-        return bool(ready)
 
     def _collect(self) -> None:
         """Frees the versions that have been let go since the last time."""
@@ -293,18 +259,14 @@ class Watcher:
     def _reason(self, number: int | None) -> Exception:
         """Returns why a version is not loaded, the highest by default."""
         try:
-            there = self._source.versions(self._wanted.base)
+            there = self._source.versions(self.config.base_path)
         except (InputError, UnavailableError, DeadlineError) as error:
             return error
         if number is None:
-            number = max(self._wanted.policy.numbers or there, default=None)
+            number = max(self.config.policy.numbers or there, default=None)
         if number in there and number in self._errors:
             return InputError(self._errors[number])
-        try:
-            folder = find_version(self._wanted.base, number)
-            return InputError(f"{folder}: the engine has no such version")
-        except InputError as error:
-            return error
+        return missing_version(self.config.base_path, there, number)
 
     def _warn_once(self, text: str) -> None:
         """Logs a lasting condition, unless the last look did."""

@@ -86,7 +86,7 @@ def read_config(config: model_server_config_pb2.ModelServerConfig, models: Serve
     for entry in entries:
         model = served.get(entry.name)
         address = entry.base_path.rstrip("/")
-        if locations.is_remote(address) and (model is None or model.wanted.location != address):
+        if locations.is_remote(address) and (model is None or model.config.base_path.rstrip("/") != address):
             raise InputError(f"model {entry.name}: base_path {address}: expected a path on the server's machine")
         for version in entry.labels.values():
             if model is None or version not in model.versions.loaded:

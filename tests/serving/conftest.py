@@ -27,13 +27,10 @@ from serving.admission.event_loop import EventLoop
 from serving.commands import serve as command
 from serving.config import vertex
 from serving.config.settings import ServeConfig
-from serving.engine.batching import BatchedModels
 from serving.engine.engine import Engine
-from serving.engine.model_config import Wanted
+from serving.engine.model_config import ModelConfig
 from serving.engine.remote import Connection, RemoteModels
 from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt
-from serving.engine.served_models import LocalModels
-from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from tests.builders import channel_to, http_to, network_of, served, trained_agent, watching, write_version
 from tests.certificates import write_certificates
@@ -53,14 +50,14 @@ class Gated(Engine):
         self.info, self.vocabulary = engine.info, engine.vocabulary
 
     def versions(self, base):
-        return {3: base / "3"}
+        return {3: pathlib.Path(base, "3")}
 
     def load(self, folder):
         return self
 
     def watcher(self):
         """What a server answers from, with the version loaded."""
-        watcher = Watcher(Versions("triage"), self, Wanted(pathlib.Path("models")))
+        watcher = Watcher(self, ModelConfig("triage", "models"))
         watcher.look()
         return watcher
 
@@ -168,12 +165,7 @@ def litert_engine(model_base_path):
 @pytest.fixture(scope="session")
 def watcher(model_base_path):
     """Version 3, which also has the label "stable"."""
-    return _batching(model_base_path, {"stable": 3})
-
-
-def _batching(base, labels):
-    models = BatchedModels(LocalModels())
-    return watching(base, models=models, labels=labels)
+    return watching(model_base_path, labels={"stable": 3})
 
 
 @pytest.fixture(scope="session")
@@ -206,8 +198,7 @@ def http(http_server):
 def remote_server(server, config, model_base_path):
     """A server with the same limits that answers through `server`, as if that were a TensorFlow Serving."""
     connection = Connection(server.address, timeout_seconds=30.0)
-    models = BatchedModels(RemoteModels(connection, "triage"))
-    watcher = watching(model_base_path, models=models)
+    watcher = watching(model_base_path, models=RemoteModels(connection, "triage"))
     watcher.check()
     remote = dataclasses.asdict(config) | {"engine": "tensorflow-serving", "tf_serving": server.address}
     with served(watcher, **remote) as front:
@@ -404,7 +395,7 @@ def _write_asking(base, others=(), spread=1.5, flags=()):
 @pytest.fixture(scope="session")
 def asking_watcher(asking_base_path):
     """Version 1 of `asking_base_path`, loaded, which also has the label "stable"."""
-    return _batching(asking_base_path, {"stable": 1})
+    return watching(asking_base_path, labels={"stable": 1})
 
 
 PREDICT = "/v1/endpoints/7:predict"
@@ -431,10 +422,10 @@ def full_server(asking_watcher, tmp_path_factory):
 @pytest.fixture(scope="session")
 def opening_watcher(opening_base_path):
     """Version 1 of `opening_base_path`, loaded."""
-    return _batching(opening_base_path, {})
+    return watching(opening_base_path)
 
 
 @pytest.fixture(scope="session")
 def grouping_watcher(grouping_base_path):
     """Version 1 of `grouping_base_path`, loaded."""
-    return _batching(grouping_base_path, {})
+    return watching(grouping_base_path)

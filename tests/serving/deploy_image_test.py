@@ -167,9 +167,9 @@ ANSWER = """
 import pathlib, serving.commands.ask, serving.commands.serve, serving.service.service
 from serving.config.settings import ServeConfig
 from serving.messages import state_message
-from serving.engine.served_models import watcher_of
-from serving.engine.model_config import Wanted
-watcher = watcher_of(ServeConfig(), Wanted(pathlib.Path(sys.argv.pop(1))))
+from serving.engine.served_models import open_model
+from serving.engine.model_config import ModelConfig
+watcher = open_model(ServeConfig(), ModelConfig("triage", sys.argv.pop(1)))
 watcher.look()
 with watcher.versions.borrow() as engine:
     [answer] = engine.triage([state_message(["fever"])])

@@ -7,7 +7,7 @@ import pytest
 
 from serving import call as calls
 from serving.admission.event_loop import EventLoop
-from serving.engine.batching import BatchedEngine, BatchingParameters
+from serving.engine.batching import BatchingParameters, Queue
 from serving.engine.engine import Engine
 from serving.messages import state_message
 from tests.waiting import until
@@ -47,7 +47,7 @@ class BriefEngine(Engine):
 
 
 def batched(engine):
-    return BatchedEngine(engine, BatchingParameters(batch_timeout_micros=0))
+    return Queue(engine, BatchingParameters(batch_timeout_micros=0))
 
 
 @pytest.mark.parametrize(

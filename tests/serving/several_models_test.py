@@ -15,8 +15,8 @@ from tensorflow_serving.apis import (
 )
 
 from serving.config.settings import ServeConfig
-from serving.engine.model_config import Wanted
-from serving.engine.served_models import watcher_of
+from serving.engine.model_config import ModelConfig
+from serving.engine.served_models import open_model
 from serving.messages import state_message
 from serving.monitor.audit_reader import LogCounts, read_cases
 from tests.builders import channel_to, http_to, served
@@ -40,7 +40,7 @@ def server(guarded_base_path, contrary_version, audit_log):
     """Serves version 4 of "adults", whose rules and novelty the other has not, and 6 of "contrary"."""
     watchers = []
     for name, base in (("adults", guarded_base_path), ("contrary", contrary_version.parent)):
-        watchers.append(watcher_of(ServeConfig(model_name=name), Wanted(base, labels={"stable": 4})))
+        watchers.append(open_model(ServeConfig(), ModelConfig(name, str(base), labels={"stable": 4})))
         watchers[-1].look()
     with served(*watchers, http_port=0, metrics_port=0, audit_log=str(audit_log)) as server:
         yield server

@@ -7,9 +7,8 @@ import pytest
 
 import triage_cli
 from serving.commands.ask import DISCLAIMER
-from serving.engine.model_config import Wanted
+from serving.engine.model_config import ModelConfig
 from serving.engine.served_models import LocalModels
-from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from tests.builders import served
 
@@ -124,7 +123,7 @@ def test_bad_input_is_one_line_and_exit_code_2(ask, arguments, complaint):
 
 
 def test_a_server_that_cannot_answer_now_says_why(tmp_path, capsys):
-    with served(Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))) as server:  # it has not looked yet
+    with served(Watcher(LocalModels(), ModelConfig("triage", str(tmp_path)))) as server:  # it has not looked yet
         assert triage_cli.main(["ask", "--server", server.address, "--present", "fever", "--timeout", "30"]) == 1
     expected = f"triage ask: error: {server.address}: UNAVAILABLE: no model version is ready: try again later\n"
     assert capsys.readouterr().err == expected

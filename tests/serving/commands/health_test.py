@@ -3,9 +3,8 @@
 import json
 
 import triage_cli
-from serving.engine.model_config import Wanted
+from serving.engine.model_config import ModelConfig
 from serving.engine.served_models import LocalModels
-from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from tests.builders import served
 
@@ -23,7 +22,7 @@ def test_the_status_is_told_as_json(server, capsys):
 
 
 def test_the_exit_code_is_1_for_a_server_without_a_model(tmp_path, capsys):
-    with served(Watcher(Versions("triage"), LocalModels(), Wanted(tmp_path))) as server:
+    with served(Watcher(LocalModels(), ModelConfig("triage", str(tmp_path)))) as server:
         assert triage_cli.main(["health", "--server", server.address, *LONG]) == 1
     assert capsys.readouterr().out == "NOT_SERVING\n"
 

@@ -10,7 +10,7 @@ import pytest
 
 from serving import call as calls
 from serving.admission.event_loop import EventLoop
-from serving.engine.batching import BatchedEngine, BatchingParameters
+from serving.engine.batching import BatchingParameters, Queue
 from serving.engine.engine import Engine
 from serving.engine.state_tensors import NO_WISH, Wish
 from serving.errors import DeadlineError, ExhaustedError, UnavailableError
@@ -64,9 +64,8 @@ class Batched:
 
     loop = None
 
-    def __init__(self, engine, parameters):
-        self.front = BatchedEngine(engine, parameters)
-        self.info = getattr(engine, "info", None)
+    def __init__(self, front):
+        self.front = front
 
     @property
     def waiting(self):
@@ -107,7 +106,7 @@ class Call(threading.Thread):
 
 
 def batched(engine, **settings):
-    return Batched(engine, BatchingParameters(**{"batch_timeout_micros": 0, **settings}))
+    return Batched(Queue(engine, BatchingParameters(**{"batch_timeout_micros": 0, **settings})))
 
 
 def gathered(engine, front, *calls):
@@ -132,14 +131,14 @@ def test_a_batch_holds_no_more_than_its_largest_size_and_keeps_the_order():
 
 def test_calls_for_questions_share_a_run_each_with_its_wish_and_no_other_call_waits_for_them():
     engine = GatedEngine()
-    front = batched(engine)
+    front, (_, for_questions) = Batched(engine), engine.queues
     one, three = Wish(1), Wish(3, ["fever"])
     calls = [Call(front, 0, wish=one)]
     engine.entered()
     calls.append(Call(front, 1, wish=one))
-    until(lambda: front.waiting == 1)
+    until(lambda: for_questions.waiting == 1)
     calls.append(Call(front, 2, 3, wish=three))
-    until(lambda: front.waiting == 3)
+    until(lambda: for_questions.waiting == 3)
     calls.append(Call(front, 4))
     engine.entered()  # before the run for questions has ended
     engine.let(3)
@@ -278,7 +277,7 @@ class TimedEngine(Engine):
 
 
 def test_each_call_has_the_stages_of_its_run_and_one_of_them_counts_it(loop):
-    front = BatchedEngine(TimedEngine(), BatchingParameters(batch_timeout_micros=0))
+    front = Queue(TimedEngine(), BatchingParameters(batch_timeout_micros=0))
     seen = []
 
     async def ask(states):
@@ -314,7 +313,7 @@ class AwayEngine(Engine):
 @pytest.mark.parametrize("alone", [False, True])
 def test_only_the_caller_refers_to_an_error(loop, alone):
     engine = AwayEngine()
-    front = BatchedEngine(engine, BatchingParameters())
+    front = Queue(engine, BatchingParameters())
 
     async def ask():
         try:

@@ -6,10 +6,9 @@ import pytest
 import tensorflow as tf
 
 from schemas.errors import InputError
-from serving.engine.model_config import Wanted
+from serving.engine.model_config import ModelConfig
 from serving.engine.model_store import StoredModels
 from serving.engine.served_models import LocalModels
-from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from serving.messages import state_message
 
@@ -29,7 +28,7 @@ def models():
 
 def test_a_server_mirrors_the_store(object_store, model_base_path, hand_set, models):
     _put(object_store, model_base_path / "3", f"{BASE}/3")
-    watcher = Watcher(Versions("triage"), models, Wanted(models.folder))
+    watcher = Watcher(models, ModelConfig("triage", BASE))
     watcher.look()
     assert watcher.versions.default == 3
     with watcher.versions.borrow() as engine:
@@ -50,7 +49,7 @@ def test_a_server_mirrors_the_store(object_store, model_base_path, hand_set, mod
 
 def test_a_store_that_cannot_be_reached_leaves_what_is_served(object_store, model_base_path, models, monkeypatch):
     _put(object_store, model_base_path / "3", f"{BASE}/3")
-    watcher = Watcher(Versions("triage"), models, Wanted(models.folder))
+    watcher = Watcher(models, ModelConfig("triage", BASE))
     watcher.look()
 
     def fail(*_):
@@ -60,7 +59,7 @@ def test_a_store_that_cannot_be_reached_leaves_what_is_served(object_store, mode
     with pytest.raises(
         InputError, match=r"^gs://bucket/models: cannot read the model base path: 503 later: check the "
     ):
-        models.versions(models.folder)
+        models.versions(BASE)
     watcher.look()
     assert (watcher.versions.default, watcher.ready) == (3, True)
 
@@ -77,22 +76,22 @@ def test_a_fetch_that_breaks_off_leaves_no_version(object_store, model_base_path
 
     monkeypatch.setattr(tf.io.gfile, "copy", break_off)
     with pytest.raises(InputError, match="503 later"):
-        models.versions(models.folder)
+        models.versions(BASE)
     assert list(models.folder.iterdir()) == []
     monkeypatch.setattr(tf.io.gfile, "copy", copy)
-    models.versions(models.folder)
+    models.versions(BASE)
     assert [path.name for path in models.folder.iterdir()] == ["3"]
 
 
 def test_an_address_that_is_one_version_is_refused(object_store, model_base_path, models):
     _put(object_store, model_base_path / "3", BASE)
     with pytest.raises(InputError, match="this is one version"):
-        models.versions(models.folder)
+        models.versions(BASE)
 
 
 def test_what_a_server_has_loaded_outlives_its_files(object_store, model_base_path, models):
     _put(object_store, model_base_path / "3", f"{BASE}/3")
-    models.versions(models.folder)
+    models.versions(BASE)
     engine = LocalModels().load(models.folder / "3")
     shutil.rmtree(models.folder)
     assert len(engine.triage([state_message(["chest_pain"])])) == 1

@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import pathlib
 import threading
 import types
 import weakref
@@ -10,8 +11,8 @@ import weakref
 import pytest
 
 from schemas.errors import InputError
-from serving.engine.model_config import VersionPolicy, Wanted
-from serving.engine.versions import State, Versions, VersionStatus
+from serving.engine.model_config import ModelConfig, VersionPolicy
+from serving.engine.versions import State, VersionStatus
 from serving.engine.watcher import Watcher
 from serving.errors import PreconditionError, UnavailableError
 
@@ -42,7 +43,7 @@ class Folders:
     def versions(self, base):
         if self.offline:
             raise InputError(f"{base}: cannot read the model base path")
-        return {int(folder.name): folder for folder in base.iterdir()}
+        return {int(folder.name): folder for folder in pathlib.Path(base).iterdir()}
 
     def load(self, folder):
         self.loads.append(int(folder.name))
@@ -62,13 +63,16 @@ def folders(tmp_path):
     return Folders(base)
 
 
+def wanted(base, *more):
+    return ModelConfig("triage", str(base), *more)
+
+
 @pytest.fixture
 def watch(folders):
     def start(*numbers, policy=None, labels=None):
         for number in numbers:
             folders.put(number)
-        wanted = Wanted(folders.base, policy or VersionPolicy(), labels or {})
-        watcher = Watcher(Versions("triage"), folders, wanted)
+        watcher = Watcher(folders, wanted(folders.base, policy or VersionPolicy(), labels or {}))
         watcher.look()
         return watcher
 
@@ -243,20 +247,10 @@ def test_another_base_path_brings_other_engines_under_the_same_numbers(watch, tm
     other = Folders(tmp_path / "other")
     other.base.mkdir()
     other.put(5)
-    watcher.reload(Wanted(other.base))
+    watcher.reload(wanted(other.base))
     with watcher.versions.borrow(5) as engine:
         assert engine.folder == other.base / "5"
     assert watcher.versions.statuses() == [VersionStatus(5, State.AVAILABLE)]
-
-
-def test_a_reload_that_cannot_be_served_says_why_and_the_old_one_stays(watch, folders):
-    watcher = watch(3, 5, labels={"stable": 3})
-    with pytest.raises(PreconditionError, match="the old configuration stays"):
-        watcher.reload(Wanted(folders.base, VersionPolicy(numbers=frozenset([7]))))
-    folders.put(6)
-    watcher.look()
-    assert served(watcher) == (6, {3, 6})
-    assert watcher.versions.version_of("stable") == 3
 
 
 def test_what_is_prepared_changes_nothing_and_a_reload_then_loads_nothing(watch, folders, tmp_path):
@@ -266,60 +260,47 @@ def test_what_is_prepared_changes_nothing_and_a_reload_then_loads_nothing(watch,
     for number in (4, 5):
         (other / str(number)).mkdir()
         (other / str(number) / "model").write_text("good")
-    wanted = Wanted(other, VersionPolicy(count=2))
-    watcher.prepare(wanted)
+    two = wanted(other, VersionPolicy(count=2))
+    watcher.prepare(two)
     assert folders.loads == [5, 5, 4]
     assert served(watcher) == (5, {5})
     with watcher.versions.borrow(5) as engine:
         assert engine.folder == folders.base / "5"
-    watcher.reload(wanted)
+    watcher.reload(two)
     assert folders.loads == [5, 5, 4]
     assert served(watcher) == (5, {4, 5})
     with watcher.versions.borrow(5) as engine:
         assert engine.folder == other / "5"
 
 
-def test_what_was_prepared_is_read_again_if_its_files_have_changed_or_it_was_dropped(watch, folders):
+def test_what_was_prepared_and_dropped_is_loaded_again(watch, folders):
     watcher = watch(3)
-    wanted = Wanted(folders.base, VersionPolicy(numbers=frozenset([4])))
+    pinned = wanted(folders.base, VersionPolicy(numbers=frozenset([4])))
     folders.put(4)
-    watcher.prepare(wanted)
-    folders.put(4, "damaged since")
-    with pytest.raises(PreconditionError, match="4: damaged"):
-        watcher.reload(wanted)
-    folders.put(4)
-    watcher.prepare(wanted)
+    watcher.prepare(pinned)
     watcher.drop_prepared()
-    watcher.reload(wanted)
-    assert folders.loads == [3, 4, 4, 4, 4]
+    assert watcher.versions.statuses()[1] == VersionStatus(4, State.END)
+    watcher.reload(pinned)
+    assert folders.loads == [3, 4, 4]
     assert served(watcher) == (4, {4})
 
 
-def test_what_cannot_be_prepared_is_refused_with_the_reason(watch, folders):
+def test_what_cannot_be_prepared_is_refused_with_the_reason_and_the_old_configuration_stays(watch, folders):
     watcher = watch(3)
     folders.put(4, "half")
     refused = "^no such version of triage can be served, the old configuration stays: .*"
     with pytest.raises(PreconditionError, match=refused + "4: damaged"):
-        watcher.prepare(Wanted(folders.base, VersionPolicy(numbers=frozenset([4]))))
+        watcher.prepare(wanted(folders.base, VersionPolicy(numbers=frozenset([4]))))
     with pytest.raises(PreconditionError, match=refused + "no version 7: the versions here are 3, 4"):
-        watcher.prepare(Wanted(folders.base, VersionPolicy(numbers=frozenset([7]))))
+        watcher.prepare(wanted(folders.base, VersionPolicy(numbers=frozenset([7]))))
     folders.offline = True
     with pytest.raises(PreconditionError, match=refused + "cannot read the model base path"):
-        watcher.prepare(Wanted(folders.base))
+        watcher.prepare(wanted(folders.base))
     assert served(watcher) == (3, {3})
-    assert watcher.wanted == Wanted(folders.base)
-
-
-def test_a_reload_that_raises_keeps_the_old_configuration(watch, folders, monkeypatch):
-    watcher = watch(3)
-    monkeypatch.setattr(folders, "versions", lambda base: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        watcher.reload(Wanted(folders.base / "other"))
-    monkeypatch.undo()
-    folders.put(5)
+    folders.offline = False
+    folders.put(8)
     watcher.look()
-    assert served(watcher) == (5, {5})
-    assert watcher.wanted.base == folders.base
+    assert served(watcher) == (8, {8})
 
 
 def test_looking_continues_after_an_error_and_stops_on_request(watch, caplog):

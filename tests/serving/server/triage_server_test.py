@@ -12,9 +12,8 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from serving.config.settings import ServeConfig
 from serving.engine.engine import Engine
-from serving.engine.model_config import Wanted
-from serving.engine.served_models import watcher_of
-from serving.engine.versions import Versions
+from serving.engine.model_config import ModelConfig
+from serving.engine.served_models import open_model
 from serving.engine.watcher import Watcher
 from serving.messages import state_message
 from serving.server.triage_server import TriageServer
@@ -56,7 +55,7 @@ class Shelf:
         self.engine, self.there = engine, there
 
     def versions(self, base):
-        return {3: base / "3"} if self.there else {}
+        return {3: pathlib.Path(base, "3")} if self.there else {}
 
     def load(self, folder):
         return self.engine
@@ -69,7 +68,7 @@ def answering(engine):
 
 def test_a_server_without_a_version_is_not_serving_until_one_is_warm(engine):
     shelf = Shelf(engine, there=False)
-    watcher = Watcher(Versions("triage"), shelf, Wanted(pathlib.Path("models")))
+    watcher = Watcher(shelf, ModelConfig("triage", "models"))
     with (
         served(watcher) as server,
         TriageClient(server.address, timeout_seconds=30.0) as client,
@@ -213,7 +212,7 @@ def test_no_output_contains_evidence(engine, caplog, capfd):
 
 
 def test_with_litert_alone_the_typed_service_is_offered_over_both_protocols(model_base_path):
-    watcher = watcher_of(ServeConfig(http_port=0, engine="litert"), Wanted(model_base_path))
+    watcher = open_model(ServeConfig(http_port=0, engine="litert"), ModelConfig("triage", str(model_base_path)))
     watcher.look()
     with served(watcher, http_port=0, engine="litert") as server:
         with TriageClient(server.address, timeout_seconds=30) as client:

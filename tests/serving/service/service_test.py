@@ -10,7 +10,7 @@ import pytest
 from serving.client.channel import ConnectionOptions
 from serving.console.case import PRESENT, Case, Statement
 from serving.console.served_model import ServedModel
-from serving.engine.model_config import VersionPolicy, Wanted
+from serving.engine.model_config import ModelConfig, VersionPolicy
 from serving.engine.remote import Connection, RemoteModels
 from tests.builders import channel_to, http_to, network_of, served, symptoms, trained_agent, watching, write_version
 from trainer.graph.decide import OperatingPoint
@@ -216,7 +216,7 @@ def test_a_version_that_went_away_elsewhere_is_replaced_within_the_call(model_ba
         here = watching(tmp_path, RemoteModels(connection, "triage"))
         with served(here, **REMOTE) as front, TriageClient(front.address, timeout_seconds=60.0) as client:
             assert client.triage(evidence_state(["fever"])).model_version == "3"
-            there.reload(Wanted(tmp_path, VersionPolicy(numbers=frozenset([5]))))
+            there.reload(ModelConfig("triage", str(tmp_path), VersionPolicy(numbers=frozenset([5]))))
             assert client.triage(evidence_state(["fever"])).model_version == "5"
         connection.close()
 

@@ -9,7 +9,6 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from serving.call import Call, Request
-from serving.engine.batching import BatchedModels
 from serving.engine.remote import Connection, RemoteModels
 from serving.messages import state_message
 from serving.telemetry.recorder import Telemetry
@@ -60,7 +59,7 @@ def test_a_tensorflow_serving_receives_the_trace_and_the_request_id(model_base_p
     monkeypatch.setattr("serving.telemetry.recorder.exporter_of", exporters.__getitem__)
     with served(watcher, grace_seconds=1, traces="back") as back:
         connection = Connection(back.address, timeout_seconds=30)
-        models = BatchedModels(RemoteModels(connection, "triage"))
+        models = RemoteModels(connection, "triage")
         settings = {"engine": "tensorflow-serving", "tf_serving": back.address, "traces": "front"}
         with (
             served(watching(model_base_path, models), grace_seconds=1, **settings) as front,
