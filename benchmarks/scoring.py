@@ -36,7 +36,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=pathlib.Path, required=True)
     parser.add_argument("--cases", type=pathlib.Path, nargs="+", required=True, help="files of cases, used in turn")
-    parser.add_argument("--batch-size", type=int, default=4096)
     parser.add_argument("--rounds", type=int, default=10, help=f"files of {CASES:,} cases")
     given = parser.parse_args()
     scorer = Scorer(version_folder(given.model), 0, allow_unknown_codes=False)
@@ -46,7 +45,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for number, source in enumerate(_files(given.cases, given.rounds, pathlib.Path(scratch))):
             began = time.monotonic()
-            counts = score_file(scorer, source, source.with_suffix(".answers.jsonl"), given.batch_size, lambda _: None)
+            counts = score_file(scorer, source, source.with_suffix(".answers.jsonl"), lambda _: None)
             rate, bare = counts.total() / (time.monotonic() - began), _bare(scorer, best)
             ratios.append(rate / bare)
             memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

@@ -72,7 +72,7 @@ def _score(given: ScoreOptions, console: Console) -> collections.Counter[str]:
             def show(cases: int, name: str = source.name) -> None:
                 bar.update(task, done=f"{cases:,} cases of {name}")
 
-            counts += score_file(scorer, source, target, given.batch_size, show)
+            counts += score_file(scorer, source, target, show)
             bar.advance(task, source.stat().st_size)
     return counts
 

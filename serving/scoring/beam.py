@@ -9,7 +9,6 @@ import collections
 import contextlib
 import dataclasses
 import io
-import json
 import pathlib
 import re
 import sys
@@ -22,7 +21,6 @@ from apache_beam.metrics import Metrics, MetricsFilter
 from apache_beam.ml.inference.base import ModelHandler, RunInference
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 from apache_beam.runners.runner import PipelineResult, PipelineState
-from google.protobuf import json_format
 from rich.console import Console
 
 from schemas import directories
@@ -43,11 +41,11 @@ _CLASS, _STEP = "schemas.errors.InputError: ", re.compile(r" \[while running '[^
 
 
 def score_on_beam(given: ScoreOptions, console: Console) -> collections.Counter[str] | None:
-    """Scores the files of cases on workers, or only prints their job.
+    """Scores the files of cases on workers.
 
     Returns:
         The number of cases by triage decision, or by what else is next, as the runner counts them; None if nobody waits
-        for the end, as the job was printed, or written for Dataflow to start it.
+        for the end, as the job was written for Dataflow to start it.
 
     Raises:
         InputError: Beam refuses an option, an input is faulty, or the pipeline fails.
@@ -56,14 +54,11 @@ def score_on_beam(given: ScoreOptions, console: Console) -> collections.Counter[
     options = _beam_options(_IN_PROCESS if name.lower() in ("direct", "directrunner") else name, given.beam_options)
     given, key = _for_workers(given)
     shards = shards_of(given)
-    if given.dry_run:
-        _print_job(options, given, key, shards)
-        return None
     try:
         pipeline = beam.Pipeline(options=options)  # some runners are called as soon as they are made
     except Exception as error:
         raise InputError(f"--runner {name}: {_one_line(error)}") from error
-    _build(pipeline, given, key, shards)
+    _ = pipeline | "shards" >> beam.Create(shards) | "score" >> RunInference(_Handler(given, key))
     template = options.view_as(GoogleCloudOptions).template_location if name.lower().startswith("dataflow") else None
     count = f"{len(shards):,} file{'s' if len(shards) != 1 else ''}"
     if template:
@@ -110,10 +105,6 @@ def _version(model: Location) -> Location:
     return model / versions[max(versions)]
 
 
-def _build(pipeline: beam.Pipeline, given: ScoreOptions, key: VersionKey | None, shards: Sequence[Shard]) -> None:
-    _ = pipeline | "shards" >> beam.Create(shards) | "score" >> RunInference(_Handler(given, key))
-
-
 class _Handler(ModelHandler):
     """Scores shards with a model that RunInference loads once for each process of a worker."""
 
@@ -136,7 +127,7 @@ class _Handler(ModelHandler):
                 local.target.parent.mkdir(parents=True, exist_ok=True)
                 # Another worker may have the same shard at the same time.
                 own = local.target.with_name(f".{uuid.uuid4().hex}.{local.target.name}")
-                counts = score_file(model, local.source, own, self._given.batch_size, lambda cases: None)
+                counts = score_file(model, local.source, own, lambda cases: None)
                 own.replace(local.target)
             for decision, cases in counts.items():
                 Metrics.counter(_COUNTERS, decision).inc(cases)
@@ -193,20 +184,6 @@ def _beam_options(runner: str, options: Sequence[str]) -> PipelineOptions:
         raise InputError(f"--beam-options: {written.getvalue().strip().rpartition('error: ')[2]}") from None
     sys.stderr.write(written.getvalue())  # its warnings
     return parsed
-
-
-def _print_job(options: PipelineOptions, given: ScoreOptions, key: VersionKey | None, shards: Sequence[Shard]) -> None:
-    """Prints what would be sent as JSON: the shards, Beam's options, and the pipeline as its message `Pipeline`."""
-    pipeline = beam.Pipeline(_IN_PROCESS, options=options)
-    _build(pipeline, given, key, shards)
-    how = ("model", "output", "questions", "allow_unknown_codes", "defer_below", "batch_size")
-    job = {
-        "job": {name: getattr(given, name) for name in how},
-        "shards": [{"source": shard.source, "target": shard.target} for shard in shards],
-        "options": {**options.get_all_options(drop_default=True), "runner": given.runner},
-        "pipeline": json_format.MessageToDict(pipeline.to_runner_api()),
-    }
-    sys.stdout.write(json.dumps(job, indent=2, default=str) + "\n")
 
 
 def _one_line(error: BaseException) -> str:

@@ -15,6 +15,8 @@ from serving.scoring.job import ScoreOptions
 from serving.scoring.writers import writing
 from serving.security import VersionKey, verified
 
+BATCH_SIZE = 4096
+"""Cases at a time: more are no faster (benchmarks/scoring.py)."""
 _AHEAD = 2  # batches that are read while the model runs
 
 
@@ -34,7 +36,7 @@ def load_scorer(model: pathlib.Path, key: VersionKey | None, given: ScoreOptions
 
 
 def score_file(
-    scorer: Scorer, source: pathlib.Path, target: pathlib.Path, batch_size: int, show: Callable[[int], None]
+    scorer: Scorer, source: pathlib.Path, target: pathlib.Path, show: Callable[[int], None]
 ) -> collections.Counter[str]:
     """Writes the answers to the cases of a file; returns their number by triage decision, or by what else is next.
 
@@ -42,7 +44,6 @@ def score_file(
         scorer: of the model.
         source: the file of cases.
         target: the file of the answers, which is there as a whole in the end, or not at all.
-        batch_size: cases at a time.
         show: is called with the number of cases so far.
 
     Raises:
@@ -51,7 +52,7 @@ def score_file(
     counts: collections.Counter[str] = collections.Counter()
     try:
         with writing(target) as write:
-            for columns in _answers(scorer, source, batch_size):
+            for columns in _answers(scorer, source):
                 write(columns)
                 answers = zip(columns[features.BEST_TRIAGE], columns["next"], strict=True)
                 counts.update(best if step == DECIDE else step for best, step in answers)
@@ -63,12 +64,12 @@ def score_file(
     return counts
 
 
-def _answers(scorer: Scorer, source: pathlib.Path, batch_size: int) -> Iterator[Columns]:
+def _answers(scorer: Scorer, source: pathlib.Path) -> Iterator[Columns]:
     """Yields the answers batch by batch; further batches are read while the model runs."""
     running: collections.deque[concurrent.futures.Future[Columns]] = collections.deque()
     ids: set[str] = set()
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
-        for cases in read(source, batch_size):
+        for cases in read(source, BATCH_SIZE):
             for vignette_id, place in zip(cases.ids, cases.places, strict=True):
                 if vignette_id in ids:
                     raise InputError(f"{place}: an earlier case has this {ID}: give each case its own")

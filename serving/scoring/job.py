@@ -1,5 +1,6 @@
 """What `triage score` is to do: its options, and the files of cases, each with the file for its answers."""
 
+import argparse
 import dataclasses
 import pathlib
 from collections.abc import Iterable
@@ -7,42 +8,59 @@ from collections.abc import Iterable
 from schemas import directories
 from schemas.errors import InputError
 from schemas.features import MOST_QUESTIONS
-from serving.scoring.cases import FORMATS, format_of
-from triage_runtime.command_line.options import check_bounds, flag
+from serving.scoring.cases import COMPRESSED, CSV, FORMATS, JSONL, TFRECORD, format_of
+from triage_runtime.command_line.options import check_bounds, flag, option
 from triage_runtime.storage import locations
 from triage_runtime.storage.locations import Location
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
-    """The options, see the help."""
+    """The options of `triage score`, see its help."""
 
-    model: Location
-    input: list[Location]
-    output: Location
-    output_format: str | None
-    questions: int
-    batch_size: int
-    allow_unknown_codes: bool
-    defer_below: float | None
-    require_signature: Location | None
+    model: Location = option(
+        "version, or base path, for its highest version", type=locations.source_model, metavar="DIR"
+    )
+    input: list[Location] = option(
+        f"files of cases in .{', .'.join(FORMATS)}, the first three also with .gz; or directories of such files, such "
+        "as a data directory",
+        type=locations.source, action="extend", nargs="+", metavar="PATH",
+    )  # fmt: skip
+    output: Location = option(
+        "directory for the answers, one file for each input", type=locations.fresh_result, metavar="DIR"
+    )
+    output_format: str | None = option(
+        "format of the answers (default: that of the input)",
+        choices=[*FORMATS, *(f"{each}{COMPRESSED}" for each in (JSONL, CSV, TFRECORD))],
+    )
+    questions: int = option(f"suggest the N best questions, 0 to {MOST_QUESTIONS}", default=0, metavar="N")
+    allow_unknown_codes: bool = option(
+        "ignore codes that the model does not know, and list them in the answer; default: refuse them"
+    )
+    defer_below: float | None = option(
+        "hand over to a person if a case is novel or contradictory, or P(safe) is below P", metavar="P"
+    )
+    require_signature: Location | None = option(
+        "file of a public Ed25519 key, in PEM format; the version must be signed with its private key",
+        type=locations.source, metavar="FILE",
+    )  # fmt: skip
     json: str | Location | None
-    runner: str | None
-    dry_run: bool
-    beam_options: list[str]
+    runner: str | None = option("score with this Apache Beam runner, such as DataflowRunner (default: in this process)")
+    beam_options: list[str] = option(
+        "options for Apache Beam, such as --region=europe-west4; must come last",
+        nargs=argparse.REMAINDER, default=[], metavar="...",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         check_bounds("questions", self.questions, 0, MOST_QUESTIONS)
-        check_bounds("batch_size", self.batch_size, 1)
         if self.defer_below is not None and not 0 <= self.defer_below <= 1:
             raise InputError(f"--defer-below {self.defer_below:g}: expected a number from 0 to 1")
         ours = {flag(field.name) for field in dataclasses.fields(self)}
-        for option in self.beam_options:
-            if option.partition("=")[0] in ours:
-                raise InputError(f"{option}: an option of triage score: give it before --beam-options")
-        for option, given in (("--beam-options", self.beam_options), ("--dry-run", self.dry_run)):
-            if given and self.runner is None:
-                raise InputError(f"{option}: needs --runner, such as --runner DataflowRunner")
+        for given in self.beam_options:
+            if given.partition("=")[0] in ours:
+                raise InputError(f"{given}: an option of triage score: give it before --beam-options")
+        if self.beam_options and self.runner is None:
+            raise InputError("--beam-options: needs --runner, such as --runner DataflowRunner")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,6 +8,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import triage_cli
+from serving.scoring import file
 
 GOOD = '{{"vignette_id": "{0}", "present": ["{1}"], "absent": []}}\n'
 
@@ -54,10 +55,16 @@ def test_a_faulty_file_has_no_answers_and_those_before_it_keep_theirs(guarded_ba
     assert [path.name for path in out.iterdir()] == ["a.jsonl"]
 
 
+@pytest.fixture
+def one_by_one(monkeypatch):
+    monkeypatch.setattr(file, "BATCH_SIZE", 1)
+
+
+@pytest.mark.usefixtures("one_by_one")
 def test_an_id_that_names_two_cases_is_refused(guarded_base_path, inputs, tmp_path, capsys):
     lines = (inputs / "b.jsonl").read_text()
     (inputs / "b.jsonl").write_text(lines + lines.splitlines()[0] + "\n")
-    assert _score(guarded_base_path, inputs, tmp_path / "out", "--batch-size", "1") == 2
+    assert _score(guarded_base_path, inputs, tmp_path / "out") == 2
     assert f"{inputs / 'b.jsonl'}: line 3, 'b1': an earlier case" in capsys.readouterr().err
 
 
@@ -72,9 +79,10 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_file(guarded_base_path, inpu
     assert list(out.iterdir()) == []
 
 
-def test_answers_do_not_depend_on_batches_and_come_in_any_format(guarded_base_path, inputs, tmp_path):
-    _score(guarded_base_path, inputs / "a.jsonl", tmp_path / "one", "--batch-size", "1")
+def test_answers_do_not_depend_on_batches_and_come_in_any_format(guarded_base_path, inputs, tmp_path, request):
     _score(guarded_base_path, inputs / "a.jsonl", tmp_path / "all")
+    request.getfixturevalue("one_by_one")
+    _score(guarded_base_path, inputs / "a.jsonl", tmp_path / "one")
     assert _answers(tmp_path / "one" / "a.jsonl") == _answers(tmp_path / "all" / "a.jsonl")
     _score(guarded_base_path, inputs / "a.jsonl", tmp_path / "csv", "--output-format", "csv.gz")
     assert (tmp_path / "csv" / "a.csv.gz").exists()

@@ -131,19 +131,6 @@ def test_a_worker_that_loads_an_unsigned_version_fails_where_signatures_are_requ
     assert not list(tmp_path.glob("out/*"))
 
 
-def test_a_dry_run_prints_the_job_and_writes_nothing(guarded_base_path, inputs, tmp_path, capsys):
-    out = tmp_path / "out"
-    flink = ("--dry-run", "--runner", "FlinkRunner", "--beam-options", "--flink_master=host:8081")
-    assert _score(guarded_base_path, inputs, out, *flink) == 0
-    sent = json.loads(capsys.readouterr().out)
-    assert sent["job"]["model"] == str(guarded_base_path / "4")
-    assert [shard["target"] for shard in sent["shards"]] == [str(out / name) for name in ALL]
-    assert sent["options"] == {"runner": "FlinkRunner", "flink_master": "host:8081"}
-    names = {each["uniqueName"] for each in sent["pipeline"]["components"]["transforms"].values()}
-    assert {"shards/Impulse", "score/BeamML_RunInference"} <= names
-    assert not out.exists()
-
-
 @pytest.mark.parametrize("more", [(), HERE], ids=["here", "beam"])
 def test_model_inputs_answers_and_report_can_be_in_a_store(
     guarded_base_path, inputs, local, object_store, capsys, more

@@ -13,17 +13,16 @@ def _given(source=("in",), output="out", **change):
     values = {
         "output_format": None,
         "questions": 0,
-        "batch_size": 1,
         "allow_unknown_codes": False,
         "defer_below": None,
         "require_signature": None,
         "json": None,
         "runner": None,
-        "dry_run": False,
         "beam_options": [],
     }
     inputs = [locations.source(str(each)) for each in source]
-    return ScoreOptions(pathlib.Path("m"), inputs, locations.fresh_result(str(output)), **{**values, **change})
+    places = {"model": pathlib.Path("m"), "input": inputs, "output": locations.fresh_result(str(output))}
+    return ScoreOptions(**{**places, **values, **change})
 
 
 @pytest.mark.parametrize(
@@ -31,9 +30,7 @@ def _given(source=("in",), output="out", **change):
     [
         ({"questions": 11}, "--questions 11"),
         ({"defer_below": 1.5}, "--defer-below 1.5"),
-        ({"batch_size": 0}, "--batch-size 0"),
         ({"beam_options": ["--direct_num_workers=2"]}, "--beam-options: needs --runner"),
-        ({"dry_run": True}, "--dry-run: needs --runner"),
         ({"runner": "DirectRunner", "beam_options": ["--questions=2"]}, "--questions=2: an option of triage score"),
     ],
 )
