@@ -58,10 +58,6 @@ def speaks(effect: Any, best_triage: int) -> str:
     """Returns whether a piece of evidence speaks "for" the decision `best_triage` or "against" it; "" where neither.
 
     It is "unclear" where the server says so, by no support for a piece that has an effect.
-
-    Args:
-        effect: EvidenceEffect of the piece, of the server's package or of the client's.
-        best_triage: the decision.
     """
     if effect.effect and not effect.support:
         return "unclear"

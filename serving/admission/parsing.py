@@ -46,10 +46,6 @@ def parse_large(deserializer: Callable[[bytes], Any], data: bytes) -> Any:
 def check_nesting(kind: type[Message], data: bytes) -> None:
     """Refuses a request in which more messages may be nested than any caller needs.
 
-    Args:
-        kind: what `data` would be parsed as.
-        data: the request.
-
     Raises:
         InputError: there may be more than `MOST_MESSAGES`; an entry of a map counts as several.
     """

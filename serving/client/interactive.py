@@ -75,14 +75,9 @@ def converse(
     vocabulary: Vocabulary,
     read: Callable[[], str],
 ) -> TriageResponse:
-    """Puts questions while the next step is to ask, and returns the model's last answer.
+    """Puts questions while the next step is to ask, adds the answers to what is known, and returns the last response.
 
-    Args:
-        client: asks the server.
-        known: the complaint; the answers are added to it.
-        options: what else each request asks.
-        vocabulary: names the evidence, and reads numbers.
-        read: returns a line that somebody types, "" at the end of the input.
+    `read` returns a line that somebody types, "" at the end of the input.
 
     Raises:
         InputError: the input ends before the interview does.

@@ -50,12 +50,7 @@ class Shared(NamedTuple):
 
 
 class Guard:
-    """ASGI middleware; refuses with 403.
-
-    Args:
-        app: answers the other requests.
-        shared: how other machines reach the console, None if they do not.
-    """
+    """ASGI middleware; refuses with 403. `shared` is how other machines reach the console, None if they do not."""
 
     def __init__(self, app: ASGIApp, shared: Shared | None = None):
         self._app, self._shared = app, shared

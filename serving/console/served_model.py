@@ -61,9 +61,6 @@ class Answer(NamedTuple):
 class ServedModel:
     """Asks a server; threads may share it. Use it as a context manager.
 
-    Args:
-        connection: the options by which to reach the server.
-
     Raises:
         InputError: an option of the connection is wrong.
     """

@@ -95,10 +95,9 @@ def run_in_one_thread() -> None:
 
 
 class EncodingEngine(Engine):
-    """Answers from the signatures `state` and `questions`. Codes are looked up here, as that takes less time.
+    """Answers from the signatures `state` and `questions` of the version in a folder, `<model base path>/<number>`.
 
-    Args:
-        folder: the version, `<model base path>/<number>`.
+    Codes are looked up here, as that takes less time.
 
     Raises:
         InputError: the version's manifest or vocabulary is damaged.

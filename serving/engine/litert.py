@@ -30,11 +30,7 @@ BRIEF_BYTES = 24 * 2**20
 
 
 class InterpreterPool:
-    """Interpreters of a TFLite file for several threads, as each can run one call at a time.
-
-    Args:
-        content: the whole file.
-        interpreters: largest number of interpreters; by default one per core, up to 8.
+    """Interpreters of a TFLite file for several threads, as each can run one call at a time; by default one per core.
 
     Raises:
         InputError: LiteRT is not installed, or `content` is not a TFLite file with the signature `state`.
@@ -104,9 +100,6 @@ class LiteRtEngine(EncodingEngine):
 
     Batches above `MOST_STATES` are run in parts, as the answers were compared with the SavedModel's, at the export, for
     batches up to that size.
-
-    Args:
-        folder: the version, `<model base path>/<number>`.
 
     Raises:
         InputError: the version is damaged, or LiteRT answers with Q-values that are not finite.

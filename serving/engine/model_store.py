@@ -18,12 +18,9 @@ _PARTIAL = "fetching"
 class StoredModels:
     """A source of versions that first makes a local folder mirror a model base path in an object store.
 
-    A version is complete once it has a saved_model.pb, which is uploaded last. It is not expected to change after that:
+    It has the versions of that base path, whichever `versions` is asked about, and loads them by another source. A
+    version is complete once it has a saved_model.pb, which is uploaded last. It is not expected to change after that:
     another model needs another number.
-
-    Args:
-        source: loads what is in the folder, which ends with this.
-        uri: the base path, whatever `versions` is asked about.
     """
 
     def __init__(self, source: VersionSource, uri: str):

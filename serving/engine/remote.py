@@ -43,11 +43,7 @@ _UNREACHABLE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
 class Connection:
-    """Calls the TensorFlow Serving at `address`, from any thread, and reconnects after an interruption.
-
-    Args:
-        address: `HOST:PORT`.
-        timeout_seconds: largest duration of a call.
+    """Calls the TensorFlow Serving at `HOST:PORT`, from any thread, and reconnects after an interruption.
 
     Each call raises:
         UnavailableError: the server cannot be reached, or went away during the call.
@@ -127,12 +123,7 @@ class Connection:
 
 
 class RemoteEngine(EncodingEngine):
-    """One version of a remote model, with manifest and vocabulary from the local copy of the version.
-
-    Args:
-        connection: to the TensorFlow Serving.
-        model_name: the name of the remote model.
-        folder: the local copy, whose number is that of the remote version.
+    """One version of a remote model, with manifest and vocabulary from the folder of its local copy.
 
     Raises:
         InputError: the local copy is damaged, or the remote version of its number is another model.
@@ -186,12 +177,7 @@ _AVAILABLE = get_model_status_pb2.ModelVersionStatus.AVAILABLE
 
 
 class RemoteModels:
-    """Finds the versions that the remote server has available and that have a local folder.
-
-    Args:
-        connection: to the TensorFlow Serving.
-        model_name: the name of the remote model.
-    """
+    """Finds the versions that the remote server has available and that have a local folder."""
 
     def __init__(self, connection: Connection, model_name: str):
         self._connection = connection

@@ -30,9 +30,6 @@ class SavedModel:
     A session imports the graph as a whole, as TensorFlow Serving does. `tf.saved_model.load` makes a Python object of
     each operation, during which calls in other threads wait for the interpreter again and again.
 
-    Args:
-        folder: the SavedModel.
-
     Raises:
         Exception: any of several kinds, if the SavedModel is damaged.
     """
@@ -55,11 +52,7 @@ class SavedModel:
                 self._outputs[name] = _tensors(graph, signature.outputs)
 
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Returns the outputs of a signature by alias.
-
-        Args:
-            signature: its name, a key of `signatures`.
-            inputs: by alias, of the types and shapes that the signature declares.
+        """Returns the outputs of a signature by alias; `inputs` have the types and shapes that it declares.
 
         Raises:
             KeyError: there is no such signature, or it has no such input.
@@ -87,9 +80,6 @@ tf.get_logger().addFilter(_is_for_operators)
 
 class SavedModelEngine(EncodingEngine):
     """Runs the SavedModel of one version.
-
-    Args:
-        folder: the version, `<model base path>/<number>`.
 
     Raises:
         InputError: the version is damaged.
@@ -129,9 +119,6 @@ class SavedModelWithLiteRt(SavedModelEngine):
 
     If the TFLite file is missing or damaged, or its answers differ from the SavedModel's, the log says so, and the
     SavedModel runs everything.
-
-    Args:
-        folder: the version, `<model base path>/<number>`.
 
     Raises:
         InputError: the SavedModel is damaged.

@@ -27,12 +27,7 @@ ENGINE_SECONDS = 10.0
 
 
 class LocalModels:
-    """Finds versions below a model base path, and loads them into this process.
-
-    Args:
-        litert: whether LiteRT runs small batches.
-        key: with which versions must be signed, None if they need not be.
-    """
+    """Finds versions below a model base path, and loads them into this process; with a key, only signed ones."""
 
     def __init__(self, litert: bool = True, key: VersionKey | None = None):
         self._litert, self._key = litert, key
@@ -88,12 +83,7 @@ class LiteRtModels(LocalModels):
 
 
 def open_model(config: ServeConfig, model: ModelConfig) -> Watcher:
-    """Returns the watcher of one of a server's models; it has not looked for versions yet.
-
-    Args:
-        config: the settings of the server.
-        model: what to serve.
-    """
+    """Returns the watcher of one of a server's models; it has not looked for versions yet."""
     source: VersionSource
     if config.engine == "tensorflow-serving":
         from serving.engine.remote import Connection, RemoteModels  # loads TensorFlow
@@ -110,12 +100,7 @@ def open_model(config: ServeConfig, model: ModelConfig) -> Watcher:
 
 
 class ServedModels:
-    """The models of a server by name; every service asks here which model a request names.
-
-    Args:
-        watchers: one for each model, with different names; the first answers requests that name none.
-        open_new: returns the watcher of a model that is added later.
-    """
+    """The models of a server by name; every service asks here which model a request names, the first for none."""
 
     def __init__(self, watchers: Sequence[Watcher], open_new: Callable[[ModelConfig], Watcher] | None = None):
         self._models = {watcher.versions.model_name: watcher for watcher in watchers}  # replaced, never changed
@@ -166,10 +151,7 @@ class ServedModels:
         """Serves these models and no others, or changes nothing if one of them cannot be served.
 
         Versions of all models are loaded, new models beside the others, before the first changes. A model that is left
-        out answers the calls that it has begun.
-
-        Args:
-            models: at least one, with different names; the first answers requests that name none.
+        out answers the calls that it has begun. The first of the new ones answers requests that name none.
 
         Raises:
             PreconditionError: no version of a model can be served; the message says why.

@@ -53,11 +53,7 @@ _FILLING = {Kind.ACTION: _set_actions, Kind.CODES: _extend_with_codes}
 
 
 class Responses:
-    """Makes the responses of one version.
-
-    Args:
-        info: the version.
-    """
+    """Makes the responses of one version."""
 
     def __init__(self, info: ModelInfo):
         self._rules = info.rules

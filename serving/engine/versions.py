@@ -44,11 +44,7 @@ class _Loaded:
 
 
 class Versions:
-    """The loaded versions of one model. Its methods may be called from any thread.
-
-    Args:
-        model_name: the name under which clients of TensorFlow Serving's services ask for the model.
-    """
+    """The loaded versions of one model. Its methods may be called from any thread."""
 
     def __init__(self, model_name: str):
         self.model_name = model_name

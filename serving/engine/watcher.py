@@ -40,10 +40,6 @@ class Watcher:
     policy then chooses among the others, so the next lower version stays or is loaded. The default version is retired
     only when another wanted version can answer, so the last one stays even if its files are deleted.
 
-    Args:
-        source: where versions come from.
-        config: what to serve.
-
     Attributes:
         config: what is served, as far as it is there.
         versions: the loaded versions, which only this watcher changes.

@@ -502,14 +502,7 @@ def card_of(
     left_out: Sequence[str],
     vocabulary: Vocabulary,
 ) -> dict[str, Any]:
-    """Returns the card with a decision.
-
-    Args:
-        answer: of the model.
-        state: what was known.
-        left_out: see `Findings`.
-        vocabulary: for names.
-    """
+    """Returns the card with a decision."""
     label, handed_over = action_label(answer.best_triage), answer.HasField("deferred")
     on = answer.next == triage_pb2.NEXT_STEP_ASK
     summary = f"{label}{' so far' if on else ''}: {MEANINGS[label]} (research only)"

@@ -23,10 +23,9 @@ from triage.v1 import triage_service_pb2
 
 
 class FeedbackLog:
-    """Appends lines to a file of this process, which only this user may read; threads may share it.
+    """Appends lines to a file of this process in a directory, which is made if needed; threads may share it.
 
-    Args:
-        directory: where the file goes; it is made if needed.
+    Only this user may read it.
 
     Raises:
         InputError: the directory cannot be written to.
@@ -54,13 +53,7 @@ class FeedbackLog:
 
 
 class CdsHooksRoutes:
-    """Answers from the typed service, which gRPC calls too.
-
-    Args:
-        service: the typed service.
-        codes: the user's map.
-        log: keeps cards and what clinicians made of them; None keeps nothing, and offers no feedback.
-    """
+    """Answers from the typed service, which gRPC calls too; without a log it keeps nothing, and offers no feedback."""
 
     def __init__(self, service: TriageService, codes: CodeMap, log: FeedbackLog | None):
         self._service, self._codes, self._log = service, codes, log

@@ -123,11 +123,7 @@ def knows_complaint(present: Iterable[str], vocabulary: Vocabulary) -> bool:
 
 
 def read_form(body: Any, vocabulary: Vocabulary) -> Form:
-    """Returns the evidence in the body of `$next-question`.
-
-    Args:
-        body: a QuestionnaireResponse, or Parameters with one as `questionnaire-response`.
-        vocabulary: of the model.
+    """Returns the evidence in the body of `$next-question`: a QuestionnaireResponse, or Parameters with one.
 
     Raises:
         InputError: it is neither.
@@ -256,13 +252,7 @@ def next_form(
 ) -> Resource:
     """Returns the QuestionnaireResponse with the next question, or completed, and with the decision so far.
 
-    Args:
-        form: what was known.
-        next_asked: linkIds of the next questions; the form is completed where there are none.
-        answer: of the model, None before it was asked.
-        vocabulary: of the model.
-        base: address of the FHIR API.
-        fhir: one of `FHIR_VERSIONS`.
+    It is completed where there are no linkIds in `next_asked`. There is no answer before the model was asked.
     """
     named = str(form.resource.get("questionnaire")).removeprefix("#")
     ours = [("Questionnaire", named), ("Questionnaire", ID), ("RiskAssessment", DECISION)]

@@ -41,12 +41,7 @@ _VERSION = re.compile(r'fhirVersion\s*=\s*"?([\w.]{1,20})', re.IGNORECASE)
 
 
 class FhirRoutes:
-    """Answers from the typed service, which gRPC calls too.
-
-    Args:
-        service: the typed service.
-        base: public address of `/fhir`, for canonical addresses.
-    """
+    """Answers from the typed service, which gRPC calls too; `base` is the public address of `/fhir`."""
 
     def __init__(self, service: TriageService, base: str):
         self._service, self._base = service, base

@@ -29,12 +29,8 @@ DECIDE = _NEXT[triage_pb2.NEXT_STEP_DECIDE]
 class Scorer:
     """Answers cases with one version, as the server does.
 
-    Args:
-        engine: runs the version.
-        questions: how many questions to suggest, 0 or more.
-        allow_unknown_codes: whether codes that the model does not know are listed, not refused.
-        defer_below: P(safe) of the decision below which a case is handed over to a person, as those are that are novel
-            or contradictory; None hands none over, and refuses contradictory ones.
+    With `defer_below` a case is handed over to a person where P(safe) of the decision is less, as those are that are
+    novel or contradictory; without it none is, and contradictory ones are refused.
 
     Raises:
         InputError: the version cannot choose questions.

@@ -23,11 +23,6 @@ _AHEAD = 2  # batches that are read while the model runs
 def load_scorer(model: pathlib.Path, key: VersionKey | None, given: ScoreOptions) -> Scorer:
     """Returns what answers cases with a version, or with the newest one of a base path.
 
-    Args:
-        model: the version or base path.
-        key: with which the version must have been signed, if any.
-        given: how to answer.
-
     Raises:
         InputError: there is no version, it is damaged or not signed so, or it cannot choose questions.
     """
@@ -40,11 +35,7 @@ def score_file(
 ) -> collections.Counter[str]:
     """Writes the answers to the cases of a file; returns their number by triage decision, or by what else is next.
 
-    Args:
-        scorer: of the model.
-        source: the file of cases.
-        target: the file of the answers, which is there as a whole in the end, or not at all.
-        show: is called with the number of cases so far.
+    The target is there as a whole in the end, or not at all. `show` is called with the number of cases so far.
 
     Raises:
         InputError: the file is faulty or has no cases, or the answers cannot be written.

@@ -99,11 +99,8 @@ class VersionKey:
 def verified(folder: pathlib.Path, key: VersionKey | None) -> Iterator[pathlib.Path]:
     """Yields a copy of a version of which each byte was signed, in a temporary folder that only this user can change.
 
-    What is loaded from it is thus what was verified. Without a key, `folder` itself is yielded.
-
-    Args:
-        folder: the version, `<model base path>/<number>`. An InputError of the block names it in place of the copy.
-        key: the public key of whoever must have signed it, None if nobody need have.
+    What is loaded from it is thus what was verified. An InputError of the block names the version in place of the copy.
+    Without a key, `folder` itself is yielded.
 
     Raises:
         InputError: the version is not what was signed, has another number, or cannot be copied.

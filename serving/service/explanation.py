@@ -43,14 +43,8 @@ def explain(
 ) -> triage_pb2.Explanation:
     """Explains the best triage decision of `response`.
 
-    What follows from another piece comes and goes with it and is not named: chest pain with crushing chest pain.
-
-    Args:
-        state: what is known.
-        response: the answer to it.
-        questions: the best ones to ask next, whose answers may turn the decision.
-        vocabulary: says which pieces follow from others.
-        ask: answers states, in one run of the model.
+    What follows from another piece comes and goes with it and is not named: chest pain with crushing chest pain. The
+    answers to the best `questions` may turn the decision; `ask` answers states in one run of the model.
     """
     known = {(piece.code, _KNOWN[piece.status]): piece for piece in state.evidence if piece.status in _KNOWN}
     pieces = [known[status] for status in vocabulary.relations.independent(list(known))]

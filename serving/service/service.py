@@ -54,15 +54,7 @@ class RequestOptions(NamedTuple):
 
 # The method names are those of the .proto file, not snake case (N802).
 class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
-    """Answers `triage.v1.TriageService` from the default version of each model.
-
-    Args:
-        models: what to answer from.
-        config: limits.
-        workers: run whatever would block the event loop.
-        admission: knows how many calls are in progress.
-        telemetry: records what was answered.
-    """
+    """Answers `triage.v1.TriageService` from the default version of each model."""
 
     def __init__(
         self,
@@ -88,12 +80,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
     async def triage(
         self, request: triage_service_pb2.TriageRequest, questions_if_able: bool = False
     ) -> triage_pb2.TriageResponse:
-        """Answers one evidence state.
-
-        Args:
-            request: the state, and what else is asked for.
-            questions_if_able: a model that cannot choose questions answers without, instead of refusing.
-        """
+        """Answers one evidence state; a model that cannot choose questions may answer without, instead of refusing."""
         if not request.HasField("state"):
             raise FaultyRequestError([Fault("state", "missing: set the evidence state to answer", "MISSING_STATE")])
         options = RequestOptions(

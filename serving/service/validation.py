@@ -38,10 +38,7 @@ def are_clear(states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits)
 def check_states(states: Sequence[triage_pb2.EvidenceState], limits: RequestLimits, batch: bool) -> None:
     """Refuses faulty states, and puts the codes of their bands in place of numbers, see `schemas.bands`.
 
-    Args:
-        states: the states of one request.
-        limits: what a request may hold.
-        batch: whether the request is a batch, whose states are numbered in errors.
+    The states of a batch are numbered in errors.
 
     Raises:
         FaultyRequestError: a state is faulty; the message names the field and says what was expected.

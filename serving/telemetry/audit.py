@@ -37,14 +37,10 @@ _CLOSE_SECONDS = 5.0
 
 
 class AuditLog:
-    """Writes records in a thread of its own, to files that only this user may read.
+    """Writes records in a thread of its own, to files in a directory that only this user may read.
 
-    Args:
-        directory: where the files go; it is made if needed.
-        percent: percentage of answers to record, drawn at random, above 0 and up to 100.
-        rotation: size in bytes at which a new file begins, and number of files to keep in the directory, after which
-            the oldest are deleted; 0 keeps all.
-        count: called with `written`, `dropped` or `failed` and a number of records.
+    It records a percentage of the answers, drawn at random. `rotation` is the size in bytes at which a new file begins,
+    and the number of files to keep, 0 for all. `count` is called with `written`, `dropped` or `failed` and a number.
 
     Raises:
         InputError: the directory cannot be written to.

@@ -47,14 +47,7 @@ Handler = Callable[[Exchange], Any]
 
 
 class Endpoints:
-    """Makes the endpoints of HTTP requests.
-
-    Args:
-        admission: admits them, as it does gRPC calls.
-        workers: threads for long work.
-        telemetry: records each request.
-        config: limits.
-    """
+    """Makes the endpoints of HTTP requests."""
 
     def __init__(self, admission: Admission, workers: Workers, telemetry: Telemetry, config: ServeConfig):
         self._admission, self._workers, self._telemetry, self._config = admission, workers, telemetry, config

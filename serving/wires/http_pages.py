@@ -14,11 +14,8 @@ class KnownPages:
     """ASGI middleware; answers 403 to requests from pages of other origins than the server's own and `cors_origins`.
 
     A server on the loopback address is asked under a loopback name, or one in `cors_origins` where a proxy hands it on:
-    a foreign name that resolves to this machine (DNS rebinding) would give its pages the answers.
-
-    Args:
-        app: answers the other requests.
-        config: the server's settings. With tokens all requests pass, as no page knows one.
+    a foreign name that resolves to this machine (DNS rebinding) would give its pages the answers. With tokens all
+    requests pass, as no page knows one.
     """
 
     def __init__(self, app: ASGIApp, config: ServeConfig):

@@ -57,12 +57,7 @@ class BodyError(InputError):
 
 
 def problem_of(error: Exception, name: str) -> tuple[Response, str]:
-    """Returns the answer to the current call, which failed with `error`, and the name of the gRPC status.
-
-    Args:
-        error: what the call raised.
-        name: the method, for the log.
-    """
+    """Returns the answer to the current call, which failed with `error`, and the name of the gRPC status."""
     status, _ = end_of(error, name)
     number = error.status if isinstance(error, BodyError) else STATUSES[status.code]
     body: dict[str, Any] = {"detail": status.message, "reason": status.reason}

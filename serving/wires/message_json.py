@@ -91,10 +91,8 @@ def _read_by_action(field: FieldDescriptor) -> Read:
 def schema(message: Descriptor, meanings: Mapping[str, str], references: Mapping[str, str]) -> dict[str, Any]:
     """Returns the JSON schema of a message.
 
-    Args:
-        message: the message's descriptor.
-        meanings: descriptions of fields, by the names of the message and the field, such as "TriageResponse.forced".
-        references: schemas to refer to, by the name of the message.
+    `meanings` are descriptions of fields, by names such as "TriageResponse.forced", and `references` schemas to refer
+    to, by the name of the message.
     """
     properties: dict[str, Any] = {}
     for field in _fields(message):

@@ -211,13 +211,7 @@ _TOO_MANY_HEADERS = {"description": "There are too many headers, or too long one
 
 
 def document(routes: Iterable[Route], config: ServeConfig, others: Sequence[Api] = ()) -> dict[str, Any]:
-    """Returns the OpenAPI 3.1 document of a server.
-
-    Args:
-        routes: its own, each with the name of its operation.
-        config: its limits, and whether it takes tokens.
-        others: what it offers beside.
-    """
+    """Returns the OpenAPI 3.1 document of a server, of its own routes by the names of operations, and of others."""
     operations, schemas = dict(_OPERATIONS), copy.deepcopy(_SCHEMAS)
     for other in others:
         operations |= other.operations

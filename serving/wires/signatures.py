@@ -103,16 +103,10 @@ class Signatures:
     def predict(
         self, engine: Engine, signature: str, inputs: Mapping[str, np.ndarray], outputs: Iterable[str] = ()
     ) -> dict[str, np.ndarray]:
-        """Runs a signature.
-
-        Args:
-            engine: a borrowed version.
-            signature: the name of the signature.
-            inputs: arrays by name; strings are arrays of objects.
-            outputs: names of the wanted outputs, none for all.
+        """Runs a signature of a borrowed version on arrays by name, of which those of objects are strings.
 
         Returns:
-            The outputs in the order in which they are wanted, else by name.
+            The `outputs` in their order, by default all by name.
 
         Raises:
             PreconditionError: there is no such signature.
