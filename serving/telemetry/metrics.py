@@ -5,8 +5,7 @@ No metric contains evidence or text from callers: labels are names of methods, v
 
 import collections
 import functools
-import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import prometheus_client
@@ -29,7 +28,7 @@ class Metrics:
     """The metrics of one server, in a separate registry; its methods may be called from any thread."""
 
     def __init__(self) -> None:
-        self._series: list[_Series] = []
+        self._of_versions: list[tuple[Any, Any]] = []
         self._models: list[Versions] = []
         self.registry = CollectorRegistry()
         self.registry.register(_VersionCollector(self._models))
@@ -37,25 +36,29 @@ class Metrics:
         prometheus_client.PlatformCollector(registry=self.registry)
         prometheus_client.GCCollector(registry=self.registry)
         call = ("grpc_type", "grpc_service", "grpc_method")
-        self._handled = self._counter("grpc_server_handled", "Calls that ended", (*call, "grpc_code"))
-        self._handling = self._histogram(
-            "grpc_server_handling_seconds", "Time from a call's arrival to its end", call, _CALL_SECONDS
+        counter, histogram = (
+            functools.partial(self._series, kind) for kind in (prometheus_client.Counter, prometheus_client.Histogram)
         )
-        self._stages = self._histogram(
-            "triage_stage_seconds", "Time per answer by stage", (*_VERSION, "signature", "stage"), _STAGE_SECONDS
+        self._handled = counter("grpc_server_handled", "Calls that ended", (*call, "grpc_code"))
+        self._handling = histogram(
+            "grpc_server_handling_seconds", "Time from a call's arrival to its end", call, buckets=_CALL_SECONDS
         )
-        self._batches = self._histogram(
-            "triage_batch_size", "Evidence states in one run of the model", (*_VERSION, "signature"), _BATCH_SIZES
+        of_signature = (*_VERSION, "signature")
+        self._stages = histogram(
+            "triage_stage_seconds", "Time per answer by stage", (*of_signature, "stage"), buckets=_STAGE_SECONDS
         )
-        self._actions = self._counter("triage_actions", "Answers by action", (*_VERSION, "action"))
-        self._urgencies = self._counter("triage_urgencies", "Answers by best triage decision", (*_VERSION, "urgency"))
-        self._forced = self._counter("triage_forced_decisions", "Answers for which asking was not possible", _VERSION)
-        self._unknown = self._counter(
+        self._batches = histogram(
+            "triage_batch_size", "Evidence states in one run of the model", of_signature, buckets=_BATCH_SIZES
+        )
+        self._actions = counter("triage_actions", "Answers by action", (*_VERSION, "action"))
+        self._urgencies = counter("triage_urgencies", "Answers by best triage decision", (*_VERSION, "urgency"))
+        self._forced = counter("triage_forced_decisions", "Answers for which asking was not possible", _VERSION)
+        self._unknown = counter(
             "triage_unknown_codes", "Codes that the model does not know, ignored or refused", ("model_name", "outcome")
         )
-        self._conflicting = self._counter("triage_conflicting_codes", "Codes both present and absent", _VERSION)
-        self._rules = self._counter("triage_rules_fired", "Safety rules that fired", (*_VERSION, "rule_id"))
-        self._audit = self._counter("triage_audit_records", "Audit records by outcome", ("outcome",))
+        self._conflicting = counter("triage_conflicting_codes", "Codes both present and absent", _VERSION)
+        self._rules = counter("triage_rules_fired", "Safety rules that fired", (*_VERSION, "rule_id"))
+        self._audit = counter("triage_audit_records", "Audit records by outcome", ("outcome",))
         self._refused = prometheus_client.Gauge(
             "triage_model_config_refused", "1 while the file of models is not what is served", registry=self.registry
         )
@@ -114,49 +117,19 @@ class Metrics:
         """Counts audit records by outcome: `written`, `dropped` or `failed`."""
         self._audit(outcome).inc(calls)
 
-    def _counter(self, name: str, text: str, labels: Sequence[str]) -> "_Series":
-        return self._register(prometheus_client.Counter(name, text, labels, registry=self.registry), labels)
-
-    def _histogram(self, name: str, text: str, labels: Sequence[str], buckets: Sequence[float]) -> "_Series":
-        metric = prometheus_client.Histogram(name, text, labels, registry=self.registry, buckets=buckets)
-        return self._register(metric, labels)
-
-    def _register(self, metric: Any, labels: Sequence[str]) -> "_Series":
-        series = _Series(metric, labels)
-        self._series.append(series)
-        return series
-
-    def _forget(self, model_name: str, versions: frozenset[int]) -> None:
-        names = frozenset(map(str, versions))
-        for series in self._series:
-            series.forget(model_name, names)
-
-
-class _Series:
-    """Finds a metric's child by its label values, faster than the library's `labels`."""
-
-    def __init__(self, metric: Any, labels: Sequence[str]):
-        self._metric = metric
-        self._labels = tuple(labels)
-        self._children: dict[tuple[str, ...], Any] = {}
-        self._lock = threading.Lock()
-
-    def __call__(self, *values: str) -> Any:
-        """Returns the child; counts in one that is forgotten meanwhile are lost."""
-        child = self._children.get(values)
-        if child is None:
-            with self._lock:
-                child = self._children.setdefault(values, self._metric.labels(*values))
+    def _series(self, kind: Any, name: str, text: str, labels: Sequence[str], **more: Any) -> Callable[..., Any]:
+        """Registers a metric, and returns what finds its child by label values, faster than the library's `labels`."""
+        metric = kind(name, text, labels, registry=self.registry, **more)
+        child = functools.cache(metric.labels)
+        if set(_VERSION) <= set(labels):
+            self._of_versions.append((metric, child))
         return child
 
-    def forget(self, model_name: str, versions: frozenset[str]) -> None:
-        """Drops the children of these versions of a model."""
-        with self._lock:
-            for values in [*self._children]:
-                named = dict(zip(self._labels, values, strict=True))
-                if named.get("model_name") == model_name and named.get("model_version") in versions:
-                    del self._children[values]
-                    self._metric.remove(*values)
+    def _forget(self, model_name: str, versions: frozenset[int]) -> None:
+        for metric, child in self._of_versions:
+            for version in versions:
+                metric.remove_by_labels(dict(zip(_VERSION, (model_name, str(version)), strict=True)))
+            child.cache_clear()  # counts in one that is forgotten meanwhile are lost
 
 
 class _VersionCollector(Collector):
