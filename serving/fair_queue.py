@@ -1,7 +1,9 @@
-"""A queue in which callers take turns, regardless of how many items each adds."""
+"""Queues in which callers take turns, regardless of how much each asks for."""
 
+import asyncio
 import heapq
 import itertools
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 _Item = TypeVar("_Item")
@@ -44,3 +46,44 @@ class FairQueue(Generic[_Item]):
         elif len(self._last) > _MANY:
             self._last = {caller: turn for caller, turn in self._last.items() if turn > self._now}
         return item
+
+
+class FairPlaces:
+    """As many places as there are now, for which callers wait in a `FairQueue`; for use on one event loop."""
+
+    def __init__(self, most: Callable[[], int]):
+        self._most = most
+        self._taken = 0
+        self._waiting: FairQueue[asyncio.Future[None]] = FairQueue()
+
+    @property
+    def wanted(self) -> int:
+        """The number of places that are taken or waited for."""
+        return self._taken + len(self._waiting)
+
+    async def take(self, caller: str, cost: float, seconds: float | None = None) -> None:
+        """Takes a place when the caller's turn comes, which `leave` gives back.
+
+        Raises:
+            asyncio.TimeoutError: it does not come within so many seconds.
+        """
+        if self._taken < self._most():
+            self._taken += 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.put(caller, turn, cost)
+        try:
+            await asyncio.wait_for(turn, seconds)
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.leave()  # it came just now
+            raise
+
+    def leave(self) -> None:
+        """Gives a place back, and hands out those that are free."""
+        self._taken -= 1
+        while self._waiting and self._taken < self._most():
+            turn = self._waiting.pop()
+            if not turn.done():  # otherwise its caller has gone
+                turn.set_result(None)
+                self._taken += 1

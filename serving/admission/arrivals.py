@@ -10,7 +10,7 @@ from grpc.aio import EOF
 from serving.admission.idle_timeout import IdleTimeout
 from serving.call import Call, current
 from serving.errors import ExhaustedError
-from serving.fair_queue import FairQueue
+from serving.fair_queue import FairPlaces
 
 MOST_NEW = 8
 """How many requests may be read at a time, besides those that take longer than a moment."""
@@ -30,14 +30,13 @@ _CROWDED = "too many requests are arriving at once: try again later"
 class Arrivals:
     """Reads requests, a few at a time; for use on one event loop.
 
-    Others wait in a `FairQueue`, in which a caller's turn costs what its last request held, so that a crowd of large
+    Others wait for their turn, in which a caller's turn costs what its last request held, so that a crowd of large
     requests does not keep back small ones. If many take longer than a moment, those of who has most are refused.
     """
 
     def __init__(self, idle_timeout: IdleTimeout):
         self._idle_timeout = idle_timeout
-        self._reading = 0
-        self._waiting: FairQueue[asyncio.Future[None]] = FairQueue()
+        self._places = FairPlaces(self._most)
         self._timers: dict[Any, asyncio.TimerHandle] = {}  # of the requests that have a place, for a moment
         self._slow: dict[Any, Call] = {}
         self._sizes: dict[str, int] = {}  # of each caller's last request; who is new may send a large one
@@ -50,10 +49,11 @@ class Arrivals:
             ExhaustedError: too many requests are arriving.
         """
         call = current()
-        if self._reading >= self._most():
-            await self._wait(call.caller)
-        else:
-            self._reading += 1
+        try:
+            cost = 1 + self._sizes.get(call.caller, LARGE_ARRIVAL_BYTES)
+            await self._places.take(call.caller, cost, _WAIT_SECONDS)
+        except asyncio.TimeoutError:
+            raise ExhaustedError(_CROWDED) from None
         loop = asyncio.get_running_loop()
         self._timers[context] = loop.call_later(MOMENT_SECONDS, self._set_aside, context, call)
         try:
@@ -65,7 +65,7 @@ class Arrivals:
             self._slow.pop(context, None)
             if timer := self._timers.pop(context, None):
                 timer.cancel()
-                self._leave()
+                self._places.leave()
 
     def _most(self) -> int:
         return MOST_AMONG_LARGE if time.monotonic() < self._last_large + _MEMORY_SECONDS else MOST_NEW
@@ -77,32 +77,10 @@ class Arrivals:
         if size >= LARGE_ARRIVAL_BYTES:
             self._last_large = time.monotonic()
 
-    async def _wait(self, caller: str) -> None:
-        """Takes a place when the caller's turn comes."""
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.put(caller, turn, 1 + self._sizes.get(caller, LARGE_ARRIVAL_BYTES))
-        try:
-            await asyncio.wait_for(turn, _WAIT_SECONDS)
-        except asyncio.TimeoutError:
-            raise ExhaustedError(_CROWDED) from None
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._leave()  # it came just now
-            raise
-
-    def _leave(self) -> None:
-        """Gives a place back, and hands out those that are free."""
-        self._reading -= 1
-        while self._waiting and self._reading < self._most():
-            turn = self._waiting.pop()
-            if not turn.done():  # otherwise its caller has gone
-                turn.set_result(None)
-                self._reading += 1
-
     def _set_aside(self, context: Any, call: Call) -> None:
         """Frees the place of a request that takes longer than a moment, and refuses one where there are too many."""
         del self._timers[context]
-        self._leave()
+        self._places.leave()
         self._slow[context] = call
         if len(self._slow) > MOST_SLOW:
             # The newest first: of callers who have as many, the last to arrive is refused, so that others can end.

@@ -6,7 +6,6 @@ one only to refuse it takes milliseconds too: callers who come back before they 
 so do those whose large requests are faulty.
 """
 
-import asyncio
 import collections
 import contextlib
 import math
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from serving import call as calls
 from serving.errors import ExhaustedError
-from serving.fair_queue import FairQueue
+from serving.fair_queue import FairPlaces
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -127,8 +126,7 @@ class Budget:
     def __init__(self, limit: Cost, turns: int, pace: Pace):
         self.shares = Shares(limit)
         self._turns = turns
-        self._busy = 0
-        self._waiting: FairQueue[asyncio.Future[None]] = FairQueue()
+        self._places = FairPlaces(lambda: turns)
         self._seconds = _FIRST_GUESS_SECONDS
         self._refused: collections.deque[float] = collections.deque()  # when those callers are to come back
         self._pace = pace
@@ -143,7 +141,7 @@ class Budget:
         accepted = time.perf_counter()
         self._accept(call.caller, cost)
         try:
-            await self._wait(call.caller, cost)
+            await self._places.take(call.caller, 1 + cost.size / LARGE_BYTES + cost.states / LARGE_STATES)
             begin = time.perf_counter()
             call.add(calls.QUEUE, accepted, begin)
             call.large = call.had_turn = True
@@ -152,7 +150,7 @@ class Budget:
             finally:
                 call.large = False
                 self._seconds += _NEWEST * (time.perf_counter() - begin - self._seconds)
-                self._next()
+                self._places.leave()
         finally:
             self.shares.remove(call.caller, cost)
 
@@ -173,29 +171,7 @@ class Budget:
         while self._refused and self._refused[0] < now:
             self._refused.popleft()
         # After those that wait, and after those that were told so before.
-        ahead = len(self._waiting) + self._busy + len(self._refused)
+        ahead = self._places.wanted + len(self._refused)
         seconds = min(max(math.ceil(ahead * self._seconds / self._turns), 1.0), _LONGEST_RETRY_SECONDS)
         self._refused.append(now + seconds)
         return seconds
-
-    async def _wait(self, caller: str, cost: Cost) -> None:
-        if self._busy < self._turns:
-            self._busy += 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.put(caller, turn, 1 + cost.size / LARGE_BYTES + cost.states / LARGE_STATES)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._next()  # it came just now
-            raise
-
-    def _next(self) -> None:
-        """Hands the turn that ends to the next request whose caller still waits."""
-        while self._waiting:
-            turn = self._waiting.pop()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._busy -= 1
