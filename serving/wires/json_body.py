@@ -5,7 +5,7 @@ Reading a body that is within the limits blocks other calls for 30 ms at most.
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -24,7 +24,7 @@ class Whole(int):
     """A whole number that a message can hold, in JSON perhaps 3.0. The service refuses negative ones, and says why."""
 
 
-_Kind = TypeVar("_Kind", bound=msgspec.Struct)
+_Kind = TypeVar("_Kind")
 _NAMES = {
     "array": "a list", "object": "an object", "str": "a text", "int": "a whole number", "float": "a number",
     "bool": "true or false",
@@ -43,7 +43,7 @@ def reader(kind: type[_Kind], each: str = "", item: type[msgspec.Struct] = msgsp
     A byte order mark is skipped.
 
     Args:
-        kind: the class of the object.
+        kind: the class of the object, a Struct, or Any.
         each: its field with a list of objects, "" for none. They are read one by one, so that other calls run between.
         item: what kind these are.
     """
@@ -75,24 +75,6 @@ def reader(kind: type[_Kind], each: str = "", item: type[msgspec.Struct] = msgsp
     return read
 
 
-def read_json(content: bytes) -> Any:
-    """Returns what JSON holds; a byte order mark is skipped.
-
-    Raises:
-        InputError: it is not JSON or too large, or has a key twice.
-    """
-    content = content.removeprefix(BYTE_ORDER_MARK)
-    _check_size(content)
-    if content.count(b":") > MOST_NESTED and sum(1 for _ in _KEY.finditer(content)) > MOST_NESTED:
-        raise _too_large()
-    try:
-        body = msgspec.json.decode(content)
-        _check_keys(content, body)
-    except _NOT_JSON as error:
-        raise _not_json(error) from None
-    return body
-
-
 def given(body: msgspec.Struct | msgspec.UnsetType | None) -> dict[str, Any]:
     """Returns the fields that a body, or an object in it, states: null states nothing."""
     return {name: value for name, value in _fields(body).items() if value is not None}
@@ -111,15 +93,14 @@ def _whole(kind: type, value: Any) -> Any:
 def _check_size(content: bytes) -> None:
     values = max(content.count(b","), content.count(b'"') // 2)
     nested = content.count(b"[") + content.count(b"{")
-    if values > MOST_VALUES or nested > MOST_NESTED:
-        raise _too_large()
-
-
-def _too_large() -> InputError:
-    return InputError(
-        f"the body holds more than {MOST_VALUES} values, or {MOST_NESTED} lists, objects or keys: send fewer states in "
-        "a call"
-    )
+    keys = content.count(b":")
+    if keys > MOST_NESTED:
+        keys = sum(1 for _ in _KEY.finditer(content))
+    if values > MOST_VALUES or nested > MOST_NESTED or keys > MOST_NESTED:
+        raise InputError(
+            f"the body holds more than {MOST_VALUES} values, or {MOST_NESTED} lists, objects or keys: send fewer "
+            "states in a call"
+        )
 
 
 def _check_keys(content: bytes, body: Any) -> None:
@@ -153,3 +134,7 @@ def _fault(error: msgspec.ValidationError, place: str) -> Fault:
 def _not_json(error: Exception) -> InputError:
     text = type(error).__name__ if isinstance(error, (RecursionError, UnicodeError)) else str(error)
     return InputError(f"the body is not JSON: {text[:200]}")
+
+
+read_json = reader(cast("type[Any]", Any))
+"""Returns what JSON holds, as `reader` says."""

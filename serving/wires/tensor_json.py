@@ -97,21 +97,13 @@ def _to_array(alias: str, value: Any, info: meta_graph_pb2.TensorInfo) -> np.nda
 
 def _strings(value: Any, rank: int) -> np.ndarray:
     """Returns strings, or objects with base64, as bytes of `rank` dimensions."""
-    shape: list[int] = []
-    row = value
-    for _ in range(rank):
-        if not isinstance(row, list):
-            raise ValueError
-        shape.append(len(row))
-        row = row[0] if row else []
-    flat = value if rank else [value]
-    for size in shape[1:]:
-        if any(not isinstance(row, list) or len(row) != size for row in flat):
-            raise ValueError
-        flat = [piece for row in flat for piece in row]
-    content: np.ndarray = np.empty(len(flat), object)
-    content[:] = [_bytes(piece) for piece in flat]
-    return content.reshape(shape)
+    content = np.array(value, object)
+    if not content.size:
+        content = content.reshape([*content.shape, *[0] * (rank - content.ndim)])
+    if content.ndim != rank:
+        raise ValueError
+    strings: np.ndarray = np.vectorize(_bytes, otypes=[object])(content)
+    return strings
 
 
 def _bytes(value: Any) -> bytes:
