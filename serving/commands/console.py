@@ -21,6 +21,7 @@ from serving.console.guard import Shared
 from serving.console.local_server import serving
 from serving.console.served_model import NoAnswerError, ServedModel
 from serving.security import ServerCertificate, VersionKey, verified
+from serving.server.http_port import BindAddress, bound
 
 HOST = "127.0.0.1"
 PORT = 8510
@@ -114,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
     with contextlib.ExitStack() as stack:
         # Before the model loads, to report a taken port at once.
-        bound = stack.enter_context(_bound(settings.host or HOST, settings.port))
+        listener = stack.enter_context(bound(BindAddress("--port", settings.host or HOST, settings.port)))
         if settings.models is not None:
             models = settings.models
             if settings.key is not None:
@@ -123,17 +124,20 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.server = stack.enter_context(serving(models))
             arguments.timeout = max(arguments.timeout, _BEGINNING_SECONDS)
         served = stack.enter_context(ServedModel(channel.read_connection(arguments)))
-        address, port, *_ = bound.getsockname()
+        address, port, *_ = listener.getsockname()
         shared = Shared(_origin(settings, address, port), secrets.token_urlsafe()) if settings.host else None
-        app = _application(served, settings, shared)
+        try:
+            number = served.version().info.model_version
+        except NoAnswerError as error:
+            raise InputError(str(error)) from error
         url = shared.link() if shared else f"http://{HOST}:{port}/"
-        sys.stdout.write(f"model version {served.version().info.model_version}\nconsole at {url} (Ctrl-C ends it)\n")
+        sys.stdout.write(f"model version {number}\nconsole at {url} (Ctrl-C ends it)\n")
         if shared:
             sys.stdout.write(_SHARING + ("" if settings.tls else _IN_THE_CLEAR))
         sys.stdout.flush()
         if settings.open and not shared:  # other people of this machine can read what a browser is started with
             webbrowser.open(url)
-        _serve(app, bound, settings.tls)
+        _serve(application(Console(served, Pages(), settings.models), shared), listener, settings.tls)
     return 0
 
 
@@ -166,39 +170,11 @@ def _origin(settings: Settings, address: str, port: int) -> str:
     return f"{scheme}://{name}" + (f":{port}" if port != _BROWSERS_OMIT[scheme] else "")
 
 
-def _application(served: ServedModel, settings: Settings, shared: Shared | None) -> ASGIApp:
-    """Returns the pages, once the model has answered.
-
-    Raises:
-        InputError: it cannot be reached.
-    """
-    try:
-        served.version()
-    except NoAnswerError as error:
-        raise InputError(str(error)) from error
-    return application(Console(served, Pages(), settings.models), shared)
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((host, port))
-        bound.listen()  # the browser may come before uvicorn is ready
-    except OSError as error:
-        bound.close()
-        advice = "choose another --port, or 0 for any free port"
-        if host != HOST:
-            advice += "; --host must be an address of this machine"
-        raise InputError(f"--port {port}: cannot listen on {host}: {error.strerror or error}: {advice}") from error
-    return bound
-
-
-def _serve(app: ASGIApp, bound: socket.socket, tls: tuple[str, str] | None = None) -> None:
+def _serve(app: ASGIApp, listener: socket.socket, tls: tuple[str, str] | None = None) -> None:
     """Answers until a signal comes; uvicorn then raises it again. Nothing is logged: lines could name findings."""
     certificate, key = tls or (None, None)
     config = uvicorn.Config(
         app, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False, proxy_headers=False,
         timeout_graceful_shutdown=_GRACE_SECONDS, ssl_certfile=certificate, ssl_keyfile=key,
     )  # fmt: skip
-    uvicorn.Server(config).run(sockets=[bound])
+    uvicorn.Server(config).run(sockets=[listener])

@@ -165,8 +165,12 @@ def _serve(config: ServeConfig, models: list[ModelConfig], listed: _Listed | Non
         signals = EndSignals()
         server.update_health()
         numbers = {watcher.versions.model_name: watcher.versions.default for watcher in watchers}
-        http, metrics = (None if port is None else port.url for port in (server.http, server.metrics_port))
-        _say_where(f"{server.address}, {_state(numbers)}", http, metrics)
+        sys.stdout.write(f"listening on {server.address}, {_state(numbers)}\n")  # callers that started it wait for this
+        if server.http is not None:
+            sys.stdout.write(f"HTTP at {server.http.url}\n")
+        if server.metrics_port is not None:
+            sys.stdout.write(f"metrics at {server.metrics_port.url}\n")
+        sys.stdout.flush()
         faulthandler.enable(2)  # shows what hangs when systemd's watchdog ends the process
         process.notify("READY=1")
         number, loading = _watch_until(signals, server, config, models, listed)
@@ -189,31 +193,16 @@ def _start(
     process.freeze_loaded_objects()  # before loading models, which must be freed
     for watcher in watchers:
         watcher.look()
-        _check(watcher, config)
+        try:
+            watcher.check()
+        except (UnavailableError, DeadlineError) as error:  # of a remote engine, which may become reachable later
+            _LOGGER.warning("%s; trying again every %g s", error, config.poll_seconds)
     if server is None:  # after the models, as a port that others answer on brings calls as soon as it is opened
         server = TriageServer(config)
         stack.callback(server.stop)
         server.start(*watchers)
     server.check()
     return server, watchers
-
-
-def _say_where(calls: str, http: str | None, metrics: str | None) -> None:
-    """Prints where the server answers; callers that started it wait for the first line."""
-    sys.stdout.write(f"listening on {calls}\n")
-    if http is not None:
-        sys.stdout.write(f"HTTP at {http}\n")
-    if metrics is not None:
-        sys.stdout.write(f"metrics at {metrics}\n")
-    sys.stdout.flush()
-
-
-def _check(watcher: Watcher, config: ServeConfig) -> None:
-    """Refuses to start without a version, unless a remote engine may become reachable later."""
-    try:
-        watcher.check()
-    except (UnavailableError, DeadlineError) as error:
-        _LOGGER.warning("%s; trying again every %g s", error, config.poll_seconds)
 
 
 def _state(numbers: Mapping[str, int | None]) -> str:

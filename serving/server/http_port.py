@@ -35,6 +35,30 @@ class BindAddress(NamedTuple):
     shared: bool = False  # whether other servers may open it, too
 
 
+def bound(address: BindAddress) -> socket.socket:
+    """Returns a socket that listens.
+
+    Raises:
+        InputError: the address cannot be bound.
+    """
+    listener = socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if address.shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind((address.host, address.port))
+        listener.listen(_WAITING)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise InputError(
+            f"{address.option}: cannot listen on {host_and_port(address.host, address.port)}: "
+            f"{error.strerror or error}: choose another {address.option}, or 0 for any free port; the host must be an "
+            "address of this machine"
+        ) from error
+    return listener
+
+
 class HttpPort:
     """Binds a port when it is made, and answers on it between `start` and `stop`.
 
@@ -55,22 +79,7 @@ class HttpPort:
         address = address or BindAddress(
             "--http-port", config.http_host or config.host, config.http_port, config.reuse_port
         )
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        self._socket = socket.socket(family)
-        try:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if address.shared:
-                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            self._socket.bind((address.host, address.port))
-            self._socket.listen(_WAITING)
-            self._socket.setblocking(False)
-        except OSError as error:
-            self._socket.close()
-            raise InputError(
-                f"{address.option}: cannot listen on {host_and_port(address.host, address.port)}: "
-                f"{error.strerror or error}: choose another {address.option}, or 0 for any free port; the host "
-                "must be an address of this machine"
-            ) from error
+        self._socket = bound(address)
         self.port: int = self._socket.getsockname()[1]
         self.url = f"{'http' if certificate is None else 'https'}://{host_and_port(address.host, self.port)}"
         self._server: _Server | None = None

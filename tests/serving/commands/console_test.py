@@ -52,7 +52,7 @@ def test_a_taken_port_is_named_at_once(capsys):
         taken.listen()
         port = taken.getsockname()[1]
         assert triage_cli.main(["console", "--no-open", "--server", "127.0.0.1:1", "--port", str(port)]) == 2
-    assert f"--port {port}: cannot listen on 127.0.0.1" in capsys.readouterr().err
+    assert f"--port: cannot listen on 127.0.0.1:{port}: " in capsys.readouterr().err
 
 
 @pytest.mark.slow
