@@ -1,5 +1,6 @@
 """All paths of the HTTP port."""
 
+import http
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from serving.engine.served_models import ServedModels
 from serving.service import TriageService
 from serving.wires.http_endpoints import Endpoints, Exchange, Handler, json_response
 from serving.wires.http_pages import KnownPages
-from serving.wires.http_problems import TITLES, problem
+from serving.wires.http_problems import problem
 from serving.wires.openapi import Api, document
 from serving.wires.triage_routes import TriageRoutes, cost_of
 
@@ -73,7 +74,7 @@ def application(
 
     async def missing(request: Request, error: Any) -> Response:
         detail = f"there is no {request.method} of this path: see /openapi.json"
-        body = {"detail": detail, "reason": TITLES[error.status_code]}
+        body = {"detail": detail, "reason": http.HTTPStatus(error.status_code).name}
         response = problem(error.status_code, body, error.headers)
         asked = [each for each in others if each.prefix and f"{request.url.path}/".startswith(f"{each.prefix}/")]
         return asked[0].written(response) if asked else response

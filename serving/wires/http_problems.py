@@ -1,5 +1,6 @@
 """Failures of a call as `application/problem+json` (RFC 9457), with the reasons and hints of gRPC."""
 
+import http
 import json
 import math
 from typing import Any
@@ -28,23 +29,6 @@ STATUSES = {
 }
 """The HTTP status of each gRPC status."""
 
-TITLES = {
-    400: "The request is faulty",
-    401: "A valid token is required",
-    403: "The caller may not do this",
-    404: "There is no such resource",
-    405: "There is no such method",
-    406: "The server cannot answer in the requested format",
-    411: "The length of the body is required",
-    412: "Data that the request must include are missing",
-    413: "The body is too large",
-    415: "The body has a format that the server does not read",
-    429: "The server is overloaded",
-    500: "The server failed",
-    501: "The server does not offer this",
-    503: "The server cannot answer now",
-    504: "The answer came too late",
-}
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -82,10 +66,10 @@ def problem_of(error: Exception, name: str) -> tuple[Response, str]:
 
 def problem(number: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
     """Returns a problem with an HTTP status, its fields, and the id of the current call."""
-    detail = body.get("detail", TITLES[number])
+    title = http.HTTPStatus(number).phrase  # as RFC 9457 has it of problems without a type of their own
     request_id = calls.current().request.id
-    content = {"type": "about:blank", "title": TITLES[number], "status": number, **body}
+    content = {"type": "about:blank", "title": title, "status": number, **body}
     if request_id:
         content["request_id"] = request_id
-    content["error"] = detail  # where clients of TensorFlow Serving look
+    content["error"] = body.get("detail", title)  # where clients of TensorFlow Serving look
     return Response(json.dumps(content), number, headers, MEDIA_TYPE)

@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import http
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from starlette.routing import Route
 from schemas.evidence import Vocabulary
 from serving.config.settings import ServeConfig
 from serving.wires import message_json
-from serving.wires.http_problems import MEDIA_TYPE, TITLES
+from serving.wires.http_problems import MEDIA_TYPE
 from serving.wires.triage_json import Batch, Instances, Patient, State
 from triage.v1 import triage_pb2, triage_service_pb2
 from triage_runtime.case import MOST
@@ -253,7 +254,7 @@ def _described(route: Route, operation: Operation) -> dict[str, Any]:
     responses = {"200": {"description": "OK", "content": _content(operation.answer)}}
     for status in failures:
         content = {**operation.failure, **(_PROBLEM if status == 403 else {})}
-        responses[str(status)] = {"description": TITLES[status], "content": _content(content)}
+        responses[str(status)] = {"description": http.HTTPStatus(status).phrase, "content": _content(content)}
     described: dict[str, Any] = {"summary": operation.summary, "responses": {**responses, "431": _TOO_MANY_HEADERS}}
     if parameters := [*variables, *operation.parameters]:
         described["parameters"] = parameters
