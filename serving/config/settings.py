@@ -18,10 +18,6 @@ from triage_runtime.command_line.options import check_bounds, flag
 ENGINES = ("saved-model", "litert", "tensorflow-serving")
 DEFAULT_ENGINE = "saved-model" if is_installed("tensorflow") else "litert"
 LOG_FORMATS = ("text", "json")
-_BOUNDS: dict[str, tuple[int, int | None]] = {
-    "port": (0, 65535), "audit_files": (0, None),
-}  # fmt: skip
-"""The least and the largest value of settings that are whole numbers."""
 
 
 def _field(default: Any, text: str, **options: Any) -> Any:
@@ -130,8 +126,8 @@ class ServeConfig:
             raise InputError("--host: expected a host name or an address")
         if not self.model_name:
             raise InputError("--model-name: expected a name")
-        for name, bounds in _BOUNDS.items():
-            check_bounds(name, getattr(self, name), *bounds)
+        check_bounds("port", self.port, 0, 65535)
+        check_bounds("audit_files", self.audit_files, 0)
         for name in ("http_port", "metrics_port", "probe_port"):
             if not -1 <= getattr(self, name) <= 65535:
                 raise InputError(
@@ -149,8 +145,9 @@ class ServeConfig:
             raise InputError(f"--fhir {self.fhir}: expected an address, such as https://triage.example.org/fhir")
         if self.cds_feedback and not self.cds_codes:
             raise InputError("--cds-feedback needs --cds-codes: also give that option")
-        if self.log_format not in LOG_FORMATS:
-            raise InputError(f"--log-format {self.log_format}: expected one of {', '.join(LOG_FORMATS)}")
+        for name, choices in (("log_format", LOG_FORMATS), ("engine", ENGINES)):
+            if getattr(self, name) not in choices:
+                raise InputError(f"{flag(name)} {getattr(self, name)}: expected one of {', '.join(choices)}")
         if not 0 < self.audit_percent <= 100:
             raise InputError(f"--audit-percent {self.audit_percent}: expected a number above 0, up to 100")
         if self.metrics_tokens and not (self.tokens and self.metrics_port >= 0):
@@ -192,8 +189,6 @@ class ServeConfig:
             )
 
     def _check_engine(self) -> None:
-        if self.engine not in ENGINES:
-            raise InputError(f"--engine {self.engine}: expected one of {', '.join(ENGINES)}")
         if self.engine == "litert" and not self.litert:
             raise InputError("--no-litert: not with --engine litert: leave out one of them")
         remote = self.engine == "tensorflow-serving"
