@@ -24,6 +24,7 @@ from triage_client import (
     TriageResponse,
     evidence_state,
 )
+from triage_runtime.command_line.options import option
 
 _ENOUGH = "no more questions"
 _COMPLAINT = "What is the presenting complaint, in words or codes? "
@@ -55,10 +56,12 @@ class KnownEvidence:
 class InterviewOptions:
     """What is asked of the server beside the patient, as in EvidenceState and TriageRequest, and how of the user."""
 
-    allow_unknown_codes: bool = False
-    model_name: str = ""
-    defer_below: float | None = None
-    can_measure: bool = False
+    allow_unknown_codes: bool = option("ignore codes that the model does not know", default=False)
+    model_name: str = option("model to ask, if the server has several; default: the first", default="", metavar="NAME")
+    defer_below: float | None = option(
+        "hand over to a person if the case is novel or contradictory, or P(safe) is below P", default=None, metavar="P"
+    )
+    can_measure: bool = option("allow questions that need an instrument, such as a stethoscope", default=False)
 
     def triage(self, client: TriageClient, state: EvidenceState, **more: Any) -> TriageResponse:
         """Returns the server's answer to a state; `more` are further arguments of `TriageClient.triage`."""

@@ -31,6 +31,7 @@ from triage_client import (
     evidence_state,
 )
 from triage_runtime.command_line import json_output, options
+from triage_runtime.command_line.options import option
 
 FAILED = 1
 DISCLAIMER = "Research software for decision support. It is not a medical device and does not replace a clinician."
@@ -41,15 +42,20 @@ _BAR_WIDTH = 30
 class Patient(InterviewOptions):
     """What is known about a patient, and what to ask the server about it; see the help of `triage ask`."""
 
-    present: list[str]
-    absent: list[str]
-    questions_asked: int
-    explain: bool
-    questions: int
-    interactive: bool
+    present: list[str] = option(
+        "evidence that is present, or a number, such as temperature=38.9",
+        action="extend", nargs="+", default=[], metavar="CODE",
+    )  # fmt: skip
+    absent: list[str] = option("evidence that is absent", action="extend", nargs="+", default=[], metavar="CODE")
+    questions_asked: int = option("number of questions so far; default: 0", default=0, metavar="N")
+    explain: bool = option("explain the decision")
+    questions: int = option("number of next questions to suggest; default: 0", default=0, metavar="N")
+    interactive: bool = option("ask the model's questions one by one until it decides")
 
     def __post_init__(self) -> None:
         options.check_bounds("questions", self.questions, 0, MOST_QUESTIONS)
+        if self.interactive and self.questions:
+            raise InputError("--questions: not with --interactive, which asks one by one: leave out one of them")
         if not self.model_name.isprintable():
             raise InputError(f"--model-name {self.model_name!r}: expected a name")
 
@@ -58,35 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage ask`."""
     channel.add_arguments(parser)
     channel.add_token_arguments(parser)
-    parser.add_argument(
-        "--present", action="extend", nargs="+", default=[], metavar="CODE",
-        help="evidence that is present, or a number, such as temperature=38.9",
-    )  # fmt: skip
-    parser.add_argument(
-        "--absent", action="extend", nargs="+", default=[], metavar="CODE", help="evidence that is absent"
-    )
-    parser.add_argument(
-        "--questions-asked", type=int, default=0, metavar="N", help="number of questions so far; default: 0"
-    )
-    parser.add_argument("--explain", action="store_true", help="explain the decision")
-    parser.add_argument(
-        "--defer-below", type=float, metavar="P",
-        help="hand over to a person if the case is novel or contradictory, or P(safe) is below P",
-    )  # fmt: skip
-    parser.add_argument(
-        "--can-measure",
-        action="store_true",
-        help="allow questions that need an instrument, such as a stethoscope",
-    )
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument(
-        "--questions", type=int, default=0, metavar="N", help="number of next questions to suggest; default: 0"
-    )
-    how.add_argument("--interactive", action="store_true", help="ask the model's questions one by one until it decides")
-    parser.add_argument(
-        "--model-name", default="", metavar="NAME", help="model to ask, if the server has several; default: the first"
-    )
-    parser.add_argument("--allow-unknown-codes", action="store_true", help="ignore codes that the model does not know")
+    options.add_arguments(parser, Patient)
     json_output.add_argument(parser)
 
 

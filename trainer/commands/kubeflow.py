@@ -35,7 +35,7 @@ class CompileOptions:
     )  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class LocalRunOptions:
     """The options of `triage kubeflow run-local`, see its help."""
 

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 def option(text: str, **arguments: Any) -> Any:
     """Returns the field of an option: `text` is its help, and `arguments` are those of `add_argument` of a parser.
 
-    Without a `default` the option is None, or False of a bool, and must be given if its type allows neither.
+    Without a `default` the option is None, or False of a bool, and must be given if its type allows neither. One that
+    is no list is the field's default, too.
     """
-    return dataclasses.field(metadata={"help": text, **arguments})
+    default = arguments.get("default", [])
+    field: dict[str, Any] = {} if isinstance(default, list) else {"default": default}
+    return dataclasses.field(metadata={"help": text, **arguments}, **field)
 
 
 def add_arguments(parser: argparse.ArgumentParser, kind: "type[DataclassInstance]") -> None:

@@ -110,6 +110,7 @@ def test_rules_that_fired_and_novel_evidence_are_reported_to_people_and_to_progr
             "--model-name adults: no model 'adults': this server has triage",
         ),
         (["--present", "fever", "--questions", "3000000000"], "--questions 3000000000: expected 0 to 10"),
+        (["--present", "fever", "--questions", "1", "--interactive"], "--questions: not with --interactive"),
         (["--present", "fever", "--model-name", "\udcff"], "--model-name '\\udcff': expected a name"),
         (["--present", "fever", "--timeout", "0"], "--timeout 0.0: expected a number of seconds above 0"),
         (["--present", "fever", "--timeout", "nan"], "--timeout nan: expected a number of seconds above 0"),
