@@ -63,7 +63,7 @@ FACADES = (
 
 # The functions that take an `argparse.Namespace`. Readers return a dataclass, which all other functions take.
 COMMANDS = {"run", "check", "needs_tensorflow", "reads_addresses"}
-READERS_OF_OPTIONS = {"read", "read_connection", "from_arguments", "chosen_format", "settings_of"}
+READERS_OF_OPTIONS = {"read", "from_arguments", "chosen_format", "settings_of"}
 STAGING = {"any_remote", "staged", "upload"}  # for every command, before its options are read
 
 

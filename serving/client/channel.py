@@ -20,23 +20,25 @@ from triage_client import (
 )
 from triage_client.connection import is_loopback
 from triage_client.v1 import triage_service_pb2
+from triage_runtime.command_line import options
+from triage_runtime.command_line.options import option
 
 # An HTTP proxy from the environment would read patients' evidence; gRPC would use it even for loopback.
 _OPTIONS = [("grpc.enable_http_proxy", 0)]
 
 
 @dataclasses.dataclass(frozen=True)
-class ConnectionOptions:
-    """The options of the connection, see `add_arguments` and `add_token_arguments`."""
+class ServerOptions:
+    """The options by which to reach a server, see `add_arguments`."""
 
     server: str
-    timeout: float
-    tls: bool = False
-    tls_ca: str = ""
-    tls_client_certificate: str = ""
-    tls_client_key: str = ""
-    token_file: pathlib.Path | None = None
-    insecure: bool = False
+    timeout: float = option("time limit for a call; default: 5", default=5.0, metavar="SECONDS")
+    tls: bool = option("connect over TLS, and trust this system's root certificates", default=False)
+    tls_ca: str = option(
+        "connect over TLS, and trust only the root certificates in this file", default="", metavar="FILE"
+    )
+    tls_client_certificate: str = option("the client's certificate, in PEM format", default="", metavar="FILE")
+    tls_client_key: str = option("its private key, in PEM format", default="", metavar="FILE")
 
     def __post_init__(self) -> None:
         if not 0 < self.timeout < float("inf"):
@@ -55,6 +57,14 @@ class ConnectionOptions:
             raise InputError("--tls-client-certificate and --tls-client-key need TLS: also give --tls or --tls-ca")
         return None
 
+
+@dataclasses.dataclass(frozen=True)
+class ConnectionOptions(ServerOptions):
+    """The same, and the token of calls that need one."""
+
+    token_file: pathlib.Path | None = option("file with the token for the server", default=None, metavar="FILE")
+    insecure: bool = option("allow sending the token to another machine in plain text", default=False)
+
     def token(self) -> str:
         """Returns the token in the file of the options, "" without one.
 
@@ -68,18 +78,6 @@ class ConnectionOptions:
             raise InputError(f"{self.token_file}: expected one token, found {len(tokens)}")
         [token] = tokens
         return token
-
-
-def read_connection(arguments: argparse.Namespace) -> ConnectionOptions:
-    """Returns the parsed options.
-
-    Raises:
-        InputError: the timeout is out of range.
-    """
-    given = vars(arguments)
-    return ConnectionOptions(
-        **{each.name: given[each.name] for each in dataclasses.fields(ConnectionOptions) if each.name in given}
-    )
 
 
 def open_channel(server: str, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
@@ -124,34 +122,15 @@ def vocabulary_of(listed: triage_service_pb2.GetVocabularyResponse) -> Vocabular
     )  # fmt: skip
 
 
-def add_arguments(parser: argparse.ArgumentParser, server: str | None = "127.0.0.1:8500") -> None:
+def add_arguments(
+    parser: argparse.ArgumentParser,
+    kind: type[ServerOptions] = ConnectionOptions,
+    server: str | None = "127.0.0.1:8500",
+) -> None:
     """Gives `parser` the options of the connection; without the option, the server is `server`."""
     about = "running server to use, instead of starting one" if server is None else f"default: {server}"
     parser.add_argument("--server", default=server, metavar="HOST:PORT", help=about)
-    parser.add_argument(
-        "--timeout", type=float, default=5.0, metavar="SECONDS", help="time limit for a call; default: 5"
-    )
-    parser.add_argument(
-        "--tls", action="store_true", help="connect over TLS, and trust this system's root certificates"
-    )
-    parser.add_argument(
-        "--tls-ca",
-        default="",
-        metavar="FILE",
-        help="connect over TLS, and trust only the root certificates in this file",
-    )
-    parser.add_argument(
-        "--tls-client-certificate", default="", metavar="FILE", help="the client's certificate, in PEM format"
-    )
-    parser.add_argument("--tls-client-key", default="", metavar="FILE", help="its private key, in PEM format")
-
-
-def add_token_arguments(parser: argparse.ArgumentParser) -> None:
-    """Gives `parser` the options of the token, for calls that need one."""
-    parser.add_argument("--token-file", type=pathlib.Path, metavar="FILE", help="file with the token for the server")
-    parser.add_argument(
-        "--insecure", action="store_true", help="allow sending the token to another machine in plain text"
-    )
+    options.add_arguments(parser, kind)
 
 
 def failure(server: str, details: str) -> str:

@@ -63,7 +63,6 @@ class Patient(InterviewOptions):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage ask`."""
     channel.add_arguments(parser)
-    channel.add_token_arguments(parser)
     options.add_arguments(parser, Patient)
     json_output.add_argument(parser)
 
@@ -78,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         InputError: an option is wrong, or the server refuses the evidence; the message says why.
     """
     patient = options.read(Patient, arguments)
-    connection = channel.read_connection(arguments)
+    connection = options.read(channel.ConnectionOptions, arguments)
     try:
         response = _ask(patient, connection)
     except InvalidArgumentError as error:

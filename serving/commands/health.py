@@ -7,7 +7,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from serving.client import channel
-from triage_runtime.command_line import json_output
+from triage_runtime.command_line import json_output, options
 
 NOT_SERVING = 1
 _WHOLE_SERVER = health_pb2.HealthCheckRequest()
@@ -15,7 +15,7 @@ _WHOLE_SERVER = health_pb2.HealthCheckRequest()
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage health`."""
-    channel.add_arguments(parser)
+    channel.add_arguments(parser, channel.ServerOptions)
     json_output.add_argument(parser)
 
 
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: an option is wrong.
     """
-    connection = channel.read_connection(arguments)
+    connection = options.read(channel.ServerOptions, arguments)
     credentials = connection.credentials()
     try:
         with channel.open_channel(connection.server, credentials) as opened:
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if response.status == health_pb2.HealthCheckResponse.SERVING else NOT_SERVING
 
 
-def _failure(error: grpc.RpcError, connection: channel.ConnectionOptions) -> str:
+def _failure(error: grpc.RpcError, connection: channel.ServerOptions) -> str:
     """Returns one line on why there is no answer, and what to do."""
     details = " ".join((error.details() or "no details").split())
     if error.code() is grpc.StatusCode.UNAVAILABLE:
