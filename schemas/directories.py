@@ -60,8 +60,3 @@ def version_number(name: str) -> int | None:
     """Returns the number of a version's folder, None for a name that servers ignore."""
     number = int(name) if name.isascii() and name.isdecimal() else None
     return None if number is None or number > LARGEST_VERSION else number
-
-
-def is_too_large(name: str) -> bool:
-    """Returns whether a folder would be a version if its number were not above `LARGEST_VERSION`."""
-    return name.isascii() and name.isdecimal() and version_number(name) is None

@@ -1,14 +1,11 @@
 """The models of a server: assembled from the settings, and found by their names."""
 
-import contextlib
 import functools
 import logging
-import os
 import pathlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
-from schemas import directories
 from schemas.model_directory import list_versions
 from serving.call import current
 from serving.config.settings import ServeConfig
@@ -31,7 +28,6 @@ class LocalModels:
 
     def __init__(self, litert: bool = True, key: VersionKey | None = None):
         self._litert, self._key = litert, key
-        self._ignored: set[str] = set()  # names that have been logged
 
     def versions(self, base: str) -> dict[int, pathlib.Path]:
         """Returns the folder of each version.
@@ -39,12 +35,7 @@ class LocalModels:
         Raises:
             InputError: the base path cannot be read.
         """
-        versions = list_versions(pathlib.Path(base))
-        with contextlib.suppress(OSError):  # the base path is gone again
-            for name in {name for name in os.listdir(base) if directories.is_too_large(name)} - self._ignored:
-                _LOGGER.warning("%s/%s: ignored: the largest version is %d", base, name, directories.LARGEST_VERSION)
-                self._ignored.add(name)
-        return versions
+        return list_versions(pathlib.Path(base))
 
     def load(self, folder: pathlib.Path) -> EncodingEngine:
         """Returns the engine of a version, warm.

@@ -50,16 +50,6 @@ def test_a_model_that_nobody_holds_is_freed(model_base_path, monkeypatch):
     assert not loaded
 
 
-def test_a_folder_whose_number_is_no_64_bit_integer_is_ignored_with_one_warning(tmp_path, caplog):
-    for name in ("3", str(2**63 - 1), str(2**63)):
-        (tmp_path / name).mkdir()
-    models = LocalModels()
-    for _ in range(2):
-        assert models.versions(str(tmp_path)).keys() == {3, 2**63 - 1}
-    (record,) = caplog.records
-    assert record.getMessage() == f"{tmp_path / str(2**63)}: ignored: the largest version is 9223372036854775807"
-
-
 class Folder:
     """An engine that knows where it came from."""
 
