@@ -48,14 +48,9 @@ class InterpreterPool:
             self._idle.put(model)
 
     @property
-    def size(self) -> int:
-        """Length of the file in bytes, which is mostly weights."""
-        return len(self._content)
-
-    @property
     def brief_states(self) -> int:
         """1 for a network so small that LiteRT answers one state faster than a thread takes over, else 0."""
-        return int(self.size <= BRIEF_BYTES)
+        return int(len(self._content) <= BRIEF_BYTES)
 
     @contextlib.contextmanager
     def lent(self, wait: bool = True) -> Iterator[LiteRtModel]:

@@ -39,8 +39,8 @@ _CLOSE_SECONDS = 5.0
 class AuditLog:
     """Writes records in a thread of its own, to files in a directory that only this user may read.
 
-    It records a percentage of the answers, drawn at random. `rotation` is the size in bytes at which a new file begins,
-    and the number of files to keep, 0 for all. `count` is called with `written`, `dropped` or `failed` and a number.
+    It records a percentage of the answers, drawn at random, and keeps the latest `files`, 0 for all. `count` is called
+    with `written`, `dropped` or `failed` and a number.
 
     Raises:
         InputError: the directory cannot be written to.
@@ -50,12 +50,12 @@ class AuditLog:
         self,
         directory: pathlib.Path,
         percent: float = 100.0,
-        rotation: tuple[int, int] = (FILE_BYTES, 0),
+        files: int = 0,
         count: Callable[[str, int], None] | None = None,
     ):
         self._directory, self._share = directory, percent / 100
         self._count = (lambda outcome, records: None) if count is None else count
-        self._file_bytes, self._files = rotation
+        self._files = files
         self._random = random.SystemRandom()
         self._changed = threading.Condition()
         self._waiting: collections.deque[tuple[int, Callable[[], Message]]] = collections.deque()
@@ -172,10 +172,10 @@ class AuditLog:
     def _write(self, records: Sequence[Callable[[], Message]]) -> None:
         written = 0
         if not self._path.exists():  # what is written to a file that was removed is lost, and no error says so
-            self._written_bytes = self._file_bytes
+            self._written_bytes = FILE_BYTES
         try:
             for record in records:
-                if self._written_bytes >= self._file_bytes:
+                if self._written_bytes >= FILE_BYTES:
                     if not self._failing:
                         self._file.flush()
                         self._is_empty = False
@@ -193,7 +193,7 @@ class AuditLog:
             if not self._failing:  # once, however long it lasts
                 _LOGGER.error("the audit log in %s cannot be written: %s", self._directory, _reason(error))
             self._failing = True
-            self._written_bytes = self._file_bytes  # a record may be incomplete, so begin a new file
+            self._written_bytes = FILE_BYTES  # a record may be incomplete, so begin a new file
             if self._is_empty:
                 self._path.unlink(missing_ok=True)
         self._count("written", written)

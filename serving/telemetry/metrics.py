@@ -63,11 +63,10 @@ class Metrics:
             "triage_model_config_refused", "1 while the file of models is not what is served", registry=self.registry
         )
 
-    def watch(self, *models: Versions) -> None:
-        """Exports states, labels and default of the models' versions, and drops the metrics of versions they forget."""
-        self._models[:] = [*(versions for versions in self._models if not versions.closed), *models]
-        for versions in models:
-            versions.on_forget(functools.partial(self._forget, versions.model_name))
+    def watch(self, versions: Versions) -> None:
+        """Exports states, labels and default of a model's versions, and drops the metrics of versions it forgets."""
+        self._models[:] = [*(each for each in self._models if not each.closed), versions]
+        versions.on_forget(functools.partial(self._forget, versions.model_name))
 
     def note_model_config(self, refused: bool) -> None:
         """Records whether the file of models is refused, so that the models before it stay."""

@@ -50,17 +50,16 @@ class Telemetry:
         if config.traces:
             tracing = Tracing(exporter_of(config.traces))
         if config.audit_log:
-            from serving.telemetry.audit import FILE_BYTES, AuditLog  # loads TensorFlow, an extra
+            from serving.telemetry.audit import AuditLog  # loads TensorFlow, an extra
 
-            rotation = (FILE_BYTES, config.audit_files)
             count = None if metrics is None else metrics.count_audit_records
-            audit = AuditLog(pathlib.Path(config.audit_log), config.audit_percent, rotation, count)
+            audit = AuditLog(pathlib.Path(config.audit_log), config.audit_percent, config.audit_files, count)
         return cls(metrics, config.log_calls, audit, tracing)
 
-    def watch(self, *models: Versions) -> None:
-        """Exports the state of the models' versions from now on, see `Metrics.watch`."""
+    def watch(self, versions: Versions) -> None:
+        """Exports the state of a model's versions from now on, see `Metrics.watch`."""
         if self.metrics is not None:
-            self.metrics.watch(*models)
+            self.metrics.watch(versions)
 
     def note_model_config(self, refused: bool) -> None:
         """Records whether the file of models is refused."""

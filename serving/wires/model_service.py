@@ -76,11 +76,6 @@ def read_config(config: model_server_config_pb2.ModelServerConfig, models: Serve
         InputError: it is not a list of models, or a field is missing or not supported.
         PreconditionError: a label names a version that is not loaded now.
     """
-    if config.WhichOneof("config") != "model_config_list":
-        raise InputError(
-            "ServerModelConfig type not supported by HandleReloadConfigRequest. "
-            "Only ModelConfigList is currently supported"
-        )
     served = {model.versions.model_name: model for model in models}
     entries = read_message(config)
     for entry in entries:

@@ -87,8 +87,9 @@ def test_a_share_of_the_answers_is_recorded(tmp_path):
     assert 150 < len(records(tmp_path)) < 350  # 250 and seven standard deviations of 13.7
 
 
-def test_files_are_ended_at_their_size_and_the_oldest_removed(tmp_path):
-    log = AuditLog(tmp_path, rotation=(1, 2))  # every record is longer than a byte
+def test_files_are_ended_at_their_size_and_the_oldest_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(audit, "FILE_BYTES", 1)  # every record is longer
+    log = AuditLog(tmp_path, files=2)
     for number in range(5):
         log.record_answers(Call(Request(id=f"r-{number}")), [state_message(["fever"])], [RESPONSE])
     log.close()

@@ -99,7 +99,7 @@ def test_a_broken_version_has_its_error_in_the_status(model_base_path, tmp_path)
 @pytest.mark.parametrize(
     ("message", "complaint"),
     [
-        (model_management_pb2.ReloadConfigRequest(), "ModelConfigList"),
+        (model_management_pb2.ReloadConfigRequest(), "only a model_config_list is supported"),
         (reload_request("gs://bucket/models", [3], {}), "base_path gs://bucket/models"),
     ],
 )
