@@ -145,10 +145,10 @@ class EncodingEngine(Engine):
                     responses[row].next_questions.extend(suggested)
             return responses
 
-    @abc.abstractmethod
     def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
         """Returns the outputs of the signature `state` for states float32 `[B, E]` and questions asked int32 `[B]`."""
+        return self.predict(features.STATE, {features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
 
-    @abc.abstractmethod
     def choose_questions(self, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Returns the outputs of the signature `questions` for its inputs, `[B, E]` each."""
+        return self.predict(features.QUESTIONS, inputs)

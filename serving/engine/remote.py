@@ -136,20 +136,12 @@ class RemoteEngine(EncodingEngine):
         super().__init__(folder)
         self._check_same_model(folder)
 
-    def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Returns the outputs of the signature `state` for states float32 `[B, E]` and questions asked int32 `[B]`.
+    def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Returns the outputs of a signature, within the deadline of the current call.
 
         Raises:
             UnavailableError: and the other errors of `Connection`.
         """
-        return self._predict(features.STATE, {features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
-
-    def choose_questions(self, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Returns the outputs of the signature `questions` for its inputs, `[B, E]` each; raises as `decide` does."""
-        return self._predict(features.QUESTIONS, inputs)
-
-    def _predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Returns the outputs of a signature, within the deadline of the current call."""
         request = predict_pb2.PredictRequest()
         request.model_spec.name = self._model_name
         request.model_spec.signature_name = signature
@@ -163,7 +155,7 @@ class RemoteEngine(EncodingEngine):
         """Compares the fingerprints of both vocabularies, as equal version numbers do not make the same model."""
         state = triage_pb2.EvidenceState().SerializeToString()
         inputs = {features.EVIDENCE_STATES: np.array([state], object)}
-        answer = self._predict(features.TRIAGE, inputs)[features.TRIAGE_RESPONSES][0]
+        answer = self.predict(features.TRIAGE, inputs)[features.TRIAGE_RESPONSES][0]
         fingerprint = triage_pb2.TriageResponse.FromString(answer).vocabulary_fingerprint
         if fingerprint != self.info.vocabulary_fingerprint:
             raise InputError(

@@ -24,17 +24,39 @@ MAX_REQUESTS = 1000
 """Largest number of warm-up requests, as in TensorFlow Serving."""
 
 
-class SavedModel:
-    """Runs the signatures of the SavedModel in a folder, from any number of threads.
+def _tensors(graph: tf.Graph, named: Mapping[str, meta_graph_pb2.TensorInfo]) -> dict[str, tf.Tensor]:
+    return {alias: graph.get_tensor_by_name(info.name) for alias, info in named.items()}
+
+
+def _is_for_operators(record: logging.LogRecord) -> bool:
+    """Returns whether to log a record of TensorFlow's, except its paths and its advice on the deprecated loader."""
+    return record.levelno > logging.INFO and "is deprecated" not in record.getMessage()
+
+
+tf.get_logger().addFilter(_is_for_operators)
+
+
+class SavedModelEngine(EncodingEngine):
+    """Runs the SavedModel of one version.
 
     A session imports the graph as a whole, as TensorFlow Serving does. `tf.saved_model.load` makes a Python object of
     each operation, during which calls in other threads wait for the interpreter again and again.
 
     Raises:
-        Exception: any of several kinds, if the SavedModel is damaged.
+        InputError: the version is damaged.
     """
 
     def __init__(self, folder: pathlib.Path):
+        super().__init__(folder)
+        try:
+            self._load(folder)
+        except Exception as error:  # TensorFlow raises ValueError, KeyError and others for a half-written model
+            raise InputError(f"{folder}: cannot load the SavedModel: export the model again: {error}") from error
+        for name in (features.SERVING_DEFAULT, features.STATE):
+            if name not in self.signatures:
+                raise InputError(f"{folder}: no signature {name!r}: expected a model from `triage export`")
+
+    def _load(self, folder: pathlib.Path) -> None:
         config = tf.compat.v1.ConfigProto()
         # Grappler, which rewrites the graph, slows loading down and speeds no run up.
         config.graph_options.rewrite_options.disable_meta_optimizer = True
@@ -51,51 +73,6 @@ class SavedModel:
                 self._inputs[name] = _tensors(graph, signature.inputs)
                 self._outputs[name] = _tensors(graph, signature.outputs)
 
-    def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Returns the outputs of a signature by alias; `inputs` have the types and shapes that it declares.
-
-        Raises:
-            KeyError: there is no such signature, or it has no such input.
-            ValueError: an input has another shape.
-            tf.errors.OpError: the graph failed, or an input is missing.
-        """
-        tensors = self._inputs[signature]
-        outputs: dict[str, np.ndarray] = self._session.run(
-            self._outputs[signature], {tensors[alias]: value for alias, value in inputs.items()}
-        )
-        return outputs
-
-
-def _tensors(graph: tf.Graph, named: Mapping[str, meta_graph_pb2.TensorInfo]) -> dict[str, tf.Tensor]:
-    return {alias: graph.get_tensor_by_name(info.name) for alias, info in named.items()}
-
-
-def _is_for_operators(record: logging.LogRecord) -> bool:
-    """Returns whether to log a record of TensorFlow's, except its paths and its advice on the deprecated loader."""
-    return record.levelno > logging.INFO and "is deprecated" not in record.getMessage()
-
-
-tf.get_logger().addFilter(_is_for_operators)
-
-
-class SavedModelEngine(EncodingEngine):
-    """Runs the SavedModel of one version.
-
-    Raises:
-        InputError: the version is damaged.
-    """
-
-    def __init__(self, folder: pathlib.Path):
-        super().__init__(folder)
-        try:
-            self._model = SavedModel(folder)
-        except Exception as error:  # TensorFlow raises ValueError, KeyError and others for a half-written model
-            raise InputError(f"{folder}: cannot load the SavedModel: export the model again: {error}") from error
-        self.signatures = self._model.signatures
-        for name in (features.SERVING_DEFAULT, features.STATE):
-            if name not in self.signatures:
-                raise InputError(f"{folder}: no signature {name!r}: expected a model from `triage export`")
-
     def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Returns the outputs of one signature for inputs that have been checked against `signatures`.
 
@@ -103,15 +80,11 @@ class SavedModelEngine(EncodingEngine):
             KeyError: there is no such signature.
             tf.errors.OpError: the graph failed.
         """
-        return self._model.run(signature, inputs)
-
-    def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Returns the outputs of the signature `state` for states float32 `[B, E]` and questions asked int32 `[B]`."""
-        return self.predict(features.STATE, {features.STATES: states, features.QUESTIONS_ASKED: questions_asked})
-
-    def choose_questions(self, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Returns the outputs of the signature `questions` for its inputs, `[B, E]` each."""
-        return self.predict(features.QUESTIONS, inputs)
+        tensors = self._inputs[signature]
+        outputs: dict[str, np.ndarray] = self._session.run(
+            self._outputs[signature], {tensors[alias]: value for alias, value in inputs.items()}
+        )
+        return outputs
 
 
 class SavedModelWithLiteRt(SavedModelEngine):
