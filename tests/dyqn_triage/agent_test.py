@@ -29,18 +29,19 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def data(folder):
-    """130 vignettes of two pieces each, enough to choose questions by; three clinicians agree on each.
+    """130 vignettes, enough to choose questions by; three clinicians agree on each.
 
     A patient has exactly one of e6 and e7.
     """
+    found = [{CODES[number % 8], CODES[1 + number % 5]} for number in range(130)]
     rows = [
         {
             "vignette_id": f"v{number}",
-            "present": [CODES[number % 8]],
-            "absent": [CODES[(number + 1 + number // 8 % 6) % 8]],
+            "present": sorted(present),
+            "absent": [code for code in CODES[:6] if code not in present][number % 4 :][:1],
             "decisions": ["Red" if number % 8 < 2 else "Green"] * 3,
         }
-        for number in range(130)
+        for number, present in enumerate(found)
     ]
     texts = {"name": CODES, "question": [f"{code}?" for code in CODES]}
     groups = [None] * 6 + ["sex"] * 2
