@@ -5,6 +5,7 @@ and `no_more_evidence`. Vignettes are cases, whose decisions, splits and tags ar
 """
 
 import gzip
+import io
 import pathlib
 import re
 import zlib
@@ -163,8 +164,10 @@ def _check_names(where: str, names: Collection[str]) -> None:
 
 
 _KNOWN = {*FIELDS, *NOT_READ}
-_LENGTH_BYTES, _CHECKSUM_BYTES = 8, 4  # a TFRecord is a length, its checksum, so many bytes, and their checksum
-_HEADER_BYTES = _LENGTH_BYTES + _CHECKSUM_BYTES
+_FRAME_BYTES = 8 + 4 + 4
+"""Of a TFRecord, beside its content: a length, its checksum, and that of the content."""
+_SIZE_BYTES = 4
+"""At the end of a gzip file: how long its last part is without compression, but for multiples of 4 GiB."""
 _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,15})?")
 
 
@@ -212,10 +215,11 @@ def _examples(path: pathlib.Path, batch_size: int) -> Iterator[Mapping[str, Any]
         **dict(zip((PRESENT, ABSENT), texts, strict=True)),
         **dict(zip((ASKED, ENDED), numbers, strict=True)),
     }
-    _check_end(path)
     kind = "GZIP" if path.name.endswith(COMPRESSED) else ""
+    length = 0
     try:
         for batch in tf.data.TFRecordDataset(str(path), kind).batch(batch_size):
+            length += sum(_FRAME_BYTES + len(record) for record in batch.numpy())
             parsed = tf.io.parse_example(batch, shape)
             columns = [[code.decode() for code in parsed[ID].numpy()]]
             columns += [_decoded(parsed[name]) for name in (PRESENT, ABSENT)]
@@ -224,6 +228,7 @@ def _examples(path: pathlib.Path, batch_size: int) -> Iterator[Mapping[str, Any]
             yield from (dict(zip(FIELDS, row, strict=True)) for row in zip(*columns, strict=True))
     except tf.errors.OpError as error:
         raise InputError(f"{path}: not a TFRecord file of cases, or damaged: {first_line(error)}") from error
+    _check_end(path, length)
 
 
 def _only(values: list[int]) -> Any:
@@ -235,15 +240,23 @@ def _truth(value: Any) -> Any:
     return bool(value) if value in (0, 1) else value
 
 
-def _check_end(path: pathlib.Path) -> None:
-    """Refuses a file that ends within a record's header, which TensorFlow takes for its end."""
-    with _open(path) as file:
-        while header := file.read(_HEADER_BYTES):
-            if len(header) < _HEADER_BYTES:
+def _check_end(path: pathlib.Path, length: int) -> None:
+    """Refuses a file that ends within a record's header, which TensorFlow takes for the end of what it read.
+
+    Args:
+        path: of the file.
+        length: of what TensorFlow read, without compression.
+    """
+    with path.open("rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        if path.name.endswith(COMPRESSED):
+            file.seek(max(0, size - _SIZE_BYTES))
+            size = int.from_bytes(file.read(), "little")
+    if (length - size) % 256**_SIZE_BYTES:  # or a gzip file of several parts
+        with _open(path) as file:
+            file.seek(length)
+            if file.read(1):
                 raise InputError(f"{path}: ends within a record: copy it again")
-            length = int.from_bytes(header[:_LENGTH_BYTES], "little") + _CHECKSUM_BYTES
-            while length and (part := file.read(min(length, MAX_LINE_BYTES))):
-                length -= len(part)
 
 
 def _decoded(codes: Any) -> list[list[str]]:

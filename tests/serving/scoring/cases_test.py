@@ -128,11 +128,12 @@ LONG = b" " * (MAX_LINE_BYTES + 1)
         ("a.csv", b"vignette_id\n\xff\n", "not UTF-8"),
         ("a.tfrecord", b"this is no record of TensorFlow", "not a TFRecord file"),
         ("a.tfrecord", struct.pack("<QI", 2**62, 0) + b"x" * 100, "not a TFRecord file"),  # longer than the memory
+        ("a.tfrecord.gz", gzip.compress(b"", mtime=0)[:-9], "cannot read"),
         ("a.parquet", b"no table", "not a Parquet file"),
         ("a.parquet", _parquet(present=[[["a"]]]), "record 1, 'v': present"),
         ("a.parquet", _parquet(Present=[["a"]]), "unknown field 'Present'"),
     ],
-    ids=map(str, range(25)),
+    ids=map(str, range(26)),
 )  # fmt: skip
 def test_a_faulty_case_is_named_by_file_and_line(tmp_path, name, content, complaint):
     path = tmp_path / name
@@ -185,6 +186,20 @@ def test_a_file_that_ends_in_the_length_of_a_record_does_not_lose_the_record(tmp
         file.write(whole[: len(two) + 5])
     with pytest.raises(InputError, match=f"^{path}: ends within a record"):
         list(cases.read(path, 10))
+
+
+def test_a_compressed_file_of_several_parts_is_read_whole(tmp_path):
+    parts = [write(tmp_path / f"{place}.tfrecord.gz", [row]).read_bytes() for place, row in enumerate(ROWS)]
+    path = tmp_path / "a.tfrecord.gz"
+    path.write_bytes(b"".join(parts))
+    [read] = cases.read(path, 10)
+    assert read.ids == [row["vignette_id"] for row in ROWS]
+
+
+def test_a_file_of_records_is_read_once(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.tfrecord.gz", ROWS)
+    monkeypatch.setattr(gzip, "open", lambda *_: pytest.fail("TensorFlow reads the file"))
+    assert len(list(cases.read(path, 1))) == len(ROWS)
 
 
 @pytest.mark.parametrize("field", ["questions_asked", "no_more_evidence"])
