@@ -3,6 +3,8 @@
 A cell of the vocabulary's column `band` is `MEASURE >=FROM <BELOW UNIT if CODE CODE`, where one of the bounds, the unit
 and the condition may be left out: `age >=75`, `fever` of `temperature >=38 <45 °C`. Several cells are separated by `|`,
 such as what a fast heart rate is at each age; a condition holds where one of its codes is present.
+
+Where the unit is °C, `temperature=102F` is converted.
 """
 
 import math
@@ -21,7 +23,11 @@ _BAND = re.compile(
     r"(?P<measure>[^\W\d]\w*)(?: (?P<above>>=?)(?P<low>-?\d+(?:\.\d+)?))?(?: (?P<below><=?)(?P<high>-?\d+(?:\.\d+)?))?"
     r"(?: (?!if )(?P<unit>\S+))?(?: if (?P<given>\S+(?: \S+)*))?"
 )
-_NUMBER = re.compile(r"[+-]?\d{1,9}(?:[.,]\d{1,9})?")
+_NUMBER = re.compile(r"(?P<number>[+-]?\d{1,9}(?:[.,]\d{1,9})?)(?: ?°? ?(?P<degrees>[CF]))?", re.IGNORECASE)
+FAHRENHEIT = "F"
+"""Stands behind a number that is in degrees Fahrenheit."""
+CELSIUS = frozenset(("°C", "Cel", "C"))
+"""Names of the unit into which such a number is converted."""
 
 
 class _Banded(Protocol):
@@ -93,6 +99,15 @@ def bands_of(cell: str) -> list[Band]:
 def is_numeric(text: str) -> bool:
     """Returns whether a text is a number as a measure has it, such as "38.9" or "38,9"."""
     return _NUMBER.fullmatch(text.strip()) is not None
+
+
+def number_in(text: str, unit: str) -> float | None:
+    """Returns the number in a text, such as "38.9", "38,9" or, where the unit is °C, "102F"; None if it is none."""
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None or (match["degrees"] and unit not in CELSIUS):
+        return None
+    number = float(match["number"].replace(",", "."))
+    return round((number - 32) / 1.8, 4) if (match["degrees"] or "").upper() == FAHRENHEIT else number
 
 
 def by_numbers(numbers: Mapping[str, str], *codes: str) -> str:
@@ -201,17 +216,21 @@ class Bands:
         measure, _, number = text.partition(EQUALS)
         if sum(other.partition(EQUALS)[0] == measure for other in texts) > 1:
             raise NumberError(text, f"{measure} is given twice")
-        if not is_numeric(number):
-            raise NumberError(text, f"expected a number, such as {measure}=38.9")
-        value = float(number.strip().replace(",", "."))
         coded = self._measures[measure]
-        needed = {code for bands in coded.values() for band in bands for code in band.given}
+        every = [band for bands in coded.values() for band in bands]
+        value = number_in(number, every[0].unit)
+        if value is None:
+            raise NumberError(text, f"expected a number, such as {measure}=38.9")
+        needed = {code for band in every for code in band.given}
         applying = {
             code: [band for band in bands if not band.given or band.given & known] for code, bands in coded.items()
         }
         if not any(applying.values()):
             raise NumberError(text, f"its meaning depends on other codes: give one of {', '.join(sorted(needed))}, too")
-        if fault := _implausible(value, [band for bands in coded.values() for band in bands]):
+        if fault := _implausible(value, every):
+            converted = number_in(f"{number}{FAHRENHEIT}", every[0].unit)
+            if converted is not None and not _implausible(converted, every):
+                fault += f", or {number.strip()}{FAHRENHEIT} in degrees Fahrenheit"
             raise NumberError(text, f"{fault} (by the bands of {', '.join(coded)})")
         for code, listed in applying.items():
             if listed:

@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from schemas.bands import Band, bands_of
+from schemas.bands import FAHRENHEIT, Band, bands_of, number_in
 from schemas.errors import InputError
 from schemas.evidence import Evidence
 from serving.client.words import LISTS, MOST_CHARACTERS, words_of
@@ -32,8 +32,9 @@ _AGE_AND_SEX = re.compile(
     r"(?P<age>\d{1,3})(?P<unit>[ -]?(?:years?|yrs?|y)(?:[ /-]*(?:old|o))?)?[ -]?(?P<after>[fm])(?![\w'/]))"
 )
 _SEXES = {"f": "female", "m": "male"}
-_MOST_MONTHS, _FAHRENHEIT = 24, 95
-"""Up to and from which "18m" and "99f" at the start may be months, or a temperature."""
+_MOST_MONTHS, _LEAST_FAHRENHEIT = 24, 95
+"""Up to and from which "18m" and "99f" at the start may be months, or a temperature, too."""
+_AGE_OR_FAHRENHEIT = re.compile(r"[\d.,]+ ?f")
 _BARE_PRESSURE = re.compile(rf"{_ALONE}(?=(?:[6-9]\d|\d{{3}})/\d{{2,3}}(?![\w/]))")
 """Before a blood pressure without a name, such as 120/80; 10/10 is how bad a pain is."""
 _PRESSURE, _DIASTOLIC = "blood_pressure", "diastolic"
@@ -44,8 +45,7 @@ class Readings:
     """Reads numbers by the measures in the entries of a vocabulary, and those that words.toml lists."""
 
     def __init__(self, entries: Sequence[Evidence]):
-        units = {band.measure: band.unit for entry in entries for band in bands_of(entry.band)}
-        self._counted = units.keys()
+        self._units = units = {band.measure: band.unit for entry in entries for band in bands_of(entry.band)}
         self._patterns = {
             measure: _AGE if (measure, unit) == ("age", "years") else _pattern(measure, unit)
             for measure, unit in (dict.fromkeys(_MEASURES, "") | units).items()
@@ -61,7 +61,7 @@ class Readings:
     def counted(self, text: str) -> list[str]:
         """Returns the numbers in a text of which the vocabulary has bands, such as `temperature=38.9`."""
         numbers, *_ = self.read(text)
-        return [f"{measure}={number}" for measure, number in numbers.items() if measure in self._counted and number]
+        return [f"{measure}={number}" for measure, number in numbers.items() if measure in self._units and number]
 
     def read(self, text: str) -> tuple[dict[str, str], str]:
         """Returns the number of each measure that was typed, "" for a normal one, and the text without them."""
@@ -72,7 +72,10 @@ class Readings:
                 found = {name: number.replace(",", ".") for name, number in match.groupdict().items() if number}
                 number = found.get("number") or found.get("after") or found.get("years", "")
                 per_year = _AGE_IN.get(found.get("unit", "")[:1], 1)
-                numbers[measure] = number if per_year == 1 else f"{float(number) / per_year:.3g}"
+                number = number if per_year == 1 else f"{float(number) / per_year:.3g}"
+                if _AGE_OR_FAHRENHEIT.fullmatch(match[0]) and float(number) < _LEAST_FAHRENHEIT:
+                    continue
+                numbers[measure] = number + (FAHRENHEIT if self._is_fahrenheit(measure, number, match[0]) else "")
                 numbers |= {_DIASTOLIC: found["second"]} if "second" in found and measure == _PRESSURE else {}
                 if self._is_plausible(measure, numbers[measure]):
                     rest = f"{rest[: match.start()]} {rest[match.end() :]}"
@@ -86,14 +89,26 @@ class Readings:
             if self._is_plausible(measure, number):
                 about |= self._about[measure].keys()
                 ranges = self._about[measure].items() if number else ()
-                in_range += [entry for entry, bands in ranges if _has(bands, float(number))]
+                in_range += [entry for entry, bands in ranges if _has(bands, self._value(measure, number))]
         return in_range, about
 
     def _is_plausible(self, measure: str, number: str) -> bool:
         """Returns whether a patient can have a number, as far as the ranges of its measure have an end."""
         ranges = [band for bands in self._about[measure].values() for band in bands]
         low, high = (min(band.low for band in ranges), max(band.high for band in ranges)) if ranges else (0, math.inf)
-        return not number or math.isinf(low) or math.isinf(high) or low <= float(number) <= high
+        return not number or math.isinf(low) or math.isinf(high) or low <= self._value(measure, number) <= high
+
+    def _is_fahrenheit(self, measure: str, number: str, typed: str) -> bool:
+        """Returns whether a temperature says that it is in degrees Fahrenheit, or can only be so."""
+        converted = f"{number}{FAHRENHEIT}"
+        if number_in(converted, self._units.get(measure, "")) is None:
+            return False
+        can_only = self._is_plausible(measure, converted) and not self._is_plausible(measure, number)
+        return can_only or typed.endswith(("f", "fahrenheit"))
+
+    def _value(self, measure: str, number: str) -> float:
+        value = number_in(number, self._units.get(measure, ""))
+        return math.nan if value is None else value
 
 
 def ranges_of(synonym: str) -> list[Band]:
@@ -111,12 +126,12 @@ def _has(bands: Sequence[Band], number: float) -> bool:
 
 
 def _in_words(found: re.Match[str]) -> str:
-    """Returns an age and a sex, such as "67F", in words, or as they are where they may mean something else."""
+    """Returns an age and a sex, such as "67F", in words; "18m", which may be months, as it is, and "99F" as both."""
     sex, age = found["before"] or found["after"], found["years"] or found["age"]
-    months, fahrenheit = sex == "m" and int(age) <= _MOST_MONTHS, sex == "f" and int(age) >= _FAHRENHEIT
-    if found["age"] and not found["unit"] and (months or fahrenheit):
+    months, fahrenheit = sex == "m" and int(age) <= _MOST_MONTHS, sex == "f" and int(age) >= _LEAST_FAHRENHEIT
+    if found["age"] and not found["unit"] and months:
         return found[0]
-    return f"age {age} {_SEXES[sex]} "
+    return f"age {age} {_SEXES[sex]} {found[0] if found['age'] and not found['unit'] and fahrenheit else ''}"
 
 
 def _pattern(measure: str, unit: str) -> re.Pattern[str]:

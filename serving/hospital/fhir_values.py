@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from schemas.bands import CELSIUS, FAHRENHEIT
+
 Resource = dict[str, Any]
 YES, NO, NOT_KNOWN = "Y", "N", "asked-unknown"
 """Answers, by their codes in HL7's `yesnodontknow`."""
@@ -20,8 +22,9 @@ _ANSWERS = {
     "n": NO, "no": NO, "373067005": NO, "la32-8": NO,
     "asked-unknown": NOT_KNOWN, "asked-declined": NOT_KNOWN,
 }  # fmt: skip
-_UNITS = ({"°C", "Cel", "C"}, {"/min", "{beats}/min", "beats/min", "bpm", "1/min"}, {"years", "year", "a"})
+_UNITS = (CELSIUS, {"/min", "{beats}/min", "beats/min", "bpm", "1/min"}, {"years", "year", "a"})
 """Other names of units in vocabularies, including UCUM's."""
+_FAHRENHEIT = {"°F", "[degF]", "degF", "F"}
 
 
 class Value(NamedTuple):
@@ -51,7 +54,7 @@ def read_value(element: Any, unit: str | None) -> Value:
     quantity = quantity if isinstance(quantity, dict) else {}
     for number in (given.get("valueDecimal"), given.get("valueInteger"), quantity.get("value")):
         if isinstance(number, int | float) and not isinstance(number, bool):
-            return Value(f"{NUMBER}{number}", _quantity_fault(quantity, unit))
+            return _number(f"{NUMBER}{number}", quantity, unit)
     coded = given.get("valueCodeableConcept", given.get("valueCoding"))
     listed = [*_codings_of(coded), coded if isinstance(coded, dict) else {}]
     if any(each.get("system") == ABSENT_REASON for each in listed):
@@ -75,16 +78,18 @@ def _units(quantity: Resource) -> set[str]:
     return {quantity[key] for key in ("unit", "code") if isinstance(quantity.get(key), str)}
 
 
-def _quantity_fault(quantity: Resource, unit: str | None) -> str:
-    """Returns why the number of a Quantity is none in `unit`, "" if it is; one that names no unit is taken for it."""
-    if unit is None:
-        return ""
-    if quantity.get("comparator") is not None:
-        return f"expected an exact number, not {quantity['comparator']}"
+def _number(said: str, quantity: Resource, unit: str | None) -> Value:
+    """Returns the number of a Quantity, and why it is none in `unit`; one that names no unit is taken for it."""
     named = _units(quantity)
-    if not named or named & next((alike for alike in _UNITS if unit in alike), {unit}):
-        return ""
-    return f"expected {unit or 'no unit'}, not {' or '.join(sorted(named))}"
+    alike = next((alike for alike in _UNITS if unit in alike), {unit})
+    fahrenheit = named & _FAHRENHEIT if unit in CELSIUS else set()
+    if unit is not None and quantity.get("comparator") is not None:
+        return Value(said, f"expected an exact number, not {quantity['comparator']}")
+    if fahrenheit and not named & alike:
+        return Value(f"{said}{FAHRENHEIT}")
+    if unit is None or not named or (named & alike and not fahrenheit):
+        return Value(said)
+    return Value(said, f"expected {unit or 'no unit'}, not {' or '.join(sorted(named))}")
 
 
 def read_status(given: Any, meanings: Mapping[str, bool | None]) -> tuple[bool | None, str]:

@@ -28,6 +28,9 @@ def vocabulary():
     [
         (["temperature=39.5"], ["fever", "high_fever"], ["cold"]),
         (["temperature=39"], ["fever"], ["high_fever", "cold"]),
+        (["temperature=100.4F"], ["fever"], ["high_fever", "cold"]),  # 38 °C
+        (["temperature=102.2 °F"], ["fever"], ["high_fever", "cold"]),  # 39 °C
+        (["temperature=38,9 C"], ["fever"], ["high_fever", "cold"]),
         (["temperature=36,6"], [], ["fever", "cold"]),  # without fever there is no high fever
         (["age=17.9"], ["child"], []),  # who is a child is no adult
         (["pulse=120", "age=40"], ["adult", "fast_pulse"], ["slow_pulse"]),
@@ -45,7 +48,10 @@ def test_a_number_says_in_which_bands_it_lies(vocabulary, numbers, present, abse
 @pytest.mark.parametrize(
     ("numbers", "fault"),
     [
-        (["temperature=101"], "'temperature=101': expected a number between 20 and 45 °C"),
+        (["temperature=101"], "'temperature=101': expected a number between 20 and 45 °C, or 101F in degrees Fahr"),
+        (["temperature=12"], r"expected a number between 20 and 45 °C \(by"),  # nor in degrees Fahrenheit
+        (["temperature=39F"], r"'temperature=39F': expected a number between 20 and 45 °C \(by"),
+        (["pulse=99F", "adult"], "'pulse=99F': expected a number"),
         (["temperature=45"], "expected a number between 20 and 45"),
         (["temperature=warm"], "'temperature=warm': expected a number, such as temperature=38.9"),
         (["temperature=nan"], "expected a number"),

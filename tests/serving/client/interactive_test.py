@@ -287,12 +287,12 @@ def test_a_complaint_in_words_is_one_or_more_of_the_first_matches(capsys):
 
 def test_a_question_takes_a_number_where_it_has_bands(capsys):
     server, known = Questioner("fever", "smoker"), KnownEvidence(["chest_pain"], [])
-    converse(server, known, InterviewOptions(), VOCABULARY, Script("=warm", "=101", "=38,4", "2"))
+    converse(server, known, InterviewOptions(), VOCABULARY, Script("=warm", "=101", "101F", "2"))
     assert (known.present, known.absent) == (["chest_pain", "fever"], ["cold", "smoker"])
     assert [questions for _, questions, _ in server.states] == [0, 1, 2]
     output = capsys.readouterr().out
     assert "=temperature in °C" in output
-    assert "'temperature=101': expected a number between 20 and 45 °C" in output
+    assert "'temperature=101': expected a number between 20 and 45 °C, or 101F in degrees Fahrenheit" in output
 
 
 def test_a_number_that_contradicts_an_answer_is_asked_again(capsys):

@@ -218,7 +218,7 @@ def test_words_are_compared_as_they_are_meant(typed, codes):
         ("98 % sats", []),
         ("temp 38,9", ["fever"]),  # not over 39
         ("fever for 3 days", ["fever"]),
-        ("fever of 103", ["fever_over_39"]),  # Fahrenheit, which no band has
+        ("fever of 103", ["fever", "fever_over_39"]),  # which can only be in Fahrenheit
         ("pulse 130", ["fast_heart_rate"]),
         ("glucose 2.1", ["low_blood_sugar_reading"]),
         ("crushing chest pain, BP 120/80", ["crushing_chest_pain"]),
@@ -232,7 +232,8 @@ def test_words_are_compared_as_they_are_meant(typed, codes):
         ("m 54", ["age_45_to_59", "sex_male"]),
         ("72 y/o m", ["age_60_to_74", "sex_male"]),
         ("18m", []),  # a man, or months
-        ("99F", []),  # a woman, or Fahrenheit
+        ("102F", ["fever", "age_75_and_over", "sex_female"]),  # in Fahrenheit, or a woman
+        ("chest pain, 34 F", ["chest_pain"]),
         ("I'm 54", []),
         ("T38.5", ["fever"]),
         ("t 39.2", ["fever", "fever_over_39"]),
@@ -294,7 +295,10 @@ def test_a_number_decides_about_a_measure_also_where_the_vocabulary_has_no_range
     ("typed", "numbers"),
     [
         ("temperature of 38,9", ["temperature=38.9"]),
-        ("temperature 104", ["temperature=104"]),  # which is refused with what was expected
+        ("temperature 104", ["temperature=104F"]),  # which no temperature in °C is
+        ("temp 98.6 °F", ["temperature=98.6F"]),
+        ("99F", ["age=99", "temperature=99F"]),
+        ("temperature 12", ["temperature=12"]),  # which is refused with what was expected
         ("67 year old, HR 130, BP 120/80", ["heart_rate=130", "age=67"]),  # no band of blood pressure
         ("18 months old", ["age=1.5"]),
         ("aged 3/12", []),  # months

@@ -113,6 +113,7 @@ def code_map(tmp_path_factory):
         ([condition("1")], [], [], ["gout"]),
         ([condition("99")], [], [], []),
         ([celsius(39.1)], ["temperature=39.1"], [], []),
+        ([panel(observation("8310-6", **quantity(102.4, "degF")))], ["temperature=102.4F"], [], []),
         ([celsius(39.1, taken="2026-02-20")], [], [], []),  # too old
         ([celsius(36.5, taken="2026-03-01T09:00:00+00:00"), celsius(39.1)], ["temperature=39.1"], [], []),
         ([celsius(39.1, taken="2026-03-01T11:00:00.1234567Z"), celsius(36.5, taken="2026-03-01T10:00:00Z")],
@@ -272,7 +273,7 @@ WITHOUT_SYSTEM = [
         ({"observations": observation("8310-6", valueInteger=39)}, "temperature=39", "without a unit"),
         ({"observations": celsius(39.1, taken=None)}, "temperature", "no time"),
         ({"observations": celsius(39.1, taken="2026-03-01T11:00:00")}, "temperature", "no time"),
-        ({"observations": panel(observation("8310-6", **quantity(102.4, "degF")))}, "temperature=102.4", "not degF"),
+        ({"observations": panel(observation("8310-6", **quantity(312, "K")))}, "temperature=312", "not K"),
     ],
 )  # fmt: skip
 def test_what_is_delivered_and_cannot_be_read_is_left_out_with_the_reason(code_map, prefetch, line, said):
@@ -312,7 +313,7 @@ EARLIER = celsius(36.8, taken="2026-03-01T07:00:00Z")
     [
         (EARLIER, celsius(39.9, taken="2026-03-01T17:00:00"), "temperature"),
         (EARLIER, celsius(39.9, taken="2026-03-01"), "temperature"),
-        (EARLIER, observation("8310-6", valueQuantity={"value": 103.1, "code": "[degF]"}), "temperature=103.1"),
+        (EARLIER, observation("8310-6", valueQuantity={"value": 312.1, "code": "K"}), "temperature=312.1"),
         (EARLIER, celsius(391), "temperature=391"),
         (EARLIER, observation("8310-5", valueQuantity={"value": 39, "unit": "Cel", "comparator": ">="}),
          "temperature=39"),
@@ -514,12 +515,12 @@ def test_the_record_of_a_card_that_hands_over_has_no_decision(client, feedback, 
 
 
 def test_a_card_has_the_decision_what_it_is_based_on_and_the_ways_to_answer(client):
-    fahrenheit = observation("8310-6", valueQuantity={"value": 102.4, "code": "[degF]"})
-    shown = card(client, condition("29857009"), condition("8392000"), fahrenheit)
+    kelvin = observation("8310-6", valueQuantity={"value": 312, "code": "K"})
+    shown = card(client, condition("29857009"), condition("8392000"), kelvin)
     assert shown["summary"].startswith("Red: ")
     assert len(shown["summary"]) < 140
     assert (shown["indicator"], shown["source"]["label"]) == ("critical", "dyqn-triage, model version 3")
-    left_out = ("temperature=102.4: left out, because ", "observations: left out, because ")
+    left_out = ("temperature=312: left out, because ", "observations: left out, because ")
     for part in ("Chest pain, no Smoker.", *(f"\n- {line}" for line in left_out), "Research only"):
         assert part in shown["detail"]
     assert [suggestion["label"] for suggestion in shown["suggestions"]] == ["Agree: Red"]

@@ -48,9 +48,10 @@ def q_values(answer):
 
 def test_grpc_answers_a_number_as_the_codes_of_its_bands(client):
     expected = q_values(client.triage(evidence_state(["smoker", "fever"])))
-    state = evidence_state(["temperature=38.9", "smoker"])
-    assert q_values(client.triage(state)) == expected
-    assert q_values(client.batch_triage([state])[0]) == expected
+    for number in ("temperature=38.9", "temperature=102F"):
+        state = evidence_state([number, "smoker"])
+        assert q_values(client.triage(state)) == expected
+        assert q_values(client.batch_triage([state])[0]) == expected
     with client.interview() as interview:
         interview.present("temperature=38.9")
         assert q_values(interview.present("smoker").response) == expected
@@ -63,7 +64,8 @@ def test_http_names_the_place_of_a_number_that_cannot_be(server):
         [error] = http.post("/v1/triage", json={"present": ["smoker", "temperature=101"]}).json()["errors"]
         [entry] = [each for each in http.get("/v1/vocabulary").json()["entries"] if each["band"]]
     assert (error["field"], error["reason"]) == ("present[1]", "FAULTY_NUMBER")
-    assert error["description"] == "'temperature=101': expected a number between 24 and 45 °C (by the bands of fever)"
+    expected = "a number between 24 and 45 °C, or 101F in degrees Fahrenheit (by the bands of fever)"
+    assert error["description"] == f"'temperature=101': expected {expected}"
     assert (entry["code"], entry["band"]) == ("fever", "temperature >=38 <45 °C")
 
 
@@ -108,6 +110,9 @@ def test_the_console_takes_a_number_from_the_search_and_as_an_answer(server):
         assert "measurement: temperature (°C)" in asked
         answered = console.go_on({"case": smoker, "do": "answer number fever", "number": " 38,4 "}).body.decode()
         assert "Fever" in answered
+        refused = console.go_on({"case": smoker, "do": "add number temperature=102"}).body.decode()
+        assert "Temperature 102: expected a number between 24 and 45 °C, or 102F in degrees Fahrenheit." in refused
+        assert "Fever" in console.go_on({"case": smoker, "do": "add number temperature=102F"}).body.decode()
 
 
 def test_a_corrected_number_replaces_the_first_in_the_console(without_litert, tmp_path):
@@ -152,6 +157,7 @@ def form_with(quantity, measure, unit):
         ("age", "years", {"unit": "years old", "code": "a", "system": "http://unitsofmeasure.org"}),
         ("age", "a", {"unit": "years"}),
         ("temperature", "°C", {"code": "Cel"}),
+        ("temperature", "°F", {"code": "°F"}),
         ("heart_rate", "/min", {"unit": "bpm", "code": "/min"}),
         ("weight", "kg", {"code": "kg"}),
     ],
@@ -160,13 +166,20 @@ def test_an_adaptive_form_may_name_the_unit_as_ucum_does(measure, unit, named):
     assert list(form_with({"value": 39, **named}, measure, unit).present) == [f"{measure}=39"]
 
 
+def test_a_form_may_have_a_temperature_in_fahrenheit_but_not_in_two_units():
+    read = form_with({"value": 102, "unit": "degrees F", "code": "[degF]"}, "temperature", "°C")
+    assert list(read.present) == ["temperature=102F"]
+    with pytest.raises(Exception, match=r"expected °C, not Cel or \[degF\]"):
+        form_with({"value": 102, "unit": "Cel", "code": "[degF]"}, "temperature", "°C")
+
+
 def test_the_fhir_api_reads_a_quantity_in_the_unit_of_the_vocabulary(server):
-    item = {"linkId": "temperature", "answer": [{"valueQuantity": {"value": 40, "code": "[degF]"}}]}
+    item = {"linkId": "temperature", "answer": [{"valueQuantity": {"value": 312, "code": "K"}}]}
     form = {"resourceType": "QuestionnaireResponse", "item": [item]}
     with http_to(server) as http:
         response = http.post("/fhir/Questionnaire/$next-question", json=form)
     [issue] = response.json()["issue"]
-    assert (response.status_code, issue["diagnostics"]) == (400, "expected °C, not [degF]")
+    assert (response.status_code, issue["diagnostics"]) == (400, "expected °C, not K")
 
 
 @pytest.mark.parametrize("answer", [[], [{"valueCoding": {"code": "asked-unknown"}}]])
