@@ -44,6 +44,8 @@ _UNKNOWN_WORD = 0.8
 """What a word that the vocabulary does not know counts, as a share of the rarest one that it does."""
 _SMALL_WORD = 0.3
 """The same of a word that says little by itself, such as "out"."""
+_ABBREVIATED = 0.5
+"""What each word counts for which an abbreviation was typed: there are often several, and it may mean another thing."""
 _TOGETHER = 0.2
 """Share in an entry's score of what all its texts have together of what was typed. With more, short
 phrases find what is absurd."""
@@ -111,10 +113,13 @@ class Search:
 
         Where nothing else matches, it is pain in the part of the body that was named, if any.
         """
-        numbers, rest = self._readings.read(spelled_out(text))
+        spelled, others = spelled_out(text)
+        numbers, rest = self._readings.read(spelled)
         in_range, about = self._readings.evidence_of(numbers)
         said = {} if numbers and SILENT.issuperset(words_of(rest)) else telling_words(rest)
-        fits, pains = self._fits(said, self._matches(said))
+        weights = {word: self._weight(word) for word in said}
+        weights |= {word: _ABBREVIATED * weights[word] for word in said.keys() - telling_words(others).keys()}
+        fits, pains = self._fits(weights, self._matches(said))
         best = max((fit.score for fit in fits.values()), default=0.0)
         ranked = sorted(
             (not fit.crisis, -fit.score, len(self._entries[entry].name), self._entries[entry].name, entry)
@@ -136,11 +141,16 @@ class Search:
         return matches
 
     def _fits(
-        self, said: Mapping[str, str], matches: Mapping[int, Mapping[str, Mapping[str, float]]]
+        self, said: Mapping[str, float], matches: Mapping[int, Mapping[str, Mapping[str, float]]]
     ) -> tuple[dict[int, Fit], list[int]]:
-        """Returns how well each entry fits, and those that are pain in a part of the body that was named."""
-        total = sum(map(self._weight, said))
-        weights = {word: self._weight(word) / total for word in said}
+        """Returns how well each entry fits, and those that are pain in a part of the body that was named.
+
+        Args:
+            said: how much each typed word counts.
+            matches: by phrase, see `_matches`.
+        """
+        total = sum(said.values())
+        weights = {word: weight / total for word, weight in said.items()}
         sites = sites_of(said)
         there = {number: _is_there(self._phrases[number], matched, said) for number, matched in matches.items()}
         longer = [self._phrases[number] for number, whole in there.items() if whole]
@@ -246,7 +256,7 @@ def _best(similarities: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return best
 
 
-def _is_there(phrase: Phrase, matched: Mapping[str, Mapping[str, float]], said: Mapping[str, str]) -> bool:
+def _is_there(phrase: Phrase, matched: Mapping[str, Mapping[str, float]], said: Iterable[str]) -> bool:
     """Returns whether a phrase was typed as it is: all its words, or others for them; an idiom also in its order."""
     if len(matched) < len(phrase.words) or any(max(typed.values()) < _OTHER_WORD for typed in matched.values()):
         return False

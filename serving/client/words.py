@@ -24,14 +24,18 @@ _ELISION = re.compile("\\b(?:[cdjlmnst]|qu|un|all|dall|dell|nell)['\N{RIGHT SING
 _APOSTROPHES = str.maketrans("", "", "'\N{RIGHT SINGLE QUOTATION MARK}")
 
 
-def spelled_out(text: str) -> str:
-    """Returns the beginning of a text with what abbreviations stand for in their place."""
+def spelled_out(text: str) -> tuple[str, str]:
+    """Returns the beginning of a text with what abbreviations stand for in their place, and without abbreviations."""
+    begin = text[:MOST_CHARACTERS]
 
     def words(found: re.Match[str]) -> str:
         alone = found[0] == text.strip()
         return _STANDS_FOR.get(found[0].upper() if alone else found[0]) or _STANDS_FOR.get(found[0].lower(), found[0])
 
-    return _ABBREVIATION.sub(words, text[:MOST_CHARACTERS])
+    def others(found: re.Match[str]) -> str:
+        return found[0] if words(found) == found[0] else ""
+
+    return _ABBREVIATION.sub(words, begin), _ABBREVIATION.sub(others, begin)
 
 
 def words_of(text: str) -> list[str]:

@@ -250,6 +250,9 @@ def test_words_are_compared_as_they_are_meant(typed, codes):
         ("mi duole la testa", []),  # Italian
         ("SI joint pain", ["suicidal_thoughts", "joint_pain"]),
         ("PE", ["coughing_blood", "shortness_of_breath", "pleuritic_pain"]),
+        ("hurt my knee in PE", ["knee_pain"]),
+        ("head injury LOC", ["head_injury", "loss_of_consciousness"]),
+        ("cough and fever, n/v", ["fever", "vomiting", "nausea", "cough"]),
         ("?LOC", ["loss_of_consciousness"]),
         ("PPH", ["heavy_vaginal_bleeding", "recently_gave_birth"]),
         ("TIA", ["symptoms_resolved_within_a_day", "previous_stroke_or_tia"]),
