@@ -214,7 +214,9 @@ class Interview(private val model: TriageModel, private val canMeasure: Boolean 
         }
         val known = HashMap(evidence)
         for ((code, present) in said.present.map { it to true } + said.absent.map { it to false }) {
-            if (known.getOrPut(code) { present } != present) throw Refused("$code was given as the opposite before")
+            if (known.getOrPut(code) { present } != present) {
+                throw Refused("$code was ${if (present) "absent" else "present"} before: which is right?")
+            }
         }
         evidence.putAll(known)
         notKnown.addAll(said.notKnown)
@@ -239,23 +241,24 @@ class Interview(private val model: TriageModel, private val canMeasure: Boolean 
 /**
  * Leads a whole interview, and shows its end.
  *
- * [complaint] is what is known at first. [put] shows the text of a question, and below it the names of [Question.oneOf]
- * to choose from; or the name of each of [Question.anyOf], else of the one code, with yes, no and "don't know". Without a
- * question it asks for anything else, and returns null if there is nothing. [show] shows a line.
+ * [put] shows the text of a question, and below it the names of [Question.oneOf] to choose from; or the name of each of
+ * [Question.anyOf], else of the one code, with yes, no and "don't know". Without a question it asks for the complaint, later
+ * for anything else, and returns null if there is nothing. [show] shows a line. What is refused is asked again.
  */
-fun converse(
-    model: TriageModel, complaint: Said, put: (Question?, Map<String, String>) -> Said?, show: (String) -> Unit
-) {
+fun converse(model: TriageModel, put: (Question?, Map<String, String>) -> Said?, show: (String) -> Unit) {
     val interview = Interview(model)
-    interview.add(complaint)
+    var known = false
+    while (!known) {
+        val complaint = put(null, model.names)
+        known = complaint != null && tell(interview, complaint, show)
+    }
     var turn = interview.next()
     while (turn.step == Step.ASK) {
         val question = turn.question
         val said = put(question, model.names)
         if (said == null) {
             interview.end()
-        } else {
-            interview.add(said)
+        } else if (tell(interview, said, show)) {
             interview.count(said.present + said.absent + said.notKnown)
         }
         turn = interview.next()
@@ -267,4 +270,15 @@ fun converse(
         show("  $triage: appropriate %.0f%%, safe %.0f%%".format(100 * chances.first, 100 * chances.second))
     }
     for ((rule, reason) in decision.rules) show("Rule $rule: $reason")
+}
+
+/** Adds what is said; returns false, and shows why, if it must not reach the model. */
+private fun tell(interview: Interview, said: Said, show: (String) -> Unit): Boolean {
+    try {
+        interview.add(said)
+        return true
+    } catch (refused: Refused) {
+        show(refused.message!!)
+        return false
+    }
 }

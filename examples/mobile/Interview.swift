@@ -224,7 +224,7 @@ final class Interview {
     var known = evidence
     for (code, present) in said.present.map({ ($0, true) }) + said.absent.map({ ($0, false) }) {
       guard known[code, default: present] == present else {
-        throw Refused(reason: "\(code) was given as the opposite before")
+        throw Refused(reason: "\(code) was \(present ? "absent" : "present") before: which is right?")
       }
       known[code] = present
     }
@@ -254,20 +254,22 @@ final class Interview {
 
 /// Leads a whole interview, and shows its end.
 ///
-/// `complaint` is what is known at first. `put` shows the text of a question, and below it the names of `oneOf` to
-/// choose from; or the name of each of `anyOf`, else of the one code, with yes, no and "don't know". Without a question
-/// it asks for anything else, and returns nil if there is nothing. `show` shows a line.
+/// `put` shows the text of a question, and below it the names of `oneOf` to choose from; or the name of each of `anyOf`,
+/// else of the one code, with yes, no and "don't know". Without a question it asks for the complaint, later for anything
+/// else, and returns nil if there is nothing. `show` shows a line. What is refused is asked again.
 func converse(
-  model: TriageModel, complaint: Said, put: (Question?, [String: String]) -> Said?, show: (String) -> Void
+  model: TriageModel, put: (Question?, [String: String]) -> Said?, show: (String) -> Void
 ) throws {
   let names = Dictionary(uniqueKeysWithValues: model.description.vocabulary.map { ($0.code, $0.name) })
   let interview = Interview(model: model)
-  try interview.add(complaint)
+  var known = false
+  while !known {
+    if let complaint = put(nil, names) { known = try tell(interview, complaint, show) }
+  }
   var turn = try interview.next()
   while turn.step == .ask {
     if let said = put(turn.question, names) {
-      try interview.add(said)
-      interview.count(said.present + said.absent + said.notKnown)
+      if try tell(interview, said, show) { interview.count(said.present + said.absent + said.notKnown) }
     } else {
       interview.end()
     }
@@ -280,6 +282,17 @@ func converse(
     show(String(format: "  %@: appropriate %.0f%%, safe %.0f%%", triage, 100 * appropriate, 100 * safe))
   }
   for rule in decision.rules { show("Rule \(rule.ruleId): \(rule.reason)") }
+}
+
+/// Adds what is said; returns false, and shows why, if it must not reach the model.
+private func tell(_ interview: Interview, _ said: Said, _ show: (String) -> Void) throws -> Bool {
+  do {
+    try interview.add(said)
+    return true
+  } catch let refused as Refused {
+    show(refused.reason)
+    return false
+  }
 }
 
 /// Returns a copy of a tensor's values, as those in its few bytes need not be aligned.

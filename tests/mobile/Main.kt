@@ -3,7 +3,7 @@
 import java.io.File
 
 fun main(arguments: Array<String>) {
-    TriageModel(File(arguments[0])).use { converse(it, said(readln()), ::put, ::println) }
+    TriageModel(File(arguments[0])).use { converse(it, ::put, ::println) }
 }
 
 fun said(line: String): Said {

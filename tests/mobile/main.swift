@@ -28,4 +28,4 @@ func put(_ question: Question?, _ names: [String: String]) -> Said? {
 }
 
 let model = try TriageModel(file: URL(fileURLWithPath: CommandLine.arguments[1]))
-try converse(model: model, complaint: said(readLine()!), put: put, show: { print($0) })
+try converse(model: model, put: put, show: { print($0) })
