@@ -220,7 +220,7 @@ class Bands:
         every = [band for bands in coded.values() for band in bands]
         value = number_in(number, every[0].unit)
         if value is None:
-            raise NumberError(text, f"expected a number, such as {measure}=38.9")
+            raise NumberError(text, "expected a number, such as 38.9")
         needed = {code for band in every for code in band.given}
         applying = {
             code: [band for band in bands if not band.given or band.given & known] for code, bands in coded.items()

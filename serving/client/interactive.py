@@ -9,7 +9,6 @@ from typing import Any
 import rich.console
 import rich.text
 
-from schemas.bands import is_numeric
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.questions import NONE_OF
@@ -229,12 +228,7 @@ def _number(answer: str, measure: str, search: Search) -> str:
     if not measure or answer.isdecimal():
         return ""
     typed = answer.removeprefix("=").strip()
-    if is_numeric(typed):
-        return f"{measure}={typed}"
-    # "old" tells an age in months from a span of time.
-    numbers = search.numbers(f"{measure.replace('_', ' ')} {typed} old")
-    read = next((number for number in numbers if number.startswith(f"{measure}=")), "")
-    return read or (f"{measure}={typed}" if answer.startswith("=") else "")
+    return search.number(measure, typed) or (f"{measure}={typed}" if answer.startswith("=") else "")
 
 
 def _add_number(known: KnownEvidence, number: str, vocabulary: Vocabulary) -> None:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
+from schemas.bands import is_numeric
 from schemas.evidence import CRISIS, Evidence
 from serving.client.readings import Readings, ranges_of
 from serving.client.words import OTHERS, SILENT, SMALL, sites_of, spelled_out, stem, telling_words, words_of
@@ -107,6 +108,14 @@ class Search:
         They are those of measures for which the vocabulary has bands.
         """
         return self._readings.counted(text)
+
+    def number(self, measure: str, typed: str) -> str:
+        """Returns the number that somebody typed for a measure, such as `age=1.5` for "18 months", "" for none."""
+        if is_numeric(typed):
+            return f"{measure}={typed}"
+        # "old" tells an age in months from a span of time.
+        numbers = self.numbers(f"{measure.replace('_', ' ')} {typed} old")
+        return next((number for number in numbers if number.startswith(f"{measure}=")), "")
 
     def find(self, text: str) -> list[Evidence]:
         """Returns at most `MOST` entries that match what somebody typed: those of a crisis, then the best ones.

@@ -160,8 +160,8 @@ class Console:
         statuses = {code: form.get(f"says {code}", status) for code in codes}
         if status == NUMBER:
             bands = vocabulary.bands
-            typed = form.get("number", "").strip()
-            text = codes[0] if verb == "add" else f"{bands.measure_of(codes[0])}={typed}"
+            typed, measure = form.get("number", "").strip(), bands.measure_of(codes[0])
+            text = codes[0] if verb == "add" else model.search.number(measure, typed) or f"{measure}={typed}"
             if not bands.is_number(text):
                 raise InputError(_NO_BUTTON)
             if not typed and verb == "answer":

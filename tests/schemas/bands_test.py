@@ -53,7 +53,7 @@ def test_a_number_says_in_which_bands_it_lies(vocabulary, numbers, present, abse
         (["temperature=39F"], r"'temperature=39F': expected a number between 20 and 45 °C \(by"),
         (["pulse=99F", "adult"], "'pulse=99F': expected a number"),
         (["temperature=45"], "expected a number between 20 and 45"),
-        (["temperature=warm"], "'temperature=warm': expected a number, such as temperature=38.9"),
+        (["temperature=warm"], "'temperature=warm': expected a number, such as 38.9"),
         (["temperature=nan"], "expected a number"),
         (["temperature="], "expected a number"),
         (["temperature=38", "temperature=39"], "temperature is given twice"),

@@ -110,6 +110,7 @@ def test_the_console_takes_a_number_from_the_search_and_as_an_answer(server):
         assert "measurement: temperature (°C)" in asked
         answered = console.go_on({"case": smoker, "do": "answer number fever", "number": " 38,4 "}).body.decode()
         assert "Fever" in answered
+        assert "Fever" in console.go_on({"case": smoker, "do": "answer number fever", "number": "102 F"}).body.decode()
         refused = console.go_on({"case": smoker, "do": "add number temperature=102"}).body.decode()
         assert "Temperature 102: expected a number between 24 and 45 °C, or 102F in degrees Fahrenheit." in refused
         assert "Fever" in console.go_on({"case": smoker, "do": "add number temperature=102F"}).body.decode()
