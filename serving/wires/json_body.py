@@ -87,7 +87,8 @@ def _fields(body: Any) -> dict[str, Any]:
 
 
 def _whole(kind: type, value: Any) -> Any:
-    return kind(whole_number(value, least=-MOST - 1))
+    negative = type(value) is int and value < 0
+    return kind(whole_number(value, least=-MOST - 1 if negative else 0))
 
 
 def _check_size(content: bytes) -> None:

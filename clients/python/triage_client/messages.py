@@ -26,7 +26,7 @@ def evidence_state(
         max_questions: limit on the number of questions; 0 means the model's limit.
 
     Raises:
-        TypeError: `present` or `absent` is a single text, or contains anything but texts.
+        TypeError: `present` or `absent` is a single text, or contains anything but texts; a number is not whole.
         ValueError: a number does not fit into 32 bits, or a code is not Unicode text.
     """
     evidence = [
@@ -35,16 +35,17 @@ def evidence_state(
     ]
     return triage_pb2.EvidenceState(
         evidence=evidence,
-        questions_asked=_whole(questions_asked),
+        questions_asked=_whole("questions_asked", questions_asked),
         no_more_evidence=no_more_evidence or False,
-        max_questions=_whole(max_questions),
+        max_questions=_whole("max_questions", max_questions),
     )
 
 
-def _whole(number: Any) -> Any:
-    if isinstance(number, bool):
-        raise TypeError(f"expected a whole number, got {number}")
-    return int(number) if isinstance(number, float) and number.is_integer() else number
+def _whole(name: str, number: Any) -> Any:
+    whole = int(number) if isinstance(number, float) and number.is_integer() else number
+    if isinstance(whole, bool) or not (whole is None or hasattr(whole, "__index__")):
+        raise TypeError(f"{name}: expected a whole number, got {number!r}")
+    return whole
 
 
 def _evidence(
