@@ -189,8 +189,10 @@ def _take(
         choices = "   ".join(f"{number} {text}" for number, text in enumerate(texts, start=1))
         if several:
             choices += f"   (one or more numbers; 1? for {not_known})"
+        number_of = ""
         if measure:
-            choices += f"   ={measure}{f' in {unit}' if (unit := vocabulary.bands.units[measure]) else ''}"
+            number_of = f"={measure}{f' in {unit}' if (unit := vocabulary.bands.units[measure]) else ''}"
+            choices += f"   {number_of}"
         console.print(f"   {choices}: ", end="", markup=False)
         line = read()
         if not line:
@@ -202,7 +204,7 @@ def _take(
             if number := _number(answer, measure, search):
                 _add_number(known, number, vocabulary)
                 return
-            picked = _picked(answer, len(texts), len(names) if several else 0)
+            picked = _picked(answer, len(texts), len(names) if several else 0, number_of)
         except InputError as error:
             console.print(f"   {error}", markup=False)
             continue
@@ -239,25 +241,27 @@ def _add_number(known: KnownEvidence, number: str, vocabulary: Vocabulary) -> No
     known.present, known.absent = present, absent
 
 
-def _picked(answer: str, choices: int, signs: int) -> dict[int, bool]:
+def _picked(answer: str, choices: int, signs: int, number_of: str) -> dict[int, bool]:
     """Returns the places of the choices that an answer names, from 0, and whether each is in doubt, as "2?" is.
 
     Args:
         answer: what was typed.
         choices: how many there are.
         signs: how many of them, the first ones, may be named together and be in doubt; 0 if only one may be named.
+        number_of: what else may be typed, for errors.
 
     Raises:
         InputError: it names none, or too many.
     """
     picked: dict[int, bool] = {}
+    other = f", or {number_of}" if number_of else ""
     for typed in answer.replace(",", " ").split():
         number = typed.removesuffix("?") if signs else typed
         if not number.isdecimal() or not 1 <= int(number) <= (signs if number != typed else choices):
-            raise InputError(f"{typed!r}: expected a number from 1 to {signs if number != typed else choices}")
+            raise InputError(f"{typed!r}: expected a number from 1 to {signs if number != typed else choices}{other}")
         picked[int(number) - 1] = number != typed
     if not picked:
-        raise InputError(f"nothing was typed: expected a number from 1 to {choices}")
+        raise InputError(f"nothing was typed: expected a number from 1 to {choices}{other}")
     if sum(place >= signs for place in picked) > 1:
         raise InputError(f"{answer!r}: expected only one number from {signs + 1} to {choices}")
     return picked

@@ -248,7 +248,8 @@ def test_an_age_in_months_is_one_in_years(capsys):
     known = KnownEvidence(["pain"], [])
     converse(Opening(), known, InterviewOptions(), AGES, Script("67", "18 months", "1"))
     assert known.present[1:] == ["child", "female"]
-    assert "'67': expected a number from 1 to 4" in capsys.readouterr().out  # alone, it is that of a choice
+    # Alone, it is that of a choice.
+    assert "'67': expected a number from 1 to 4, or =age in years\n" in capsys.readouterr().out
 
 
 def test_a_complaint_in_words_may_have_numbers():
