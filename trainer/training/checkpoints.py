@@ -36,10 +36,8 @@ class Checkpoints:
         """
         if self._workers.chief:
             self._workers.exchange(step)  # wait until the others have written theirs
-        try:
+        with self._job.writing():
             self._manager.save(checkpoint_number=step)
-        except (tf.errors.OpError, OSError) as error:
-            raise self._job.unwritable(error) from error
         if not self._workers.chief:
             self._workers.exchange(step)
         self._workers.exchange(step)  # wait for the chief's

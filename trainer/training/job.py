@@ -20,7 +20,7 @@ import fcntl
 import json
 import pathlib
 from collections.abc import Iterator, Mapping
-from typing import IO, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -35,15 +35,12 @@ from schemas.text_file import read_text
 from trainer.config import TargetConfig, TrainConfig
 from trainer.data.state import Vignettes
 from trainer.dyqn.network import build_network
-from trainer.dyqn.rollout import Slice
 from trainer.graph import mixture, novelty
 from trainer.graph.danger_signs import compute
 from trainer.graph.decide import NEUTRAL, OperatingPoint
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty, fit
 from trainer.graph.operating_point import HeldOutOutputs
-from trainer.training import set_apart
-from trainer.training.set_apart import Seen
 from triage_runtime.storage import arrays_file, whole_file
 from triage_runtime.storage.whole_file import read_json
 
@@ -119,21 +116,25 @@ class JobDirectory:
     def locked(self, worker: int = 0) -> Iterator[None]:
         """Locks the directory against other training runs; makes it if it is missing.
 
-        The lock ends with the process that holds it, even if that is killed.
+        The lock ends with the process that holds it, even if that is killed. On a file system without locks, nothing
+        is locked.
 
         Raises:
             InputError: another run works in the directory, or it cannot be written.
         """
-        try:
+        with self.writing():
             self.path.mkdir(parents=True, exist_ok=True)
             file = (self.path / (f"{LOCK}-worker-{worker}" if worker else LOCK)).open("w")
-        except OSError as error:
-            raise self.unwritable(error) from error
         with file:
-            lock(
-                file,
-                f"{self.path}: another training run uses it: wait until it ends, stop it, or choose another --job-dir",
-            )
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(
+                    f"{self.path}: another training run uses it: wait until it ends, stop it, or choose another "
+                    "--job-dir"
+                ) from None
+            except OSError:  # a file system without locks
+                pass
             yield
 
     def prepare(
@@ -168,13 +169,11 @@ class JobDirectory:
             self._require_same(self.run(), run, vocabulary)
         if not write:
             return
-        try:
+        with self.writing():
             self.path.mkdir(parents=True, exist_ok=True)
             vocabulary.save(self.path / directories.VOCABULARY)
             with whole_file.replacing(self.path / RUN) as file:
                 file.write(json.dumps(run, indent=2) + "\n")
-        except OSError as error:
-            raise self.unwritable(error) from error
 
     def _require_same(self, there: dict[str, Any], given: dict[str, Any], vocabulary: Vocabulary) -> None:
         # With the schedule cosine, the number of steps decides each step size.
@@ -203,17 +202,6 @@ class JobDirectory:
                 "the same settings and data to resume it"
             )
 
-    def prepare_set_apart(self, vignettes: Slice | None, whole: bool, seen: Seen) -> None:
-        """Writes the vignettes for promises only; see `trainer.training.set_apart.prepare`.
-
-        Raises:
-            InputError: they cannot be written.
-        """
-        try:
-            set_apart.prepare(self.path, vignettes, whole, seen)
-        except OSError as error:
-            raise self.unwritable(error) from error
-
     def prepare_statistics(self, vignettes: Vignettes, vocabulary: Vocabulary, signs: str | None = None) -> None:
         """Writes danger signs, and the training vignettes' statistics for novelty and questions, unless they exist.
 
@@ -229,22 +217,20 @@ class JobDirectory:
                 f"--danger-signs: this run began with others, those of {path}: leave the option out to resume it, or "
                 "choose another --job-dir"
             )
-        try:
-            if self.novelty(len(vocabulary)) is None:
-                fitted = fit(vignettes, vocabulary, _NOVELTY_SEED)
-                if fitted is not None:
-                    self.forget_held_out()  # first: whatever interrupts this, both are done by the next start
-                    arrays_file.write(self.path / NOVELTY, fitted._asdict())
-            if self.questions(len(vocabulary)) is None:
-                classes = mixture.fit(vignettes, vocabulary, _QUESTIONS_SEED)
-                if classes is not None:
+        count = len(vocabulary)
+        if self.novelty(count) is None and (fitted := fit(vignettes, vocabulary, _NOVELTY_SEED)) is not None:
+            with self.writing():
+                self.forget_held_out()  # first: whatever interrupts this, both are done by the next start
+                arrays_file.write(self.path / NOVELTY, fitted._asdict())
+        if self.questions(count) is None:
+            classes = mixture.fit(vignettes, vocabulary, _QUESTIONS_SEED)
+            if classes is not None:
+                with self.writing():
                     arrays_file.write(self.path / QUESTIONS, classes._asdict())
-            if not path.exists():
-                chosen = signs_for(vocabulary, self.questions(len(vocabulary))).to_toml() if signs is None else signs
-                with whole_file.replacing(path) as file:
-                    file.write(chosen)
-        except OSError as error:
-            raise self.unwritable(error) from error
+        if not path.exists():
+            chosen = signs_for(vocabulary, self.questions(count)).to_toml() if signs is None else signs
+            with self.writing(), whole_file.replacing(path) as file:
+                file.write(chosen)
 
     def signs(self, vocabulary: Vocabulary) -> DangerSigns:
         """Returns the danger signs, none if there is no such file.
@@ -263,11 +249,9 @@ class JobDirectory:
         """
         if led is None or (fitted := self.novelty(led.shape[1])) is None:
             return
-        try:
-            wider = novelty.with_interviews(fitted, led, Vocabulary.load(self.path / directories.VOCABULARY))
+        wider = novelty.with_interviews(fitted, led, Vocabulary.load(self.path / directories.VOCABULARY))
+        with self.writing():
             arrays_file.write(self.path / NOVELTY, wider._asdict())
-        except OSError as error:
-            raise self.unwritable(error) from error
 
     def novelty(self, evidence_count: int) -> Novelty | None:
         """Returns the statistics of the training states, over E pieces of evidence; None if there are none.
@@ -292,10 +276,8 @@ class JobDirectory:
         Raises:
             InputError: they cannot be written.
         """
-        try:
+        with self.writing():
             arrays_file.write(self.path / HELD_OUT, outputs._asdict())
-        except OSError as error:
-            raise self.unwritable(error) from error
 
     def held_out(self) -> HeldOutOutputs | None:
         """Returns the agent's outputs for held-out vignettes; None if training has not ended.
@@ -314,10 +296,6 @@ class JobDirectory:
     def forget_held_out(self) -> None:
         """Removes these outputs, if there are any: the run has yet to calibrate its agent."""
         (self.path / HELD_OUT).unlink(missing_ok=True)
-
-    def unwritable(self, error: OSError | tf.errors.OpError) -> InputError:
-        """Returns the error to raise if writing failed."""
-        return unwritable(self.path, error)
 
     def run(self) -> dict[str, Any]:
         """Returns the content of run.json.
@@ -340,44 +318,42 @@ class JobDirectory:
 
     def evaluations(self) -> list[dict[str, Any]]:
         """Returns the evaluations so far, oldest first."""
-        return _StepLog(self.path / EVALUATIONS).read()
+        path = self.path / EVALUATIONS
+        return list(map(json.loads, path.read_text(encoding="utf-8").splitlines())) if path.exists() else []
 
     def append_evaluation(self, evaluation: Mapping[str, Any]) -> None:
         """Adds one evaluation, replacing any of the same `step`; raises InputError if it cannot be written."""
-        self._append(EVALUATIONS, evaluation)
+        self.forget_after(evaluation["step"] - 1, evaluation)
 
-    def _append(self, name: str, entry: Mapping[str, Any]) -> None:
+    def forget_after(self, step: int, *repeated: Mapping[str, Any]) -> None:
+        """Deletes evaluations after a step, such as that of the checkpoint that a run resumes from, and repeats.
+
+        Raises:
+            InputError: the file cannot be written; it stays whole.
+        """
+        before = self.evaluations()
+        kept = [*(each for each in before if each["step"] <= step), *repeated]
+        if kept != before:
+            with self.writing(), whole_file.replacing(self.path / EVALUATIONS) as file:
+                file.writelines(json.dumps(each, allow_nan=False) + "\n" for each in kept)
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Says in an InputError that the job directory cannot be written, and what to do, if the block fails at it."""
         try:
-            _StepLog(self.path / name).append(entry)
-        except OSError as error:
-            raise self.unwritable(error) from error
-
-    def forget_after(self, step: int) -> None:
-        """Deletes evaluations after the checkpoint that a run resumes from, because the run repeats them."""
-        _StepLog(self.path / EVALUATIONS).forget_after(step)
-
-
-class _StepLog:
-    """A file with a JSON object for each of some steps, which stays whole if training is killed."""
-
-    def __init__(self, path: pathlib.Path):
-        self._path = path
-
-    def read(self) -> list[dict[str, Any]]:
-        return list(map(json.loads, self._path.read_text(encoding="utf-8").splitlines())) if self._path.exists() else []
-
-    def append(self, entry: Mapping[str, Any]) -> None:
-        """Adds the entry of a step, replacing those of a repeated step."""
-        self._keep_before(entry["step"], entry)
-
-    def forget_after(self, step: int) -> None:
-        if self._path.exists():
-            self._keep_before(step + 1)
-
-    def _keep_before(self, step: int, *later: Mapping[str, Any]) -> None:
-        entries = [*(entry for entry in self.read() if entry["step"] < step), *later]
-        with whole_file.replacing(self._path) as file:
-            file.writelines(json.dumps(entry, allow_nan=False) + "\n" for entry in entries)
+            yield
+        except (OSError, tf.errors.OpError) as error:
+            if self.path.is_file():
+                raise InputError(
+                    f"--job-dir {self.path}: this is a file: name a directory, which is made if it is missing"
+                ) from error
+            way_on = ", or choose another --job-dir"
+            if any((self.path / CHECKPOINTS).glob("*.index")):
+                way_on = "; its checkpoints are whole, and the same command resumes from the newest"
+            raise InputError(
+                f"{self.path}: cannot write the job directory: {first_line(error)}: make room, or allow writing "
+                f"there{way_on}"
+            ) from error
 
 
 def load_network(job_dir: pathlib.Path, step: int | None = None) -> TrainedNetwork:
@@ -426,22 +402,6 @@ def signs_for(vocabulary: Vocabulary, patients: Mixture | None) -> DangerSigns:
     return compute(patients, vocabulary)
 
 
-def lock(file: IO[Any], taken: str) -> None:
-    """Locks an open file until it is closed or its process ends, even if that is killed.
-
-    On a file system without locks, nothing is locked.
-
-    Raises:
-        InputError: another process holds the lock; its message is `taken`.
-    """
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InputError(taken) from None
-    except OSError:  # a file system without locks
-        pass
-
-
 def existing_checkpoints(manager: tf.train.CheckpointManager) -> list[str]:
     """Returns the checkpoints whose files exist, oldest first; the manager itself trusts its list."""
     return [path for path in manager.checkpoints if pathlib.Path(f"{path}.index").exists()]
@@ -478,15 +438,3 @@ def checkpoint_path(paths: list[str], step: int | None, job_dir: pathlib.Path) -
     if step is not None and step not in steps:
         raise InputError(f"{job_dir}: no checkpoint of step {step}; there are {', '.join(map(str, sorted(steps)))}")
     return steps[max(steps) if step is None else step]
-
-
-def unwritable(job_dir: pathlib.Path, error: OSError | tf.errors.OpError) -> InputError:
-    """Returns the error to raise where writing in a job directory failed."""
-    if job_dir.is_file():
-        return InputError(f"--job-dir {job_dir}: this is a file: name a directory, which is made if it is missing")
-    way_on = ", or choose another --job-dir"
-    if any((job_dir / CHECKPOINTS).glob("*.index")):
-        way_on = "; its checkpoints are whole, and the same command resumes from the newest"
-    return InputError(
-        f"{job_dir}: cannot write the job directory: {first_line(error)}: make room, or allow writing there{way_on}"
-    )

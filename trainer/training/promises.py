@@ -100,11 +100,8 @@ def make(trained: TrainedNetwork, job_dir: pathlib.Path, given: PromiseOptions, 
                 raise InputError(_exhausted(asked, earlier))
             answer = _tested(asked, trained, leader, apart, left)
         if answer not in earlier:
-            try:
-                with (job_dir / FILE).open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(answer.described(), allow_nan=False) + "\n")
-            except OSError as error:
-                raise job.unwritable(error) from error
+            with job.writing(), (job_dir / FILE).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(answer.described(), allow_nan=False) + "\n")
     return answer
 
 

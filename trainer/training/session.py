@@ -105,7 +105,8 @@ def open_run(
     seen = set_apart.seen(division, data.vocabulary, *before)
     _prepare(job, data, config, begin, workers)
     if workers.chief:
-        job.prepare_set_apart(division.apart, data.whole_patients, seen)
+        with job.writing():
+            set_apart.prepare(job.path, division.apart, data.whole_patients, seen)
         job.prepare_statistics(division.learned, data.vocabulary, hooks.danger_signs)
     workers.exchange(0)
     if begin is not None:
@@ -290,10 +291,8 @@ class TrainingSession:
 
     def _save(self) -> None:
         _require_same_weights(self.loop, self._workers)
-        try:
+        with self._job.writing():
             self._writer.flush()
-        except (tf.errors.OpError, OSError) as error:
-            raise self._job.unwritable(error) from error
         self._checkpoints.save(self.loop.step)
         self._saved_step = self.loop.step
         self._hooks.saved()

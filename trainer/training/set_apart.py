@@ -59,7 +59,7 @@ def read(folder: pathlib.Path) -> SetApart | None:
     """Returns the vignettes that are set apart; None if there are none.
 
     Raises:
-        InputError: the file is damaged.
+        InputError: the file is missing or damaged.
     """
     arrays = _read(folder)
     if "whole" not in arrays:
@@ -67,25 +67,17 @@ def read(folder: pathlib.Path) -> SetApart | None:
     return SetApart(Slice(*(arrays[name] for name in Slice._fields)), bool(arrays["whole"]))
 
 
-def read_seen(folder: pathlib.Path) -> Seen | None:
-    """Returns the keys that the agent of a job directory has seen; None if there is no such file.
-
-    A file of an earlier version does not tell what was learned from: then that is all.
-
-    Raises:
-        InputError: the file is damaged.
-    """
+def read_seen(folder: pathlib.Path) -> Seen:
+    """Returns the keys that the agent of a job directory has seen; raises as `read`."""
     arrays = _read(folder)
-    return Seen(arrays[_SEEN], arrays.get(_LEARNED, arrays[_SEEN])) if arrays else None
+    return Seen(arrays[_SEEN], arrays[_LEARNED])
 
 
 def _read(folder: pathlib.Path) -> dict[str, np.ndarray]:
     try:
         return arrays_file.read(folder / FILE)
-    except FileNotFoundError:
-        return {}
     except arrays_file.DAMAGE as error:
-        raise InputError(f"{folder / FILE}: damaged: train again in a new --job-dir") from error
+        raise InputError(f"{folder / FILE}: missing or damaged: train again in a new --job-dir") from error
 
 
 def seen(
@@ -96,7 +88,7 @@ def seen(
     Args:
         division: what it learns from, and what it does not.
         vocabulary: by whose codes vignettes have keys, whatever the order of the cells.
-        before: by the agent that it starts from; None if that does not say, or there is none.
+        before: by the agent that it starts from; None if there is none.
         apart_before: the keys of what was set apart for that agent. It has not seen these, even if others are like
             them.
 

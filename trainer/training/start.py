@@ -32,14 +32,13 @@ class Start(NamedTuple):
     """The agent in run.json and in the manifest: the fingerprint of its data, and its steps."""
     description: str
     """How the vocabularies match, in one line."""
-    seen: Seen | None
-    """What it has seen; None if its job directory does not say."""
+    seen: Seen
     apart: np.ndarray | None
     """The keys of what is set apart there, see `trainer.training.set_apart.keys`; None if nothing is."""
 
-    def learned_from(self, vignettes: Vignettes, vocabulary: Vocabulary) -> np.ndarray | None:
-        """Returns from which vignettes it has learned, or from others just like them, bool `[V]`; None if unknown."""
-        return None if self.seen is None else np.isin(set_apart.keys(vignettes, vocabulary), self.seen.learned)
+    def learned_from(self, vignettes: Vignettes, vocabulary: Vocabulary) -> np.ndarray:
+        """Returns from which vignettes it has learned, or from others just like them, bool `[V]`."""
+        return np.isin(set_apart.keys(vignettes, vocabulary), self.seen.learned)
 
     def initialise(self, network: keras.Model) -> None:
         """Sets the initial weights of `network` to those of this agent.
@@ -61,8 +60,8 @@ def read(job_dir: pathlib.Path, vocabulary: Vocabulary, config: TrainConfig) -> 
     """Returns the agent of a job directory, for a training with `vocabulary` and `config`.
 
     Raises:
-        InputError: there is no agent, its network is of another kind, it knows none of the codes, or vignettes are to
-            be set apart or held out and it does not say which ones it has seen.
+        InputError: there is no agent, its network is of another kind, it knows none of the codes, or the file that
+            says which vignettes it has seen is missing or damaged.
     """
     trained = load_network(job_dir)
     shown = locations.shown(job_dir)
@@ -83,11 +82,6 @@ def read(job_dir: pathlib.Path, vocabulary: Vocabulary, config: TrainConfig) -> 
             "prepare the data with the same codes"
         )
     seen, apart = set_apart.read_seen(job_dir), set_apart.read(job_dir)
-    if seen is None and (config.validation.set_apart or config.validation.held_out_share):
-        raise InputError(
-            f"--start-from {shown}: it does not say which vignettes its agent has seen, so that none can be set apart "
-            "or held out: train that agent again, or give --set-apart 0 --held-out-share 0"
-        )
     new = [code for code in vocabulary.codes if code not in known]
     unused = [code for code in trained.vocabulary.codes if code not in vocabulary]
     description = f"starts from {shown}: {matched:,} of {len(places):,} codes match"

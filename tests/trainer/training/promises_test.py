@@ -179,6 +179,8 @@ def test_newer_patients_may_show_that_a_promise_does_not_hold(trained, job, vign
 
 
 def test_what_cannot_be_promised_is_said(trained, job, tmp_path):
+    (tmp_path / "other").mkdir()
+    set_apart.prepare(tmp_path / "other", None, True, set_apart.Seen(*np.zeros([2, 0], np.uint64)))
     with pytest.raises(InputError, match="--set-apart"):
         ask(trained, tmp_path / "other", red=0.1)
     with pytest.raises(InputError, match="cannot interview"):

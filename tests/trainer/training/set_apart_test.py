@@ -8,7 +8,6 @@ from tests.builders import symptoms
 from trainer.dyqn.calibrate import Division
 from trainer.training import set_apart
 from trainer.training.set_apart import Seen
-from triage_runtime.storage import arrays_file
 
 RED, GREEN = [3, 0, 0, 0], [0, 0, 3, 0]
 
@@ -61,7 +60,6 @@ def test_what_was_set_apart_for_the_agent_to_start_from_is_not_seen_though_anoth
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_is_written_is_read_back_and_stays(vignettes_of, tmp_path, whole):
-    assert (set_apart.read(tmp_path), set_apart.read_seen(tmp_path)) == (None, None)
     apart, numbers = vignettes_of([([1, -2], RED), ([3], GREEN)]), np.array([5, 7], np.uint64)
     set_apart.prepare(tmp_path, apart, whole, Seen(numbers, numbers[1:]))
     set_apart.prepare(tmp_path, None, whole, Seen(numbers[:1], numbers[:1]))  # as a resumed run does
@@ -73,13 +71,15 @@ def test_what_is_written_is_read_back_and_stays(vignettes_of, tmp_path, whole):
     assert (seen.all.tolist(), seen.learned.tolist()) == ([5, 7], [7])
 
 
-def test_where_a_file_does_not_tell_what_was_learned_from_that_is_all_that_was_seen(tmp_path):
-    arrays_file.write(tmp_path / set_apart.FILE, {"seen": np.array([5, 7], np.uint64)})
+def test_where_nothing_was_set_apart_only_what_was_seen_is_told(tmp_path):
+    set_apart.prepare(tmp_path, None, True, Seen(*np.array([[5], [5]], np.uint64)))
     assert set_apart.read(tmp_path) is None
-    assert set_apart.read_seen(tmp_path).learned.tolist() == [5, 7]
+    assert set_apart.read_seen(tmp_path).all.tolist() == [5]
 
 
-def test_a_damaged_file_is_named(tmp_path):
-    (tmp_path / set_apart.FILE).write_bytes(b"PK")
+@pytest.mark.parametrize("content", [b"PK", None], ids=["damaged", "missing"])
+def test_a_damaged_or_missing_file_is_named(tmp_path, content):
+    if content is not None:
+        (tmp_path / set_apart.FILE).write_bytes(content)
     with pytest.raises(InputError, match=r"set_apart\.npz"):
         set_apart.read(tmp_path)

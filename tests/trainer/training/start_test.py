@@ -8,15 +8,19 @@ from tests.builders import symptoms, trained_agent
 from trainer.config import NetworkConfig, TrainConfig
 from trainer.dyqn.network import build_network
 from trainer.graph.mixture import Mixture
-from trainer.training import start
+from trainer.training import set_apart, start
+from trainer.training.set_apart import Seen
 from trainer.training.start import Start
 
 SETTINGS = {"hidden_sizes": [6, 5], "activation": "relu", "inputs": "two", "networks": 2, "outputs": "probabilities"}
 CONFIG = TrainConfig.from_dict({"network": SETTINGS})
+NOBODY = Seen(*np.zeros([2, 0], np.uint64))
 
 
 @pytest.fixture
-def trained(monkeypatch):
+def trained(monkeypatch, tmp_path):
+    (tmp_path / "job").mkdir()
+    set_apart.prepare(tmp_path / "job", None, True, NOBODY)
     model = build_network(3, CONFIG.network, seed=1)
     made = {"config": CONFIG.to_dict(), "data_fingerprint": "sha256:theirs", "training": {"steps": 40, "episodes": 9}}
     trained = trained_agent(model, symptoms("cough", "fever", "rash"), **made)
@@ -46,7 +50,7 @@ def test_an_agent_of_another_kind_or_without_a_common_code_is_refused(trained, t
 def test_the_network_says_what_the_other_says_whatever_the_order_of_codes(inputs, sizes):
     config = NetworkConfig(hidden_sizes=sizes, inputs=inputs, networks=2, outputs="probabilities")
     other, network = build_network(3, config, seed=1), build_network(4, config, seed=2)
-    Start(other, np.array([2, -1, 0, 1]), "", "", None, None).initialise(network)
+    Start(other, np.array([2, -1, 0, 1]), "", "", NOBODY, None).initialise(network)
     theirs = np.random.default_rng(0).integers(-1, 2, (20, 3)).astype(np.float32)
     ours = theirs[:, [2, 0, 0, 1]]
     ours[:, 1] = 1  # a code that the other does not know says nothing
@@ -59,4 +63,4 @@ def test_an_agent_that_corrects_a_mixture_of_patients_and_one_that_does_not_are_
     plain, corrects = (build_network(symptoms("a", "b", "c"), CONFIG.network, 0, each) for each in (None, patients))
     for network, other, said in ((plain, corrects, "the data here"), (corrects, plain, "that agent")):
         with pytest.raises(InputError, match=f"--start-from: {said} .*fewer than 75 vignettes"):
-            Start(other, np.arange(3), "", "", None, None).initialise(network)
+            Start(other, np.arange(3), "", "", NOBODY, None).initialise(network)
