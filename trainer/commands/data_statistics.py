@@ -7,14 +7,12 @@ import numpy as np
 from rich.console import Console
 
 from schemas.directories import SPLITS
-from schemas.evidence import Vocabulary
-from schemas.triage import TRIAGE_DECISIONS
 from trainer.commands.stats import ANOMALOUS, StatsOptions
 from trainer.data.arrays import VignetteArrays
-from trainer.data.state import evidence_codes, sparse_states
+from trainer.data.state import sparse_states
 from trainer.data.tfrecord import DataDirectory
 from trainer.data.validation import ERROR, SEVERITIES, validate
-from trainer.data.vignette import Vignette, vignette_text
+from trainer.data.vignette import vignette_text
 from trainer.evaluation.vignette_statistics import PAPER, statistics, statistics_table, to_json
 from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import print_table, progress_bar, say, tracked
@@ -65,19 +63,13 @@ def evidence_counts(arrays: VignetteArrays, risk_factor: np.ndarray) -> np.ndarr
 def _show(data: DataDirectory, given: StatsOptions, count: int) -> None:
     vignettes = [(arrays, row) for arrays in map(data.read, SPLITS) for row in range(len(arrays.vignette_ids))]
     chosen = sorted(random.Random(given.seed).sample(range(len(vignettes)), min(count, len(vignettes))))  # noqa: S311
-    shown = [_shown(*vignettes[place], data.vocabulary) for place in chosen]
+    shown = []
+    for arrays, row in map(vignettes.__getitem__, chosen):
+        vignette = arrays.vignette(row, data.vocabulary)
+        shown.append({"vignette_id": vignette.vignette_id, "text": vignette_text(vignette, data.vocabulary)})
     if given.json != "-":
         say(Console(), "\n\n".join(entry["text"] for entry in shown))
     json_output.write({"data": str(data.path), "seed": given.seed, "vignettes": shown}, given.json)
-
-
-def _shown(arrays: VignetteArrays, row: int, vocabulary: Vocabulary) -> dict[str, str]:
-    """Returns the id of a vignette, and the vignette as text."""
-    signed = arrays.signed_codes[arrays.offsets[row] : arrays.offsets[row + 1]].tolist()
-    counts = arrays.decision_counts[row].tolist()
-    decisions = tuple(decision for decision in TRIAGE_DECISIONS for _ in range(counts[decision]))
-    vignette = Vignette(str(arrays.vignette_ids[row]), *evidence_codes(signed, vocabulary), decisions)
-    return {"vignette_id": vignette.vignette_id, "text": vignette_text(vignette, vocabulary)}
 
 
 def _validate(given: StatsOptions) -> int:

@@ -12,8 +12,8 @@ import tensorflow as tf
 from schemas import directories, features
 from schemas.errors import InputError, first_line
 from schemas.evidence import UNKNOWN, Vocabulary
-from schemas.triage import DECISION_LABELS, NUM_DECISIONS
-from trainer.data.vignette import MAX_SAME_DECISIONS
+from schemas.triage import DECISION_LABELS, NUM_DECISIONS, TRIAGE_DECISIONS
+from trainer.data.vignette import MAX_SAME_DECISIONS, Vignette
 
 BATCH_SIZE = 4_096
 
@@ -42,6 +42,17 @@ class VignetteArrays(NamedTuple):
             signed_codes=self.signed_codes[np.arange(offsets[-1]) + shifts],
             decision_counts=self.decision_counts[rows],
             tags=tuple(self.tags[row] for row in rows),
+        )
+
+    def vignette(self, row: int, vocabulary: Vocabulary) -> Vignette:
+        """Returns the vignette at the place `row`, with its decisions in the order of urgency and without a split."""
+        signed = self.signed_codes[self.offsets[row] : self.offsets[row + 1]].tolist()
+        return Vignette(
+            vignette_id=str(self.vignette_ids[row]),
+            present=tuple(vocabulary[code - 1].code for code in signed if code > 0),
+            absent=tuple(vocabulary[-code - 1].code for code in signed if code < 0),
+            decisions=tuple(each for each in TRIAGE_DECISIONS for _ in range(self.decision_counts[row][each])),
+            tags=self.tags[row],
         )
 
 

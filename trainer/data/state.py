@@ -89,15 +89,6 @@ def signed_codes(present: Iterable[str], absent: Iterable[str], vocabulary: Voca
     ]
 
 
-def evidence_codes(signed: Iterable[int], vocabulary: Vocabulary) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the codes of present and of absent evidence, in the order of their signed codes."""
-    known = list(signed)
-    return (
-        tuple(vocabulary[code - 1].code for code in known if code > 0),
-        tuple(vocabulary[-code - 1].code for code in known if code < 0),
-    )
-
-
 def from_codes(present: tf.Tensor, absent: tf.Tensor, lookup: Lookup, evidence_count: int) -> EncodedEvidence:
     """Encodes evidence codes.
 

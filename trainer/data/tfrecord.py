@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,6 @@ import tensorflow as tf
 from schemas import directories, features
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from schemas.triage import parse_decision
 from trainer.data.arrays import BATCH_SIZE, ShardReader, VignetteArrays
 from trainer.data.vignette import Vignette
 from triage_runtime.storage.whole_file import read_json
@@ -46,32 +44,6 @@ def encode_example(vignette: Vignette) -> bytes:
     for name, texts in values.items():
         feature[name].bytes_list.value.extend([text.encode() for text in texts])
     return example.SerializeToString(deterministic=True)
-
-
-def decode_example(serialized: bytes) -> Vignette:
-    """Returns the vignette of a serialized tf.Example; its split is None, as it is in the shard's name.
-
-    Raises:
-        ValueError: the bytes are not the tf.Example of a vignette.
-    """
-    try:
-        feature = tf.train.Example.FromString(serialized).features.feature
-    except Exception as error:  # protobuf implementations raise different classes
-        raise ValueError(f"not a tf.Example: {error}") from error
-
-    def texts(name: str) -> tuple[str, ...]:
-        # Reading a missing key would add it.
-        return tuple(text.decode() for text in feature[name].bytes_list.value) if name in feature else ()
-
-    if len(texts(features.VIGNETTE_ID)) != 1:
-        raise ValueError(f"expected one value in the feature {features.VIGNETTE_ID!r}")
-    return Vignette(
-        vignette_id=texts(features.VIGNETTE_ID)[0],
-        present=tuple(map(sys.intern, texts(features.PRESENT))),  # a million vignettes share the codes
-        absent=tuple(map(sys.intern, texts(features.ABSENT))),
-        decisions=tuple(parse_decision(label) for label in texts(features.DECISIONS)),
-        tags=texts(features.TAGS),
-    )
 
 
 def read_records(path: str | os.PathLike[str]) -> Iterator[bytes]:

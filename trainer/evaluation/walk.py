@@ -8,10 +8,10 @@ import tensorflow as tf
 
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import NO_RULES, RuleSet
-from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_DECISIONS, TRIAGE_DECISIONS, Action
+from schemas.triage import ACTION_LABELS, DECISION_LABELS, NUM_DECISIONS, Action
 from trainer.data import state
 from trainer.data.arrays import VignetteArrays
-from trainer.data.vignette import Vignette, evidence_text
+from trainer.data.vignette import evidence_text
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation import metrics
 from trainer.graph import decide
@@ -123,9 +123,8 @@ def error_report(
     It names those of the `rules` that would have made the decision more urgent. `moved` is the effect of each piece
     that was known at the decision, in their order, see `effects`.
     """
-    codes, counts = episode.codes, vignettes.decision_counts[row]
-    decisions = [each for each in TRIAGE_DECISIONS for _ in range(counts[each])]
-    vignette = Vignette(str(vignettes.vignette_ids[row]), *state.evidence_codes(codes, vocabulary), tuple(decisions))
+    codes = episode.codes
+    vignette = vignettes.vignette(row, vocabulary)
     known = tf.constant([codes[: episode.decided_after]], tf.int32)
     fired = (
         RuleGraph(rules.rules, vocabulary).fired(state.from_signed_codes(known, len(vocabulary)))[0] if rules else ()
@@ -139,7 +138,7 @@ def error_report(
             for rule, fires in zip(rules, fired, strict=True)
             if rule.urgency < episode.decision and fires
         ],
-        "decisions": [each.label for each in decisions],
+        "decisions": [each.label for each in vignette.decisions],
         "decision": DECISION_LABELS[episode.decision],
         "steps": [_step(asked, episode, vocabulary) for asked in range(episode.questions + 1)],
         "effects": [

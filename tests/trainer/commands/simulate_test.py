@@ -4,7 +4,7 @@ import pytest
 
 import triage_cli
 from trainer.commands.simulate import PAPER_TEST, PAPER_VIGNETTES
-from trainer.data.tfrecord import DataDirectory, decode_example, read_records
+from trainer.data.tfrecord import DataDirectory
 from trainer.simulation.simulator import BLOCK
 
 
@@ -23,7 +23,8 @@ def _files(directory):
 
 def _vignettes(directory, split):
     data = DataDirectory.open(directory)
-    return [decode_example(record) for shard in data.shards(split) for record in read_records(shard)]
+    arrays = data.read(split)
+    return [arrays.vignette(row, data.vocabulary) for row in range(len(arrays.vignette_ids))]
 
 
 def test_the_default_is_a_data_directory_of_the_papers_size(simulate):

@@ -5,9 +5,13 @@ import pytest
 
 from schemas.errors import InputError
 from schemas.triage import Action
+from tests.builders import symptoms
+from trainer.data.arrays import ShardReader
 from trainer.data.data_writer import write_splits
-from trainer.data.tfrecord import decode_example, encode_example, read_records
+from trainer.data.tfrecord import encode_example
 from trainer.data.vignette import Vignette
+
+VOCABULARY = symptoms("a")
 
 
 def vignette(name, decision=Action.GREEN, split=None):
@@ -19,7 +23,7 @@ def write(vignettes, directory, fraction="0.1", seed=0, shard_size=100):
 
 
 def written(directory, split):
-    return [decode_example(r).vignette_id for path in sorted(directory.glob(f"{split}-*")) for r in read_records(path)]
+    return ShardReader(VOCABULARY).read(sorted(directory.glob(f"{split}-*"))).vignette_ids.tolist()
 
 
 def test_the_split_is_stratified_exact_and_keeps_the_order(tmp_path):

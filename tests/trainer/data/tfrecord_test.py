@@ -2,15 +2,13 @@ import struct
 
 import numpy as np
 import pytest
-import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from schemas.triage import TRIAGE_DECISIONS, Action
+from schemas.triage import Action
 from tests.builders import data_directory_of, symptoms
-from trainer.data.tfrecord import DataDirectory, decode_example, encode_example, read_records
+from trainer.data.arrays import ShardReader
+from trainer.data.tfrecord import DataDirectory
 from trainer.data.vignette import Vignette
 
 VOCABULARY = symptoms(*"abcdef")
@@ -20,16 +18,6 @@ TRAIN = [
     Vignette("été", ("d", "e", "f"), (), (Action.YELLOW,) * 255, tags=("heart", "child")),
 ]
 TEST = [Vignette("v4", ("b",), (), (Action.GREEN,))]
-
-TEXTS = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=20)
-VIGNETTES = st.builds(
-    Vignette,
-    TEXTS,
-    st.lists(TEXTS, unique=True).map(tuple),
-    st.lists(TEXTS, unique=True).map(tuple),
-    st.lists(st.sampled_from(TRIAGE_DECISIONS), min_size=1).map(tuple),
-    tags=st.lists(TEXTS, unique=True).map(tuple),
-)
 
 
 @pytest.fixture
@@ -44,17 +32,10 @@ def error_of_reading(path):
     return str(raised.value)
 
 
-@settings(deadline=None)
-@given(VIGNETTES)
-def test_decoding_an_encoded_vignette_gives_it_back(vignette):
-    assert decode_example(encode_example(vignette)) == vignette
-    assert encode_example(vignette) == encode_example(decode_example(encode_example(vignette)))
-
-
-@pytest.mark.parametrize("serialized", [b"", b"\xff\xff", tf.train.Example().SerializeToString()])
-def test_bytes_of_something_else_are_no_vignette(serialized):
-    with pytest.raises(ValueError, match=r"not a tf.Example|expected one value"):
-        decode_example(serialized)
+def test_what_is_written_is_read_back(directory):
+    for split, vignettes in (("train", TRAIN), ("test", TEST)):
+        read = DataDirectory.open(directory).read(split)
+        assert [read.vignette(row, VOCABULARY) for row in range(len(vignettes))] == vignettes
 
 
 def test_shards_are_full_but_the_last_and_hold_the_records_in_order(directory):
@@ -63,9 +44,9 @@ def test_shards_are_full_but_the_last_and_hold_the_records_in_order(directory):
         "train-00000-of-00002.tfrecord",
         "train-00001-of-00002.tfrecord",
     ]
-    first = [decode_example(record) for record in read_records(directory / "train-00000-of-00002.tfrecord")]
-    second = [decode_example(record) for record in read_records(directory / "train-00001-of-00002.tfrecord")]
-    assert (first, second) == (TRAIN[:2], TRAIN[2:])
+    shards = (directory / f"train-0000{number}-of-00002.tfrecord" for number in range(2))
+    ids = [ShardReader(VOCABULARY).read([shard]).vignette_ids.tolist() for shard in shards]
+    assert ids == [["v1", "v2"], ["été"]]
 
 
 def test_a_data_directory_gives_its_splits_vocabulary_and_fingerprint(directory):
