@@ -49,7 +49,7 @@ from trainer.data.state import Vignettes, sparse_states
 from trainer.data.textbook_case import DEFAULT, EMERGENCY, TextbookCase, read_cases
 from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.rollout import Slice, order_seeds
-from trainer.evaluation import as_clinicians, cases, metrics
+from trainer.evaluation import agreement, cases, metrics
 from trainer.evaluation.case_play import lead_cases
 from trainer.evaluation.measurement import agent_outcomes, baseline_figures
 from trainer.graph.decide import best_triage
@@ -271,7 +271,7 @@ def on_vignettes(trained: TrainedNetwork, trees: Forest, test: Vignettes) -> dic
 
 def judged(decisions: np.ndarray, counts: np.ndarray) -> dict[str, Any]:
     """Returns the `MEASURES` of decisions int `[K, V]` in the place of one clinician, and less the clinicians' own."""
-    found = as_clinicians.leave_one_out(decisions, counts, MINIMUM_DECISIONS, SEED)
+    found = agreement.leave_one_out(decisions, counts, MINIMUM_DECISIONS, SEED)
     if found is None:
         raise SystemExit(f"no vignette has {MINIMUM_DECISIONS} decisions")
     own, less = ({name: each[name] for name in MEASURES} for each in (found.by_all_but_one, found.less_clinicians))

@@ -42,13 +42,12 @@ from rich.console import Console
 
 from benchmarks.learn import fitted_forest
 from schemas.errors import InputError
-from schemas.triage import Action
 from trainer import presets
 from trainer.data.arrays import VignetteArrays
 from trainer.data.state import sparse_states
 from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.rollout import order_seeds
-from trainer.evaluation import agreement, as_clinicians, calibration, metrics
+from trainer.evaluation import agreement, calibration, metrics
 from trainer.evaluation.estimates import Estimate, bracketed
 from trainer.evaluation.measurement import agent_outcomes
 from trainer.graph.decide import OperatingPoint
@@ -284,11 +283,11 @@ def forest_figures(train: VignetteArrays, test: VignetteArrays, codes: int, seed
 def decision_figures(decisions: np.ndarray, counts: np.ndarray) -> dict[str, Any]:
     """Returns the figures of decisions int `[K, V]` on vignettes with decision counts `[V, 4]`."""
     figures = {name: float(values.mean()) for name, values in metrics.triage_quality(decisions, counts).items()}
-    red = as_clinicians.red_detection_parts(decisions, counts, MINIMUM_DECISIONS)
+    red = agreement.detection_by_others(counts, MINIMUM_DECISIONS, decisions)
     figures["red_sensitivity_as_clinicians"] = _sensitivity(red)
     enough = counts.sum(axis=1) >= MINIMUM_DECISIONS
     judged = {
-        "as_clinicians": as_clinicians.quality(decisions, counts, MINIMUM_DECISIONS),
+        "as_clinicians": metrics.quality_by_others(counts, MINIMUM_DECISIONS, decisions),
         "with_3_decisions": metrics.triage_quality(decisions[:, enough], counts[enough]),
     }
     return figures | {
@@ -300,10 +299,10 @@ def decision_figures(decisions: np.ndarray, counts: np.ndarray) -> dict[str, Any
 
 def clinician_figures(test: VignetteArrays) -> dict[str, Any]:
     """Returns the clinicians' figures: each of them by the others, on vignettes with three or more decisions."""
-    quality = metrics.human_metrics(test.decision_counts, MINIMUM_DECISIONS)
-    parts = agreement.clinician_detection_parts(test.decision_counts, Action.RED, MINIMUM_DECISIONS)
+    quality = metrics.quality_by_others(test.decision_counts, MINIMUM_DECISIONS)
+    parts = agreement.detection_by_others(test.decision_counts, MINIMUM_DECISIONS)
     return {
-        **{f"{name}_as_clinicians": float(values.mean()) for name, values in quality.items()},
+        **{f"{name}_as_clinicians": float(quality[name].mean()) for name in ("appropriateness", "safety")},
         "red_sensitivity_as_clinicians": _sensitivity(parts),
         "evidence_share": 1.0,
     }

@@ -11,7 +11,8 @@ least 2, are left out. `seed` is that of the bootstrap over vignettes.
 import numpy as np
 
 from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS, Action
-from trainer.evaluation.estimates import Estimate
+from trainer.evaluation import metrics
+from trainer.evaluation.estimates import AsClinicians, Estimate
 from trainer.evaluation.metrics import by_all_but_one, estimates_of_sums
 
 _DISTANCE = np.subtract.outer(np.arange(NUM_DECISIONS), np.arange(NUM_DECISIONS)).astype(np.float64)
@@ -48,26 +49,28 @@ def weighted_kappa(confusion: np.ndarray) -> np.ndarray:
     return 1.0 - _ratio(observed_disagreement, (_DISAGREEMENT * expected).sum(axis=(-2, -1)))
 
 
-def detection_parts(decisions: np.ndarray, decision_counts: np.ndarray, decision: Action) -> np.ndarray:
-    """Returns what each vignette adds to sensitivity and specificity for one decision, float64 `[V, 4]`.
+def detection_parts(decisions: np.ndarray, decision_counts: np.ndarray) -> np.ndarray:
+    """Returns what each vignette adds to the sensitivity and specificity of Red, float64 `[V, 4]`.
 
-    The reference is the majority decision. Columns: the reference is `decision`; it is, and the agent gives it too
-    (share of the orders); the reference is another one; it is, and the agent gives another one too.
+    The reference is the majority decision. Columns: the reference is Red; it is, and the agent gives it too (share of
+    the orders); the reference is another one; it is, and the agent gives another one too.
     """
-    reference, said = majority_decisions(decision_counts) == decision, (decisions == decision).mean(axis=0)
+    reference = majority_decisions(decision_counts) == Action.RED
+    said = (decisions == Action.RED).mean(axis=0)
     return np.stack([reference, reference * said, ~reference, ~reference * (1.0 - said)], axis=1).astype(np.float64)
 
 
-def clinician_detection_parts(decision_counts: np.ndarray, decision: Action, minimum_decisions: int) -> np.ndarray:
-    """Returns `detection_parts` `[V', 4]` for a clinician in the agent's place; the *others* are the reference."""
-    counts = decision_counts[decision_counts.sum(axis=1) >= minimum_decisions].astype(np.int64)
-    return by_all_but_one(counts, lambda others, own: detection_parts(np.full((1, len(others)), own), others, decision))
+def detection_by_others(
+    decision_counts: np.ndarray, minimum_decisions: int, decisions: np.ndarray | None = None
+) -> np.ndarray:
+    """Returns `detection_parts` `[V', 4]` by leave-one-out, for arguments see `metrics.by_all_but_one`."""
+    return by_all_but_one(decision_counts, minimum_decisions, detection_parts, decisions)
 
 
 def detection_rates(parts: np.ndarray) -> np.ndarray:
     """Returns sensitivity and specificity, float `[..., 2]` in [0, 1], of summed parts `[..., 4]`.
 
-    NaN if no vignette has the decision as its reference (sensitivity), or all have (specificity).
+    NaN if no vignette has Red as its reference (sensitivity), or all have (specificity).
     """
     return np.stack([_ratio(parts[..., 1], parts[..., 0]), _ratio(parts[..., 3], parts[..., 2])], axis=-1)
 
@@ -81,7 +84,7 @@ def agent_agreement(decisions: np.ndarray, decision_counts: np.ndarray, seed: in
         (quadratic weights, with each single decision of a clinician). None where not defined. The number of vignettes
         is that of the denominator.
     """
-    detection = detection_parts(decisions, decision_counts, Action.RED)
+    detection = detection_parts(decisions, decision_counts)
     return agreement(joined(detection, confusion_shares(decisions, decision_counts)), seed)
 
 
@@ -93,6 +96,32 @@ def clinician_agreement(
     return agreement(parts, seed) if len(parts) else None
 
 
+def leave_one_out(
+    decisions: np.ndarray, decision_counts: np.ndarray, minimum_decisions: int, seed: int
+) -> AsClinicians | None:
+    """Returns the agent scored as clinicians are, on the vignettes on which they are; None where there are none."""
+    enough = decision_counts.sum(axis=1) >= minimum_decisions
+    if not enough.any():
+        return None
+    decisions, counts = decisions[:, enough], decision_counts[enough]
+    ours = metrics.quality_by_others(counts, minimum_decisions, decisions)
+    theirs = metrics.quality_by_others(counts, minimum_decisions)
+    # A kappa compares one clinician at a time, so no decision has to be left out.
+    red = detection_by_others(counts, minimum_decisions, decisions)
+    agent = joined(red, confusion_shares(decisions, counts))
+    clinicians = clinician_parts(counts, minimum_decisions)
+    by_all = metrics.summary(metrics.triage_quality(decisions, counts), seed)
+    return AsClinicians(
+        vignettes=int(enough.sum()),
+        by_all_but_one={**metrics.summary(ours, seed), **agreement(agent, seed)},
+        by_all={**by_all, **agent_agreement(decisions, counts, seed)},
+        less_clinicians={
+            **metrics.summary({name: ours[name] - theirs[name] for name in theirs}, seed, paired=True),
+            **agreement_difference(agent, clinicians, seed),
+        },
+    )
+
+
 def clinician_parts(decision_counts: np.ndarray, minimum_decisions: int) -> np.ndarray:
     """Returns what each vignette adds to `agreement` for a clinician in the agent's place, `[V', 20]`.
 
@@ -102,7 +131,7 @@ def clinician_parts(decision_counts: np.ndarray, minimum_decisions: int) -> np.n
     total = counts.sum(axis=1)
     with_itself = counts[:, :, np.newaxis] * np.eye(NUM_DECISIONS)
     pairs = counts[:, :, np.newaxis] * counts[:, np.newaxis, :] - with_itself
-    detection = clinician_detection_parts(decision_counts, Action.RED, minimum_decisions)
+    detection = detection_by_others(decision_counts, minimum_decisions)
     return joined(detection, pairs / (total * (total - 1))[:, np.newaxis, np.newaxis])
 
 

@@ -10,7 +10,7 @@ from schemas.triage import DECISION_LABELS, MAX_QUESTIONS, Action, may_be_red
 from trainer.data.arrays import VignetteArrays
 from trainer.data.state import Vignettes
 from trainer.dyqn.rollout import Outcomes, Rollout, greedy_policy
-from trainer.evaluation import agreement, as_clinicians, calibration, metrics, slices
+from trainer.evaluation import agreement, calibration, metrics, slices
 from trainer.evaluation.estimates import AgentFigures, Baselines, Compared, Confusion, RuleEffect
 from trainer.graph.decide import NEUTRAL, OperatingPoint
 from trainer.graph.operating_point import HAND_OVER_FROM
@@ -73,7 +73,7 @@ def rule_effect(
         without: K evidence orders of V vignettes, played without rules.
         with_rules: the same orders, played with them.
         decision_counts: `[V, 4]`, the clinicians' decisions.
-        minimum_decisions: see `as_clinicians.leave_one_out`.
+        minimum_decisions: see `agreement.leave_one_out`.
         seed: decides the resamples that intervals come from.
     """
     before, after = (metrics.agent_metrics(outcomes, decision_counts) for outcomes in (without, with_rules))
@@ -86,13 +86,13 @@ def rule_effect(
         rules=rules.described(),
         metrics={**compared, **red},
         changed=float((without.decisions != with_rules.decisions).mean()),
-        as_clinicians=as_clinicians.leave_one_out(with_rules.decisions, decision_counts, minimum_decisions, seed),
+        as_clinicians=agreement.leave_one_out(with_rules.decisions, decision_counts, minimum_decisions, seed),
     )
 
 
 def baseline_figures(decision_counts: np.ndarray, minimum_decisions: int, seed: int) -> Baselines:
     """Returns the figures of the clinicians and of the constant policies on the same vignettes."""
-    human = metrics.human_quality(decision_counts, minimum_decisions)
+    human = metrics.quality_by_others(decision_counts, minimum_decisions)
     constants = metrics.constant_metrics(decision_counts)
     return Baselines(
         human=metrics.summary(human, seed) if len(human["appropriateness"]) else None,

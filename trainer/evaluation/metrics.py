@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 import numpy as np
 import scipy.stats
 
-from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS, Action
+from schemas.triage import NUM_DECISIONS, TRIAGE_DECISIONS
 from trainer.dyqn.rollout import Outcomes
 from trainer.evaluation.estimates import Estimate
 
@@ -68,49 +68,48 @@ def constant_metrics(decision_counts: np.ndarray) -> dict[str, dict[str, np.ndar
     }
 
 
-def human_metrics(decision_counts: np.ndarray, minimum_decisions: int) -> dict[str, np.ndarray]:
-    """Returns the sample mean inter-expert agreement H_a and H_s (paper, section "Baselines").
+def quality_by_others(
+    decision_counts: np.ndarray, minimum_decisions: int, decisions: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
+    """Returns `triage_quality` by leave-one-out, float `[V']` each, for arguments see `by_all_but_one`.
 
-    Each clinician's decision is scored against those of the *other* clinicians on the vignette.
+    Without `decisions`, appropriateness and safety are the sample mean inter-expert agreement H_a and H_s (paper,
+    section "Baselines").
+    """
+
+    def judged(made: np.ndarray, others: np.ndarray) -> np.ndarray:
+        return np.stack([*triage_quality(made, others).values()], axis=1)
+
+    columns = by_all_but_one(decision_counts, minimum_decisions, judged, decisions).T
+    return dict(zip(("appropriateness", "safety", "over_triage", "under_triage"), columns, strict=True))
+
+
+def by_all_but_one(
+    decision_counts: np.ndarray,
+    minimum_decisions: int,
+    judged: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    decisions: np.ndarray | None = None,
+) -> np.ndarray:
+    """Returns the mean of `judged` over the clinicians of each vignette, each left out in turn, float `[V', M]`.
+
+    A clinician is scored against the *others*. Scoring an agent against all of them widens the range of decisions that
+    count as appropriate, which is more lenient. Here it takes the place of whoever is left out.
 
     Args:
         decision_counts: `[V, 4]`.
-        minimum_decisions: vignettes with fewer decisions are left out, as in the paper's table; at least 2.
-
-    Returns:
-        `appropriateness` and `safety`, float `[V']` each, over the V' vignettes left.
+        minimum_decisions: the V' vignettes have so many, at least 2, as in the paper's table.
+        judged: from decisions int `[K, V']` and the decision counts of the others `[V', 4]`, at least 1 decision a row,
+            to figures `[V', M]`.
+        decisions: of the agent, int `[K, V]`; None stands for that of whoever is left out.
     """
-    names = ("appropriateness", "safety")
-
-    def judged(others: np.ndarray, own: Action) -> np.ndarray:
-        quality = triage_quality(np.full((1, len(others)), own), others)
-        return np.stack([quality[name] for name in names], axis=1)
-
-    counts = decision_counts[decision_counts.sum(axis=1) >= minimum_decisions].astype(np.int64)
-    return dict(zip(names, by_all_but_one(counts, judged).T, strict=True))
-
-
-def human_quality(decision_counts: np.ndarray, minimum_decisions: int) -> dict[str, np.ndarray]:
-    """Returns `human_metrics` with `over_triage` and `under_triage`, which follow from them."""
-    human = human_metrics(decision_counts, minimum_decisions)
-    return human | {"over_triage": human["safety"] - human["appropriateness"], "under_triage": 1 - human["safety"]}
-
-
-def by_all_but_one(decision_counts: np.ndarray, judged: Callable[[np.ndarray, Action], np.ndarray]) -> np.ndarray:
-    """Returns the mean of `judged` over the clinicians of each vignette, each left out in turn, float `[V, M]`.
-
-    Args:
-        decision_counts: int `[V, 4]`, at least 2 decisions a row.
-        judged: from the decision counts of the others `[V, 4]`, at least 1 decision a row, and the decision of whoever
-            is left out, to figures `[V, M]`.
-    """
-    total = decision_counts.sum(axis=1)
+    enough = decision_counts.sum(axis=1) >= minimum_decisions
+    counts = decision_counts[enough].astype(np.int64)
     means = 0.0
     for own in TRIAGE_DECISIONS:
-        there = decision_counts[:, own] > 0
-        one = there[:, np.newaxis] * np.eye(NUM_DECISIONS, dtype=np.int64)[own]
-        share = decision_counts[:, own] / total
-        means = means + share[:, np.newaxis] * judged(decision_counts - one, own)
+        one = (counts[:, own] > 0)[:, np.newaxis] * np.eye(NUM_DECISIONS, dtype=np.int64)[own]
+        made = np.full((1, len(counts)), own) if decisions is None else decisions[:, enough]
+        share = counts[:, own] / counts.sum(axis=1)
+        means = means + share[:, np.newaxis] * judged(made, counts - one)
     return np.asarray(means)
 
 

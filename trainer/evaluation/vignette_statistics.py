@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 
 from schemas.triage import DECISION_LABELS, Action
-from trainer.evaluation.metrics import constant_metrics, human_metrics
+from trainer.evaluation.metrics import constant_metrics, quality_by_others
 
 MINIMUM_DECISIONS = 3
 """Decisions that a vignette needs to count in the inter-expert figures, as in the paper's table."""
@@ -64,7 +64,7 @@ def values(evidence_counts: np.ndarray, decision_counts: np.ndarray) -> dict[str
     present, absent, risks_present, risks_absent = evidence_counts.T.astype(np.float64)
     total = decision_counts.sum(axis=1)
     shares = decision_counts / total[:, None]
-    human = human_metrics(decision_counts, MINIMUM_DECISIONS)
+    human = quality_by_others(decision_counts, MINIMUM_DECISIONS)
     green = constant_metrics(decision_counts)[_GREEN]
     return {
         "symptoms": present + absent,

@@ -15,7 +15,6 @@ from trainer.data.tfrecord import DataDirectory, is_simulated
 from trainer.dyqn.rollout import greedy_policy, order_seeds
 from trainer.evaluation import (
     agreement,
-    as_clinicians,
     cases,
     cautions,
     measurement,
@@ -144,7 +143,7 @@ def agent_report(
         )
         effect = measurement.rule_effect(rules, outcomes, obedient, counts, minimum, seed)
     baselines = measurement.baseline_figures(counts, minimum, seed)
-    judged = as_clinicians.leave_one_out(outcomes.decisions, counts, minimum, seed)
+    judged = agreement.leave_one_out(outcomes.decisions, counts, minimum, seed)
     agent = walk.GreedyAgent(trained.model, trained.vocabulary, trained.max_questions, trained.operating_point, rules)
     return AgentReport(
         job_dir=locations.shown(given.job_dir),
@@ -202,7 +201,7 @@ def _interviews(
     counts, decisions = vignettes.decision_counts, endings.decisions[np.newaxis]
     quality = {**metrics.triage_quality(decisions, counts), "questions": endings.questions.astype(float)}
     agent = {**metrics.summary(quality, given.seed), **agreement.agent_agreement(decisions, counts, given.seed)}
-    judged = as_clinicians.leave_one_out(decisions, counts, given.minimum_decisions, given.seed)
+    judged = agreement.leave_one_out(decisions, counts, given.minimum_decisions, given.seed)
     return compare(agent, baselines, judged, None)
 
 

@@ -19,14 +19,13 @@ from schemas.triage import Action
 from trainer.data import ddxplus
 from trainer.data.arrays import VignetteArrays
 from trainer.data.tfrecord import DDXPLUS, DataDirectory
-from trainer.evaluation import as_clinicians
 from trainer.evaluation.agreement import majority_decisions
 from trainer.evaluation.estimates import Estimate, bracketed
 from trainer.evaluation.metrics import (
     estimate,
     estimates,
     estimates_of_sums,
-    human_metrics,
+    quality_by_others,
     summary,
     triage_quality,
 )
@@ -57,7 +56,8 @@ def report(
     patients = _patients(given, data, vignettes)
     interviews, graph = _interviews(given, data, trained, patients)
     first, counts, minimum = next(iter(interviews)), patients.decision_counts, given.minimum_decisions
-    human, against = human_metrics(counts, minimum), quality(interviews[first], counts)
+    by_others, against = quality_by_others(counts, minimum), quality(interviews[first], counts)
+    human = {name: by_others[name] for name in QUALITY}
     flags = graph.red_flags.cells
     signs, point = np.union1d(flags, np.flatnonzero(trained.vocabulary.red_flags)), trained.operating_point
     return {
@@ -229,9 +229,9 @@ def stopping(
     if "safe" in interviews.heads:
         chosen = (interviews.heads[head][ends, rows, decisions] for head in ("appropriate", "safe"))
         result["says"] = summary(dict(zip(QUALITY, chosen, strict=True)), seed)
-    human = human_metrics(counts, minimum_decisions)
+    human = quality_by_others(counts, minimum_decisions)
     if len(human["safety"]):
-        agent = as_clinicians.quality(decisions[np.newaxis], counts, minimum_decisions)
+        agent = quality_by_others(counts, minimum_decisions, decisions[np.newaxis])
         result["as_clinicians"] = summary({name: agent[name] for name in QUALITY}, seed)
         result["less_clinicians"] = summary({name: agent[name] - human[name] for name in QUALITY}, seed, paired=True)
     return result

@@ -12,7 +12,7 @@ from trainer.data.state import sparse_states
 from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.rollout import Outcomes, Rollout
-from trainer.evaluation import as_clinicians, metrics
+from trainer.evaluation import metrics
 from trainer.evaluation.vignette_statistics import MINIMUM_DECISIONS
 from trainer.study.partially_observed import PartiallyObservedLoop, TriageValues, evaluation_orders, greedy_outcomes
 from trainer.training.session import EVALUATION_ORDERS, EVALUATION_SEED
@@ -48,7 +48,7 @@ class Splits(NamedTuple):
         test, train = outcomes
         of_test = metrics.agent_metrics(test, self.test.decision_counts)
         of_train = metrics.agent_metrics(train, self.sample.decision_counts)
-        judged = as_clinicians.quality(test.decisions, self.test.decision_counts, MINIMUM_DECISIONS)
+        judged = metrics.quality_by_others(self.test.decision_counts, MINIMUM_DECISIONS, test.decisions)
         return {
             "test": {name: of_test[name] for name in METRICS},
             "train": {name: of_train[name] for name in METRICS},
@@ -168,5 +168,6 @@ def _at_once(decisions: np.ndarray, pieces: np.ndarray) -> Outcomes:
 
 def clinicians(splits: Splits) -> Evaluation:
     """Evaluates the clinicians, each by the others, where enough of them decided (paper, "The human baseline")."""
-    test, train = (metrics.human_metrics(part.decision_counts, MINIMUM_DECISIONS) for part in splits.played)
+    scored = (metrics.quality_by_others(part.decision_counts, MINIMUM_DECISIONS) for part in splits.played)
+    test, train = ({name: each[name] for name in QUALITY} for each in scored)
     return {"test": test, "train": train, "leave_one_out": test}

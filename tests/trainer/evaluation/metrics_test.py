@@ -44,7 +44,7 @@ def test_human_baseline_worked_out_by_hand():
     # Blue against {Yellow, Green}: neither.
     # {Red, Blue}: two decisions only, left out.
     counts = np.array([[2, 0, 1, 0], [0, 1, 1, 1], [1, 0, 0, 1]], np.uint8)
-    agreement = metrics.human_metrics(counts, 3)
+    agreement = metrics.quality_by_others(counts, 3)
     np.testing.assert_allclose(agreement["appropriateness"], [2 / 3, 1 / 3])
     np.testing.assert_allclose(agreement["safety"], [2 / 3, 2 / 3])
 
