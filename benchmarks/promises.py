@@ -26,8 +26,8 @@ from trainer.data.tfrecord import DataDirectory
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.operating_point import HeldOutOutputs, candidates, handing_over, worth
 from trainer.interviews.play import Leader, Leaving
+from trainer.training.agent_options import levels_of
 from trainer.training.job import load_network
-from trainer.training.promise_options import levels_of
 from trainer.training.promises import NEWER_ERROR
 from trainer.training.risk_control import control, in_order
 from triage_runtime import promise

@@ -16,8 +16,8 @@ from trainer.data.tfrecord import DataDirectory
 from trainer.evaluation.options import EvaluateOptions
 from trainer.reports.agent_report import AgentReport
 from trainer.reports.evaluate import measured
+from trainer.training.agent_options import OperatingPointOptions
 from trainer.training.job import JobDirectory
-from trainer.training.operating_point_options import OperatingPointOptions
 from triage_runtime.command_line import options as command_line
 from triage_runtime.command_line.json_output import plain
 

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from schemas.errors import InputError
 from trainer import presets
 from trainer.cloud import service_environment
-from trainer.training import rule_options
+from trainer.training.agent_options import RULES
 from triage_runtime.command_line import json_output, options
+from triage_runtime.command_line.options import option
 from triage_runtime.storage import locations
 
 BAD_INPUT = 2
@@ -31,10 +32,18 @@ class TrainOptions:
     job_dir: pathlib.Path
     log_dir: pathlib.Path | None
     model_dir: pathlib.Path | None
-    start_from: pathlib.Path | None
-    danger_signs: pathlib.Path | None
-    model_version: int
-    rules: pathlib.Path | None
+    start_from: pathlib.Path | None = option(
+        "job directory of an agent to adapt to this data; evidence is matched by code",
+        type=locations.source, metavar="JOB_DIR",
+    )  # fmt: skip
+    danger_signs: pathlib.Path | None = option(
+        "TOML file of the danger signs of each complaint, which must be known before an interview may end below Red "
+        "(docs/questions.md); by default those of this package if the vocabulary has all of their codes, otherwise "
+        "those that the data suggest",
+        type=locations.source, metavar="FILE",
+    )  # fmt: skip
+    model_version: int = option("version number of the model (default 1)", default=1, metavar="N")
+    rules: pathlib.Path | None = option(RULES, type=locations.source, metavar="FILE")
     json: str | pathlib.Path | None
 
     def __post_init__(self) -> None:
@@ -59,20 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     given.add_argument(parser, "--log-dir", given.SUMMARIES, locations.fresh_result, text)
     text = "directory for the finished model, with saved_model.pb at its top; without one, no model is written"
     given.add_argument(parser, "--model-dir", given.MODEL, locations.fresh_result, text)
-    parser.add_argument(
-        "--start-from", type=locations.source, metavar="JOB_DIR",
-        help="job directory of an agent to adapt to this data; evidence is matched by code",
-    )  # fmt: skip
-    parser.add_argument(
-        "--danger-signs", type=locations.source, metavar="FILE",
-        help="TOML file of the danger signs of each complaint, which must be known before an interview may end below "
-        "Red (docs/questions.md); by default those of this package if the vocabulary has all of their codes, "
-        "otherwise those that the data suggest",
-    )  # fmt: skip
-    parser.add_argument(
-        "--model-version", type=int, default=1, metavar="N", help="version number of the model (default 1)"
-    )
-    rule_options.add_argument(parser)
+    options.add_arguments(parser, TrainOptions)
     json_output.add_argument(parser)
     presets.add_arguments(parser)
 

@@ -3,14 +3,14 @@
 import argparse
 
 from trainer.evaluation.options import EvaluateOptions
-from trainer.training import operating_point_options
+from trainer.training.agent_options import OperatingPointOptions
 from triage_runtime.command_line import json_output, options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage evaluate`."""
     options.add_arguments(parser, EvaluateOptions)
-    operating_point_options.add_arguments(parser)
+    options.add_arguments(parser, OperatingPointOptions)
     json_output.add_argument(parser)
 
 

@@ -6,7 +6,7 @@ import pathlib
 
 from schemas.errors import InputError
 from trainer.evaluation.options import ORDERS
-from trainer.training import operating_point_options, promise_options, rule_options
+from trainer.training.agent_options import RULES, OperatingPointOptions, PromiseOptions
 from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.options import option
 from triage_runtime.storage import locations
@@ -31,7 +31,7 @@ class ExportOptions:
     )  # fmt: skip
     version: int | None = option("number of the version; default: one more than the highest")
     step: int | None = option("checkpoint to export; default: the newest")
-    rules: pathlib.Path | None
+    rules: pathlib.Path | None = option(RULES, type=locations.source, metavar="FILE")
     model_name: str | None = option('name of the model in TensorFlow Serving; default: "triage"')
     data: pathlib.Path | None = option(
         "data directory whose test split evaluates the version", type=locations.source, metavar="DIR"
@@ -107,7 +107,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"exit code {REJECTED} if it is not published",
     )
     options.add_arguments(parser, ExportOptions)
-    rule_options.add_argument(parser)
-    operating_point_options.add_arguments(parser)
-    promise_options.add_arguments(parser)
+    options.add_arguments(parser, OperatingPointOptions)
+    options.add_arguments(parser, PromiseOptions)
     json_output.add_argument(parser)

@@ -10,9 +10,8 @@ from trainer.commands.export import MARGIN, REJECTED, ExportOptions
 from trainer.data.textbook_case import read_cases
 from trainer.export import gate, publish, saved_model, signing
 from trainer.export.publish import Exported
-from trainer.training import job, operating_point_options, promises, rule_options
-from trainer.training.operating_point_options import OperatingPointOptions
-from trainer.training.promise_options import PromiseOptions
+from trainer.training import job, promises
+from trainer.training.agent_options import OperatingPointOptions, PromiseOptions, read_rules
 from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import say_result
 from triage_runtime.storage import locations
@@ -31,8 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     given, point = options.read(ExportOptions, arguments), options.read(OperatingPointOptions, arguments)
     asked = options.read(PromiseOptions, arguments)
     key = signing.read_key(given.sign) if given.sign else None
-    trained = operating_point_options.apply(point, job.load_network(given.job_dir, given.step), given.job_dir)
-    trained = dataclasses.replace(trained, rules=rule_options.read_rules(given.rules, trained.vocabulary))
+    trained = point.apply(job.load_network(given.job_dir, given.step), given.job_dir)
+    trained = dataclasses.replace(trained, rules=read_rules(given.rules, trained.vocabulary))
     if asked.promise:
         answer = promises.make(trained, given.job_dir, asked, point.sure_enough is not None)
         sys.stderr.write(f"{promises.text(answer)}\n")

@@ -29,7 +29,7 @@ from trainer.evaluation.metrics import episode_metrics
 from trainer.evaluation.options import ORDERS
 from trainer.export import publish, saved_model
 from trainer.task import TrainOptions
-from trainer.training import rule_options
+from trainer.training.agent_options import read_rules
 from trainer.training.job import JobDirectory, load_network
 from trainer.training.session import RunHooks, open_run
 from triage_runtime.command_line import json_output, options
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     workers = join()
     data = DataDirectory.open(given.data)
     _require_shared(given.job_dir, workers.count)
-    rules = NO_RULES if given.model_dir is None else rule_options.read_rules(given.rules, data.vocabulary)
+    rules = NO_RULES if given.model_dir is None else read_rules(given.rules, data.vocabulary)
     with JobDirectory(given.job_dir).locked(workers.index), StopRequest() as stop:
         try:
             hooks = _hooks(given, data.vocabulary, locations.upload(arguments))

@@ -18,9 +18,8 @@ from trainer.evaluation.cases import TextbookFigures
 from trainer.evaluation.options import EvaluateOptions
 from trainer.reports import agent_page, agent_report, page, question_report, tables
 from trainer.reports.agent_report import AgentReport
-from trainer.training import operating_point_options
+from trainer.training.agent_options import OperatingPointOptions
 from trainer.training.job import TrainedNetwork, load_network
-from trainer.training.operating_point_options import OperatingPointOptions
 from triage_runtime.command_line import json_output, options
 from triage_runtime.command_line.progress import say, say_result
 from triage_runtime.storage import locations
@@ -73,7 +72,7 @@ def _print(given: EvaluateOptions, report: AgentReport) -> None:
 
 
 def _on_cases(given: EvaluateOptions, path: pathlib.Path, point: OperatingPointOptions) -> None:
-    trained = operating_point_options.apply(point, load_network(given.job_dir, given.step), given.job_dir)
+    trained = point.apply(load_network(given.job_dir, given.step), given.job_dir)
     rules, _ = _rules(given, trained)
     played = agent_report.case_figures(path, read_cases(path, trained.vocabulary), trained, rules)
     if given.json != "-":
@@ -111,7 +110,7 @@ def _load(given: EvaluateOptions, point: OperatingPointOptions) -> tuple[DataDir
     if given.data is None:
         raise InputError("expected --data with vignettes")
     data = DataDirectory.open(given.data)
-    trained = operating_point_options.apply(point, load_network(given.job_dir, given.step), given.job_dir)
+    trained = point.apply(load_network(given.job_dir, given.step), given.job_dir)
     if data.vocabulary.fingerprint != trained.vocabulary.fingerprint:
         raise InputError(
             f"{given.data}: its vocabulary is not the one that {given.job_dir} was trained with: prepare the data with "

@@ -20,8 +20,8 @@ from trainer.graph.decide import OperatingPoint
 from trainer.graph.operating_point import candidates, handing_over, worth
 from trainer.interviews.play import Leader, Leaving
 from trainer.training import risk_control, set_apart
+from trainer.training.agent_options import PromiseOptions
 from trainer.training.job import JobDirectory, TrainedNetwork
-from trainer.training.promise_options import PromiseOptions
 from trainer.training.risk_control import ErrorCounts
 from triage_runtime import promise
 from triage_runtime.promise import Count

@@ -16,7 +16,7 @@ from trainer.graph.decide import OperatingPoint
 from trainer.graph.mixture import Mixture
 from trainer.graph.operating_point import HeldOutOutputs
 from trainer.training import promises, set_apart
-from trainer.training.promise_options import PromiseOptions
+from trainer.training.agent_options import PromiseOptions
 
 pytestmark = pytest.mark.usefixtures("eager")
 

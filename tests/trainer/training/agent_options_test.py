@@ -1,4 +1,4 @@
-"""The option that makes an agent ask longer, on a network made by hand."""
+"""The options about how an agent decides, on a network made by hand: what they set, and what they refuse."""
 
 import argparse
 import json
@@ -11,10 +11,10 @@ import tensorflow as tf
 from schemas.errors import InputError
 from tests.builders import symptoms, trained_agent, write_version
 from trainer.graph.decide import NEUTRAL, OperatingPoint
-from trainer.training import operating_point_options
-from trainer.training.operating_point_options import OperatingPointOptions
+from trainer.training.agent_options import OperatingPointOptions, PromiseOptions, read_rules
 from triage_runtime.command_line import options
 
+VOCABULARY = symptoms("fever")
 Q_VALUES = {"q": [0.2, 0.85, 0.1, 0.1, 0.3]}
 """Yellow is worth .85, more than asking."""
 PROBABILITIES = {"appropriate": [0.2, 0.7, 0.0, 0.0], "safe": [1.0, 0.9, 0.0, 0.0]}
@@ -32,9 +32,8 @@ def agent(heads):
 
 def apply(trained, *given):
     parser = argparse.ArgumentParser(exit_on_error=False)
-    operating_point_options.add_arguments(parser)
-    read = options.read(OperatingPointOptions, parser.parse_args(given))
-    return operating_point_options.apply(read, trained, pathlib.Path("job"))
+    options.add_arguments(parser, OperatingPointOptions)
+    return options.read(OperatingPointOptions, parser.parse_args(given)).apply(trained, pathlib.Path("job"))
 
 
 def test_a_floor_under_asking_is_the_operating_point_at_which_nothing_is_measured_yet():
@@ -59,3 +58,44 @@ def test_the_floor_decides_in_the_version_and_stands_in_its_manifest(without_lit
     assert outputs["action_label"].numpy().tolist() == [b"ask"]
     decision = json.loads((folder / "manifest.json").read_text())["decision"]
     assert (decision["sure_enough"], decision["chosen"]) == (0.9, "given")
+
+
+def parsed(*given):
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    options.add_arguments(parser, PromiseOptions)
+    return options.read(PromiseOptions, parser.parse_args(given))
+
+
+def test_risks_have_their_levels():
+    assert parsed() == PromiseOptions({}, 0.9)
+    given = parsed("--promise", "red=.05, over=0.4", "--confidence", "0.95")
+    assert given == PromiseOptions({"red": 0.05, "over": 0.4}, 0.95)
+
+
+@pytest.mark.parametrize("text", ["", "red", "red=", "red=1", "red=0", "red=x", "green=.1", "red=.1,red=.2", "red=-.1"])
+def test_what_is_no_risk_with_a_share_is_refused(text):
+    with pytest.raises(argparse.ArgumentError, match="expected RISK=SHARE"):
+        parsed("--promise", text)
+
+
+def test_what_makes_no_sense_is_refused():
+    with pytest.raises(InputError, match="--confidence 1: expected"):
+        parsed("--confidence", "1")
+
+
+def test_a_file_is_read_and_named(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('[hot]\nreason = "Hot."\nurgency = "Green"\nall.present = ["fever"]\n')
+    rules = read_rules(path, VOCABULARY)
+    assert [rule.rule_id for rule in rules] == ["hot"]
+    assert rules.source == str(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "warning"), [(None, "no safety rules: the default ones are for"), (pathlib.Path("none"), "")]
+)
+def test_a_warning_says_that_no_rules_apply_unless_that_was_asked_for(given, warning, capsys):
+    assert len(read_rules(given, VOCABULARY)) == 0
+    printed = capsys.readouterr().err
+    assert printed.startswith(warning)
+    assert bool(printed) == bool(warning)
