@@ -17,10 +17,8 @@ OWN_CARD, WHOLE_PATIENT, DDXPLUS = TRACKS = "own-card", "whole-patient", "ddxplu
 """Only what a vignette lists can be asked; everything can, and evidence that is not listed is absent; or the same for
 DDXPlus patients, whose age and sex are known at the start."""
 
-RANDOM, PREVALENCE, STATIC, UNCERTAINTY, NAIVE_BAYES, LEARNED, CLAIRVOYANT = POLICIES = (
-    "random", "prevalence", "static", "uncertainty", "naive-bayes", "learned", "clairvoyant",
-)  # fmt: skip
-"""The policies of questions, see `trainer.evaluation.question_policies`; the last one knows the answers."""
+RANDOM, STATIC, LEARNED = POLICIES = ("random", "static", "learned")
+"""The policies of questions, see `trainer.evaluation.question_policies`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -14,9 +14,8 @@ import tensorflow as tf
 from schemas.danger_signs import DangerSigns
 from schemas.evidence import Vocabulary
 from schemas.safety_rules import RuleSet
-from schemas.triage import NUM_DECISIONS, asks_next
+from schemas.triage import asks_next
 from trainer.data.state import Vignettes, sparse_states
-from trainer.graph import rewards
 from trainer.graph.decide import Heads, OperatingPoint, best_triage, decide, handed_over
 from trainer.graph.mixture import Mixture
 from trainer.graph.questions import Network, QuestionGraph
@@ -38,7 +37,6 @@ Opening = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 INTERVIEW, ALL_EVIDENCE = "interview", "all_evidence"
 """Settings in which an agent decides: after an interview that it leads, or with all the evidence at once."""
 _ROWS = 512
-_CANDIDATES = 24
 _SEED, _SEED_OF_HELD_OUT = 2_024, 2_023  # of what patients answer beyond their cards; unlike the seeds of training
 
 
@@ -46,12 +44,6 @@ def learned_policy(graph: QuestionGraph) -> Policy:
     """Returns the policy of a model, which asks as `graph` does."""
     asks = tf.function(graph.asks, autograph=False)
     return lambda states, open_codes: asks(tf.constant(states), tf.constant(~open_codes)).numpy()
-
-
-def highest(scores: np.ndarray, open_codes: np.ndarray) -> np.ndarray:
-    """Returns the open code with the highest of `scores` `[B, E]`: int `[B, 1]`, -1 where no code is open."""
-    best = np.where(open_codes, scores, -np.inf).argmax(axis=1)
-    return np.where(open_codes.any(axis=1), best, -1)[:, np.newaxis]
 
 
 class InterviewEndings(NamedTuple):
@@ -126,7 +118,7 @@ def interview(
     patients: Patients,
     network: Network,
     may_ask: MayAsk,
-    policy: Policy | None,
+    policy: Policy,
     questions: int,
     flags: Flags | None = None,
     opening: Opening | None = None,
@@ -137,7 +129,7 @@ def interview(
         patients: who answer.
         network: that decides.
         may_ask: which codes are open.
-        policy: chooses what to ask among them; None stands for `_clairvoyant`.
+        policy: chooses what to ask among them.
         questions: number put to each patient, though the agent may stop earlier.
         flags: that keep an interview going, whoever chooses the questions; None where the agent alone ends it.
         opening: what the first question asks, whoever chooses the others; None where they choose it as well.
@@ -158,10 +150,7 @@ def interview(
     for number in range(questions + 1):
         if number:
             open_codes = may_ask(tf.constant(states)).numpy() & ~unanswerable
-            if policy is None:
-                cells = highest(_clairvoyant(patients, network, states, open_codes), open_codes)
-            else:
-                cells = policy(states, open_codes)  # [V, T]
+            cells = policy(states, open_codes)  # [V, T]
             signed = np.where(cells >= 0, (cells + 1) * np.take_along_axis(patients.answers, cells, axis=1), 0)
             if number == 1 and opened.any():
                 width = max(signed.shape[1], opened.shape[1])
@@ -186,30 +175,6 @@ def lead(patients: Patients, network: Network, graph: QuestionGraph, questions: 
     """
     flags = tf.function(graph.open_signs, autograph=False)
     return interview(patients, network, graph.may_ask, learned_policy(graph), questions, flags, graph.opening)
-
-
-def _clairvoyant(patients: Patients, network: Network, states: np.ndarray, open_codes: np.ndarray) -> np.ndarray:
-    """Returns the scores of a policy that knows each answer, the agent's decision after it, and the clinicians'.
-
-    It considers at most `_CANDIDATES` pieces, present ones first. It is greedy, so it is not quite an upper bound.
-    """
-    keys = np.where(open_codes, 1.0 + (patients.answers > 0), 0.0)
-    candidates = np.argsort(-keys, axis=1, kind="stable")[:, :_CANDIDATES]  # [B, C]
-    count = candidates.shape[1]
-    rows = np.arange(len(states))[:, np.newaxis]
-    after = np.repeat(states[:, np.newaxis], count, axis=1)
-    after[rows, np.arange(count), candidates] = patients.answers[rows, candidates]
-    q = network(tf.constant(after.reshape(-1, states.shape[1])))["q"]
-    truth = [rule(patients.decision_counts).numpy().astype(float) for rule in (rewards.appropriate, rewards.safe)]
-    true = np.repeat((truth[0] + truth[1]) / 2, count, axis=0)
-    utility = q[:, :NUM_DECISIONS].numpy()
-    chosen = best_triage(q).numpy()
-    gained = np.take_along_axis(true, chosen[:, np.newaxis], axis=1)[:, 0]
-    # If several answers lead to a right decision, choose the one after which the agent is most certain of it.
-    right = np.where(true >= true.max(axis=1, keepdims=True), utility, -np.inf).max(axis=1)
-    scores = np.full(states.shape, -1e9)
-    np.put_along_axis(scores, candidates, (gained + 0.1 * (right - utility.max(axis=1))).reshape(-1, count), axis=1)
-    return scores
 
 
 def led_states(

@@ -24,13 +24,12 @@ from trainer.evaluation.estimates import Estimate, bracketed
 from trainer.evaluation.metrics import (
     estimate,
     estimates,
-    estimates_of_sums,
     quality_by_others,
     summary,
     triage_quality,
 )
-from trainer.evaluation.options import CLAIRVOYANT, LEARNED, OWN_CARD, QUESTION_LIMIT, WHOLE_PATIENT, EvaluateOptions
-from trainer.evaluation.question_policies import card_policy, frequencies, simple_policies
+from trainer.evaluation.options import LEARNED, OWN_CARD, QUESTION_LIMIT, RANDOM, STATIC, WHOLE_PATIENT, EvaluateOptions
+from trainer.evaluation.question_policies import card_policy, random_policy, static_policy
 from trainer.graph import mixture, rewards
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.operating_point import FLOORS
@@ -58,8 +57,7 @@ def report(
     first, counts, minimum = next(iter(interviews)), patients.decision_counts, given.minimum_decisions
     by_others, against = quality_by_others(counts, minimum), quality(interviews[first], counts)
     human = {name: by_others[name] for name in QUALITY}
-    flags = graph.red_flags.cells
-    signs, point = np.union1d(flags, np.flatnonzero(trained.vocabulary.red_flags)), trained.operating_point
+    flags, point = graph.red_flags.cells, trained.operating_point
     return {
         "job_dir": locations.shown(given.job_dir),
         "data": locations.shown(data.path),
@@ -71,9 +69,7 @@ def report(
         "training": trained.training,
         "clinicians": summary(human, given.seed) if len(human["safety"]) else None,
         "policies": {
-            name: policy_figures(
-                each, patients, point, flags, signs, None if name == first else against, minimum, given.seed
-            )
+            name: policy_figures(each, patients, point, flags, None if name == first else against, minimum, given.seed)
             for name, each in interviews.items()
         },
     }
@@ -110,12 +106,12 @@ def _interviews(
     graph = QuestionGraph(trained.questions, trained.vocabulary, rules.rules, trained.signs)
     train = data.read("train", names=False)
     if not len(train.decision_counts):
-        raise InputError(f"{given.data}: the train split has no vignettes, which the simple policies learn from")
-    policies = simple_policies(frequencies(train, len(data.vocabulary)), given.seed)
+        raise InputError(f"{given.data}: the train split has no vignettes for the policy static")
     own = given.track == OWN_CARD
     learned = card_policy(graph, trained.model) if own and trained.has_probabilities else learned_policy(graph)
     flags = None if own else tf.function(graph.open_signs, autograph=False)
-    chosen: dict[str, Policy | None] = {**policies, LEARNED: learned, CLAIRVOYANT: None}
+    static = static_policy(train, len(data.vocabulary))
+    chosen: dict[str, Policy] = {RANDOM: random_policy(given.seed), STATIC: static, LEARNED: learned}
     return {
         name: interview(patients, trained.model, graph.may_ask, chosen[name], QUESTION_LIMIT, flags, graph.opening)
         for name in followed(given.questions or [LEARNED], "play", "policies")
@@ -137,7 +133,6 @@ def policy_figures(
     patients: Patients,
     point: OperatingPoint,
     red_flags: np.ndarray,
-    danger_signs: np.ndarray,
     against: Mapping[str, np.ndarray] | None,
     minimum_decisions: int,
     seed: int,
@@ -149,14 +144,13 @@ def policy_figures(
         patients: V of them.
         point: at which the agent decides when to stop.
         red_flags: the cells that are red flags of rules, of which the first is looked for.
-        danger_signs: these, and the red flags of the vocabulary, which are denied.
         against: the `quality` of the policy that it is compared with, None for that policy itself.
         minimum_decisions: patients with fewer are left out of comparisons with clinicians.
         seed: decides the resamples that intervals come from.
 
     Returns:
         `appropriateness` and `safety`, a list by number of questions; the same with `_difference`, paired with
-        `against`; `first_red_flag`, `denials`, `stopping` and `otherwise`, see below.
+        `against`; `first_red_flag`, `stopping` and `otherwise`, see below.
     """
     rows = quality(interviews, patients.decision_counts)
     numbers = range(len(interviews.flagged))
@@ -165,7 +159,6 @@ def policy_figures(
         for name, values in rows.items():
             result[f"{name}_difference"] = estimates((values.astype(float) - against[name]).T, seed)
     result["first_red_flag"] = _first_red_flag(interviews, patients, red_flags, seed)
-    result["denials"] = _denials(interviews, interviews.decisions(), danger_signs, seed)
     result["stopping"] = stopping(interviews, patients, point, minimum_decisions, seed)
     result["otherwise"] = stopping_otherwise(interviews, patients.decision_counts, point, seed)
     return result
@@ -188,24 +181,6 @@ def _first_red_flag(
     known = ((interviews.revealed > 0) & flag[np.maximum(interviews.revealed - 1, 0)]).any(axis=2)  # [Q, V]
     first = np.where(known.any(axis=0), known.argmax(axis=0) + 1, len(known) + 1)[chosen]
     return {"questions": estimate(first.astype(float), seed)}
-
-
-def _denials(
-    interviews: Interviews, decisions: np.ndarray, danger_signs: np.ndarray, seed: int
-) -> dict[str, Any] | None:
-    """Returns after which `share` of the `questions` that only deny danger signs the decision is more urgent.
-
-    The interval is over patients, who may be asked several. None without such questions.
-    """
-    signs = np.isin(-interviews.revealed - 1, danger_signs)  # a code that is denied is negative
-    denied = (signs | (interviews.revealed == 0)).all(axis=2) & signs.any(axis=2)  # [Q, V]
-    raised = (decisions[1:] < decisions[:-1]) & denied
-    sums = np.stack([raised.sum(axis=0), denied.sum(axis=0)], axis=1).astype(float)  # [V, 2]
-    if not denied.any():
-        return None
-    asked = sums[:, 1] > 0
-    [share] = estimates_of_sums(sums[asked], lambda each: each[:, :1] / each[:, 1:], [int(asked.sum())], seed)
-    return {"share": share, "questions": int(denied.sum())}
 
 
 def stopping(
@@ -307,9 +282,6 @@ def print_report(report: Mapping[str, Any], details: bool = False) -> None:
     flags = [each["first_red_flag"] for each in policies.values()]
     if all(flags):
         table.add_row("red flag after", *(f"{flag['questions']['mean']:.1f}" for flag in flags))
-    denials = [each["denials"] for each in policies.values()]
-    if any(denials):
-        table.add_row("raised by a no", *("" if each is None else f"{each['share']['mean']:.1%}" for each in denials))
     print_table(table)
     if report["clinicians"]:
         console.print(f"clinicians, scored against all but one: {_both(report['clinicians'])}")

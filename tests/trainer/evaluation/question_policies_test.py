@@ -2,28 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.evaluation.options import NAIVE_BAYES, PREVALENCE, STATIC, UNCERTAINTY
-from trainer.evaluation.question_policies import card_policy, frequencies, simple_policies
-from trainer.interviews.play import highest
-
-
-@pytest.fixture(scope="module")
-def known(vignettes_of):
-    """Code 1 in all four patients, code 2 in the two Red ones, code 3 in one of each kind."""
-    red, blue = ([1, 2, 3], [3, 0, 0, 0]), ([1, 3], [0, 0, 0, 2])
-    return frequencies(vignettes_of([red, ([1, 2], [1, 0, 0, 0]), blue, ([1], [0, 0, 0, 1])]), 3)
-
-
-@pytest.fixture(scope="module")
-def policies(known):
-    return simple_policies(known, seed=0)
-
-
-def _first(policy, states):
-    states = np.array(states, np.float32)
-    asked = policy(states, np.ones(states.shape, bool))
-    assert asked.shape == (len(states), 1)
-    return asked[:, 0].tolist()
+from trainer.evaluation.question_policies import card_policy, highest, random_policy, static_policy
 
 
 def test_the_open_code_with_the_highest_score_is_asked():
@@ -31,25 +10,17 @@ def test_the_open_code_with_the_highest_score_is_asked():
     assert highest(np.array([[1.0, 2, 3]] * 3), open_codes).tolist() == [[1], [0], [-1]]
 
 
-def test_frequencies_are_smoothed_shares_of_patients_by_decision(known):
-    assert known.decisions.tolist() == [0.5, 0, 0, 0.5]
-    # Two Red patients, both with code 2: (2 + 2 * overall) / (2 + 2), where overall is (2 + .5) / (4 + 1).
-    assert known.present[0, 1] == pytest.approx((2 + 2 * 0.5) / 4)
-    assert known.present[3, 1] == pytest.approx((0 + 2 * 0.5) / 4)
+def test_static_asks_the_most_informative_piece_whatever_is_known(vignettes_of):
+    # Code 1 in all four patients, code 2 in the two Red ones, code 3 in one of each kind.
+    red, blue = ([1, 2, 3], [3, 0, 0, 0]), ([1, 3], [0, 0, 0, 2])
+    policy = static_policy(vignettes_of([red, ([1, 2], [1, 0, 0, 0]), blue, ([1], [0, 0, 0, 1])]), 3)
+    assert policy(np.float32([[0, 0, 0], [0, 0, 1]]), np.ones([2, 3], bool)).tolist() == [[1], [1]]
 
 
-def test_prevalence_asks_the_most_common_piece_and_static_the_most_informative_one(policies):
-    assert _first(policies[PREVALENCE], [[0, 0, 0]]) == [0]
-    assert _first(policies[STATIC], [[0, 0, 0], [0, 0, 1]]) == [1, 1]  # whatever is known
-
-
-def test_uncertainty_asks_what_is_hardest_to_predict(policies):
-    # Of all patients half have 2, as many 3, and all 1. Who has 2 is probably Red, and 3 is even among them.
-    assert _first(policies[UNCERTAINTY], [[0, 1, 0]]) == [2]
-
-
-def test_naive_bayes_asks_what_changes_the_decision(policies):
-    assert _first(policies[NAIVE_BAYES], [[0, 0, 0]]) == [1]
+def test_random_asks_all_open_codes_alike_and_no_other():
+    open_codes = np.array([[True, False, True]] * 1000)
+    asked = random_policy(seed=0)(np.zeros(open_codes.shape, np.float32), open_codes)
+    assert np.bincount(asked[:, 0], minlength=3) == pytest.approx([500, 0, 500], abs=60)
 
 
 class Graph:

@@ -123,11 +123,3 @@ def test_an_agent_that_asks_on_with_nothing_left_to_ask_hands_over(patients):
     interviews = Interviews(heads, np.zeros([1, 1, 1], np.int32), np.zeros([2, 1], bool))
     left = interviews.leave(patients, OperatingPoint(hand_over_from=0.15), None)
     assert (left.decisions.tolist(), left.questions.tolist()) == ([HANDED_OVER], [0])
-
-
-def test_a_clairvoyant_policy_asks_what_makes_the_decision_right():
-    """Both codes are present, and only the second one leads to Blue, which is right."""
-    patients = Patients(np.eye(4, dtype=bool)[[0]], np.array([[1, 1, 1, 0]], np.int8), np.array([[0, 0, 0, 1]]))
-    interviews = interview(patients, network, lambda states: states == 0, None, 1)
-    assert interviews.revealed.tolist() == [[[2]]]
-    assert interviews.decisions().tolist() == [[0], [3]]

@@ -60,7 +60,7 @@ def interviews():
 def found(interviews, patients):
     against = {name: np.zeros([3, 3], bool) for name in ("appropriateness", "safety")}
     flag = np.array([2])
-    return policy_figures(interviews, patients, NEUTRAL, flag, flag, against, minimum_decisions=2, seed=0)
+    return policy_figures(interviews, patients, NEUTRAL, flag, against, minimum_decisions=2, seed=0)
 
 
 def test_quality_is_that_of_the_decision_after_each_number_of_questions(interviews, patients, found):
@@ -73,24 +73,6 @@ def test_quality_is_that_of_the_decision_after_each_number_of_questions(intervie
 def test_a_red_flag_of_an_emergency_is_known_after_so_many_questions(found):
     assert found["first_red_flag"]["questions"].mean == pytest.approx((1 + 2) / 2)
     assert found["first_red_flag"]["questions"].vignettes == 2
-
-
-def test_a_denied_red_flag_after_which_the_decision_is_more_urgent_is_counted(interviews, patients, found):
-    # 2 is denied once, by the third patient, who is Blue before and after it.
-    assert (found["denials"]["share"].mean, found["denials"]["questions"]) == (0, 1)
-    q = interviews.heads["q"].copy()
-    q[2, 2] = _heads([[(DECIDES, RED)]])["q"][0, 0]
-    revealed = np.array([[[3, 0], [2, 0], [-2, 0]], [[0, 0], [-3, 2], [-3, -2]]], np.int32)
-    raised = interviews._replace(heads={"q": q}, revealed=revealed)
-
-    def denials(*signs):
-        return policy_figures(raised, patients, NEUTRAL, np.array([2]), np.array(signs), None, 2, 0)["denials"]
-
-    # The second patient has 1, and the third denies it with 2. If 1 is no red flag, neither question only denies some;
-    # otherwise the third denies two times, and is Red after the second one.
-    assert denials(2) is None
-    assert (denials(1, 2)["share"].mean, denials(1, 2)["questions"]) == (0.5, 2)
-    assert (denials(1, 2)["share"].vignettes, denials(1, 2)["share"].low) == (1, None)  # one patient: no interval
 
 
 def test_interviews_end_where_the_agent_decides_or_nothing_is_left(found):
@@ -142,8 +124,7 @@ def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
     assert "none 1.7 1.000 / 1.000 1.000" in lines
     for line in ("0 .333 / .333 .333 / .333", "and says .867 / 1.000 .867 / 1.000", "Red found 100% 100%"):
         assert line in lines
-    for line in ("red flag after 1.5 1.5", "raised by a no 0.0% 0.0%"):
-        assert line in lines
+    assert "red flag after 1.5 1.5" in lines
 
 
 FINDINGS = ("hot", "cough", "pale", "numb")
@@ -179,7 +160,7 @@ def ddxplus(tmp_path_factory):
 
 
 def _compared(folder, data, *more):
-    arguments = ["--job-dir", str(folder / "job"), "--data", str(data), "--questions", "learned", "prevalence"]
+    arguments = ["--job-dir", str(folder / "job"), "--data", str(data), "--questions", "learned", "static"]
     return triage_cli.main(["evaluate", *arguments, *more])
 
 
