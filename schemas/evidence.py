@@ -131,19 +131,24 @@ def unknown_message(code: str, nearest: Sequence[str]) -> str:
 class Vocabulary:
     """An ordered set of evidence; the position of a piece of evidence is its cell in the state vector.
 
+    Args:
+        entries: in the order of the cells.
+        lines: of a file, on which the entries are, for errors.
+
     Raises:
         InputError: there is no evidence, a code is duplicate, empty or malformed, or a relation or a band impossible.
     """
 
-    def __init__(self, entries: Iterable[Evidence]):
+    def __init__(self, entries: Iterable[Evidence], lines: Sequence[int] = ()):
         self._entries = tuple(entries)
         self._index: dict[str, int] = {}
+        places = [f"line {line}" for line in lines] or [f"vocabulary entry {n + 1}" for n in range(len(self._entries))]
         for index, entry in enumerate(self._entries):
             fault = _entry_fault(entry)
             if fault is None and entry.code in self._index:
-                fault = f"evidence code {entry.code!r} is a duplicate"
+                fault = f"evidence code {entry.code!r} is a duplicate of {places[self._index[entry.code]]}"
             if fault:
-                raise InputError(f"vocabulary entry {index + 1}: {fault}")
+                raise InputError(f"{places[index]}: {fault}")
             self._index[entry.code] = index
         if not self._entries:
             raise InputError("the vocabulary is empty: expected at least one piece of evidence")
@@ -298,22 +303,13 @@ class Vocabulary:
             InputError: the header or a line is malformed; the message names the file and the line.
         """
         table = CsvTable.of_text(text, source, COLUMNS, OPTIONAL)
-        entries: list[Evidence] = []
-        seen: dict[str, int] = {}
+        lines, entries = [], []
         for number, read in table.records():
-            cells: dict[str, Any] = dict(read)
-            entry = Evidence(**{**cells, SYNONYMS: phrases_in(cells.get(SYNONYMS, ""))})
-            fault = _entry_fault(entry)
-            if fault is None and entry.code in seen:
-                fault = f"evidence code {entry.code!r} is a duplicate of line {seen[entry.code]}"
-            if fault:
-                raise InputError(f"{source}: line {number}: {fault}")
-            seen[entry.code] = number
-            entries.append(entry)
-        if not entries:
-            raise InputError(f"{source}: expected at least one piece of evidence below the header")
+            cells: dict[str, Any] = {**read, SYNONYMS: phrases_in(read.get(SYNONYMS, ""))}
+            lines.append(number)
+            entries.append(Evidence(**cells))
         try:
-            return cls(entries)
+            return cls(entries, lines)
         except InputError as error:
             raise InputError(f"{source}: {error}") from None
 

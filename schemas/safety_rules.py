@@ -14,18 +14,12 @@ import dataclasses
 import hashlib
 import importlib.resources
 import pathlib
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
-from schemas.text_file import read_text
+from schemas.text_file import parse_toml, read_text
 from schemas.triage import DECISION_LABELS, Action
 
 DEFAULT = "default"
@@ -103,10 +97,7 @@ def parse(text: str, source: str, vocabulary: Vocabulary) -> RuleSet:
     Raises:
         InputError: it has faults; the message has one line per fault, with `source` and the rule's id.
     """
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{source}: not TOML: {error}") from None
+    tables = parse_toml(text, source)
     rules: list[SafetyRule] = []
     faults: list[str] = []
     if not tables:
