@@ -256,24 +256,21 @@ WARMUP_BATCH_SIZES = (1, 8)
 
 
 def write_warmup_requests(path: pathlib.Path, vocabulary: Vocabulary, model_name: str) -> None:
-    """Writes `warmup_requests` as a TFRecord of PredictionLog, which TensorFlow Serving reads; creates its folder."""
+    """Writes the requests that TensorFlow Serving warms up with, a TFRecord of PredictionLog; creates its folder.
+
+    There is one for each signature and size in `WARMUP_BATCH_SIZES`, with the vocabulary's first code.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with tf.io.TFRecordWriter(str(path)) as writer:
-        for request in warmup_requests(vocabulary, model_name):
-            log = prediction_log_pb2.PredictionLog(predict_log=prediction_log_pb2.PredictLog(request=request))
-            writer.write(log.SerializeToString())
-
-
-def warmup_requests(vocabulary: Vocabulary, model_name: str) -> Iterator[predict_pb2.PredictRequest]:
-    """Yields one request for each signature and size in `WARMUP_BATCH_SIZES`, with the vocabulary's first code."""
-    for batch in WARMUP_BATCH_SIZES:
-        for signature, inputs in _warmup_inputs(vocabulary, batch).items():
-            request = predict_pb2.PredictRequest()
-            request.model_spec.name = model_name
-            request.model_spec.signature_name = signature
-            for name, tensor in inputs.items():
-                request.inputs[name].CopyFrom(tf.make_tensor_proto(tensor))
-            yield request
+        for batch in WARMUP_BATCH_SIZES:
+            for signature, inputs in _warmup_inputs(vocabulary, batch).items():
+                request = predict_pb2.PredictRequest()
+                request.model_spec.name = model_name
+                request.model_spec.signature_name = signature
+                for name, tensor in inputs.items():
+                    request.inputs[name].CopyFrom(tf.make_tensor_proto(tensor))
+                log = prediction_log_pb2.PredictionLog(predict_log=prediction_log_pb2.PredictLog(request=request))
+                writer.write(log.SerializeToString())
 
 
 def _warmup_inputs(vocabulary: Vocabulary, batch: int) -> dict[str, dict[str, tf.Tensor]]:

@@ -104,8 +104,8 @@ def write(
     Raises:
         InputError: a rule has a code that is not in the vocabulary.
     """
-    lookup = AssetLookup(vocabulary)
-    decider = _Decider(model, Vocabulary.load(vocabulary), safeguards)
+    lookup, evidence = AssetLookup(vocabulary), Vocabulary.load(vocabulary)
+    decider = _Decider(model, evidence, safeguards)
     module = tf.Module()
     module.weights = [variable.value for variable in model.variables]  # it would not look for them in a Keras 3 model
     module.table = lookup.table
@@ -118,7 +118,19 @@ def write(
         return decider(encoded.states, forced, encoded.conflicting_codes) | _codes(encoded)
 
     def triage(evidence_states: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {features.TRIAGE_RESPONSES: _answer(decider, lookup, identity, evidence_states)}
+        known = messages.decode_evidence_states(evidence_states)
+        encoded = state.from_codes(known.present, known.absent, lookup, identity.evidence_count)
+        own_limit = (known.max_questions <= 0) | (known.max_questions > identity.max_questions)
+        limit = tf.where(own_limit, identity.max_questions, known.max_questions)  # [B]
+        decision = decider(encoded.states, is_forced(known.questions_asked, limit, known.no_more_evidence))
+        fired = decider.fired_rules(decision)
+        of_version = identity.model_version, identity.vocabulary_fingerprint
+        return {features.TRIAGE_RESPONSES: messages.encode_responses(decision | _codes(encoded), fired, *of_version)}
+
+    def dense(states: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
+        with tf.control_dependencies(_size_checks(states=states, questions_asked=questions_asked)):
+            states = _known(states)
+        return decider(states, is_forced(questions_asked, identity.max_questions))
 
     questions_asked = tf.TensorSpec([None], tf.int32, features.QUESTIONS_ASKED)
     present = tf.TensorSpec([None, None], tf.string, features.PRESENT)
@@ -128,32 +140,27 @@ def write(
     functions = {
         features.SERVING_DEFAULT: _traced(serving_default, present, absent, questions_asked),
         features.TRIAGE: _traced(triage, evidence_states),
-        features.STATE: _of_states(decider, identity.max_questions, states, questions_asked),
+        features.STATE: _traced(dense, states, questions_asked),
     }
     if safeguards.questions is not None:
         graph = QuestionGraph(
             safeguards.questions,
-            Vocabulary.load(vocabulary),
+            evidence,
             safeguards.rules.rules,
             safeguards.signs,
             model if "safe" in model.output else None,
             safeguards.operating_point,
         )
+
+        def ask(states: tf.Tensor, not_to_ask: tf.Tensor) -> dict[str, tf.Tensor]:
+            with tf.control_dependencies(_size_checks(states=states, not_to_ask=not_to_ask)):
+                states = _known(states)
+            return dict(zip(features.QUESTION, graph(states, not_to_ask), strict=True))
+
         not_to_ask = tf.TensorSpec([None, identity.evidence_count], tf.bool, features.NOT_TO_ASK)
-        functions[features.QUESTIONS] = _traced(_asking(graph), states, not_to_ask)
+        functions[features.QUESTIONS] = _traced(ask, states, not_to_ask)
     # Not keras.export.ExportArchive, which traces every signature twice.
     tf.saved_model.save(module, os.fspath(folder), signatures=functions)
-
-
-def _of_states(decider: "_Decider", max_questions: int, *specs: tf.TensorSpec) -> tf.types.experimental.Callable:
-    """Returns the signature `state`."""
-
-    def dense(states: tf.Tensor, questions_asked: tf.Tensor) -> dict[str, tf.Tensor]:
-        with tf.control_dependencies(_size_checks(states=states, questions_asked=questions_asked)):
-            states = _known(states)
-        return decider(states, is_forced(questions_asked, max_questions))
-
-    return _traced(dense, *specs)
 
 
 def _traced(function: Callable[..., dict[str, tf.Tensor]], *specs: tf.TensorSpec) -> tf.types.experimental.Callable:
@@ -180,17 +187,6 @@ def _known(states: tf.Tensor) -> tf.Tensor:
     valid = tf.reduce_all(tf.equal(states, tf.sign(states)))
     with tf.control_dependencies([tf.debugging.Assert(valid, [f"Expects {features.STATES} to be -1, 0 or 1"])]):
         return tf.identity(states)
-
-
-def _asking(graph: QuestionGraph) -> Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]]:
-    """Returns the signature `questions`."""
-
-    def ask(states: tf.Tensor, not_to_ask: tf.Tensor) -> dict[str, tf.Tensor]:
-        with tf.control_dependencies(_size_checks(states=states, not_to_ask=not_to_ask)):
-            states = _known(states)
-        return dict(zip(features.QUESTION, graph(states, not_to_ask), strict=True))
-
-    return ask
 
 
 class _Decider:
@@ -262,21 +258,6 @@ class _Decider:
             {name: tf.gather(values, places[:, 1]) for name, values in texts.items()},
             {"from_action": tf.gather_nd(before, places), "to_action": tf.gather_nd(after, places)},
         )
-
-
-def _answer(decider: _Decider, lookup: AssetLookup, identity: Identity, evidence_states: tf.Tensor) -> tf.Tensor:
-    """Returns serialized TriageResponse messages `[B]` for serialized EvidenceState messages `[B]`."""
-    known = messages.decode_evidence_states(evidence_states)
-    encoded = state.from_codes(known.present, known.absent, lookup, identity.evidence_count)
-    own_limit = (known.max_questions <= 0) | (known.max_questions > identity.max_questions)
-    limit = tf.where(own_limit, identity.max_questions, known.max_questions)  # [B]
-    decision = decider(encoded.states, is_forced(known.questions_asked, limit, known.no_more_evidence))
-    return messages.encode_responses(
-        decision | _codes(encoded),
-        decider.fired_rules(decision),
-        identity.model_version,
-        identity.vocabulary_fingerprint,
-    )
 
 
 def _codes(encoded: state.EncodedEvidence) -> dict[str, tf.Tensor]:
