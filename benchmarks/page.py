@@ -32,7 +32,7 @@ from trainer.reports.drawing import (
     SERIES,
     Drawing,
     Key,
-    Panel,
+    Subplot,
     Tone,
     colour,
     svgs,
@@ -418,7 +418,7 @@ def picture(plot: Plot) -> str:
 
     Its description is made of the figures that are drawn, so that their change shows, whatever Matplotlib does.
     """
-    panels = [Panel(part.title, functools.partial(_draw, part)) for part in plot.parts]
+    panels = [Subplot(part.title, functools.partial(_draw, part)) for part in plot.parts]
     drawn = svgs(Drawing(plot.name, "", plot.alt, tuple(panels)))
     parts, left = [], 8
     for place, panel in enumerate(drawn):

@@ -14,7 +14,7 @@ from trainer.data.derived_vocabulary import malformed_code
 ID, PRESENT, ABSENT = "vignette_id", "present", "absent"
 
 
-class Row(NamedTuple):
+class FrameRow(NamedTuple):
     """A row: its label in the index, what it says, {} where it is empty as Excel's last row often is, and any fault."""
 
     label: str
@@ -61,7 +61,7 @@ class Frame:
                 hint = "leave out columns that are not evidence with ignore_columns"
                 raise InputError(f"{self._name}: column {column!r}: {fault}; {hint}")
 
-    def rows(self, measures: Collection[str] = ()) -> Iterator[Row]:
+    def rows(self, measures: Collection[str] = ()) -> Iterator[FrameRow]:
         """Yields the rows; columns of evidence that are `measures` hold numbers."""
         columns = [(name, column.array) for name, column in self._frame.items()]
         others = [name for name in self._frame.columns if name not in self._evidence]
@@ -71,9 +71,9 @@ class Frame:
             label = str(_plain(self._frame.index[number]))
             fields = {PRESENT: [], ABSENT: [], ID: label, **{name: cells.get(name) for name in others}}
             try:
-                yield Row(label, fields | self._read(cells, measures) if cells else {})
+                yield FrameRow(label, fields | self._read(cells, measures) if cells else {})
             except InputError as error:
-                yield Row(label, fields, str(error))
+                yield FrameRow(label, fields, str(error))
 
     def _read(self, cells: Mapping[str, Any], measures: Collection[str]) -> dict[str, list[str]]:
         """Returns the fields of a row's cells that are written in another way in frames."""

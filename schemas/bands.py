@@ -66,7 +66,7 @@ class NumberError(InputError):
         self.text, self.reason = text, reason
 
 
-class Finding(NamedTuple):
+class BandStatus(NamedTuple):
     """The status that a number gives a code."""
 
     code: str
@@ -190,7 +190,7 @@ class Bands:
         """Returns whether a text in the place of a code is a number of a measure, such as `temperature=38.9`."""
         return code.partition(EQUALS)[0] in self._measures and EQUALS in code
 
-    def read(self, present: Sequence[str]) -> Iterator[Finding]:
+    def read(self, present: Sequence[str]) -> Iterator[BandStatus]:
         """Yields what the numbers among the codes that are present say, but for what follows from the rest.
 
         Raises:
@@ -198,10 +198,10 @@ class Bands:
         """
         places = {text: place for place, text in enumerate(present) if self.is_number(text)}
         known = {code for code in present if code not in places}
-        findings: list[Finding] = []
+        findings: list[BandStatus] = []
         for text in sorted(places, key=self._is_conditional):  # the age first, on which others depend
             for code, there in self._statuses(text, known, places):
-                findings.append(Finding(code, there, places[text]))
+                findings.append(BandStatus(code, there, places[text]))
             known |= {each.code for each in findings if each.present}
         denied = {each.code for each in findings if not each.present}
         for finding in findings:

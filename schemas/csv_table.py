@@ -23,7 +23,7 @@ _SEPARATOR = re.compile(rb'"?sep=([,;\t|])"?', re.IGNORECASE)
 _NOT_ENDED = "unexpected end of data"  # Python's message about a quote that is not closed
 
 
-class Row(NamedTuple):
+class CsvRow(NamedTuple):
     """A row below the header."""
 
     line: Line
@@ -76,23 +76,25 @@ class CsvTable:
         """Returns the table in a text; the arguments are those of the class."""
         return cls(lines_of(io.BytesIO(text.encode(errors="surrogatepass")), source), source, required, *more)
 
-    def row(self, line: Line) -> Row | None:
+    def row(self, line: Line) -> CsvRow | None:
         """Returns the row on `line`, None if all its cells are empty."""
         if line.blank:
             return None
         try:
             cells = _cells(line, self._delimiter)
         except InputError as error:
-            return Row(line, _legible_cells(line, self._delimiter), str(error))
+            return CsvRow(line, _legible_cells(line, self._delimiter), str(error))
         if not any(cells):
             return None
         if len(cells) > len(self.columns):
             cells = cells[: len(self.columns)] + _without_empty_end(cells[len(self.columns) :])
         if len(cells) != len(self.columns):
-            return Row(line, cells, f"expected {len(self.columns)} columns ({_few(self.columns)}), found {len(cells)}")
-        return Row(line, cells, None)
+            return CsvRow(
+                line, cells, f"expected {len(self.columns)} columns ({_few(self.columns)}), found {len(cells)}"
+            )
+        return CsvRow(line, cells, None)
 
-    def __iter__(self) -> Iterator[Row | None]:
+    def __iter__(self) -> Iterator[CsvRow | None]:
         """Yields the rows below the header, once."""
         return map(self.row, self._lines)
 

@@ -1,8 +1,9 @@
 """The Kubeflow pipeline: prepare -> split, train and evaluate each fold with each seed -> train -> gate -> push.
 
 Each component runs commands of this package, so that every step can be run by hand. KFP extracts the source of a
-component's function from this file, so each imports what it needs. Needs kfp (extra `kubeflow`); only
-`trainer.commands.kubeflow` imports this module.
+component's function from this file, so each imports what it needs. A parameter of such a function is an input or output
+of the component, and one of the pipeline a field of the form that starts a run: KFP types, shows and caches them one by
+one, so they are not grouped. Needs kfp (extra `kubeflow`); only `trainer.commands.kubeflow` imports this module.
 """
 
 from collections.abc import Callable

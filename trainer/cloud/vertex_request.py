@@ -40,7 +40,7 @@ class Project(NamedTuple):
         return f"{self.region}-aiplatform.googleapis.com"
 
 
-class Request(NamedTuple):
+class ApiRequest(NamedTuple):
     """One call of the API."""
 
     place: Project
@@ -58,7 +58,7 @@ class Request(NamedTuple):
         return {"method": "POST", "url": url, "body": {"model": body} if self.kind == "Model" else body}
 
 
-def read_request(path: pathlib.Path, place: Project, display_name: str | None, values: Mapping[str, str]) -> Request:
+def read_request(path: pathlib.Path, place: Project, display_name: str | None, values: Mapping[str, str]) -> ApiRequest:
     """Returns the request of a file.
 
     Args:
@@ -92,10 +92,10 @@ def read_request(path: pathlib.Path, place: Project, display_name: str | None, v
     except json_format.ParseError as error:
         raise InputError(f"{path}: not a {kind} of Vertex AI: {' '.join(str(error).split())}") from error
     message.display_name = display_name or message.display_name or path.stem
-    return Request(place, method, kind, message)
+    return ApiRequest(place, method, kind, message)
 
 
-def send(request: Request, channel: "grpc.Channel | None" = None) -> str:
+def send(request: ApiRequest, channel: "grpc.Channel | None" = None) -> str:
     """Sends `request` and returns the name of the created resource.
 
     By default through a channel to the region's endpoint, with the machine's own credentials.

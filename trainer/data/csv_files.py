@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from schemas.bands import is_numeric
-from schemas.csv_table import CsvTable, Row
+from schemas.csv_table import CsvRow, CsvTable
 from schemas.errors import InputError, shown
 from schemas.evidence import Vocabulary
 from schemas.triage import DECISION_LABELS, parse_decision
@@ -52,7 +52,7 @@ def _optional_fields(cells: Mapping[str, str]) -> dict[str, Any]:
     return {"split": cells.get("split") or None, "tags": parse_list(cells.get("tags", "")) or None}
 
 
-def _stated_id(row: Row, place: int) -> str | None:
+def _stated_id(row: CsvRow, place: int) -> str | None:
     """Returns the vignette id in the cell at `place`, None if the row cannot be read so far.
 
     Raises:
@@ -125,7 +125,7 @@ class WideTable:
         for row in self._table:
             yield None if row is None else self._outcome(row, vocabulary)
 
-    def _outcome(self, row: Row, vocabulary: Vocabulary) -> Outcome:
+    def _outcome(self, row: CsvRow, vocabulary: Vocabulary) -> Outcome:
         vignette_id = _stated_id(row, self._known["vignette_id"])
         try:
             if row.fault:
@@ -194,7 +194,7 @@ class LongTables:
     def __init__(self, evidence: LineReader, decisions: LineReader):
         self._evidence = CsvTable(evidence, evidence.path, EVIDENCE_COLUMNS)
         self._decisions = CsvTable(decisions, decisions.path, DECISION_COLUMNS, OPTIONAL_COLUMNS)
-        self._rows: dict[str, list[tuple[CsvTable, Row]]] = {}  # of each vignette
+        self._rows: dict[str, list[tuple[CsvTable, CsvRow]]] = {}  # of each vignette
         self._blank_lines = 0
         self.collected = CodeCollector()
         """The codes in the evidence file, after `load` with `collect`."""
@@ -234,7 +234,7 @@ class LongTables:
     def _outcome(
         self,
         vignette_id: str,
-        rows: Sequence[tuple[CsvTable, Row]],
+        rows: Sequence[tuple[CsvTable, CsvRow]],
         vocabulary: Vocabulary,
         explain: Callable[[str], str],
     ) -> Outcome:

@@ -33,7 +33,7 @@ _FEATURES = (features.VIGNETTE_ID, features.PRESENT, features.ABSENT, features.D
 _Evidence = tuple[frozenset[str], frozenset[str]]  # codes present and absent
 
 
-class Kind(enum.Enum):
+class AnomalyKind(enum.Enum):
     """A kind of anomaly, in the order of reports: its severity, its name, and what to do about it."""
 
     INCOMPLETE = ERROR, "incomplete data directory", "Restore the files, or prepare the data again."
@@ -80,7 +80,7 @@ class Place(NamedTuple):
 class Anomaly:
     """All anomalies of a kind in a data directory, and the first few as examples."""
 
-    kind: Kind
+    kind: AnomalyKind
     count: int = 0
     examples: list[tuple[Place, str]] = dataclasses.field(default_factory=list)  # with details
 
@@ -132,11 +132,11 @@ def validate(path: pathlib.Path, progress: Progress = lambda records, shard: rec
         test.setdefault(evidence, []).append(place)
     for place, evidence in check.evidence(path, "train", progress):
         for same in test.pop(evidence, ()):
-            check.add(Kind.SAME_EVIDENCE, same, f"like {place}")
+            check.add(AnomalyKind.SAME_EVIDENCE, same, f"like {place}")
     _check_counts(path, check)
     return Report(
         {split: check.vignettes[split] for split in directories.SPLITS},
-        [check.anomalies[kind] for kind in Kind if kind in check.anomalies],
+        [check.anomalies[kind] for kind in AnomalyKind if kind in check.anomalies],
     )
 
 
@@ -146,11 +146,11 @@ class _Check:
     def __init__(self, vocabulary: Vocabulary):
         self._vocabulary = vocabulary
         self._first: dict[str, Place] = {}  # by vignette id
-        self.anomalies: dict[Kind, Anomaly] = {}
+        self.anomalies: dict[AnomalyKind, Anomaly] = {}
         self.vignettes: Counter[str] = Counter()  # by split
         self.decisions: dict[str, Counter[str]] = {split: Counter() for split in directories.SPLITS}
 
-    def add(self, kind: Kind, place: Place, detail: str = "") -> None:
+    def add(self, kind: AnomalyKind, place: Place, detail: str = "") -> None:
         """Adds an anomaly."""
         self.anomalies.setdefault(kind, Anomaly(kind)).add(place, detail)
 
@@ -171,18 +171,18 @@ class _Check:
                         yield place, (frozenset(vignette.present), frozenset(vignette.absent))
             except tf.errors.OpError as error:
                 detail = f"{damage(number + 1, error)}; {number:,} records read"
-                self.add(Kind.DAMAGED, Place(name), detail)
+                self.add(AnomalyKind.DAMAGED, Place(name), detail)
 
     def _vignette(self, record: bytes, place: Place) -> tuple[Place, Vignette | None]:
         """Returns the vignette in a record, None if there is none, with its place and id."""
         try:
             example = tf.train.Example.FromString(record).features.feature
         except Exception as error:  # protobuf implementations raise different classes
-            self.add(Kind.NO_EXAMPLE, place, first_line(error))
+            self.add(AnomalyKind.NO_EXAMPLE, place, first_line(error))
             return place, None
         faults = list(_schema_faults(example))
         for fault in faults:
-            self.add(Kind.SCHEMA, place, fault)
+            self.add(AnomalyKind.SCHEMA, place, fault)
         if faults:
             return place, None
         fields: dict[str, Any] = {
@@ -195,20 +195,20 @@ class _Check:
         place = place._replace(vignette_id=vignette_id)
         first = self._first.setdefault(vignette_id, place)
         if first is not place:
-            self.add(Kind.DUPLICATE_ID, place, f"first at {first.file} record {first.record}")
+            self.add(AnomalyKind.DUPLICATE_ID, place, f"first at {first.file} record {first.record}")
         try:
             for code in (*fields[features.PRESENT], *fields[features.ABSENT]):
                 if code not in self._vocabulary:  # a number is none, which only vignette files may have
                     raise VignetteError(self._vocabulary.unknown_message(code))
             return place, from_fields(fields, self._vocabulary)
         except VignetteError as error:
-            self.add(Kind.NO_VIGNETTE, place, str(error))
+            self.add(AnomalyKind.NO_VIGNETTE, place, str(error))
             return place, None
 
 
 def _check_counts(path: pathlib.Path, check: _Check) -> None:
     """Checks the numbers of vignettes and decisions of the splits, and whether their shards are all there."""
-    for split, kind in (("train", Kind.NO_TRAINING), ("test", Kind.NO_TEST)):
+    for split, kind in (("train", AnomalyKind.NO_TRAINING), ("test", AnomalyKind.NO_TEST)):
         if not check.vignettes[split]:
             check.add(kind, Place(split))
     found = {
@@ -216,16 +216,16 @@ def _check_counts(path: pathlib.Path, check: _Check) -> None:
         for split, counts in check.decisions.items()
     }
     for warning in split_warnings(found):
-        check.add(Kind.WEAK_SPLIT, Place(path.name), warning)
+        check.add(AnomalyKind.WEAK_SPLIT, Place(path.name), warning)
     try:
         stated = DataDirectory.open(path).stats["splits"]
     except InputError as error:
-        check.add(Kind.INCOMPLETE, Place(path.name), str(error))
+        check.add(AnomalyKind.INCOMPLETE, Place(path.name), str(error))
         return
     for split, count in check.vignettes.items():
         if count != stated[split]["vignettes"]:
             detail = f"{count} vignettes, {directories.STATS} says {stated[split]['vignettes']}"
-            check.add(Kind.WRONG_NUMBER, Place(split), detail)
+            check.add(AnomalyKind.WRONG_NUMBER, Place(split), detail)
 
 
 def _schema_faults(example: Mapping[str, tf.train.Feature]) -> Iterator[str]:

@@ -50,7 +50,7 @@ class Loss(NamedTuple):
     serving: float
 
 
-class Comparison(NamedTuple):
+class VersionComparison(NamedTuple):
     """A version beside the serving one, on the same vignettes in the same evidence orders."""
 
     serving_version: str
@@ -78,13 +78,13 @@ class TooFew(NamedTuple):
     minimum_vignettes: int
 
 
-class Verdict(NamedTuple):
+class GateVerdict(NamedTuple):
     """The verdict on a version, and the figures behind it."""
 
     passed: bool
     margin: float  # accepted loss of safety, a share
     new_version: str
-    compared: Comparison | None  # None for a first version
+    compared: VersionComparison | None  # None for a first version
     textbook_cases: CaseVerdict | None = None  # None if none were played
     too_few: TooFew | None = None
     promise_broken: Mapping[str, Sequence[str]] | None = None  # by setting, the risks that exceed their level
@@ -142,7 +142,7 @@ def lower_bound(differences: np.ndarray, seed: int) -> float:
     return float(np.quantile(means, 1 - metrics.CONFIDENCE))
 
 
-def compare(new: Played, serving: Played, vignettes: VignetteArrays, margin: float, seed: int) -> Verdict:
+def compare(new: Played, serving: Played, vignettes: VignetteArrays, margin: float, seed: int) -> GateVerdict:
     """Returns the verdict on `new`, and the figures behind it.
 
     Both versions played the same `vignettes`, at least 2, in the same evidence orders. The `margin` is the accepted
@@ -162,8 +162,8 @@ def compare(new: Played, serving: Played, vignettes: VignetteArrays, margin: flo
     }
     worse = int((differences[DECIDING] < -_ROUNDING).sum())
     worst = _worst(vignettes, new_values[DECIDING], serving_values[DECIDING])
-    compared = Comparison(serving.name, len(counts), bound, means, worse, worst)
-    return Verdict(_safe_enough(bound, margin), margin, new.name, compared)
+    compared = VersionComparison(serving.name, len(counts), bound, means, worse, worst)
+    return GateVerdict(_safe_enough(bound, margin), margin, new.name, compared)
 
 
 def _safe_enough(bound: float, margin: float) -> bool:
@@ -187,12 +187,12 @@ def compare_cases(cases: Sequence[TextbookCase], new: CaseDecisions, serving: Ca
     return CaseVerdict(not later, len(cases), emergencies, len({each.vignette_id for each in later}), later)
 
 
-def require_vignettes(verdict: Verdict, vignettes: int, minimum: int) -> Verdict:
+def require_vignettes(verdict: GateVerdict, vignettes: int, minimum: int) -> GateVerdict:
     """Returns the verdict, which nothing passes on fewer than `minimum` vignettes."""
     return verdict if vignettes >= minimum else verdict._replace(passed=False, too_few=TooFew(vignettes, minimum))
 
 
-def require_promise(verdict: Verdict, promise: dict[str, Any] | None) -> Verdict:
+def require_promise(verdict: GateVerdict, promise: dict[str, Any] | None) -> GateVerdict:
     """Returns the verdict, which no version passes whose `promise` its part `newer` says to be broken."""
     if promise is None or promise["newer"]["holds"]:
         return verdict
@@ -212,7 +212,7 @@ def _case_lines(textbook: CaseVerdict) -> list[str]:
     ]
 
 
-def _safety_lines(verdict: Verdict, compared: Comparison) -> list[str]:
+def _safety_lines(verdict: GateVerdict, compared: VersionComparison) -> list[str]:
     said = "is not less safe" if _safe_enough(compared.lower_bound, verdict.margin) else "may be less safe"
     lines = [
         f"version {verdict.new_version} {said} than the serving version {compared.serving_version} by more than "

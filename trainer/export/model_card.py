@@ -21,7 +21,7 @@ from schemas.promise import RISKS, percent, statements
 from schemas.triage import DECISION_LABELS
 from trainer.data.tfrecord import is_simulated
 from trainer.evaluation.estimates import AgentFigures, Baselines, Estimate, bracketed
-from trainer.export.gate import Verdict
+from trainer.export.gate import GateVerdict
 from triage_runtime.command_line.json_output import plain
 
 FORMAT = 1
@@ -133,7 +133,7 @@ def model_card(
     vocabulary: Vocabulary,
     training_data: dict[str, Any],
     evaluation: VersionFigures | None,
-    gate: Verdict | None,
+    gate: GateVerdict | None,
 ) -> dict[str, Any]:
     """Returns the card of a version, as model_card.json holds it; `training_data` is what `training_facts` returns.
 

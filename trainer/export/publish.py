@@ -24,7 +24,7 @@ from trainer.evaluation.case_play import play_cases
 from trainer.evaluation.cases import CaseDecisions
 from trainer.evaluation.measurement import agent_figures, baseline_figures
 from trainer.export import gate, model_card, signing
-from trainer.export.gate import Verdict
+from trainer.export.gate import GateVerdict
 from trainer.export.model_card import VersionFigures
 from trainer.export.policy import LoadedVersion, ServablePolicy, in_codes_of, load_version, version_outcomes
 from trainer.export.saved_model import StagedVersion, newest_version, next_version, staged
@@ -66,7 +66,7 @@ class Exported(NamedTuple):
     published: bool
     metrics: dict[str, Any]  # as in the manifest
     evaluation: VersionFigures | None
-    gate: Verdict | None
+    gate: GateVerdict | None
 
 
 class VersionTest:
@@ -195,9 +195,9 @@ def _serving(target: Target, evaluation: VersionTest) -> LoadedVersion | None:
 
 def _verdict(
     new: gate.Played, version: LoadedVersion, serving: LoadedVersion | None, evaluation: VersionTest, margin: float
-) -> Verdict:
+) -> GateVerdict:
     if serving is None:
-        return Verdict(True, margin, new.name, None)
+        return GateVerdict(True, margin, new.name, None)
     name = serving.folder.name
     old = gate.Played(name, evaluation.outcomes(serving, f"version {name}"))
     verdict = gate.compare(new, old, evaluation.vignettes, margin, evaluation.seed)
@@ -222,7 +222,7 @@ def _write_card(
     trained: TrainedNetwork,
     evaluation: VersionTest | None,
     report: VersionFigures | None,
-    verdict: Verdict | None,
+    verdict: GateVerdict | None,
 ) -> None:
     manifest = read_manifest(stage.folder)
     facts = model_card.training_facts(trained.data_fingerprint, evaluation.data.stats if evaluation else None)

@@ -12,7 +12,7 @@ from trainer.evaluation.estimates import Calibration, ReliabilityBin
 from trainer.evaluation.slices import FALSE_DISCOVERIES, MINIMUM_VIGNETTES
 from trainer.reports import tables
 from trainer.reports.agent_report import AgentReport
-from trainer.reports.drawing import Drawing, Panel, colour
+from trainer.reports.drawing import Drawing, Subplot, colour
 from trainer.reports.numbers import APPROPRIATENESS, NONE, SAFETY, Table, count, several, shown, with_interval
 from trainer.reports.page import clean, page
 from trainer.training import promises
@@ -95,7 +95,7 @@ def _facts(report: AgentReport, provenance: Mapping[str, Any]) -> Sequence[tuple
     ]  # fmt: skip
 
 
-class Step(NamedTuple):
+class EpisodeStep(NamedTuple):
     """One step of an episode: the question, its answer, and what the agent decides by."""
 
     evidence: str
@@ -108,7 +108,7 @@ class Card(NamedTuple):
     """One vignette that the agent triaged wrongly, see `walk.worst_cases`."""
 
     error: Mapping[str, Any]
-    steps: Sequence[Step]
+    steps: Sequence[EpisodeStep]
     effects: Sequence[str]  # the largest first
 
     @property
@@ -128,10 +128,10 @@ def _card(error: Mapping[str, Any]) -> Card:
     return Card(error, [_step(step) for step in known], effects)
 
 
-def _step(step: Mapping[str, Any]) -> Step:
+def _step(step: Mapping[str, Any]) -> EpisodeStep:
     highest = max(step["values"].values())
     values = [(step["values"][action], step["values"][action] == highest) for action in ACTION_LABELS]
-    return Step(step["evidence"], _ANSWERS[step["presence"]], values, step["action"])
+    return EpisodeStep(step["evidence"], _ANSWERS[step["presence"]], values, step["action"])
 
 
 def calibration_chart(report: AgentReport) -> Drawing | None:
@@ -160,7 +160,7 @@ def calibration_chart(report: AgentReport) -> Drawing | None:
         "line, 80% means 80%; below it, the agent is overconfident. Lines are 95% intervals.",
         f"Expected calibration error: {', '.join(errors)}.",
         tuple(
-            Panel(f"{of.capitalize()}, by {name}", _diagonal(bins[name], name))
+            Subplot(f"{of.capitalize()}, by {name}", _diagonal(bins[name], name))
             for name, (of, _) in given.items()
             if bins[name]
         ),

@@ -54,7 +54,7 @@ LEAST_VIGNETTES = math.ceil(3 / MARGIN)
 """Of n cases without a single difference, up to a share of 3/n may still differ (95% confidence, the rule of three)."""
 
 
-class Row(NamedTuple):
+class ComparedMeasure(NamedTuple):
     """A measure of the agent and of the clinicians; None where it does not exist."""
 
     measure: str
@@ -70,7 +70,7 @@ class Comparison(NamedTuple):
     vignettes: int
     """On which clinicians are scored against the others, and the agent against all but one; 0 if there are none. The
     agent's own figures are then by all clinicians. Questions and evidence are always those on all vignettes."""
-    rows: Sequence[Row]
+    rows: Sequence[ComparedMeasure]
     verdict: str | None  # one line; None without evidence for one
 
 
@@ -93,7 +93,7 @@ def compare(
         with_rules |= {name: compared.with_rules for name, compared in ruled.metrics.items()}
         with_rules |= ruled.as_clinicians.by_all_but_one if ruled.as_clinicians else {}
     rows = [
-        Row(key, *(estimates.get(key) for estimates in (ours, with_rules, clinicians, differences)))
+        ComparedMeasure(key, *(estimates.get(key) for estimates in (ours, with_rules, clinicians, differences)))
         for key in (measure.key for measure in MEASURES)
     ]
     red, quality = ours.get(RED_SENSITIVITY.key), agent[APPROPRIATENESS.key]

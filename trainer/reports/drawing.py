@@ -81,7 +81,7 @@ _STYLE = {
 }
 
 
-class Panel(NamedTuple):
+class Subplot(NamedTuple):
     """One pair of axes."""
 
     title: str
@@ -103,7 +103,7 @@ class Drawing(NamedTuple):
     name: str  # of the file; letters and _ only
     caption: str  # what to see
     alt: str  # the message, for those who do not see it
-    panels: tuple[Panel, ...]
+    panels: tuple[Subplot, ...]
     keys: tuple[Key, ...] = ()
     numbers: Table | None = None
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from trainer.reports.drawing import DASHES, SERIES, Drawing, Key, Panel, colour
+from trainer.reports.drawing import DASHES, SERIES, Drawing, Key, Subplot, colour
 from trainer.reports.numbers import NONE, Table
 from trainer.reports.page import clean, page
 
@@ -110,7 +110,7 @@ def _calibration_figure(calibration: Mapping[str, Any]) -> Drawing:
         f"minus uncalibrated on one to three pieces: {', '.join(differences) or 'not measured'}."
     )
     drawing = _drawing("calibration", caption, [model.capitalize() for model in _MODELS], panels, "Pieces of evidence")
-    return drawing._replace(panels=(*drawing.panels, Panel("Rows", rows)))
+    return drawing._replace(panels=(*drawing.panels, Subplot("Rows", rows)))
 
 
 def _drawing(name: str, caption: str, labels: Sequence[str], panels: Mapping[str, Sequence[Line]], x: str) -> Drawing:
@@ -122,5 +122,5 @@ def _drawing(name: str, caption: str, labels: Sequence[str], panels: Mapping[str
             axes.plot(*line, color=colour(key.colour), linestyle=key.line)
         axes.set_xlabel(x)
 
-    drawn = tuple(Panel(title, functools.partial(draw, lines)) for title, lines in panels.items())
+    drawn = tuple(Subplot(title, functools.partial(draw, lines)) for title, lines in panels.items())
     return Drawing(name, caption, caption, drawn, keys)

@@ -29,7 +29,7 @@ class Cards(NamedTuple):
     absent: np.ndarray  # int [B, N]
 
 
-class Evidence(NamedTuple):
+class CardEvidence(NamedTuple):
     """What B cards tell a clinician."""
 
     log_likelihood: np.ndarray  # float [B, C]: log P(card | condition) - log P(card in any patient)
@@ -85,14 +85,14 @@ def _count(mean: float, sd: float, uniform: np.ndarray) -> np.ndarray:
     return scipy.stats.poisson.ppf(uniform, mean).astype(np.int64)
 
 
-def read_cards(tables: KnowledgeTables, cards: Cards) -> Evidence:
+def read_cards(tables: KnowledgeTables, cards: Cards) -> CardEvidence:
     """Returns the information on the cards, and only that."""
     present = _indicators(cards.present, cards.present, len(tables.codes))
-    return Evidence(_log_likelihood(tables, cards), present @ tables.red_flags, present @ tables.urgent_with)
+    return CardEvidence(_log_likelihood(tables, cards), present @ tables.red_flags, present @ tables.urgent_with)
 
 
 def _log_likelihood(tables: KnowledgeTables, cards: Cards) -> np.ndarray:
-    """Returns `Evidence.log_likelihood`, float `[B, C]`."""
+    """Returns `CardEvidence.log_likelihood`, float `[B, C]`."""
     count = len(tables.codes)
     on_card: np.ndarray = np.zeros((len(cards.present), count + 1), bool)  # the last cell takes the padding
     np.put_along_axis(on_card, cards.present, True, axis=1)

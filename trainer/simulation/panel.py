@@ -4,7 +4,7 @@ import numpy as np
 import scipy.special
 
 from schemas.triage import NUM_DECISIONS
-from trainer.simulation.card import Evidence
+from trainer.simulation.card import CardEvidence
 from trainer.simulation.config import PanelConfig, SimulationConfig
 from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_tables import KnowledgeTables
@@ -40,7 +40,7 @@ class Panel:
         error = config.panel.experience_noise * draws.normal(members, len(tables.log_prior))
         self._log_prior = tables.log_prior + error  # [M, C]
 
-    def decide(self, evidence: Evidence, sizes: np.ndarray, draws: Draws) -> np.ndarray:
+    def decide(self, evidence: CardEvidence, sizes: np.ndarray, draws: Draws) -> np.ndarray:
         """Returns how many clinicians chose each colour, int `[B, 4]`.
 
         Args:
@@ -59,7 +59,7 @@ class Panel:
             -1, NUM_DECISIONS
         )
 
-    def urgency(self, evidence: Evidence, card: np.ndarray, posterior: np.ndarray) -> np.ndarray:
+    def urgency(self, evidence: CardEvidence, card: np.ndarray, posterior: np.ndarray) -> np.ndarray:
         """Returns the probability of each colour for a case, float `[D, 4]`.
 
         Red flags, and risk factors that make a condition more urgent, move part of its urgency one colour up.
@@ -74,7 +74,7 @@ class Panel:
         as_usual = posterior * kept[card]
         return as_usual @ self._tables.urgency + (posterior - as_usual) @ self._tables.urgency_shifted
 
-    def _choose(self, evidence: Evidence, card: np.ndarray, member: np.ndarray, mood: np.ndarray) -> np.ndarray:
+    def _choose(self, evidence: CardEvidence, card: np.ndarray, member: np.ndarray, mood: np.ndarray) -> np.ndarray:
         log_weight = self._log_prior[member] + self._config.evidence_weight * evidence.log_likelihood[card]
         posterior = scipy.special.softmax(log_weight, axis=-1)
         urgency = self.urgency(evidence, card, posterior)

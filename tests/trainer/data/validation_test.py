@@ -9,7 +9,8 @@ from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
 from tests.builders import data_directory_of, symptoms
-from trainer.data.validation import EXAMPLES, Kind, Place, validate
+from trainer.data.validation import EXAMPLES, Place, validate
+from trainer.data.validation import AnomalyKind as Kind
 from trainer.data.vignette import Vignette
 
 TEMPERATURE = Evidence("i", "symptom", "Fever", "Fever?", band="temperature >=38 <45 °C")

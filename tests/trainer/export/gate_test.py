@@ -11,9 +11,9 @@ from trainer.data.textbook_case import TextbookCase
 from trainer.evaluation import metrics
 from trainer.evaluation.cases import CaseDecisions
 from trainer.export.gate import (
+    GateVerdict,
     Loss,
     Played,
-    Verdict,
     compare,
     compare_cases,
     lower_bound,
@@ -90,7 +90,7 @@ def test_the_figures_are_means_over_vignettes_of_the_shares_of_orders():
 
 
 def test_no_version_passes_whose_promise_these_vignettes_show_to_be_broken():
-    verdict = Verdict(True, 0.02, "2", None)
+    verdict = GateVerdict(True, 0.02, "2", None)
     holds = {"newer": {"holds": True, "broken": {}}}
     assert require_promise(verdict, None) == require_promise(verdict, holds) == verdict
     broken = require_promise(verdict, {"newer": {"holds": False, "broken": {"interview": ["red", "over"]}}})

@@ -12,7 +12,7 @@ from schemas.directories import CARD_FOR_MAKERS
 from schemas.evidence import Evidence, Vocabulary
 from schemas.promise import NOT_COVERED
 from trainer.evaluation.estimates import AgentFigures, Baselines, Calibration, Confusion, Estimate, SliceFigures
-from trainer.export.gate import Comparison, Means, Verdict
+from trainer.export.gate import GateVerdict, Means, VersionComparison
 from trainer.export.model_card import VersionFigures, escape, model_card, page, training_facts
 
 PARSER = MarkdownIt("commonmark", {"html": True, "linkify": True}).enable("table")
@@ -72,7 +72,7 @@ def evaluation_with(tag="skin", probabilities=None, agent=None):
 
 EVALUATION = evaluation_with()
 SAFETY = {"safety": Means(0.9, 0.8, Estimate(0.11, 0.1, 0.3, 20))}
-GATE = Verdict(True, 0.02, "3", Comparison("2", 1234, -0.0123, SAFETY, 0, []))
+GATE = GateVerdict(True, 0.02, "3", VersionComparison("2", 1234, -0.0123, SAFETY, 0, []))
 
 
 def card_of(stats=STATS, evaluation=EVALUATION, gate=None, **manifest):

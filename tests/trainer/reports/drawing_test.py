@@ -7,7 +7,7 @@ import xml.etree.ElementTree
 import pytest
 
 from trainer.reports import drawing
-from trainer.reports.drawing import PALETTE, Drawing, Panel
+from trainer.reports.drawing import PALETTE, Drawing, Subplot
 
 EVIL = '<script>alert(1)</script> $\\frac{ $ "onload=x #0067a5 & \N{CJK UNIFIED IDEOGRAPH-6F22}'
 
@@ -17,7 +17,7 @@ def panel(title="Title"):
         axes.plot([0, 1], [0, 1], color=drawing.colour("blue"))
         axes.set_xlabel("across")
 
-    return Panel(title, draw)
+    return Subplot(title, draw)
 
 
 def figure(*panels, name="curves", keys=()):
@@ -60,7 +60,7 @@ def test_the_labels_of_both_axes_do_not_overlap_at_the_origin():
         axes.xaxis.set_major_formatter("across {x:g}")
         axes.yaxis.set_major_formatter("up {x:g}")
 
-    (svg,) = drawing.svgs(figure(Panel("Title", draw)))
+    (svg,) = drawing.svgs(figure(Subplot("Title", draw)))
     text = {found[1]: found[0] for found in re.findall(r'<text[^>]* y="([\d.]+)"[^>]*>(across 0|up 0)<', svg)}
     assert float(text["across 0"]) - float(text["up 0"]) >= 13  # a line of the font
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from schemas.triage import Action
-from trainer.simulation.card import Evidence
+from trainer.simulation.card import CardEvidence
 from trainer.simulation.config import PanelConfig, SimulationConfig
 from trainer.simulation.draws import Draws
 from trainer.simulation.knowledge_tables import KnowledgeTables
@@ -28,7 +28,7 @@ def _panel(knowledge, seed=0, **changes):
 def _evidence(posterior, flags=(0, 0, 0), risks=(0, 0, 0), cards=1):
     """A card after which a clinician who knows the prevalences has this posterior."""
     log = np.log(np.maximum(posterior, 1e-12)) - np.log([80, 15, 5])
-    return Evidence(*(np.tile(np.asarray(row, float), (cards, 1)) for row in (log, flags, risks)))
+    return CardEvidence(*(np.tile(np.asarray(row, float), (cards, 1)) for row in (log, flags, risks)))
 
 
 def _counts(panel, evidence, clinicians=10, seed=0):
