@@ -63,9 +63,6 @@ class Evaluation:
 class Agent:
     """An agent in a job directory, as `fit` and `triage train` leave it.
 
-    Args:
-        job_dir: the job directory.
-
     Raises:
         InputError: it is none.
     """

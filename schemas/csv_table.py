@@ -34,14 +34,9 @@ class CsvRow(NamedTuple):
 class CsvTable:
     """A CSV file whose header has been read.
 
-    A line `sep=;` above the header names the delimiter. Columns at the end that are empty throughout are left out.
-
-    Args:
-        lines: from its first one on, which may name the delimiter.
-        source: its name in errors.
-        required: columns that it must have.
-        optional: columns that it may have.
-        others: whether it may have others.
+    A line `sep=;` above the header names the delimiter. Columns at the end that are empty throughout are left out. The
+    lines begin with the file's first one, and `source` is its name in errors. It must have the columns `required`, and
+    may have the `optional` ones; `others` too if that is true.
 
     Raises:
         InputError: the file has another header, or is none.

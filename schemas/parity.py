@@ -69,13 +69,7 @@ def compare(engine: Run, reference: Run, info: ModelInfo) -> str | None:
 
 
 def difference(actual: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], info: ModelInfo) -> str | None:
-    """Returns the first difference between outputs of the signature `state` that rounding cannot explain, or None.
-
-    Args:
-        actual: outputs of one engine.
-        expected: outputs of the other.
-        info: the model, for how it decides.
-    """
+    """Returns the first difference between outputs of the signature `state` that rounding cannot explain, or None."""
     tensors = [tensor for tensor in ANSWER if tensor.name in expected and tensor.kind is not Kind.LABEL]
     missing = sorted({tensor.name for tensor in tensors} - actual.keys())
     if missing:

@@ -43,11 +43,7 @@ class Contradiction(NamedTuple):
 
 
 class Relations:
-    """Finds what follows and what contradicts each other.
-
-    Args:
-        entries: of a vocabulary whose parents are among them, without cycles.
-    """
+    """Finds what follows and what contradicts each other, by a vocabulary whose parents make no cycle."""
 
     def __init__(self, entries: Iterable[_Related]):
         by_code = {entry.code: entry for entry in entries}

@@ -82,13 +82,9 @@ class Line(NamedTuple):
 
 
 def lines_of(stream: IO[bytes], file: object) -> Iterator[Line]:
-    """Yields the lines of an open file, which end with LF or CR LF; a byte order mark at the start is skipped.
+    """Yields the lines of an open file, its name in each, which end with LF or CR LF; a byte order mark is skipped.
 
     At most `MAX_LINE_BYTES` of a line are in memory.
-
-    Args:
-        stream: at its start.
-        file: its name, for the lines.
 
     Raises:
         InputError: the file is compressed with gzip, or UTF-16.

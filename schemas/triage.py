@@ -143,14 +143,8 @@ def next_step(
 def is_unsure(best_triage: Any, safe: Any, red: Any, defer_below: float, hand_over_from: float | None) -> Any:
     """Returns whether a decision is not safe enough, or is below Red though Red is too likely.
 
-    Takes Python values and NumPy arrays.
-
-    Args:
-        best_triage: the decision; int, or integers `[B]`.
-        safe: its P(safe); float, or floats `[B]`.
-        red: P(appropriate) of Red; float, or floats `[B]`.
-        defer_below: P(safe) below which no decision is safe enough.
-        hand_over_from: see `may_be_red`; None if the model hands over nothing for that.
+    Takes Python values and NumPy arrays. The decision is unsafe if its P(safe), `safe`, is below `defer_below`; for
+    `red` and `hand_over_from` see `may_be_red`, None if the model hands over nothing for that.
     """
     unsafe = safe < defer_below
     return unsafe if hand_over_from is None else unsafe | may_be_red(best_triage, red, hand_over_from)

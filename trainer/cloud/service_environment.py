@@ -30,13 +30,8 @@ def add_argument(
 ) -> None:
     """Gives `parser` a flag whose default is an environment variable, if that is set and not empty.
 
-    Args:
-        parser: the command's parser.
-        flag: such as `--data`.
-        variable: the environment variable.
-        kind: the flag's `type`, which also parses the variable.
-        text: the help, to which the variable and its current value are added.
-        required: whether flag or variable must be given.
+    `kind` is the flag's `type`, which also parses the variable. The variable and its value are added to `text`, the
+    help. With `required`, the flag or the variable must be given.
     """
     value = os.environ.get(variable) or None
     now = "" if value is None else f", now {value}"

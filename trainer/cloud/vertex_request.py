@@ -61,11 +61,8 @@ class ApiRequest(NamedTuple):
 def read_request(path: pathlib.Path, place: Project, display_name: str | None, values: Mapping[str, str]) -> ApiRequest:
     """Returns the request of a file.
 
-    Args:
-        path: YAML, a CustomJobSpec, a HyperparameterTuningJob or the body of models.upload.
-        place: its destination.
-        display_name: name of the job or model; by default that in the file, or the file's name without its ending.
-        values: values of `${NAME}` in the file.
+    The file is YAML: a CustomJobSpec, a HyperparameterTuningJob or the body of models.upload. `values` are those of
+    `${NAME}` in it. The default of `display_name` is that in the file, or else the file's name without its ending.
 
     Raises:
         InputError: the extra is not installed; the file cannot be read, is not one of the three, has a field or value

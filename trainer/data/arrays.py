@@ -90,9 +90,7 @@ _LISTS = (*_EVIDENCE, features.DECISIONS, features.TAGS)
 class ShardReader:
     """Reads shards into arrays.
 
-    Args:
-        vocabulary: the vocabulary of the data directory.
-        names: whether to read ids and tags, which take most of the memory; otherwise all are "" and ().
+    Without `names`, which take most of the memory, all ids and tags are "" and ().
     """
 
     def __init__(self, vocabulary: Vocabulary, names: bool = True):

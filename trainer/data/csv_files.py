@@ -73,11 +73,7 @@ def _first_and_others(listed: Sequence[str]) -> str:
 
 
 class WideTable:
-    """A wide file, after its header has been read.
-
-    Args:
-        reader: the file.
-        ignored: headings of columns to leave out.
+    """A wide file, after its header has been read, without the columns `ignored`.
 
     Raises:
         InputError: the file cannot be read, has another header, or lacks a column to leave out.
@@ -183,10 +179,6 @@ def wide_vocabulary(tables: Sequence[WideTable], given: Vocabulary | None, risk_
 class LongTables:
     """Both long files, after their headers have been read. The rows of a vignette may be anywhere in them.
 
-    Args:
-        evidence: the file with the columns `EVIDENCE_COLUMNS`.
-        decisions: the file with the columns `DECISION_COLUMNS`, and optional ones.
-
     Raises:
         InputError: a file cannot be read or has another header.
     """
@@ -223,9 +215,7 @@ class LongTables:
     def read(self, vocabulary: Vocabulary, explain: Callable[[str], str]) -> Iterator[Outcome]:
         """Yields the outcome of the rows of each vignette, after `load`.
 
-        Args:
-            vocabulary: the known evidence.
-            explain: returns the message about a code that is not in the vocabulary.
+        `explain` returns the message about a code that is not in the vocabulary.
         """
         yield from [None] * self._blank_lines
         for vignette_id, rows in self._rows.items():

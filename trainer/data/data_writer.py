@@ -28,13 +28,8 @@ def write_splits(
 ) -> dict[str, Any]:
     """Draws the split of each vignette that has none, and writes the shards.
 
-    Args:
-        vignettes: in the order in which they are drawn and written.
-        directory: where the shards go.
-        test_fraction: of those that are drawn, the share for the test split.
-        seed: decides who is drawn.
-        tracked: passes the vignettes on, such as a progress bar.
-        shard_size: vignettes in a shard.
+    Those that are drawn for the test split are the share `test_fraction`, by `seed`. `tracked` passes the vignettes on,
+    such as a progress bar.
 
     Returns:
         `data_fingerprint`, over the vignettes in order and their splits, and of each of the `splits` the number of

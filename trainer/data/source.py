@@ -117,11 +117,7 @@ SHOWN = 20
 class RejectLog:
     """Writes each rejected line to a JSON Lines file, and the first line of each of `SHOWN` reasons to `show`.
 
-    At the end it shows how often each reason was met that was met again.
-
-    Args:
-        path: the file; it is deleted if nothing was rejected.
-        show: takes one line of text.
+    At the end it shows how often each reason was met that was met again. The file is deleted if nothing was rejected.
     """
 
     def __init__(self, path: pathlib.Path, show: Callable[[str], object]):

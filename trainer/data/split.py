@@ -22,11 +22,7 @@ def majority(decision_counts: Sequence[int]) -> Action:
 
 
 def apportion(total: int, shares: Sequence[float]) -> list[int]:
-    """Divides `total` into whole numbers in proportion to `shares`, by largest remainder.
-
-    Args:
-        total: what the result sums to.
-        shares: finite, not negative, with a positive sum.
+    """Divides `total` in proportion to `shares`, which are not negative and not all 0, by largest remainder.
 
     Returns:
         One number for each share. Equal remainders (to nine digits, as shares are often rounded sums) go to the earlier
@@ -45,12 +41,8 @@ def drawn_for_test(decision_counts: Sequence[Sequence[int]], test_fraction: Frac
     """Returns which vignettes are drawn for the test split.
 
     Their number is `test_fraction` of all, rounded half up, and is divided among the majority decisions in proportion
-    to their frequency. Every subset of a stratum with the wanted size is equally likely.
-
-    Args:
-        decision_counts: `[4]` of each vignette, see `majority`.
-        test_fraction: from 0 to 1.
-        seed: 0 or more; the draw depends only on it and on the order of the vignettes.
+    to their frequency. Every subset of a stratum with the wanted size is equally likely. The draw depends only on the
+    seed, 0 or more, and on the order of the vignettes.
     """
     strata = list(map(majority, decision_counts))
     left = [strata.count(decision) for decision in TRIAGE_DECISIONS]

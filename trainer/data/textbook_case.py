@@ -47,11 +47,7 @@ class TextbookCase:
 
 
 def read_cases(path: pathlib.Path, vocabulary: Vocabulary) -> tuple[TextbookCase, ...]:
-    """Returns the cases of a file, at least one.
-
-    Args:
-        path: JSON Lines, or `DEFAULT`.
-        vocabulary: the evidence that may stand in the cases.
+    """Returns the cases of a file of JSON Lines, or of `DEFAULT`, at least one.
 
     Raises:
         InputError: the file cannot be read, has no case, or a line is not a case; the message names the line.

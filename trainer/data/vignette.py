@@ -56,11 +56,7 @@ class Vignette:
 
 
 def from_fields(fields: dict[str, Any], vocabulary: Vocabulary) -> Vignette:
-    """Returns the vignette with the given fields, from any file format.
-
-    Args:
-        fields: the values of `KEYS`, as in a vignette file.
-        vocabulary: the known evidence.
+    """Returns the vignette with the given values of `KEYS`, as in a vignette file, from any file format.
 
     Raises:
         VignetteError: they are not a vignette; the message is the reason, without file and line.

@@ -31,9 +31,7 @@ class Pairs(NamedTuple):
 def best_decision_pairs(q: np.ndarray, decision_counts: np.ndarray) -> Pairs:
     """Returns the highest Q-value of a triage decision in each state, and whether that decision is appropriate.
 
-    Args:
-        q: float `[K, V, 4]`, or `[K, V, A]` with the column of `ask`, which is ignored.
-        decision_counts: `[V, 4]`.
+    Q-values are float `[K, V, 4]`, or `[K, V, A]` with the column of `ask`, which is ignored.
     """
     triage = q[..., :NUM_DECISIONS]
     most, least = urgency_range(decision_counts)
@@ -45,10 +43,7 @@ def best_decision_pairs(q: np.ndarray, decision_counts: np.ndarray) -> Pairs:
 def probability_pairs(heads: Heads, decisions: np.ndarray, decision_counts: np.ndarray) -> dict[str, Pairs]:
     """Returns P(appropriate) and P(safe) of the agent's own decisions, and whether they are `appropriate` and `safe`.
 
-    Args:
-        heads: `appropriate` and `safe`, float `[K, V, 4]`.
-        decisions: int `[K, V]`.
-        decision_counts: `[V, 4]`.
+    Both heads are float `[K, V, 4]`, and `decisions` int `[K, V]`.
     """
     most, least = urgency_range(decision_counts)
     safe = decisions <= least

@@ -28,13 +28,7 @@ def play_cases(
 
     The interview reveals one piece before the first question and one after each; it ends with the first triage
     decision. A triage is forced after `max_questions` questions, and when all evidence is known, because asking more
-    would not change the state.
-
-    Args:
-        policy: decides from the observation alone, see `trainer.dyqn.policy.QPolicy`.
-        cases: C cases, at least one.
-        vocabulary: that of the policy; it has all codes of the cases.
-        max_questions: questions after which a decision is forced.
+    would not change the state. The policy decides from the observation alone.
     """
     codes = _signed_codes(cases, vocabulary)  # [C, W]
     lengths = (codes != 0).sum(axis=1)

@@ -15,10 +15,7 @@ HIGH_LEARNING_RATES = {"adam": 0.05, "sgd": 1.0}
 def before_training(splits: Mapping[str, Any], learned: int, optimiser: OptimiserConfig) -> list[str]:
     """Returns the warnings that a training on these data with this optimiser needs, as sentences.
 
-    Args:
-        splits: the statistics of the splits, as stats.json holds them.
-        learned: number of training vignettes that are neither held out nor set apart.
-        optimiser: its settings.
+    Of the training vignettes, `learned` are neither held out nor set apart. `splits` are as stats.json holds them.
     """
     sentences = list(split_warnings(splits))
     lacks = {

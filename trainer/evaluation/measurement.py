@@ -66,16 +66,7 @@ def rule_effect(
     minimum_decisions: int,
     seed: int,
 ) -> RuleEffect:
-    """Returns what safety rules change.
-
-    Args:
-        rules: with which the episodes were played.
-        without: K evidence orders of V vignettes, played without rules.
-        with_rules: the same orders, played with them.
-        decision_counts: `[V, 4]`, the clinicians' decisions.
-        minimum_decisions: see `agreement.leave_one_out`.
-        seed: decides the resamples that intervals come from.
-    """
+    """Returns what safety rules change in the same K evidence orders of V vignettes, played without and with them."""
     before, after = (metrics.agent_metrics(outcomes, decision_counts) for outcomes in (without, with_rules))
     change = {name: after[name] - before[name] for name in _RULED}
     three = (metrics.summary(before, seed), metrics.summary(after, seed), metrics.summary(change, seed, paired=True))
@@ -113,12 +104,7 @@ class HandedOver(NamedTuple):
 
 
 def hand_over_effects(outcomes: Outcomes, decision_counts: np.ndarray) -> list[HandedOver]:
-    """Returns the figures of each threshold, those of P(safe) first.
-
-    Args:
-        outcomes: K orders of V vignettes, of an agent with probabilities.
-        decision_counts: `[V, 4]`.
-    """
+    """Returns the figures of each threshold, those of P(safe) first; none of an agent without probabilities."""
     decisions, heads = outcomes.decisions, outcomes.heads
     if "safe" not in heads:
         return []

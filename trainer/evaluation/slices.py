@@ -49,11 +49,7 @@ def groups(tags: Sequence[Sequence[str]], decision_counts: np.ndarray, evidence_
     Slices by majority decision (of equally frequent ones the most urgent) and by number of pieces of evidence divide
     the vignettes. A vignette with several tags of a key is in the slice of each. Values of a tag with fewer than
     `MINIMUM_VIGNETTES` are merged into `OTHER`, which may still be small; a key with only one slice is left out.
-
-    Args:
-        tags: those of each vignette, such as `condition=flu`.
-        decision_counts: `[V, 4]`.
-        evidence_counts: int `[V]`.
+    `evidence_counts` are int `[V]`, and a tag is such as `condition=flu`.
     """
     majority, bands = majority_decisions(decision_counts), np.searchsorted(BAND_ENDS, evidence_counts)
     starts = (1, *(end + 1 for end in BAND_ENDS))
@@ -69,13 +65,8 @@ def evidence_groups(
     """Returns the slices of V vignettes by age band, by sex, and by whether each of `codes` is present or absent.
 
     Age and sex have slices if the vocabulary has codes of them, see `DEMOGRAPHICS`, and a vignette names one. A slice
-    of those that say nothing comes last.
-
-    Args:
-        offsets: int `[V + 1]`, where the evidence of each vignette begins and ends.
-        signed_codes: int, their evidence, see `trainer.data.state`.
-        vocabulary: says which codes are ages and sexes.
-        codes: others that are to have slices.
+    of those that say nothing comes last. The evidence is that of `trainer.data.state.SignedRows`; `codes` are further
+    ones that are to have slices.
     """
     owners: np.ndarray = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
@@ -105,13 +96,7 @@ def gaps(metrics: Mapping[str, np.ndarray], chosen: Sequence[Group], seed: int) 
     """Returns the slices in which the agent is worse than elsewhere, and the number of comparisons.
 
     Each comparison is a Welch test; of all of them, the Benjamini-Hochberg correction keeps those named by chance to a
-    share of `FALSE_DISCOVERIES`.
-
-    Args:
-        metrics: float `[V]` each, of which `QUALITY` are compared.
-        chosen: slices of the same vignettes. Those with fewer than `MINIMUM_VIGNETTES`, or with fewer others, are left
-            out.
-        seed: of the bootstrap over all vignettes.
+    share of `FALSE_DISCOVERIES`. Slices with fewer than `MINIMUM_VIGNETTES`, or with fewer others, are left out.
     """
     values = np.stack([metrics[name] for name in QUALITY], axis=1)  # [V, 2]
     enough = range(MINIMUM_VIGNETTES, len(values) - MINIMUM_VIGNETTES + 1)
@@ -154,13 +139,7 @@ def _difference(values: np.ndarray, group: Group, seed: int) -> Estimate:
 
 
 def slice_figures(metrics: Mapping[str, np.ndarray], chosen: Sequence[Group], seed: int) -> list[SliceFigures]:
-    """Returns the metrics of each slice.
-
-    Args:
-        metrics: float `[V]` each, such as `trainer.evaluation.metrics.agent_metrics`.
-        chosen: slices of the same vignettes.
-        seed: of the bootstrap over the vignettes of a slice.
-    """
+    """Returns the metrics, float `[V]` each, of each slice of the V vignettes."""
     figures = []
     for by, value, rows in chosen:
         there = {name: values[rows] for name, values in metrics.items()}

@@ -46,13 +46,8 @@ class Walk(NamedTuple):
 def walk(codes: list[int], q: np.ndarray, max_questions: int, point: OperatingPoint = NEUTRAL) -> Walk:
     """Returns the episode of the greedy agent over one evidence order; the first piece is known at the start.
 
-    Asking when no evidence is left reveals nothing: the agent sees the same state, and asks until it is forced.
-
-    Args:
-        codes: n signed codes of the vignette in the order of their revelation.
-        q: Q-values float `[n, A]` in the states after 1, 2, ... pieces.
-        max_questions: the question limit.
-        point: what a caller asks for.
+    Asking when no evidence is left reveals nothing: the agent sees the same state, and asks until it is forced. The
+    Q-values `q`, float `[n, A]`, are those in the states after 1, 2, ... of the n signed `codes`, in their order.
     """
     known = min(len(codes), max_questions + 1)
     here = tf.constant(q, tf.float32)

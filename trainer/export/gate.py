@@ -92,8 +92,7 @@ class GateVerdict(NamedTuple):
     def described(self, ids: bool = True) -> dict[str, Any]:
         """Returns the verdict as JSON holds it, which leaves out what was not judged.
 
-        Args:
-            ids: with those of vignettes and cases. A manifest has none, as every client can read it.
+        Without `ids`, those of vignettes and cases are left out, too, as every client can read a manifest.
         """
         described = {
             "passed": self.passed, "margin": self.margin, "new_version": self.new_version, "serving_version": None,

@@ -66,11 +66,8 @@ def encode_responses(
 ) -> tf.Tensor:
     """Returns serialized `triage.v1.TriageResponse` messages, string `[B]`.
 
-    Args:
-        decision: the tensors of `schemas.answer` that the model has, by name.
-        fired_rules: string `[B, F]`, serialized FiredRule messages, padded with "".
-        model_version: the same in all messages, as is `vocabulary_fingerprint`.
-        vocabulary_fingerprint: see there.
+    `decision` has the tensors of `schemas.answer` that the model has, by name; `fired_rules`, string `[B, F]`, are
+    serialized FiredRule messages, padded with "".
     """
     batch = tf.shape(decision[features.ACTION])  # [1]
     q_values = {"action": _enum(tf.range(NUM_ACTIONS)), "value": decision[features.Q_VALUES]}

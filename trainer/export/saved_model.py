@@ -73,13 +73,7 @@ class StagedVersion:
 def staged(
     base: pathlib.Path, trained: TrainedNetwork, version: int, model_name: str = MODEL_NAME
 ) -> Iterator[StagedVersion]:
-    """Writes `trained` as a version that can be published; if it is not, its files are removed.
-
-    Args:
-        base: the model base path; created if missing.
-        trained: the agent.
-        version: its number.
-        model_name: under which TensorFlow Serving offers it.
+    """Writes `trained` as a version below `base` that can be published; if it is not, its files are removed.
 
     Raises:
         InputError: the version exists, its number is below 1, `base` cannot be written, or the network's weights are

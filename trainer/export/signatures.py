@@ -64,9 +64,6 @@ class AssetLookup:
 
     The state cell is the line number in the file, less one for the header. A string that is not in the file gets the
     table's default, 0, which becomes `state.UNKNOWN`; so does "code" in the header, line 0.
-
-    Args:
-        vocabulary: path of the vocabulary file, as `schemas.evidence.Vocabulary.save` writes it.
     """
 
     def __init__(self, vocabulary: pathlib.Path):
@@ -94,12 +91,7 @@ def write(
 ) -> None:
     """Writes a SavedModel with all three signatures, and `questions` if they can be chosen, to `folder`.
 
-    Args:
-        folder: created if missing.
-        model: from states `[B, E]` float32 to heads, see `trainer.dyqn.network`.
-        vocabulary: path of the vocabulary file, which becomes an asset.
-        identity: what answers say about the version.
-        safeguards: what is applied to the network's outputs.
+    The folder is created if missing, and the vocabulary file becomes an asset.
 
     Raises:
         InputError: a rule has a code that is not in the vocabulary.
@@ -203,12 +195,9 @@ class _Decider:
     def __call__(
         self, states: tf.Tensor, forced: tf.Tensor, conflicting_codes: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        """Returns the decision tensors.
+        """Returns the decision tensors of states float32 `[B, E]`, of which some are `forced`, bool `[B]`.
 
-        Args:
-            states: float32 `[B, E]`.
-            forced: bool `[B]`.
-            conflicting_codes: string `[B, C]`, padded with "", what was both present and absent; None without codes.
+        What was both present and absent is in `conflicting_codes`, string `[B, C]`, padded with ""; None without codes.
         """
         heads = self._network(states)
         action = decide(heads["q"], forced, anything_known(states), self._point)

@@ -12,11 +12,8 @@ _AT_ONCE = 4_096  # rows of a sparse matrix that are closed together
 class Closure:
     """Adds implied findings to states, or leaves them out, so that states with the same meaning are equal.
 
-    Rules and questions read states with implied findings, networks and novelty those without. The memory, and all
-    texts for people, hold what was stated.
-
-    Args:
-        vocabulary: of E pieces of evidence. If none is related to another, states stay as they are.
+    Rules and questions read states with implied findings, networks and novelty those without. The memory, and all texts
+    for people, hold what was stated. If no piece of evidence is related to another, states stay as they are.
     """
 
     def __init__(self, vocabulary: Vocabulary):

@@ -28,11 +28,7 @@ class Raised(NamedTuple):
 
 
 class RuleGraph:
-    """R rules over a vocabulary of E pieces of evidence.
-
-    Args:
-        rules: in the order in which they apply, at least one.
-        vocabulary: that holds their codes.
+    """R rules, at least one, in the order in which they apply, over a vocabulary of E pieces of evidence.
 
     No rule fires where nothing is known: each has a condition in all or in any (`schemas.safety_rules`).
 
@@ -87,11 +83,7 @@ class OpenRedFlags:
     A rule has begun where something that it requires (`all`) holds, or the parent of the code. One of `any` begins
     none: who vomits would be asked about stings, snakes and each other cause of vomiting that a rule knows. Where
     nobody can have what a rule requires, it leads to no question: no man with a fever is asked what would mean sepsis
-    after a birth.
-
-    Args:
-        rules: those for other decisions are ignored.
-        vocabulary: with the codes of the rules.
+    after a birth. Rules for other decisions are ignored.
     """
 
     def __init__(self, rules: Sequence[SafetyRule], vocabulary: Vocabulary):
@@ -113,9 +105,7 @@ class OpenRedFlags:
     def open(self, states: tf.Tensor, may_be: tf.Tensor) -> tf.Tensor:
         """Returns the open red flags of states `[B, E]` float32, bool `[B, E]`; some of them may be known.
 
-        Args:
-            states: what is known.
-            may_be: bool `[B, E]`, unknown codes that the patient may have.
+        `may_be`, bool `[B, E]`, are unknown codes that the patient may have.
         """
         if not len(self._cells):
             return tf.zeros_like(states, tf.bool)

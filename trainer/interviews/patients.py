@@ -35,10 +35,8 @@ def own_cards(vignettes: Vignettes, evidence_count: int, seed: int) -> Patients:
 def whole_patients(vignettes: Vignettes, evidence_count: int, known_cells: Sequence[int] = ()) -> Patients:
     """Returns patients who answer everything, absent if not listed.
 
-    Args:
-        vignettes: the first piece listed is known at the start, as the presenting complaint.
-        evidence_count: E.
-        known_cells: further cells that are known of every patient, such as age and sex.
+    The first piece listed is known at the start, as the presenting complaint, and so are `known_cells`, such as age and
+    sex.
     """
     answers = np.where(_listed(vignettes, evidence_count) > 0, 1, -1).astype(np.int8)
     known = _first_pieces(vignettes, evidence_count)

@@ -202,11 +202,6 @@ class Leaving:
 
     A patient comes with the first piece of evidence of a vignette, and answers as it says. What it leaves open, a whole
     patient lacks; the patient of a card answers it like a patient of the agent's mixture who has such a card.
-
-    Args:
-        leader: the agent.
-        vignettes: V of them.
-        whole: whether vignettes list everything that a patient has.
     """
 
     def __init__(self, leader: Leader, vignettes: Vignettes, whole: bool):

@@ -79,11 +79,8 @@ def compare(
 ) -> Comparison:
     """Returns the rows of `MEASURES`, and a verdict if there is evidence for one.
 
-    Args:
-        agent: its figures on all vignettes, scored against all clinicians.
-        baselines: on the same vignettes.
-        judged: the agent in the place of each clinician; None if no vignette has enough decisions.
-        ruled: what safety rules change; None if they were not played.
+    The figures of the `agent` are on all vignettes, scored against all clinicians. It is not `judged` by leave-one-out
+    if no vignette has enough decisions, and not `ruled` if no safety rules were played.
     """
     ours = {**agent, **(judged.by_all_but_one if judged else {})}
     clinicians = {**(baselines.human or {}), **(baselines.human_agreement or {})} if judged else {}

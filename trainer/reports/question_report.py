@@ -139,14 +139,9 @@ def policy_figures(
 ) -> dict[str, Any]:
     """Returns the figures of one policy, with their intervals over patients.
 
-    Args:
-        interviews: in which the policy asked.
-        patients: V of them.
-        point: at which the agent decides when to stop.
-        red_flags: the cells that are red flags of rules, of which the first is looked for.
-        against: the `quality` of the policy that it is compared with, None for that policy itself.
-        minimum_decisions: patients with fewer are left out of comparisons with clinicians.
-        seed: decides the resamples that intervals come from.
+    The first of the cells `red_flags` is looked for. `against` is the `quality` of the policy that it is compared with,
+    None for that policy itself. Patients with fewer decisions than `minimum_decisions` are left out of comparisons with
+    clinicians.
 
     Returns:
         `appropriateness` and `safety`, a list by number of questions; the same with `_difference`, paired with

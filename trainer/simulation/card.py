@@ -40,15 +40,7 @@ class CardEvidence(NamedTuple):
 def write_cards(
     tables: KnowledgeTables, config: CardConfig, patients: Population, sizes: np.ndarray, draws: Draws
 ) -> Cards:
-    """Writes the cards of patients.
-
-    Args:
-        tables: the knowledge base.
-        config: constants of the card.
-        patients: B of them.
-        sizes: int `[B, 4]`, from `card_sizes`.
-        draws: random numbers of the doctor's choices.
-    """
+    """Writes the cards of B patients, of the `sizes` int `[B, 4]` that `card_sizes` returns."""
     flagged, worse = (_salience(config, tables, patients, each) for each in (tables.red_flags, tables.urgent_with))
     symptoms = _pick(flagged, tables.symptoms, patients.present, sizes[:, 0], draws)
     risks = _pick(worse, tables.risk_factors, patients.present, sizes[:, 2], draws)
@@ -64,9 +56,7 @@ def write_cards(
 def card_sizes(config: CardConfig, uniform: np.ndarray) -> np.ndarray:
     """Returns how many pieces of each kind the doctor intends to write, int `[B, 4]`, at least one symptom.
 
-    Args:
-        config: mean and SD of each: symptoms present, symptoms absent, risk factors present, risk factors absent.
-        uniform: `[B, 4]` in (0, 1).
+    `uniform` is `[B, 4]` in (0, 1).
     """
     moments = (config.symptoms_present, config.symptoms_absent, config.risk_factors_present, config.risk_factors_absent)
     columns = [_count(mean, sd, uniform[:, column]) for column, (mean, sd) in enumerate(moments)]

@@ -14,12 +14,7 @@ _STEPS = np.sqrt(np.array([2.0, 3.0, 5.0, 7.0, 11.0]))
 
 
 class Draws:
-    """The random numbers of one block of work.
-
-    Args:
-        seed: 0 or more.
-        stream: number of the block; different streams are independent.
-    """
+    """The random numbers of one block of work, its `stream`; different ones are independent."""
 
     def __init__(self, seed: int, stream: int):
         self._bits = np.random.Philox(key=np.array([seed, stream], np.uint64))
@@ -46,13 +41,7 @@ def evenly_spread(seed: int, first: int, count: int, column: int) -> np.ndarray:
     """Returns float64 `[count]` in (0, 1): the elements from `first` on of a sequence that fills the interval evenly.
 
     Counts drawn with these numbers have almost exactly the intended distribution over any few hundred elements, for any
-    seed.
-
-    Args:
-        seed: shifts the sequence.
-        first: index of the first number.
-        count: number of elements.
-        column: which of the independent sequences, 0 to 4.
+    seed. The `seed`, 0 or more, shifts the sequence; of independent ones there are five, the columns 0 to 4.
     """
     start = Draws(seed, 2**63 + column).uniform(1)[0]
     places: np.ndarray = np.arange(first, first + count, dtype=np.float64)

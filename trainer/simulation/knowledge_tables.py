@@ -18,10 +18,6 @@ _WORRY = np.array([1.0, 0.8, 0.1, 0.03])
 class KnowledgeTables:
     """What patients, cards and panels need from the knowledge base.
 
-    Args:
-        knowledge: the knowledge base.
-        config: the constants of the simulation.
-
     Raises:
         InputError: no patient can have one of the conditions.
     """
@@ -159,9 +155,6 @@ _MOST = 0.95  # upper bound on a risk factor's probability, however large its de
 class RiskTables:
     """Tables over C conditions, G strata and the K risk factors other than age bands and sexes.
 
-    Args:
-        knowledge: the knowledge base.
-
     Raises:
         InputError: no patient can have one of the conditions.
     """
@@ -271,8 +264,7 @@ NO_PARENT = -1
 class EvidenceTree:
     """The relations among N pieces of evidence that are drawn together.
 
-    Args:
-        entries: the pieces, parents before their children; parents that are not among them are ignored.
+    Parents come before their children; parents that are not among the `entries` are ignored.
     """
 
     def __init__(self, entries: Sequence[CatalogueEntry]):
@@ -285,11 +277,7 @@ class EvidenceTree:
         self.groups = tuple(groups.values())
 
     def given_parent(self, marginal: np.ndarray) -> np.ndarray:
-        """Returns the probability of each piece given that its parent is present, `[rows, N]`, at most 1.
-
-        Args:
-            marginal: probability of each piece, `[rows, N]`, at most that of its parent.
-        """
+        """Returns P(piece | its parent is present), `[rows, N]`, where `marginal` is at most the parent's."""
         given = marginal.copy()
         for child, parent in enumerate(self.parents):
             if parent != NO_PARENT:

@@ -16,12 +16,8 @@ class Panel:
     """A fixed panel of clinicians.
 
     Triage one colour too low costs the clinician's risk aversion, one colour too high costs the over-triage loss of the
-    border between the two. The loss over several colours is the sum over the borders in between.
-
-    Args:
-        tables: the knowledge base.
-        config: the constants of the simulation.
-        seed: decides who is in the panel.
+    border between the two. The loss over several colours is the sum over the borders in between. The `seed` decides who
+    is in the panel.
 
     Attributes:
         risk_aversion: logarithm of that of each clinician, float `[M]`.
@@ -43,10 +39,7 @@ class Panel:
     def decide(self, evidence: CardEvidence, sizes: np.ndarray, draws: Draws) -> np.ndarray:
         """Returns how many clinicians chose each colour, int `[B, 4]`.
 
-        Args:
-            evidence: the information on the cards.
-            sizes: int `[B]`, number of clinicians who judge each card, at most all of them.
-            draws: which clinicians judge a card, and their mood.
+        Each card is judged by so many of them as `sizes`, int `[B]`, says; `draws` decide who, and in which mood.
         """
         keys = draws.uniform(len(sizes), self._config.clinicians)
         mood = draws.normal(len(sizes), self._config.clinicians)
@@ -62,12 +55,8 @@ class Panel:
     def urgency(self, evidence: CardEvidence, card: np.ndarray, posterior: np.ndarray) -> np.ndarray:
         """Returns the probability of each colour for a case, float `[D, 4]`.
 
-        Red flags, and risk factors that make a condition more urgent, move part of its urgency one colour up.
-
-        Args:
-            evidence: the information on the cards.
-            card: int `[D]`, the card of each decision.
-            posterior: float `[D, C]`.
+        Red flags, and risk factors that make a condition more urgent, move part of its urgency one colour up. `card`,
+        int `[D]`, is the card of each decision, and `posterior` float `[D, C]`.
         """
         red_flag, risk = self._shifts
         kept = (1.0 - red_flag) ** evidence.red_flags * (1.0 - risk) ** evidence.urgent_with  # [B, C]

@@ -28,12 +28,8 @@ _DECISIONS_COLUMN = 4
 class Simulator:
     """Makes vignettes of a knowledge base.
 
-    Args:
-        knowledge: the knowledge base.
-        config: the constants.
-        seed: 0 or more, below 2^64.
-        whole_test: for complete patients in place of cards, see `trainer.simulation.card`: the share of the
-            test split. The vignettes then say which split they belong to.
+    With `whole_test`, the share of the test split, it makes complete patients in place of cards, see
+    `trainer.simulation.card`; these vignettes say which split they belong to.
     """
 
     def __init__(

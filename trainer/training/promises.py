@@ -71,11 +71,7 @@ class Promise:
 def make(trained: TrainedNetwork, job_dir: pathlib.Path, given: PromiseOptions, point_given: bool) -> Promise:
     """Returns the answer to `--promise`, and writes it to the job directory.
 
-    Args:
-        trained: the agent, with its safety rules.
-        job_dir: where it was trained.
-        given: what is asked for.
-        point_given: whether the operating point of `trained` must keep the promise; it may be chosen otherwise.
+    With `point_given`, the operating point of the agent must keep the promise; otherwise it may be chosen.
 
     Raises:
         InputError: no vignettes are set apart, the agent leads no interviews, it has answered too often, or the answer
@@ -119,11 +115,8 @@ def promising(trained: TrainedNetwork, answer: Promise) -> TrainedNetwork:
 def on_newer(trained: TrainedNetwork, made: Mapping[str, Any], vignettes: Vignettes, whole: bool) -> dict[str, Any]:
     """Returns the figures of a promise on other patients.
 
-    Args:
-        trained: the agent, at the promise's operating point.
-        made: the promise, as `Promise.described` gives it.
-        vignettes: what is known of these patients.
-        whole: whether they list everything that a patient has.
+    The agent is at the operating point of the promise `made`, see `Promise.described`. `whole` vignettes list
+    everything that a patient has.
 
     Returns:
         `holds`, unless these patients show that it does not; `broken`, the risks above their levels by setting;

@@ -41,11 +41,7 @@ class Seen(NamedTuple):
 def prepare(folder: pathlib.Path, vignettes: Slice | None, whole: bool, seen: Seen) -> None:
     """Writes the file, unless it exists.
 
-    Args:
-        folder: the job directory.
-        vignettes: that are set apart; None if there are none.
-        whole: whether they list everything that a patient has.
-        seen: by the agent.
+    None stands for no `vignettes` set apart; `whole` vignettes list everything that a patient has.
 
     Raises:
         OSError: it cannot be written.
