@@ -141,12 +141,20 @@ class DataDirectory:
             raise InputError(f"{self.path}: {len(there)} of {shards} shards found, {', '.join(lost[:3])} is missing")
         return [self.path / name for name in names]
 
-    def read(self, split: str, names: bool = True) -> VignetteArrays:
+    def require_vocabulary(self, vocabulary: Vocabulary, file: pathlib.Path) -> None:
+        """Raises an InputError if the codes of the data are not those of `vocabulary`, which `file` holds."""
+        if self.vocabulary.fingerprint != vocabulary.fingerprint:
+            raise InputError(f"{self.path}: its vocabulary is not {file}: prepare the data with that --vocabulary")
+
+    def read(self, split: str, names: bool = True, needed: bool = False) -> VignetteArrays:
         """Reads a split into memory; without `names`, ids and tags are left out, which take half of the memory.
 
         Raises:
-            InputError: a shard is damaged or holds anything but vignettes, or records are missing.
+            InputError: a shard is damaged or holds anything but vignettes, records are missing, or a split that is
+                `needed` has none.
         """
+        if needed and not self._vignettes(split):
+            raise InputError(f"{self.path}: the {split} split has no vignettes")
         arrays = ShardReader(self.vocabulary, names).read(self.shards(split))
         if len(arrays.vignette_ids) != self._vignettes(split):
             raise InputError(

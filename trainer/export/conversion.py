@@ -101,15 +101,9 @@ def calibration_states(path: pathlib.Path, version: LoadedVersion, seed: int) ->
         InputError: it is not a data directory, has another vocabulary, or has no training vignettes.
     """
     data = DataDirectory.open(path)
-    if data.vocabulary.fingerprint != version.vocabulary.fingerprint:
-        known = version.folder / directories.ASSETS / directories.VOCABULARY
-        raise InputError(
-            f"{path}: its vocabulary is not that of {version.folder}: prepare the data with --vocabulary {known}"
-        )
-    vignettes = data.read(CALIBRATION_SPLIT)
+    data.require_vocabulary(version.vocabulary, version.folder / directories.ASSETS / directories.VOCABULARY)
+    vignettes = data.read(CALIBRATION_SPLIT, needed=True)
     counts = np.diff(vignettes.offsets)
-    if not len(counts):
-        raise InputError(f"{path}: the {CALIBRATION_SPLIT} split has no vignettes")
     generator = np.random.default_rng(seed)
     drawn = generator.integers(0, len(counts), CALIBRATION_STATES // 2)
     signed_codes: np.ndarray = np.zeros([len(drawn), counts.max()], np.int32)

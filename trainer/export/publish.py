@@ -83,9 +83,7 @@ class VersionTest:
         self.seed = seed
         self.seeds = order_seeds(seed, orders)
         self.cases = tuple(cases)
-        self.vignettes: VignetteArrays = self.data.read(SPLIT)
-        if not len(self.vignettes.decision_counts):
-            raise InputError(f"{path}: the {SPLIT} split has no vignettes")
+        self.vignettes: VignetteArrays = self.data.read(SPLIT, needed=True)
         if np.diff(self.vignettes.offsets).min() < 1:
             raise InputError(
                 f"{path}: the {SPLIT} split has vignettes without evidence, which cannot be played: give a data "

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from schemas import safety_rules
+from schemas import directories, safety_rules
 from schemas.errors import InputError
 from schemas.safety_rules import RuleSet
 from trainer.data.arrays import VignetteArrays
@@ -111,15 +111,8 @@ def _load(given: EvaluateOptions, point: OperatingPointOptions) -> tuple[DataDir
         raise InputError("expected --data with vignettes")
     data = DataDirectory.open(given.data)
     trained = point.apply(load_network(given.job_dir, given.step), given.job_dir)
-    if data.vocabulary.fingerprint != trained.vocabulary.fingerprint:
-        raise InputError(
-            f"{given.data}: its vocabulary is not the one that {given.job_dir} was trained with: prepare the data with "
-            f"--vocabulary {given.job_dir / 'vocabulary.csv'}"
-        )
-    vignettes = data.read(given.split)
-    if not len(vignettes.decision_counts):
-        raise InputError(f"{given.data}: the {given.split} split has no vignettes")
-    return data, trained, vignettes
+    data.require_vocabulary(trained.vocabulary, given.job_dir / directories.VOCABULARY)
+    return data, trained, data.read(given.split, needed=True)
 
 
 def _say_end(given: EvaluateOptions) -> None:

@@ -104,13 +104,10 @@ def _interviews(
     name = None if given.rules is None else str(given.rules)
     rules, _ = safety_rules.choose(name, trained.vocabulary)
     graph = QuestionGraph(trained.questions, trained.vocabulary, rules.rules, trained.signs)
-    train = data.read("train", names=False)
-    if not len(train.decision_counts):
-        raise InputError(f"{given.data}: the train split has no vignettes for the policy static")
     own = given.track == OWN_CARD
     learned = card_policy(graph, trained.model) if own and trained.has_probabilities else learned_policy(graph)
     flags = None if own else tf.function(graph.open_signs, autograph=False)
-    static = static_policy(train, len(data.vocabulary))
+    static = static_policy(data.read("train", names=False, needed=True), len(data.vocabulary))
     chosen: dict[str, Policy] = {RANDOM: random_policy(given.seed), STATIC: static, LEARNED: learned}
     return {
         name: interview(patients, trained.model, graph.may_ask, chosen[name], QUESTION_LIMIT, flags, graph.opening)

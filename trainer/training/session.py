@@ -3,14 +3,14 @@
 import pathlib
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from rich import progress as bars
 from rich.console import Console
 
-from schemas.errors import InputError
+from schemas import directories
 from trainer.config import TrainConfig
 from trainer.data.arrays import VignetteArrays
 from trainer.data.state import Vignettes
@@ -36,21 +36,12 @@ STEPS_PER_CALL = 100
 """Steps that the compiled loop runs before it returns to Python: often enough to notice an interrupt in seconds."""
 
 
-class MeanEstimate(Protocol):
-    """A mean over vignettes, with its interval."""
-
-    @property
-    def mean(self) -> float:
-        """The mean."""
-
-    def _asdict(self) -> dict[str, float]: ...
-
-
 class RunHooks(NamedTuple):
     """What a run has beside its data and its job directory."""
 
-    measure: Callable[[Outcomes, np.ndarray, int], Mapping[str, MeanEstimate]] | None = None
-    """From episodes, the clinicians' decisions `[V, 4]` and a seed to the metrics; None means that none are taken."""
+    measure: Callable[[Outcomes, np.ndarray, int], Mapping[str, Any]] | None = None
+    """From episodes, the clinicians' decisions `[V, 4]` and a seed to each metric, a named tuple with its `mean`; None
+    means that none are taken."""
     validation: DataDirectory | None = None  # with the test split to evaluate on; None means that of its own data
     logs: pathlib.Path | None = None  # directory of the summaries; None means in the job directory
     evaluated: Callable[[int, Mapping[str, float]], None] | None = None  # called with the step and the metrics' means
@@ -94,7 +85,9 @@ def open_run(
             or the validation data has another vocabulary, or the agent to start from has seen too much of the data.
         LostWorkerError: another worker has ended.
     """
-    train, test = _read_splits(data, hooks.validation or data)
+    watched = hooks.validation or data
+    watched.require_vocabulary(data.vocabulary, data.path / directories.VOCABULARY)
+    train, test = data.read("train", names=False, needed=True), watched.read("test", names=False)
     config = config.resolved(len(train.decision_counts))
     evidence_count = len(data.vocabulary)
     job, console = JobDirectory(job_dir), Console(stderr=True, quiet=not workers.chief)
@@ -158,19 +151,6 @@ def _settling(job: JobDirectory, data: DataDirectory, config: TrainConfig, held_
         graph = QuestionGraph(mixture, data.vocabulary, (), job.signs(data.vocabulary))
         led = led_states(graph, data.vocabulary, held_out, data.whole_patients, limit)
     return settling(held_out, len(data.vocabulary), limit, config.loop.seed, led, data.whole_patients)
-
-
-def _read_splits(data: DataDirectory, watched: DataDirectory) -> tuple[VignetteArrays, VignetteArrays]:
-    """Returns the training split of `data` and the test split of `watched`; raises as `open_run`."""
-    if watched.vocabulary.fingerprint != data.vocabulary.fingerprint:
-        raise InputError(
-            f"{watched.path}: its vocabulary is not that of {data.path}: prepare the validation data with "
-            f"--vocabulary {data.path / 'vocabulary.csv'}"
-        )
-    train, test = data.read("train", names=False), watched.read("test", names=False)
-    if not len(train.decision_counts):
-        raise InputError(f"{data.path}: the train split has no vignettes")
-    return train, test
 
 
 def _prepare(
