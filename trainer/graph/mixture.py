@@ -32,8 +32,6 @@ _GROUP_SMOOTHING = 10.0  # the same of age and sex, of which few vignettes of a 
 _LEAST, _MOST = 1e-4, 1 - 2**-11  # probabilities; the latter is the largest below 1 in half precision
 _LEAST_URGENT = 0.01  # a class is never ruled out by one vignette's decisions
 _MAX_VIGNETTES = 50_000
-NUM_TRUTHS = 2 * NUM_DECISIONS
-"""Whether each decision is appropriate, then whether each is safe."""
 
 
 class Mixture(NamedTuple):
@@ -41,7 +39,7 @@ class Mixture(NamedTuple):
 
     log_prior: np.ndarray  # float32 [K]
     present: np.ndarray  # float32 [K, E] in (0, 1)
-    truths: np.ndarray  # float32 [K, 8] in (0, 1), see `NUM_TRUTHS`
+    truths: np.ndarray  # float32 [K, 8] in (0, 1): each decision is appropriate, then each is safe
     denied: np.ndarray  # float32 [K, E] in (0, 1): that a vignette lists a piece as absent
 
     @property
@@ -134,12 +132,8 @@ def load(path: pathlib.Path, evidence_count: int) -> Mixture | None:
     try:
         arrays = arrays_file.read(path)
         mixture = Mixture(*(arrays[name] for name in Mixture._fields))
-        classes = mixture.log_prior.size
-        shapes = ((classes,), (classes, evidence_count), (classes, NUM_TRUTHS), (classes, evidence_count))
-        if not all(
-            part.shape == shape and np.isfinite(part).all() for part, shape in zip(mixture, shapes, strict=True)
-        ):
-            raise ValueError("arrays of other shapes, or not finite")
+        if mixture.present.shape != (mixture.log_prior.size, evidence_count):
+            raise ValueError("arrays of another vocabulary")
     except arrays_file.DAMAGE as error:
         raise InputError(
             f"{path}: not what training wrote ({first_line(error)}): delete the file, and repeat the triage train "

@@ -207,32 +207,12 @@ def load(path: pathlib.Path, evidence_count: int) -> Novelty:
     """
     try:
         arrays = arrays_file.read(path)
-        parts = {name: arrays[name] for name in Novelty._fields}
-        fault = _fault(parts, evidence_count)
+        novelty = Novelty(*(arrays[name] for name in Novelty._fields))
+        if novelty.log_literals.shape != (2 * evidence_count, novelty.log_prior.size + 1):
+            raise ValueError("arrays of another vocabulary")
     except arrays_file.DAMAGE as error:
-        fault = first_line(error)
-    if fault:
         raise InputError(
-            f"{path}: not the statistics that training wrote ({fault}): delete the file, and repeat the triage train "
-            "command of this job, which writes it again"
-        )
-    return Novelty(**parts | {"moments": int(parts["moments"])})
-
-
-def _fault(parts: dict[str, np.ndarray], evidence_count: int) -> str:
-    """Returns why arrays are not those of a `Novelty`, or ""."""
-    classes = parts["log_prior"].size
-    shapes = {"log_prior": (classes,), "log_literals": (2 * evidence_count, classes + 1), "moments": ()}
-    for name, shape in shapes.items():
-        if parts[name].shape != shape:
-            return f"{name} has the shape {list(parts[name].shape)}, not {list(shape)}"
-    for name, least in (("quantiles", 1), ("led", 0)):
-        if parts[name].ndim != 2 or len(parts[name]) < least or not parts[name].shape[1]:
-            return f"{name} has the shape {list(parts[name].shape)}, not [N, Q]"
-    for name in ("log_prior", "log_literals", "quantiles", "led"):
-        if parts[name].dtype != np.float32 or not np.isfinite(parts[name]).all():
-            return f"{name} is not float32 throughout, and finite"
-    for name in ("quantiles", "led"):
-        if (np.diff(parts[name], axis=1) < 0).any():
-            return f"{name} do not ascend"
-    return "" if parts["moments"] > 0 else "moments is not above 0"
+            f"{path}: not the statistics that training wrote ({first_line(error)}): delete the file, and repeat the "
+            "triage train command of this job, which writes it again"
+        ) from error
+    return novelty._replace(moments=int(novelty.moments))

@@ -153,23 +153,9 @@ def test_other_bytes_than_were_written_are_reported_in_one_line(path, damage):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("change", "fault"),
-    [
-        ({"log_prior": np.zeros([2, 1], np.float32)}, r"log_prior has the shape \[2, 1\], not \[2\]"),
-        ({"log_literals": np.zeros([8, 3], np.float32)}, r"log_literals has the shape \[8, 3\], not \[6, 3\]"),
-        ({"quantiles": np.zeros([0, 3], np.float32)}, r"quantiles has the shape \[0, 3\], not \[N, Q\]"),
-        ({"quantiles": np.array([[2, 1]], np.float32)}, "quantiles do not ascend"),
-        ({"led": np.array([[2, 1]], np.float32)}, "led do not ascend"),
-        ({"log_prior": np.array([np.nan, 0], np.float32)}, "log_prior is not float32 throughout, and finite"),
-        ({"log_literals": np.zeros([6, 3], np.float64)}, "log_literals is not float32 throughout, and finite"),
-        ({"moments": 0}, "moments is not above 0"),
-    ],
-)
-def test_arrays_that_cannot_be_of_this_vocabulary_are_reported(path, change, fault):
-    arrays_file.write(path, NOVELTY._replace(**change)._asdict())
-    with pytest.raises(InputError, match=fault):
-        novelty.load(path, KEPT_EVIDENCE)
+def test_arrays_of_another_vocabulary_are_reported(path):
+    with pytest.raises(InputError, match="another vocabulary"):
+        novelty.load(path, KEPT_EVIDENCE + 1)
 
 
 def test_any_single_overwritten_byte_is_reported_or_harmless(path):
