@@ -8,16 +8,10 @@ from trainer.evaluation.estimates import MARGIN, AsClinicians, Baselines, Estima
 from trainer.evaluation.slices import MINIMUM_VIGNETTES
 from trainer.reports.numbers import (
     APPROPRIATENESS,
-    EVIDENCE_SEEN,
-    FORCED,
-    KAPPA,
+    MEASURES,
     NONE,
-    OVER_TRIAGE,
-    QUESTIONS,
     RED_SENSITIVITY,
-    RED_SPECIFICITY,
     SAFETY,
-    UNDER_TRIAGE,
     Measure,
     Table,
     count,
@@ -25,31 +19,6 @@ from trainer.reports.numbers import (
     with_interval_if_enough,
 )
 
-MEASURES = (
-    APPROPRIATENESS,
-    SAFETY,
-    OVER_TRIAGE,
-    UNDER_TRIAGE,
-    RED_SENSITIVITY,
-    RED_SPECIFICITY,
-    KAPPA,
-    QUESTIONS,
-    EVIDENCE_SEEN,
-    FORCED,
-)
-IN_INTERVIEWS = (
-    RED_SENSITIVITY,
-    UNDER_TRIAGE,
-    SAFETY,
-    APPROPRIATENESS,
-    OVER_TRIAGE,
-    RED_SPECIFICITY,
-    KAPPA,
-    QUESTIONS,
-)
-"""Those of interviews, emergencies first."""
-IN_RANDOM_ORDER = tuple(measure for measure in MEASURES if measure not in (RED_SENSITIVITY, RED_SPECIFICITY))
-"""Those of episodes in random evidence order, where there are interviews to find emergencies in."""
 LEAST_VIGNETTES = math.ceil(3 / MARGIN)
 """Of n cases without a single difference, up to a share of 3/n may still differ (95% confidence, the rule of three)."""
 

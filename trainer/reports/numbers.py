@@ -29,6 +29,17 @@ RED_SENSITIVITY = Measure("red_sensitivity", "Red sensitivity", True)
 RED_SPECIFICITY = Measure("red_specificity", "Red specificity", True)
 KAPPA = Measure("weighted_kappa", "Weighted kappa", False)
 
+MEASURES = (
+    APPROPRIATENESS, SAFETY, OVER_TRIAGE, UNDER_TRIAGE, RED_SENSITIVITY, RED_SPECIFICITY, KAPPA, QUESTIONS,
+    EVIDENCE_SEEN, FORCED,
+)  # fmt: skip
+IN_INTERVIEWS = (
+    RED_SENSITIVITY, UNDER_TRIAGE, SAFETY, APPROPRIATENESS, OVER_TRIAGE, RED_SPECIFICITY, KAPPA, QUESTIONS,
+)  # fmt: skip
+"""Those of interviews, emergencies first."""
+IN_RANDOM_ORDER = tuple(measure for measure in MEASURES if measure not in (RED_SENSITIVITY, RED_SPECIFICITY))
+"""Those of episodes in random evidence order, where there are interviews to find emergencies in."""
+
 
 class Table(NamedTuple):
     """A table of texts; the first column names the rows."""

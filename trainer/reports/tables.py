@@ -13,9 +13,12 @@ from trainer.evaluation.estimates import Calibration, RuleEffect, SliceFigures, 
 from trainer.evaluation.metrics import exact_share
 from trainer.evaluation.slices import MINIMUM_VIGNETTES
 from trainer.reports.agent_report import AgentReport
-from trainer.reports.comparison import IN_INTERVIEWS, IN_RANDOM_ORDER, MEASURES, comparison_table
+from trainer.reports.comparison import comparison_table
 from trainer.reports.numbers import (
     APPROPRIATENESS,
+    IN_INTERVIEWS,
+    IN_RANDOM_ORDER,
+    MEASURES,
     NONE,
     OVER_TRIAGE,
     QUESTIONS,

@@ -7,7 +7,7 @@ import re
 from schemas.promise import NOT_COVERED
 from trainer.graph.decide import NEUTRAL
 from trainer.reports.agent_page import agent_page
-from trainer.reports.comparison import MEASURES
+from trainer.reports.numbers import MEASURES
 from trainer.training.promises import Promise, PromiseRequest
 
 PROVENANCE = {"command": "triage evaluate --html report.html", "python": "3.11", "finished": None}
