@@ -8,7 +8,7 @@ import pandas as pd
 
 from schemas.errors import InputError, shown
 from schemas.evidence import Vocabulary
-from trainer.data.csv_files import decision_label, parse_list, parse_presence
+from trainer.data.csv_files import decision_label, parse_list, read_evidence
 from trainer.data.derived_vocabulary import malformed_code
 
 ID, PRESENT, ABSENT = "vignette_id", "present", "absent"
@@ -81,16 +81,8 @@ class Frame:
         read = {name: parse_list(text) for name, text in texts.items()}
         if "decisions" in read:
             read["decisions"] = [*map(decision_label, read["decisions"])]
-        evidence: dict[bool, list[str]] = {True: [], False: []}
-        for code, cell in cells.items():
-            if code in measures and code in self._evidence:
-                evidence[True].append(f"{code}={cell}")
-            elif code in self._evidence:
-                try:
-                    evidence[parse_presence(str(cell))].append(code)
-                except InputError as error:
-                    raise InputError(f"{code}: {error}") from None
-        return read if self.lists else {**read, PRESENT: evidence[True], ABSENT: evidence[False]}
+        evidence = {code: str(cell) for code, cell in cells.items() if code in self._evidence}
+        return read if self.lists else {**read, **read_evidence(evidence, measures)}
 
 
 def _plain(value: Any) -> Any:

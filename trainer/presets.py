@@ -103,20 +103,15 @@ def from_arguments(arguments: argparse.Namespace, start: Mapping[str, Mapping[st
     values.pop("preset", None)
     if name not in PRESETS:
         raise InputError(f"{arguments.config}: preset {name!r}: expected one of {', '.join(PRESETS)}")
-    values = _over(PRESETS[name] if start is None else start, values)
     given = vars(arguments)
-    for section in dataclasses.fields(TrainConfig):
-        names = [field.name for field in dataclasses.fields(typing.cast(type, section.type))]
-        flags = {name: given[name] for name in names if name in given}
-        if flags:
-            values = {**values, section.name: {**values.get(section.name, {}), **flags}}
-    return TrainConfig.from_dict(values, str(arguments.config or "command line"))
-
-
-def _over(preset: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings of `preset`, overridden by `values`; what is no object of settings is left to the checks."""
-    merged: dict[str, Any] = {name: dict(section) for name, section in preset.items()}
-    for name, section in values.items():
-        both = isinstance(section, Mapping) and name in merged
-        merged[name] = {**merged[name], **section} if both else section
-    return merged
+    flags = {
+        section.name: {field.name: given[field.name] for field in dataclasses.fields(kind) if field.name in given}
+        for section in dataclasses.fields(TrainConfig)
+        if dataclasses.is_dataclass(kind := section.type)
+    }
+    merged: dict[str, Any] = dict(PRESETS[name] if start is None else start)
+    for name, settings in (*values.items(), *flags.items()):
+        before = merged.get(name, {})
+        if isinstance(before, Mapping):  # what is no object of settings is left to the checks
+            merged[name] = {**before, **settings} if isinstance(settings, Mapping) else settings
+    return TrainConfig.from_dict(merged, str(arguments.config or "command line"))

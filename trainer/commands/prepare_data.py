@@ -18,7 +18,6 @@ from schemas.relations import RELATIONS
 from trainer.commands.prepare import PrepareOptions
 from trainer.data import input_formats
 from trainer.data.data_writer import write_splits
-from trainer.data.derived_vocabulary import kinds_of
 from trainer.data.input_formats import Source
 from trainer.data.output import OutputDirectory, describe, output_directory
 from trainer.data.source import BLANK_LINES, RejectLog, accept
@@ -116,9 +115,17 @@ def _report(source: Source, vocabulary: Vocabulary, stats: dict[str, Any], given
     """Says what was prepared and what to beware of; returns the exit code."""
     console, out = Console(stderr=True), locations.shown(given.out)
     if source.derived:
-        if source.evidence_columns:
-            say(console, _taken_as_evidence(source.evidence_columns))
-        say(console, _review(vocabulary, out))
+        if columns := source.evidence_columns:
+            listed = ", ".join([*columns[:_COLUMNS_LISTED], *(["..."] if len(columns) > _COLUMNS_LISTED else [])])
+            taken = f"columns taken as evidence ({len(columns):,}): {listed}"
+            say(console, f"{taken}; leave out others with --ignore-columns")
+        symptoms = sum(entry.kind == "symptom" for entry in vocabulary)
+        kinds = f"symptoms: {symptoms:,}, risk factors: {len(vocabulary) - symptoms:,}"
+        say(
+            console,
+            f"the vocabulary was derived from the data ({kinds}): copy {os.path.join(out, directories.VOCABULARY)}, "
+            "review its kinds, names and questions, and give the copy with --vocabulary from now on",
+        )
     for warning in split_warnings(stats["splits"]):
         say(console, f"warning: {warning}")
     if not stats["splits"]["test"]["vignettes"]:
@@ -137,16 +144,3 @@ def _report(source: Source, vocabulary: Vocabulary, stats: dict[str, Any], given
     json_output.write({"out": out, **stats}, given.json)
     say_result(console, out, f"triage stats {out} --validate, then triage train --data {out} --job-dir DIR")
     return 0
-
-
-def _review(vocabulary: Vocabulary, out: str) -> str:
-    return (
-        f"the vocabulary was derived from the data ({kinds_of(vocabulary)}): copy "
-        f"{os.path.join(out, directories.VOCABULARY)}, review its kinds, names and questions, and give the copy with "
-        "--vocabulary from now on"
-    )
-
-
-def _taken_as_evidence(columns: Sequence[str]) -> str:
-    listed = ", ".join([*columns[:_COLUMNS_LISTED], *(["..."] if len(columns) > _COLUMNS_LISTED else [])])
-    return f"columns taken as evidence ({len(columns):,}): {listed}; leave out others with --ignore-columns"

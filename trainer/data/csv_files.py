@@ -1,6 +1,6 @@
 """CSV files of vignettes: wide ones, a row per vignette, and long ones, a row per piece of evidence or decision."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from schemas.bands import is_numeric
@@ -39,6 +39,24 @@ def parse_presence(cell: str) -> bool:
 def parse_list(cell: str) -> list[str]:
     """Returns the items of a cell."""
     return [item.strip() for item in cell.split(LIST_SEPARATOR)] if cell else []
+
+
+def read_evidence(cells: Mapping[str, str], measures: Collection[str]) -> dict[str, list[str]]:
+    """Returns the codes that cells by code say are present, and absent; those of `measures` hold numbers.
+
+    Raises:
+        VignetteError: a cell says neither.
+    """
+    stated: dict[str, list[str]] = {"present": [], "absent": []}
+    for code, cell in cells.items():
+        if code in measures:
+            stated["present"].append(f"{code}={cell}")
+            continue
+        try:
+            stated["present" if parse_presence(cell) else "absent"].append(code)
+        except VignetteError as error:
+            raise VignetteError(f"{code}: {error}") from None
+    return stated
 
 
 def decision_label(cell: str) -> str:
@@ -132,22 +150,17 @@ class WideTable:
 
     def _fields(self, cells: Sequence[str], vocabulary: Vocabulary) -> dict[str, Any]:
         known = {name: cells[place] for name, place in self._known.items()}
-        evidence: dict[bool, list[str]] = {True: [], False: []}
-        for place, code in self._evidence:
-            if cells[place] and code in vocabulary.bands.units:
-                evidence[True].append(f"{code}={cells[place]}")
-            elif cells[place]:
-                try:
-                    evidence[parse_presence(cells[place])].append(code)
-                except VignetteError as error:
-                    raise VignetteError(
-                        f"{code}: {error}; leave the cell empty if it is not known, or the column out with "
-                        "--ignore-columns if it is not evidence"
-                    ) from None
+        evidence = {code: cells[place] for place, code in self._evidence if cells[place]}
+        try:
+            stated = read_evidence(evidence, vocabulary.bands.units)
+        except VignetteError as error:
+            raise VignetteError(
+                f"{error}; leave the cell empty if it is not known, or the column out with --ignore-columns if it is "
+                "not evidence"
+            ) from None
         return {
             "vignette_id": known["vignette_id"],
-            "present": evidence[True],
-            "absent": evidence[False],
+            **stated,
             "decisions": [decision_label(cell) for cell in parse_list(known["decisions"])],
             **_optional_fields(known),
         }

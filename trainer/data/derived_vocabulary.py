@@ -5,7 +5,6 @@ Kinds, names and questions are a first draft for a reviewer, as a table contains
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 
 from schemas.errors import InputError
@@ -79,12 +78,6 @@ def suggested_code(text: str) -> str | None:
     plain = _NOT_IN_CODE.sub("_", unicodedata.normalize("NFC", text).lower())
     code = unicodedata.normalize("NFC", _BEFORE_FIRST.sub("", plain).rstrip("_")[:MAX_CODE_LENGTH])
     return code if code_fault(code) is None and code != COLUMNS[0] else None
-
-
-def kinds_of(vocabulary: Vocabulary) -> str:
-    """Returns the number of pieces of evidence of each kind, for a message."""
-    counts = Counter(entry.kind for entry in vocabulary)
-    return f"symptoms: {counts['symptom']:,}, risk factors: {counts['risk_factor']:,}"
 
 
 def _evidence(code: str, is_risk_factor: bool) -> Evidence:
