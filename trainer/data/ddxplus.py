@@ -16,7 +16,7 @@ import re
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from schemas.csv_table import CsvTable
@@ -81,12 +81,14 @@ def read_release(conditions: pathlib.Path, evidences: pathlib.Path) -> Release:
         kind = _field(evidence, "data_type", str, where)
         if kind not in ("B", "C", "M"):
             raise InputError(f"{where}: data_type: expected B, C or M, found {kind!r}")
-        pieces = _binary(key, evidence, where) if kind == "B" else _valued(key, evidence, where)
+        pieces: Iterable[tuple[str, Evidence | None]] = _valued(key, evidence, where) if kind != "B" else ()
+        if kind == "B":
+            binary.add(key)
+            question = _question(evidence, where)
+            pieces = [(key, Evidence(_code(key), _kind(evidence, where), _stem(question), question))]
         for token, entry in pieces:
             codes[normalised(token)] = entry.code if entry else None
             entries.extend([entry] if entry else [])
-        if kind == "B":
-            binary.add(key)
     entries += demographics()
     try:
         vocabulary = Vocabulary(entries)
@@ -122,11 +124,6 @@ def _age_band_code(band: int) -> str:
         return f"age_{start}_plus"
     after = AGE_BAND_STARTS[band + 1]
     return f"age_{start}_{after - 1}" if start else f"age_under_{after}"
-
-
-def _binary(key: str, evidence: Mapping[str, Any], where: str) -> Iterator[tuple[str, Evidence]]:
-    question = _question(evidence, where)
-    yield key, Evidence(_code(key), _kind(evidence, where), _stem(question), question)
 
 
 def _valued(key: str, evidence: Mapping[str, Any], where: str) -> Iterator[tuple[str, Evidence | None]]:
@@ -258,8 +255,9 @@ def read_patients(
 
 
 def _vignette(vignette_id: str, fields: Mapping[str, str], release: Release, options: PatientOptions) -> Vignette:
+    complaint = release.codes.get(normalised(fields.get(INITIAL_EVIDENCE, "")))
     present = [
-        *_initial_first(_evidence(fields["EVIDENCES"], release), fields, release),
+        *sorted(_evidence(fields["EVIDENCES"], release), key=lambda code: code != complaint),  # it comes first
         age_code(_age(fields["AGE"])),
         _sex_code(fields["SEX"]),
     ]
@@ -292,12 +290,6 @@ def _evidence(cell: str, release: Release) -> list[str]:
         if count > 1:
             raise VignetteError(f"EVIDENCES: {token!r} is listed {count} times")
     return [code for code in codes if code is not None]
-
-
-def _initial_first(codes: list[str], fields: Mapping[str, str], release: Release) -> list[str]:
-    """Returns the codes with the presenting complaint, where it is one of them, before the others."""
-    initial = release.codes.get(normalised(fields.get(INITIAL_EVIDENCE, "")))
-    return sorted(codes, key=lambda code: code != initial)
 
 
 def _unknown_evidence(token: str, release: Release) -> str:

@@ -5,7 +5,6 @@ handed over to a person and was accepted; so is an outcome of an unknown card. O
 with the latest time counts, the last one if several have it.
 """
 
-import datetime
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -82,12 +81,8 @@ def _card_or_outcome(line: Line) -> _Record:
     if outcome not in feedback.OUTCOMES:
         raise VignetteError(f"{feedback.OUTCOME}: expected {' or '.join(feedback.OUTCOMES)}, found {shown(outcome)}")
     if feedback.OUTCOME in fields:
-        fields[feedback.TIME] = _time(fields[feedback.TIME])
+        time = feedback.read_time(fields[feedback.TIME])
+        if time is None:
+            raise VignetteError(f"{feedback.TIME}: expected {feedback.A_TIME}, found {shown(fields[feedback.TIME])}")
+        fields[feedback.TIME] = time
     return _Record(line, {feedback.DECISION: None, **fields})
-
-
-def _time(text: str) -> datetime.datetime:
-    time = feedback.read_time(text)
-    if time is None:
-        raise VignetteError(f"{feedback.TIME}: expected {feedback.A_TIME}, found {shown(text)}")
-    return time

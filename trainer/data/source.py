@@ -52,7 +52,9 @@ class LineReader:
             InputError: the file cannot be read, or is an archive without exactly one file.
         """
         try:
-            if _is_archive(self.path):
+            with self.path.open("rb") as stream:
+                is_archive = stream.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
+            if is_archive:
                 with zipfile.ZipFile(self.path) as archive, archive.open(self._member(archive)) as stream:
                     yield from lines_of(stream, self.path)
             else:
@@ -101,12 +103,6 @@ def read_each(reader: LineReader, read: Callable[[Line], Read]) -> Iterator[Read
             yield read(line)
         except InputError as error:
             yield Rejected(line, error.vignette_id if isinstance(error, VignetteError) else None, str(error))
-
-
-def _is_archive(path: pathlib.Path) -> bool:
-    """Whether a file is a zip archive, by its first bytes."""
-    with path.open("rb") as stream:
-        return stream.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
 
 
 BLANK_LINES = "blank lines"

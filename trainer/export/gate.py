@@ -186,11 +186,6 @@ def compare_cases(cases: Sequence[TextbookCase], new: CaseDecisions, serving: Ca
     return CaseVerdict(not later, len(cases), emergencies, len({each.vignette_id for each in later}), later)
 
 
-def require_vignettes(verdict: GateVerdict, vignettes: int, minimum: int) -> GateVerdict:
-    """Returns the verdict, which nothing passes on fewer than `minimum` vignettes."""
-    return verdict if vignettes >= minimum else verdict._replace(passed=False, too_few=TooFew(vignettes, minimum))
-
-
 def require_promise(verdict: GateVerdict, promise: dict[str, Any] | None) -> GateVerdict:
     """Returns the verdict, which no version passes whose `promise` its part `newer` says to be broken."""
     if promise is None or promise["newer"]["holds"]:

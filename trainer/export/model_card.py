@@ -27,7 +27,7 @@ from triage_runtime.command_line.json_output import plain
 FORMAT = 1
 """`format_version` of model_card.json, raised when older readers would misread it."""
 
-_PACKAGES = ("tensorflow", "keras", "tf-agents", "numpy", "scipy")
+_PACKAGES = ("tensorflow", "keras", "tf-agents", "numpy", "scipy")  # beside others, these affect a model's answers
 _LICENCE = (
     "The software that made and runs this model is under the Apache License 2.0. Passing the model on is also subject "
     "to the terms of the vignettes that it learned from."
@@ -175,14 +175,14 @@ def model_card(
             _probabilities(manifest["decision"]),
             *_LIMITS,
         ],
-        "reproduce": {"versions": package_versions()},
+        "reproduce": {
+            "versions": {
+                "python": platform.python_version(),
+                "dyqn-triage": VERSION,
+                **{name: importlib.metadata.version(name) for name in _PACKAGES},
+            }
+        },
     }
-
-
-def package_versions() -> dict[str, str]:
-    """Returns the versions of Python and of the packages that affect a model's answers."""
-    versions = {"python": platform.python_version(), "dyqn-triage": VERSION}
-    return versions | {name: importlib.metadata.version(name) for name in _PACKAGES}
 
 
 def _questions(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -158,8 +158,9 @@ def export(trained: TrainedNetwork, job_dir: pathlib.Path, target: Target, evalu
             entries["metrics"] = _manifest_metrics(trained, report)
             if target.margin is not None:
                 verdict = _verdict(gate.Played(name, outcomes), version, serving, evaluation, target.margin)
-                counts = evaluation.vignettes.decision_counts
-                verdict = gate.require_vignettes(verdict, len(counts), target.minimum_vignettes)
+                count = len(evaluation.vignettes.decision_counts)
+                if count < target.minimum_vignettes:
+                    verdict = verdict._replace(passed=False, too_few=gate.TooFew(count, target.minimum_vignettes))
                 verdict = gate.require_promise(verdict, entries.get("promise"))
                 entries["gate"] = verdict.described(ids=False)
         stage.describe(**entries)

@@ -501,7 +501,7 @@ def cross_faults(conditions: Sequence[Condition], catalogue: Catalogue) -> list[
     """Returns the faults between conditions, one sentence each."""
     codes = [condition.code for condition in conditions]
     faults = [f"condition {code!r} is defined twice" for code in sorted({c for c in codes if codes.count(c) > 1})]
-    used = set(itertools.chain.from_iterable(_codes_of(condition) for condition in conditions))
+    used = {code for c in conditions for code in (*c.evidence, *c.risk_factors, *c.urgent_with, *c.requires)}
     faults += [
         f"no condition uses the {entry.evidence.kind} {entry.code!r}" for entry in catalogue if entry.code not in used
     ]
@@ -512,10 +512,6 @@ def cross_faults(conditions: Sequence[Condition], catalogue: Catalogue) -> list[
         if not _distinguishable(one, other)
     ]
     return faults
-
-
-def _codes_of(condition: Condition) -> set[str]:
-    return {*condition.evidence, *condition.risk_factors, *condition.urgent_with, *condition.requires}
 
 
 def _distinguishable(one: Condition, other: Condition) -> bool:

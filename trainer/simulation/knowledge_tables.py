@@ -51,7 +51,7 @@ class KnowledgeTables:
         tree = EvidenceTree(catalogue.of_kind("symptom"))
         # A patient's draw knows which findings are possible; a reader of a card weighs how many patients can have them.
         self.findings = EvidenceSampler(tree, tree.given_parent(self.findings_given_condition[:, self.symptoms]))
-        risks = self._risks_given_condition()
+        risks = np.einsum("cg,cge->ce", self.risks.strata_given_condition, self._risks_given_stratum())  # [C, E]
         self.probabilities = self.findings_given_condition * self._possible_given_condition() + risks  # [C, E]
         given_parent = self.probabilities.copy()
         given_parent[:, self.symptoms] = tree.given_parent(self.probabilities[:, self.symptoms])
@@ -62,10 +62,6 @@ class KnowledgeTables:
 
     def _background(self) -> np.ndarray:
         return np.array([entry.background for entry in self.knowledge.catalogue])
-
-    def _risks_given_condition(self) -> np.ndarray:
-        """Returns P(risk factor | condition), including age and sex, `[C, E]`, 0 for symptoms."""
-        return np.einsum("cg,cge->ce", self.risks.strata_given_condition, self._risks_given_stratum())
 
     def _possible_given_condition(self) -> np.ndarray:
         """Returns P(a patient can have the evidence and its parents | condition), `[C, E]`.

@@ -64,18 +64,13 @@ class Simulator:
         evidence = read_cards(self._tables, whole_case(self._tables, patients))
         counts = self._panel.decide(evidence, clinicians, draws)
         listed = everything(self._tables, patients, cards, draws)
-        vignettes = []
-        for row in range(BLOCK):
-            test = self._in_test_split(first + row)
-            vignette = self._vignette(first + row, int(patients.conditions[row]), listed, row, counts[row])
+        vignettes, share = [], self._whole_test or Fraction(0)
+        for row, place in enumerate(range(first, first + BLOCK)):
+            test = int((place + 1) * share) > int(place * share)  # so that its members are evenly spread
+            vignette = self._vignette(place, int(patients.conditions[row]), listed, row, counts[row])
             named = vignette.vignette_id.replace("s", "w", 1)
             vignettes.append(dataclasses.replace(vignette, vignette_id=named, split="test" if test else "train"))
         return vignettes
-
-    def _in_test_split(self, place: int) -> bool:
-        """Whether a whole patient is one of the test split, whose members are evenly spread."""
-        share = self._whole_test or Fraction(0)
-        return int((place + 1) * share) > int(place * share)
 
     def _vignette(self, place: int, condition: int, cards: Cards, row: int, counts: np.ndarray) -> Vignette:
         described = self._tables.knowledge.conditions[condition]

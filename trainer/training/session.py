@@ -13,13 +13,13 @@ from rich.console import Console
 from schemas import directories
 from trainer.config import TrainConfig
 from trainer.data.arrays import VignetteArrays
-from trainer.data.state import Vignettes
 from trainer.data.tfrecord import DataDirectory
 from trainer.dyqn.assembly import MakeEpisodes, build_loop
-from trainer.dyqn.calibrate import Settling, divide, settling
+from trainer.dyqn.calibrate import Division, divide, settling
 from trainer.dyqn.loop import Progress, TrainingLoop
-from trainer.dyqn.rollout import METRICS, Outcomes, Rollout, Slice, greedy_policy, order_seeds
+from trainer.dyqn.rollout import METRICS, Outcomes, Rollout, greedy_policy, order_seeds
 from trainer.dyqn.workers import ALONE, Workers
+from trainer.graph.mixture import Mixture
 from trainer.graph.questions import QuestionGraph
 from trainer.interviews.episodes import InterviewEpisodes
 from trainer.interviews.play import led_states
@@ -104,19 +104,24 @@ def open_run(
     workers.exchange(0)
     if begin is not None:
         console.print(begin.description, highlight=False, soft_wrap=True)
+    mixture, limit = job.questions(evidence_count), config.environment.max_questions
+    make_episodes, led = _interviews(job, data, config, division, mixture)
+    settle = None
+    if division.held_out is not None:
+        settle = settling(division.held_out, evidence_count, limit, config.loop.seed, led, data.whole_patients)
     loop = build_loop(
         division.learned,
         data.vocabulary,
         config,
         workers,
-        job.questions(evidence_count) if config.network.outputs == "probabilities" else None,
-        _interviews(job, data, config, division.learned),
-        _settling(job, data, config, division.held_out),
+        mixture if config.network.outputs == "probabilities" else None,
+        make_episodes,
+        settle,
         None if begin is None else begin.initialise,
     )
     rollout = None
     if hooks.measure and workers.chief and config.loop.evaluation_interval and len(test.decision_counts):
-        rollout = Rollout(test, evidence_count, config.environment.max_questions, greedy_policy(loop.selection.chosen))
+        rollout = Rollout(test, evidence_count, limit, greedy_policy(loop.selection.chosen))
     checkpoints = Checkpoints(job, loop.checkpoint(), workers)
     resumed = _resume(loop, job, checkpoints, workers, console)
     logs = str(hooks.logs or job.logs)
@@ -126,31 +131,24 @@ def open_run(
     return TrainingSession(loop, files, EvaluatedSplit(test, rollout), learned, console, workers, hooks)
 
 
-def _interviews(job: JobDirectory, data: DataDirectory, config: TrainConfig, learned: Vignettes) -> MakeEpisodes | None:
-    """Returns the maker of the agent's training interviews; None where the order of the evidence is random.
+def _interviews(
+    job: JobDirectory, data: DataDirectory, config: TrainConfig, division: Division, mixture: Mixture | None
+) -> tuple[MakeEpisodes | None, np.ndarray | None]:
+    """Returns the maker of the agent's training interviews, and what is known in those with held-out patients.
 
-    It is so, too, where there are too few vignettes to choose questions by.
+    None both where the order of the evidence is random, as it is where there are too few vignettes to choose questions
+    by.
     """
-    mixture = job.questions(len(data.vocabulary))
     if config.environment.episodes != "interview" or mixture is None:
-        return None
-    signs, settings = job.signs(data.vocabulary), config.environment
+        return None, None
+    vocabulary, whole, settings = data.vocabulary, data.whole_patients, config.environment
+    signs, led, limit = job.signs(vocabulary), None, settings.max_questions
+    if division.held_out is not None:
+        graph = QuestionGraph(mixture, vocabulary, (), signs)
+        led = led_states(graph, vocabulary, division.held_out, whole, limit)
     return lambda generator: InterviewEpisodes(
-        learned, data.whole_patients, mixture, data.vocabulary, signs, settings.environments, settings.max_questions,
-        generator,
-    )  # fmt: skip
-
-
-def _settling(job: JobDirectory, data: DataDirectory, config: TrainConfig, held_out: Slice | None) -> Settling | None:
-    """Returns the data that calibrate the agent; None without held-out vignettes."""
-    if held_out is None:
-        return None
-    mixture, limit = job.questions(len(data.vocabulary)), config.environment.max_questions
-    led = None
-    if config.environment.episodes == "interview" and mixture is not None:
-        graph = QuestionGraph(mixture, data.vocabulary, (), job.signs(data.vocabulary))
-        led = led_states(graph, data.vocabulary, held_out, data.whole_patients, limit)
-    return settling(held_out, len(data.vocabulary), limit, config.loop.seed, led, data.whole_patients)
+        division.learned, whole, mixture, vocabulary, signs, settings.environments, limit, generator
+    ), led
 
 
 def _prepare(
