@@ -22,7 +22,7 @@ WORK = "trainer.commands.train"
 INTERRUPTED = 128 + signal.SIGINT
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainOptions:
     """The options of `triage train` beside the hyper-parameters, see its help."""
 
