@@ -22,6 +22,8 @@ from trainer.dyqn.targets import Transition
 from trainer.graph.mixture import Mixture
 from trainer.graph.questions import QuestionGraph
 from trainer.graph.rewards import counterfactual_reward
+from trainer.interviews.patients import all_answers
+from trainer.interviews.play import reveals
 
 EXPLORED = (0.0, 0.0, 0.15, 0.4)
 """The shares of questions drawn at random; each interview uses one of them."""
@@ -138,7 +140,9 @@ class InterviewEpisodes:
         explored = tf.gather(tf.constant(EXPLORED), tf.cast(uniform[2] * len(EXPLORED), tf.int32))
         left = tf.where(reads, self._most, tf.cast(uniform[3] * (self._most + 1), tf.int32))
         several = rows[:, tf.newaxis]
-        self._answers.assign(tf.where(several, self._patients(listed), self._answers))
+        least_urgent = tf.gather(self._least_urgent, self._vignette)
+        answers = all_answers(listed, self._whole, self._graph, self._generator, least_urgent)
+        self._answers.assign(tf.where(several, answers, self._answers))
         self._states.assign(tf.where(several, tf.where(known, listed, tf.zeros_like(listed)), self._states))
         self._explored.assign(tf.where(rows, explored, self._explored))
         self._reads.assign(tf.where(rows, reads, self._reads))
@@ -152,27 +156,16 @@ class InterviewEpisodes:
         places = tf.where(within, starts + tf.range(self._width, dtype=tf.int64), 0)
         return tf.where(within, tf.cast(tf.gather(self._codes, places), tf.int32), 0)
 
-    def _patients(self, listed: tf.Tensor) -> tf.Tensor:
-        """Returns what the patients of vignettes int8 `[B, E]` answer to each question: int8 `[B, E]`, 1 or -1."""
-        if self._whole:
-            return tf.where(listed > 0, tf.ones_like(listed), -1)
-        cards = tf.cast(listed, tf.float32)
-        like = self._graph.patients_like(cards, self._generator, tf.gather(self._least_urgent, self._vignette))
-        return tf.where(listed != 0, listed, tf.cast(like, tf.int8))
-
     def _question(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the codes that become known, bool `[B, E]`, and whether they are the agent's own question, `[B]`."""
         open_codes = self._graph.may_ask(states)
         withheld = tf.broadcast_to(self._measured, tf.shape(states))
-        cells = self._asks(states, withheld)
-        asked = _marked(cells, states.shape[1])
-        opening = self._graph.opening(states, self._answers)
-        opened = _marked(tf.abs(opening) - 1, states.shape[1])
-        asked = tf.where(tf.reduce_any(opened, axis=1, keepdims=True), opened, asked)
+        opened = self._graph.opening(states, self._answers)
+        revealed = reveals(self._asks(states, withheld), opened, self._answers)
+        asked = _marked(tf.abs(revealed) - 1, states.shape[1])
         uniform = self._generator.uniform(tf.shape(states))
         drawn = tf.where(open_codes & ~withheld, uniform * self._common, -1.0)
-        one = tf.where(tf.reduce_max(drawn, axis=1) >= 0, tf.argmax(drawn, axis=1), -1)
-        alone = _marked(one[:, tf.newaxis], states.shape[1])
+        alone = _marked(tf.argmax(drawn, axis=1)[:, tf.newaxis], states.shape[1]) & (drawn >= 0)
         if not self._whole:
             # Rare red flags are denied together, whatever else is known, so that a denial says no more than it should.
             open_flags = tf.where(self._flagged & (drawn >= 0), uniform, -1.0)
@@ -182,9 +175,9 @@ class InterviewEpisodes:
         random = self._generator.uniform(tf.shape(self._explored)) < self._explored
         listed = state.from_signed_codes(self._listed_codes(), states.shape[1])
         on_card = tf.where((listed != 0) & (states == 0), uniform, -1.0)
-        piece = tf.where(tf.reduce_max(on_card, axis=1) >= 0, tf.argmax(on_card, axis=1), -1)
+        piece = _marked(tf.argmax(on_card, axis=1)[:, tf.newaxis], states.shape[1]) & (on_card >= 0)
         asked = tf.where(random[:, tf.newaxis], alone, asked)
-        asked = tf.where(self._reads[:, tf.newaxis], _marked(piece[:, tf.newaxis], states.shape[1]), asked)
+        asked = tf.where(self._reads[:, tf.newaxis], piece, asked)
         return asked & (states == 0), ~random & ~self._reads
 
     def _next_vignettes(self, rows: tf.Tensor) -> tf.Tensor:

@@ -49,15 +49,24 @@ def interviewed_at_home(
 ) -> Patients:
     """Returns patients who present with the first piece of evidence of a vignette, and have no instruments.
 
-    They answer everything else. If vignettes are of `whole` patients, these lack what is not listed; otherwise `seed`
-    draws what cards leave open, as patients with such a card would answer it.
+    They answer everything else; `seed` draws what cards leave open.
+    """
+    cards = tf.constant(_listed(vignettes, len(vocabulary)))
+    answers = all_answers(cards, whole, graph, tf.random.Generator.from_seed(seed, alg="philox"), None).numpy()
+    return Patients(_first_pieces(vignettes, len(vocabulary)), answers, vignettes.decision_counts).at_home(vocabulary)
+
+
+def all_answers(
+    cards: tf.Tensor, whole: bool, graph: QuestionGraph, generator: tf.random.Generator, least_urgent: tf.Tensor | None
+) -> tf.Tensor:
+    """Returns what patients with `cards`, int8 `[B, E]`, answer to each question, int8 `[B, E]`, 1 or -1.
+
+    Whole patients lack what is not listed. Others answer as patients with such a card, see `QuestionGraph`.
     """
     if whole:
-        return whole_patients(vignettes, len(vocabulary)).at_home(vocabulary)
-    cards = _listed(vignettes, len(vocabulary))
-    like = graph.patients_like(tf.constant(cards.astype(np.float32)), tf.random.Generator.from_seed(seed, alg="philox"))
-    answers = np.where(cards != 0, cards, like.numpy()).astype(np.int8)
-    return Patients(_first_pieces(vignettes, len(vocabulary)), answers, vignettes.decision_counts).at_home(vocabulary)
+        return tf.where(cards > 0, tf.ones_like(cards), -1)
+    like = graph.patients_like(tf.cast(cards, tf.float32), generator, least_urgent)
+    return tf.where(cards != 0, cards, tf.cast(like, tf.int8))
 
 
 def _first_pieces(vignettes: Vignettes, evidence_count: int) -> np.ndarray:

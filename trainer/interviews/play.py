@@ -28,12 +28,7 @@ Policy = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 They are cells `[B, T]`, -1 behind the last, and where nothing may be asked.
 """
-MayAsk = Callable[[tf.Tensor], tf.Tensor]
-"""From states `[B, E]` to codes that are open, bool `[B, E]`, see `trainer.graph.questions`."""
-Flags = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-"""From states `[B, E]` and codes not to ask, bool `[B, E]`, to `QuestionGraph.open_signs`, bool `[B, E]`."""
-Opening = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-"""From states and answers `[B, E]` to `QuestionGraph.opening`, signed codes int32 `[B, G]`."""
+_Graph = Callable[..., tf.Tensor]  # a method of `QuestionGraph`
 INTERVIEW, ALL_EVIDENCE = "interview", "all_evidence"
 """Settings in which an agent decides: after an interview that it leads, or with all the evidence at once."""
 _ROWS = 512
@@ -114,24 +109,35 @@ class Interviews(NamedTuple):
         return np.asarray((~asks).argmax(axis=0))
 
 
+def reveals(cells: tf.Tensor, opened: tf.Tensor, answers: tf.Tensor) -> tf.Tensor:
+    """Returns the signed codes that questions make known, int32 `[B, G + T]`, 0 for none.
+
+    Where `QuestionGraph.opening` makes something known, `opened` `[B, G]`, that is the question. Otherwise it is about
+    `cells` `[B, T]`, -1 for none. `answers`, `[B, E]` in {-1, 0, 1}, are those of the patients.
+    """
+    cells = tf.cast(tf.where(tf.reduce_any(opened != 0, axis=1, keepdims=True), -1, cells), tf.int32)
+    answered = tf.gather(tf.cast(answers, tf.int32), tf.maximum(cells, 0), batch_dims=1)
+    return tf.concat([opened, (cells + 1) * answered], axis=1)
+
+
 def interview(
     patients: Patients,
     network: Network,
-    may_ask: MayAsk,
+    may_ask: _Graph,
     policy: Policy,
     questions: int,
-    flags: Flags | None = None,
-    opening: Opening | None = None,
+    flags: _Graph | None = None,
+    opening: _Graph | None = None,
 ) -> Interviews:
     """Returns interviews of an agent with patients.
 
     Args:
         patients: who answer.
         network: that decides.
-        may_ask: which codes are open.
+        may_ask: which codes are open, such as `QuestionGraph.may_ask`.
         policy: chooses what to ask among them.
         questions: number put to each patient, though the agent may stop earlier.
-        flags: that keep an interview going, whoever chooses the questions; None where the agent alone ends it.
+        flags: `open_signs`, which keep interviews going, whoever asks; None where the agent alone ends them.
         opening: what the first question asks, whoever chooses the others; None where they choose it as well.
     """
     if len(patients.answers) > _ROWS:
@@ -144,35 +150,26 @@ def interview(
     heads, revealed = [], []
     flagged: np.ndarray = np.zeros((questions + 1, len(states)), bool)
     opened: np.ndarray = np.zeros((len(states), 0), np.int32)
-    if opening is not None and questions:
+    if opening is not None:
         opened = opening(tf.constant(states), tf.constant(patients.answers)).numpy()
         flagged[0] = opened.any(axis=1)
     for number in range(questions + 1):
         if number:
             open_codes = may_ask(tf.constant(states)).numpy() & ~unanswerable
             cells = policy(states, open_codes)  # [V, T]
-            signed = np.where(cells >= 0, (cells + 1) * np.take_along_axis(patients.answers, cells, axis=1), 0)
-            if number == 1 and opened.any():
-                width = max(signed.shape[1], opened.shape[1])
-                signed, first = (np.pad(each, [(0, 0), (0, width - each.shape[1])]) for each in (signed, opened))
-                signed = np.where(opened.any(axis=1, keepdims=True), first, signed)
+            signed = reveals(cells, opened, patients.answers).numpy()
             row, place = np.nonzero(signed)
             states[row, np.abs(signed[row, place]) - 1] = np.sign(signed[row, place])
             revealed.append(signed)
+            opened = np.zeros_like(opened)
         heads.append(network(tf.constant(states)))
         if flags is not None:
             flagged[number] |= flags(tf.constant(states), tf.constant(unanswerable)).numpy().any(axis=1)
-    most = max((each.shape[1] for each in revealed), default=1)
-    padded = [np.pad(each, [(0, 0), (0, most - each.shape[1])]) for each in revealed]
-    codes = np.array(padded, np.int32).reshape(questions, len(states), most)
-    return Interviews(tf.nest.map_structure(lambda *each: np.stack(each), *heads), codes, flagged)
+    return Interviews(tf.nest.map_structure(lambda *each: np.stack(each), *heads), np.stack(revealed), flagged)
 
 
 def lead(patients: Patients, network: Network, graph: QuestionGraph, questions: int) -> Interviews:
-    """Returns interviews as an agent leads them: `graph` opens them, asks, and goes on while a danger sign is open.
-
-    A number of `questions` is put to each patient, though the agent may stop earlier.
-    """
+    """Returns `interview` as an agent leads it: `graph` opens it, asks, and goes on while a danger sign is open."""
     flags = tf.function(graph.open_signs, autograph=False)
     return interview(patients, network, graph.may_ask, learned_policy(graph), questions, flags, graph.opening)
 

@@ -48,7 +48,7 @@ def test_an_opening_takes_the_first_question_and_makes_several_pieces_known():
         return tf.where(states[:, 2:3] == 0, tf.constant([[3, 4]]), 0)
 
     interviews = interview(patients, network, _may_ask, _in_order, 2, opening=opening)
-    assert interviews.revealed.tolist() == [[[3, 4], [-2, 0]], [[-2, 0], [4, 0]]]
+    assert interviews.revealed.tolist() == [[[3, 4, 0], [0, 0, -2]], [[0, 0, -2], [0, 0, 4]]]
     states = interviews.states(patients).tolist()
     assert [each[0] for each in states] == [[1, 0, 0, 0], [1, 0, 1, 1], [1, -1, 1, 1]]
     assert [each[1] for each in states] == [[1, 0, 1, 0], [1, -1, 1, 0], [1, -1, 1, 1]]
