@@ -74,7 +74,7 @@ def explain(
     return triage_pb2.Explanation(
         effects=effects,
         sufficient=_sufficient(response, effects, ask_about),
-        turning=_turning(state, response, questions, ask),
+        turning=_turning(state, response, questions, vocabulary, ask),
     )
 
 
@@ -105,9 +105,14 @@ def _is_unclear(
     if (turns and needed) or not (turns or abs(removed) >= LEAST_SUPPORT):
         return False
     is_denial = piece.status == triage_pb2.EVIDENCE_STATUS_ABSENT
-    is_danger = not is_denial and piece.code in vocabulary and vocabulary[vocabulary.index(piece.code)].red_flag
-    incredible = response.best_triage == triage_pb2.TRIAGE_ACTION_RED and (is_denial if removed > 0 else is_danger)
-    return bool(removed * added <= 0 or incredible)
+    against = is_denial if removed > 0 else _is_danger(piece, vocabulary)
+    return bool(removed * added <= 0 or (against and response.best_triage == triage_pb2.TRIAGE_ACTION_RED))
+
+
+def _is_danger(piece: triage_pb2.Evidence, vocabulary: Vocabulary) -> bool:
+    """Returns whether a piece is a danger sign that is present."""
+    known = piece.status == triage_pb2.EVIDENCE_STATUS_PRESENT and piece.code in vocabulary
+    return known and bool(vocabulary[vocabulary.index(piece.code)].red_flag)
 
 
 def give_rationales(state: triage_pb2.EvidenceState, response: triage_pb2.TriageResponse, ask: Ask) -> None:
@@ -164,8 +169,10 @@ def _turning(
     state: triage_pb2.EvidenceState,
     response: triage_pb2.TriageResponse,
     questions: Sequence[triage_pb2.NextQuestion],
+    vocabulary: Vocabulary,
     ask: Ask,
 ) -> list[triage_pb2.TurningAnswer]:
+    """Returns the answers that turn the decision, save for danger signs that would make it less urgent."""
     possible = [
         (triage_pb2.Evidence(code=question.code, status=status), likely)
         for question in questions
@@ -180,7 +187,8 @@ def _turning(
     turning = [
         triage_pb2.TurningAnswer(evidence=piece, best_triage=answer.best_triage, likely=likely)
         for (piece, likely), answer in zip(possible, answers, strict=True)
-        if answer.best_triage != response.best_triage
+        if answer.best_triage < response.best_triage
+        or (answer.best_triage > response.best_triage and not _is_danger(piece, vocabulary))
     ]
     return sorted(turning, key=lambda each: -each.likely)
 

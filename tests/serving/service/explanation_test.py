@@ -172,6 +172,17 @@ def test_answers_that_would_turn_the_decision_are_named_the_likely_ones_first():
     assert turning.likely == pytest.approx(0.2)
 
 
+@pytest.mark.parametrize(("decision", "named"), [(RED, ["fever", "cough"]), (GREEN, ["cough"])])
+def test_no_danger_sign_is_named_that_would_make_the_decision_less_urgent(decision, named):
+    fever = Evidence("fever", "symptom", "Fever", "Do you have fever?", red_flag="yes")
+    vocabulary = Vocabulary([*VOCABULARY, fever, Evidence("cough", "symptom", "Cough", "Do you have a cough?")])
+    turned = {"fever": decision, "cough": GREEN}
+    judged = agent(lambda present, absent: (turned.get("".join(present[-1:]), YELLOW), 0.5))
+    questions = [triage_pb2.NextQuestion(code=code, likely=0.8) for code in ("fever", "cough")]
+    why = explained(["pain"], questions=questions, vocabulary=vocabulary, ask=judged)
+    assert [each.evidence.code for each in why.turning] == named
+
+
 def test_other_fields_of_the_state_stay():
     asked = []
 
