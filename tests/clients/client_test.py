@@ -76,7 +76,7 @@ def test_each_call_names_its_model(connect, server, call):
 def test_an_interview_is_answered_on_all_that_was_said(connect, server):
     with connect(server.address).interview(max_questions=2) as interview:
         answers = [interview.present("fever"), interview.not_known(), interview.absent("chest_pain")]
-        with pytest.raises(ValueError, match="interview has ended"):
+        with pytest.raises(ValueError, match="ended"):
             interview.not_known()
     assert [each.questions_asked for each in answers] == [0, 1, 2]
     assert [each.response.action for each in answers] == [
@@ -92,7 +92,7 @@ def test_several_codes_answer_one_question(connect, server):
     with client.interview() as interview:
         interview.present("fever")
         second = interview.answer(present=["fever"], absent=["chest_pain"])
-        with pytest.raises(ValueError, match="present, absent or not known"):
+        with pytest.raises(ValueError, match=r"present.*absent"):
             interview.answer()
     assert second.questions_asked == 1
     assert second.response.q_values == client.triage(evidence_state(["fever"], ["chest_pain"])).q_values
@@ -104,7 +104,7 @@ def test_several_codes_answer_one_question(connect, server):
 def test_nothing_is_sent_after_the_end(connect, scripted):
     with connect(scripted[1]).interview() as interview:
         assert interview.no_more_evidence().ended
-        with pytest.raises(ValueError, match="interview has ended"):  # though this server's stream is still open
+        with pytest.raises(ValueError, match="ended"):  # though this server's stream is still open
             interview.present("fever")
 
 
@@ -182,7 +182,7 @@ def test_a_task_that_is_cancelled_is_cancelled(silent):
             await cancel(client.triage(STATE))
             async with client.interview() as interview:
                 await cancel(interview.present("fever"))
-                with pytest.raises(ValueError, match="interview has ended"):
+                with pytest.raises(ValueError, match="ended"):
                     await interview.present("fever")
 
     asyncio.run(main())
@@ -245,19 +245,15 @@ def test_a_server_that_fails_more_than_it_answers_gets_no_second_attempts(script
     assert attempts == [4, 4, 2, 1]
 
 
-@pytest.mark.parametrize("name", ["present", "absent"])
-@pytest.mark.parametrize("said", ["fever", ["fever", math.nan]])
-def test_what_is_no_list_of_codes_is_refused(name, said):
-    with pytest.raises(TypeError, match=name):
-        evidence_state(**{name: said})
-
-
-def test_a_truth_is_no_number_of_questions():
-    with pytest.raises(TypeError, match="True"):
-        evidence_state(["fever"], questions_asked=True)
-
-
-@pytest.mark.parametrize("wrong", [{"max_questions": 2**31}, {"present": ["\ud800"]}])
-def test_what_a_message_cannot_hold_is_a_value_error(wrong):
-    with pytest.raises(ValueError):  # noqa: PT011 - protobuf's words
+@pytest.mark.parametrize(
+    ("wrong", "error", "named"),
+    [
+        *(({name: said}, TypeError, name) for name in ("present", "absent") for said in ("fever", ["fever", math.nan])),
+        ({"questions_asked": True}, TypeError, "True"),
+        ({"max_questions": 2**31}, ValueError, ""),  # in protobuf's words
+        ({"present": ["\ud800"]}, ValueError, ""),
+    ],
+)
+def test_what_is_no_evidence_state_is_refused(wrong, error, named):
+    with pytest.raises(error, match=named):
         evidence_state(**wrong)

@@ -129,14 +129,10 @@ client.close();
 """,
         server.address,
     )
-    assert json.loads(printed) == {
-        "said": [
-            "the answer to what was said before is still to come: await it first",
-            "expected a code that is present, absent or not known",
-            "the interview has ended: begin another",
-        ],
-        "ended": True,
-    }
+    heard = json.loads(printed)
+    for named, said in zip(("await", "present", "ended"), heard["said"], strict=True):
+        assert named in said
+    assert heard["ended"]
 
 
 def test_a_refusal_has_its_class_and_the_servers_words(node, server):
@@ -160,13 +156,12 @@ client.close();
         with pytest.raises(triage_client.InvalidArgumentError) as error:
             client.triage(evidence_state(["fevr"]))
         assert triage["message"] == error.value.message
-    assert "did you mean fever" in triage["message"]
     [violation] = triage["fieldViolations"]
     assert (violation["field"], violation["reason"]) == ("state.evidence[0].code", "UNKNOWN_CODE")
     assert violation["nearestCodes"] == ["fever"]
     [violation] = error.value.violations
     assert violation.field == "state.evidence[0].code"
-    assert "did you mean fever" in interview["message"]
+    assert "fevr" in interview["message"]
 
 
 def test_each_call_names_its_model(node, server):
@@ -195,8 +190,8 @@ client.close();
         server.address,
     )
     refusals, answers = map(json.loads, printed.splitlines())
-    missing = ("NotFoundError", "no model 'adults': this server has triage")
-    assert [(refusal["name"], refusal["message"]) for refusal in refusals] == [missing] * 5
+    assert [refusal["name"] for refusal in refusals] == ["NotFoundError"] * 5
+    assert all("'adults'" in refusal["message"] for refusal in refusals)
     assert answers == 5
 
 
@@ -307,9 +302,8 @@ print([
     assert [each["name"] for each in called[1:]] == [
         "UnauthenticatedError", "UnauthenticatedError", "UnavailableError", "UnavailableError",
     ]  # fmt: skip
-    assert "is another host and the connection is not encrypted" in refused[0]["message"]
-    assert "expected letters, digits" in refused[1]["message"]
-    assert refused[2]["message"] == "ca.key: expected a PEM file with a CERTIFICATE"
+    for refusal, named in zip(refused, ("triage.example.org:8500", "token", "ca.key"), strict=True):
+        assert named in refusal["message"]
 
 
 def test_a_wrong_argument_is_reported_before_anything_is_sent(node):
@@ -338,7 +332,7 @@ def test_an_example_of_the_readme_runs(node, example, server, encrypted, certifi
     if "questionsAsked" in example:
         assert output == "TRIAGE_ACTION_ASK TRIAGE_ACTION_YELLOW\n"
     elif "fevr" in example:
-        assert "did you mean fever" in output
+        assert "fevr" in output
     else:
         assert encrypted[0].tokens == ["Bearer TOKEN"]
 
