@@ -81,7 +81,7 @@ def test_training_goes_on_in_the_same_job_directory(agent, data):
     again = dyqn_triage.fit(data, agent.job_dir, **SMALL)
     assert repr(again) == repr(agent)
     assert "60 steps" in repr(agent)
-    with pytest.raises(dyqn_triage.InputError, match="holds a run that differs"):
+    with pytest.raises(dyqn_triage.InputError, match="batch_size 4 there, 5"):
         dyqn_triage.fit(data, agent.job_dir, **{**SMALL, "batch_size": 5})
 
 
@@ -99,7 +99,7 @@ def test_an_interview_puts_the_models_questions_and_ends_in_its_decision(model):
     assert interview.decision == interview.figures["best_triage"]
     ended = f"hand over to a person: {interview.deferred}" if interview.deferred else f"{interview.decision}, decided"
     assert repr(interview) == ended
-    with pytest.raises(dyqn_triage.InputError, match="the interview is over"):
+    with pytest.raises(dyqn_triage.InputError, match="is over"):
         interview.answer(True)
 
 
@@ -107,7 +107,7 @@ def test_a_model_whose_files_are_gone_cannot_be_pickled(model, folder, tmp_path)
     copied = dyqn_triage.Model(shutil.copytree(folder / "models" / model.version, tmp_path / model.version))
     pickle.dumps(copied)
     shutil.rmtree(tmp_path / model.version)
-    with pytest.raises(dyqn_triage.InputError, match="No such file or directory"):
+    with pytest.raises(dyqn_triage.InputError, match=str(tmp_path)):
         pickle.dumps(copied)
 
 
@@ -115,14 +115,14 @@ def test_a_question_with_a_choice_is_answered_by_one_of_its_codes(model):
     interview = model.interview(present=["e0"])
     assert (interview.question.text, interview.question.one_of) == ("What sex is the patient?", ("e6", "e7"))
     for wrong in (True, False, "e0", ""):
-        with pytest.raises(dyqn_triage.InputError, match=f"{wrong!r} is not an answer to .*: expected e6, e7 or None"):
+        with pytest.raises(dyqn_triage.InputError, match=f"{wrong!r}.* e6, e7 or None"):
             interview.answer(wrong)
     interview.answer("e7")
     assert interview.explain()["status"].to_dict() == {"e0": "present", "e7": "present"}
     not_told = model.interview(present=["e0"])
     not_told.answer(None)
     assert not_told.question.one_of == ()
-    with pytest.raises(dyqn_triage.InputError, match=r"'e1' is not an answer to .*: expected True, False or None"):
+    with pytest.raises(dyqn_triage.InputError, match=r"'e1'.* True, False or None"):
         not_told.answer("e1")
 
 
@@ -157,7 +157,7 @@ def test_danger_signs_that_are_asked_together_are_answered_by_those_that_are_pre
     assert (question.text, sorted(question.any_of)) == ("Do you have any of these?", ["e1", "e2"])
     assert (question.code, question.one_of) == (question.any_of[0], ())
     for wrong in (True, "e1", ["e1", "e0"]):
-        with pytest.raises(dyqn_triage.InputError, match=r"expected a list of any of e[12], e[12] or None"):
+        with pytest.raises(dyqn_triage.InputError, match=r"e[12], e[12] or None"):
             interview.answer(wrong)
     interview.answer(said)
     assert interview.explain()["status"].to_dict() == {"e0": "present", **statuses}
@@ -167,7 +167,7 @@ def test_danger_signs_that_are_asked_together_are_answered_by_those_that_are_pre
 
 def test_what_nobody_knows_is_refused_and_changes_nothing(model):
     interview = model.interview(present=["e0"])
-    with pytest.raises(dyqn_triage.InputError, match="present: unknown evidence code 'e9'"):
+    with pytest.raises(dyqn_triage.InputError, match=r"present: .*'e9'"):
         interview.add(present=["e9"])
     assert list(interview.explain().index) == ["e0"]
     with pytest.raises(dyqn_triage.InputError, match="nothing is known"):
@@ -176,7 +176,7 @@ def test_what_nobody_knows_is_refused_and_changes_nothing(model):
 
 @pytest.mark.parametrize("argument", ["present", "absent"])
 def test_a_single_text_is_not_read_letter_by_letter(model, argument):
-    with pytest.raises(dyqn_triage.InputError, match=f"{argument}: expected a list of codes, found 'e0'"):
+    with pytest.raises(dyqn_triage.InputError, match=f"{argument}: .*'e0'"):
         model.interview(**{argument: "e0"})
-    with pytest.raises(dyqn_triage.InputError, match=f"{argument}: expected a list of codes, found 'e0'"):
+    with pytest.raises(dyqn_triage.InputError, match=f"{argument}: .*'e0'"):
         model.interview(present=["e1"]).add(**{argument: "e0"})

@@ -43,7 +43,7 @@ def test_hyper_parameters_are_those_of_fit_and_a_clone_has_them():
     assert classifier.get_params()["hidden_sizes"] == [8]
     assert "learning_rate=0.1" in repr(classifier)
     for call in (TriageClassifier, lambda **wrong: dyqn_triage.fit("data", "job", **wrong)):
-        with pytest.raises(dyqn_triage.InputError, match="stepz: no such keyword: did you mean steps"):
+        with pytest.raises(dyqn_triage.InputError, match=r"stepz: .* steps"):
             call(stepz=5)
 
 

@@ -81,14 +81,14 @@ def test_every_form_of_a_frame_is_the_same_data(frame, tmp_path):
     [
         ({"present": [["fever"], "cough"]}, "row y: present", "'cough'"),
         ({"present": [["fever"], ["cough", None]]}, "row y: present", "null"),
-        ({"present": [["fever"], ["cuogh"]]}, "row y", "did you mean cough"),
+        ({"present": [["fever"], ["cuogh"]]}, "row y", "cough"),
         ({"present": [["fever"], 0]}, "row y: present", "0"),
         ({"fever": [1, 2]}, "row y: fever", "a number"),
         ({"fever": [1, "perhaps"]}, "row y: fever", "'perhaps'"),
         ({"fever": [1, ["yes"]]}, "row y: fever", "yes"),
-        ({"fever": [1, 0], "feverr": [1, 0]}, "column 'feverr'", "did you mean fever"),
-        ({"fever": [1, 0], "Tags": ["", ""]}, "column 'Tags'", "write 'tags'"),
-        ({"fever": [1, 0], 7: [1, 0]}, "column 7", "texts as names"),
+        ({"fever": [1, 0], "feverr": [1, 0]}, "column 'feverr'", "mean fever"),
+        ({"fever": [1, 0], "Tags": ["", ""]}, "column 'Tags'", "'tags'"),
+        ({"fever": [1, 0], 7: [1, 0]}, "column 7", "names"),
         ({"present": [["fever"]] * 2, "patient": [1, 2]}, "column 'patient'", "ignore_columns"),
     ],
 )
@@ -111,7 +111,7 @@ def test_a_faulty_frame_is_refused_by_the_argument_and_the_row(model, cells, pla
 def test_what_is_no_evidence_can_be_left_out_by_name(model):
     frame = pd.DataFrame({"fever": [1], "ward": ["A"]})
     assert model.predict(frame, ignore_columns=["ward"])["decision"].tolist() == ["Red"]
-    with pytest.raises(dyqn_triage.InputError, match="ignore_columns: frame has no column 'bed'"):
+    with pytest.raises(dyqn_triage.InputError, match=r"ignore_columns: .*'bed'"):
         model.predict(frame, ignore_columns=["bed"])
     unknown = pd.DataFrame({"present": [["fever", "gout"]]})
     assert model.predict(unknown, allow_unknown_codes=True)["unknown_codes"].tolist() == [["gout"]]
@@ -127,7 +127,7 @@ def test_a_contradictory_row_is_handed_over_as_in_an_interview(model):
     frame = pd.DataFrame({"present": [["fever"], ["fever"]], "absent": [["fever"], []]})
     assert model.predict(frame)["deferred"].tolist() == ["contradictory", ""]
     for wrong in (2, None, "x", True):
-        with pytest.raises(dyqn_triage.InputError, match="defer_below: expected a number from 0 to 1"):
+        with pytest.raises(dyqn_triage.InputError, match=r"defer_below: .* 0 to 1"):
             model.predict(frame, defer_below=wrong)
 
 
@@ -137,7 +137,7 @@ def test_probabilities_have_the_colours_as_columns(base, model):
     assert probabilities.index.tolist() == [3, 2, 1]
     assert probabilities.loc[3].to_dict() == pytest.approx({"Red": 0.3, "Yellow": 0.6, "Green": 0.4, "Blue": 0.2})
     assert probabilities.loc[2].isna().all()
-    with pytest.raises(dyqn_triage.InputError, match="version 1 has no probabilities"):
+    with pytest.raises(dyqn_triage.InputError, match=r"version 1 .*probabilities"):
         model.predict_proba(frame)
 
 
@@ -149,7 +149,7 @@ def test_models_of_two_versions_answer_side_by_side_and_write_nothing(base, mode
             assert answers == ["1", "2"]
         assert "version 2, 3 evidence codes" in repr(newest)
         interview = newest.interview(present=["fever"])
-    with pytest.raises(dyqn_triage.InputError, match="was closed"):
+    with pytest.raises(dyqn_triage.InputError, match="closed"):
         interview.add(["chest_pain"])
     assert not [record for record in caplog.records if record.name == "asyncio"]
     assert "Traceback" not in capfd.readouterr().err
@@ -160,7 +160,7 @@ def test_a_later_number_replaces_the_earlier_one_of_its_measure(model):
     assert interview.decision == "Red"  # of a fever
     interview.add(["temperature=36.9"])
     assert interview.decision == "Green"
-    with pytest.raises(dyqn_triage.InputError, match=r"^'temperature=3[89]': temperature is given twice"):
+    with pytest.raises(dyqn_triage.InputError, match=r"^'temperature=3[89]': .*twice"):
         interview.add(["temperature=38", "temperature=39"])
     assert interview.decision == "Green"
 
