@@ -48,17 +48,17 @@ def test_a_delimiter_inside_quotes_separates_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "expected a header with the columns id, what, found an empty line"),
-        ("id\n", "separated by commas, semicolons or tabs; 'what' is missing in id"),
-        ("id,,what\n", "column 2 has no heading: add one, or delete the column"),
-        ("id,what,tags,tags\n", "column 4: 'tags' is already the heading of column 3: name each column once"),
-        ("id,what,Tag\n", "column 3: unknown column 'Tag': did you mean 'tags'?"),
-        ("id,what,clinician\n", "column 3: unknown column 'clinician': expected id, what, tags: delete the column"),
-        ('id,"wh\nat"\n', "a quoted cell does not end on its line: remove the line break"),
-        ("id,what\rv1,a\r", "a carriage return inside the line: save the file with line ends LF or CR LF"),
-        ("id,wh\u00e4t\n".encode("latin-1"), "not UTF-8 at byte 5 of the line: save the file as UTF-8"),
-        (b"id\x00,what\n", "a zero byte inside the line"),
-        (b"id," + b"x" * MAX_LINE_BYTES, "the line is longer than"),
+        ("", "id, what, .*empty"),
+        ("id\n", "'what' .* id"),
+        ("id,,what\n", "column 2 .*no heading"),
+        ("id,what,tags,tags\n", "column 4: 'tags' .*column 3"),
+        ("id,what,Tag\n", "column 3: .*'Tag': .*'tags'"),
+        ("id,what,clinician\n", "column 3: .*'clinician': .* id, what, tags"),
+        ('id,"wh\nat"\n', "quoted cell"),
+        ("id,what\rv1,a\r", "carriage return"),
+        ("id,wh\u00e4t\n".encode("latin-1"), "UTF-8 at byte 5"),
+        (b"id\x00,what\n", "zero byte"),
+        (b"id," + b"x" * MAX_LINE_BYTES, "longer than"),
     ],
 )
 def test_another_header_is_one_error_that_says_what_to_do(content, message):
@@ -69,38 +69,38 @@ def test_another_header_is_one_error_that_says_what_to_do(content, message):
 
 
 @pytest.mark.parametrize(
-    ("content", "fault"), [("id,what\n".encode("utf-16"), "UTF-16"), (gzip.compress(b"id,what\n"), "gzip")]
+    ("name", "content", "fault"),
+    [
+        ("rows.csv", "id,what\n".encode("utf-16"), "UTF-16"),
+        ("rows.csv", gzip.compress(b"id,what\n"), "gzip"),
+        ("rows.xlsx", b"PK\x03\x04", "workbook"),
+        ("rows.ODS", b"PK\x03\x04", "workbook"),
+    ],
 )
-def test_another_kind_of_file_is_named(content, fault):
-    with pytest.raises(InputError, match=rf"^rows\.csv: .*{fault}"):
-        table_of(content)
-
-
-@pytest.mark.parametrize("name", ["rows.xlsx", "rows.ODS"])
-def test_a_workbook_is_refused_by_name(name):
-    with pytest.raises(InputError, match="a workbook, not a CSV file: export the sheet"):
-        table_of(b"PK\x03\x04", name=name)
+def test_another_kind_of_file_is_named(name, content, fault):
+    with pytest.raises(InputError, match=f"^{name}: .*{fault}"):
+        table_of(content, name=name)
 
 
 @pytest.mark.parametrize(
     ("row", "cells", "fault"),
     [
-        (b"v1", ["v1"], "expected 2 columns (id, what), found 1"),
-        (b"v1,a,,b,", ["v1", "a", "", "b"], "expected 2 columns (id, what), found 4"),
-        (b'v1,"a', ["v1"], "a quoted cell does not end on its line"),
-        (b'"v1,a', [], "a quoted cell does not end on its line"),
-        (b'v1,"a"b', ["v1"], "not a row of a CSV file: "),
-        (b"v1,caf\xe9", ["v1"], "not UTF-8 at byte 6 of the line"),
-        (b"v1,a\rv2,b", ["v1", "a\\rv2"], "a carriage return inside the line"),
-        (b"v1," + b"a" * 200_000, [], "not a row of a CSV file: field larger than field limit"),
-        (b"v1," + b"a" * MAX_LINE_BYTES, ["v1"], "the line is longer than"),
+        (b"v1", ["v1"], "2 columns (id, what), found 1"),
+        (b"v1,a,,b,", ["v1", "a", "", "b"], "2 columns (id, what), found 4"),
+        (b'v1,"a', ["v1"], "quoted cell"),
+        (b'"v1,a', [], "quoted cell"),
+        (b'v1,"a"b', ["v1"], "CSV"),
+        (b"v1,caf\xe9", ["v1"], "UTF-8 at byte 6"),
+        (b"v1,a\rv2,b", ["v1", "a\\rv2"], "carriage return"),
+        (b"v1," + b"a" * 200_000, [], "field limit"),
+        (b"v1," + b"a" * MAX_LINE_BYTES, ["v1"], "longer than"),
     ],
 )
 def test_a_row_that_cannot_be_read_has_a_fault_and_the_cells_that_can_be_told(row, cells, fault):
     parsed = only_row(row)
 
     assert parsed.cells == cells
-    assert parsed.fault.startswith(fault)
+    assert fault in parsed.fault
 
 
 @pytest.mark.parametrize("row", [b"", b"  ", b",", b" , ", b",,,,", b'"",""'])
@@ -122,5 +122,5 @@ def test_as_records_a_faulty_row_is_an_error_that_names_its_line():
     records = table_of("sep=;\nid;what\n\nv1;a\nv2\n").records()
 
     assert next(records) == (4, {"id": "v1", "what": "a"})
-    with pytest.raises(InputError, match=r"^rows\.csv: line 5: expected 2 columns"):
+    with pytest.raises(InputError, match=r"^rows\.csv: line 5: .*2 columns"):
         next(records)

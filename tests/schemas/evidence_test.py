@@ -1,4 +1,5 @@
 import hashlib
+import re
 
 import numpy as np
 import pytest
@@ -72,8 +73,8 @@ def test_synonyms_are_an_optional_fifth_column_without_part_in_the_fingerprint()
         ("a,b", "malformed"),
         ('a"b', "malformed"),
         ("_leading", "malformed"),
-        ("x" * (MAX_CODE_LENGTH + 1), "longer than 128"),
-        ("e\u0301te\u0301", "normal form C"),
+        ("x" * (MAX_CODE_LENGTH + 1), "128"),
+        ("e\u0301te\u0301", "form C"),
         ("\ud800", "malformed"),
         ("\u0301a", "malformed"),
         ("a\u200b", "malformed"),
@@ -94,12 +95,12 @@ def test_well_formed_codes_have_no_fault(code):
     ("entries", "message"),
     [
         ([], "empty"),
-        ([evidence("a"), evidence("b"), evidence("a")], "entry 3: .*'a' is a duplicate"),
+        ([evidence("a"), evidence("b"), evidence("a")], "entry 3: .*'a' .*duplicate"),
         ([evidence("")], "entry 1: .*empty"),
         ([evidence("code")], "reserved"),
-        ([evidence("a", kind="sign")], "kind 'sign' is not one of symptom, risk_factor"),
-        ([evidence("a", name=" ")], "name must be one line"),
-        ([evidence("a", question="two\nlines")], "question must be one line"),
+        ([evidence("a", kind="sign")], "kind 'sign'.* symptom, risk_factor"),
+        ([evidence("a", name=" ")], "name .*one line"),
+        ([evidence("a", question="two\nlines")], "question .*one line"),
     ],
 )
 def test_bad_entries_are_refused(entries, message):
@@ -113,8 +114,8 @@ HEADER = b"code,kind,name,question\n"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (HEADER, "at least one piece of evidence"),
-        (HEADER + b"a,symptom,A,A?\nb,symptom,B,B?\na,symptom,A,A?\n", "line 4: .*'a' is a duplicate of line 2"),
+        (HEADER, "at least one"),
+        (HEADER + b"a,symptom,A,A?\nb,symptom,B,B?\na,symptom,A,A?\n", "line 4: .*'a' .*line 2"),
     ],
 )
 def test_bad_files_are_refused_with_file_and_line(tmp_path, content, message):
@@ -132,15 +133,15 @@ def test_bad_files_are_refused_with_file_and_line(tmp_path, content, message):
     ("codes", "expected"),
     [
         ("abcd", ""),
-        ("abd", "lacks 1 ('c')"),
-        ("abcdef", "adds 2 ('e', 'f')"),
-        ("aefgh", "lacks 3 ('b', 'c', 'd') and adds 4 ('e', 'f', 'g', ...)"),
-        ("acbd", "has the codes in another order from cell 1 on: 'c', not 'b'"),
+        ("abd", r"lacks 1 \('c'\)"),
+        ("abcdef", r"adds 2 \('e', 'f'\)"),
+        ("aefgh", r"lacks 3 \('b', 'c', 'd'\) .*adds 4 \('e', 'f', 'g', \.\.\.\)"),
+        ("acbd", ".*another order .*cell 1 .*'c', not 'b'"),
     ],
 )
 def test_difference_says_what_another_vocabulary_lacks_adds_or_moves(codes, expected):
     this, other = (Vocabulary(Evidence(code, "symptom", "n", "q") for code in each) for each in ("abcd", codes))
-    assert this.difference(other) == expected
+    assert re.fullmatch(expected, this.difference(other))
     assert (expected == "") == (this.fingerprint == other.fingerprint)
 
 
@@ -157,15 +158,15 @@ def test_an_unknown_code_brings_the_nearest_known_one():
     vocabulary = Vocabulary([evidence("chest_pain"), evidence("Fever"), evidence("cough")])
 
     assert vocabulary.nearest("Chest Pain") == ["chest_pain"]
-    with pytest.raises(InputError, match="unknown evidence code 'fevr': did you mean Fever"):
+    with pytest.raises(InputError, match=r"'fevr': .* Fever"):
         vocabulary.index("fevr")
-    assert "see the vocabulary" in vocabulary.unknown_message("zzz")
+    assert re.search("'zzz'(?!.*Fever)", vocabulary.unknown_message("zzz"))
 
 
 def test_a_code_in_another_unicode_form_is_named_as_such():
     vocabulary = Vocabulary([Evidence("fi\u00e8vre", "symptom", "F", "F?")])
     message = vocabulary.unknown_message("fie\u0300vre")
-    assert "is 'fi\\xe8vre' in another Unicode form" in message
+    assert "'fi\\xe8vre'" in message
     assert "NFC" in message
 
 

@@ -80,8 +80,8 @@ def test_a_change_below_a_folder_is_seen(tmp_path, change):
 @pytest.mark.parametrize(
     ("names", "wanted", "complaint"),
     [
-        ([], None, "no model version here: write one with `triage export"),
-        (["10", "9"], 3, "no version 3: the versions here are 9, 10"),
+        ([], None, "triage export"),
+        (["10", "9"], 3, "version 3: .* 9, 10"),
     ],
 )
 def test_a_version_that_does_not_exist_is_reported(tmp_path, names, wanted, complaint):
@@ -92,18 +92,18 @@ def test_a_version_that_does_not_exist_is_reported(tmp_path, names, wanted, comp
 
 
 def test_a_path_that_no_system_takes_is_reported():
-    with pytest.raises(InputError, match="cannot read the model base path: embedded null"):
+    with pytest.raises(InputError, match="embedded null"):
         list_versions(pathlib.Path("/models\0"))
 
 
 def test_a_version_given_for_its_base_path_is_reported(version):
-    with pytest.raises(InputError, match=f"give the folder that contains it, {version.parent}"):
+    with pytest.raises(InputError, match=f"contains it, {version.parent}"):
         find_version(version)
 
 
 def test_a_version_or_the_folder_that_holds_it_may_be_given(version):
     assert version_folder(version.parent) == version_folder(version) == version
-    with pytest.raises(InputError, match="no model version here"):
+    with pytest.raises(InputError, match=r"assets: no model version"):
         version_folder(version / "assets")
 
 
@@ -126,17 +126,17 @@ def without(manifest, key):
     ("damage", "complaint"),
     [
         (lambda manifest: [], "expected a JSON object"),
-        (lambda manifest: manifest | {"format_version": 2}, "format_version 2: this release reads 1"),
-        (lambda manifest: without(manifest, "max_questions"), "max_questions None: expected a value of type int"),
-        (lambda manifest: manifest | {"max_questions": 0}, "max_questions 0: expected a whole number from 1"),
-        (lambda manifest: manifest | {"evidence_count": 4}, "evidence_count 4: .* has 3 pieces of evidence"),
-        (lambda manifest: manifest | {"vocabulary_fingerprint": "sha256:0"}, "differs from sha256:0"),
+        (lambda manifest: manifest | {"format_version": 2}, "format_version 2: .* 1"),
+        (lambda manifest: without(manifest, "max_questions"), "max_questions None: .* int"),
+        (lambda manifest: manifest | {"max_questions": 0}, "max_questions 0: .* 1"),
+        (lambda manifest: manifest | {"evidence_count": 4}, "evidence_count 4: .* 3 "),
+        (lambda manifest: manifest | {"vocabulary_fingerprint": "sha256:0"}, "sha256:0"),
         *(
-            (lambda manifest, key=key: without(manifest, key), "decision, questions, novelty or litert are missing")
+            (lambda manifest, key=key: without(manifest, key), "decision, questions, novelty or litert")
             for key in ("safety_rules", "decision", "novelty")
         ),
-        (lambda manifest: manifest | {"questions": {}}, "decision, questions, novelty or litert are missing"),
-        (lambda manifest: manifest | {"litert": {}}, "novelty or litert are missing or malformed"),
+        (lambda manifest: manifest | {"questions": {}}, "decision, questions, novelty or litert"),
+        (lambda manifest: manifest | {"litert": {}}, "decision, questions, novelty or litert"),
     ],
 )
 def test_a_manifest_that_does_not_fit_is_reported(version, damage, complaint):
@@ -149,7 +149,7 @@ def test_a_manifest_that_does_not_fit_is_reported(version, damage, complaint):
 @pytest.mark.parametrize("text", ["{", "[" * 100_000])
 def test_a_manifest_that_is_not_json_is_reported(version, text):
     (version / "manifest.json").write_text(text)
-    with pytest.raises(InputError, match=r"manifest.json: not a manifest"):
+    with pytest.raises(InputError, match=r"manifest\.json: "):
         read_version(version)
 
 
@@ -157,7 +157,7 @@ def test_a_vocabulary_that_was_reordered_after_the_export_is_reported(version):
     path = version / "assets" / "vocabulary.csv"
     header, first, *rest = path.read_text().splitlines()
     path.write_text("\n".join([header, *rest, first]) + "\n")
-    with pytest.raises(InputError, match="the vocabulary was changed after the export"):
+    with pytest.raises(InputError, match="vocabulary was changed"):
         read_version(version)
 
 
@@ -173,11 +173,11 @@ def test_rules_and_danger_signs_that_are_not_those_of_the_manifest_are_refused(v
     manifest = json.loads((version / "manifest.json").read_text()) | {entry: described}
     (version / "manifest.json").write_text(json.dumps(manifest))
     file = version / "assets.extra" / name
-    with pytest.raises(InputError, match=f"{name}: cannot read it: No such file"):
+    with pytest.raises(InputError, match=f"{name}: .*No such file"):
         read_version(version)
     file.parent.mkdir()
     file.write_bytes(b"pain")
     assert [rule.rule_id for rule in read_version(version)[0].rules] == ["pain"] * (entry == "safety_rules")
     file.write_bytes(b"pain, garbled")
-    with pytest.raises(InputError, match=f"{name}: its fingerprint differs"):
+    with pytest.raises(InputError, match=f"{name}: .*fingerprint"):
         read_version(version)

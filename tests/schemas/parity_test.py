@@ -1,5 +1,7 @@
 """The states that engines are compared on, and which differences count."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -33,24 +35,25 @@ EXPECTED = {
     [
         ({}, None),
         ({"q_values": EXPECTED["q_values"] + 0.9e-4}, None),
-        ({"q_values": EXPECTED["q_values"] + 1.5e-3}, "q_values by up to 0.0015, more than 0.001"),
-        ({"q_values": EXPECTED["q_values"] * np.nan}, "q_values by up to nan, more than 0.001"),
+        ({"q_values": EXPECTED["q_values"] + 1.5e-3}, "q_values .*0.0015, .*0.001"),
+        ({"q_values": EXPECTED["q_values"] * np.nan}, "q_values .*nan, .*0.001"),
         ({"action": np.array([0, 0]), "best_triage": np.array([0, 0])}, None),  # a tie but for rounding
         ({"action": np.array([1, 1])}, "action"),
         ({"best_triage": np.array([2, 1])}, "best_triage"),
         ({"novelty": np.array([0.5, 0.985], np.float32), "is_novel": np.array([False, False])}, None),
-        ({"novelty": np.array([0.5, 0.9], np.float32)}, "novelty by up to 0.095, more than 0.05"),
+        ({"novelty": np.array([0.5, 0.9], np.float32)}, "novelty .*0.095, .*0.05"),
         ({"is_novel": np.array([True, True])}, "is_novel"),
     ],
 )
 def test_only_what_rounding_explains_is_no_difference(changed, expected):
     actual = {name: value for name, value in EXPECTED.items() if name != "action_label"} | changed
-    assert difference(actual, EXPECTED, model()) == expected
+    found = difference(actual, EXPECTED, model())
+    assert found is None if expected is None else re.fullmatch(expected, found)
 
 
 def test_an_output_that_is_missing_is_a_difference():
     actual = {name: EXPECTED[name] for name in ("q_values", "action", "best_triage", "forced")}
-    assert difference(actual, EXPECTED, model()) == "it lacks is_novel, novelty, rules_fired"
+    assert difference(actual, EXPECTED, model()).endswith(" is_novel, novelty, rules_fired")
 
 
 IN_STATES = [tensor for tensor in ANSWER if tensor.kind not in (Kind.CODES, Kind.LABEL)]

@@ -71,13 +71,13 @@ def test_what_follows_from_no_other_status_is_independent(relations, stated, ind
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("ache,symptom,A,A?,aches,", "evidence 'ache': unknown parent 'aches'"),
-        ("ache,symptom,A,A?,ache,", "evidence 'ache' is its own ancestor"),
-        ("teen,risk_factor,T,T?,child,age", "evidence 'teen': an ancestor is in its group 'age'"),
+        ("ache,symptom,A,A?,aches,", "'ache': .*parent 'aches'"),
+        ("ache,symptom,A,A?,ache,", "'ache' .*own ancestor"),
+        ("teen,risk_factor,T,T?,child,age", "'teen': .*group 'age'"),
     ],
 )
 def test_an_impossible_relation_is_refused_with_the_file(line, fault):
-    with pytest.raises(InputError, match=f"^vocabulary.csv: {fault}"):
+    with pytest.raises(InputError, match=f"^vocabulary.csv: .*{fault}"):
         Vocabulary.parse(TEXT + line + "\n", "vocabulary.csv")
 
 

@@ -54,34 +54,31 @@ def test_a_file_gives_its_rules_in_order():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (f'[r]\n{HEAD}all.present = [\n  "fever",\n  "swetting",\n]\n',
-         "rules.toml: rule 'r': all.present: unknown evidence code 'swetting': did you mean sweating?"),
-        (f'[r]\n{HEAD}all.present = ["fever"]\nalso = 1\n', "rules.toml: rule 'r': unknown key 'also'"),
-        ('[r]\nurgency = "Red"\nall.present = ["fever"]\n', "rules.toml: rule 'r': the key 'reason' is"),
-        ('[r]\nreason = ""\nurgency = "Red"\nall.present = ["fever"]\n', "rules.toml: rule 'r': reason: "),
-        ('[r]\nreason = "x"\nurgency = "red"\nall.present = ["fever"]\n',
-         "rules.toml: rule 'r': urgency 'red': expected one of Red, Yellow, Green, Blue"),
-        (f'[r]\n{HEAD}all.present = ["fever"]\nstop_asking = "no"\n',
-         "rules.toml: rule 'r': stop_asking 'no': expected true or false"),
-        (f'[r]\n{HEAD}all = ["fever"]\n', "rules.toml: rule 'r': all: expected all.present = "),
-        (f"[r]\n{HEAD}all.present = []\n", "rules.toml: rule 'r': all.present: expected a list"),
-        (f'[r]\n{HEAD}any.present = ["fever", "fever"]\n', "rules.toml: rule 'r': any.present: 'fever' is"),
-        (f'[r]\n{HEAD}none.present = ["fever"]\n', "rules.toml: rule 'r': expected a code in all or any"),
-        (f'[r]\n{HEAD}all.present = ["fever"]\nall.absent = ["fever"]\n',
-         "rules.toml: rule 'r': it can never fire: 'fever' would have to be present and absent"),
-        (f'[r]\n{HEAD}all.present = ["fever"]\nnone.present = ["fever"]\n',
-         "rules.toml: rule 'r': it can never fire: 'fever' is in all and in none"),
-        (f'[r]\n{HEAD}any.present = ["fever"]\nnone.present = ["fever"]\n',
-         "rules.toml: rule 'r': it can never fire: all conditions of any are in none"),
-        ("r = 1\n", "rules.toml: rule 'r': expected a table, such as [r]"),
-        ("[r\n", "rules.toml: not TOML: "),
-        ("", "rules.toml: no rules: expected tables such as"),
+        (f'[r]\n{HEAD}all.present = [\n  "fever",\n  "swetting",\n]\n', "all.present: .*'swetting': .*sweating"),
+        (f'[r]\n{HEAD}all.present = ["fever"]\nalso = 1\n', "key 'also'"),
+        ('[r]\nurgency = "Red"\nall.present = ["fever"]\n', "key 'reason'"),
+        ('[r]\nreason = ""\nurgency = "Red"\nall.present = ["fever"]\n', "reason: "),
+        ('[r]\nreason = "x"\nurgency = "red"\nall.present = ["fever"]\n', "urgency 'red': .*Red, Yellow, Green, Blue"),
+        (f'[r]\n{HEAD}all.present = ["fever"]\nstop_asking = "no"\n', "stop_asking 'no': "),
+        (f'[r]\n{HEAD}all = ["fever"]\n', "all: .*all.present"),
+        (f"[r]\n{HEAD}all.present = []\n", "all.present: "),
+        (f'[r]\n{HEAD}any.present = ["fever", "fever"]\n', "any.present: 'fever'"),
+        (f'[r]\n{HEAD}none.present = ["fever"]\n', "code in all or any"),
+        (f'[r]\n{HEAD}all.present = ["fever"]\nall.absent = ["fever"]\n', "never fire: 'fever' .*absent"),
+        (f'[r]\n{HEAD}all.present = ["fever"]\nnone.present = ["fever"]\n', "never fire: 'fever' .*none"),
+        (f'[r]\n{HEAD}any.present = ["fever"]\nnone.present = ["fever"]\n', "never fire: .*any .*none"),
+        ("r = 1\n", "table"),
     ],
-)  # fmt: skip
+)
 def test_a_fault_is_reported_with_its_rule(text, message):
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=f"^rules.toml: rule 'r': .*{message}"):
         parse(text)
-    assert str(error.value).splitlines()[0].startswith(message)
+
+
+@pytest.mark.parametrize(("text", "message"), [("[r\n", "not TOML"), ("", "no rules")])
+def test_a_file_without_rules_is_reported(text, message):
+    with pytest.raises(InputError, match=f"^rules.toml: {message}"):
+        parse(text)
 
 
 def test_every_fault_is_reported_at_once():
@@ -91,10 +88,10 @@ def test_every_fault_is_reported_at_once():
 
 
 def test_a_file_that_does_not_exist_or_is_not_text_is_reported(tmp_path):
-    with pytest.raises(InputError, match=r"nowhere\.toml: cannot read: No such file"):
+    with pytest.raises(InputError, match=r"nowhere\.toml: "):
         safety_rules.choose(str(tmp_path / "nowhere.toml"), VOCABULARY)
     (tmp_path / "latin.toml").write_bytes(b"\xff")
-    with pytest.raises(InputError, match="byte 0: not UTF-8"):
+    with pytest.raises(InputError, match=r"latin\.toml: .*byte 0"):
         safety_rules.choose(str(tmp_path / "latin.toml"), VOCABULARY)
 
 
@@ -160,6 +157,6 @@ def test_sweating_is_no_heart_attack_in_the_young(complaint):
 def test_another_vocabulary_gets_no_half_of_the_default_rules():
     rules, remark = safety_rules.choose(None, VOCABULARY)
     assert len(rules) == 0
-    assert remark.startswith("no safety rules: the default ones are for the vocabulary of triage simulate")
-    with pytest.raises(InputError, match=r"default: rule .*unknown evidence code 'unrousable'"):
+    assert "no safety rules" in remark
+    with pytest.raises(InputError, match=r"default: rule .*'unrousable'"):
         safety_rules.choose("default", VOCABULARY)

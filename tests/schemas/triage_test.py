@@ -26,7 +26,7 @@ def test_actions_are_in_urgency_order_with_ask_last():
 
 @pytest.mark.parametrize("label", ["red", "RED", "Red ", "ask", "Orange", "", None, 0, ["Red"]])
 def test_anything_else_is_no_triage_decision(label):
-    with pytest.raises(InputError, match="not one of Red, Yellow, Green, Blue"):
+    with pytest.raises(InputError, match="Red, Yellow, Green, Blue"):
         parse_decision(label)
 
 
