@@ -445,7 +445,7 @@ def test_a_unary_call_without_a_request_is_reported_so(handled):
     with pytest.raises(grpc.RpcError) as error:
         handled.channel.stream_unary("/test.Service/Double")(iter([]), timeout=60)
     assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert error.value.details() == "the request is missing: send one message"
+    assert "missing" in error.value.details()
 
 
 def test_calls_take_places_when_their_headers_arrive_and_health_needs_none(handled):

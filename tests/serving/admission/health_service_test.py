@@ -84,7 +84,7 @@ def test_names_of_services_that_are_not_served_take_no_memory(servicer):
     service = HealthService(servicer)
 
     async def watch_many():
-        with pytest.raises(InputError, match="more than 256 bytes"):
+        with pytest.raises(InputError, match="256 bytes"):
             await anext_of(watch(service, "a" * 1_000_000))
         tracemalloc.start()
         for number in range(2000):
