@@ -1,6 +1,7 @@
 """The interview of `triage ask --interactive`, with somebody who types."""
 
 import dataclasses
+import re
 
 import pytest
 
@@ -88,7 +89,7 @@ def test_an_interview_ends_with_a_decision_where_no_question_is_worth_asking(cap
     server, known = Questioner("fever", "smoker", worthless=("smoker",)), KnownEvidence(["chest_pain"], [])
     response = converse(server, known, InterviewOptions(), VOCABULARY, Script("2"))
     assert (response.action, known.absent) == (TriageAction.TRIAGE_ACTION_RED, ["fever"])
-    assert "No remaining question is worth asking." in capsys.readouterr().out
+    assert "worth asking" in capsys.readouterr().out
 
 
 class HandingOver:
@@ -221,41 +222,35 @@ def test_several_red_flags_are_answered_by_numbers(capsys, lines, present, absen
 @pytest.mark.parametrize(
     ("typed", "reason"),
     [
-        ("", "nothing was typed: expected a number from 1 to 5"),
-        ("0", "'0': expected a number from 1 to 5"),
-        ("maybe", "'maybe': expected a number from 1 to 5"),
-        ("=38", "'=38': expected a number from 1 to 5"),
-        ("1 x", "'x': expected a number from 1 to 5"),
-        ("3?", "'3?': expected a number from 1 to 2"),  # the signs alone may be in doubt
-        ("3 4", "'3 4': expected only one number from 3 to 5"),
+        ("", "nothing .*1 to 5"),
+        ("0", "'0': .*1 to 5"),
+        ("maybe", "'maybe': .*1 to 5"),
+        ("=38", "'=38': .*1 to 5"),
+        ("1 x", "'x': .*1 to 5"),
+        ("3?", r"'3\?': .*1 to 2"),  # the signs alone may be in doubt
+        ("3 4", "'3 4': .*3 to 5"),
     ],
 )
 def test_what_is_no_answer_says_why_and_is_asked_again(capsys, typed, reason):
     known = KnownEvidence(["pain"], [])
     converse(Grouping(), known, InterviewOptions(), VOCABULARY, Script(typed, "3"))
-    assert f"   {reason}\n" in capsys.readouterr().out
+    assert re.search(f"^   {reason}$", capsys.readouterr().out, re.MULTILINE)
     assert (known.absent, known.questions_asked) == (["fever", "cold"], 1)
 
 
-@pytest.mark.parametrize("typed", ["67 years", "=67", "67 year old", "67,5"])
-def test_an_age_is_taken_with_its_unit(typed):
+@pytest.mark.parametrize(
+    ("typed", "band"),
+    [
+        *((age, "adult") for age in ("67 years", "=67", "67 year old", "67,5")),
+        ("18 months", "child"),
+        ("67\n18 months", "child"),  # a number alone is that of a choice
+    ],
+)
+def test_an_age_is_taken_with_its_unit(capsys, typed, band):
     known = KnownEvidence(["pain"], [])
-    converse(Opening(), known, InterviewOptions(), AGES, Script(typed, "1"))
-    assert (known.present[1:], known.absent, known.questions_asked) == (["adult", "female"], [], 1)
-
-
-def test_an_age_in_months_is_one_in_years(capsys):
-    known = KnownEvidence(["pain"], [])
-    converse(Opening(), known, InterviewOptions(), AGES, Script("67", "18 months", "1"))
-    assert known.present[1:] == ["child", "female"]
-    # Alone, it is that of a choice.
-    assert "'67': expected a number from 1 to 4, or =age in years\n" in capsys.readouterr().out
-
-
-def test_a_complaint_in_words_may_have_numbers():
-    known = KnownEvidence([], [])
-    ask_complaint(known, AGES, Script("67 year old, chest pain", "1 2"))
-    assert known.present == ["chest_pain", "adult"]
+    converse(Opening(), known, InterviewOptions(), AGES, Script(*typed.split("\n"), "1"))
+    assert (known.present[1:], known.absent, known.questions_asked) == ([band, "female"], [], 1)
+    assert bool(re.search("'67': .*=age in years", capsys.readouterr().out)) == typed.startswith("67\n")
 
 
 def test_an_interview_ends_when_nobody_answers_any_more():
@@ -264,7 +259,7 @@ def test_an_interview_ends_when_nobody_answers_any_more():
     assert response.forced
     assert server.states[-1][2]
     assert known.questions_asked == 1
-    with pytest.raises(InputError, match="the input ended at a question"):
+    with pytest.raises(InputError, match="input ended"):
         converse(server, KnownEvidence(["chest_pain"], []), InterviewOptions(), VOCABULARY, Script("2"))
 
 
@@ -272,8 +267,8 @@ def test_the_complaint_is_asked_for_until_it_is_known(capsys):
     known = KnownEvidence([], [])
     ask_complaint(known, VOCABULARY, Script("gout", "", "fever chest_pain"))
     assert known.present == ["fever", "chest_pain"]
-    assert "No match: try another word for it. If somebody may be in danger" in capsys.readouterr().out
-    with pytest.raises(InputError, match="nothing is known about the patient"):
+    assert "No match" in capsys.readouterr().out
+    with pytest.raises(InputError, match="nothing is known"):
         ask_complaint(KnownEvidence([], []), VOCABULARY, Script())
 
 
@@ -281,7 +276,7 @@ def test_a_complaint_in_words_is_one_or_more_of_the_first_matches(capsys):
     known = KnownEvidence([], [])
     ask_complaint(known, VOCABULARY, Script("my chest hurts", "a young woman", "1,4", "fever or adult", "2, 1"))
     output = capsys.readouterr().out
-    assert "1 P (chest_pain)   (one or more numbers, or other words): " in output
+    assert "1 P (chest_pain)   (one or more" in output
     assert "1 Woman (female)   (one or more" in output
     assert sorted(known.present) == ["adult", "fever"]
 
@@ -293,18 +288,21 @@ def test_a_question_takes_a_number_where_it_has_bands(capsys):
     assert [questions for _, questions, _ in server.states] == [0, 1, 2]
     output = capsys.readouterr().out
     assert "=temperature in °C" in output
-    assert "'temperature=101': expected a number between 20 and 45 °C, or 101F in degrees Fahrenheit" in output
+    assert re.search("'temperature=101': .*101F", output)
 
 
 def test_a_number_that_contradicts_an_answer_is_asked_again(capsys):
     known = KnownEvidence(["chest_pain"], ["fever"])
     converse(Questioner("cold"), known, InterviewOptions(), VOCABULARY, Script("=39", "=34"))
     assert (known.present, known.absent) == (["chest_pain", "cold"], ["fever"])
-    assert "'temperature=39' contradicts what is known" in capsys.readouterr().out
+    assert "'temperature=39' contradicts" in capsys.readouterr().out
 
 
-def test_a_complaint_may_be_a_number(capsys):
+def test_a_complaint_may_have_numbers(capsys):
     known = KnownEvidence([], [])
     ask_complaint(known, VOCABULARY, Script("temperature=50", "temperature=36 chest_pain"))
     assert (known.present, known.absent) == (["chest_pain"], ["fever", "cold"])
-    assert "expected a number between 20 and 45" in capsys.readouterr().out
+    assert "'temperature=50': " in capsys.readouterr().out
+    known = KnownEvidence([], [])
+    ask_complaint(known, AGES, Script("67 year old, chest pain", "1 2"))
+    assert known.present == ["chest_pain", "adult"]

@@ -160,9 +160,17 @@ def test_a_name_with_all_that_was_typed_is_always_found(search):
         ("kill myself", "recent_injury"),
         ("pins and needles in my feet", "injects_drugs"),
         ("ich bringe mich um", "fainting"),
+        # The opposite of what is meant:
+        ("hyperthermia", "low_body_temperature"),
+        ("hypothermia", "fever_over_39"),
+        ("normal pulse", "fast_heart_rate"),
+        ("always hungry", "loss_of_appetite"),
+        ("can't stop sleeping", "trouble_sleeping"),
+        ("can't stop pooing", "constipation"),
+        ("strong pulse", "weak_or_absent_pulse"),
     ],
 )
-def test_a_piece_of_another_phrase_finds_nothing(search, typed, not_meant):
+def test_neither_a_piece_of_another_phrase_nor_the_opposite_is_found(search, typed, not_meant):
     assert not_meant not in {entry.code for entry in search.find(typed)}
 
 
@@ -263,22 +271,6 @@ def test_words_are_compared_as_they_are_meant(typed, codes):
 )
 def test_clinicians_find_what_their_words_and_numbers_say(search, typed, codes):
     assert [entry.code for entry in search.find(typed)][: max(len(codes), 1)] == codes
-
-
-@pytest.mark.parametrize(
-    ("typed", "opposite"),
-    [
-        ("hyperthermia", "low_body_temperature"),
-        ("hypothermia", "fever_over_39"),
-        ("normal pulse", "fast_heart_rate"),
-        ("always hungry", "loss_of_appetite"),
-        ("can't stop sleeping", "trouble_sleeping"),
-        ("can't stop pooing", "constipation"),
-        ("strong pulse", "weak_or_absent_pulse"),
-    ],
-)
-def test_the_opposite_is_not_offered(search, typed, opposite):
-    assert opposite not in {entry.code for entry in search.find(typed)}
 
 
 @pytest.mark.parametrize("cannot", ["can't", "unable to"])
