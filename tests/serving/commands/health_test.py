@@ -11,12 +11,9 @@ from tests.builders import served
 LONG = ["--timeout", "30"]
 
 
-def test_the_exit_code_is_0_for_a_serving_server(server, capsys):
+def test_the_exit_code_is_0_for_a_serving_server_also_in_json(server, capsys):
     assert triage_cli.main(["health", "--server", server.address, *LONG]) == 0
     assert capsys.readouterr().out == "SERVING\n"
-
-
-def test_the_status_is_told_as_json(server, capsys):
     assert triage_cli.main(["health", "--server", server.address, "--json", "-", *LONG]) == 0
     assert json.loads(capsys.readouterr().out) == {"status": "SERVING"}
 

@@ -111,7 +111,7 @@ def test_servers_share_a_port_and_go_on_without_one_that_is_killed(start_server,
                 assert client.triage(evidence_state(["fever"])).model_version == "3"
         assert httpx.post(f"{http}/v1/triage", json={"present": ["fever"]}, trust_env=False).json()["action"] == "ask"
         alone = start_server(*(option for option in options if option != "--reuse-port"), address.rpartition(":")[2])
-        assert "is another server running there?" in alone.communicate(timeout=120)[1]
+        assert "another server" in alone.communicate(timeout=120)[1]
         assert alone.returncode == 2
         for each in started[1:]:
             each.send_signal(signal.SIGTERM)
@@ -245,7 +245,7 @@ def test_a_remote_engine_may_come_later_than_the_server(start_server, model_base
     address = line.split()[2].rstrip(",")
     late = TriageServer(dataclasses.replace(config, port=port))
     try:
-        assert line.endswith("no model version yet\n")
+        assert "no model version" in line
         with channel_to(address) as channel, TriageClient(address, timeout_seconds=30.0) as client:
             with pytest.raises(TriageError) as error:
                 client.triage(evidence_state(["fever"]))
@@ -269,20 +269,14 @@ def test_a_remote_engine_may_come_later_than_the_server(start_server, model_base
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ("--model-base-path {models} --host ::", "--host ::: others on the network could read"),
-        ("--model-base-path {models} --host :: --tokens tokens", "--host ::: others on the network could read"),
-        ("--model-base-path {models} --tokens missing", "missing: cannot read: No such file or directory"),
-        (
-            "--model-base-path {models} --tls-certificate missing.pem --tls-key missing.key",
-            "--tls-certificate missing.pem: cannot read",
-        ),
-        ("--model-base-path {models} --version 7", "no version 7: the versions here are 3"),
+        ("--model-base-path {models} --host ::", "--host ::: "),
+        ("--model-base-path {models} --host :: --tokens tokens", "--host ::: "),
+        ("--model-base-path {models} --tokens missing", "missing: "),
+        ("--model-base-path {models} --tls-certificate a.pem --tls-key a.key", "--tls-certificate a.pem: "),
+        ("--model-base-path {models} --version 7", "no version 7: "),
         ("--model-base-path {models} --http-port 0 --cds-codes codes.csv", "--cds-codes codes.csv: line 3: "),
-        (
-            "--model-config-file file --model-base-path m",
-            "--model-config-file names the models: leave out --model-base-path",
-        ),
-        ("--model-config-file file", "no version 7: the versions here are 3"),
+        ("--model-config-file file --model-base-path m", "leave out --model-base-path"),
+        ("--model-config-file file", "no version 7: "),
     ],
 )
 def test_what_cannot_be_served_ends_the_command_with_one_line(
@@ -320,10 +314,11 @@ def test_without_tensorflow_each_option_that_needs_it_is_refused_with_the_extra(
         return
     with pytest.raises(InputError) as error:
         command.check(arguments)
-    assert str(error.value) == f"{what} needs tensorflow: pip install 'dyqn-triage-serving[tensorflow]'"
+    assert str(error.value).startswith(f"{what} needs tensorflow: ")
+    assert "'dyqn-triage-serving[tensorflow]'" in str(error.value)
 
 
 @pytest.mark.parametrize("text", ["stable", "stable=", "=3", "stable=x", "stable=-1", "stable=²"])
 def test_a_malformed_label_is_reported(text):
-    with pytest.raises(InputError, match=f"--label {text}: expected NAME=VERSION"):
+    with pytest.raises(InputError, match=f"--label {text}: .*NAME=VERSION"):
         parse_labels([text])
