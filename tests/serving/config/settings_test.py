@@ -21,27 +21,27 @@ REMOTE = {"engine": "tensorflow-serving", "tf_serving": "host:8500"}
 @pytest.mark.parametrize(
     ("setting", "complaint"),
     [
-        ({"host": ""}, "--host: expected"),
-        ({"model_name": ""}, "--model-name: expected"),
-        ({"port": 65536}, "--port 65536: expected"),
-        ({"poll_seconds": float("inf")}, "--poll-seconds inf: expected"),
-        ({"metrics_port": -2}, "--metrics-port -2: expected"),
-        ({"audit_percent": float("nan")}, "--audit-percent nan: expected"),
-        ({"audit_files": -1}, "--audit-files -1: expected"),
-        ({"log_format": "xml"}, "--log-format xml: expected"),
-        ({"drain_seconds": -1.0}, "--drain-seconds -1.0: expected"),
-        ({"grace_seconds": float("nan")}, "--grace-seconds nan: expected"),
-        ({"engine": "other"}, "--engine other: expected one of saved-model, litert, tensorflow-serving"),
+        ({"host": ""}, "--host: "),
+        ({"model_name": ""}, "--model-name: "),
+        ({"port": 65536}, "--port 65536: "),
+        ({"poll_seconds": float("inf")}, "--poll-seconds inf: "),
+        ({"metrics_port": -2}, "--metrics-port -2: "),
+        ({"audit_percent": float("nan")}, "--audit-percent nan: "),
+        ({"audit_files": -1}, "--audit-files -1: "),
+        ({"log_format": "xml"}, "--log-format xml: "),
+        ({"drain_seconds": -1.0}, "--drain-seconds -1.0: "),
+        ({"grace_seconds": float("nan")}, "--grace-seconds nan: "),
+        ({"engine": "other"}, "--engine other: .* saved-model, litert, tensorflow-serving"),
         ({"engine": "litert", "litert": False}, "--no-litert: not with --engine litert"),
-        ({"engine": "tensorflow-serving"}, "--tf-serving '': expected the HOST:PORT"),
-        ({**REMOTE, "tf_serving": "host"}, "--tf-serving 'host': expected the HOST:PORT"),
+        ({"engine": "tensorflow-serving"}, "--tf-serving '': .*HOST:PORT"),
+        ({**REMOTE, "tf_serving": "host"}, "--tf-serving 'host': .*HOST:PORT"),
         ({"tf_serving": "host:8500"}, "--tf-serving needs --engine tensorflow-serving"),
         ({**REMOTE, "require_signature": "public.pem"}, "--require-signature: not with --engine tensorflow-serving"),
-        ({"require_signature": "nowhere"}, "--require-signature nowhere: cannot read"),
+        ({"require_signature": "nowhere"}, "--require-signature nowhere: "),
         ({**REMOTE, "poll_seconds": 0.0}, "--poll-seconds 0: --engine tensorflow-serving needs"),
-        ({"tls_certificate": "server.pem"}, "--tls-certificate and --tls-key need each other"),
-        ({"tls_client_ca": "ca.pem"}, "--tls-client-ca needs TLS: also give --tls-certificate"),
-        ({"insecure": True, **PAIR}, "--insecure means plain text: leave out this option"),
+        ({"tls_certificate": "server.pem"}, "--tls-certificate and --tls-key"),
+        ({"tls_client_ca": "ca.pem"}, "--tls-client-ca .*--tls-certificate"),
+        ({"insecure": True, **PAIR}, "--insecure "),
     ],
 )
 def test_settings_that_are_out_of_range_or_do_not_fit_are_reported_with_their_option(setting, complaint):
@@ -49,20 +49,23 @@ def test_settings_that_are_out_of_range_or_do_not_fit_are_reported_with_their_op
         ServeConfig(**setting)
 
 
-@pytest.mark.parametrize("host", ["::", "10.0.0.7", "triage.example.org"])
-def test_other_machines_get_in_over_tls_or_with_insecure(host):
-    with pytest.raises(InputError, match=f"^--host {host}: .* give --tls-certificate and --tls-key, or --insecure"):
-        ServeConfig(host=host)
-    assert ServeConfig(host=host, **PAIR).encrypted
-    assert not ServeConfig(host=host, insecure=True).encrypted
+@pytest.mark.parametrize(
+    ("option", "setting"),
+    [
+        *(("--host", {"host": host}) for host in ("::", "10.0.0.7", "triage.example.org")),
+        ("--metrics-host", {"metrics_host": "::", "metrics_port": 0}),
+    ],
+)
+def test_other_machines_get_in_over_tls_or_with_insecure(option, setting):
+    address = next(iter(setting.values()))
+    with pytest.raises(InputError, match=f"^{option} {address}: .*--tls-certificate.*--tls-key.*--insecure"):
+        ServeConfig(**setting)
+    assert ServeConfig(**setting, **PAIR).encrypted
+    assert not ServeConfig(**setting, insecure=True).encrypted
 
 
-def test_metrics_stay_on_this_machine_unless_encrypted_or_insecure():
-    with pytest.raises(InputError, match=r"^--metrics-host ::: .* give --tls-certificate and --tls-key, or --insecure"):
-        ServeConfig(metrics_port=0, metrics_host="::")
-    assert ServeConfig(metrics_host="::").metrics_port == -1  # no port
-    assert ServeConfig(metrics_port=0, metrics_host="::", **PAIR).encrypted
-    assert not ServeConfig(metrics_port=0, metrics_host="::", insecure=True).encrypted
+def test_metrics_for_other_machines_need_a_port():
+    assert ServeConfig(metrics_host="::").metrics_port == -1
 
 
 @pytest.fixture
@@ -124,18 +127,17 @@ def test_the_command_line_overrides_the_file_wherever_it_stands(file, monkeypatc
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("prot = 1", "server.toml: no option 'prot': did you mean 'port'?"),
-        ("http_port = 1", "no option 'http_port': did you mean 'http-port'?"),
-        ('port = "1"', "server.toml: port: expected a whole number, got '1'"),
-        ("litert = 1", "litert: expected true or false, got 1"),
-        ("grace-seconds = '1'", "grace-seconds: expected a number, got '1'"),
-        ("host = 1", "host: expected a text in quotes, got 1"),
-        ("label = 'a=1'", "label: expected a list of texts in quotes, got 'a=1'"),
-        ("[server]\nport = 1", "no option 'server'"),
-        ("port = ", "server.toml: not TOML: "),
+        ("prot = 1", "'prot': .*'port'"),
+        ("http_port = 1", "'http_port': .*'http-port'"),
+        ('port = "1"', "port: .*whole number, got '1'"),
+        ("litert = 1", "litert: .*true or false, got 1"),
+        ("grace-seconds = '1'", "grace-seconds: .*number, got '1'"),
+        ("host = 1", "host: .*text.*, got 1"),
+        ("label = 'a=1'", "label: .*list.*, got 'a=1'"),
+        ("[server]\nport = 1", "'server'"),
+        ("port = ", "not TOML: "),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_option(file, text, complaint):
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=rf"server\.toml: .*{complaint}"):
         read_settings(file(text))
-    assert complaint in str(error.value)
