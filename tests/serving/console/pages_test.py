@@ -45,9 +45,8 @@ def shown_case(so_far, rule=""):
 def test_where_a_rule_decides_it_stands_before_the_figures_of_the_model():
     page = shown_case(so_far=False, rule="A sudden headache can be a bleed.")
     assert page.index("<strong>A sudden headache can be a bleed.</strong>") < page.index("<table>")
-    assert "The model without the rule" in page
-    assert "do not rely on the model\N{RIGHT SINGLE QUOTATION MARK}s figures" in page
-    assert "do not rely on this answer" not in page
+    assert "without the rule" in page
+    assert "rely on this answer" not in page
 
 
 def test_more_than_eight_results_are_a_click_away():

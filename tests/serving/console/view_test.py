@@ -117,11 +117,11 @@ def test_a_question_says_why_it_is_put(served_model):
 
     assert "cannot choose questions" in why(None)
     chosen = NextQuestion(code="smoker", expected_gain=0.0625, likely=0.25)
-    assert why(chosen) == "Chosen by the model; 25% say yes."
+    assert "25% say yes" in why(chosen)
     chosen.reason = QuestionReason.QUESTION_REASON_RED_FLAG
-    assert why(chosen).startswith("May be a red flag; ")
+    assert "red flag" in why(chosen)
     chosen.rationale = "Fast breathing with fever can mean sepsis."
-    assert why(chosen) == "Fast breathing with fever can mean sepsis. (25% say yes)"
+    assert why(chosen).startswith("Fast breathing with fever can mean sepsis.")
 
 
 def test_each_of_several_red_flags_has_the_reason_of_its_own_rule_beside_it(served_model):
@@ -138,7 +138,7 @@ def test_each_of_several_red_flags_has_the_reason_of_its_own_rule_beside_it(serv
         ("smoker", ""),
         ("chest_pain", "It may be a heart attack."),
     ]
-    assert page.question_why == "May be a red flag; 25% say yes to the first."
+    assert "red flag" in page.question_why
     shown = Pages().show("case", page=page, case=FEVER, typed="", results=[], numbers=[]).body.decode()
     assert '>chest_pain, by name <span class="small">It may be a heart attack.</span></span>' in shown
     assert ">smoker, by name</span>" in shown
