@@ -22,10 +22,7 @@ def message(*models):
         ("model_version_policy { latest {} }", VersionPolicy(1)),
         ("model_version_policy { latest { num_versions: 2 } }", VersionPolicy(2)),
         ("model_version_policy { all {} }", VersionPolicy(None)),
-        (
-            "model_version_policy { specific { versions: 3 versions: 5 } }",
-            VersionPolicy(numbers=frozenset([3, 5])),
-        ),
+        ("model_version_policy { specific { versions: 3 versions: 5 } }", VersionPolicy(numbers=frozenset([3, 5]))),
     ],
 )
 def test_each_policy_is_read(policy, expected):
@@ -35,14 +32,14 @@ def test_each_policy_is_read(policy, expected):
 @pytest.mark.parametrize(
     ("config", "complaint"),
     [
-        (model_server_config_pb2.ModelServerConfig(), "only a model_config_list is supported"),
-        (message(), "model_config_list has no config"),
-        (message('base_path: "/m"'), "a model without a name: add one"),
-        (message(MODEL, MODEL), "model triage: the name is given twice"),
-        (message('name: "triage" base_path: "/m"'), "requests unsupported platform ''"),
-        (message('name: "triage" base_path: "/m" model_platform: "other"'), "requests unsupported platform 'other'"),
-        (message('name: "triage" base_path: "m" model_platform: "tensorflow"'), "to have an absolute path"),
-        (message(f"{MODEL} model_version_policy {{ specific {{}} }}"), "has no versions"),
+        (model_server_config_pb2.ModelServerConfig(), "only a model_config_list"),
+        (message(), "model_config_list has no"),
+        (message('base_path: "/m"'), "without a name"),
+        (message(MODEL, MODEL), "model triage: .*twice"),
+        (message('name: "triage" base_path: "/m"'), "platform ''"),
+        (message('name: "triage" base_path: "/m" model_platform: "other"'), "platform 'other'"),
+        (message('name: "triage" base_path: "m" model_platform: "tensorflow"'), "absolute path"),
+        (message(f"{MODEL} model_version_policy {{ specific {{}} }}"), "no versions"),
     ],
 )
 def test_what_does_not_fit_is_reported(config, complaint):
@@ -80,18 +77,14 @@ def test_the_models_of_a_file_are_read_in_their_order(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ('name: "children"', 'nam: "children"', r"models.config:10:5 : Message type .* has no field named \"nam\""),
-        (
-            'base_path: "/srv/children"',
-            'base_path: "children"',
-            "models.config: Expected model children to have an abs",
-        ),
-        ('name: "adults"', "", "models.config: a model without a name"),
+        ('name: "children"', 'nam: "children"', ":10:5 .*nam"),
+        ('base_path: "/srv/children"', 'base_path: "children"', ": .*model children .*absolute"),
+        ('name: "adults"', "", ": .*without a name"),
     ],
 )
 def test_a_fault_in_a_file_has_its_line_or_its_model(tmp_path, old, new, complaint):
     path = tmp_path / "models.config"
     assert old in FILE
     path.write_text(FILE.replace(old, new))
-    with pytest.raises(InputError, match=complaint):
+    with pytest.raises(InputError, match=f"models.config{complaint}"):
         read_file(path)

@@ -56,9 +56,7 @@ def test_a_store_that_cannot_be_reached_leaves_what_is_served(object_store, mode
         raise tf.errors.UnavailableError(None, None, "503 later")
 
     monkeypatch.setattr(tf.io.gfile, "isdir", fail)
-    with pytest.raises(
-        InputError, match=r"^gs://bucket/models: cannot read the model base path: 503 later: check the "
-    ):
+    with pytest.raises(InputError, match=r"^gs://bucket/models: .*503 later"):
         models.versions(BASE)
     watcher.look()
     assert (watcher.versions.default, watcher.ready) == (3, True)
@@ -85,7 +83,7 @@ def test_a_fetch_that_breaks_off_leaves_no_version(object_store, model_base_path
 
 def test_an_address_that_is_one_version_is_refused(object_store, model_base_path, models):
     _put(object_store, model_base_path / "3", BASE)
-    with pytest.raises(InputError, match="this is one version"):
+    with pytest.raises(InputError, match="one version"):
         models.versions(BASE)
 
 

@@ -55,7 +55,7 @@ def test_another_vocabulary_under_the_same_number_is_refused(connection, model_b
     other.save(version / "assets" / "vocabulary.csv")
     manifest = json.loads((version / "manifest.json").read_text())
     (version / "manifest.json").write_text(json.dumps(manifest | {"vocabulary_fingerprint": other.fingerprint}))
-    with pytest.raises(InputError, match="serves another model as version 3: its vocabulary is sha256:"):
+    with pytest.raises(InputError, match=r"version 3: .*sha256:"):
         RemoteEngine(connection, "triage", version)
 
 
@@ -69,7 +69,7 @@ def test_a_version_must_be_remote_and_local(connection, model_base_path, tmp_pat
 
 
 def test_another_model_name_is_reported(connection, model_base_path):
-    with pytest.raises(UnavailableError, match="serves no model 'other': give its name with --model-name"):
+    with pytest.raises(UnavailableError, match=r"'other': .*--model-name"):
         RemoteModels(connection, "other").versions(model_base_path)
 
 
@@ -162,7 +162,7 @@ def test_a_server_that_is_away_is_reported_soon_and_found_again_without_a_new_co
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]
         connection = connect(port)
-        with pytest.raises(UnavailableError, match="cannot be reached: try again later"):
+        with pytest.raises(UnavailableError, match="cannot be reached"):
             connection.predict(predict_pb2.PredictRequest())
         troubled = Troubled()
         server, _ = start(troubled, port)

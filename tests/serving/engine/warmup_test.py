@@ -50,7 +50,7 @@ def test_a_request_that_the_model_does_not_answer_is_reported(version, signature
     log.predict_log.request.model_spec.signature_name = signature
     log.predict_log.request.inputs["states"].CopyFrom(tf.make_tensor_proto([1.0]))
     write(version, log)
-    with pytest.raises(InputError, match="tf_serving_warmup_requests: request 1 failed"):
+    with pytest.raises(InputError, match="tf_serving_warmup_requests: request 1"):
         run_warmup_requests(SavedModelEngine(version), version)
 
 
