@@ -63,9 +63,9 @@ def test_a_token_is_wanted(client, path, header):
 @pytest.mark.parametrize(
     ("headers", "content", "status", "why"),
     [
-        ({}, b"{", 400, "the body is not JSON: "),
-        ({}, b" " * (MOST_BYTES + 1), 413, f"the server takes at most {MOST_BYTES}"),
-        ({"content-encoding": "gzip"}, gzip.compress(b"{}"), 415, "a compressed body: send it as it is"),
+        ({}, b"{", 400, "not JSON"),
+        ({}, b" " * (MOST_BYTES + 1), 413, f"at most {MOST_BYTES}"),
+        ({"content-encoding": "gzip"}, gzip.compress(b"{}"), 415, "compressed"),
     ],
 )
 def test_bodies_have_the_same_limits_and_their_failures_the_same_words(client, path, headers, content, status, why):
