@@ -140,7 +140,7 @@ def test_a_role_permits_calls_or_reloads(tmp_path, token, permitted):
             caller, models = access.check(method, "ipv4:10.0.0.7:4100", sent(token))
             assert (caller[:6], models) == ("token ", None)
         else:
-            with pytest.raises(ForbiddenError, match=f"the token has no role '{role}'"):
+            with pytest.raises(ForbiddenError, match=f"role '{role}'"):
                 access.check(method, "ipv4:10.0.0.7:4100", sent(token))
     with pytest.raises(UnauthenticatedError, match="not valid"):
         access.check(RELOAD, "ipv4:10.0.0.7:4100", sent("other"))
@@ -149,5 +149,5 @@ def test_a_role_permits_calls_or_reloads(tmp_path, token, permitted):
 @pytest.mark.parametrize("peer", ["ipv4:10.0.0.7:4100", "ipv6:%5Bfe80::1%5D:4100", "unknown"])
 def test_without_tokens_another_machine_may_not(peer):
     LocalReloads().check("/tensorflow.serving.ModelService/GetModelStatus", peer, ())
-    with pytest.raises(ForbiddenError, match="from the server's own machine only"):
+    with pytest.raises(ForbiddenError, match="own machine"):
         LocalReloads().check(RELOAD, peer, ())

@@ -69,59 +69,42 @@ def test_the_verified_copy_is_what_was_signed_and_is_gone_afterwards(version, ke
     assert not copy.exists()
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_one_altered_byte_in_any_file_is_refused(version, key, name):
-    content = bytearray((version / name).read_bytes() or b"\0")
+def alter(path):
+    content = bytearray(path.read_bytes() or b"\0")
     content[-1] ^= 1
-    (version / name).write_bytes(content)
-    assert refusal(version, key) == (f"{version / name}: is not the file that was signed: publish the version again")
+    path.write_bytes(content)
 
 
-def test_a_missing_file_is_refused(version, key):
-    name = "assets.extra/state.tflite"
-    (version / name).unlink()
-    assert refusal(version, key) == f"{version / name}: was signed, and is missing: publish the version again"
+def move_elsewhere(folder):
+    folder.symlink_to(shutil.move(folder, folder.parents[2] / "elsewhere"))
 
 
-def test_an_added_file_is_refused(version, key):
-    name = "variables/variables.data-00000-of-00001"
-    (version / name).touch()
-    assert refusal(version, key) == (
-        f"{version / name}: is not among the files that were signed: publish the version again"
-    )
-
-
-def test_a_folder_elsewhere_does_not_stand_in_for_a_signed_one(version, key, tmp_path):
-    shutil.move(version / "variables", tmp_path / "variables")
-    (version / "variables").symlink_to(tmp_path / "variables")
-    assert "variables.index: was signed, and is missing" in refusal(version, key)
-
-
-@pytest.mark.parametrize("name", ["SHA256SUMS", "SHA256SUMS.sig"])
-def test_a_version_without_a_signature_is_refused(version, key, name):
-    (version / name).unlink()
-    assert refusal(version, key) == (
-        f"{version}: is not signed, but --require-signature demands it: export it with --sign KEY"
-    )
-
-
-def test_another_key_is_refused_and_so_is_a_changed_list(version, key):
-    expected = (
-        f"{version / 'SHA256SUMS'}: was changed, or signed with a key other than that of {key.name}: publish the "
-        "version again"
-    )
-    with open(version / "SHA256SUMS", "ab") as file:
-        file.write(b"\n")
-    assert refusal(version, key) == expected
-    sign(version, ed25519.Ed25519PrivateKey.generate())
-    assert refusal(version, key) == expected
-    (version / "SHA256SUMS.sig").write_bytes(b"short")
-    assert refusal(version, key) == expected
+@pytest.mark.parametrize(
+    ("change", "place", "named"),
+    [
+        *((lambda version, name=name: alter(version / name), f"/{name}", "not the file") for name in FILES),
+        (lambda version: (version / FILES[2]).unlink(), f"/{FILES[2]}", "missing"),
+        (lambda version: (version / "variables/new").touch(), "/variables/new", "not among"),
+        (lambda version: move_elsewhere(version / "variables"), "/variables/variables.index", "missing"),
+        *(
+            (lambda version, name=name: (version / name).unlink(), "", "not signed")
+            for name in ("SHA256SUMS", "SHA256SUMS.sig")
+        ),
+        (lambda version: alter(version / "SHA256SUMS"), "/SHA256SUMS", "public.pem"),
+        (lambda version: sign(version, ed25519.Ed25519PrivateKey.generate()), "/SHA256SUMS", "public.pem"),
+        (lambda version: (version / "SHA256SUMS.sig").write_bytes(b"short"), "/SHA256SUMS", "public.pem"),
+    ],
+)
+def test_what_is_not_as_it_was_signed_is_refused_by_its_place(version, key, change, place, named):
+    change(version)
+    refused = refusal(version, key)
+    assert refused.startswith(f"{version}{place}: ")
+    assert named in refused
 
 
 def test_an_old_version_does_not_come_back_under_a_higher_number(version, key):
     version = version.rename(version.with_name("9"))
-    assert refusal(version, key) == f"{version}: was signed as version 3: give it that number"
+    assert refusal(version, key).startswith(f"{version}: was signed as version 3")
 
 
 def test_an_error_about_the_copy_names_the_version(version, key):
@@ -137,5 +120,5 @@ def test_an_error_about_the_copy_names_the_version(version, key):
 )
 def test_a_file_without_a_public_ed25519_key_is_refused(content, tmp_path):
     (tmp_path / "key").write_bytes(content)
-    with pytest.raises(InputError, match=r"^--require-signature .*/key: expected a public Ed25519 key in PEM format"):
+    with pytest.raises(InputError, match=r"^--require-signature .*/key: .*public Ed25519"):
         VersionKey.read(tmp_path / "key")

@@ -57,43 +57,34 @@ def test_without_a_ca_the_roots_of_the_system_are_trusted(serving, tls, certific
 
 
 def test_files_that_are_not_what_they_should_be_are_reported_with_their_option(certificates, tmp_path):
-    empty, missing = tmp_path / "empty.pem", tmp_path / "missing.pem"
+    empty, missing, locked = (tmp_path / name for name in ("empty.pem", "missing.pem", "locked.key"))
     empty.touch()
+    private = serialization.load_pem_private_key(pathlib.Path(certificates.key(certificates.server)).read_bytes(), None)
+    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    locked.write_bytes(private.private_bytes(*form, serialization.BestAvailableEncryption(b"secret")))
     good, key = certificates.server, certificates.key(certificates.server)
     other_key = certificates.key(certificates.client)
     for arguments, complaint in (
-        ((str(missing), key, ""), f"--tls-certificate {missing}: cannot read: No such file or directory"),
-        ((str(tmp_path), key, ""), f"--tls-certificate {tmp_path}: cannot read: Is a directory"),
-        ((str(empty), key, ""), f"--tls-certificate {empty}: expected certificates in PEM format"),
-        ((good, str(missing), ""), f"--tls-key {missing}: cannot read: No such file or directory"),
-        ((good, good, ""), f"--tls-key {good}: expected the private key of {good}, in PEM format"),
-        (
-            (good, other_key, ""),
-            f"--tls-key {other_key}: does not belong to the certificate in --tls-certificate {good}",
-        ),
-        ((good, key, str(missing)), f"--tls-client-ca {missing}: cannot read: No such file or directory"),
-        ((good, key, key), f"--tls-client-ca {key}: expected certificates in PEM format"),
+        ((str(missing), key, ""), f"--tls-certificate {missing}: .*No such file"),
+        ((str(tmp_path), key, ""), f"--tls-certificate {tmp_path}: .*directory"),
+        ((str(empty), key, ""), f"--tls-certificate {empty}: .*PEM"),
+        ((good, str(missing), ""), f"--tls-key {missing}: .*No such file"),
+        ((good, good, ""), f"--tls-key {good}: .*{good}.*PEM"),
+        ((good, other_key, ""), f"--tls-key {other_key}: .*--tls-certificate {good}"),
+        ((good, str(locked), ""), f"--tls-key {locked}: .*{good}.*password"),  # and is not asked for it
+        ((good, key, str(missing)), f"--tls-client-ca {missing}: .*No such file"),
+        ((good, key, key), f"--tls-client-ca {key}: .*PEM"),
     ):
-        with pytest.raises(InputError) as error:
+        with pytest.raises(InputError, match=f"^{complaint}"):
             ServerCertificate(*arguments)
-        assert str(error.value).startswith(complaint)
-
-
-def test_a_key_with_a_password_is_refused_rather_than_asked_for(certificates, tmp_path):
-    key = tmp_path / "locked.key"
-    private = serialization.load_pem_private_key(pathlib.Path(certificates.key(certificates.server)).read_bytes(), None)
-    locked = serialization.BestAvailableEncryption(b"secret")
-    key.write_bytes(private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked))
-    with pytest.raises(InputError, match=r"locked.key: expected the private key of .* without a password"):
-        ServerCertificate(certificates.server, str(key), "")
 
 
 @pytest.mark.parametrize(
     ("names", "complaint"),
     [
-        (("missing", "", ""), "--tls-ca missing: cannot read: No such file or directory"),
-        (("", "client", ""), "--tls-client-certificate and --tls-client-key need each other"),
-        (("", "", "client"), "--tls-client-certificate and --tls-client-key need each other"),
+        (("missing", "", ""), "--tls-ca missing: .*No such file"),
+        (("", "client", ""), "--tls-client-certificate and --tls-client-key"),
+        (("", "", "client"), "--tls-client-certificate and --tls-client-key"),
     ],
 )
 def test_faulty_settings_of_a_client_are_reported_with_their_option(names, complaint, monkeypatch, tmp_path):
@@ -130,6 +121,6 @@ def test_a_renewed_certificate_is_shown_at_every_port_without_a_restart(serving,
         shutil.copy(certificates.server, files["tls_certificate"])  # whose key is still to come
         assert [shown(port) for port in ports] == [of(certificates.client)] * 3
         (line,) = [line for line in caplog.messages if "does not belong to the certificate" in line]
-        assert line.endswith("; the earlier certificate stays")
+        assert str(tmp_path / "live.key") in line
         renew(certificates.server)
         assert [shown(port) for port in ports] == [of(certificates.server)] * 3
