@@ -22,30 +22,27 @@ def answer(headers, **settings):
     return TestClient(app, "http://127.0.0.1:8501").get("/", headers=headers).status_code
 
 
+LOCAL, NAMED, EVIL = {"host": "localhost:8501"}, {"host": "triage.example.org"}, {"origin": "https://evil.example.com"}
+KNOWN = {"cors_origins": f"https://other.example.org,{ORIGIN}"}
+OPEN = [{option: "0.0.0.0", "insecure": True} for option in ("host", "http_host")]  # noqa: S104
+
+
 @pytest.mark.parametrize(
-    ("headers", "status"),
+    ("settings", "headers", "status"),
     [
-        ({}, 200),
-        ({"host": "localhost:8501"}, 200),
-        ({"host": "[::1]:8501", "origin": "http://[::1]:8501"}, 200),
-        ({"host": "rebound.example.com:8501"}, 403),
-        ({"host": "localhost:8501", "origin": "https://evil.example.com"}, 403),
-        ({"host": "localhost:8501", "origin": "null"}, 403),
-        ({"host": "triage.example.org", "origin": ORIGIN}, 403),
+        ({}, {}, 200),
+        ({}, LOCAL, 200),
+        ({}, {"host": "[::1]:8501", "origin": "http://[::1]:8501"}, 200),
+        ({}, {"host": "rebound.example.com:8501"}, 403),
+        ({}, LOCAL | EVIL, 403),
+        ({}, LOCAL | {"origin": "null"}, 403),
+        ({}, NAMED | {"origin": ORIGIN}, 403),
+        (KNOWN, NAMED, 200),
+        (KNOWN, {"origin": ORIGIN}, 200),
+        (KNOWN, EVIL, 403),
+        *((settings, NAMED | {"origin": ORIGIN}, 200) for settings in OPEN),  # which may have any name
+        *((settings, NAMED | EVIL, 403) for settings in OPEN),
     ],
 )
-def test_a_server_on_loopback_answers_its_own_pages_only(headers, status):
-    assert answer(headers) == status
-
-
-@pytest.mark.parametrize("headers", [{"host": "triage.example.org"}, {"origin": ORIGIN}])
-def test_a_server_answers_pages_of_the_given_origins_under_their_names(headers):
-    assert answer(headers, cors_origins=f"https://other.example.org,{ORIGIN}") == 200
-    assert answer({"origin": "https://evil.example.com"}, cors_origins=ORIGIN) == 403
-
-
-@pytest.mark.parametrize("option", ["host", "http_host"])
-def test_another_server_may_have_any_name_and_still_refuses_foreign_pages(option):
-    settings = {option: "0.0.0.0", "insecure": True}  # noqa: S104
-    assert answer({"host": "triage.example.org", "origin": ORIGIN}, **settings) == 200
-    assert answer({"host": "triage.example.org", "origin": "https://evil.example.com"}, **settings) == 403
+def test_a_server_answers_its_own_pages_and_those_of_the_given_origins_only(settings, headers, status):
+    assert answer(headers, **settings) == status

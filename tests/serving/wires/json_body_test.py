@@ -32,7 +32,7 @@ every_reader = pytest.mark.parametrize("read", READERS.values(), ids=READERS)
     ],
 )
 def test_a_key_twice_is_refused_however_it_is_written(read, content):
-    with pytest.raises(InputError, match="a key twice"):
+    with pytest.raises(InputError, match="key twice"):
         read(content)
 
 
@@ -54,7 +54,7 @@ def test_colons_quotes_and_backslashes_in_codes_are_no_keys():
     ],
 )  # fmt: skip
 def test_what_is_not_json_is_refused(read, content):
-    with pytest.raises(InputError, match="is not JSON"):
+    with pytest.raises(InputError, match="not JSON"):
         read(content)
 
 
@@ -70,14 +70,14 @@ def test_what_is_not_json_is_refused(read, content):
     ids=["values", "objects", "lists", "texts"],
 )
 def test_a_body_of_too_much_is_refused_before_it_is_read(read, content):
-    with pytest.raises(InputError, match=f"more than {MOST_VALUES} values, or {MOST_NESTED} "):
+    with pytest.raises(InputError, match=f"{MOST_VALUES} .*{MOST_NESTED} "):
         read(content)
 
 
 @every_reader
 def test_too_many_keys_are_refused(read):
     keys = b"{" + b",".join(b'"%06d" : 0' % number for number in range(MOST_NESTED + 1)) + b"}"
-    with pytest.raises(InputError, match="holds more than"):
+    with pytest.raises(InputError, match=f"{MOST_NESTED} "):
         read(keys)
 
 
