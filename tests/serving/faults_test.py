@@ -251,7 +251,7 @@ def test_a_disk_that_is_full_when_a_version_is_fetched_leaves_the_old_one(
     put(contrary_version, 4)
     with full_disk((contrary_version / "saved_model.pb").stat().st_size // 2):
         watcher.look()
-    assert "gs://bucket/models: cannot read the model base path" in caplog.text
+    assert "gs://bucket/models: cannot read" in caplog.text
     assert decides(watcher) == (3, RED)
     assert watcher.ready
     assert [path.name for path in store.folder.parent.iterdir()] == ["models"], "nothing keeps the disk full"

@@ -141,10 +141,10 @@ def test_a_version_without_questions_says_so_where_they_are_asked_for(http_serve
     state = evidence_state(["chest_pain"])
     with TriageClient(http_server.address, timeout_seconds=60) as client:
         assert client.triage(state).action == TriageAction.TRIAGE_ACTION_RED
-        with pytest.raises(InvalidArgumentError, match="model version 3 cannot choose questions"):
+        with pytest.raises(InvalidArgumentError, match=r"version 3 .*questions"):
             client.triage(state, questions=1)
         interview = client.interview(questions=1)
-        with interview, pytest.raises(InvalidArgumentError, match=r"settings\.questions: model version 3"):
+        with interview, pytest.raises(InvalidArgumentError, match=r"settings\.questions: .*version 3"):
             interview.present("chest_pain")
 
 

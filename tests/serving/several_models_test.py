@@ -27,7 +27,6 @@ PAIN = evidence_state(["chest_pain"])
 DECISIONS = [("", "Red", "4"), ("adults", "Red", "4"), ("contrary", "Blue", "6")]
 """The name that a request gives, and the decision on chest pain and the version of the model that then answers."""
 HTTP_STATE = {"present": ["chest_pain"]}
-MISSING = "no model 'infants': this server has adults, contrary"
 
 
 @pytest.fixture(scope="module")
@@ -80,11 +79,10 @@ def test_a_model_lists_the_rules_that_are_part_of_it(client):
 
 
 def test_an_unknown_name_is_not_found_and_the_answer_lists_the_names(client, http):
-    with pytest.raises(NotFoundError) as error:
+    with pytest.raises(NotFoundError, match=r"'infants': .*adults, contrary$"):
         client.triage(PAIN, model="infants")
-    assert error.value.message == MISSING
     answer = http.get("/v1/models/infants")
-    assert (answer.status_code, MISSING in answer.text) == (404, True)
+    assert (answer.status_code, "'infants': this server has adults, contrary" in answer.text) == (404, True)
 
 
 @pytest.mark.parametrize(("name", "action", "version"), DECISIONS)
@@ -131,7 +129,7 @@ def test_metrics_and_audit_records_are_those_of_the_model_that_answered(server, 
 
     before = counted()
     client.triage(PAIN, model="contrary")
-    with pytest.raises(Exception, match="unknown evidence code"):
+    with pytest.raises(Exception, match="unknown evidence"):
         client.triage(evidence_state(["gout"]), model="contrary")
     assert [after - old for after, old in zip(counted(), before, strict=True)] == [1, 1, 0]
     assert counted()[2] == 6
@@ -203,7 +201,7 @@ def test_a_token_for_some_models_permits_no_other_over_grpc(limited):
             with pytest.raises(grpc.RpcError) as error:
                 call(request, **settings)
             assert error.value.code() is grpc.StatusCode.PERMISSION_DENIED, request
-            assert error.value.details().endswith("it is for contrary, infants")
+            assert error.value.details().endswith("for contrary, infants")
 
 
 @pytest.mark.parametrize(("method", "path", "body"), ASKED_OVER_HTTP)
@@ -220,8 +218,8 @@ def test_a_token_for_some_models_permits_no_other_over_http(limited, method, pat
 def test_a_token_does_not_show_which_other_models_there_are(limited):
     with TriageClient(limited.address, timeout_seconds=30.0, token="for-contrary") as client:  # noqa: S106
         assert client.model_info(model="contrary").model_version == "6"
-        with pytest.raises(NotFoundError, match=r"no model 'infants': this server has contrary$"):
+        with pytest.raises(NotFoundError, match=r"'infants': .*has contrary$"):
             client.model_info(model="infants")
         for name in ("adults", "none-of-this-name"):
-            with pytest.raises(PermissionDeniedError, match=f"does not permit model '{name}'"):
+            with pytest.raises(PermissionDeniedError, match=f"model '{name}'"):
                 client.model_info(model=name)

@@ -123,7 +123,7 @@ def test_another_file_is_reported(tmp_path, content):
         write(tmp_path / "a.tfrecord", b"\xff\xff")
     else:
         (tmp_path / "a.tfrecord").write_bytes(content)
-    with pytest.raises(InputError, match=r"a.tfrecord: not an audit log"):
+    with pytest.raises(InputError, match=r"a\.tfrecord: "):
         list(read_cases(tmp_path, LogCounts()))
 
 

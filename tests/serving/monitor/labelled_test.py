@@ -124,5 +124,5 @@ def test_patients_with_the_same_evidence_count_each(tmp_path):
 def test_a_line_that_is_no_label_is_named(tmp_path, line):
     path = tmp_path / "labels.jsonl"
     path.write_text(line)
-    with pytest.raises(InputError, match=r"labels\.jsonl: line 1: expected a vignette"):
+    with pytest.raises(InputError, match=r"labels\.jsonl: line 1: "):
         Labelled(path, {"red": 0.1}, VOCABULARY)

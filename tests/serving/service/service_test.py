@@ -67,12 +67,9 @@ def test_a_state_gets_the_answer_of_the_hand_set_weights(client, hand_set, state
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda client: client.triage(evidence_state(["fever"]), defer_below=1.5),
-            "defer_below: 1.5: expected a number from 0",
-        ),
-        (lambda client: client.triage(evidence_state(["fever"] * 6)), "state.evidence: 6 pieces of evidence"),
-        (lambda client: client.batch_triage([evidence_state(["fever"])] * 5), "states: 5 states in one call"),
+        (lambda client: client.triage(evidence_state(["fever"]), defer_below=1.5), "defer_below: 1.5: "),
+        (lambda client: client.triage(evidence_state(["fever"] * 6)), "state.evidence: 6 "),
+        (lambda client: client.batch_triage([evidence_state(["fever"])] * 5), "states: 5 "),
     ],
 )
 def test_a_faulty_request_is_refused_with_the_place_of_the_fault(client, call, message):
@@ -88,7 +85,7 @@ def test_a_refusal_of_many_codes_arrives_whole(client):
     with pytest.raises(TriageError) as error:
         client.batch_triage(states)
     assert error.value.status is grpc.StatusCode.INVALID_ARGUMENT
-    assert "unknown evidence code" in error.value.message
+    assert "fièvre" in error.value.message
 
 
 def test_an_interview_is_answered_after_each_piece_and_the_server_counts_the_questions(client, hand_set):
@@ -163,7 +160,7 @@ def test_an_interview_without_a_deadline_is_refused(channel):
         with pytest.raises(grpc.RpcError) as error:
             next(stub.Interview(iter([triage_service_pb2.InterviewRequest()]), timeout=timeout))
         assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert error.value.details().endswith("set one of at most 3600 s")
+        assert error.value.details().endswith("3600 s")
 
 
 def test_interviews_have_places_of_their_own_and_give_them_back(client):
@@ -173,7 +170,7 @@ def test_interviews_have_places_of_their_own_and_give_them_back(client):
         with client.interview() as three, pytest.raises(TriageError) as error:
             three.present("fever")
         assert error.value.status is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert error.value.message.startswith("2 interviews are in progress")
+        assert error.value.message.startswith("2 interviews")
         assert client.triage(evidence_state(["fever"])).action == ASK
         for interview in (one, two):
             interview.no_more_evidence()
@@ -226,4 +223,4 @@ def test_a_request_without_a_state_is_refused(channel):
     with pytest.raises(grpc.RpcError) as error:
         stub.Triage(triage_service_pb2.TriageRequest(), timeout=30)
     assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert error.value.details() == "state: missing: set the evidence state to answer"
+    assert error.value.details().startswith("state: ")

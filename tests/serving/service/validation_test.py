@@ -37,9 +37,8 @@ def refusal(states, limits, batch=False):
         (state_message(["fever", "gout"]), LENIENT, False),
         (state_message(["fever"] * 4), STRICT, False),
         (state_message([]), STRICT, False),
-        (state_message(["gout"]), LENIENT, False),
+        (state_message(["gout", "x" * 128]), LENIENT, False),
     ],
-    ids=["one piece", "absent only", "repeated", "unknown allowed", "as much as the limit", "nothing", "only unknown"],
 )
 def test_a_clear_state_passes(state, limits, at_a_glance):
     assert refusal([state], limits) == ""
@@ -47,56 +46,32 @@ def test_a_clear_state_passes(state, limits, at_a_glance):
 
 
 @pytest.mark.parametrize(
-    ("state", "limits", "message"),
+    ("state", "limits", "named"),
     [
-        (
-            state_message(["chest_pan", "fever"], ["Smokers"]),
-            STRICT,
-            "state.evidence[0].code: unknown evidence code 'chest_pan': did you mean chest_pain?; "
-            "state.evidence[2].code: unknown evidence code 'Smokers': did you mean smoker?",
-        ),
-        (
-            state_message(["xyz"]),
-            STRICT,
-            "state.evidence[0].code: unknown evidence code 'xyz': see the vocabulary for the known codes",
-        ),
-        (
-            state_message(["fever"], ["smoker", "fever"]),
-            STRICT,
-            "state.evidence[2]: 'fever' is both present and absent (see evidence[0])",
-        ),
-        (state_message([""]), LENIENT, "state.evidence[0].code: empty"),
-        (
-            with_status("fever", triage_pb2.EVIDENCE_STATUS_UNSPECIFIED),
-            STRICT,
-            "state.evidence[0].status: of 'fever': expected PRESENT or ABSENT; leave out what is not known",
-        ),
-        (with_status("fever", 7), STRICT, "state.evidence[0].status: of 'fever': expected PRESENT or ABSENT"),
-        (state_message(["fever"], questions_asked=-1), STRICT, "state.questions_asked: -1 is negative"),
-        (state_message(["fever"], max_questions=-2), STRICT, "state.max_questions: -2 is negative"),
-        (state_message(["fever"] * 5), STRICT, "state.evidence: 5 pieces of evidence: the server takes at most 4"),
-    ],
-    ids=[
-        "misspelt",
-        "nothing near",
-        "conflict",
-        "empty code",
-        "no status",
-        "status of the future",
-        "negative questions",
-        "negative limit",
-        "too much",
+        (state_message(["chest_pan", "fever"]), STRICT, ["evidence[0].code: ", "'chest_pan'", "chest_pain"]),
+        (state_message(["fever", "xyz"], ["x"]), STRICT, ["evidence[1].code: ", "'xyz'", "; state.evidence[2].code: "]),
+        (state_message(["fever"], ["smoker", "fever"]), STRICT, ["evidence[2]: 'fever' ", "evidence[0]"]),
+        (state_message([""]), LENIENT, ["evidence[0].code: "]),
+        # No status is known of the one, and a status of a later protocol of the other.
+        (with_status("fever", 0), STRICT, ["evidence[0].status: ", "'fever'", "PRESENT or ABSENT"]),
+        (with_status("fever", 7), STRICT, ["evidence[0].status: ", "'fever'", "PRESENT or ABSENT"]),
+        (state_message(["fever"], questions_asked=-1), STRICT, ["questions_asked: -1"]),
+        (state_message(["fever"], max_questions=-2), STRICT, ["max_questions: -2"]),
+        (state_message(["fever"] * 5), STRICT, ["evidence: 5 ", "4"]),
+        (state_message(["x" * 129]), LENIENT, ["evidence[0].code: ", "128"]),  # no vocabulary can hold it
     ],
 )
-def test_a_faulty_state_is_reported_by_its_place(state, limits, message):
-    assert refusal([state], limits).startswith(message)
+def test_a_faulty_state_is_reported_by_its_place(state, limits, named):
+    message = refusal([state], limits)
+    assert message.startswith(f"state.{named[0]}")
+    assert all(each in message for each in named)
     assert not are_clear([state], limits)
 
 
 def test_the_limit_on_evidence_is_never_less_than_the_vocabulary():
     limits = RequestLimits(VOCABULARY, max_batch=1, max_evidence=1)
     assert refusal([state_message(["fever", "smoker"], ["chest_pain"])], limits) == ""
-    assert "4 pieces of evidence: the server takes at most 3" in refusal([state_message(["fever"] * 4)], limits)
+    assert refusal([state_message(["fever"] * 4)], limits).startswith("state.evidence: 4 ")
 
 
 def test_many_faults_are_reported_in_part():
@@ -114,14 +89,5 @@ def test_a_state_of_two_million_pieces_is_refused_by_its_length_alone():
     state = triage_pb2.EvidenceState.FromString(b"\x0a\x00" * 2_000_000)
     begin = time.perf_counter()
     assert not are_clear([state], STRICT)
-    assert (
-        refusal([state], STRICT)
-        == "state.evidence: 2000000 pieces of evidence: the server takes at most 4 in one state"
-    )
+    assert refusal([state], STRICT).startswith("state.evidence: 2000000 ")
     assert time.perf_counter() - begin < 1
-
-
-def test_a_code_that_no_vocabulary_can_hold_is_refused_even_where_unknown_ones_are_allowed():
-    assert refusal([state_message(["x" * 128])], LENIENT) == ""
-    message = "state.evidence[0].code: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'... is longer than 128 characters"
-    assert refusal([state_message(["x" * 129])], LENIENT) == message

