@@ -124,43 +124,40 @@ def changed(content, key, **fields):
 @pytest.mark.parametrize(
     ("evidences", "message"),
     [
-        ("{", r"evidences\.json: not valid JSON"),
-        ("[" * 100_000, r"evidences\.json: JSON nested too deeply"),
-        ("{}", "expected a JSON object with an entry"),
-        ({"hot": 3}, r"evidences\.json: 'hot': expected a JSON object, found 3"),
-        (changed(EVIDENCES, "hot", data_type="X"), "'hot': data_type: expected B, C or M, found 'X'"),
-        (changed(EVIDENCES, "hot", question_en=None), "'hot': question_en: expected a value of type str, found None"),
-        (changed(EVIDENCES, "hot", is_antecedent=1), "'hot': is_antecedent: expected a value of type bool, found 1"),
-        (changed(EVIDENCES, "ache", **{"possible-values": [1.5]}), "'ache': possible-values: expected strings"),
-        (changed(EVIDENCES, "where", value_meaning={"V_1": {}}), "'where': value_meaning 'V_1': en: expected a value"),
-        (EVIDENCES | {"face_faible": evidence("B", "Twice?")}, "evidence code 'face_faible' is a duplicate"),
-        (EVIDENCES | {"sex_male": evidence("B", "Twice?")}, "evidence code 'sex_male' is a duplicate"),
-        (EVIDENCES | {"a,b": evidence("B", "Comma?")}, r"evidences\.json: .* evidence code 'a,b' is malformed"),
+        ("{", "not valid JSON"),
+        ("[" * 100_000, "nested"),
+        ("{}", "with an entry"),
+        ({"hot": 3}, "'hot': .*found 3"),
+        (changed(EVIDENCES, "hot", data_type="X"), "'hot': data_type: .*B, C or M, found 'X'"),
+        (changed(EVIDENCES, "hot", question_en=None), "'hot': question_en: .*str, found None"),
+        (changed(EVIDENCES, "hot", is_antecedent=1), "'hot': is_antecedent: .*bool, found 1"),
+        (changed(EVIDENCES, "ache", **{"possible-values": [1.5]}), "'ache': possible-values: "),
+        (changed(EVIDENCES, "where", value_meaning={"V_1": {}}), "'where': value_meaning 'V_1': en: "),
+        (EVIDENCES | {"face_faible": evidence("B", "Twice?")}, "'face_faible' .*duplicate"),
+        (EVIDENCES | {"sex_male": evidence("B", "Twice?")}, "'sex_male' .*duplicate"),
+        (EVIDENCES | {"a,b": evidence("B", "Comma?")}, "'a,b' .*malformed"),
     ],
 )
 def test_a_bad_evidences_file_is_one_error_with_file_and_key(tmp_path, evidences, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=rf"evidences\.json: .*{message}"):
         read(tmp_path, evidences=evidences)
 
 
 @pytest.mark.parametrize(
     ("conditions", "message"),
     [
-        (changed(CONDITIONS, "Orage", severity=0), r"conditions\.json: 'Orage': severity: expected 1 to 5, found 0"),
-        (changed(CONDITIONS, "Orage", severity=True), "'Orage': severity: expected a value of type int"),
-        (changed(CONDITIONS, "Orage", symptoms=None), "'Orage': symptoms: expected a value of type dict"),
-        (changed(CONDITIONS, "Orage", symptoms={"cold": {}}), "'Orage': 'cold' is not in the evidences file"),
-        (
-            changed(CONDITIONS, "Orage", **{"cond-name-eng": "Cold"}),
-            "'Orage': the name 'Cold' belongs to another condition",
-        ),
+        (changed(CONDITIONS, "Orage", severity=0), "severity: .*1 to 5, found 0"),
+        (changed(CONDITIONS, "Orage", severity=True), "severity: .*int"),
+        (changed(CONDITIONS, "Orage", symptoms=None), "symptoms: .*dict"),
+        (changed(CONDITIONS, "Orage", symptoms={"cold": {}}), "'cold' .*evidences"),
+        (changed(CONDITIONS, "Orage", **{"cond-name-eng": "Cold"}), "'Cold' .*another"),
     ],
 )
 def test_a_bad_conditions_file_is_one_error_with_file_and_key(tmp_path, conditions, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=rf"conditions\.json: 'Orage': .*{message}"):
         read(tmp_path, conditions=conditions)
 
 
 def test_a_file_that_does_not_exist_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"none\.json: cannot read: No such file"):
+    with pytest.raises(InputError, match=r"none\.json: .*No such file"):
         read_release(tmp_path / "c.json", tmp_path / "none.json")

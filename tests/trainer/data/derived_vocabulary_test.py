@@ -32,8 +32,8 @@ def test_malformed_codes_are_passed_over():
 @pytest.mark.parametrize(
     ("codes", "message"),
     [
-        ((), "in.csv: no evidence code to derive a vocabulary from$"),
-        (("Chest pain", ""), "derive a vocabulary from; in.csv: line 2: .* is malformed: .*; write 'chest_pain'$"),
+        ((), "in.csv: no evidence code"),
+        (("Chest pain", ""), "in.csv: line 2: .*'chest_pain'$"),
     ],
 )
 def test_without_a_code_there_is_no_vocabulary(codes, message):
@@ -42,7 +42,7 @@ def test_without_a_code_there_is_no_vocabulary(codes, message):
 
 
 def test_an_unknown_risk_factor_is_an_error_with_the_nearest_code():
-    with pytest.raises(InputError, match="--risk-factors: unknown evidence code 'smokr': did you mean smoker"):
+    with pytest.raises(InputError, match=r"--risk-factors: .*'smokr': .*smoker"):
         collected("smoker", "fever").vocabulary(["smokr"], "in.csv")
 
 
@@ -50,7 +50,7 @@ def test_a_column_of_free_text_is_noticed(monkeypatch):
     monkeypatch.setattr(derived_vocabulary, "MAX_DERIVED_CODES", 2)
     collector = collected("a", "b", "a")
 
-    with pytest.raises(InputError, match=r"in\.csv: line 9: more than 2 different evidence codes: .*--vocabulary"):
+    with pytest.raises(InputError, match=r"in\.csv: line 9: .* 2 .*--vocabulary"):
         collector.add("c", "in.csv: line 9")
 
 

