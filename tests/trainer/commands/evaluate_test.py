@@ -54,18 +54,16 @@ def test_a_full_disk_leaves_no_half_file(job, data_directory, tmp_path, option, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_data_with_another_vocabulary_are_refused(job, data_directory, tmp_path, capsys):
+def test_another_vocabulary_and_a_missing_checkpoint_are_input_errors(job, data_directory, tmp_path, capsys):
     line = {"vignette_id": "v", "present": ["alien"], "absent": [], "decisions": ["Red"], "split": "train"}
     other = prepared(tmp_path, [line], symptoms("alien"))
-    assert triage_cli.main(["evaluate", "--job-dir", str(job), "--data", str(other)]) == 2
-    assert "its vocabulary is not" in capsys.readouterr().err
-
-
-def test_a_split_without_vignettes_and_a_missing_checkpoint_are_input_errors(job, data_directory, capsys):
-    arguments = ["evaluate", "--job-dir", str(job), "--data", str(data_directory)]
-    assert triage_cli.main([*arguments, "--step", "7"]) == 2
-    assert "no checkpoint of step 7; there are 60" in capsys.readouterr().err
-    assert triage_cli.main([*arguments, "--orders", "0"]) == 2
+    for data, options, named in (
+        (other, (), "its vocabulary"),
+        (data_directory, ("--step", "7"), "step 7; there are 60"),
+        (data_directory, ("--orders", "0"), "--orders 0"),
+    ):
+        assert triage_cli.main(["evaluate", "--job-dir", str(job), "--data", str(data), *options]) == 2
+        assert named in capsys.readouterr().err
 
 
 def test_the_report_contains_every_figure_beyond_the_papers(evaluated):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shutil
 
 import numpy as np
@@ -114,7 +115,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_version(job_dir, tmp_path, f
     with full_disk(1_000):
         code = triage_cli.main(["export", "--job-dir", str(job_dir), "--model-base-path", str(tmp_path / "models")])
     assert code == 2
-    assert capsys.readouterr().err.endswith("File too large: make room, then repeat the command\n")
+    assert "File too large" in capsys.readouterr().err
     assert list((tmp_path / "models").iterdir()) == []
 
 
@@ -187,21 +188,21 @@ def test_a_push_publishes_a_safe_version_and_exits_with_3_for_an_unsafe_one(
     given = ["--push-to", base, "--data", data, "--orders", 1, "--rules", "none"]
     code, _, error = run(capsys, "export", "--job-dir", jobs["red"], *given)
     assert code == 3
-    assert "\n  12 test vignettes are too few to judge a version: give 50 or more, or --allow-small-test\n" in error
+    assert re.search("\n  12 .*50 .*--allow-small-test\n", error)
     given.append("--allow-small-test")
     figures = ["--json", tmp_path / "figures.json"]
     code, out, error = run(capsys, "export", "--job-dir", jobs["asks"], *given, *figures)
     assert code == 3
     assert out == ""
-    assert error.startswith("version 2 may be less safe than the serving version 1 by more than the margin of 0.02:\n")
-    assert "\nnothing was published; " in error
+    assert re.match("version 2 .*less safe .*version 1 .*0.02:\n", error)
+    assert "\nnothing was published" in error
     figures = json.loads((tmp_path / "figures.json").read_text())
     assert (figures["published"], figures["gate"]["passed"]) == (False, False)
     assert figures["gate"]["metrics"]["safety"]["new"] == 0.5  # Blue on the 6 that have fever, Red on the others
     assert [path.name for path in base.iterdir()] == ["1"]
     code, out, _ = run(capsys, "export", "--job-dir", jobs["red"], *given, "--margin", 0)
     assert code == 0
-    assert out.startswith(f"wrote version 2 to {base / '2'}\nversion 2 is not less safe than the serving version 1 ")
+    assert out.startswith(f"wrote version 2 to {base / '2'}\n")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +210,7 @@ def test_a_push_publishes_a_safe_version_and_exits_with_3_for_an_unsafe_one(
     [
         (["--model-base-path", "models", "--step", "41", "--rules", "none"], "no checkpoint of step 41"),
         (["--model-base-path", "models", "--version", "-1", "--rules", "none"], "from 1"),
-        (["--model-base-path", "models", "--sure-enough", "0.9"], "has a network without probabilities"),
+        (["--model-base-path", "models", "--sure-enough", "0.9"], "without probabilities"),
         (["--push-to", "models"], "--data"),
         (["--push-to", "models", "--data", "d", "--margin", "nan"], "--margin"),
         (["--model-base-path", "models", "--margin", "0.1"], "--margin"),
@@ -240,7 +241,7 @@ def test_a_version_compared_elsewhere_is_marked_and_only_a_blessed_one_can_be_pu
     given = ["--compare-with", served, "--data", data, "--orders", "1", "--allow-small-test"]
     code, out, _ = run(capsys, "export", "--job-dir", jobs["red"], "--model-base-path", apart / "red", *given)
     assert code == 0
-    assert out.endswith(f"{served} holds no version to compare with\n")
+    assert f"{served} holds no version" in out
     assert not served.exists()
     assert run(capsys, "push", "--version-dir", apart / "red" / "1", "--to", served)[:2] == (
         0, f"pushed to {served / '1'}\n",
@@ -248,11 +249,11 @@ def test_a_version_compared_elsewhere_is_marked_and_only_a_blessed_one_can_be_pu
     # The agent that says Blue to a fever is less safe than the one that says Red to all.
     code, _, error = run(capsys, "export", "--job-dir", jobs["asks"], "--model-base-path", apart / "asks", *given)
     assert code == 3
-    assert error.endswith(f"\nnothing was blessed; the rejected version is in {apart / 'asks' / '2'}\n")
+    assert error.endswith(f" {apart / 'asks' / '2'}\n")
     assert (apart / "asks" / "2" / "NOT_BLESSED").exists()
     code, _, error = run(capsys, "push", "--version-dir", apart / "asks" / "2", "--to", served)
     assert code == 2
-    assert "was not blessed" in error
+    assert "not blessed" in error
     assert [path.name for path in served.iterdir()] == ["1"]
 
 
@@ -287,21 +288,18 @@ def test_a_version_has_the_promise_that_was_asked_for_or_is_not_written(asking, 
     # No error among 100 patients: .97 ** 100 is .048, less than the .075 of the test; .98 ** 100 is .13.
     code, out, error = run(capsys, *given, "--promise", "red=0.02", "--json", "-")
     assert (code, json.loads(out)["promise"]["kept"]) == (3, False)
-    assert "no promise of red=0.02 with the patients set apart (100 for red); what can still be stated is red=" in error
+    assert re.search(r"no promise of red=0\.02 .*100 for red.*red=", error)
     assert not (tmp_path / "models").exists()
     (asking / "promises.jsonl").unlink()
     code, _, error = run(capsys, *given, "--promise", "red=0.03")
-    assert (code, "promised with 90% confidence: red=0.03" in error) == (0, True)
+    assert (code, "90% confidence: red=0.03" in error) == (0, True)
     version = tmp_path / "models" / "1"
     manifest = json.loads((version / "manifest.json").read_text())
     assert manifest["decision"]["chosen"] == "promise"
     assert manifest["promise"]["levels"] == {"red": 0.03}
     assert manifest["promise"]["asked"]["question_limit"] == manifest["max_questions"]
     assert manifest["promise"]["found"]["interview"]["red"] == {"errors": 0, "patients": 100}
-    assert (
-        "- At most 3% of patients whom clinicians call Red get a less urgent decision than Red."
-        in (version / "model_card.md").read_text()
-    )
+    assert "At most 3% of patients" in (version / "model_card.md").read_text()
 
 
 @pytest.mark.slow
@@ -319,6 +317,6 @@ def test_newer_patients_in_other_codes_may_break_a_promise_and_then_nothing_is_p
     given += ["--rules", "none", "--promise", "red=0.03"]
     code, _, error = run(capsys, "export", *given)
     assert (code, list((tmp_path / "models").iterdir())) == (3, [])
-    assert "the promise does not hold on these vignettes (interview: red)" in error
+    assert "(interview: red)" in error
     [vignettes] = judged
     assert vignettes.signed_codes.tolist() == [2, -1]  # the agent knows cough, then fever

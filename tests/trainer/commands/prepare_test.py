@@ -4,6 +4,7 @@ import importlib.resources
 import json
 import os
 import random
+import re
 import sys
 
 import pytest
@@ -73,7 +74,7 @@ def test_vignettes_become_a_data_directory(tmp_path, capsys):
     assert (out / "schema.pbtxt").read_bytes() == schema.read_bytes()
     assert capsys.readouterr().out == f"{out}: train 18, test 2 vignettes; 0 rejected, 1 blank lines\n"
     assert prepare(tmp_path, "", " ", more=["--overwrite"]) == 2
-    assert "error: the input has no vignettes\n" in capsys.readouterr().err
+    assert "no vignettes" in capsys.readouterr().err
     assert len(names_in(out)) == 5, "what was there is left alone"
 
 
@@ -97,10 +98,8 @@ def test_contradictory_vignettes_are_counted_and_one_is_named(tmp_path, capsys):
     related = [f"{rows[0]},parent", *(f"{row},{'b' if row.startswith('a,') else ''}" for row in rows[1:])]
     (tmp_path / "vocabulary.csv").write_text("\n".join(related) + "\n")
     assert run_prepare(tmp_path, [], "out") == 0
-    warning = (
-        "contradictory evidence, which a server refuses, in 3 vignettes; vignette v1: 'a' is present and 'b' absent"
-    )
-    assert warning in " ".join(capsys.readouterr().err.split())
+    warning = " ".join(capsys.readouterr().err.split())
+    assert re.search("contradictory .* 3 vignettes; vignette v1: 'a' .*'b'", warning)
     assert stats_of(tmp_path / "out")["contradictory"]["vignettes"] == 3
 
 
@@ -127,7 +126,7 @@ def test_rejects_stop_the_run_and_are_listed(tmp_path, capsys):
     ]
     *shown, error = capsys.readouterr().err.splitlines()
     assert [line.partition(": ")[0] for line in shown] == [f"{source}:{number}" for number in (2, 3, 4)]
-    assert "3 of 4 lines were rejected, and nothing was prepared" in error
+    assert "3 of 4 " in error
     assert str(tmp_path / "out" / "rejects.jsonl") in error
 
 
@@ -138,14 +137,14 @@ def test_rejects_may_be_left_out(tmp_path, capsys):
     assert DataDirectory.open(tmp_path / "out").read("train").vignette_ids.tolist() == ["v1", "v2"]
     assert [record["text"] for record in rejects_in(tmp_path / "out" / "rejects.jsonl")] == ["{"]
     assert stats_of(tmp_path / "out")["rejected"] == 1
-    assert "warning: the test split is empty" in capsys.readouterr().err
+    assert "split is empty" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["{", "["], "the input has no vignettes; "),
-        (["{", line("v1", split="test")], "no vignette is left for training"),
+        (["{", "["], "no vignettes"),
+        (["{", line("v1", split="test")], "no vignette is left"),
     ],
 )
 def test_the_list_of_rejects_is_kept_even_if_nothing_is_left(tmp_path, capsys, lines, message):
@@ -158,23 +157,22 @@ def test_the_list_of_rejects_is_kept_even_if_nothing_is_left(tmp_path, capsys, l
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--format", "ddxplus"], "--format ddxplus needs --conditions, --evidences, --patients and takes no"),
-        (["--format", "csv-long"], "--format csv-long needs --evidence-table, --decisions and takes no --vignettes"),
-        (["--patients", "f"], "--format jsonl takes no --patients"),
-        (["--format", "csv-wide", "--risk-factors", "a"], "--risk-factors: the file of --vocabulary names the risk"),
-        (["--test-fraction", "1"], "--test-fraction 1.0: expected 0 or more, and less than 1"),
-        (["--seed", "-1"], "--seed -1: expected 0 or more"),
+        (["--format", "ddxplus"], "--format ddxplus .*--conditions, --evidences, --patients"),
+        (["--format", "csv-long"], "--format csv-long .*--evidence-table, --decisions .*--vignettes"),
+        (["--patients", "f"], "--format jsonl .*--patients"),
+        (["--format", "csv-wide", "--risk-factors", "a"], "--risk-factors: .*--vocabulary"),
+        (["--test-fraction", "1"], "--test-fraction 1.0: "),
+        (["--seed", "-1"], "--seed -1: "),
         (["--vignettes", "none.jsonl"], "none.jsonl: no such file"),
-        (["--vignettes", "/dev/null"], "/dev/null: cannot read: not a regular file"),
-        (["--vocabulary", "none.csv"], "none.csv: cannot read"),
+        (["--vignettes", "/dev/null"], "/dev/null: .*regular file"),
+        (["--vocabulary", "none.csv"], "none.csv: "),
     ],
 )
 def test_a_wrong_call_is_one_clear_line(tmp_path, capsys, more, message):
     assert prepare(tmp_path, line("v1"), more=more) == 2
 
     shown = capsys.readouterr().err
-    assert shown.startswith("triage prepare: error: ")
-    assert message in shown
+    assert re.match(f"triage prepare: error: .*{message}", shown)
     assert shown.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
@@ -211,10 +209,10 @@ def test_of_fuzzed_lines_each_is_accepted_rejected_or_blank(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (line("v1").encode("utf-16"), "UTF-16 text: save the file as UTF-8"),
-        (gzip.compress(line("v1").encode(), mtime=0), "compressed with gzip: decompress it first"),
-        (b"vignette_id,a,decisions\nv1,1,Red\n", "a CSV file, not JSON Lines: give --format csv-wide"),
-        (b"[\n" + line("v1").encode() + b"\n]\n", "a JSON array, not JSON Lines"),
+        (line("v1").encode("utf-16"), "UTF-16"),
+        (gzip.compress(line("v1").encode(), mtime=0), "compressed with gzip"),
+        (b"vignette_id,a,decisions\nv1,1,Red\n", "a CSV file, .*--format csv-wide"),
+        (b"[\n" + line("v1").encode() + b"\n]\n", "a JSON array"),
     ],
 )
 def test_a_file_of_another_kind_is_one_line_before_tensorflow_loads(tmp_path, monkeypatch, capsys, content, message):
@@ -224,7 +222,7 @@ def test_a_file_of_another_kind_is_one_line_before_tensorflow_loads(tmp_path, mo
     monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
     assert run_prepare(tmp_path) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"triage prepare: error: {tmp_path / 'in.jsonl'}: {message}")
+    assert re.match(f"triage prepare: error: {tmp_path / 'in.jsonl'}: {message}", error)
     assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
@@ -232,9 +230,8 @@ def test_a_file_of_another_kind_is_one_line_before_tensorflow_loads(tmp_path, mo
 def test_small_data_are_warned_about_and_the_next_command_is_named(tmp_path, capsys):
     assert prepare(tmp_path, *(line(f"v{i}", decisions=["Green"]) for i in range(20))) == 0
     shown = capsys.readouterr().err
-    assert "warning: only 2 test vignettes: expected 50 or more" in shown
-    assert "warning: all decisions in the train split are Green" in shown
-    assert "warning: each vignette in the test split has one decision" in shown
+    for warned in ("only 2 test vignettes: .*50", "train split are Green", "test split has one decision"):
+        assert re.search(f"warning: .*{warned}", shown)
     assert f"result in {tmp_path / 'out'}; next: triage stats {tmp_path / 'out'} --validate" in shown
 
 

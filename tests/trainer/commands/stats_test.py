@@ -99,10 +99,7 @@ def test_validation_exits_with_1_only_where_there_are_errors(directory, capsys, 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        (["--show", "0"], "--show 0: expected 1 or more"),
-        (["--seed", "-1"], "--seed -1: expected 0 or more"),
-    ],
+    [(["--show", "0"], "--show 0: "), (["--seed", "-1"], "--seed -1: ")],
 )
 def test_options_that_make_no_sense(directory, capsys, arguments, message):
     assert stats(directory, *arguments) == 2

@@ -19,12 +19,7 @@ PLACE = ["--project", "clinic", "--region", "europe-west4", "--bucket", "vignett
 def _nobody(tmp_path):
     """The environment of a machine without credentials, and without the service that hands some out."""
     known = {key: value for key, value in os.environ.items() if not key.startswith("GOOGLE_")}
-    return {
-        **known,
-        "HOME": str(tmp_path),
-        "CLOUDSDK_CONFIG": str(tmp_path),
-        "NO_GCE_CHECK": "true",
-    }
+    return {**known, "HOME": str(tmp_path), "CLOUDSDK_CONFIG": str(tmp_path), "NO_GCE_CHECK": "true"}
 
 
 def _run(python, tmp_path, *arguments):
@@ -47,8 +42,8 @@ def test_without_credentials_nothing_is_sent_and_one_line_says_so(python, tmp_pa
     refused = _run(python, tmp_path)
     assert (refused.returncode, refused.stdout) == (2, "")
     [line] = refused.stderr.splitlines()
-    assert line.startswith("triage vertex: error: no credentials for Vertex AI")
-    assert line.endswith("run gcloud auth application-default login")
+    assert line.startswith("triage vertex: error: no credentials")
+    assert line.endswith("gcloud auth application-default login")
 
 
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch, capsys):
