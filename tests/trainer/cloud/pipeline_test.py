@@ -56,7 +56,7 @@ def test_every_fold_is_run_with_every_seed():
     assert pipeline.plan(2, [0, 7.0]) == [
         {"fold": 0, "seed": 0}, {"fold": 0, "seed": 7}, {"fold": 1, "seed": 0}, {"fold": 1, "seed": 7},
     ]  # fmt: skip
-    with pytest.raises(ValueError, match="folds must be at least 2 and seeds not empty"):
+    with pytest.raises(ValueError, match=r"folds .*seeds"):
         pipeline.plan(1, [0])
 
 
@@ -95,6 +95,6 @@ def test_the_gate_hands_textbook_cases_on_and_small_tests_only_where_they_are_al
 
 
 def test_a_command_that_fails_fails_its_task(capfd):
-    with pytest.raises(RuntimeError, match="triage health ended with exit code 1"):
+    with pytest.raises(RuntimeError, match=r"triage health .*1"):
         pipeline.triage(["health", "--server", "127.0.0.1:1"])
     assert "no server at 127.0.0.1:1" in capfd.readouterr().err
