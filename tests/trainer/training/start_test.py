@@ -39,9 +39,9 @@ def test_codes_are_matched_by_name_and_the_others_named(trained, tmp_path):
 
 def test_an_agent_of_another_kind_or_without_a_common_code_is_refused(trained, tmp_path):
     wider = TrainConfig.from_dict({"network": SETTINGS | {"hidden_sizes": [7, 5]}})
-    with pytest.raises(InputError, match=r"its network differs \(hidden_sizes \(6, 5\) there, \(7, 5\) here\)"):
+    with pytest.raises(InputError, match=r"hidden_sizes \(6, 5\) there, \(7, 5\)"):
         start.read(tmp_path, trained.vocabulary, wider)
-    with pytest.raises(InputError, match="none of the codes of this one, such as 'itch'"):
+    with pytest.raises(InputError, match=r"none of .*'itch'"):
         start.read(tmp_path, symptoms("itch"), CONFIG)
 
 
