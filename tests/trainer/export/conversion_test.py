@@ -110,7 +110,7 @@ def test_calibration_states_are_parts_of_training_vignettes_and_random_moments(d
     np.testing.assert_array_equal(states, calibration_states(data_directory, version, seed=1)[0])
     assert (states != calibration_states(data_directory, version, seed=2)[0]).any()
     other = dataclasses.replace(version, vocabulary=symptoms("z"))
-    with pytest.raises(InputError, match="its vocabulary is not"):
+    with pytest.raises(InputError, match="its vocabulary"):
         calibration_states(data_directory, other, seed=0)
 
 

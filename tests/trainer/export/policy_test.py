@@ -78,7 +78,7 @@ def test_codes_are_translated_to_a_version_with_another_vocabulary(exported, tmp
 
 def test_a_code_that_the_version_does_not_know_is_named(version):
     arrays = arrays_of([[1, 0, 0, 0]] * 2, [[1, 3], [-4]])
-    with pytest.raises(InputError, match=r"does not know, gamma, delta$"):
+    with pytest.raises(InputError, match=r"gamma, delta$"):
         version_outcomes(load_version(version), arrays, symptoms("a", "b", "gamma", "delta", "unused"), [0])
 
 
@@ -107,11 +107,11 @@ def no_signature(folder):
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda folder: (folder / "manifest.json").unlink(), "manifest.json: cannot read the manifest"),
-        (cut_weights, "cannot load the SavedModel"),
-        (other_codes, "the vocabulary was changed after the export"),
+        (lambda folder: (folder / "manifest.json").unlink(), "manifest.json: "),
+        (cut_weights, "SavedModel"),
+        (other_codes, "vocabulary was changed"),
         (no_signature, "no signature 'state'"),
-        (change_manifest(max_questions=5), "does not triage at the max_questions"),
+        (change_manifest(max_questions=5), "max_questions"),
     ],
 )
 def test_a_damaged_version_is_refused_in_one_line_that_names_it(damaged, damage, reason):

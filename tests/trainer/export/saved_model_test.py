@@ -120,7 +120,7 @@ def test_the_next_version_is_one_above_the_highest_whole_number(tmp_path, names,
 def test_a_network_that_diverged_is_not_exported(trained, tmp_path):
     diverged = build_network(2, NetworkConfig(hidden_sizes=(4,)), seed=1)
     diverged.set_weights([weight * np.nan for weight in diverged.get_weights()])
-    with pytest.raises(InputError, match="training diverged"):
+    with pytest.raises(InputError, match="diverged"):
         write_version(tmp_path, dataclasses.replace(trained, model=diverged))
     assert list(tmp_path.iterdir()) == []
 
@@ -139,9 +139,9 @@ def test_an_export_that_fails_shows_no_version_and_leaves_nothing(trained, stubb
 def test_an_empty_folder_with_the_number_is_not_replaced(trained, tmp_path):
     with saved_model.staged(tmp_path, trained, 1) as stage:
         (tmp_path / "1").mkdir()
-        with pytest.raises(InputError, match="exists already"):
+        with pytest.raises(InputError, match="exists"):
             stage.publish()
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="exists"):
         write_version(tmp_path, trained, version=1)
     assert list(tmp_path.rglob("*")) == [tmp_path / "1"]
 
@@ -152,5 +152,5 @@ def test_the_newest_version_is_the_one_that_a_server_loads(tmp_path):
         (tmp_path / name).mkdir()
     assert saved_model.newest_version(tmp_path) == tmp_path / "010"
     (tmp_path / "010" / "saved_model.pb").touch()
-    with pytest.raises(InputError, match="this is one version: give the folder that contains it"):
+    with pytest.raises(InputError, match="one version"):
         saved_model.newest_version(tmp_path / "010")

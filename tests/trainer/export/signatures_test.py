@@ -167,17 +167,17 @@ def test_an_empty_batch_has_an_empty_answer(served):
 
 @pytest.mark.parametrize("asked", [[], [3, 23]])
 def test_inputs_of_different_batch_sizes_fail(served, asked):
-    with pytest.raises(tf.errors.InvalidArgumentError, match="questions_asked to have the batch size of states"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"questions_asked .*states"):
         served.signatures["state"](states=tf.zeros([1, 3]), questions_asked=tf.constant(asked, tf.int32))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="questions_asked to have the batch size of present"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"questions_asked .*present"):
         codes_answer(served, [["pain"]], [[""]], asked)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="absent to have the batch size of present"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"absent .*present"):
         codes_answer(served, [["pain"]], [["fièvre"], [""]], [0])
 
 
 @pytest.mark.parametrize("value", [math.nan, -math.inf, 1e38, 0.5, -3.0])
 def test_states_other_than_present_absent_and_unknown_fail(served, value):
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"Expects states to be (finite|-1, 0 or 1)"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"states to be (finite|-1, 0 or 1)"):
         served.signatures["state"](
             states=tf.constant([[0.0, 1, 0], [0, value, -1]]), questions_asked=tf.constant([0, 0])
         )

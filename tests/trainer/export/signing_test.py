@@ -44,20 +44,17 @@ def test_sha256sum_and_openssl_verify_what_was_signed(key, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "named"),
     [
-        b"no key",
-        pem(ec.generate_private_key(ec.SECP256R1())),
-        pem(ed25519.Ed25519PrivateKey.generate(), PASSWORD),
+        (b"no key", "private Ed25519"),
+        (pem(ec.generate_private_key(ec.SECP256R1())), "private Ed25519"),
+        (pem(ed25519.Ed25519PrivateKey.generate(), PASSWORD), "private Ed25519"),
+        (None, "No such file"),
     ],
-    ids=["text", "another kind of key", "a password"],
+    ids=["text", "another kind of key", "a password", "no file"],
 )
-def test_other_keys_are_refused(content, tmp_path):
-    (tmp_path / "key").write_bytes(content)
-    with pytest.raises(InputError, match=r"^--sign .*/key: expected a private Ed25519 key in PEM format, without"):
+def test_other_keys_are_refused(content, named, tmp_path):
+    if content is not None:
+        (tmp_path / "key").write_bytes(content)
+    with pytest.raises(InputError, match=f"^--sign {tmp_path}/key: .*{named}"):
         read_key(tmp_path / "key")
-
-
-def test_a_file_that_is_missing_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"^--sign .*nowhere: cannot read: No such file"):
-        read_key(tmp_path / "nowhere")

@@ -89,9 +89,9 @@ def test_changed_decisions_are_counted_by_kind(constant, q_values, action, share
 @pytest.mark.parametrize(
     ("model", "complaint"),
     [
-        (Answers(changed(RED=np.nan), Action.YELLOW), "not finite: its weights were lost"),
-        (Answers(changed(RED=0.35), Action.YELLOW), "differ by up to 0.15 .* more than the bound of 0.1"),
-        (Answers(Q_VALUES, Action.YELLOW, limit=4), "does not triage at the SavedModel's max_questions"),
+        (Answers(changed(RED=np.nan), Action.YELLOW), "not finite"),
+        (Answers(changed(RED=0.35), Action.YELLOW), "0.15 .*bound of 0.1"),
+        (Answers(Q_VALUES, Action.YELLOW, limit=4), "max_questions"),
     ],
 )
 def test_a_broken_file_is_distinguished_from_an_inexact_one(constant, model, complaint):
@@ -131,5 +131,5 @@ def test_a_file_with_another_novelty_is_refused(novel):
         def run(self, states, questions_asked):
             return super().run(states, questions_asked) | {"novelty": np.zeros(len(states), np.float32)}
 
-    with pytest.raises(InputError, match=f"novelty differs by up to 1 from .* the bound of {NOVELTY_BOUND:g}: train"):
+    with pytest.raises(InputError, match=f"novelty .*1 .*bound of {NOVELTY_BOUND:g}"):
         compare(novel, Usual(convert(novel, "none")), BOUNDS["none"], 200, 0)
