@@ -1,6 +1,7 @@
 """`triage evaluate --cases`, from a job directory and a file of cases to the report."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -89,12 +90,9 @@ def test_misses_are_printed_by_title(job, cases, rules, capsys):
 
 def test_bad_input_is_one_line(job, cases, capsys):
     code, _, error = run(capsys, "--job-dir", job, "--cases", cases, "--rules", "none")
-    assert (code, error) == (
-        2,
-        "triage evaluate: error: --rules none: there are no rules to compare with: leave the option out\n",
-    )
+    assert code == 2
+    assert re.fullmatch("triage evaluate: error: --rules none: .*\n", error)
     cases.write_text(cases.read_text().replace('"fever"]', '"fevr"]'))
     code, _, error = run(capsys, "--job-dir", job, "--cases", cases)
     assert code == 2
-    assert error.startswith(f"triage evaluate: error: {cases}: line 1: present: unknown evidence code 'fevr'")
-    assert error.count("\n") == 1
+    assert re.fullmatch(f"triage evaluate: error: {cases}: line 1: present: .*'fevr'.*\n", error)

@@ -1,5 +1,5 @@
-import html.parser
 import json
+import re
 
 import pytest
 
@@ -25,24 +25,10 @@ def test_a_row_has_the_mean_its_interval_the_deviation_and_the_papers_number(res
     assert rows["Clinicians"][2] == "all evidence"
 
 
-class _Page(html.parser.HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.text, self.addresses = [], [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        self.addresses += [value for name, value in attributes if name in ("src", "href") and value[:1] != "#"]
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-
 @pytest.mark.parametrize("folds", [True, False])
 def test_the_page_has_the_tables_and_figures_and_loads_nothing(results, folds):
-    page = _Page(report(results if folds else {**results, "folds": None}))
-    assert (page.tags.count("table"), page.tags.count("figure")) == (1 + folds, 2)
-    assert (page.addresses, "script" in page.tags) == ([], False)
-    assert "triage reproduce <&>" in page.text
-    assert "The vignettes are simulated." in page.text
+    page = report(results if folds else {**results, "folds": None})
+    assert (page.count("<table"), page.count("<figure")) == (1 + folds, 2)
+    assert not re.search('<script|(src|href)="[^#]', page)
+    assert "triage reproduce &lt;&amp;&gt;" in page
+    assert "simulated" in page
