@@ -35,26 +35,26 @@ def test_kinds_and_groups_are_in_the_order_of_the_file():
 
 def test_synonyms_of_an_unknown_code_are_refused():
     catalogue = _parse(PAIN)
-    with pytest.raises(InputError, match=r"synonyms\.csv: unknown evidence code 'pains': did you mean pain"):
+    with pytest.raises(InputError, match=r"synonyms\.csv: .*'pains': .*pain"):
         catalogue.with_column("synonyms", {"pains": ("it hurts",)}, "synonyms.csv")
 
 
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("pain,symptom,Pain,Pain?,general,,,0.1\n", "line 6: expected 9 columns"),
-        ("pain,symptom,Pain,Pain?,general,,,,1.0\n", "line 6: 'pain': background '1.0': expected 0.0001 or more"),
+        ("pain,symptom,Pain,Pain?,general,,,0.1\n", "line 6: .*9 columns"),
+        ("pain,symptom,Pain,Pain?,general,,,,1.0\n", "line 6: 'pain': background '1.0': .*0.0001"),
         ("pain,symptom,Pain,Pain?,general,,,,0\n", "background '0'"),
         ("pain,symptom,Pain,Pain?,general,,,,much\n", "background 'much'"),
-        ("Pain,symptom,Pain,Pain?,general,,,,0.1\n", "line 6: 'Pain': code 'Pain' is not in snake_case"),
-        ("pain,symptom,Pain,Pain?,,,,,0.1\n", "system '' is not in snake_case"),
-        ("pain,symptom,Pain,Pain?,general,ache,,,0.1\n", "unknown parent 'ache'"),
-        ("pain,symptom,Pain,Pain?,general,man,,,0.1\n", "its parent 'man' is of another kind"),
-        ("cramp,symptom,C,C?,general,pain,,,0.1\n" + PAIN, "its parent 'pain' must come above it"),
-        (PAIN + "cramp,symptom,C,C?,general,pain,,,0.2\n", "background 0.2 is above that of its parent 'pain'"),
-        (PAIN + "cramp,symptom,C,C?,general,,,pain,0.2\n", "only_if: 'pain' is not a risk factor"),
-        ("old,risk_factor,Old,Old?,demographic,,age,,0.2\n", "group 'age': every patient has one .* sums to 1.2"),
-        ('"pain,symptom', "a quoted cell does not end"),
+        ("Pain,symptom,Pain,Pain?,general,,,,0.1\n", "line 6: 'Pain': .*snake_case"),
+        ("pain,symptom,Pain,Pain?,,,,,0.1\n", "system '' .*snake_case"),
+        ("pain,symptom,Pain,Pain?,general,ache,,,0.1\n", "parent 'ache'"),
+        ("pain,symptom,Pain,Pain?,general,man,,,0.1\n", "parent 'man' .*another kind"),
+        ("cramp,symptom,C,C?,general,pain,,,0.1\n" + PAIN, "parent 'pain' .*above it"),
+        (PAIN + "cramp,symptom,C,C?,general,pain,,,0.2\n", "background 0.2 .*parent 'pain'"),
+        (PAIN + "cramp,symptom,C,C?,general,,,pain,0.2\n", "only_if: 'pain' "),
+        ("old,risk_factor,Old,Old?,demographic,,age,,0.2\n", "group 'age': .* 1.2"),
+        ('"pain,symptom', "quoted cell"),
     ],
 )
 def test_a_faulty_line_is_named_with_what_was_expected(line, fault):

@@ -1,4 +1,5 @@
 import copy
+import re
 
 import pytest
 
@@ -24,31 +25,31 @@ def test_a_condition_keeps_what_its_table_says(toy_knowledge):
 @pytest.mark.parametrize(
     ("path", "value", "fault"),
     [
-        (("prevalance",), 3, "unknown key 'prevalance'"),
-        (("urgency",), None, "the key 'urgency' is missing"),
-        (("name",), "", "name '': expected text"),
-        (("icd10",), "121", "icd10 '121': expected a code such as 'I21.9'"),
-        (("prevalence",), 0, "prevalence 0: expected more than 0"),
+        (("prevalance",), 3, "key 'prevalance'"),
+        (("urgency",), None, "'urgency' .*missing"),
+        (("name",), "", "name '': "),
+        (("icd10",), "121", "icd10 '121': .*'I21.9'"),
+        (("prevalence",), 0, "prevalence 0: "),
         (("prevalence",), "3", "prevalence '3'"),
-        (("urgency",), {"Rde": 1.0}, "urgency: expected probabilities of Red, Yellow, Green, Blue"),
-        (("urgency", "Red"), 0.5, "urgency: the probabilities sum to 0.7, not to 1"),
-        (("urgency", "Red"), 1.8, "urgency: expected probabilities from 0 to 1"),
-        (("evidence", "chest_pian"), 0.5, "evidence: unknown evidence code 'chest_pian': did you mean chest_pain"),
-        (("evidence", "smoker"), 0.5, "evidence: smoker is a risk_factor, expected a symptom"),
-        (("evidence", "nausea"), 0, "evidence: nausea: probability 0: expected more than 0 and less than 1"),
+        (("urgency",), {"Rde": 1.0}, "urgency: .*Red, Yellow, Green, Blue"),
+        (("urgency", "Red"), 0.5, "urgency: .*0.7, not to 1"),
+        (("urgency", "Red"), 1.8, "urgency: .*0 to 1"),
+        (("evidence", "chest_pian"), 0.5, "evidence: .*'chest_pian': .*chest_pain"),
+        (("evidence", "smoker"), 0.5, "evidence: smoker .*symptom"),
+        (("evidence", "nausea"), 0, "evidence: nausea: probability 0: "),
         (("evidence", "nausea"), True, "evidence: nausea: probability True"),
-        (("evidence", "crushing_chest_pain"), 0.95, "expected its parent chest_pain at 0.95 or more"),
-        (("evidence", "mild_pain"), 0.41, "the exclusive group 'pain_severity' sum to 1.01, above 1"),
-        (("risk_factors", "smoker"), -1, "risk_factors: smoker: multiplier -1: expected 0 to 100"),
-        (("risk_factors", "cough"), 2, "risk_factors: cough is a symptom, expected a risk_factor"),
-        (("red_flags",), ["headache"], "red_flags: headache is not among its evidence"),
-        (("red_flags",), ["sweating", "sweating"], "red_flags: sweating is listed twice"),
-        (("red_flags",), "sweating", "red_flags: expected a list of codes"),
-        (("urgent_with",), ["fever"], "urgent_with: fever is a symptom, expected a risk_factor"),
-        (("requires",), ["pregnent"], "requires: unknown evidence code 'pregnent'"),
-        (("evidence",), {"cough": 0.5}, "evidence: expected 8 to 25 pieces, found 1"),
-        (("evidence",), [], "evidence: expected a table"),
-        (("risk_factors",), [], "risk_factors: expected a table"),
+        (("evidence", "crushing_chest_pain"), 0.95, "parent chest_pain .*0.95"),
+        (("evidence", "mild_pain"), 0.41, "'pain_severity' .*1.01"),
+        (("risk_factors", "smoker"), -1, "risk_factors: smoker: multiplier -1: .*0 to 100"),
+        (("risk_factors", "cough"), 2, "risk_factors: cough .*risk_factor"),
+        (("red_flags",), ["headache"], "red_flags: headache "),
+        (("red_flags",), ["sweating", "sweating"], "red_flags: sweating .*twice"),
+        (("red_flags",), "sweating", "red_flags: .*list"),
+        (("urgent_with",), ["fever"], "urgent_with: fever .*risk_factor"),
+        (("requires",), ["pregnent"], "requires: .*'pregnent'"),
+        (("evidence",), {"cough": 0.5}, "evidence: .*8 to 25 .*found 1"),
+        (("evidence",), [], "evidence: .*table"),
+        (("risk_factors",), [], "risk_factors: .*table"),
     ],
 )
 def test_each_fault_of_a_table_is_reported(tables, toy_knowledge, path, value, fault):
@@ -60,7 +61,7 @@ def test_each_fault_of_a_table_is_reported(tables, toy_knowledge, path, value, f
     place[path[-1]] = value
     table = {key: value for key, value in table.items() if value is not None}
     faults = condition_faults(table, toy_knowledge.catalogue)
-    assert any(fault in text for text in faults), faults
+    assert any(re.search(fault, text) for text in faults), faults
 
 
 def test_sound_conditions_of_a_faulty_file_are_returned_beside_the_faults(toy_knowledge_directory, toy_knowledge):
@@ -68,12 +69,11 @@ def test_sound_conditions_of_a_faulty_file_are_returned_beside_the_faults(toy_kn
     path.write_text(path.read_text().replace('icd10 = "J00"', 'icd10 = "cold"'))
     conditions, faults = load_conditions(path, toy_knowledge.catalogue)
     assert [condition.code for condition in conditions] == ["heart_attack", "threatened_miscarriage"]
-    assert faults == [f"{path}: common_cold: icd10 'cold': expected a code such as 'I21.9'"]
+    [fault] = faults
+    assert fault.startswith(f"{path}: common_cold: icd10 'cold': ")
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"), [("a = ", "not TOML"), ("a = 1", "a: expected a table, such as"), ("[a]\n[a]", "not TOML")]
-)
+@pytest.mark.parametrize(("text", "fault"), [("a = ", "not TOML"), ("a = 1", "a: .*table"), ("[a]\n[a]", "not TOML")])
 def test_a_file_that_is_not_a_table_of_tables_is_an_input_error(tmp_path, text, fault):
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(InputError, match=fault):

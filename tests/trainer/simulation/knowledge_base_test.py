@@ -66,27 +66,16 @@ def test_a_broken_copy_has_all_its_faults_reported_with_their_files(broken):
     respiratory, skin = broken / "conditions" / "respiratory.toml", broken / "conditions" / "skin.toml"
     respiratory.write_text(respiratory.read_text().replace("cough = 0.9\n", "cough = 1.9\n", 1))
     skin.write_text(skin.read_text().replace("itching = ", "itchiness = ", 1))
-    with pytest.raises(InputError) as caught:
+    faults = (f"{respiratory}: pneumonia: evidence: cough: .*1.9", f"{skin}: atopic_eczema: evidence: .*'itchiness'")
+    with pytest.raises(InputError, match="(?s)" + ".*".join(faults)):
         KnowledgeBase.load(broken)
-    message = str(caught.value)
-    assert (
-        f"{respiratory}: pneumonia: evidence: cough: probability 1.9: expected more than 0 and less than 1" in message
-    )
-    assert f"{skin}: atopic_eczema: evidence: unknown evidence code 'itchiness': did you mean itching" in message
-
-
-def test_evidence_that_no_condition_uses_is_a_fault(toy_knowledge_directory):
-    with (toy_knowledge_directory / "evidence.csv").open("a") as file:
-        file.write("hiccups,symptom,Hiccups,Do you hiccup?,general,,,,0.01\n")
-    with pytest.raises(InputError, match="no condition uses the symptom 'hiccups'"):
-        KnowledgeBase.load(toy_knowledge_directory)
 
 
 def test_conditions_that_nothing_distinguishes_are_a_fault(toy_knowledge_directory):
     path = toy_knowledge_directory / "conditions" / "toy.toml"
     twin = path.read_text().split("[heart_attack]")[0].replace("common_cold", "sniffles").replace("0.9", "0.99")
     path.with_name("twin.toml").write_text(twin)
-    with pytest.raises(InputError, match="nothing distinguishes the conditions 'common_cold' and 'sniffles'"):
+    with pytest.raises(InputError, match="'common_cold' and 'sniffles'"):
         KnowledgeBase.load(toy_knowledge_directory)
     path.with_name("twin.toml").write_text(twin.replace("cough = 0.8", "cough = 0.65"))
     assert len(KnowledgeBase.load(toy_knowledge_directory).conditions) == 4  # .15 apart is enough
@@ -94,30 +83,27 @@ def test_conditions_that_nothing_distinguishes_are_a_fault(toy_knowledge_directo
 
 def test_a_condition_that_occurs_twice_is_a_fault(toy_knowledge):
     conditions = [*toy_knowledge.conditions, toy_knowledge.conditions[0]]
-    assert "condition 'common_cold' is defined twice" in cross_faults(conditions, toy_knowledge.catalogue)
+    assert any("'common_cold' is defined twice" in fault for fault in cross_faults(conditions, toy_knowledge.catalogue))
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("file", "text", "fault"),
     [
-        ("[smoking]\nchild = 0\n", "smoking: expected a risk factor"),
-        ("[woman]\nchild = 1\n", "woman: expected a risk factor other than an age band or a sex"),
-        ("[smoker]\npregnant = 1\n", "smoker: 'pregnant' is neither an age band nor a sex"),
-        ("[smoker]\nchild = -1\n", "smoker: child: multiplier -1: expected 0 to 100"),
+        ("evidence.csv", "{}hiccups,symptom,Hiccups,Hiccups?,general,,,,0.01\n", "'hiccups'"),  # no condition uses it
+        ("risk_factors.toml", "[smoking]\nchild = 0\n", "smoking: "),
+        ("risk_factors.toml", "[woman]\nchild = 1\n", "woman: .*sex"),
+        ("risk_factors.toml", "[smoker]\npregnant = 1\n", "smoker: 'pregnant' "),
+        ("risk_factors.toml", "[smoker]\nchild = -1\n", "smoker: child: multiplier -1: "),
+        ("synonyms.csv", "code,synonyms\ncough,barking\ncough,Husten\n", r"synonyms\.csv: line 3: 'cough' "),
     ],
 )
-def test_a_faulty_demographic_multiplier_is_reported(toy_knowledge_directory, text, fault):
-    (toy_knowledge_directory / "risk_factors.toml").write_text(text)
+def test_a_fault_is_reported_with_its_code(toy_knowledge_directory, file, text, fault):
+    path = toy_knowledge_directory / file
+    path.write_text(text.replace("{}", path.read_text() if path.exists() else ""))
     with pytest.raises(InputError, match=fault):
         KnowledgeBase.load(toy_knowledge_directory)
 
 
-def test_a_code_that_comes_twice_is_named_with_its_line(toy_knowledge_directory):
-    (toy_knowledge_directory / "synonyms.csv").write_text("code,synonyms\ncough,barking\ncough,Husten\n")
-    with pytest.raises(InputError, match=r"synonyms\.csv: line 3: 'cough' is already on a line above"):
-        KnowledgeBase.load(toy_knowledge_directory)
-
-
 def test_a_folder_without_conditions_is_an_input_error(tmp_path):
-    with pytest.raises(InputError, match=r"found no \.toml file"):
+    with pytest.raises(InputError, match=r"no \.toml file"):
         KnowledgeBase.load(tmp_path)
