@@ -78,7 +78,7 @@ def test_a_file_may_name_the_preset_which_a_flag_overrides(tmp_path):
     expected = presets.preset("default")
     assert config == dataclasses.replace(expected, network=dataclasses.replace(expected.network, hidden_sizes=(8,)))
     path.write_text(json.dumps({"preset": "papers"}))
-    with pytest.raises(InputError, match="preset 'papers': expected one of default, paper"):
+    with pytest.raises(InputError, match=r"'papers': .*default, paper"):
         _parse("--config", str(path))
 
 

@@ -64,9 +64,7 @@ def test_where_too_few_vignettes_are_new_to_the_agent_to_start_from_none_is_held
     # At least 100 have to be held out, as a quarter of 500 is more.
     vignettes = vignettes_of([([number + 1], [1, 0, 0, 0]) for number in range(500)])
     before, config = np.arange(500) >= new, ValidationConfig(held_out_share=0.1)
-    with pytest.raises(
-        InputError, match=f"only {new} of the 500 training vignettes are new .* 100 have to be held out"
-    ):
+    with pytest.raises(InputError, match=f"{new} of the 500 .* 100 "):
         divide(vignettes, config, 0, before)
     before[new] = False
     before[:100] = False

@@ -25,22 +25,17 @@ def _network(biases, kernel_of_first=None):
     return network
 
 
-def test_an_agent_that_triages_at_once_asks_nothing_and_sees_one_piece(vignettes_of):
+@pytest.mark.parametrize(
+    ("asking", "questions", "seen", "forced"), [(-9, [0, 0], [1, 1], False), (9, [23, 23], [3, 1], True)]
+)
+def test_an_agent_that_never_asks_sees_one_piece_and_one_that_always_asks_everything(
+    vignettes_of, asking, questions, seen, forced
+):
     vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([-4], [0, 0, 0, 1])])
-    outcomes = Rollout(vignettes, 6, 23, greedy_policy(_network([0, 0, 1, 0, -9]))).run([1, 2, 3])
+    outcomes = Rollout(vignettes, 6, 23, greedy_policy(_network([0, 0, 1, 0, asking]))).run([1, 2, 3])
     assert outcomes.decisions.tolist() == [[Action.GREEN, Action.GREEN]] * 3
-    assert outcomes.questions.tolist() == [[0, 0]] * 3
-    assert outcomes.evidence_seen.tolist() == [[1, 1]] * 3
-    assert not outcomes.forced.any()
-
-
-def test_an_agent_that_always_asks_is_forced_at_the_limit_having_seen_everything(vignettes_of):
-    vignettes = vignettes_of([([1, 2, 3], [1, 0, 0, 0]), ([-4], [0, 0, 0, 1])])
-    outcomes = Rollout(vignettes, 6, 23, greedy_policy(_network([0, 0, 1, 0, 9]))).run([1])
-    assert outcomes.decisions.tolist() == [[Action.GREEN, Action.GREEN]]
-    assert outcomes.questions.tolist() == [[23, 23]]
-    assert outcomes.evidence_seen.tolist() == [[3, 1]]
-    assert outcomes.forced.all()
+    assert (outcomes.questions.tolist(), outcomes.evidence_seen.tolist()) == ([questions] * 3, [seen] * 3)
+    assert (outcomes.forced == forced).all()
 
 
 def test_an_agent_that_waits_for_one_piece_stops_when_it_is_revealed(vignettes_of):

@@ -146,9 +146,7 @@ def test_statistics_come_back_from_their_file_which_is_complete_in_itself(path):
 )
 def test_other_bytes_than_were_written_are_reported_in_one_line(path, damage):
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(
-        InputError, match=r"novelty\.npz: not the statistics .* delete the file, and repeat the"
-    ) as error:
+    with pytest.raises(InputError, match=r"novelty\.npz: ") as error:
         novelty.load(path, KEPT_EVIDENCE)
     assert "\n" not in str(error.value)
 

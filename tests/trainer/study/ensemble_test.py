@@ -146,7 +146,7 @@ def test_the_same_seed_gives_the_same_values_with_one_process_and_with_two():
 
 
 def test_one_colour_is_nothing_to_learn_from():
-    with pytest.raises(InputError, match="all decisions of the 10 training states are the same"):
+    with pytest.raises(InputError, match="10 training states"):
         _train(np.zeros([10, 2], np.float32), np.tile([0, 0, 3, 0], [10, 1]))
 
 
@@ -154,5 +154,5 @@ def test_folds_that_leave_too_few_colours_are_refused():
     # Yellow and Blue are in one vignette, which is held out once: then only Red and Green are left. Four decisions of a
     # colour are too few to put one in each fold.
     for counts in ([[1, 0, 1, 0]] * 5 + [[0, 1, 0, 1]], [[1, 0, 1, 1]] * 4):
-        with pytest.raises(InputError, match="too few training vignettes with different decisions"):
+        with pytest.raises(InputError, match="too few"):
             _train(np.eye(len(counts), 6, dtype=np.float32), np.array(counts, np.uint8))
