@@ -41,17 +41,17 @@ def test_the_tensors_are_those_of_the_signature(tflite_file):
 
 
 def test_states_of_another_width_are_an_input_error(tflite_file):
-    with pytest.raises(InputError, match="LiteRT cannot run the file"):
+    with pytest.raises(InputError, match="LiteRT"):
         LiteRtModel(tflite_file).run(np.zeros([1, 7], np.float32), np.zeros(1, np.int32))
 
 
 @pytest.mark.parametrize("damaged", [b"", b"no flatbuffer", b"\x1c\0\0\0TFL3" + b"\0" * 40])
 def test_bytes_that_are_not_a_tflite_file_are_refused(damaged):
-    with pytest.raises(InputError, match="LiteRT cannot run the file"):
+    with pytest.raises(InputError, match="LiteRT"):
         LiteRtModel(damaged)
 
 
 def test_an_installation_without_litert_is_reported(tflite_file, monkeypatch):
     monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
-    with pytest.raises(InputError, match="LiteRT is not installed"):
+    with pytest.raises(InputError, match="not installed"):
         LiteRtModel(tflite_file)

@@ -29,7 +29,7 @@ def test_a_failure_leaves_the_old_content(tmp_path):
             file.write("half")
             raise ValueError("not a figure")
 
-    with pytest.raises(ValueError, match="not a figure"):
+    with pytest.raises(ValueError, match="figure"):
         fail()
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
@@ -65,7 +65,7 @@ def test_a_device_or_a_directory_is_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "pipe", tmp_path / "folder", pathlib.Path(os.devnull)):
-        with pytest.raises(OSError, match="it is not a regular file"), whole_file.replacing(path):
+        with pytest.raises(OSError, match="regular file"), whole_file.replacing(path):
             pass
     assert (tmp_path / "pipe").is_fifo()
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["folder", "pipe"]
