@@ -100,5 +100,5 @@ def test_a_file_is_read_as_spreadsheets_write_it(read, change, tmp_path):
 def test_a_heading_that_comes_twice_is_refused(read, tmp_path):
     header, *rows = FILES[read].splitlines()
     twice = [f"{header},{header.rpartition(',')[2]}", *(f"{row},x" for row in rows)]
-    with pytest.raises(InputError, match=r"line 1: column \d+: '\w+' is already the heading of column"):
+    with pytest.raises(InputError, match=r"line 1: column \d+: '\w+' .*column \d"):
         read(_written(tmp_path, "\n".join(twice)))

@@ -17,10 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 def _run(*arguments, code="import sys, triage_cli; sys.exit(triage_cli.main())", **variables):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TF_")}
-    environment |= {
-        "PYTHONPATH": f"{ROOT}:{ROOT}/proto:{ROOT}/clients/python",
-        **variables,
-    }
+    environment |= {"PYTHONPATH": f"{ROOT}:{ROOT}/proto:{ROOT}/clients/python", **variables}
     command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
 
@@ -123,32 +120,27 @@ def test_without_training_the_help_lists_what_serves(serving_alone, capsys):
     assert not re.search(r"^    (train|export|simulate) ", shown, re.MULTILINE)
 
 
-def test_without_training_its_commands_say_what_to_install(serving_alone, capsys):
-    assert triage_cli.main(["train", "--json", "-"]) == 2
-    complaint = "dyqn-triage-serving does not train: pip uninstall dyqn-triage-serving, then install dyqn-triage"
-    assert capsys.readouterr().err == f"triage train: error: {complaint}\n"
+MONITOR = "monitor --log log --model models --labels labels.jsonl"
 
 
-MONITOR = ["--log", "log", "--model", "models", "--labels", "labels.jsonl"]
-
-
-def test_without_tensorflow_a_command_that_needs_it_names_the_extra(serving_alone, capsys):
-    assert triage_cli.main(["monitor", *MONITOR]) == 2
-    complaint = "this command needs tensorflow: pip install 'dyqn-triage-serving[tensorflow]'"
-    assert capsys.readouterr().err == f"triage monitor: error: {complaint}\n"
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("train --json -", "dyqn-triage-serving.* dyqn-triage\n"),
+        (MONITOR, r".*'dyqn-triage-serving\[tensorflow\]'\n"),
+        ("health --server 127.0.0.1:1 --json gs://b/health.json", r".*'dyqn-triage-serving\[tensorflow\]'\n"),
+    ],
+)
+def test_what_needs_training_or_tensorflow_says_what_to_install(serving_alone, command, named, capsys):
+    assert triage_cli.main(command.split()) == 2
+    assert re.fullmatch(f"triage {command.split()[0]}: error: .*{named}", capsys.readouterr().err)
 
 
 def test_without_scipy_the_monitor_names_its_extra(monkeypatch, capsys):
     is_installed = extras.is_installed
     monkeypatch.setattr(extras, "is_installed", lambda module: module != "scipy" and is_installed(module))
-    assert triage_cli.main(["monitor", *MONITOR]) == 2
+    assert triage_cli.main(MONITOR.split()) == 2
     assert "triage monitor needs scipy: pip install 'dyqn-triage" in capsys.readouterr().err
-
-
-def test_without_tensorflow_an_address_is_refused_in_one_line(serving_alone, capsys):
-    assert triage_cli.main(["health", "--server", "127.0.0.1:1", "--json", "gs://bucket/health.json"]) == 2
-    complaint = "an address here needs tensorflow: pip install 'dyqn-triage-serving[tensorflow]'"
-    assert capsys.readouterr().err == f"triage health: error: {complaint}\n"
 
 
 @pytest.mark.slow
@@ -173,7 +165,7 @@ def test_both_distributions_in_different_versions_are_refused(versions, monkeypa
     monkeypatch.setattr(importlib.metadata, "version", version)
     code = triage_cli.main(["simulate", "--vignettes", "0", "--out", "nowhere"])
     assert code == 2  # either way
-    mixed = "dyqn-triage 0.2.0 and dyqn-triage-serving 0.1.0 have overwritten each other: pip uninstall"
+    mixed = "dyqn-triage 0.2.0 and dyqn-triage-serving 0.1.0"
     assert (mixed in capsys.readouterr().err) == (there["dyqn-triage"] == "0.2.0")
 
 
@@ -181,9 +173,7 @@ def test_both_distributions_in_different_versions_are_refused(versions, monkeypa
                                      "export --job-dir j --model-base-path m"])  # fmt: skip
 def test_figures_that_cannot_be_written_are_refused_before_any_work(command, capsys):
     assert triage_cli.main([*command.split(), "--json", "lost/x.json"]) == 2
-    assert (
-        "error: --json lost/x.json: cannot write: lost is not a directory: create it first" in capsys.readouterr().err
-    )
+    assert "error: --json lost/x.json: cannot write: lost " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -201,6 +191,6 @@ def test_an_option_of_a_list_that_comes_twice_loses_nothing(command, option):
 def test_an_unknown_option_is_refused_with_the_usage_of_its_command(capsys):
     with pytest.raises(SystemExit):
         triage_cli.main(["fold", "--data", "d", "--fold", "1", "--folds", "3", "--out", "f", "--format", "csv"])
-    complaint = capsys.readouterr().err
-    assert complaint.startswith("usage: triage fold [-h] --data DATA")
-    assert complaint.endswith("triage fold: error: unrecognized arguments: --format csv\n")
+    usage, error = capsys.readouterr().err.split("triage fold: error: ")
+    assert usage.startswith("usage: triage fold [-h] --data DATA")
+    assert "--format csv" in error

@@ -46,7 +46,7 @@ def test_a_row_is_a_preset_a_file_or_options_over_a_preset(tmp_path):
 
 @pytest.mark.parametrize(("seeds", "report"), [([0, 1000], False), ([1000], False), ([0, 1], True)])
 def test_nothing_is_chosen_by_the_seeds_that_are_reported(seeds, report):
-    with pytest.raises(InputError, match="--seeds: choose by those below 1000"):
+    with pytest.raises(InputError, match=r"--seeds: .*1000"):
         tune.training_sets(set_options(seeds=seeds, report=report))
 
 
