@@ -48,7 +48,10 @@ def test_a_number_says_in_which_bands_it_lies(vocabulary, numbers, present, abse
 @pytest.mark.parametrize(
     ("numbers", "fault"),
     [
-        (["temperature=101"], "'temperature=101': .* 20 and 45 °C"),
+        (["temperature=101"], "'temperature=101': .* 20 and 45 °C, .*101F"),
+        (["temperature=12"], r"'temperature=12': .* 20 and 45 °C \(by"),  # nor in degrees Fahrenheit
+        (["temperature=39F"], r"'temperature=39F': .* 20 and 45 °C \(by"),
+        (["pulse=99F", "adult"], "'pulse=99F': "),
         (["temperature=45"], "'temperature=45': .* 20 and 45"),
         (["temperature=warm"], "'temperature=warm': "),
         (["temperature=nan"], "'temperature=nan': "),
