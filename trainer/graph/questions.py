@@ -30,6 +30,9 @@ RELATED, AS_OFTEN = 0.01, 0.5
 
 What is known makes other findings rarer; an answer about these would only say that the patient is like most.
 """
+ORDER = 2
+"""Number of what is asked in which order. Raise it with each change, so that no promise on other questions is repeated.
+"""
 _OPENING, _RULE, _SIGN = 1_000.0, 100.0, 10.0
 """Ranks of what comes first, all above any information in bits."""
 _NEVER = -1.0  # below any information

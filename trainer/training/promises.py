@@ -16,6 +16,7 @@ from typing import Any
 from schemas.errors import InputError
 from schemas.promise import NOT_COVERED, percent, statements
 from trainer.data.state import Vignettes
+from trainer.graph import questions
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.operating_point import candidates, handing_over, worth
 from trainer.interviews.play import Leader, Leaving
@@ -42,7 +43,7 @@ class PromiseRequest:
     question_limit: int
     step: int  # of the agent's checkpoint
     rules: str  # fingerprint of its safety rules, "" without rules
-    signs: str  # fingerprint of the danger signs that it asks about first
+    signs: str  # fingerprint of the danger signs that it asks about first, and of the order of other questions
     given: OperatingPoint | None  # the point that must keep the promise; None if it may be chosen
 
     def about_the_same(self, other: "PromiseRequest") -> bool:
@@ -83,7 +84,7 @@ def make(trained: TrainedNetwork, job_dir: pathlib.Path, given: PromiseOptions, 
     leader = _leader(trained, job_dir)
     asked = PromiseRequest(
         dict(given.promise), given.confidence, leader.question_limit, trained.training["steps"],
-        trained.rules.fingerprint, hashlib.sha256(trained.signs.to_toml().encode()).hexdigest(),
+        trained.rules.fingerprint, hashlib.sha256(f"{questions.ORDER} {trained.signs.to_toml()}".encode()).hexdigest(),
         trained.operating_point if point_given else None,
     )  # fmt: skip
     job = JobDirectory(job_dir)

@@ -149,7 +149,7 @@ def test_a_promise_spends_all_that_its_confidence_permits(trained, job):
     assert [first.spent, second.spent] == pytest.approx([0.1, 0.1]), "0.2 in all"
 
 
-def test_an_earlier_answer_says_nothing_of_other_rules_danger_signs_limits_or_points(trained, job):
+def test_an_earlier_answer_says_nothing_of_other_rules_questions_limits_or_points(trained, job, monkeypatch):
     first = ask(trained, job, red=0.15)
     other = dataclasses.replace(trained, operating_point=OperatingPoint(sure_enough=0.9))
     asking = dataclasses.replace(trained, signs=DangerSigns({"cough": (("rash", "collapse"),)}))
@@ -158,6 +158,8 @@ def test_an_earlier_answer_says_nothing_of_other_rules_danger_signs_limits_or_po
     for number, agent in enumerate((obeying(trained, "rash"), shorter, other, asking, in_turn)):
         assert ask(agent, job, 0.85 - 0.05 * number, red=0.15).spent > 0
     assert ask(trained, job, red=0.15) == first
+    monkeypatch.setattr("trainer.graph.questions.ORDER", 0)
+    assert ask(trained, job, 0.6, red=0.15).spent > 0
 
 
 def test_interviews_count_as_they_are_led_with_the_limit_and_the_rules(trained, job):
