@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 from schemas.model_directory import version_folder
 from schemas.parity import random_states
+from serving.engine.saved_model import SavedModelEngine
 from serving.scoring.answers import Scorer
 from serving.scoring.cases import ABSENT, ID, PRESENT, read
 from serving.scoring.file import score_file
@@ -38,7 +39,7 @@ def main() -> None:
     parser.add_argument("--cases", type=pathlib.Path, nargs="+", required=True, help="files of cases, used in turn")
     parser.add_argument("--rounds", type=int, default=10, help=f"files of {CASES:,} cases")
     given = parser.parse_args()
-    scorer = Scorer(version_folder(given.model), 0, allow_unknown_codes=False)
+    scorer = Scorer(SavedModelEngine(version_folder(given.model)), 0, allow_unknown_codes=False)
     gc.freeze()  # as the command does
     best = max(BATCHES, key=lambda size: _bare(scorer, size))
     ratios, memory = [], []
