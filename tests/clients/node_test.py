@@ -74,7 +74,7 @@ def test_both_clients_get_the_same_answers(node, server):
 const client = new TriageClient(server, { timeoutMs: 60000 });
 const states = [
   evidenceState({ present: ["fever"], absent: ["chest_pain"], questionsAsked: 1 }),
-  evidenceState({ present: new Set(["chest_pain"]) }),
+  evidenceState({ present: new Set(["chest_pain"]), absent: null, questionsAsked: null }),
   evidenceState({ present: ["fever"], noMoreEvidence: true }),
   evidenceState({ present: ["fever", "headache"], maxQuestions: 2, questionsAsked: 2 }),
 ];

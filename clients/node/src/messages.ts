@@ -5,15 +5,15 @@ import { Evidence, EvidenceState, EvidenceStatus } from "./generated/triage/v1/t
 /** What is known about a patient at one moment. */
 export interface Known {
   /** Codes of the vocabulary that the patient has. */
-  present?: Iterable<string>;
+  present?: Iterable<string> | null;
   /** Codes that the patient has not. */
-  absent?: Iterable<string>;
+  absent?: Iterable<string> | null;
   /** Number of questions so far, 0 or more. */
-  questionsAsked?: number;
+  questionsAsked?: number | null;
   /** Nobody can answer another question, so that the server must triage. */
   noMoreEvidence?: boolean;
   /** Limit on the number of questions; 0 means the model's own. */
-  maxQuestions?: number;
+  maxQuestions?: number | null;
 }
 
 /** Returns the message that says so; throws a TypeError or a RangeError where it cannot be said. */
@@ -37,14 +37,15 @@ function evidence(code: string, status: EvidenceStatus): Evidence {
 }
 
 /** Returns `value`, 0 where there is none; the wire format would cut a number that does not fit. */
-export function int32(name: string, value = 0): number {
-  if (!Number.isInteger(value) || value !== (value | 0)) {
-    throw new RangeError(`${name}: expected a whole number of 32 bits; got ${value}`);
+export function int32(name: string, value?: number | null): number {
+  const given = value ?? 0;
+  if (!Number.isInteger(given) || given !== (given | 0)) {
+    throw new RangeError(`${name}: expected a whole number of 32 bits; got ${given}`);
   }
-  return value;
+  return given;
 }
 
-function pieces(name: string, codes: Iterable<string> | undefined, status: EvidenceStatus): Evidence[] {
+function pieces(name: string, codes: Iterable<string> | null | undefined, status: EvidenceStatus): Evidence[] {
   if (typeof codes === "string") {
     throw new TypeError(`${name}: expected several codes, such as [${JSON.stringify(codes)}]; got one text`);
   }
