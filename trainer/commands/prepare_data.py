@@ -118,13 +118,13 @@ def _report(source: Source, vocabulary: Vocabulary, stats: dict[str, Any], given
         if columns := source.evidence_columns:
             listed = ", ".join([*columns[:_COLUMNS_LISTED], *(["..."] if len(columns) > _COLUMNS_LISTED else [])])
             taken = f"columns taken as evidence ({len(columns):,}): {listed}"
-            say(console, f"{taken}; leave out others with --ignore-columns")
+            say(console, f"{taken}; leave out others by the option ignore-columns")
         symptoms = sum(entry.kind == "symptom" for entry in vocabulary)
         kinds = f"symptoms: {symptoms:,}, risk factors: {len(vocabulary) - symptoms:,}"
         say(
             console,
             f"the vocabulary was derived from the data ({kinds}): copy {os.path.join(out, directories.VOCABULARY)}, "
-            "review its kinds, names and questions, and give the copy with --vocabulary from now on",
+            "review its kinds, names and questions, and give the copy as the vocabulary from now on",
         )
     for warning in split_warnings(stats["splits"]):
         say(console, f"warning: {warning}")
