@@ -26,13 +26,12 @@ from trainer.graph.relations import literals, more_general, padded, settled_by
 from trainer.graph.rules import OpenRedFlags
 
 RELATED, AS_OFTEN = 0.01, 0.5
-"""For a question, this share of similar patients must have the finding, and this many times the share of all patients.
+"""A finding is asked about if at least this share of similar patients have it, and this many times as many as of all.
 
-What is known makes other findings rarer; an answer about these would only say that the patient is like most.
+An answer about what they have less often would hardly say more than that the patient is like most.
 """
 ORDER = 2
-"""Number of what is asked in which order. Raise it with each change, so that no promise on other questions is repeated.
-"""
+"""Version of the choice of questions. Raise it with each change, so that no promise about others is repeated."""
 _OPENING, _RULE, _SIGN = 1_000.0, 100.0, 10.0
 """Ranks of what comes first, all above any information in bits."""
 _NEVER = -1.0  # below any information
