@@ -62,8 +62,8 @@ class LineReader:
                     yield from lines_of(stream, self.path)
         except OSError as error:
             raise InputError(f"{self.path}: cannot read: {error.strerror or error}") from error
-        # Damaged, encrypted, or of an unknown compression.
-        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        # Damaged (a name inside, too), encrypted, or of an unknown compression.
+        except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError, RuntimeError) as error:
             raise InputError(f"{self.path}: cannot read the archive: {error}") from error
 
     def _member(self, archive: zipfile.ZipFile) -> zipfile.ZipInfo:

@@ -104,3 +104,13 @@ def test_a_damaged_archive_is_named(tmp_path):
 
     with pytest.raises(InputError, match=r"f\.zip: "):
         list(LineReader(path))
+
+
+def test_an_archive_with_a_damaged_name_inside_is_named(tmp_path):
+    path = tmp_path / "f.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("é", "some text")
+    path.write_bytes(path.read_bytes().replace("é".encode(), b"\xff\xff"))
+
+    with pytest.raises(InputError, match=r"f\.zip: .*archive"):
+        list(LineReader(path))
