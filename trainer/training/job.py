@@ -128,7 +128,7 @@ class JobDirectory:
         with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            except (BlockingIOError, PermissionError):  # EAGAIN or EACCES, by file system
                 raise InputError(
                     f"{self.path}: another training run uses it: wait until it ends, stop it, or choose another "
                     "--job-dir"

@@ -1,3 +1,4 @@
+import errno
 import json
 import shutil
 
@@ -126,6 +127,25 @@ def test_each_worker_has_a_lock_and_checkpoints_of_its_own(tmp_path):
     empty = tf.train.Checkpoint()
     assert job.manager(empty).directory == str(tmp_path / "checkpoints")
     assert job.manager(empty, worker=2).directory == str(tmp_path / "checkpoints" / "worker-2")
+
+
+def _flock_fails_with(monkeypatch, number):
+    def fail(*arguments):
+        raise OSError(number, "not locked")
+
+    monkeypatch.setattr("fcntl.flock", fail)
+
+
+def test_a_lock_is_held_by_another_run_where_permission_is_denied(tmp_path, monkeypatch):
+    _flock_fails_with(monkeypatch, errno.EACCES)
+    with pytest.raises(InputError, match="another training run"), JobDirectory(tmp_path).locked():
+        pass
+
+
+def test_a_file_system_without_locks_does_not_prevent_training(tmp_path, monkeypatch):
+    _flock_fails_with(monkeypatch, errno.ENOLCK)
+    with JobDirectory(tmp_path).locked():
+        pass
 
 
 def test_evaluations_behind_the_checkpoint_are_forgotten_and_those_of_a_repeated_step_replaced(tmp_path):
