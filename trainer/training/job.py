@@ -222,13 +222,12 @@ class JobDirectory:
             with self.writing():
                 self.forget_held_out()  # first: whatever interrupts this, both are done by the next start
                 arrays_file.write(self.path / NOVELTY, fitted._asdict())
-        if self.questions(count) is None:
-            classes = mixture.fit(vignettes, vocabulary, _QUESTIONS_SEED)
-            if classes is not None:
-                with self.writing():
-                    arrays_file.write(self.path / QUESTIONS, classes._asdict())
+        classes = self.questions(count)
+        if classes is None and (classes := mixture.fit(vignettes, vocabulary, _QUESTIONS_SEED)) is not None:
+            with self.writing():
+                arrays_file.write(self.path / QUESTIONS, classes._asdict())
         if not path.exists():
-            chosen = signs_for(vocabulary, self.questions(count)).to_toml() if signs is None else signs
+            chosen = signs_for(vocabulary, classes).to_toml() if signs is None else signs
             with self.writing(), whole_file.replacing(path) as file:
                 file.write(chosen)
 
@@ -325,14 +324,14 @@ class JobDirectory:
         """Adds one evaluation, replacing any of the same `step`; raises InputError if it cannot be written."""
         self.forget_after(evaluation["step"] - 1, evaluation)
 
-    def forget_after(self, step: int, *repeated: Mapping[str, Any]) -> None:
-        """Deletes evaluations after a step, such as that of the checkpoint that a run resumes from, and repeats.
+    def forget_after(self, step: int, *later: Mapping[str, Any]) -> None:
+        """Deletes the evaluations after `step`, as a run that resumes there repeats them, and adds `later` ones.
 
         Raises:
             InputError: the file cannot be written; it stays whole.
         """
         before = self.evaluations()
-        kept = [*(each for each in before if each["step"] <= step), *repeated]
+        kept = [*(each for each in before if each["step"] <= step), *later]
         if kept != before:
             with self.writing(), whole_file.replacing(self.path / EVALUATIONS) as file:
                 file.writelines(json.dumps(each, allow_nan=False) + "\n" for each in kept)
