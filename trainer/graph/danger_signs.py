@@ -28,9 +28,8 @@ def compute(patients: Mixture, vocabulary: Vocabulary) -> DangerSigns:
     alone = tf.eye(len(vocabulary))
     closed = Closure(vocabulary)(alone).numpy()  # [E, E], what follows from each code
     classes = graph.classes(alone).numpy()  # [E, K]
-    prior = np.exp(patients.log_prior)
     mentioned = patients.present + patients.denied  # [K, E]
-    usual = prior @ mentioned / prior.sum()  # [E]
+    usual = patients.mean(mentioned)  # [E]
     urgent = classes * (1 - patients.truths[:, NUM_DECISIONS + Action.GREEN])
     shares = urgent @ mentioned / urgent.sum(axis=1, keepdims=True)  # [E, E]
     apart = shares * np.log(shares / usual)

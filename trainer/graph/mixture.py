@@ -54,6 +54,11 @@ class Mixture(NamedTuple):
         shares = np.maximum(safe[:, :-1] - safe[:, 1:], _LEAST_URGENT)
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """Returns the mean over all patients, `[E]`, of values of the classes, `[K, E]`."""
+        prior = np.exp(self.log_prior)  # in half precision, the sum is not quite 1
+        return np.asarray(prior @ values / prior.sum())
+
 
 def fit(vignettes: Vignettes, vocabulary: Vocabulary, seed: int) -> Mixture | None:
     """Returns the mixture fitted to training vignettes, None if there are too few.

@@ -26,12 +26,14 @@ from trainer.graph.relations import literals, more_general, padded, settled_by
 from trainer.graph.rules import OpenRedFlags
 
 RELATED, AS_OFTEN = 0.01, 0.5
-"""A finding is asked about if at least this share of similar patients have it, and this many times as many as of all.
+"""A finding is asked about if the share of similar patients who have it is at least `RELATED`, and at least `AS_OFTEN`
+times that of all patients.
 
-An answer about what they have less often would hardly say more than that the patient is like most.
+What similar patients have less often has little to do with their complaint, such as acne with an injured ankle.
 """
 ORDER = 2
-"""Version of the choice of questions. Raise it with each change, so that no promise about others is repeated."""
+"""Version of the choice of questions. Raise it with each change, so that no promise about other questions is repeated.
+"""
 _OPENING, _RULE, _SIGN = 1_000.0, 100.0, 10.0
 """Ranks of what comes first, all above any information in bits."""
 _NEVER = -1.0  # below any information
@@ -94,8 +96,7 @@ class QuestionGraph:
         point: OperatingPoint = NEUTRAL,
     ):
         self._mixture = mixture
-        prior = np.exp(mixture.log_prior)
-        self._least_likely = np.maximum(AS_OFTEN * (prior @ mixture.present) / prior.sum(), RELATED).astype(np.float32)
+        self._least_likely = np.maximum(AS_OFTEN * mixture.mean(mixture.present), RELATED).astype(np.float32)
         self._network = network
         self._point = point
         self._closure = Closure(vocabulary)

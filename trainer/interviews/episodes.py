@@ -73,7 +73,7 @@ class InterviewEpisodes:
         self._asks = tf.function(self._graph.asks, autograph=False, jit_compile=True)  # in half the time
         self._measured = tf.constant(vocabulary.takes_instrument)  # [E]
         self._flagged = tf.constant(vocabulary.red_flags)  # [E]
-        self._common = tf.constant(np.sqrt(np.exp(patients.log_prior) @ patients.present), tf.float32)  # [E]
+        self._common = tf.constant(np.sqrt(patients.mean(patients.present)), tf.float32)  # [E]
         self._most = max_questions
         self._generator = generator
         self._epoch_seed = generator.make_seeds(1)[:, 0]  # int64 [2]
