@@ -107,11 +107,13 @@ def _interviews(
     own = given.track == OWN_CARD
     learned = card_policy(graph, trained.model) if own and trained.has_probabilities else learned_policy(graph)
     flags = None if own else tf.function(graph.open_signs, autograph=False)
-    static = static_policy(data.read("train", names=False, needed=True), len(data.vocabulary))
-    chosen: dict[str, Policy] = {RANDOM: random_policy(given.seed), STATIC: static, LEARNED: learned}
+    chosen: dict[str, Policy] = {RANDOM: random_policy(given.seed), LEARNED: learned}
+    names = given.questions or [LEARNED]
+    if STATIC in names:
+        chosen[STATIC] = static_policy(data.read("train", names=False, needed=True), len(data.vocabulary))
     return {
         name: interview(patients, trained.model, graph.may_ask, chosen[name], QUESTION_LIMIT, flags, graph.opening)
-        for name in followed(given.questions or [LEARNED], "play", "policies")
+        for name in followed(names, "play", "policies")
     }, graph
 
 
