@@ -76,12 +76,13 @@ def quality_by_others(
     Without `decisions`, appropriateness and safety are the sample mean inter-expert agreement H_a and H_s (paper,
     section "Baselines").
     """
+    names = ("appropriateness", "safety", "over_triage", "under_triage")
 
     def judged(made: np.ndarray, others: np.ndarray) -> np.ndarray:
-        return np.stack([*triage_quality(made, others).values()], axis=1)
+        quality = triage_quality(made, others)
+        return np.stack([quality[name] for name in names], axis=1)
 
-    columns = by_all_but_one(decision_counts, minimum_decisions, judged, decisions).T
-    return dict(zip(("appropriateness", "safety", "over_triage", "under_triage"), columns, strict=True))
+    return dict(zip(names, by_all_but_one(decision_counts, minimum_decisions, judged, decisions).T, strict=True))
 
 
 def by_all_but_one(
