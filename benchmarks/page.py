@@ -261,7 +261,7 @@ def cases(number: Number) -> str:
 
 
 def spread(shares: Iterable[float | None]) -> str:
-    """Returns a share as a percentage: the mean of the seeds that have it; if they differ, the least and the most."""
+    """Returns a share as a percentage: its mean over the seeds that have it, and the range if they differ."""
     known = [100 * each for each in shares if each is not None]
     if not known:
         return numbers.NONE

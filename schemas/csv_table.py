@@ -35,8 +35,8 @@ class CsvTable:
     """A CSV file whose header has been read.
 
     A line `sep=;` above the header names the delimiter. Columns at the end that are empty throughout are left out. The
-    lines begin with the file's first one, and `source` is its name in errors. It must have the columns `required`, and
-    may have the `optional` ones; `others` too if that is true.
+    lines begin with the file's first one, and `source` is its name in errors. It must have the columns `required`; it
+    may have the `optional` ones, and with `others` any.
 
     Raises:
         InputError: the file has another header, or is none.

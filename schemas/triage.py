@@ -144,7 +144,7 @@ def is_unsure(best_triage: Any, safe: Any, red: Any, defer_below: float, hand_ov
     """Returns whether a decision is not safe enough, or is below Red though Red is too likely.
 
     Takes Python values and NumPy arrays. The decision is unsafe if its P(safe), `safe`, is below `defer_below`; for
-    `red` and `hand_over_from` see `may_be_red`, None if the model hands over nothing for that.
+    `red` and `hand_over_from` see `may_be_red`; the latter is None if the model hands over nothing for that.
     """
     unsafe = safe < defer_below
     return unsafe if hand_over_from is None else unsafe | may_be_red(best_triage, red, hand_over_from)

@@ -28,8 +28,8 @@ def write_splits(
 ) -> dict[str, Any]:
     """Draws the split of each vignette that has none, and writes the shards.
 
-    Those that are drawn for the test split are the share `test_fraction`, by `seed`. `tracked` passes the vignettes on,
-    such as a progress bar.
+    Of the vignettes without a split, the share `test_fraction` goes to the test split; `seed` decides which. `tracked`
+    passes the vignettes on, such as a progress bar.
 
     Returns:
         `data_fingerprint`, over the vignettes in order and their splits, and of each of the `splits` the number of

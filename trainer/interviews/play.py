@@ -28,7 +28,7 @@ Policy = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 They are cells `[B, T]`, -1 behind the last, and where nothing may be asked.
 """
-_Graph = Callable[..., tf.Tensor]  # a method of `QuestionGraph`
+_GraphMethod = Callable[..., tf.Tensor]  # a method of `QuestionGraph`
 INTERVIEW, ALL_EVIDENCE = "interview", "all_evidence"
 """Settings in which an agent decides: after an interview that it leads, or with all the evidence at once."""
 _ROWS = 512
@@ -123,11 +123,11 @@ def reveals(cells: tf.Tensor, opened: tf.Tensor, answers: tf.Tensor) -> tf.Tenso
 def interview(
     patients: Patients,
     network: Network,
-    may_ask: _Graph,
+    may_ask: _GraphMethod,
     policy: Policy,
     questions: int,
-    flags: _Graph | None = None,
-    opening: _Graph | None = None,
+    flags: _GraphMethod | None = None,
+    opening: _GraphMethod | None = None,
 ) -> Interviews:
     """Returns interviews of an agent with patients.
 

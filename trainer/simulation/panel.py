@@ -39,7 +39,7 @@ class Panel:
     def decide(self, evidence: CardEvidence, sizes: np.ndarray, draws: Draws) -> np.ndarray:
         """Returns how many clinicians chose each colour, int `[B, 4]`.
 
-        Each card is judged by so many of them as `sizes`, int `[B]`, says; `draws` decide who, and in which mood.
+        Each card is judged by as many of them as `sizes`, int `[B]`, says; `draws` decide who, and in which mood.
         """
         keys = draws.uniform(len(sizes), self._config.clinicians)
         mood = draws.normal(len(sizes), self._config.clinicians)

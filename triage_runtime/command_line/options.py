@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def option(text: str, **arguments: Any) -> Any:
     """Returns the field of an option: `text` is its help, and `arguments` are those of `add_argument` of a parser.
 
-    Without a `default` the option is None, or False of a bool, and must be given if its type allows neither. One that
-    is no list or dict is the field's default, too.
+    Without a `default` the option is None, or False of a bool, and must be given if its type allows neither. A
+    `default` other than a list or dict is the field's default, too.
     """
     default = arguments.get("default", [])
     field: dict[str, Any] = {} if isinstance(default, list | dict) else {"default": default}
