@@ -192,5 +192,5 @@ def test_the_reference_has_the_danger_signs_of_each_complaint_and_whom_not_to_as
     signs = danger_signs.packaged(KnowledgeBase.load().catalogue.vocabulary)
     rows = [line for line in HOOKS["danger_signs_page"]().splitlines() if line.startswith("| ")]
     assert len(rows) == 2 + len(signs.groups) + 2 + len(signs.not_asked)  # each table has a head and a line below it
-    assert rows[2].startswith("| Fever | ")
+    assert rows[2].startswith("| Fever | Rash that does not fade under glass; Stiff neck; ")
     assert rows[-1] == "| 30 to 44 years old | Headache with tender scalp |"

@@ -149,7 +149,7 @@ def test_an_interview_runs_on_litert_alone_and_says_what_it_is_not_for(file):
     assert decision(finished) == "Red"
     assert finished.stderr == ""  # not LiteRT's line about its delegate either
     first, second, *_ = finished.stdout.splitlines()
-    assert "medical device" in first
+    assert "not a medical device" in first
     assert second == description_in(file)["parity"]["statement"]
 
 

@@ -74,7 +74,7 @@ def test_both_clients_get_the_same_answers(node, server):
 const client = new TriageClient(server, { timeoutMs: 60000 });
 const states = [
   evidenceState({ present: ["fever"], absent: ["chest_pain"], questionsAsked: 1 }),
-  evidenceState({ present: new Set(["chest_pain"]), absent: null, questionsAsked: null }),
+  evidenceState({ present: new Set(["chest_pain"]), absent: null, questionsAsked: null, noMoreEvidence: null }),
   evidenceState({ present: ["fever"], noMoreEvidence: true }),
   evidenceState({ present: ["fever", "headache"], maxQuestions: 2, questionsAsked: 2 }),
 ];
@@ -161,7 +161,8 @@ client.close();
     assert violation["nearestCodes"] == ["fever"]
     [violation] = error.value.violations
     assert violation.field == "state.evidence[0].code"
-    assert "fevr" in interview["message"]
+    [violation] = interview["fieldViolations"]
+    assert violation["nearestCodes"] == ["fever"]
 
 
 def test_each_call_names_its_model(node, server):
@@ -332,7 +333,7 @@ def test_an_example_of_the_readme_runs(node, example, server, encrypted, certifi
     if "questionsAsked" in example:
         assert output == "TRIAGE_ACTION_ASK TRIAGE_ACTION_YELLOW\n"
     elif "fevr" in example:
-        assert "fevr" in output
+        assert re.search("'fevr'.*\\[ 'fever' \\]", output)
     else:
         assert encrypted[0].tokens == ["Bearer TOKEN"]
 

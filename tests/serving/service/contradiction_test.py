@@ -92,7 +92,7 @@ def test_commands_refuse_it_or_hand_it_over(server, asking_base_path, tmp_path, 
     assert FAULT in capsys.readouterr().err
     assert triage_cli.main([*ask, "--defer-below", "0"]) == 0
     shown = capsys.readouterr().out
-    assert "hand over to a person" in shown
+    assert "hand over to a person: the evidence contradicts itself" in shown
     assert "contradictory codes: crushing_chest_pain, chest_pain" in shown
     (tmp_path / "in.jsonl").write_text(json.dumps({"vignette_id": "v1", **BODY}) + "\n")
     score = ["score", "--model", str(asking_base_path), "--input", str(tmp_path / "in.jsonl")]

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
+from schemas.answer import ANSWER
 from serving.messages import state_message
 
 BY_CODE = {
@@ -49,6 +50,8 @@ def test_the_default_signature_answers_evidence_by_code(predict, hand_set):
     fever_q = np.array(hand_set.fever_q)
     # sigmoid(0 + L) for Blue and sigmoid(2 L + L) for ask, as the absent smoker adds L to both.
     fever_q[3:] = 0.75, 27 / 28
+    optional = {"rules_fired", "model_action", "model_best_triage", "novelty", "is_novel", "p_appropriate", "p_safe"}
+    assert set(response.outputs) == {tensor.name for tensor in ANSWER} - optional
     np.testing.assert_allclose(array(response, "q_values"), [fever_q, hand_set.chest_pain_q], atol=1e-6)
     assert array(response, "action_label").tolist() == [b"ask", b"Red"]
     assert array(response, "forced").tolist() == [False, True]

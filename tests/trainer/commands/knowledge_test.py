@@ -16,7 +16,7 @@ def test_a_sound_knowledge_base_is_summarised(knowledge, capsys):
     assert "19 pieces of evidence: 13 symptoms and signs, 6 risk factors" in printed
     assert "3 conditions: toy 3" in printed
     assert "no faults" in printed
-    assert "clinical use" in printed
+    assert "not for clinical use" in printed
 
 
 def test_a_condition_is_printed_in_plain_names(knowledge, capsys):
