@@ -11,7 +11,7 @@ export interface Known {
   /** Number of questions so far, 0 or more. */
   questionsAsked?: number | null;
   /** Nobody can answer another question, so that the server must triage. */
-  noMoreEvidence?: boolean;
+  noMoreEvidence?: boolean | null;
   /** Limit on the number of questions; 0 means the model's own. */
   maxQuestions?: number | null;
 }
