@@ -40,7 +40,7 @@ class ModelConfig:
 
     Attributes:
         name: by which requests choose it.
-        base_path: directory with a folder for each version, local or in an object store.
+        base_path: directory with a folder for each version, local or in an object store, there without a slash behind.
         policy: which versions to load.
         labels: the version that each label names.
     """
@@ -49,6 +49,10 @@ class ModelConfig:
     base_path: str
     policy: VersionPolicy = VersionPolicy()
     labels: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if locations.is_remote(self.base_path):
+            object.__setattr__(self, "base_path", self.base_path.rstrip("/"))
 
 
 def read_file(path: pathlib.Path) -> list[ModelConfig]:

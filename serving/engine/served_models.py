@@ -86,7 +86,7 @@ def open_model(config: ServeConfig, model: ModelConfig) -> Watcher:
         run_in_one_thread()
         source = LocalModels(config.litert, config.version_key)
     if locations.is_remote(model.base_path):
-        source = StoredModels(source, model.base_path.rstrip("/"))
+        source = StoredModels(source, model.base_path)
     return Watcher(source, model)
 
 

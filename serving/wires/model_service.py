@@ -80,9 +80,10 @@ def read_config(config: model_server_config_pb2.ModelServerConfig, models: Serve
     entries = read_message(config)
     for entry in entries:
         model = served.get(entry.name)
-        address = entry.base_path.rstrip("/")
-        if locations.is_remote(address) and (model is None or model.config.base_path.rstrip("/") != address):
-            raise InputError(f"model {entry.name}: base_path {address}: expected a path on the server's machine")
+        if locations.is_remote(entry.base_path) and (model is None or model.config.base_path != entry.base_path):
+            raise InputError(
+                f"model {entry.name}: base_path {entry.base_path}: expected a path on the server's machine"
+            )
         for version in entry.labels.values():
             if model is None or version not in model.versions.loaded:
                 raise PreconditionError(

@@ -29,6 +29,11 @@ def test_each_policy_is_read(policy, expected):
     assert read_message(message(f"{MODEL} {policy}")) == [ModelConfig("triage", "/models", expected)]
 
 
+def test_an_address_in_an_object_store_is_the_same_with_a_slash_behind():
+    model = MODEL.replace("/models", "gs://bucket/models/")
+    assert read_message(message(model)) == [ModelConfig("triage", "gs://bucket/models")]
+
+
 @pytest.mark.parametrize(
     ("config", "complaint"),
     [
