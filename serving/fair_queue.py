@@ -49,7 +49,7 @@ class FairQueue(Generic[_Item]):
 
 
 class FairPlaces:
-    """As many places as there are now, for which callers wait in a `FairQueue`; for use on one event loop."""
+    """Places, at most as many as `most` returns, for which callers wait in a `FairQueue`; for use on one event loop."""
 
     def __init__(self, most: Callable[[], int]):
         self._most = most
@@ -74,7 +74,7 @@ class FairPlaces:
         self._waiting.put(caller, turn, cost)
         try:
             await asyncio.wait_for(turn, seconds)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, asyncio.TimeoutError):
             if turn.done() and not turn.cancelled():
                 self.leave()  # it came just now
             raise
