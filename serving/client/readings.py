@@ -128,10 +128,11 @@ def _has(bands: Sequence[Band], number: float) -> bool:
 def _in_words(found: re.Match[str]) -> str:
     """Returns an age and a sex, such as "67F", in words; "18m", which may be months, as it is, and "99F" as both."""
     sex, age = found["before"] or found["after"], found["years"] or found["age"]
-    months, fahrenheit = sex == "m" and int(age) <= _MOST_MONTHS, sex == "f" and int(age) >= _LEAST_FAHRENHEIT
-    if found["age"] and not found["unit"] and months:
+    is_number_first = found["age"] and not found["unit"]
+    if is_number_first and sex == "m" and int(age) <= _MOST_MONTHS:
         return found[0]
-    return f"age {age} {_SEXES[sex]} {found[0] if found['age'] and not found['unit'] and fahrenheit else ''}"
+    temperature = found[0] if is_number_first and sex == "f" and int(age) >= _LEAST_FAHRENHEIT else ""
+    return f"age {age} {_SEXES[sex]} {temperature}"
 
 
 def _pattern(measure: str, unit: str) -> re.Pattern[str]:

@@ -80,14 +80,16 @@ def _units(quantity: Resource) -> set[str]:
 
 def _number(said: str, quantity: Resource, unit: str | None) -> Value:
     """Returns the number of a Quantity, and why it is none in `unit`; one that names no unit is taken for it."""
-    named = _units(quantity)
-    alike = next((alike for alike in _UNITS if unit in alike), {unit})
-    fahrenheit = named & _FAHRENHEIT if unit in CELSIUS else set()
-    if unit is not None and quantity.get("comparator") is not None:
+    if unit is None:
+        return Value(said)
+    if quantity.get("comparator") is not None:
         return Value(said, f"expected an exact number, not {quantity['comparator']}")
-    if fahrenheit and not named & alike:
+    named = _units(quantity)
+    same = named & next((alike for alike in _UNITS if unit in alike), {unit})
+    fahrenheit = unit in CELSIUS and not named.isdisjoint(_FAHRENHEIT)
+    if fahrenheit and not same:
         return Value(f"{said}{FAHRENHEIT}")
-    if unit is None or not named or (named & alike and not fahrenheit):
+    if not named or (same and not fahrenheit):
         return Value(said)
     return Value(said, f"expected {unit or 'no unit'}, not {' or '.join(sorted(named))}")
 
