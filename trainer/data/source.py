@@ -6,15 +6,15 @@ All rejects go into a file, the first few to the screen.
 import json
 import pathlib
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 from schemas.text_file import Line, lines_of
 from trainer.data.vignette import Vignette, VignetteError
+from triage_runtime.storage import arrays_file
 
 _ZIP_MAGIC = b"PK\x03\x04"
 
@@ -60,11 +60,12 @@ class LineReader:
             else:
                 with self.path.open("rb") as stream:
                     yield from lines_of(stream, self.path)
+        except InputError:
+            raise
         except OSError as error:
             raise InputError(f"{self.path}: cannot read: {error.strerror or error}") from error
-        # Damaged (a name inside, too), encrypted, or of an unknown compression.
-        except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError, RuntimeError) as error:
-            raise InputError(f"{self.path}: cannot read the archive: {error}") from error
+        except arrays_file.DAMAGE as error:  # encrypted, or of an unknown compression, too
+            raise InputError(f"{self.path}: cannot read the archive: {first_line(error)}") from error
 
     def _member(self, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
         members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]

@@ -1,5 +1,6 @@
 """Files of named arrays (npz), and the errors that damaged ones raise."""
 
+import lzma
 import pathlib
 import struct
 import zipfile
@@ -11,10 +12,10 @@ import numpy as np
 
 from triage_runtime.storage import whole_file
 
-# What NumPy's and Python's readers raise on files with other bytes than were written, and a lookup of what is missing.
+# What NumPy's and zipfile's readers raise on files with other bytes than were written, and a lookup of what is missing.
 DAMAGE = (
     OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, MemoryError, struct.error, zlib.error,
-    zipfile.BadZipFile,
+    zipfile.BadZipFile, lzma.LZMAError,
 )  # fmt: skip
 
 
@@ -34,8 +35,11 @@ def read(path: pathlib.Path) -> dict[str, Any]:
     Raises:
         OSError, ValueError and others: those in `DAMAGE`.
     """
-    arrays = np.load(path, allow_pickle=False)
-    if not isinstance(arrays, np.lib.npyio.NpzFile):
+    file = np.load(path, allow_pickle=False)
+    if not isinstance(file, np.lib.npyio.NpzFile):
         raise ValueError("one array alone")
-    with arrays:
-        return dict(arrays)
+    with file:
+        arrays = dict(file)
+    if others := [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]:
+        raise ValueError(f"no arrays: {', '.join(others)}")
+    return arrays

@@ -94,9 +94,10 @@ def test_an_archive_of_none_or_several_files_is_refused(tmp_path, names):
         list(LineReader(tmp_path / "f.zip"))
 
 
-def test_a_damaged_archive_is_named(tmp_path):
+@pytest.mark.parametrize("compression", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_archive_is_named(tmp_path, compression):
     path = tmp_path / "f.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w", compression) as archive:
         archive.writestr("a", "some text that is packed\n" * 99)
     content = bytearray(path.read_bytes())
     content[40:60] = b"\xff" * 20

@@ -1,5 +1,7 @@
 """Files of named arrays: what is written is read, and what is no such file raises one of the errors that are named."""
 
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,10 @@ def test_other_files_raise_what_callers_expect(tmp_path):
     path = tmp_path / "x.npz"
     arrays_file.write(path, {"a": np.arange(100)})
     whole = path.read_bytes()
-    for content in (b"", b"PK", b"nothing", whole[:-30]):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a.npy", b"no array" * 99)
+    text = path.read_bytes()
+    for content in (b"", b"PK", b"nothing", whole[:-30], text, text.replace(text[40:60], b"\xff" * 20)):
         path.write_bytes(content)
         with pytest.raises(arrays_file.DAMAGE):
             arrays_file.read(path)
