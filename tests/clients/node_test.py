@@ -74,7 +74,7 @@ def test_both_clients_get_the_same_answers(node, server):
 const client = new TriageClient(server, { timeoutMs: 60000 });
 const states = [
   evidenceState({ present: ["fever"], absent: ["chest_pain"], questionsAsked: 1 }),
-  evidenceState({ present: new Set(["chest_pain"]), absent: null, questionsAsked: null, noMoreEvidence: null }),
+  evidenceState({ present: new Set(["chest_pain"]) }),
   evidenceState({ present: ["fever"], noMoreEvidence: true }),
   evidenceState({ present: ["fever", "headache"], maxQuestions: 2, questionsAsked: 2 }),
 ];
@@ -310,15 +310,88 @@ print([
 def test_a_wrong_argument_is_reported_before_anything_is_sent(node):
     printed = node(
         """
+const client = new TriageClient("127.0.0.1:1");
+const state = evidenceState({});
+const interview = client.interview();
 print([
-  await outcome(() => evidenceState({ present: "fever" })),
   await outcome(() => evidenceState({ questionsAsked: 2 ** 31 })),
+  await outcome(() => evidenceState({ present: "fever" })),
   await outcome(() => evidenceState({ absent: [7] })),
+  await outcome(() => client.triage(state, { notToAsk: "fever" })),
+  await outcome(() => interview.answer({ notKnown: "fever" })),
   await outcome(() => new TriageClient("https://triage.example.org")),
+  await outcome(() => evidenceState({ presnt: ["fever"] })),
+  await outcome(() => interview.answer({ presnt: ["fever"], absent: ["chest_pain"] })),
+  await outcome(() => client.triage({ presnt: ["fever"] })),
+  await outcome(() => client.triage(state, { presnt: 0.9 })),
+  await outcome(() => client.batchTriage([state, { presnt: ["fever"] }])),
+  await outcome(() => client.modelInfo({ presnt: "adults" })),
+  await outcome(() => client.interview({ presnt: 3 })),
+  await outcome(() => new TriageClient("127.0.0.1:1", { presnt: "secret" })),
+  await outcome(() => triage.tlsCredentials({ presnt: "ca.pem" })),
 ]);
+interview.close();
+client.close();
 """,
     )
-    assert [each["name"] for each in json.loads(printed)] == ["TypeError", "RangeError", "TypeError", "TypeError"]
+    number, *others = json.loads(printed)
+    assert number["name"] == "RangeError"
+    assert {each["name"] for each in others} == {"TypeError"}
+    misspelt = [each["message"] for each in others if "presnt" in each["message"]]
+    assert len(misspelt) == 9
+    assert all("secret" not in message for message in misspelt)
+    for message, named in zip(misspelt, ["maxQuestions", "notKnown", "evidence", "notToAsk"], strict=False):
+        assert f"{named}" in message
+
+
+def test_null_is_nothing_in_each_option_and_in_its_type(node, node_package, server):
+    """`Required` leaves no option out, and the compiler refuses null where a type does not allow it."""
+    (node_package / "nulls.ts").write_text(
+        """
+import * as triage from "dyqn-triage-client";
+
+const [server = ""] = process.argv.slice(2);
+const known: Required<triage.Known> = {
+  present: null, absent: null, questionsAsked: null, noMoreEvidence: null, maxQuestions: null,
+};
+const call: Required<triage.CallSettings> = { timeoutMs: null, signal: null, model: null };
+const batch: Required<triage.TriageSettings> = {
+  ...call, allowUnknownCodes: null, questions: null, deferBelow: null, canMeasure: null,
+};
+const single: Required<triage.StateSettings> = { ...batch, notToAsk: null, explain: null };
+const interview: Required<triage.InterviewOptions> = {
+  maxQuestions: null, allowUnknownCodes: null, questions: null, deferBelow: null, canMeasure: null, model: null,
+  timeoutMs: null,
+};
+const said: Required<triage.Said> = { present: ["fever"], absent: null, notKnown: null };
+const files: Required<triage.TlsFiles> = { rootCertificates: null, certificate: null, privateKey: null };
+const options: Required<triage.ClientOptions> = {
+  timeoutMs: null, credentials: null, token: null, insecure: null, httpProxy: null,
+};
+
+triage.tlsCredentials(files);
+new triage.TriageClient(server, options).close();
+const client = new triage.TriageClient(server, { ...options, timeoutMs: 60000 });
+const state = triage.evidenceState(known);
+const begun = client.interview(interview);
+console.log(JSON.stringify([
+  (await client.triage(state, single)).action === (await client.triage(state)).action,
+  (await client.batchTriage([state], batch)).length,
+  (await client.modelInfo(call)).modelVersion,
+  (await client.vocabulary(call)).entries.length,
+  (await begun.answer(said)).ended,
+]));
+begun.close();
+client.close();
+""",
+        encoding="utf-8",
+    )
+    compiled = subprocess.run(
+        ["npx", "tsc", "--strict", "--module", "nodenext", "--target", "es2022", "--types", "node", "nulls.ts"],
+        cwd=node_package, capture_output=True, text=True, timeout=SECONDS,
+    )  # fmt: skip
+    assert compiled.returncode == 0, compiled.stdout
+    assert json.loads(node('await import("./nulls.js");', server.address)) == [True, 1, "7", 2, False]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=["one state", "errors", "tls"])

@@ -5,6 +5,8 @@ import { BlockList, isIP, isIPv6 } from "node:net";
 
 import { type ChannelCredentials, type ChannelOptions, credentials as grpcCredentials, Metadata } from "@grpc/grpc-js";
 
+import { options, type WithoutNull } from "./messages.js";
+
 export const MAX_ATTEMPTS = 4;
 /** The longest deadline in milliseconds: a day. */
 export const MAX_MS = 86_400_000;
@@ -36,15 +38,15 @@ LOOPBACK.addAddress("::1", "ipv6");
 /** How a client calls its server. */
 export interface ClientOptions {
   /** How long a call may take in milliseconds, its retries included; 2000 by default. */
-  timeoutMs?: number;
+  timeoutMs?: number | null;
   /** Credentials of an encrypted connection, as from `tlsCredentials`; without them the connection is in plain text. */
-  credentials?: ChannelCredentials;
+  credentials?: ChannelCredentials | null;
   /** Sent with each call as `authorization: Bearer TOKEN`. */
-  token?: string;
+  token?: string | null;
   /** The token may go to another host in plain text. */
-  insecure?: boolean;
+  insecure?: boolean | null;
   /** Use the HTTP proxy that the environment names. It can read a connection in plain text. */
-  httpProxy?: boolean;
+  httpProxy?: boolean | null;
 }
 
 /** Where a server is and how to call it. Throws a RangeError or a TypeError for a wrong option. */
@@ -56,17 +58,18 @@ export class Connection {
 
   constructor(
     readonly server: string,
-    options: ClientOptions,
+    settings: ClientOptions,
   ) {
+    const given = options("options", settings, ["timeoutMs", "credentials", "token", "insecure", "httpProxy"]);
     if (!server || /^https?:/.test(server)) {
       throw new TypeError(`server: expected HOST:PORT; got ${JSON.stringify(server)}`);
     }
-    this.timeoutMs = checkedMs("timeoutMs", options.timeoutMs ?? DEFAULT_MS);
-    checkToken(server, options);
-    this.#token = options.token;
-    this.credentials = options.credentials ?? grpcCredentials.createInsecure();
+    this.timeoutMs = checkedMs("timeoutMs", given.timeoutMs ?? DEFAULT_MS);
+    checkToken(server, given);
+    this.#token = given.token;
+    this.credentials = given.credentials ?? grpcCredentials.createInsecure();
     this.channelOptions = {
-      "grpc.enable_http_proxy": options.httpProxy ? 1 : 0,
+      "grpc.enable_http_proxy": given.httpProxy ? 1 : 0,
       "grpc.service_config": JSON.stringify(SERVICE_CONFIG),
       "grpc.service_config_disable_resolution": 1, // no DNS record changes the retries
     };
@@ -83,26 +86,26 @@ export class Connection {
 
   /** Returns the deadline of a call that begins now: after `timeoutMs`, by default this connection's. */
   deadline(timeoutMs?: number): Date {
-    return new Date(Date.now() + (timeoutMs === undefined ? this.timeoutMs : checkedMs("timeoutMs", timeoutMs)));
+    return new Date(Date.now() + checkedMs("timeoutMs", timeoutMs ?? this.timeoutMs));
   }
 }
 
 /** Returns `value`, or throws a RangeError: every call has a deadline, of a day at most. */
-export function checkedMs(name: string, value: number): number {
+function checkedMs(name: string, value: number): number {
   if (!(value > 0 && value <= MAX_MS)) {
     throw new RangeError(`${name}: expected milliseconds above 0 and at most ${MAX_MS}; got ${value}`);
   }
   return value;
 }
 
-function checkToken(server: string, options: ClientOptions): void {
-  if (options.token === undefined) {
+function checkToken(server: string, given: WithoutNull<ClientOptions>): void {
+  if (given.token === undefined) {
     return;
   }
-  if (!TOKEN.test(options.token)) {
+  if (!TOKEN.test(given.token)) {
     throw new TypeError("token: expected letters, digits and -._~+/ with = at the end (RFC 6750)"); // it is a secret
   }
-  if (options.credentials?._isSecure() || options.insecure) {
+  if (given.credentials?._isSecure() || given.insecure) {
     return;
   }
   if (!isLoopback(server)) {
@@ -111,7 +114,7 @@ function checkToken(server: string, options: ClientOptions): void {
         "give credentials: tlsCredentials(...), or insecure: true to send it in plain text",
     );
   }
-  if (options.httpProxy) {
+  if (given.httpProxy) {
     throw new TypeError("token: an HTTP proxy would read it: give credentials: tlsCredentials(...)");
   }
 }
@@ -135,22 +138,24 @@ export function isLoopback(server: string): boolean {
 /** PEM files of an encrypted connection. */
 export interface TlsFiles {
   /** The authorities to trust; by default Node's own list. */
-  rootCertificates?: string;
+  rootCertificates?: string | null;
   /** The client's certificate chain, for a server that requires one. */
-  certificate?: string;
+  certificate?: string | null;
   /** Its private key. */
-  privateKey?: string;
+  privateKey?: string | null;
 }
 
 /** Returns credentials of an encrypted connection; throws an error if a file cannot be read or is not PEM. */
 export function tlsCredentials(files: TlsFiles = {}): ChannelCredentials {
-  if ((files.certificate === undefined) !== (files.privateKey === undefined)) {
+  const names = ["rootCertificates", "certificate", "privateKey"] as const;
+  const { rootCertificates, certificate, privateKey } = options("tlsCredentials", files, names);
+  if ((certificate === undefined) !== (privateKey === undefined)) {
     throw new TypeError("certificate and privateKey: expected both or none");
   }
   return grpcCredentials.createSsl(
-    pem(files.rootCertificates, "CERTIFICATE"),
-    pem(files.privateKey, "PRIVATE KEY"),
-    pem(files.certificate, "CERTIFICATE"),
+    pem(rootCertificates, "CERTIFICATE"),
+    pem(privateKey, "PRIVATE KEY"),
+    pem(certificate, "CERTIFICATE"),
   );
 }
 

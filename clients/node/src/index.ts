@@ -24,5 +24,5 @@ export {
   InterviewResponse,
   VocabularyEntry,
 } from "./generated/triage/v1/triage_service.js";
-export { type Interview, type InterviewOptions } from "./interview.js";
+export { type Interview, type InterviewOptions, type Said } from "./interview.js";
 export { evidenceState, type Known } from "./messages.js";

@@ -2,7 +2,7 @@
 
 import type { ClientDuplexStream, ServiceError } from "@grpc/grpc-js";
 
-import { checkedMs, type Connection } from "./connection.js";
+import type { Connection } from "./connection.js";
 import { fromRpc, lateAnswer } from "./errors.js";
 import {
   InterviewRequest,
@@ -10,7 +10,7 @@ import {
   InterviewSettings,
   type TriageServiceClient,
 } from "./generated/triage/v1/triage_service.js";
-import { evidenceState, int32 } from "./messages.js";
+import { codes, evidenceState, int32, options } from "./messages.js";
 
 const INTERVIEW_MS = 1_800_000;
 const ENDED = "the interview has ended: begin another";
@@ -18,19 +18,33 @@ const ENDED = "the interview has ended: begin another";
 /** How an interview is conducted. */
 export interface InterviewOptions {
   /** Limit on the number of questions; 0, the default, means the model's own. */
-  maxQuestions?: number;
+  maxQuestions?: number | null;
   /** As in `triage`, for all evidence of the interview. */
-  allowUnknownCodes?: boolean;
+  allowUnknownCodes?: boolean | null;
   /** How many questions to put next each answer suggests; `notKnown` is about the first of them. */
-  questions?: number;
+  questions?: number | null;
   /** As in `triage`; an answer that is `deferred` is the last one. */
-  deferBelow?: number;
+  deferBelow?: number | null;
   /** Let questions be about what takes an instrument, such as a stethoscope. */
-  canMeasure?: boolean;
+  canMeasure?: boolean | null;
   /** Name of the model, if the server has several; the first one by default. */
-  model?: string;
+  model?: string | null;
   /** How long it may take in all, half an hour by default; each answer may take the client's `timeoutMs`. */
-  timeoutMs?: number;
+  timeoutMs?: number | null;
+}
+
+const INTERVIEW = [
+  "maxQuestions", "allowUnknownCodes", "questions", "deferBelow", "canMeasure", "model", "timeoutMs",
+] as const;
+
+/** What is said of codes in answer to one question. */
+export interface Said {
+  /** Codes of the vocabulary that the patient has. */
+  present?: Iterable<string> | null;
+  /** Codes that the patient has not. */
+  absent?: Iterable<string> | null;
+  /** Codes that the patient cannot tell. */
+  notKnown?: Iterable<string> | null;
 }
 
 interface Waiting {
@@ -52,17 +66,15 @@ export class Interview {
   #ended = false;
   #failure: Error | undefined;
 
-  constructor(stub: TriageServiceClient, connection: Connection, options: InterviewOptions) {
+  constructor(stub: TriageServiceClient, connection: Connection, settings: InterviewOptions) {
+    const { timeoutMs, ...given } = options("settings", settings, INTERVIEW);
     this.#settings = InterviewSettings.create({
-      maxQuestions: int32("maxQuestions", options.maxQuestions),
-      allowUnknownCodes: options.allowUnknownCodes,
-      questions: int32("questions", options.questions),
-      model: options.model,
-      deferBelow: options.deferBelow,
-      canMeasure: options.canMeasure,
+      ...given,
+      maxQuestions: int32("maxQuestions", given.maxQuestions),
+      questions: int32("questions", given.questions),
     });
     this.#answerMs = connection.timeoutMs;
-    const deadline = connection.deadline(checkedMs("timeoutMs", options.timeoutMs ?? INTERVIEW_MS));
+    const deadline = connection.deadline(timeoutMs ?? INTERVIEW_MS);
     this.#stream = stub.interview(connection.metadata(), { deadline });
     this.#stream.on("data", (response: InterviewResponse) => {
       this.#ended ||= response.ended;
@@ -89,9 +101,10 @@ export class Interview {
   }
 
   /** Says what of a question's `anyOf` the patient has, has not and cannot tell, at least one code. */
-  async answer(said: { present?: string[]; absent?: string[]; notKnown?: string[] }): Promise<InterviewResponse> {
-    const [first, ...others] = evidenceState(said).evidence;
-    const notToAsk = said.notKnown ?? [];
+  async answer(said: Said): Promise<InterviewResponse> {
+    const { notKnown, ...known } = options("answer", said, ["present", "absent", "notKnown"]);
+    const [first, ...others] = evidenceState(known).evidence;
+    const notToAsk = codes("notKnown", notKnown);
     if (!first && !notToAsk.length) {
       throw new TypeError("expected a code that is present, absent or not known");
     }

@@ -2,6 +2,23 @@
 
 import { Evidence, EvidenceState, EvidenceStatus } from "./generated/triage/v1/triage.js";
 
+/** Options as they are used: null is nothing. */
+export type WithoutNull<Options> = { [Key in keyof Options]: Exclude<Options[Key], null> };
+
+/** Returns options, undefined for null; throws a TypeError for one that is none of `names`, which would be lost. */
+export function options<Options extends object>(
+  what: string,
+  given: Options,
+  names: readonly (keyof Options & string)[],
+): WithoutNull<Options> {
+  for (const name of Object.keys(given)) {
+    if (!(names as readonly string[]).includes(name)) {
+      throw new TypeError(`${what}: unknown ${JSON.stringify(name)}; expected ${names.join(", ")}`);
+    }
+  }
+  return Object.fromEntries(names.map((name) => [name, given[name] ?? undefined])) as WithoutNull<Options>;
+}
+
 /** What is known about a patient at one moment. */
 export interface Known {
   /** Codes of the vocabulary that the patient has. */
@@ -16,38 +33,44 @@ export interface Known {
   maxQuestions?: number | null;
 }
 
+const KNOWN = ["present", "absent", "questionsAsked", "noMoreEvidence", "maxQuestions"] as const;
+
 /** Returns the message that says so; throws a TypeError or a RangeError where it cannot be said. */
 export function evidenceState(known: Known): EvidenceState {
+  const { present, absent, questionsAsked, noMoreEvidence, maxQuestions } = options("evidenceState", known, KNOWN);
   return EvidenceState.create({
     evidence: [
-      ...pieces("present", known.present, EvidenceStatus.EVIDENCE_STATUS_PRESENT),
-      ...pieces("absent", known.absent, EvidenceStatus.EVIDENCE_STATUS_ABSENT),
+      ...pieces(codes("present", present), EvidenceStatus.EVIDENCE_STATUS_PRESENT),
+      ...pieces(codes("absent", absent), EvidenceStatus.EVIDENCE_STATUS_ABSENT),
     ],
-    questionsAsked: int32("questionsAsked", known.questionsAsked),
-    noMoreEvidence: known.noMoreEvidence ?? false,
-    maxQuestions: int32("maxQuestions", known.maxQuestions),
+    questionsAsked: int32("questionsAsked", questionsAsked),
+    noMoreEvidence,
+    maxQuestions: int32("maxQuestions", maxQuestions),
   });
 }
 
-function evidence(code: string, status: EvidenceStatus): Evidence {
-  if (typeof code !== "string") {
-    throw new TypeError(`code: expected a text; got ${typeof code}`);
+/** Returns `value`, 0 by default; the wire format would cut a number that does not fit. */
+export function int32(name: string, value = 0): number {
+  if (!Number.isInteger(value) || value !== (value | 0)) {
+    throw new RangeError(`${name}: expected a whole number of 32 bits; got ${value}`);
   }
-  return Evidence.create({ code, status });
+  return value;
 }
 
-/** Returns `value`, 0 where there is none; the wire format would cut a number that does not fit. */
-export function int32(name: string, value?: number | null): number {
-  const given = value ?? 0;
-  if (!Number.isInteger(given) || given !== (given | 0)) {
-    throw new RangeError(`${name}: expected a whole number of 32 bits; got ${given}`);
+/** Returns codes as an array; throws a TypeError for anything else, such as one text, which has letters. */
+export function codes(name: string, given: Iterable<string> = []): string[] {
+  if (typeof given === "string") {
+    throw new TypeError(`${name}: expected several codes, such as [${JSON.stringify(given)}]; got one text`);
   }
-  return given;
+  const listed = [...given];
+  for (const code of listed) {
+    if (typeof code !== "string") {
+      throw new TypeError(`${name}: expected codes, which are texts; got ${typeof code}`);
+    }
+  }
+  return listed;
 }
 
-function pieces(name: string, codes: Iterable<string> | null | undefined, status: EvidenceStatus): Evidence[] {
-  if (typeof codes === "string") {
-    throw new TypeError(`${name}: expected several codes, such as [${JSON.stringify(codes)}]; got one text`);
-  }
-  return Array.from(codes ?? [], (code) => evidence(code, status));
+function pieces(of: string[], status: EvidenceStatus): Evidence[] {
+  return of.map((code) => Evidence.create({ code, status }));
 }
