@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import rich.console
@@ -13,6 +13,7 @@ from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.questions import NONE_OF
 from serving.client.search import Search
+from serving.client.words import words_of
 from serving.messages import ANSWERS, IN_DANGER, action_label
 from triage_client import (
     EvidenceState,
@@ -156,7 +157,8 @@ def ask_complaint(known: KnownEvidence, vocabulary: Vocabulary, read: Callable[[
         codes = {str(number): code for number, code in enumerate(offered, start=1)}
         choices = "   ".join(f"{number} {offered[code]}" for number, code in codes.items())
         line = typed(f"   {choices}   (one or more numbers, or other words): ")
-        while (picked := line.replace(",", " ").split()) and all(map(str.isdecimal, picked)):
+        names = [vocabulary[vocabulary.index(code)].name if code in vocabulary else code for code in offered]
+        while (picked := _numbers(line, names)) and all(map(str.isdecimal, picked)):
             if codes.keys() >= {*picked}:
                 line = " ".join(code for number, code in codes.items() if number in picked)
                 break
@@ -204,7 +206,7 @@ def _take(
             if number := _number(answer, measure, search):
                 _add_number(known, number, vocabulary)
                 return
-            picked = _picked(answer, len(texts), len(names) if several else 0, number_of)
+            picked = _picked(answer, texts, len(names) if several else 0, number_of)
         except InputError as error:
             console.print(f"   {error}", markup=False)
             continue
@@ -241,12 +243,22 @@ def _add_number(known: KnownEvidence, number: str, vocabulary: Vocabulary) -> No
     known.present, known.absent = present, absent
 
 
-def _picked(answer: str, choices: int, signs: int, number_of: str) -> dict[int, bool]:
+def _numbers(answer: str, texts: Sequence[str]) -> list[str]:
+    """Returns the numbers of choices that were typed, and for the words of a choice its number; the rest as it is."""
+    numbers = {tuple(words_of(text)): str(number) for number, text in enumerate(texts, start=1)}
+    typed: list[str] = []
+    for part in [answer] if tuple(words_of(answer)) in numbers else answer.split(","):
+        number = numbers.get(tuple(words_of(part)))
+        typed += [number + "?" * part.rstrip().endswith("?")] if number else part.split()
+    return typed
+
+
+def _picked(answer: str, texts: Sequence[str], signs: int, number_of: str) -> dict[int, bool]:
     """Returns the places of the choices that an answer names, from 0, and whether each is in doubt, as "2?" is.
 
     Args:
         answer: what was typed.
-        choices: how many there are.
+        texts: the choices.
         signs: how many of them, the first ones, may be named together and be in doubt; 0 if only one may be named.
         number_of: what else may be typed, for errors.
 
@@ -254,14 +266,15 @@ def _picked(answer: str, choices: int, signs: int, number_of: str) -> dict[int, 
         InputError: it names none, or too many.
     """
     picked: dict[int, bool] = {}
-    other = f", or {number_of}" if number_of else ""
-    for typed in answer.replace(",", " ").split():
+    other = f" or its words{f', or {number_of}' if number_of else ''}"
+    for typed in _numbers(answer, texts):
         number = typed.removesuffix("?") if signs else typed
-        if not number.isdecimal() or not 1 <= int(number) <= (signs if number != typed else choices):
-            raise InputError(f"{typed!r}: expected a number from 1 to {signs if number != typed else choices}{other}")
+        last = signs if number != typed else len(texts)
+        if not number.isdecimal() or not 1 <= int(number) <= last:
+            raise InputError(f"{answer!r}: expected a number from 1 to {last}{other}")
         picked[int(number) - 1] = number != typed
     if not picked:
-        raise InputError(f"nothing was typed: expected a number from 1 to {choices}{other}")
+        raise InputError(f"nothing was typed: expected a number from 1 to {len(texts)}{other}")
     if sum(place >= signs for place in picked) > 1:
-        raise InputError(f"{answer!r}: expected only one number from {signs + 1} to {choices}")
+        raise InputError(f"{answer!r}: expected only one number from {signs + 1} to {len(texts)}")
     return picked
