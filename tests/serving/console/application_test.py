@@ -48,6 +48,8 @@ def test_a_case_goes_from_complaint_to_decision_by_forms_alone(browser, send):
     assert _decision(page) == ("Yellow", True)
     page = send(case=_case(page), do="end")
     assert _decision(page) == ("Yellow", False)
+    page = send(case=_case(page), do="undo")  # of the end, which comes before that of the last answer
+    assert _decision(page) == ("Yellow", True)
 
 
 def test_back_and_reload_show_a_page_without_sending_its_form_again(browser):

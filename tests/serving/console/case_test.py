@@ -16,21 +16,9 @@ CASE = Case(
 )
 
 
-def test_a_case_lists_its_codes_by_status_and_counts_answers():
-    assert (CASE.present, CASE.absent, CASE.not_known) == (["cough"], ["fever"], ["smoker"])
-    assert CASE.questions_asked == 2  # the complaint answers no question
-
-
 def test_the_last_word_on_a_code_counts_and_an_addition_reopens_the_questions():
     changed = CASE.ending().after(Statement("cough", ABSENT, False))
     assert (changed.present, changed.absent, changed.ended) == ([], ["fever", "cough"], False)
-
-
-def test_undo_takes_back_the_end_first_and_then_what_was_said_last():
-    ended = CASE.ending()
-    assert ended.without_last() == CASE
-    assert CASE.without_last().codes == {"cough", "fever"}
-    assert Case().without_last() == Case()
 
 
 def test_what_is_said_together_is_one_question_and_is_taken_back_at_once():
@@ -40,12 +28,6 @@ def test_what_is_said_together_is_one_question_and_is_taken_back_at_once():
     assert answered.without_last() == CASE
     corrected = answered.after(Statement("rash", ABSENT, False))
     assert (corrected.questions_asked, corrected.without_last().codes) == (3, CASE.codes | {"stiff_neck"})
-
-
-def test_a_page_gives_back_the_case_that_it_carries():
-    for case in (Case(), CASE, CASE.ending(), Case((Statement("fiévre'", PRESENT, True),))):
-        assert Case.parse(case.to_text()) == case
-    assert Case.parse("") == Case()
 
 
 @pytest.mark.parametrize(
