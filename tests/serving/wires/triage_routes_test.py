@@ -72,3 +72,8 @@ def test_a_fault_names_the_field_of_the_body(http, body, field, reason):
     problem = answer.json()
     assert problem["reason"] == "INVALID_REQUEST"
     assert (problem["errors"][0]["field"], problem["errors"][0]["reason"]) == (field, reason)
+
+
+def test_an_unknown_code_stands_beside_those_nearest_to_it(http):
+    [fault] = http.post("/v1/triage", json={"present": ["fevr"]}).json()["errors"]
+    assert (fault["code"], fault["nearest_codes"]) == ("fevr", ["fever"])
