@@ -247,6 +247,12 @@ class ObjectStore:
     def write(self, address, content):
         self._file(address).write_bytes(content)
 
+    def put(self, folder, address, but=()):
+        """Writes the files of a folder of this machine, except those of some names."""
+        for path in pathlib.Path(folder).rglob("*"):
+            if path.is_file() and path.name not in but:
+                self.write(f"{address}/{path.relative_to(folder).as_posix()}", path.read_bytes())
+
     def delete(self, address):
         self._file(address).unlink()
 

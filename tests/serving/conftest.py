@@ -19,6 +19,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from schemas import safety_rules
 from schemas.danger_signs import DangerSigns
@@ -237,6 +239,15 @@ class Certificates(NamedTuple):
 def certificates(tmp_path_factory):
     folder = write_certificates(tmp_path_factory.mktemp("certificates"))
     return Certificates(*(str(folder / f"{name}.pem") for name in Certificates._fields))
+
+
+@pytest.fixture
+def signing_key(tmp_path):
+    """A private key that signs versions, and the file of its public key, as `--require-signature` takes it."""
+    private = Ed25519PrivateKey.generate()
+    form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    (tmp_path / "public.pem").write_bytes(private.public_key().public_bytes(*form))
+    return private, str(tmp_path / "public.pem")
 
 
 @pytest.fixture(scope="session")

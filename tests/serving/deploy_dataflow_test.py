@@ -93,8 +93,7 @@ def stored(guarded_base_path, object_store, tmp_path):
     for name, code in (("a.jsonl", "chest_pain"), ("b.jsonl", "fever")):
         (cases / name).write_text(json.dumps({"vignette_id": name, "present": [code]}) + "\n")
     for folder, name in ((guarded_base_path, "models"), (cases, "cases")):
-        for path in filter(pathlib.Path.is_file, folder.rglob("*")):
-            object_store.write(f"gs://b/{name}/{path.relative_to(folder)}", path.read_bytes())
+        object_store.put(folder, f"gs://b/{name}")
     local = ["--model", str(guarded_base_path), "--input", str(cases), "--output", str(tmp_path / "local")]
     assert triage_cli.main(["score", *local]) == 0
     return {path.name: path.read_bytes() for path in (tmp_path / "local").iterdir()}

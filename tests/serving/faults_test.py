@@ -239,16 +239,10 @@ def decides(watcher):
 def test_a_disk_that_is_full_when_a_version_is_fetched_leaves_the_old_one(
     object_store, model_base_path, contrary_version, full_disk, caplog
 ):
-    def put(folder, version):
-        for path in folder.rglob("*"):
-            if path.is_file():
-                name = path.relative_to(folder).as_posix()
-                object_store.write(f"gs://bucket/models/{version}/{name}", path.read_bytes())
-
-    put(model_base_path / "3", 3)
+    object_store.put(model_base_path / "3", "gs://bucket/models/3")
     store = StoredModels(LocalModels(), "gs://bucket/models")
     watcher = watching(store.folder, store)
-    put(contrary_version, 4)
+    object_store.put(contrary_version, "gs://bucket/models/4")
     with full_disk((contrary_version / "saved_model.pb").stat().st_size // 2):
         watcher.look()
     assert "gs://bucket/models: cannot read" in caplog.text

@@ -18,15 +18,9 @@ PAPER = ["--preset", "paper", "--hidden-sizes", "8", "--batch-size", "8", "--mem
          "--evaluation-interval", "0"]  # fmt: skip
 
 
-def _put(store, folder, address):
-    for path in folder.rglob("*"):
-        if path.is_file():
-            store.write(f"{address}/{path.relative_to(folder).as_posix()}", path.read_bytes())
-
-
 @pytest.mark.slow
 def test_a_checkpoint_is_named_in_the_store_only_when_all_of_it_is_there(object_store, data_directory):
-    _put(object_store, data_directory, f"{BUCKET}/data")
+    object_store.put(data_directory, f"{BUCKET}/data")
     job = f"{BUCKET}/runs/job"
     train = ["train", "--data", f"{BUCKET}/data", "--job-dir", job, *PAPER]
     assert triage_cli.main(train) == 0
@@ -117,7 +111,7 @@ def test_errors_name_the_address(object_store, data_directory, capsys):
     nowhere = ["evaluate", "--job-dir", f"{BUCKET}/nowhere", "--data", f"{BUCKET}/data"]
     assert triage_cli.main(nowhere) == 2
     assert f"{BUCKET}/data: " in capsys.readouterr().err
-    _put(object_store, data_directory, f"{BUCKET}/data")
+    object_store.put(data_directory, f"{BUCKET}/data")
     assert triage_cli.main(nowhere) == 2
     assert f"{BUCKET}/nowhere: no run.json" in capsys.readouterr().err
 

@@ -10,8 +10,6 @@ import subprocess
 
 import httpx
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from starlette.testclient import TestClient
 
 import triage_cli
@@ -106,13 +104,13 @@ def test_a_shared_console_interviews_whoever_has_its_link_and_nobody_else(
     assert (output, errors.splitlines()[-1]) == ("", "triage console: interrupted")
 
 
-def test_a_required_signature_covers_what_is_loaded_and_the_model_card(model_base_path, tmp_path, monkeypatch, capsys):
-    private = Ed25519PrivateKey.generate()
-    form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    (tmp_path / "public.pem").write_bytes(private.public_key().public_bytes(*form))
+def test_a_required_signature_covers_what_is_loaded_and_the_model_card(
+    model_base_path, signing_key, tmp_path, monkeypatch, capsys
+):
+    private, public = signing_key
     version = shutil.copytree(model_base_path / "3", tmp_path / "models" / "3")
     (version / "model_card.md").write_text("# Signed")
-    options = ["--model-base-path", str(version.parent), "--require-signature", str(tmp_path / "public.pem")]
+    options = ["--model-base-path", str(version.parent), "--require-signature", public]
     shown = []
 
     def visit(app, bound, tls):

@@ -4,8 +4,6 @@ import json
 import os
 
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import triage_cli
 from serving.scoring import file
@@ -95,15 +93,3 @@ def test_what_holds_no_cases_is_one_line(guarded_base_path, inputs, tmp_path, ca
     assert _score(guarded_base_path, inputs / name, tmp_path / "out") == 2
     [line] = capsys.readouterr().err.splitlines()
     assert f"{name}: " in line
-
-
-def test_a_version_that_is_not_signed_answers_nothing_where_signatures_are_required(
-    guarded_base_path, inputs, tmp_path, capsys
-):
-    key = Ed25519PrivateKey.generate().public_key()
-    form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    (tmp_path / "public.pem").write_bytes(key.public_bytes(*form))
-    required = ["--require-signature", str(tmp_path / "public.pem")]
-    assert _score(guarded_base_path, inputs, tmp_path / "out", *required) == 2
-    assert f"error: {guarded_base_path / '4'}: is not signed" in capsys.readouterr().err
-    assert not list((tmp_path / "out").glob("*.jsonl"))

@@ -11,8 +11,6 @@ import weakref
 
 import pytest
 import tensorflow as tf
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from schemas.errors import InputError
 from serving.call import Call, current, enter
@@ -151,18 +149,16 @@ def test_a_reload_changes_no_model_if_one_of_them_cannot_be_served(two, monkeypa
 
 @pytest.mark.parametrize("settings", [{"litert": True}, {"litert": False}, {"engine": "litert"}])
 def test_a_version_that_is_not_what_was_signed_leaves_the_one_before_in_place(
-    settings, model_base_path, contrary_version, tmp_path, caplog
+    settings, model_base_path, contrary_version, signing_key, tmp_path, caplog
 ):
-    key = ed25519.Ed25519PrivateKey.generate()
-    form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    (tmp_path / "public.pem").write_bytes(key.public_key().public_bytes(*form))
+    key, public = signing_key
     base = tmp_path / "models"
     for folder in (model_base_path / "3", contrary_version):
         sign(shutil.copytree(folder, base / folder.name), key)
     weights = base / "6" / "variables" / "variables.data-00000-of-00001"
     signed = weights.read_bytes()
     weights.write_bytes(bytes([signed[0] ^ 1]) + signed[1:])
-    config = ServeConfig(require_signature=str(tmp_path / "public.pem"), **settings)
+    config = ServeConfig(require_signature=public, **settings)
     watcher = open_model(config, ModelConfig("triage", str(base)))
 
     def answer():

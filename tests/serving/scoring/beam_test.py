@@ -1,7 +1,6 @@
 """`triage score --runner` gives the same files as without it, whatever happens to its workers."""
 
 import json
-import pathlib
 import re
 import shutil
 import signal
@@ -10,8 +9,6 @@ import threading
 import pyarrow.parquet
 import pytest
 import tensorflow as tf
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import triage_cli
 
@@ -119,25 +116,25 @@ def test_an_option_that_beam_refuses_is_named_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_worker_that_loads_an_unsigned_version_fails_where_signatures_are_required(
-    guarded_base_path, inputs, tmp_path, capsys
+here_and_by_beam = pytest.mark.parametrize("more", [(), HERE], ids=["here", "beam"])
+
+
+@here_and_by_beam
+def test_an_unsigned_version_answers_nothing_where_signatures_are_required(
+    guarded_base_path, inputs, signing_key, tmp_path, capsys, more
 ):
-    key = Ed25519PrivateKey.generate().public_key()
-    form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    (tmp_path / "public.pem").write_bytes(key.public_bytes(*form))
-    required = ["--require-signature", str(tmp_path / "public.pem"), *HERE]
+    required = ["--require-signature", signing_key[1], *more]
     assert _score(guarded_base_path, inputs, tmp_path / "out", *required) == 2
     assert f"{guarded_base_path / '4'}: is not signed" in capsys.readouterr().err
     assert not list(tmp_path.glob("out/*"))
 
 
-@pytest.mark.parametrize("more", [(), HERE], ids=["here", "beam"])
+@here_and_by_beam
 def test_model_inputs_answers_and_report_can_be_in_a_store(
     guarded_base_path, inputs, local, object_store, capsys, more
 ):
     for folder, name in ((guarded_base_path, "models"), (inputs, "cases")):
-        for path in filter(pathlib.Path.is_file, folder.rglob("*")):
-            object_store.write(f"gs://bucket/{name}/{path.relative_to(folder)}", path.read_bytes())
+        object_store.put(folder, f"gs://bucket/{name}")
     there = [f"gs://bucket/{name}" for name in ("models", "cases", "answers")]
     assert _score(*there, "--json", "gs://bucket/report.json", *more) == 0
     answers = {name.rpartition("/")[2]: object_store.read(name) for name in object_store.names(there[2])}

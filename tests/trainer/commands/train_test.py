@@ -43,8 +43,7 @@ def test_the_model_lies_right_in_the_directory_and_answers(settled, many, withou
 
 @pytest.mark.slow
 def test_a_preempted_job_goes_on_where_it_was_and_leaves_its_model_in_the_store(python, object_store, data_directory):
-    for path in data_directory.iterdir():
-        object_store.write(f"gs://b/data/{path.name}", path.read_bytes())
+    object_store.put(data_directory, "gs://b/data")
     environment = {
         **os.environ,
         "AIP_TRAINING_DATA_URI": "gs://b/data/train-*",
