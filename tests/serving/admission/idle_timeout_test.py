@@ -1,7 +1,6 @@
 """Slow, half-open and vanishing clients: the server answers the others, and frees their places."""
 
 import asyncio
-import queue
 import signal
 import socket
 import subprocess
@@ -25,11 +24,6 @@ OWN_CONNECTION = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_poo
 
 def own_channel(server):
     return grpc.insecure_channel(server.address, options=OWN_CONNECTION)
-
-
-def never():
-    """Returns an iterator of requests that never yields."""
-    return iter(queue.SimpleQueue().get, None)
 
 
 class Stream:

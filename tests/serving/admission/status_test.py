@@ -132,21 +132,6 @@ def test_a_failure_has_its_reason_and_when_to_try_again():
     assert not details
 
 
-def test_a_faulty_request_names_its_fields_and_the_nearest_codes():
-    faults = [
-        Fault("states[3].evidence[2].code", "unknown", "UNKNOWN_CODE", "fevr", ("fever", "fear")),
-        Fault("states[4].evidence", "empty", "NO_EVIDENCE"),
-    ]
-    details = unpacked(details_of(FAULTY, faults))
-    [bad_request], [unknown] = details["google.rpc.BadRequest"], details["triage.v1.UnknownCode"]
-    assert [(each.field, each.description, each.reason) for each in bad_request.field_violations] == [
-        ("states[3].evidence[2].code", "unknown", "UNKNOWN_CODE"),
-        ("states[4].evidence", "empty", "NO_EVIDENCE"),
-    ]
-    assert (unknown.field, unknown.code) == ("states[3].evidence[2].code", "fevr")
-    assert unknown.nearest_codes == ["fever", "fear"]
-
-
 @pytest.mark.parametrize("letter", ["x", "é", "\U0001f912"])
 def test_the_details_of_many_faults_fit_into_a_header_and_the_first_are_there(letter):
     code = letter * 128

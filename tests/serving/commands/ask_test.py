@@ -8,9 +8,6 @@ import pytest
 
 import triage_cli
 from serving.commands.ask import DISCLAIMER
-from serving.engine.model_config import ModelConfig
-from serving.engine.served_models import LocalModels
-from serving.engine.watcher import Watcher
 from tests.builders import served
 
 
@@ -122,7 +119,7 @@ def test_bad_input_is_one_line_and_exit_code_2(ask, arguments, complaint):
 
 
 def test_a_server_that_cannot_answer_now_says_why(tmp_path, capsys):
-    with served(Watcher(LocalModels(), ModelConfig("triage", str(tmp_path)))) as server:  # it has not looked yet
+    with served(tmp_path) as server:  # without a version
         assert triage_cli.main(["ask", "--server", server.address, "--present", "fever", "--timeout", "30"]) == 1
     assert capsys.readouterr().err.startswith(f"triage ask: error: {server.address}: UNAVAILABLE: ")
 
@@ -134,14 +131,6 @@ def test_a_server_that_does_not_answer_in_time_is_reported(capsys):
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         assert triage_cli.main(["ask", "--server", address, "--present", "fever", "--timeout", "0.5"]) == 1
     assert f"no answer from {address} within 0.5 s" in capsys.readouterr().err
-
-
-def test_a_proxy_of_the_environment_gets_no_evidence(ask, monkeypatch):
-    for name in ("http_proxy", "https_proxy", "grpc_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
-    monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.delenv("no_grpc_proxy", raising=False)
-    assert ask("--present", "fever")[0] == 0
 
 
 def test_a_token_goes_to_another_machine_in_plain_text_only_with_insecure(tmp_path, capsys):

@@ -3,9 +3,6 @@
 import json
 
 import triage_cli
-from serving.engine.model_config import ModelConfig
-from serving.engine.served_models import LocalModels
-from serving.engine.watcher import Watcher
 from tests.builders import served
 
 LONG = ["--timeout", "30"]
@@ -19,7 +16,7 @@ def test_the_exit_code_is_0_for_a_serving_server_also_in_json(server, capsys):
 
 
 def test_the_exit_code_is_1_for_a_server_without_a_model(tmp_path, capsys):
-    with served(Watcher(LocalModels(), ModelConfig("triage", str(tmp_path)))) as server:
+    with served(tmp_path) as server:
         assert triage_cli.main(["health", "--server", server.address, *LONG]) == 1
     assert capsys.readouterr().out == "NOT_SERVING\n"
 

@@ -315,12 +315,6 @@ def alone(base, engines):
     return functools.cache(lambda name: LiteRtEngine(base / engines(name).info.model_version))
 
 
-def test_litert_alone_runs_large_batches_in_parts(engines, alone):
-    states = [state_message(["a"], ["b"], number) for number in range(2 * MOST_STATES + 1)]
-    for number in (MOST_STATES, MOST_STATES + 1, 2 * MOST_STATES + 1):
-        assert_same(alone("whole").triage(states[:number]), by_graph(engines("whole"), states[:number]))
-
-
 def test_where_litert_alone_fails_the_engine_has_failed_and_the_next_call_is_answered(version, monkeypatch, caplog):
     engine = LiteRtEngine(version)
     with monkeypatch.context() as patch:

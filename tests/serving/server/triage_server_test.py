@@ -1,7 +1,6 @@
 """The server around the service: health, reflection and ports."""
 
 import logging
-import pathlib
 import queue
 import threading
 
@@ -11,13 +10,12 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from serving.config.settings import ServeConfig
-from serving.engine.engine import Engine
 from serving.engine.model_config import ModelConfig
 from serving.engine.served_models import open_model
-from serving.engine.watcher import Watcher
 from serving.messages import state_message
 from serving.server.triage_server import TriageServer
 from tests.builders import channel_to, http_to, served, watching
+from tests.serving.conftest import Gated
 from tests.waiting import until
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageAction, TriageClient, TriageError, UnavailableError, evidence_state
@@ -48,27 +46,8 @@ def test_reflection_lists_the_services_and_with_a_remote_engine_only_the_typed_o
     assert services_of(remote_server) == {SERVICES[0], *OF_GRPC}
 
 
-class Shelf:
-    """A source of one version, which appears when the test says so."""
-
-    def __init__(self, engine, there=True):
-        self.engine, self.there = engine, there
-
-    def versions(self, base):
-        return {3: pathlib.Path(base, "3")} if self.there else {}
-
-    def load(self, folder):
-        return self.engine
-
-
-def answering(engine):
-    """A model of one version, which that engine answers for."""
-    return watching(pathlib.Path("models"), Shelf(engine))
-
-
-def test_a_server_without_a_version_is_not_serving_until_one_is_warm(engine):
-    shelf = Shelf(engine, there=False)
-    watcher = Watcher(shelf, ModelConfig("triage", "models"))
+def test_a_server_without_a_version_is_not_serving_until_one_is_warm(model_base_path, tmp_path):
+    watcher = watching(tmp_path)
     with (
         served(watcher) as server,
         TriageClient(server.address, timeout_seconds=30.0) as client,
@@ -81,7 +60,7 @@ def test_a_server_without_a_version_is_not_serving_until_one_is_warm(engine):
             client.triage(evidence_state(["fever"]))
         assert error.value.status is grpc.StatusCode.UNAVAILABLE
         assert "ready" in error.value.message
-        shelf.there = True
+        (tmp_path / "3").symlink_to(model_base_path / "3")
         watcher.look()
         server.update_health()
         assert {stub.Check(request, timeout=30).status for request in requests} == {SERVING}
@@ -172,11 +151,8 @@ def test_one_connection_cannot_fill_the_server(gated):
     assert codes <= {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE}
 
 
-class BrokenEngine(Engine):
+class BrokenEngine(Gated):
     """An engine whose error contains the evidence."""
-
-    def __init__(self, engine):
-        self.info, self.vocabulary = engine.info, engine.vocabulary
 
     def triage(self, states, wishes=()):
         raise RuntimeError(f"cannot answer {states}")
@@ -190,7 +166,7 @@ def test_no_output_contains_evidence(engine, caplog, capfd):
     secret = triage_service_pb2.TriageRequest(state=state_message(["chest_pain"])).SerializeToString()
     with (
         caplog.at_level(logging.DEBUG),
-        served(answering(BrokenEngine(engine))) as server,
+        served(BrokenEngine(engine).watcher()) as server,
         TriageClient(server.address, timeout_seconds=30.0) as client,
         channel_to(server.address) as channel,
     ):

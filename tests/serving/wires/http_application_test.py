@@ -6,11 +6,6 @@ from serving.config import vertex
 from tests.builders import http_to, served
 
 
-def test_health_tells_alive_from_ready(http):
-    assert http.get("/healthz").json() == {"live": True}
-    assert http.get("/readyz").json() == {"ready": True}
-
-
 def test_what_is_not_there_is_a_problem(http):
     missing = http.get("/v1/other")
     assert (missing.status_code, missing.headers["content-type"]) == (404, "application/problem+json")
