@@ -1,4 +1,4 @@
-"""A signal ends the wait whichever thread gets it, and a process ends although a thread hangs; see serve_test.py, too."""
+"""A signal ends the wait whichever thread gets it, and a process ends although a thread hangs."""
 
 import pathlib
 import signal

@@ -18,14 +18,22 @@ from serving.messages import state_message
 from tests.waiting import LONGEST_SECONDS, until
 from triage.v1 import triage_pb2
 
+LOOP = "batching"
+
 
 class GatedEngine(Engine):
-    """Answers each state with its number of questions as the version, one run for each `let` of the test."""
+    """Answers each state with its number of questions as the version, one run for each `let` of the test.
+
+    By its own account each run takes a second for the model.
+    """
 
     info = vocabulary = None
+    brief_states = 0
 
-    def __init__(self):
+    def __init__(self, brief_states=0):
+        self.brief_states = brief_states
         self.runs = []  # the numbers of questions of each run
+        self.threads = []  # the name of the thread of each run
         self.wishes = []
         self.remaining = []  # seconds until the deadline of each run
         self.fault = None  # raised by a run that holds a state with 13 questions
@@ -35,8 +43,10 @@ class GatedEngine(Engine):
     def triage(self, states, wishes=()):
         numbers = [state.questions_asked for state in states]
         self.runs.append(numbers)
+        self.threads.append(threading.current_thread().name)
         self.wishes.append(list(wishes))
         self.remaining.append(calls.current().request.remaining_seconds())
+        calls.current().add(calls.MODEL, 1.0, 2.0)
         self._entered.release()
         self._gate.acquire()
         if self.fault is not None and 13 in numbers:
@@ -54,9 +64,12 @@ class GatedEngine(Engine):
 @pytest.fixture(scope="module", autouse=True)
 def loop():
     """The event loop on which requests wait."""
-    Batched.loop = EventLoop("batching")
+    Batched.loop = EventLoop(LOOP)
     yield Batched.loop
     Batched.loop.close()
+
+
+FEVER = state_message(["fever"])
 
 
 class Batched:
@@ -176,7 +189,7 @@ def test_a_full_queue_refuses_at_once():
     front = batched(engine, max_batch_size=2, max_enqueued_batches=1)
     calls = gathered(engine, front, [1], [2])
     with pytest.raises(ExhaustedError, match="2 evidence states"):
-        front.triage([state_message(["fever"])])
+        front.triage([FEVER])
     engine.let(2)
     assert [call.result() for call in calls] == [["0"], ["1"], ["2"]]
 
@@ -266,23 +279,14 @@ def test_a_single_caller_does_not_wait():
         assert Call(front, number).result() == [str(number)]
 
 
-class TimedEngine(Engine):
-    """Takes a second for the model, by its own account, in each run."""
-
-    info = vocabulary = None
-
-    def triage(self, states, wishes=()):
-        calls.current().add(calls.MODEL, 1.0, 2.0)
-        return [triage_pb2.TriageResponse() for _ in states]
-
-
 def test_each_call_has_the_stages_of_its_run_and_one_of_them_counts_it(loop):
-    front = Queue(TimedEngine(), BatchingParameters(batch_timeout_micros=0))
-    seen = []
+    engine, seen = GatedEngine(), []
+    front = batched(engine).front
+    engine.let(2)
 
     async def ask(states):
         calls.enter(calls.Call())
-        await front.answer([state_message(["fever"])] * states)
+        await front.answer([FEVER] * states)
         seen.append(calls.current())
 
     async def ask_all():
@@ -310,6 +314,30 @@ class AwayEngine(Engine):
         return [triage_pb2.TriageResponse() for _ in states]
 
 
+@pytest.mark.parametrize(
+    ("brief_states", "states", "alone", "on_the_loop"),
+    [(1, 1, True, True), (1, 1, False, False), (1, 2, True, False), (2, 2, True, True), (0, 1, True, False)],
+)
+def test_only_a_brief_run_for_a_lone_call_is_done_on_the_loop(loop, brief_states, states, alone, on_the_loop):
+    engine = GatedEngine(brief_states)
+    engine.let()
+    assert len(loop.run(batched(engine).front.answer([FEVER] * states, alone=alone))) == states
+    assert [thread == LOOP for thread in engine.threads] == [on_the_loop]
+
+
+def test_a_lone_call_waits_for_the_run_that_a_caller_left_behind(loop):
+    engine = GatedEngine(1)
+    front = batched(engine).front
+    left = asyncio.run_coroutine_threadsafe(front.answer([FEVER]), loop.loop)
+    engine.entered()
+    left.cancel()
+    lone = asyncio.run_coroutine_threadsafe(front.answer([FEVER], alone=True), loop.loop)
+    until(lambda: front.waiting == 1)
+    engine.let(2)
+    assert len(lone.result(LONGEST_SECONDS)) == 1
+    assert LOOP not in engine.threads
+
+
 @pytest.mark.parametrize("alone", [False, True])
 def test_only_the_caller_refers_to_an_error(loop, alone):
     engine = AwayEngine()
@@ -317,7 +345,7 @@ def test_only_the_caller_refers_to_an_error(loop, alone):
 
     async def ask():
         try:
-            await front.answer([state_message(["fever"])], alone=alone)
+            await front.answer([FEVER], alone=alone)
         except UnavailableError as error:
             return weakref.ref(error)
 
@@ -329,7 +357,7 @@ def test_only_the_caller_refers_to_an_error(loop, alone):
     finally:
         gc.enable()
     engine.away = False
-    assert len(loop.run(front.answer([state_message(["fever"])], alone=alone))) == 1
+    assert len(loop.run(front.answer([FEVER], alone=alone))) == 1
 
 
 def test_a_request_that_is_given_up_is_left_out_of_the_run(loop):

@@ -11,6 +11,7 @@ import os
 import queue
 import re
 import shutil
+import threading
 
 import numpy as np
 import pytest
@@ -28,7 +29,6 @@ from serving.engine.litert import (
     MOST_STATES,
     InterpreterPool,
     LiteRtEngine,
-    read_litert_model,
 )
 from serving.engine.saved_model import SavedModelEngine, SavedModelWithLiteRt
 from serving.engine.served_models import LocalModels
@@ -41,6 +41,7 @@ from trainer.dyqn.network import build_network
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty
 from triage.v1 import triage_pb2
+from triage_client import TriageClient, evidence_state
 from triage_runtime.litert import LiteRtModel
 
 
@@ -52,10 +53,6 @@ def content(model_base_path):
 @pytest.fixture
 def version(model_base_path, tmp_path):
     return shutil.copytree(model_base_path / "3", tmp_path / "3")
-
-
-def read(folder):
-    return read_litert_model(folder, read_version(folder)[0])
 
 
 def test_interpreters_are_made_when_needed_and_no_more_than_allowed(content, monkeypatch):
@@ -215,6 +212,33 @@ def test_litert_answers_small_batches_and_the_saved_model_larger_ones(watched):
         assert_same(engine.triage(states[:number]), by_graph(engine, states[:number]))
     assert sizes == [1, 3, MOST_STATES]
     assert engine.triage([]) == []
+
+
+def test_litert_answers_a_lone_call_on_the_loop_and_beside_an_interview_in_a_thread(serving, monkeypatch):
+    threads, run = [], LiteRtModel.run
+
+    def noting(model, states, questions_asked):
+        threads.append(threading.current_thread().name)
+        return run(model, states, questions_asked)
+
+    monkeypatch.setattr(LiteRtModel, "run", noting)
+    with serving() as server, TriageClient(server.address, timeout_seconds=30.0) as client:
+        client.triage(evidence_state(["fever"]))
+        assert threads == ["calls"]
+        with client.interview() as interview:
+            interview.present("fever")
+            client.triage(evidence_state(["fever"]))
+    assert threads[1] == "calls"
+    assert threads[2].startswith("model")
+
+
+def test_a_network_whose_weights_take_long_to_read_is_not_brief(litert_engine, monkeypatch):
+    assert litert_engine.brief_states == 1
+    monkeypatch.setattr(litert, "BRIEF_BYTES", 100)
+    assert litert_engine.brief_states == 0
+    monkeypatch.undo()
+    monkeypatch.setattr(litert_engine, "litert", None)
+    assert litert_engine.brief_states == 0
 
 
 def test_where_litert_fails_the_saved_model_answers_from_then_on(engines, monkeypatch, caplog):

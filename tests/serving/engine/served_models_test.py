@@ -6,7 +6,6 @@ import gc
 import pathlib
 import shutil
 import threading
-import types
 import weakref
 
 import pytest
@@ -21,6 +20,7 @@ from serving.engine.versions import Versions
 from serving.engine.watcher import Watcher
 from serving.errors import NotFoundError, PreconditionError, UnavailableError
 from serving.messages import action_label, state_message
+from tests.serving.engine.conftest import Folders
 from trainer.export.signing import sign
 
 
@@ -48,42 +48,25 @@ def test_a_model_that_nobody_holds_is_freed(model_base_path, monkeypatch):
     assert not loaded
 
 
-class Folder:
-    """An engine that knows where it came from."""
-
-    def __init__(self, path):
-        self.path, self.info = path, types.SimpleNamespace(model_version=path.name)
-
-
-class Folders:
-    """A source of folders, of which it loads those without a file `damaged`."""
-
-    def versions(self, base):
-        return {int(path.name): path for path in pathlib.Path(base).iterdir()}
-
-    def load(self, path):
-        if (path / "damaged").exists():
-            raise InputError(f"{path}: damaged")
-        return Folder(path)
-
-
 @pytest.fixture
 def two(tmp_path):
     """Two models, each with version 3, and a base path for each with version 4."""
 
     def base(name, version):
-        path = tmp_path / name
-        (path / version).mkdir(parents=True)
-        return path
+        folders = Folders(tmp_path / name)
+        folders.put(version)
+        return folders
 
     def opened(model):
-        return Watcher(Folders(), model)
+        return Watcher(source, model)
 
     names = ("adults", "children")
-    watchers = [opened(ModelConfig(name, str(base(name, "3")))) for name in names]
+    bases = {name: base(name, 3) for name in names}
+    source = bases["adults"]  # which loads from any base path
+    watchers = [opened(ModelConfig(name, str(bases[name].base))) for name in names]
     for watcher in watchers:
         watcher.look()
-    return ServedModels(watchers, opened), [ModelConfig(name, str(base(f"new {name}", "4"))) for name in names]
+    return ServedModels(watchers, opened), [ModelConfig(name, str(base(f"new {name}", 4).base)) for name in names]
 
 
 def defaults(models):
@@ -110,7 +93,7 @@ def test_a_model_that_is_added_is_found_and_one_that_is_left_out_ends_with_its_l
     infants = dataclasses.replace(children, name="infants")
     with adults.versions.borrow() as engine:
         models.change([infants, children])
-        assert engine.path.name == "3"
+        assert engine.folder.name == "3"
         assert adults.versions.draining
     assert not adults.versions.draining
     assert defaults(models) == {"infants": 4, "children": 4}
@@ -125,7 +108,7 @@ def test_a_model_that_is_added_is_found_and_one_that_is_left_out_ends_with_its_l
 
 def test_an_added_model_that_cannot_be_served_leaves_all_as_they_are(two):
     models, wanted = two
-    (pathlib.Path(wanted[1].base_path) / "4" / "damaged").touch()
+    pathlib.Path(wanted[1].base_path, "4", "model").write_text("half")
     infants = dataclasses.replace(wanted[1], name="infants")
     with pytest.raises(PreconditionError, match=r"infants .*4: damaged$"):
         models.change([wanted[0], infants])
@@ -138,7 +121,7 @@ def test_a_reload_changes_no_model_if_one_of_them_cannot_be_served(two, monkeypa
     models, wanted = two
     switched = []
     monkeypatch.setattr(Versions, "set_default", lambda versions, number: switched.append(number))
-    (pathlib.Path(wanted[1].base_path) / "4" / "damaged").touch()
+    pathlib.Path(wanted[1].base_path, "4", "model").write_text("half")
     with pytest.raises(PreconditionError, match=r"children .*4: damaged$"):
         models.change(wanted)
     assert switched == []  # not even for a moment
