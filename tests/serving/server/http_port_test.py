@@ -30,6 +30,20 @@ class Slow:
         await PlainTextResponse("answered")(scope, receive, send)
 
 
+@pytest.fixture
+def listening(loop):
+    """Listens with an application that answers all requests, for the length of a `with` block."""
+
+    @contextlib.contextmanager
+    def listen(app=None, certificate=None, **settings):
+        port = HttpPort(loop, ServeConfig(http_port=0, **settings), certificate)
+        port.start(app or PlainTextResponse("answered"))
+        yield port
+        port.stop(0)
+
+    return listen
+
+
 def test_a_port_that_is_taken_is_reported(loop):
     port = HttpPort(loop, ServeConfig(http_port=0))
     with pytest.raises(InputError, match=r"^--http-port: .*127\.0\.0\.1:\d+: "):
@@ -39,13 +53,10 @@ def test_a_port_that_is_taken_is_reported(loop):
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: x\r\nHalf-a-hea"])
-def test_a_connection_on_which_no_request_arrives_is_closed(loop, sent):
-    port = HttpPort(loop, ServeConfig(http_port=0, silence_seconds=0.3))
-    port.start(PlainTextResponse("answered"))
-    with socket.create_connection(("127.0.0.1", port.port), timeout=30) as raw:
-        raw.sendall(sent)
-        assert raw.recv(4096) == b""
-    port.stop(0)
+def test_a_connection_on_which_no_request_arrives_is_closed(listening, sent):
+    with listening(silence_seconds=0.3) as port, connect(port) as connection:
+        connection.sendall(sent)
+        assert rest(connection) == b""
 
 
 def test_a_request_in_progress_is_answered_when_the_server_ends(loop):
@@ -61,20 +72,6 @@ def test_a_request_in_progress_is_answered_when_the_server_ends(loop):
     asking.join()
     stopping.join()
     assert answers == ["answered"]
-
-
-@pytest.fixture
-def listening(loop):
-    """Listens with an application that answers all requests, for the length of a `with` block."""
-
-    @contextlib.contextmanager
-    def listen(app=None, **settings):
-        port = HttpPort(loop, ServeConfig(http_port=0, **settings))
-        port.start(app or PlainTextResponse("answered"))
-        yield port
-        port.stop(0)
-
-    return listen
 
 
 def connect(port):
@@ -183,14 +180,12 @@ def test_a_connection_that_does_not_read_its_answer_is_closed(listening):
         until(is_closed)
 
 
-def test_a_handshake_that_does_not_end_is_ended(loop, certificates, monkeypatch):
+def test_a_handshake_that_does_not_end_is_ended(listening, certificates, monkeypatch):
     monkeypatch.setattr(http_port, "HANDSHAKE_SECONDS", 0.3)
     keys = {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
-    certificate = ServerCertificate(*keys.values())
-    port = HttpPort(loop, ServeConfig(http_port=0, silence_seconds=600.0, **keys), certificate)
-    port.start(PlainTextResponse("answered"))
-    with connect(port) as connection:
-        assert rest(connection) == b""
-    context = ssl.create_default_context(cafile=certificates.ca)
-    assert httpx.get(f"https://localhost:{port.port}", verify=context, trust_env=False, timeout=60).text == "answered"
-    port.stop(0)
+    trust = ssl.create_default_context(cafile=certificates.ca)
+    with listening(certificate=ServerCertificate(*keys.values()), silence_seconds=600.0, **keys) as port:
+        with connect(port) as connection:
+            assert rest(connection) == b""
+        answer = httpx.get(f"https://localhost:{port.port}", verify=trust, trust_env=False, timeout=60)
+        assert answer.text == "answered"
