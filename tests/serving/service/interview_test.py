@@ -48,8 +48,7 @@ def interview():
     return InterviewState(RequestLimits(VOCABULARY, max_batch=1, max_evidence=4))
 
 
-def test_only_what_follows_ask_counts_as_a_question(interview):
-    counts = []
+def test_only_what_follows_ask_counts_as_a_question():
     talk = [
         (evidence("fever"), ASK),
         (evidence("chest_pain"), RED),  # answers a question
@@ -57,10 +56,7 @@ def test_only_what_follows_ask_counts_as_a_question(interview):
         (NOT_KNOWN, ASK),  # answers one
         (message(no_more_evidence=True), FORCED),  # answers none
     ]
-    for request, response in talk:
-        interview.add(request)
-        counts.append(interview.respond(response).questions_asked)
-    assert counts == [0, 1, 1, 2, 2]
+    assert counts_in(talk)[1] == [0, 1, 1, 2, 2]
 
 
 def asks(*one_of):
@@ -94,9 +90,9 @@ def test_age_and_sex_are_one_question_also_in_two_messages():
     assert interview.not_to_ask == ("female",)
 
 
-def together(first, second):
+def together(first, second, status=triage_pb2.EVIDENCE_STATUS_PRESENT):
     said = evidence(first)
-    said.also.add(code=second, status=triage_pb2.EVIDENCE_STATUS_PRESENT)
+    said.also.add(code=second, status=status)
     return said
 
 
@@ -119,8 +115,7 @@ def test_age_and_sex_are_one_question_in_whatever_form_and_order_they_are_told(t
 def test_several_red_flags_are_one_question_and_not_known_is_about_all():
     group = triage_pb2.NextQuestion(code="fever", any_of=["fever", "smoker", "child"])
     asks = triage_pb2.TriageResponse(action=triage_pb2.TRIAGE_ACTION_ASK, next_questions=[group])
-    said = evidence("fever")
-    said.also.add(code="smoker", status=triage_pb2.EVIDENCE_STATUS_ABSENT)  # nothing is said of the child
+    said = together("fever", "smoker", triage_pb2.EVIDENCE_STATUS_ABSENT)  # nothing is said of the child
     doubtful = evidence("fever")
     doubtful.not_to_ask.append("child")
     answers = ((said, (), 3), (NOT_KNOWN, ("fever", "smoker", "child"), 1), (doubtful, ("child",), 2))
@@ -136,8 +131,7 @@ def test_several_red_flags_are_one_question_and_not_known_is_about_all():
 def test_what_is_said_together_answers_one_question(interview):
     interview.add(evidence("fever"))
     interview.respond(ASK)
-    both = evidence("chest_pain")
-    both.also.add(code="fever", status=triage_pb2.EVIDENCE_STATUS_PRESENT)
+    both = together("chest_pain", "fever")
     state = interview.add(both)
     assert [piece.code for piece in state.evidence] == ["fever", "chest_pain", "fever"]
     assert state.questions_asked == 1
@@ -173,10 +167,7 @@ def test_the_settings_come_first(interview):
     [
         ([message()], "said: empty"),
         ([message(not_known=False)], "said: empty"),
-        ([evidence("gout")], r"state\.evidence\[0\]\.code: .*'gout'"),
-        ([evidence("fever", 0)], r"state\.evidence\[0\]\.status: of 'fever'"),
-        ([evidence("fever"), evidence("fever", 2)], r"state\.evidence\[1\]: 'fever' "),
-        ([evidence("fever")] * 5, r"state\.evidence: 5 .* 4"),
+        ([evidence("fever"), evidence("fever", 2)], r"state\.evidence\[1\]: 'fever' "),  # validation_test.py has others
     ],
 )
 def test_what_has_no_clear_answer_is_refused(interview, talk, complaint):
