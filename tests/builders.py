@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import scipy.special
 import tensorflow as tf
+from tensorflow_serving.apis import model_pb2, predict_pb2
 
 import triage_cli
 from schemas.evidence import Evidence, Vocabulary
@@ -198,6 +199,25 @@ def counted(server, name, **labels):
 def channel_to(address, *options):
     """A channel that no proxy stands in."""
     return grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0), *options])
+
+
+def model_spec(name="triage", version=None, label=None):
+    """Names a model to TensorFlow Serving's services, and perhaps one of its versions by number or by label."""
+    spec = model_pb2.ModelSpec(name=name)
+    if version is not None:
+        spec.version.value = version
+    if label is not None:
+        spec.version_label = label
+    return spec
+
+
+def predict_request(inputs, signature="", outputs=(), name="triage"):
+    """A request of TensorFlow Serving's Predict for inputs by their names."""
+    request = predict_pb2.PredictRequest(output_filter=outputs)
+    request.model_spec.name, request.model_spec.signature_name = name, signature
+    for alias, values in inputs.items():
+        request.inputs[alias].CopyFrom(tf.make_tensor_proto(values))
+    return request
 
 
 def http_to(server, **more):

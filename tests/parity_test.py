@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
-from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+from tensorflow_serving.apis import prediction_service_pb2_grpc
 from tf_agents.trajectories import time_step as ts
 
 from schemas import features, parity
@@ -22,7 +22,7 @@ from serving.engine.state_tensors import Wish
 from serving.scoring.answers import Scorer
 from serving.scoring.cases import Cases
 from serving.wires.message_json import message_figures
-from tests.builders import channel_to, http_to, random_network, served, trained_agent, write_version
+from tests.builders import channel_to, http_to, predict_request, random_network, served, trained_agent, write_version
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
 from trainer.dyqn.network import HEADS
 from trainer.dyqn.policy import QPolicy
@@ -341,9 +341,7 @@ def http(agent):
 
 
 def predict(agent):
-    request = predict_pb2.PredictRequest(model_spec={"name": "triage"})
-    for name, rows in columns(agent).items():
-        request.inputs[name].CopyFrom(tf.make_tensor_proto(rows))
+    request = predict_request(columns(agent))
     with channel_to(agent.server.address) as channel:
         response = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(request, timeout=120)
     return {name: tf.make_ndarray(tensor) for name, tensor in response.outputs.items()}

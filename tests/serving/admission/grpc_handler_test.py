@@ -11,10 +11,9 @@ from typing import NamedTuple
 import grpc
 import numpy as np
 import pytest
-import tensorflow as tf
 from google.protobuf import message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 from serving.admission.admission import Admission
 from serving.admission.budget import LARGE_BYTES
@@ -26,7 +25,7 @@ from serving.errors import NotFoundError
 from serving.messages import state_message
 from serving.security import LocalReloads
 from serving.telemetry.recorder import Telemetry
-from tests.builders import channel_to, counted, served
+from tests.builders import channel_to, counted, predict_request, served
 from tests.waiting import until
 from triage.v1 import triage_service_pb2, triage_service_pb2_grpc
 from triage_client import TriageClient
@@ -154,26 +153,21 @@ def test_decisions_and_rules_are_counted_by_whichever_service_and_signature_they
     assert (unknown, forced) == (1, 1)
 
 
-def prediction(signature, output, **inputs):
-    """A request for one output only: decisions are counted even if the output filter drops them."""
-    request = predict_pb2.PredictRequest(output_filter=[output])
-    request.model_spec.name, request.model_spec.signature_name = "triage", signature
-    for alias, values in inputs.items():
-        request.inputs[alias].CopyFrom(tf.make_tensor_proto(values))
-    return request
-
-
+# Decisions are counted even if the output filter drops them.
 PREDICTIONS = (
-    prediction(
-        "serving_default",
-        "q_values",
-        present=[["fever", "smoker"], ["chest_pain", ""], ["fever", ""]],  # fever and hot_smoker, pain, fever
-        absent=[[""], [""], [""]],
-        questions_asked=np.int32([0, 0, 0]),
+    predict_request(
+        {
+            "present": [["fever", "smoker"], ["chest_pain", ""], ["fever", ""]],  # fever and hot_smoker, pain, fever
+            "absent": [[""], [""], [""]],
+            "questions_asked": np.int32([0, 0, 0]),
+        },
+        outputs=["q_values"],
     ),
-    prediction("state", "action", states=np.float32([[1, 0, 0]]), questions_asked=np.int32([10])),  # pain, forced
-    prediction(
-        "triage", "triage_responses", evidence_states=[state_message(["chest_pain", "gout"]).SerializeToString()]
+    predict_request(
+        {"states": np.float32([[1, 0, 0]]), "questions_asked": np.int32([10])}, "state", ["action"]
+    ),  # pain, forced
+    predict_request(
+        {"evidence_states": [state_message(["chest_pain", "gout"]).SerializeToString()]}, "triage"
     ),  # pain, and a code that is not known
 )
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow_serving.apis import predict_pb2, prediction_log_pb2, prediction_service_pb2_grpc
+from tensorflow_serving.apis import prediction_log_pb2, prediction_service_pb2_grpc
 
 from schemas.errors import InputError
 from serving.monitor.audit_reader import LogCounts, ServedCase, read_cases
-from tests.builders import channel_to
+from tests.builders import channel_to, predict_request
 from triage.v1 import triage_pb2
 from triage_client import TriageClient, evidence_state
 
@@ -32,11 +32,8 @@ def test_typed_calls_interviews_and_predicts_are_read_as_cases(serving, tmp_path
             client.triage(evidence_state(["chest_pain", "gout"]), allow_unknown_codes=True)
             interview.present("fever")
             interview.no_more_evidence()
-        request = predict_pb2.PredictRequest()
-        request.model_spec.name = "triage"
-        request.inputs["present"].CopyFrom(tf.make_tensor_proto([["chest_pain", "gout"], ["fever", ""]]))
-        request.inputs["absent"].CopyFrom(tf.make_tensor_proto([[""], ["smoker"]]))
-        request.inputs["questions_asked"].CopyFrom(tf.make_tensor_proto([0, 10]))
+        present, absent = [["chest_pain", "gout"], ["fever", ""]], [[""], ["smoker"]]
+        request = predict_request({"present": present, "absent": absent, "questions_asked": [0, 10]})
         with channel_to(server.address) as channel:
             prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(request, timeout=30)
     counts = LogCounts()

@@ -4,12 +4,12 @@ import shutil
 
 import grpc
 import pytest
-from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_pb2, model_service_pb2_grpc
+from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_service_pb2_grpc
 
 from schemas.errors import InputError
 from serving.engine.served_models import ServedModels
 from serving.wires.model_service import ModelService, read_config
-from tests.builders import channel_to, served, watching
+from tests.builders import channel_to, model_spec, served, watching
 
 AVAILABLE = get_model_status_pb2.ModelVersionStatus.AVAILABLE
 END = get_model_status_pb2.ModelVersionStatus.END
@@ -20,13 +20,8 @@ def stub(channel):
     return model_service_pb2_grpc.ModelServiceStub(channel)
 
 
-def request(name="triage", version=None, label=None):
-    spec = model_pb2.ModelSpec(name=name)
-    if version is not None:
-        spec.version.value = version
-    if label is not None:
-        spec.version_label = label
-    return get_model_status_pb2.GetModelStatusRequest(model_spec=spec)
+def request(*named, **version):
+    return get_model_status_pb2.GetModelStatusRequest(model_spec=model_spec(*named, **version))
 
 
 @pytest.mark.parametrize("message", [request(), request(version=3), request(label="stable")])

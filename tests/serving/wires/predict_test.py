@@ -4,25 +4,17 @@ import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 from schemas.answer import ANSWER
 from serving.messages import state_message
+from tests.builders import predict_request as request
 
 BY_CODE = {
     "present": np.array([["fever", "gout"], ["chest_pain", ""]], object),
     "absent": np.array([["smoker"], [""]], object),
     "questions_asked": np.array([0, 10], np.int32),
 }
-
-
-def request(inputs, signature="", outputs=()):
-    message = predict_pb2.PredictRequest(output_filter=outputs)
-    message.model_spec.name = "triage"
-    message.model_spec.signature_name = signature
-    for name, value in inputs.items():
-        message.inputs[name].CopyFrom(tf.make_tensor_proto(value))
-    return message
 
 
 @pytest.fixture

@@ -7,12 +7,13 @@ from tensorflow_serving.apis import (
     get_model_metadata_pb2,
     get_model_status_pb2,
     inference_pb2,
-    model_pb2,
     model_service_pb2_grpc,
     predict_pb2,
     prediction_service_pb2_grpc,
     regression_pb2,
 )
+
+from tests.builders import model_spec
 
 NOT_FOUND, INVALID_ARGUMENT = grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT
 
@@ -27,49 +28,40 @@ def call(channel):
     return lambda name, request: methods[name](request, timeout=30)
 
 
-def spec(name="triage", version=None, label=None):
-    message = model_pb2.ModelSpec(name=name)
-    if version is not None:
-        message.version.value = version
-    if label is not None:
-        message.version_label = label
-    return message
-
-
-def metadata_request(model_spec, *fields):
-    return get_model_metadata_pb2.GetModelMetadataRequest(model_spec=model_spec, metadata_field=fields)
+def metadata_request(chosen, *fields):
+    return get_model_metadata_pb2.GetModelMetadataRequest(model_spec=chosen, metadata_field=fields)
 
 
 REQUESTS = {
-    "Predict": lambda model_spec: predict_pb2.PredictRequest(model_spec=model_spec),
-    "GetModelMetadata": lambda model_spec: metadata_request(model_spec, "signature_def"),
-    "GetModelStatus": lambda model_spec: get_model_status_pb2.GetModelStatusRequest(model_spec=model_spec),
+    "Predict": lambda chosen: predict_pb2.PredictRequest(model_spec=chosen),
+    "GetModelMetadata": lambda chosen: metadata_request(chosen, "signature_def"),
+    "GetModelStatus": lambda chosen: get_model_status_pb2.GetModelStatusRequest(model_spec=chosen),
 }
 
 
 @pytest.mark.parametrize(
-    ("model_spec", "code", "named"),
+    ("chosen", "code", "named"),
     [
         (None, INVALID_ARGUMENT, "ModelSpec"),
-        (spec(name=""), INVALID_ARGUMENT, "no name"),
-        (spec(name="other"), NOT_FOUND, "'other'"),
-        (spec(name="other", version=3), NOT_FOUND, "'other'"),
-        (spec(version=7), NOT_FOUND, "7"),
-        (spec(label="candidate"), INVALID_ARGUMENT, "label: candidate"),
-        (spec(name="other", label="stable"), NOT_FOUND, "'other'"),
+        (model_spec(name=""), INVALID_ARGUMENT, "no name"),
+        (model_spec(name="other"), NOT_FOUND, "'other'"),
+        (model_spec(name="other", version=3), NOT_FOUND, "'other'"),
+        (model_spec(version=7), NOT_FOUND, "7"),
+        (model_spec(label="candidate"), INVALID_ARGUMENT, "label: candidate"),
+        (model_spec(name="other", label="stable"), NOT_FOUND, "'other'"),
     ],
 )
 @pytest.mark.parametrize("method", REQUESTS)
-def test_a_model_or_version_that_is_not_there_is_refused(call, method, model_spec, code, named):
+def test_a_model_or_version_that_is_not_there_is_refused(call, method, chosen, code, named):
     with pytest.raises(grpc.RpcError) as error:
-        call(method, REQUESTS[method](model_spec))
+        call(method, REQUESTS[method](chosen))
     assert error.value.code() is code
     assert named in error.value.details()
 
 
-@pytest.mark.parametrize("model_spec", [spec(), spec(version=3), spec(label="stable")])
-def test_metadata_holds_the_signatures_of_the_chosen_version(call, model_spec):
-    answer = call("GetModelMetadata", metadata_request(model_spec, "signature_def"))
+@pytest.mark.parametrize("chosen", [model_spec(), model_spec(version=3), model_spec(label="stable")])
+def test_metadata_holds_the_signatures_of_the_chosen_version(call, chosen):
+    answer = call("GetModelMetadata", metadata_request(chosen, "signature_def"))
     assert (answer.model_spec.name, answer.model_spec.version.value) == ("triage", 3)
     signatures = get_model_metadata_pb2.SignatureDefMap()
     assert answer.metadata["signature_def"].Unpack(signatures)
@@ -84,7 +76,7 @@ def test_metadata_holds_the_signatures_of_the_chosen_version(call, model_spec):
 @pytest.mark.parametrize(("fields", "named"), [([], "metadata_field"), (["signature_def", "weights"], "weights")])
 def test_other_metadata_is_refused(call, fields, named):
     with pytest.raises(grpc.RpcError) as error:
-        call("GetModelMetadata", metadata_request(spec(), *fields))
+        call("GetModelMetadata", metadata_request(model_spec(), *fields))
     assert error.value.code() is INVALID_ARGUMENT
     assert named in error.value.details()
 
@@ -92,8 +84,8 @@ def test_other_metadata_is_refused(call, fields, named):
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        ("Classify", classification_pb2.ClassificationRequest(model_spec=spec())),
-        ("Regress", regression_pb2.RegressionRequest(model_spec=spec())),
+        ("Classify", classification_pb2.ClassificationRequest(model_spec=model_spec())),
+        ("Regress", regression_pb2.RegressionRequest(model_spec=model_spec())),
         ("MultiInference", inference_pb2.MultiInferenceRequest()),
     ],
 )
