@@ -1,7 +1,6 @@
 """LiteRT runs the file of a version in several threads, or reports a faulty file."""
 
 import contextlib
-import functools
 import hashlib
 import itertools
 import json
@@ -21,7 +20,6 @@ from hypothesis import strategies as st
 from schemas import safety_rules
 from schemas.answer import ANSWER, Kind
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
 from schemas.model_directory import read_version
 from schemas.parity import decided_clearly
 from serving.engine import litert
@@ -35,9 +33,7 @@ from serving.engine.served_models import LocalModels
 from serving.engine.state_tensors import Wish
 from serving.errors import EngineError
 from serving.messages import state_message
-from tests.builders import symptoms, trained_agent, write_version
-from trainer.config import NetworkConfig
-from trainer.dyqn.network import build_network
+from tests.builders import random_network, symptoms, trained_agent, write_version
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty
 from triage.v1 import triage_pb2
@@ -87,31 +83,6 @@ FILE = "assets.extra/state.tflite"
 TOLERANCE = 1e-5
 
 
-def export(base, vocabulary, hidden=(16, 8), max_questions=5, **safeguards):
-    """Writes a random network, biases too; returns its engine."""
-    network = build_network(len(vocabulary), NetworkConfig(hidden_sizes=hidden), seed=0)
-    generator = np.random.default_rng(1)
-    network.set_weights([generator.normal(0, w.shape[0] ** -0.5, w.shape) for w in network.get_weights()])
-    trained = trained_agent(network, vocabulary, max_questions, **safeguards)
-    return SavedModelWithLiteRt(write_version(base, trained))
-
-
-def statistics(evidence_count, classes=4):
-    generator = np.random.default_rng(5)
-    prior, literals = (
-        generator.normal(size=size).astype(np.float16).astype(np.float32)
-        for size in ([classes], [2 * evidence_count, classes + 1])
-    )
-    return Novelty(prior, literals, np.sort(generator.normal(size=[4, 200])).astype(np.float32), 200)
-
-
-def patients(evidence_count, classes=4):
-    generator = np.random.default_rng(6)
-    present = generator.uniform(0.02, 0.4, [classes, evidence_count]).astype(np.float32)
-    truths = generator.uniform(0.05, 0.95, [classes, 8]).astype(np.float32)
-    return Mixture(np.full(classes, np.log(1 / classes), np.float32), present, truths, present)
-
-
 def assert_same(responses, expected):
     """Compares the answers of LiteRT and the SavedModel; rounding may decide ties of Q-values."""
     assert len(responses) == len(expected)
@@ -138,39 +109,51 @@ def by_graph(engine, states):
     return list(map(triage_pb2.TriageResponse.FromString, answers))
 
 
-@pytest.fixture(scope="module")
-def twelve():
-    return symptoms(*"abcdefghij", "fièvre", "o'clock")
+RULES = """
+[sure]
+reason = "Sure."
+urgency = "Red"
+all.present = ["a", "b"]
+none.present = ["c"]
+[either]
+reason = "Or."
+urgency = "Yellow"
+stop_asking = false
+any.present = ["d"]
+any.absent = ["e"]
+"""
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory):
-    return tmp_path_factory.mktemp("models")
-
-
-@pytest.fixture(scope="module")
-def engines(twelve, base):
-    text = (
-        '[sure]\nreason = "Sure."\nurgency = "Red"\nall.present = ["a", "b"]\nnone.present = ["c"]\n'
-        '[either]\nreason = "Or."\nurgency = "Yellow"\nstop_asking = false\nany.present = ["d"]\nany.absent = ["e"]\n'
+def folder(tmp_path_factory):
+    """A version of random weights, with all that a version may have."""
+    vocabulary, generator = symptoms(*"abcdefghij", "fièvre", "o'clock"), np.random.default_rng(5)
+    prior, literals = (
+        generator.normal(size=size).astype(np.float16).astype(np.float32) for size in ([4], [2 * len(vocabulary), 5])
     )
-    rules = safety_rules.parse(text, "rules.toml", twelve)
-    one = Vocabulary([Evidence("a", "symptom", "a", "a?")])
-    made = {
-        "whole": (twelve, {"rules": rules, "novelty": statistics(12), "questions": patients(12)}),
-        "without novelty and hidden layers": (twelve, {"hidden": (), "rules": rules}),
-        "of one piece of evidence, without rules": (one, {"novelty": statistics(1)}),
-    }
-    return functools.cache(lambda name: export(base, made[name][0], **made[name][1]))
+    present = generator.uniform(0.02, 0.4, [4, len(vocabulary)]).astype(np.float32)
+    truths = generator.uniform(0.05, 0.95, [4, 8]).astype(np.float32)
+    trained = trained_agent(
+        random_network(len(vocabulary), (16, 8), spread=0.3), vocabulary, 5,
+        rules=safety_rules.parse(RULES, "rules.toml", vocabulary),
+        novelty=Novelty(prior, literals, np.sort(generator.normal(size=[4, 200])).astype(np.float32), 200),
+        questions=Mixture(np.full(4, np.log(1 / 4), np.float32), present, truths, present),
+    )  # fmt: skip
+    return write_version(tmp_path_factory.mktemp("models"), trained)
 
 
-NAMES = (
-    "whole",
-    *(
-        pytest.param(name, marks=pytest.mark.slow)
-        for name in ("without novelty and hidden layers", "of one piece of evidence, without rules")
-    ),
-)
+@pytest.fixture(scope="module")
+def whole(folder):
+    """That version, run by its SavedModel with LiteRT."""
+    return SavedModelWithLiteRt(folder)
+
+
+@pytest.fixture(scope="module")
+def alone(folder):
+    """That version, run by LiteRT alone."""
+    return LiteRtEngine(folder)
+
+
 CODES = st.lists(st.sampled_from([*"abcdeabcde", "fièvre", "o'clock", "gout", "code", ""]), max_size=8)
 NUMBERS = st.sampled_from([0, 1, 4, 5, 6, 2**31 - 1])
 EVIDENCE_STATES = st.builds(
@@ -183,17 +166,15 @@ EVIDENCE_STATES = st.builds(
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
 @given(states=st.lists(EVIDENCE_STATES, min_size=1, max_size=9))
-def test_any_evidence_gets_the_answer_of_the_graph(engines, alone, name, states):
-    engine = engines(name)
-    assert engine.litert is not None
-    for served in (engine, alone(name)):
-        assert_same(served.triage(states), by_graph(engine, states))
+def test_any_evidence_gets_the_answer_of_the_graph(whole, alone, states):
+    assert whole.litert is not None
+    for served in (whole, alone):
+        assert_same(served.triage(states), by_graph(whole, states))
 
 
 @pytest.fixture
-def watched(engines, monkeypatch):
+def watched(whole, monkeypatch):
     """An engine, and the sizes of the batches that LiteRT answers."""
     sizes, run = [], LiteRtModel.run
 
@@ -202,7 +183,7 @@ def watched(engines, monkeypatch):
         return run(model, states, questions_asked)
 
     monkeypatch.setattr(LiteRtModel, "run", noting)
-    return engines("whole"), sizes
+    return whole, sizes
 
 
 def test_litert_answers_small_batches_and_the_saved_model_larger_ones(watched):
@@ -241,13 +222,12 @@ def test_a_network_whose_weights_take_long_to_read_is_not_brief(litert_engine, m
     assert litert_engine.brief_states == 0
 
 
-def test_where_litert_fails_the_saved_model_answers_from_then_on(engines, monkeypatch, caplog):
-    engine, states = engines("whole"), [state_message(["a"], ["b"])]
-
-    monkeypatch.setattr(engine, "litert", engine.litert)  # and so back again, after the test
+def test_where_litert_fails_the_saved_model_answers_from_then_on(whole, monkeypatch, caplog):
+    states = [state_message(["a"], ["b"])]
+    monkeypatch.setattr(whole, "litert", whole.litert)  # and so back again, after the test
     monkeypatch.setattr(LiteRtModel, "run", lambda *_: raising(InputError("no memory")))
-    assert_same(engine.triage(states), by_graph(engine, states))
-    assert engine.litert is None
+    assert_same(whole.triage(states), by_graph(whole, states))
+    assert whole.litert is None
     (record,) = caplog.records
     assert record.levelno == logging.ERROR
     assert re.fullmatch("version 1: LiteRT .*: no memory", record.getMessage())
@@ -257,8 +237,8 @@ def questions_of(engine, states, number, *not_to_ask):
     return [list(each.next_questions) for each in engine.triage(states, [Wish(number, not_to_ask)] * len(states))]
 
 
-def test_litert_chooses_the_questions_of_a_few_states_and_the_saved_model_those_of_more(engines, monkeypatch):
-    engine, asked = engines("whole"), []
+def test_litert_chooses_the_questions_of_a_few_states_and_the_saved_model_those_of_more(whole, monkeypatch):
+    asked = []
     states, ask = [state_message(["a"], ["b"]), state_message(["c"])], LiteRtModel.ask
 
     def noting(model, states, not_to_ask):
@@ -266,31 +246,31 @@ def test_litert_chooses_the_questions_of_a_few_states_and_the_saved_model_those_
         return ask(model, states, not_to_ask)
 
     monkeypatch.setattr(LiteRtModel, "ask", noting)
-    alone = questions_of(engine, states, 3, "d")
-    together = questions_of(engine, states * 3, 3, "d")[:2]
+    few = questions_of(whole, states, 3, "d")
+    together = questions_of(whole, states * 3, 3, "d")[:2]
     assert asked == [1, 1]  # the file asks about one state at a time
-    assert [[question.code for question in each] for each in alone] == [
+    assert [[question.code for question in each] for each in few] == [
         [question.code for question in each] for each in together
     ]
-    assert all(len(each) == 3 for each in alone)
-    for each, other in zip(itertools.chain(*alone), itertools.chain(*together), strict=True):
+    assert all(len(each) == 3 for each in few)
+    for each, other in zip(itertools.chain(*few), itertools.chain(*together), strict=True):
         assert each.expected_gain == pytest.approx(other.expected_gain, abs=1e-5)
-    with engine.litert.lent(), contextlib.ExitStack() as others:
+    with whole.litert.lent(), contextlib.ExitStack() as others:
         for _ in range(1, min(os.cpu_count(), 8)):
-            others.enter_context(engine.litert.lent())
-        assert [question.code for question in questions_of(engine, states[:1], 3, "d")[0]] == [
+            others.enter_context(whole.litert.lent())
+        assert [question.code for question in questions_of(whole, states[:1], 3, "d")[0]] == [
             question.code for question in together[0]
         ]
 
 
-def test_a_loaded_version_has_chosen_questions_by_litert_and_by_the_saved_model(engines, base, monkeypatch):
+def test_a_loaded_version_has_chosen_questions_by_litert_and_by_the_saved_model(folder, monkeypatch):
     """Either takes longest the first time: the SavedModel of the demo's agent a second."""
     asked, choose, ask = [], SavedModelEngine.choose_questions, LiteRtModel.ask
     monkeypatch.setattr(
         SavedModelEngine, "choose_questions", lambda self, inputs: asked.append("graph") or choose(self, inputs)
     )
     monkeypatch.setattr(LiteRtModel, "ask", lambda self, *inputs: asked.append("litert") or ask(self, *inputs))
-    LocalModels().load(base / engines("whole").info.model_version)
+    LocalModels().load(folder)
     assert asked == ["litert", "graph"]
 
 
@@ -314,12 +294,12 @@ def replace_file(version, content):
     ],
 )
 def test_a_file_that_is_not_the_saved_models_is_not_used(
-    version, contrary_version, base, engines, hand_set, caplog, file, complaint
+    version, contrary_version, folder, hand_set, caplog, file, complaint
 ):
     if file == "contrary":
         replace_file(version, (contrary_version / FILE).read_bytes())
     elif file == "wide":
-        replace_file(version, (base / engines("whole").info.model_version / FILE).read_bytes())
+        replace_file(version, (folder / FILE).read_bytes())
     elif file == "damaged":
         (version / FILE).write_bytes((version / FILE).read_bytes()[:-100])
     else:
@@ -331,12 +311,6 @@ def test_a_file_that_is_not_the_saved_models_is_not_used(
     assert re.search(complaint, record.getMessage())
     (response,) = engine.triage([state_message(["chest_pain"])])
     assert [q.value for q in response.q_values] == pytest.approx(hand_set.chest_pain_q, abs=1e-6)
-
-
-@pytest.fixture(scope="module")
-def alone(base, engines):
-    """The same versions, run by LiteRT alone."""
-    return functools.cache(lambda name: LiteRtEngine(base / engines(name).info.model_version))
 
 
 def test_where_litert_alone_fails_the_engine_has_failed_and_the_next_call_is_answered(version, monkeypatch, caplog):

@@ -151,13 +151,6 @@ def test_after_many_versions_the_last_ones_and_existing_broken_ones_are_remember
     assert [status.version for status in watcher.versions.statuses()] == [*ended, 15]
 
 
-def test_a_deleted_version_gives_way_to_the_next_lower_one(watch, folders):
-    watcher = watch(3, 5)
-    folders.remove(5)
-    watcher.look()
-    assert served(watcher) == (3, {3})
-
-
 def test_the_last_version_stays_when_its_files_are_deleted_and_that_is_reported_once(watch, folders, caplog):
     watcher = watch(5)
     folders.remove(5)
