@@ -42,16 +42,7 @@ FAULTS = {
 # Values that pass the first checks and so reach the code behind them.
 STATE = state_message(["fever"]).SerializeToString()
 WORDS = ["triage", "stable", "serving_default", "chest_pain", "fever", "smoker", features.TRIAGE]
-WORDS += [
-    "signature_name",
-    "BYTES",
-    "INT32",
-    "FP32",
-    features.EVIDENCE_STATES,
-    features.PRESENT,
-    features.ABSENT,
-    features.QUESTIONS_ASKED,
-]
+WORDS += [features.EVIDENCE_STATES, features.PRESENT, features.ABSENT, features.QUESTIONS_ASKED]
 SCALARS = {
     descriptor.FieldDescriptor.CPPTYPE_INT32: st.integers(-1, 4) | st.integers(-(2**31), 2**31 - 1),
     descriptor.FieldDescriptor.CPPTYPE_INT64: st.integers(-1, 4) | st.integers(-(2**63), 2**63 - 1),

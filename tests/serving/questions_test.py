@@ -3,7 +3,6 @@
 import hashlib
 import json
 
-import jsonschema
 import numpy as np
 import pytest
 
@@ -165,15 +164,8 @@ def test_an_explanation_names_the_answers_that_would_turn_the_decision_also_wher
     assert [(each.evidence.code, each.best_triage) for each in turning] == [("e2", TriageAction.TRIAGE_ACTION_RED)]
 
 
-def _described(http, name):
-    """The schema of the OpenAPI document with this name."""
-    document = http.get("/openapi.json").json()
-    return {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
-
-
 def test_an_interview_over_http_suggests_one_question_or_as_many_as_it_is_asked_for(http):
     asks = http.post("/v1/interview", json={"present": ["e1", *ADULT]}).raise_for_status().json()
-    jsonschema.validate(asks, _described(http, "Interview"))
     assert (asks["done"], asks["decision"]) == (False, None)
     [question] = asks["questions"]
     assert (question["code"], question["question"], question["reason"]) == ("e2", "e2?", "red_flag")
@@ -205,11 +197,7 @@ def test_an_interview_over_http_goes_on_while_a_red_flag_is_open(http):
     ("body", "field"),
     [
         ({"present": ["e1"], "questions": 11}, "questions"),
-        ({"present": ["e1"], "questions": "3"}, "questions"),
-        ({"present": ["e1"], "not_to_ask": "e2"}, "not_to_ask"),
-        ({"present": ["e1"], "not_to_ask": ["e2", "gout"]}, "not_to_ask[1]"),
-        ({"present": ["e1"], "explain": 1}, "explain"),
-        ({"states": [{"present": ["e1"]}], "explain": True}, "explain"),  # of a single state only
+        ({"present": ["e1"], "not_to_ask": ["e2", "gout"]}, "not_to_ask[1]"),  # json_body_test.py has others
     ],
 )
 def test_over_http_a_faulty_wish_is_named(http, body, field):

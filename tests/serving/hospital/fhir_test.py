@@ -5,8 +5,6 @@ import json
 import pytest
 from fhir.resources import R4B, construct_fhir_element
 
-from schemas.errors import InputError
-from serving.config.settings import ServeConfig
 from serving.service import TriageService
 from tests.builders import http_to, served
 from triage_client import TriageClient, evidence_state
@@ -414,12 +412,3 @@ def test_a_version_that_cannot_choose_questions_says_so(watcher):
     with served(watcher, http_port=0, fhir=BASE) as server, http_to(server) as client:
         response = client.post(NEXT, json=_with("fever"))
     assert (response.status_code, response.json()["issue"][0]["code"]) == (501, "not-supported")
-
-
-@pytest.mark.parametrize(
-    ("settings", "option"),
-    [({"fhir": BASE}, "--fhir needs --http-port"), ({"fhir": "triage", "http_port": 0}, "--fhir triage")],
-)
-def test_settings_that_do_not_fit_are_refused(settings, option):
-    with pytest.raises(InputError, match=option):
-        ServeConfig(**settings)

