@@ -12,6 +12,8 @@ from serving.config.settings import OPTIONS, OTHERS, ServeConfig, read_settings
 
 def test_a_server_is_closed_to_other_machines_by_default():
     assert ServeConfig().host == "127.0.0.1"
+    for host in ("127.8.9.10", "::1", "[::1]", "::ffff:127.0.0.1", "LOCALHOST"):
+        assert not ServeConfig(host=host).encrypted
 
 
 PAIR = {"tls_certificate": "server.pem", "tls_key": "server.key"}
@@ -42,6 +44,8 @@ REMOTE = {"engine": "tensorflow-serving", "tf_serving": "host:8500"}
         ({"tls_certificate": "server.pem"}, "--tls-certificate and --tls-key"),
         ({"tls_client_ca": "ca.pem"}, "--tls-client-ca .*--tls-certificate"),
         ({"insecure": True, **PAIR}, "--insecure "),
+        ({"fhir": "https://triage.example.org/fhir"}, "--fhir needs --http-port"),
+        ({"fhir": "triage", "http_port": 0}, "--fhir triage"),
     ],
 )
 def test_settings_that_are_out_of_range_or_do_not_fit_are_reported_with_their_option(setting, complaint):
@@ -52,7 +56,9 @@ def test_settings_that_are_out_of_range_or_do_not_fit_are_reported_with_their_op
 @pytest.mark.parametrize(
     ("option", "setting"),
     [
-        *(("--host", {"host": host}) for host in ("::", "10.0.0.7", "triage.example.org")),
+        *(("--host", {"host": host}) for host in ("::", "10.0.0.7", "::ffff:10.0.0.7", "triage.example.org")),
+        # These begin like loopback, and are names that anybody may own.
+        *(("--host", {"host": host}) for host in ("127.0.0.1.nip.io", "localhost.io")),
         ("--metrics-host", {"metrics_host": "::", "metrics_port": 0}),
     ],
 )

@@ -146,7 +146,14 @@ def test_a_role_permits_calls_or_reloads(tmp_path, token, permitted):
         access.check(RELOAD, "ipv4:10.0.0.7:4100", sent("other"))
 
 
-@pytest.mark.parametrize("peer", ["ipv4:10.0.0.7:4100", "ipv6:%5Bfe80::1%5D:4100", "unknown"])
+@pytest.mark.parametrize("peer", ["ipv4:127.0.0.1:41", "ipv6:%5B::1%5D:41", "ipv6:%5B::ffff:127.0.0.1%5D:41"])
+def test_this_machine_is_known_by_its_address(peer):
+    LocalReloads().check(RELOAD, peer, ())
+
+
+@pytest.mark.parametrize(
+    "peer", ["ipv4:10.0.0.7:4100", "ipv6:%5Bfe80::1%5D:4100", "ipv4:127.0.0.1@a:1", "127.0.0.1", "unknown", ""]
+)
 def test_without_tokens_another_machine_may_not(peer):
     LocalReloads().check("/tensorflow.serving.ModelService/GetModelStatus", peer, ())
     with pytest.raises(ForbiddenError, match="own machine"):
