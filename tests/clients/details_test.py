@@ -24,38 +24,24 @@ def test_details_in_googles_own_messages_are_read():
     status = status_pb2.Status(code=14, message="no")
     delay = duration_pb2.Duration(seconds=2, nanos=500_000_000)
     violations = [error_details_pb2.BadRequest.FieldViolation(field="state", description="missing", reason="MISSING")]
-    status.details.extend(
-        map(
-            packed,
-            [
-                error_details_pb2.ErrorInfo(reason="NOT_READY", domain="triage.v1"),
-                error_details_pb2.RetryInfo(retry_delay=delay),
-                error_details_pb2.BadRequest(field_violations=violations),
-                error_details_pb2.Help(),  # of a server of the future
-            ],
-        )
-    )
+    details = [
+        error_details_pb2.ErrorInfo(reason="NOT_READY", domain="triage.v1"),
+        error_details_pb2.RetryInfo(retry_delay=delay),
+        error_details_pb2.BadRequest(field_violations=violations),
+        error_details_pb2.Help(),  # of a server of the future
+    ]
+    status.details.extend(map(packed, details))
     assert from_metadata([("x-request-id", "r-17"), (KEY, status.SerializeToString())]) == ErrorDetails(
         "NOT_READY", (FieldViolation("state", "missing", "MISSING"),), 2.5, "r-17"
     )
 
 
+BROKEN = status_pb2.Status(details=[any_pb2.Any(type_url="x/google.rpc.BadRequest", value=b"\xff")])
+
+
 @pytest.mark.parametrize(
     "metadata",
-    [
-        None,
-        (),
-        ((KEY, b"\xff\xff"),),
-        ((KEY, "text"),),
-        (
-            (
-                KEY,
-                status_pb2.Status(
-                    details=[any_pb2.Any(type_url="x/google.rpc.BadRequest", value=b"\xff")]
-                ).SerializeToString(),
-            ),
-        ),
-    ],
+    [None, (), ((KEY, b"\xff\xff"),), ((KEY, "text"),), ((KEY, BROKEN.SerializeToString()),)],
     ids=["no metadata", "no details", "no message", "no bytes", "a broken detail"],
 )
 def test_unreadable_details_are_left_out(metadata):

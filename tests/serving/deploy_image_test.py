@@ -1,6 +1,5 @@
-"""The image: linted, from pinned bases, without root, with all that the server needs and nothing of training."""
+"""The image: linted, from pinned bases, with what the distribution needs in the versions of the project."""
 
-import argparse
 import importlib.metadata
 import json
 import pathlib
@@ -13,7 +12,6 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from serving.commands import serve as command
 from serving.config import vertex
 from tests.serving.conftest import IMAGE_MODELS, IMAGE_OPTIONS
 
@@ -87,25 +85,9 @@ def test_its_command_is_the_one_that_the_manifests_add_to():
     assert last("EXPOSE").split() == ["8500", "8502", "9090"]
 
 
-@pytest.mark.parametrize(
-    ("variables", "options", "base"),
-    [
-        ({}, [], IMAGE_MODELS),
-        ({}, ["--model-base-path=/mnt/models"], "/mnt/models"),
-        # The service sets these for a container, and gives it no options.
-        ({vertex.PORT: "8080", vertex.STORAGE: "gs://bucket/models"}, [], "gs://bucket/models"),
-    ],
-)
-def test_it_serves_the_models_of_its_volume_or_those_that_it_is_given(monkeypatch, variables, options, base):
+def test_it_serves_the_models_of_its_volume_where_nothing_else_is_said():
     environment = dict(pair.split("=", 1) for text in texts("ENV") for pair in text.split())
-    for name, value in (environment | variables).items():
-        if name.startswith("AIP_"):
-            monkeypatch.setenv(name, value)
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    parsed = parser.parse_args([*json.loads(last("ENTRYPOINT"))[2:], *options])
-    command.check(parsed)
-    assert parsed.model_base_path == base
+    assert environment[vertex.STORAGE] == IMAGE_MODELS
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -137,72 +119,6 @@ def test_the_lock_is_closed_and_by_hash_and_names_no_place(lock):
         for need in map(Requirement, needs):
             if need.marker is None or need.marker.evaluate({"extra": ""}):
                 assert canonicalize_name(need.name) in there, f"{name} needs {need.name}"
-
-
-# Allows imports from site-packages only of what the lock names, with TensorFlow's variant.
-ONLY_LOCKED = """
-import importlib.metadata, importlib.util, sys
-allowed = set(sys.argv.pop(1).split(","))
-owners = importlib.metadata.packages_distributions()
-class OnlyLocked:
-    def find_spec(self, name, path=None, target=None):
-        top = name.split(".")[0]
-        distributions = {owner.lower().replace("_", "-") for owner in owners.get(top, ())}
-        if name.startswith("trainer") or (distributions and not distributions & allowed):
-            raise ModuleNotFoundError(f"{name} is not in the image", name=name)
-sys.meta_path.insert(0, OnlyLocked())
-find_spec = importlib.util.find_spec
-def found(name):
-    try:
-        return find_spec(name)
-    except ModuleNotFoundError:
-        return None
-importlib.util.find_spec = found
-"""
-RUN = """
-import triage_cli
-sys.exit(triage_cli.main())
-"""
-ANSWER = """
-import pathlib, serving.commands.ask, serving.commands.serve, serving.service.service
-from serving.config.settings import ServeConfig
-from serving.messages import state_message
-from serving.engine.served_models import open_model
-from serving.engine.model_config import ModelConfig
-watcher = open_model(ServeConfig(), ModelConfig("triage", sys.argv.pop(1)))
-watcher.look()
-with watcher.versions.borrow() as engine:
-    [answer] = engine.triage([state_message(["fever"])])
-print("version", answer.model_version, "tensorflow" in sys.modules)
-"""
-
-
-def with_locked(lock, code, *arguments):
-    """Runs code in the image's place; the code of training is missing there, too."""
-    allowed = ",".join([*pins(lock), "dyqn-triage", "dyqn-triage-client"])
-    if lock == "requirements":
-        allowed = ",".join([allowed, *REQUIREMENTS["INSTEAD"]])
-    return subprocess.run(
-        [sys.executable, "-c", ONLY_LOCKED + code, allowed, *map(str, arguments)],
-        cwd=ROOT, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'proto'}:{ROOT / 'clients' / 'python'}"},
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("lock", LOCKS)
-def test_answering_and_serving_need_no_more_than_the_lock_and_nothing_of_training(lock, model_base_path, tmp_path):
-    # A folder without versions is reported only after everything was loaded.
-    serve = ["serve", "--model-base-path", tmp_path, "--port", "0", "--http-port", "0"]
-    ran = with_locked(lock, ANSWER + RUN, model_base_path, *serve)
-    assert ran.stdout == f"version 3 {lock == 'requirements'}\n", ran.stderr
-    assert ran.returncode == 2
-    assert re.search("error: .* version", ran.stderr), ran.stderr
-
-
-def test_the_image_checks_its_health_with_no_more_than_the_lock():
-    ran = with_locked("requirements-litert", RUN, "health", "--server", "127.0.0.1:1")
-    assert ran.returncode == 1
-    assert "no server at 127.0.0.1:1" in ran.stderr
 
 
 @pytest.mark.parametrize("lock", ["requirements", "requirements-litert"])

@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -34,7 +35,6 @@ DEPLOY = ROOT / "deploy" / "serving"
 NOBODY = "65532"
 SECONDS = 300
 SERVING = health_pb2.HealthCheckResponse.SERVING
-NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 # Its first argument is the folder that may be written to.
 CONFINE = """
 set -e
@@ -201,17 +201,13 @@ def test_the_server_of_the_deployment(start, confined, certificates):
         root = [line.split()[3].split(",") for line in mounts if line.split()[1] == "/"][-1]
         assert "ro" in root
     with urllib.request.urlopen(
-        f"https://127.0.0.1:{process.ports[9090]}/metrics", context=_context(certificates), timeout=60
+        f"https://127.0.0.1:{process.ports[9090]}/metrics",
+        context=ssl.create_default_context(cafile=certificates.ca),
+        timeout=60,
     ) as response:
         assert b"triage" in response.read()
     assert process.end() == 0
     assert all(line.startswith("{") for line in process.read().splitlines() if "WARNING" in line)
-
-
-def _context(certificates):
-    import ssl
-
-    return ssl.create_default_context(cafile=certificates.ca)
 
 
 def test_the_server_in_front_of_a_tensorflow_serving(start, server, certificates):

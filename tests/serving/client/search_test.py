@@ -1,16 +1,8 @@
 """The search for evidence by everyday words.
 
 phrases.csv holds 555 of them as patients say them, with the codes one of which is meant, and the body systems to which
-any result must belong. The synonyms were written beside the first part. Each other part was measured once, before
-anything was mended with it: of the 100 phrases of the second, 100 were right among the first three and 10 had absurd
-results; of the 60 of the third, on other topics, with children and in five languages, 30 were right and 11 absurd; of
-the 40 of the fourth, written after that was mended, 26 were right and 2 absurd. The fifth is 45 of common complaints in
-French, Spanish and Italian: none was right before these languages had synonyms, 44 with them, 2 absurd. Of the 30 of
-the sixth, written then, 22 were right and 1 absurd. The seventh, eighth and ninth are English, 60 codes each, drawn at
-random: of the seventh, written before anything was looked at, 45 were right. Then some 4,000 synonyms were written code
-by code and the score mended without it: of the eighth 45 were right, and would have been 38 before. With a thousand
-synonyms more, 50 of the ninth were right and 4 absurd, and would have been 32 right before. Synonyms and phrases are
-of one hand: expect about four in five of new phrases, and not more.
+any result must belong; a part is what was written at a time, each before anything was mended with it. As the synonyms
+are of the same hand, expect about four in five of new phrases, and not more.
 """
 
 import csv
@@ -20,7 +12,6 @@ import pytest
 
 from schemas.evidence import Evidence
 from serving.client.search import MOST, Search
-from serving.client.words import words_of
 from trainer.simulation.knowledge_base import KnowledgeBase
 
 PHRASES = pathlib.Path(__file__).with_name("phrases.csv")
@@ -54,11 +45,6 @@ def test_people_find_what_they_mean(typed, first):
     assert Search(ENTRIES).find(typed)[0].code == first
 
 
-@pytest.mark.parametrize("typed", ["", "  ?", "zebra", "x"])
-def test_what_resembles_nothing_gives_nothing(typed):
-    assert Search(ENTRIES).find(typed) == []
-
-
 def test_words_that_nearly_all_entries_have_do_not_decide():
     # "do", "you" and "have" are in the questions of three others, "pain" only in that of chest pain.
     assert Search(ENTRIES).find("do you have pain")[0].code == "chest_pain"
@@ -74,10 +60,6 @@ def test_results_are_limited_and_long_input_is_cut():
     entries = [Evidence(f"chest_{number}", "symptom", f"Chest {number}", "Chest?") for number in range(MOST + 1)]
     assert len(Search(entries).find("chest")) == MOST
     assert Search(ENTRIES).find("headache " * 10_000)[0].code == "headache"
-
-
-def test_words_have_neither_case_nor_accents():
-    assert words_of("Où as-tu MAL ? (39 °C)") == ["ou", "as", "tu", "mal", "39", "c"]
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +95,9 @@ def test_what_patients_say_finds_what_they_mean_among_the_first_three_and_nothin
     assert absurd == []
 
 
-@pytest.mark.parametrize("typed", ["my car broke down", "what is the weather tomorrow", "book an appointment", "pizza"])
+@pytest.mark.parametrize(
+    "typed", ["my car broke down", "what is the weather tomorrow", "book an appointment", "pizza", "", "  ?", "x"]
+)
 def test_what_is_no_complaint_finds_nothing(search, typed):
     assert search.find(typed) == []
 

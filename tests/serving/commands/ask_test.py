@@ -63,41 +63,6 @@ def test_an_answer_says_why_where_that_is_asked_for(ask):
     assert "enough for Red: chest_pain\n" in output
 
 
-@pytest.fixture
-def ask_guarded(guarded_base_path, capsys):
-    """As `ask`, of the model with rules and novelty; exit code and the lines of the output."""
-    with served(guarded_base_path) as server:
-
-        def run(*arguments):
-            code = triage_cli.main(["ask", "--server", server.address, "--timeout", "60", *arguments])
-            return code, [line.strip() for line in capsys.readouterr().out.splitlines()]
-
-        yield run
-
-
-def test_rules_that_fired_and_novel_evidence_are_reported_to_people_and_to_programs(ask_guarded):
-    # A smoker with fever: Q of Yellow is sigmoid(L), that of ask sigmoid(2 L - L), and triage comes before ask.
-    fever = "safety rule fever (Yellow -> Yellow): Fever in a smoker or an unknown one."
-    hot = "safety rule hot_smoker (Yellow -> Red): Fever in a smoker."
-    pain = "safety rule pain (Red -> Red): Pain in the chest."
-    novel = "unlike anything seen in training (novelty 1.000)"
-    code, lines = ask_guarded("--present", "fever", "smoker")
-    assert (code, lines[0]) == (0, "action       Red")
-    assert lines[-5:-1] == [fever, hot, novel, "model version 4"]
-    code, lines = ask_guarded("--present", "chest_pain")
-    assert lines[lines.index(pain) + 1] == "model version 4"  # and nothing of novelty, which is 0
-    code, lines = ask_guarded("--absent", "smoker")
-    assert not any(line.startswith(("safety rule", "unlike")) for line in lines)
-    answer = json.loads("".join(ask_guarded("--present", "fever", "smoker", "--json", "-")[1]))
-    assert (answer["novelty"], answer["is_novel"]) == (1.0, True)
-    assert answer["fired_rules"][1] == {
-        "rule_id": "hot_smoker",
-        "reason": "Fever in a smoker.",
-        "from_action": "Yellow",
-        "to_action": "Red",
-    }
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -152,9 +117,3 @@ def test_a_token_that_the_client_refuses_is_bad_input_and_not_shown(server, tmp_
     assert code == 2
     assert error.startswith("triage ask: error: token: ")
     assert "sec=ret" not in error
-
-
-def test_the_client_needs_no_tensorflow(python):
-    loaded = "[name for name in sys.modules if name.startswith(('tensor', 'keras'))]"
-    script = f"import sys, serving.commands.ask; print({loaded})"
-    assert python.run("-c", script, timeout=60).stdout == "[]\n"
