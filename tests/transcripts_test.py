@@ -1,7 +1,4 @@
-"""What a clinician would insist on in the interviews of tests/golden/transcripts.txt, whatever agent led them.
-
-All is recomputed from questions, answers and the knowledge base: the figures of the file are judged as well.
-"""
+"""What a clinician would insist on in the interviews of tests/golden/transcripts.txt, whatever agent led them."""
 
 import json
 import pathlib
@@ -11,22 +8,19 @@ from typing import NamedTuple
 import pytest
 
 from schemas.relations import EXHAUSTIVE
-from schemas.triage import DECISION_LABELS
 from trainer.graph.relations import settled_by
 from trainer.simulation.knowledge_base import KnowledgeBase
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "tests" / "golden" / "transcripts.txt").read_text(encoding="utf-8")
-WITHIN = 8
 TURN = re.compile(
-    r" ?(?P<number>\d+) (?P<own>[* ])[! ] (?P<code>\S+) +(?P<answer>yes|no|chosen) +(?P<decision>\w+) +[01]\.\d\d  \S.*"
+    r" ?(?P<number>\d+) [* ][! ] (?P<code>\S+) +(?P<answer>yes|no|chosen) +(?P<decision>\w+) +[01]\.\d\d  \S.*"
 )
 STOPS = "   -- stops"
 
 
 class Turn(NamedTuple):
     number: int
-    own: bool
     code: str
     answer: str
     decision: str
@@ -42,12 +36,9 @@ class Transcript:
         self.allowed = allowed.split(", ")
         _, self.complaint, at_first, _ = complaint.split()
         matches = [(place, match) for place, line in enumerate(lines) if (match := TURN.fullmatch(line))]
-        self.turns = [
-            Turn(int(m["number"]), m["own"] == "*", m["code"], m["answer"], m["decision"]) for _, m in matches
-        ]
+        self.turns = [Turn(int(m["number"]), m["code"], m["answer"], m["decision"]) for _, m in matches]
         assert len(self.turns) == sum(line[:2].strip().isdigit() for line in lines), self.name
         before = [turn for turn, (place, _) in zip(self.turns, matches, strict=True) if place < lines.index(STOPS)]
-        self.at_first = at_first
         self.stops_after = before[-1].number if before else 0
         self.at_stop = before[-1].decision if before else at_first
         self.ends = "\n".join(lines)
@@ -79,21 +70,6 @@ def settled(knowledge):
         return {code for code in vocabulary.codes if settling[code] & literals}
 
     return follows
-
-
-@pytest.fixture(scope="module")
-def red_flags(knowledge, settled):
-    """Returns a condition's red flags that are asked about, these before the agent stops, and those missed."""
-
-    def own(transcript):
-        asked = {turn.code: turn.number for turn in transcript.turns if turn.number <= WITHIN}
-        answered = settled(*transcript.said_before(WITHIN + 1)) | set(knowledge.catalogue.vocabulary.measured)
-        flags = knowledge.condition(transcript.condition).red_flags
-        put = [code for code in flags if code in asked]
-        before = [code for code in put if asked[code] <= transcript.stops_after]
-        return put, before, [code for code in flags if code not in asked and code not in answered]
-
-    return own
 
 
 def test_all_patients_have_complaints_of_their_own():
@@ -162,64 +138,6 @@ def impossible(knowledge):
 def test_nobody_is_asked_about_a_risk_factor_that_nobody_of_that_age_or_sex_has(impossible):
     """Such as a toddler about pregnancy."""
     assert {transcript.name: impossible(transcript) for transcript in TRANSCRIPTS if impossible(transcript)} == {}
-
-
-@each_transcript
-def test_interviews_are_as_long_as_the_share_of_red_flags_needs(transcript):
-    numbers = sorted({turn.number for turn in transcript.turns})
-    assert numbers == list(range(1, max(WITHIN, transcript.stops_after) + 1))
-
-
-@each_transcript
-def test_the_share_of_own_red_flags_is_that_of_the_questions(transcript, red_flags, knowledge):
-    own = knowledge.condition(transcript.condition).red_flags
-    assert [turn.code for turn in transcript.turns if turn.own != (turn.code in own)] == []
-    asked, before, missed = red_flags(transcript)
-    printed = re.search(
-        r"^own red flags asked about within 8 questions: (\d+) of (\d+)$", transcript.ends, re.MULTILINE
-    )
-    assert printed.groups() == (f"{len(asked)}", f"{len(asked) + len(missed)}")
-    assert f"\nof these before the agent stops: {len(before)}\n" in transcript.ends
-
-
-@each_transcript
-def test_the_decision_is_the_one_at_which_the_agent_stops(transcript):
-    decision, questions, within = re.search(
-        r"^decision   (\w+) after (\d+) questions; rules: .+; ((?:NOT )?(?i:allowed))$", transcript.ends, re.MULTILINE
-    ).groups()
-    assert (decision, int(questions)) == (transcript.at_stop, transcript.stops_after)
-    assert within == ("allowed" if decision in transcript.allowed else "NOT ALLOWED")
-
-
-def denials(transcript, vocabulary):
-    """Returns, of each question about nothing but red flags that are all denied, the decisions before and after."""
-    by_number = {number: [turn for turn in transcript.turns if turn.number == number] for number in range(1, 24)}
-    decisions = {0: transcript.at_first} | {number: turns[0].decision for number, turns in by_number.items() if turns}
-    denied = [
-        number
-        for number, turns in by_number.items()
-        if turns and all(t.answer == "no" and vocabulary[vocabulary.index(t.code)].red_flag for t in turns)
-    ]
-    return [(decisions[number - 1], decisions[number]) for number in denied]
-
-
-def test_the_last_figures_are_those_of_all_interviews(red_flags, knowledge):
-    figures = [red_flags(transcript) for transcript in TRANSCRIPTS]
-    figures = [(asked, before, len(asked + missed)) for asked, before, missed in figures if asked or missed]
-    share = sum(len(asked) / count for asked, _, count in figures) / len(figures)
-    at_stop = sum(len(before) / count for _, before, count in figures) / len(figures)
-    at_once = sum(not transcript.stops_after for transcript in TRANSCRIPTS)
-    right = sum(transcript.at_stop in transcript.allowed for transcript in TRANSCRIPTS)
-    denied = [pair for each in TRANSCRIPTS for pair in denials(each, knowledge.catalogue.vocabulary)]
-    raised = sum(DECISION_LABELS.index(after) < DECISION_LABELS.index(before) for before, after in denied)
-    assert TEXT.endswith(
-        f"mean share of own red flags asked about within 8 questions: {share:.3f}\n"
-        f"mean share asked about before the agent stops, of these: {at_stop:.3f}\n"
-        f"interviews that stop before the first question: {at_once} of {len(TRANSCRIPTS)}\n"
-        f"decisions in the allowed range: {right} of {len(TRANSCRIPTS)}\n"
-        "questions after which all red flags asked about are denied, and the decision is more urgent: "
-        f"{raised} of {len(denied)}\n"
-    )
 
 
 def test_no_agent_that_asks_worse_takes_the_place_of_this_one():
