@@ -47,6 +47,3 @@ def test_the_statistics_are_the_papers(knowledge, seed, factor):
     if seed == 0:
         assert decisions == PAPER.decisions
         assert moments["inter_expert_safety"].vignettes == pytest.approx(1073, rel=0.05)
-
-
-# Calibration must not be bought with a panel that waits with a heart attack or rushes to a cold.

@@ -181,20 +181,3 @@ def test_rows_of_the_long_format_are_counted_while_they_are_loaded(tmp_path):
     source = CsvLong(tmp_path / "evidence.csv", tmp_path / "decisions.csv").open(0)
     source.read(lambda rows, unit: (counted.append(unit) for _ in rows))
     assert counted == ["rows"] * 60  # 40 of evidence and 20 of decisions
-
-
-def test_rejected_vignettes_of_the_long_format_stop_the_run_and_are_listed(tmp_path, capsys):
-    write_files(tmp_path, GOOD)
-    with (tmp_path / "evidence.csv").open("a") as file:
-        file.write("v3,fever,absent\nv99,fever,present\n")
-
-    assert run_prepare(tmp_path, "csv-long") == 2
-
-    assert [path.name for path in (tmp_path / "csv-long").iterdir()] == ["rejects.jsonl"]
-    records = [json.loads(line) for line in (tmp_path / "csv-long" / "rejects.jsonl").read_text().splitlines()]
-    source = str(tmp_path / "evidence.csv")
-    assert [(r["file"], r["line"], r["vignette_id"], r["text"]) for r in records] == [
-        (source, 42, "v3", "v3,fever,absent"),
-        (source, 43, "v99", "v99,fever,present"),
-    ]
-    assert "error: 2 of 21 " in capsys.readouterr().err

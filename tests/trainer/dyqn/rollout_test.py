@@ -8,7 +8,6 @@ from schemas.triage import Action
 from trainer.config import NetworkConfig
 from trainer.dyqn.environment import action_spec, time_step_spec
 from trainer.dyqn.network import build_network
-from trainer.dyqn.policy import QPolicy
 from trainer.dyqn.rollout import EpisodeWindow, Rollout, greedy_policy
 
 
@@ -94,31 +93,6 @@ def test_q_values_of_rows_that_ended_early_are_not_overwritten(vignettes_of):
     assert outcomes.questions.tolist() == [[0, 23]]
     assert outcomes.heads["q"][0, 0, 0] > 0.99
     assert outcomes.heads["q"][0, 1, 0] == 0.5
-
-
-class _Mute(QPolicy):
-    """The greedy policy, but it tells no Q-values, so that it is asked about every row in every step."""
-
-    def __init__(self, network):
-        super().__init__(time_step_spec(30), action_spec(), network)
-        self._info_spec = ()
-        self._policy_step_spec = self._policy_step_spec._replace(info=())
-
-    def _action(self, time_step, policy_state, seed=None):
-        return super()._action(time_step, policy_state)._replace(info=())
-
-
-def test_skipping_decided_rows_changes_no_episode(random_vignettes):
-    network = build_network(30, NetworkConfig(hidden_sizes=(8,)), seed=1)
-    layer = network.get_layer("q_values")
-    kernel, biases = layer.get_weights()
-    layer.set_weights([2 * kernel, biases + np.array([0, 0, 0, 0, 1.5])])
-    full = Rollout(random_vignettes, 30, 7, greedy_policy(network)).run([1, 2, 3])
-    mute = Rollout(random_vignettes, 30, 7, _Mute(network)).run([1, 2, 3])
-    assert not mute.heads
-    assert set(full.questions.ravel().tolist()) == set(range(8))
-    for column, expected in zip(full[:4], mute[:4], strict=True):
-        np.testing.assert_array_equal(column, expected)
 
 
 def _record(window, decision, counts, questions):

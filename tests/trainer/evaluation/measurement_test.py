@@ -4,28 +4,11 @@ import pytest
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from tests.builders import arrays_of, outcomes_of
-from trainer.config import NetworkConfig
-from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Outcomes
-from trainer.evaluation import metrics
-from trainer.evaluation.measurement import DEFER_BELOW, agent_figures, agent_outcomes, hand_over_effects, rule_effect
+from trainer.evaluation.measurement import DEFER_BELOW, agent_figures, hand_over_effects, rule_effect
 from trainer.graph.operating_point import HAND_OVER_FROM
 
 RED, GREEN = [3, 0, 0, 0], [0, 0, 3, 0]
-
-
-def test_an_agent_that_always_says_the_same_scores_as_that_constant_policy(vignettes_of):
-    vignettes = vignettes_of([([1], [1, 0, 1, 0]), ([2], [0, 1, 0, 0]), ([3, 4], [0, 0, 1, 2]), ([5], [1, 0, 0, 0])])
-    network = build_network(6, NetworkConfig(hidden_sizes=(4,)), seed=0)
-    network.get_layer("q_values").set_weights([np.zeros([4, 5], np.float32), np.array([0, 0, 2, 0, 1], np.float32)])
-    values = metrics.agent_metrics(agent_outcomes(network, vignettes, seeds=[1, 2]), vignettes.decision_counts)
-    means = {name: each.mean() for name, each in values.items()}
-    # Always Green: {Red, Green} fits; {Yellow} under; {Green, Blue} fits; {Red} under.
-    assert means["appropriateness"] == 0.5
-    assert means["safety"] == 0.5
-    assert means["under_triage"] == 0.5
-    assert means["questions"] == 0.0
-    assert means["evidence_seen"] == 1.0
 
 
 def test_an_agent_without_q_values_has_all_figures_but_calibration():

@@ -2,7 +2,7 @@ import pytest
 
 from trainer.data.vignette import Vignette
 from trainer.simulation.config import SimulationConfig
-from trainer.simulation.simulator import BLOCK, Simulator
+from trainer.simulation.simulator import BLOCK, Simulator, simulated
 
 
 @pytest.fixture
@@ -38,3 +38,10 @@ def test_tags_name_condition_and_system(make, toy_knowledge):
     codes = {f"condition={condition.code}" for condition in toy_knowledge.conditions}
     assert {vignette.tags[0] for vignette in make().block(0)} == codes
     assert {vignette.tags[1] for vignette in make().block(0)} == {"system=toy"}
+
+
+@pytest.mark.slow  # each process loads all modules
+def test_the_number_of_processes_changes_nothing(toy_knowledge):
+    count = 16 * BLOCK + 7  # enough blocks for two processes, and a last block that is cut
+    simulator = Simulator(toy_knowledge, SimulationConfig(), seed=5)
+    assert list(simulated(simulator, count, processes=2)) == list(simulated(simulator, count, processes=1))
