@@ -1,14 +1,13 @@
 """Dynamic batching: one run of the model answers the requests that arrive at about the same time.
 
 Requests wait on the event loop, and the model runs in threads. While one batch runs, the next one gathers. A request
-that arrives alone runs at once, and on the event loop itself if that takes less time than handing it to a thread. A
-request above the largest batch, or with much evidence, runs in parts, between which others are answered.
+that arrives alone, as the one before it did, runs at once, and on the event loop itself if that is quicker than a
+thread. A request above the largest batch, or with much evidence, runs in parts, between which others are answered.
 """
 
 import asyncio
 import concurrent.futures
 import contextlib
-import contextvars
 import copy
 import dataclasses
 import time
@@ -72,8 +71,8 @@ class Runs(Protocol):
     """What answers a batch: an engine."""
 
     @property
-    def brief_states(self) -> int:
-        """The most evidence states that take less time to answer than to hand to a thread; 0 if none do."""
+    def brief(self) -> bool:
+        """Whether one evidence state takes less time to answer than to hand to a thread."""
 
     def triage(self, states: Sequence[triage_pb2.EvidenceState], wishes: Sequence[Wish] = ()) -> _Responses:
         """Returns one response for each state, in the same order."""
@@ -107,15 +106,12 @@ class Queue:
         """Whether a batch waits for more requests."""
         return self._timer is not None
 
-    async def answer(
-        self, states: Sequence[triage_pb2.EvidenceState], wish: Wish = NO_WISH, alone: bool = False
-    ) -> _Responses:
+    async def answer(self, states: Sequence[triage_pb2.EvidenceState], wish: Wish = NO_WISH) -> _Responses:
         """Returns one response for each state, in the same order, possibly from a run shared with other calls.
 
         Args:
             states: the states of one call, at least one.
             wish: which questions each response is to suggest.
-            alone: whether the server holds no other call, which work on the event loop would delay.
 
         Raises:
             ExhaustedError: too many states wait already.
@@ -125,10 +121,10 @@ class Queue:
         self._check_room(len(states))
         part = self._part_of(states)
         if len(states) <= part:
-            return await self._answer_part(states, wish, alone)
+            return await self._answer_part(states, wish)
         responses: _Responses = []
         for begin in range(0, len(states), part):
-            responses += await self._answer_part(states[begin : begin + part], wish, alone=False)
+            responses += await self._answer_part(states[begin : begin + part], wish)
         return responses
 
     def _part_of(self, states: Sequence[triage_pb2.EvidenceState]) -> int:
@@ -146,17 +142,12 @@ class Queue:
         if self.waiting >= room - (room // 4 if states > 1 else 0):
             raise ExhaustedError(f"{self.waiting} evidence states wait for the model: try again later")
 
-    async def _answer_part(self, states: Sequence[triage_pb2.EvidenceState], wish: Wish, alone: bool) -> _Responses:
+    async def _answer_part(self, states: Sequence[triage_pb2.EvidenceState], wish: Wish) -> _Responses:
         request = _Request(states, wish)
         answered = request.answered
-        idle = not self._running and not self._waiting
-        if alone and idle and len(states) <= self._engine.brief_states:
-            contextvars.copy_context().run(self._answer, [request])  # a run makes another call the current one
-            request.resolve()
-        else:
-            self._waiting.put(request.call.caller, request, 1 + len(states) / _STATES_OF_A_CALL)
-            self._waiting_states += len(states)
-            self._begin(self._complete())
+        self._waiting.put(request.call.caller, request, 1 + len(states) / _STATES_OF_A_CALL)
+        self._waiting_states += len(states)
+        self._begin(self._complete())
         outcome = await answered
         if isinstance(outcome, Exception):
             try:
@@ -168,21 +159,29 @@ class Queue:
     def _begin(self, complete: bool) -> None:
         """Starts a run, or waits until as many requests have arrived as in the run before, up to the batch timeout.
 
-        After a run of a single request the next one starts at once: waiting would only slow a single client down.
+        After a run of a single request the next one starts at once: waiting would only slow a single client down. A run
+        on the event loop begins in its next turn, and not if another request arrives in this one.
         """
         if self._running or not self._waiting:
             return
+        brief = self._expected <= 1 and self.waiting == 1 and self._engine.brief
+        if not self.gathering and (brief or not complete):
+            seconds = 0.0 if complete else self._parameters.batch_timeout_micros / 1e6
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._begin, True)
+            return
         if not complete:
-            if not self.gathering:
-                seconds = self._parameters.batch_timeout_micros / 1e6
-                self._timer = asyncio.get_running_loop().call_later(seconds, self._begin, True)
             return
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         batch = self._take()
-        if batch:
-            self._running = True
+        if not batch:
+            return
+        self._running = True
+        if brief:  # called by the timer, so that another call may become the current one
+            self._answer(batch)
+            self._finish(batch)
+        else:
             self._threads.submit(self._run, batch, asyncio.get_running_loop())
 
     def _complete(self) -> bool:

@@ -40,9 +40,9 @@ class Engine(abc.ABC):
     signatures: Mapping[str, "meta_graph_pb2.SignatureDef"] = types.MappingProxyType({})
 
     @property
-    def brief_states(self) -> int:
-        """The most evidence states that take less time to answer than to hand to a thread; 0 if none do."""
-        return 0
+    def brief(self) -> bool:
+        """Whether one evidence state takes less time to answer than to hand to a thread."""
+        return False
 
     @abc.abstractmethod
     def triage(
@@ -65,10 +65,10 @@ class Engine(abc.ABC):
         return Queue(self), Queue(self)
 
     async def answer(
-        self, states: Sequence[triage_pb2.EvidenceState], wish: Wish = NO_WISH, alone: bool = False
+        self, states: Sequence[triage_pb2.EvidenceState], wish: Wish = NO_WISH
     ) -> list[triage_pb2.TriageResponse]:
         """Returns what `triage` does, in a batch with other calls, see `Queue.answer`."""
-        return await self.queues[wish.questions > 0].answer(states, wish, alone)
+        return await self.queues[wish.questions > 0].answer(states, wish)
 
     def predict(self, signature: str, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Returns the outputs of one signature for inputs of the types and shapes that it declares.

@@ -48,9 +48,9 @@ class InterpreterPool:
             self._idle.put(model)
 
     @property
-    def brief_states(self) -> int:
-        """1 for a network so small that LiteRT answers one state faster than a thread takes over, else 0."""
-        return int(len(self._content) <= BRIEF_BYTES)
+    def brief(self) -> bool:
+        """Whether the network is so small that LiteRT answers one state faster than a thread takes over."""
+        return len(self._content) <= BRIEF_BYTES
 
     @contextlib.contextmanager
     def lent(self, wait: bool = True) -> Iterator[LiteRtModel]:
@@ -113,9 +113,9 @@ class LiteRtEngine(EncodingEngine):
         _LOGGER.info("version %s: LiteRT runs it", self.info.model_version)
 
     @property
-    def brief_states(self) -> int:
+    def brief(self) -> bool:
         """As the interpreters'."""
-        return self._litert.brief_states
+        return self._litert.brief
 
     def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
         """Returns the outputs of the signature `state` for states float32 `[B, E]` and questions asked int32 `[B]`.

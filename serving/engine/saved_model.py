@@ -114,9 +114,9 @@ class SavedModelWithLiteRt(SavedModelEngine):
         _LOGGER.info("version %s: LiteRT runs up to %d states at once", version, MOST_STATES)
 
     @property
-    def brief_states(self) -> int:
-        """1 for a network so small that LiteRT answers one state faster than a thread takes over, else 0."""
-        return 0 if (litert := self.litert) is None else litert.brief_states
+    def brief(self) -> bool:
+        """As the interpreters', if LiteRT is used."""
+        return (litert := self.litert) is not None and litert.brief
 
     def decide(self, states: np.ndarray, questions_asked: np.ndarray) -> Mapping[str, np.ndarray]:
         """Returns the outputs of the signature `state`, as those of `SavedModelEngine`."""

@@ -91,7 +91,7 @@ class TriageServer:
         """
         self.models = ServedModels(watchers, functools.partial(open_model, self._config))
         self.models.on_each(lambda model: self.telemetry.watch(model.versions))
-        service = TriageService(self.models, self._config, self._workers, self.admission, self.telemetry)
+        service = TriageService(self.models, self._config, self._workers, self.telemetry)
         triage_service_pb2_grpc.add_TriageServiceServicer_to_server(service, self._handler)
         services = [SERVICE]
         tf_serving = None

@@ -15,7 +15,7 @@ from schemas.evidence import Vocabulary
 from schemas.features import MOST_QUESTIONS
 from schemas.questions import ANY_OF, GROUPS
 from schemas.triage import WIRE_NUMBERS
-from serving.admission import Admission, Cost, Workers, costs
+from serving.admission import Cost, Workers, costs
 from serving.call import PARSE, current
 from serving.config.settings import ServeConfig
 from serving.engine.engine import Engine
@@ -61,13 +61,11 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         models: ServedModels,
         config: ServeConfig,
         workers: Workers,
-        admission: Admission,
         telemetry: Telemetry | None = None,
     ):
         self._models = models
         self._config = config
         self.workers = workers
-        self._concurrency = admission.concurrency
         self._telemetry = telemetry or Telemetry()
         self._interviews = 0
 
@@ -243,7 +241,7 @@ class TriageService(triage_service_pb2_grpc.TriageServiceServicer):
         self, engine: Engine, states: Sequence[triage_pb2.EvidenceState], options: RequestOptions
     ) -> list[triage_pb2.TriageResponse]:
         """Returns the answers with their next questions and their next step."""
-        responses = await engine.answer(states, options.wish, alone=self._concurrency.taken == 1)
+        responses = await engine.answer(states, options.wish)
         with_questions = options.wish.questions > 0
         set_next_step(
             states, responses, engine.vocabulary, options.defer_below, engine.info.hand_over_from, with_questions

@@ -28,10 +28,10 @@ class GatedEngine(Engine):
     """
 
     info = vocabulary = None
-    brief_states = 0
+    brief = False
 
-    def __init__(self, brief_states=0):
-        self.brief_states = brief_states
+    def __init__(self, brief=False):
+        self.brief = brief
         self.runs = []  # the numbers of questions of each run
         self.threads = []  # the name of the thread of each run
         self.wishes = []
@@ -305,7 +305,7 @@ class AwayEngine(Engine):
     """An engine that is unavailable until `away` is unset."""
 
     info = vocabulary = None
-    brief_states = 1
+    brief = False
     away = True
 
     def triage(self, states, wishes=()):
@@ -314,38 +314,68 @@ class AwayEngine(Engine):
         return [triage_pb2.TriageResponse() for _ in states]
 
 
-@pytest.mark.parametrize(
-    ("brief_states", "states", "alone", "on_the_loop"),
-    [(1, 1, True, True), (1, 1, False, False), (1, 2, True, False), (2, 2, True, True), (0, 1, True, False)],
-)
-def test_only_a_brief_run_for_a_lone_call_is_done_on_the_loop(loop, brief_states, states, alone, on_the_loop):
-    engine = GatedEngine(brief_states)
+@pytest.mark.parametrize(("brief", "states", "on_the_loop"), [(True, 1, True), (True, 2, False), (False, 1, False)])
+def test_only_a_brief_run_for_one_state_is_done_on_the_loop(loop, brief, states, on_the_loop):
+    engine = GatedEngine(brief)
     engine.let()
-    assert len(loop.run(batched(engine).front.answer([FEVER] * states, alone=alone))) == states
+    assert len(loop.run(batched(engine).front.answer([FEVER] * states))) == states
     assert [thread == LOOP for thread in engine.threads] == [on_the_loop]
 
 
+def test_calls_that_arrive_together_share_a_run_in_a_thread_and_one_after_the_other_run_on_the_loop(loop):
+    engine = GatedEngine(brief=True)
+    front = batched(engine).front
+
+    async def together():
+        await asyncio.gather(*[front.answer([FEVER]) for _ in range(2)])
+
+    engine.let(3)
+    loop.run(together())
+    for _ in range(2):
+        loop.run(front.answer([FEVER]))
+    assert list(map(len, engine.runs)) == [2, 1, 1]
+    # After a run of two the next one waits for both; after a run of one nobody else is expected.
+    assert [thread == LOOP for thread in engine.threads] == [False, False, True]
+
+
 def test_a_lone_call_waits_for_the_run_that_a_caller_left_behind(loop):
-    engine = GatedEngine(1)
+    engine = GatedEngine()
     front = batched(engine).front
     left = asyncio.run_coroutine_threadsafe(front.answer([FEVER]), loop.loop)
     engine.entered()
     left.cancel()
-    lone = asyncio.run_coroutine_threadsafe(front.answer([FEVER], alone=True), loop.loop)
+    engine.brief = True
+    lone = asyncio.run_coroutine_threadsafe(front.answer([FEVER]), loop.loop)
     until(lambda: front.waiting == 1)
     engine.let(2)
     assert len(lone.result(LONGEST_SECONDS)) == 1
     assert LOOP not in engine.threads
 
 
-@pytest.mark.parametrize("alone", [False, True])
-def test_only_the_caller_refers_to_an_error(loop, alone):
+def test_a_lone_call_that_is_given_up_before_it_runs_holds_nobody_up(loop):
+    engine = GatedEngine(brief=True)
+    front = batched(engine).front
+
+    async def give_up():
+        task = asyncio.ensure_future(front.answer([FEVER]))
+        await asyncio.sleep(0)
+        task.cancel()
+
+    engine.let()
+    loop.run(give_up())
+    assert len(loop.run(front.answer([FEVER]))) == 1
+    assert len(engine.runs) == 1
+
+
+@pytest.mark.parametrize("on_the_loop", [False, True])
+def test_only_the_caller_refers_to_an_error(loop, on_the_loop):
     engine = AwayEngine()
+    engine.brief = on_the_loop
     front = Queue(engine, BatchingParameters())
 
     async def ask():
         try:
-            await front.answer([FEVER], alone=alone)
+            await front.answer([FEVER])
         except UnavailableError as error:
             return weakref.ref(error)
 
@@ -357,7 +387,7 @@ def test_only_the_caller_refers_to_an_error(loop, alone):
     finally:
         gc.enable()
     engine.away = False
-    assert len(loop.run(front.answer([FEVER], alone=alone))) == 1
+    assert len(loop.run(front.answer([FEVER]))) == 1
 
 
 def test_a_request_that_is_given_up_is_left_out_of_the_run(loop):
