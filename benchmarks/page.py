@@ -143,7 +143,7 @@ def made(read: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]
     for kind, runs in read.items():
         last, seeds = runs[-1], ", ".join(str(each["seed"]) for each in runs if each["seed"] is not None)
         versions, machine = last["versions"], last["machine"]
-        how = last.get("note") or (
+        how = (
             f"Python {versions['python']}, TensorFlow {versions['tensorflow']}, {versions['dyqn_triage']}; "
             f"{machine['cores']} cores, {machine['processor']}"
         )

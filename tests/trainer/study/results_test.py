@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
+from benchmarks import paper
 from trainer.study.results import study_figures
+from triage_runtime.command_line.json_output import plain
 
 METRICS = ("appropriateness", "safety", "questions")
 
@@ -53,3 +55,15 @@ def test_without_enough_decisions_there_are_neither_differences_nor_a_row_of_cli
     rows = study_figures(study, few, files)["agents"]
     assert "clinicians" not in rows
     assert rows["dyqn_and"]["dyqn_or_minus"] is None
+
+
+def test_the_record_of_a_study_has_each_agent_beside_the_paper_and_its_difference(study_results):
+    results = plain(study_results({"dyqn_or": (0.8, 0.6), "dyqn_and": (0.3, 0.5)}))
+    record = paper.figures({"data": {"vignettes": {"train": 30, "test": 10}}, **results})
+    agents = {row["agent"]: row for row in record["agents"]}
+    figure = agents["DyQN, OR query"]["appropriateness"]
+    assert figure == {"mean": pytest.approx(0.7), "sd": pytest.approx(0.02**0.5), "paper": 0.85}
+    assert (agents["Clinicians"]["questions"], agents["Clinicians"]["forced"]) == (None, None)
+    less = {row["agent"]: row for row in record["differences"]}
+    assert less["DyQN, AND query"]["safety"]["mean"] == pytest.approx(0.3)
+    assert "DyQN, OR query" not in less
