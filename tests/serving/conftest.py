@@ -241,6 +241,12 @@ def certificates(tmp_path_factory):
     return Certificates(*(str(folder / f"{name}.pem") for name in Certificates._fields))
 
 
+@pytest.fixture(scope="session")
+def tls(certificates):
+    """Settings of a server that answers over TLS."""
+    return {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
+
+
 @pytest.fixture
 def signing_key(tmp_path):
     """A private key that signs versions, and the file of its public key, as `--require-signature` takes it."""

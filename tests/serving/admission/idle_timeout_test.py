@@ -116,9 +116,8 @@ def test_a_connection_on_which_half_of_something_comes_is_closed(serving, sent):
             pass
 
 
-def test_a_handshake_that_does_not_end_is_ended(serving, certificates, monkeypatch):
+def test_a_handshake_that_does_not_end_is_ended(serving, tls, monkeypatch):
     monkeypatch.setattr(idle_timeout, "HANDSHAKE_SECONDS", 0.3)
-    tls = {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
     with (
         serving(silence_seconds=600.0, **tls) as server,
         socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw,

@@ -27,16 +27,11 @@ def check(address, service=""):
 
 
 def test_it_says_what_the_server_says_in_plain_text_where_the_server_wants_tls_and_a_token(
-    serving, certificates, tmp_path
+    serving, tls, certificates, tmp_path
 ):
     (tmp_path / "tokens").write_text("secret\n")
-    tls = {
-        "tls_certificate": certificates.server,
-        "tls_key": certificates.key(certificates.server),
-        "tls_client_ca": certificates.ca,
-        "tokens": str(tmp_path / "tokens"),
-    }
-    with serving(probe_port=0, **tls) as server, channel_to(server.probes.address) as channel:
+    wanted = {"tls_client_ca": certificates.ca, "tokens": str(tmp_path / "tokens")}
+    with serving(probe_port=0, **tls, **wanted) as server, channel_to(server.probes.address) as channel:
         address = server.probes.address
         assert [check(address, service) for service in ("", SERVICE, LIVENESS)] == [SERVING] * 3
         # and no other service is offered there

@@ -18,11 +18,6 @@ def ask(capsys):
     return run
 
 
-@pytest.fixture
-def tls(certificates):
-    return {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
-
-
 def test_a_server_that_wants_tls_and_a_certificate_is_asked_with_both(serving, tls, certificates, ask):
     own = ["--tls-client-certificate", certificates.client, "--tls-client-key", certificates.key(certificates.client)]
     with serving(tls_client_ca=certificates.ca, **tls) as server:

@@ -26,9 +26,8 @@ def test_the_exit_code_is_1_without_a_server_and_the_message_helps(capsys):
     assert "no server at 127.0.0.1:1: start one with `triage serve" in capsys.readouterr().err
 
 
-def test_a_server_over_tls_is_asked_over_tls(serving, certificates, capsys):
-    key = certificates.key(certificates.server)
-    with serving(tls_certificate=certificates.server, tls_key=key) as server:
+def test_a_server_over_tls_is_asked_over_tls(serving, tls, certificates, capsys):
+    with serving(**tls) as server:
         assert triage_cli.main(["health", "--server", server.address, "--tls-ca", certificates.ca, *LONG]) == 0
         assert triage_cli.main(["health", "--server", server.address, *LONG]) == 1
         assert "it may require TLS" in capsys.readouterr().err

@@ -14,12 +14,6 @@ from serving.security.tls import ServerCertificate, channel_credentials
 from triage_client import TriageClient, TriageError, evidence_state
 
 
-@pytest.fixture
-def tls(certificates):
-    """Settings of a server that answers over TLS."""
-    return {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
-
-
 def code_of(server, credentials):
     """Returns the status that a call ends with, None where it is answered."""
     with TriageClient(server.address, timeout_seconds=30.0, credentials=credentials) as client:

@@ -180,11 +180,10 @@ def test_a_connection_that_does_not_read_its_answer_is_closed(listening):
         until(is_closed)
 
 
-def test_a_handshake_that_does_not_end_is_ended(listening, certificates, monkeypatch):
+def test_a_handshake_that_does_not_end_is_ended(listening, tls, certificates, monkeypatch):
     monkeypatch.setattr(http_port, "HANDSHAKE_SECONDS", 0.3)
-    keys = {"tls_certificate": certificates.server, "tls_key": certificates.key(certificates.server)}
     trust = ssl.create_default_context(cafile=certificates.ca)
-    with listening(certificate=ServerCertificate(*keys.values()), silence_seconds=600.0, **keys) as port:
+    with listening(certificate=ServerCertificate(*tls.values()), silence_seconds=600.0, **tls) as port:
         with connect(port) as connection:
             assert rest(connection) == b""
         answer = httpx.get(f"https://localhost:{port.port}", verify=trust, trust_env=False, timeout=60)
