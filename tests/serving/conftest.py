@@ -264,6 +264,20 @@ def serving(watcher):
 
 
 @pytest.fixture
+def start(python):
+    """Starts Python in a process, with pipes for what it prints; what still runs after the test is killed."""
+    with contextlib.ExitStack() as processes:
+
+        def start(*arguments, **options):
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+            process = processes.enter_context(python.start(*arguments, **(pipes | options)))
+            processes.callback(process.kill)
+            return process
+
+        yield start
+
+
+@pytest.fixture
 def loop():
     loop = EventLoop("under test")
     yield loop

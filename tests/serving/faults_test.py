@@ -32,29 +32,22 @@ STATE = state_message(["chest_pain"])
 
 
 @pytest.fixture
-def server_process(python):
-    """Runs `triage serve` for the length of a `with` block, which gets the process and its port once it answers."""
+def server_process(start):
+    """Starts `triage serve`; returns the process and its port once it answers."""
 
-    @contextlib.contextmanager
     def run(base, port=0, *options, errors=subprocess.DEVNULL, **variables):
         command = ["-m", "triage_cli", "serve", "--model-base-path", str(base), "--port", str(port), *options]
-        streams = {"stdout": subprocess.PIPE, "stderr": errors, "text": True}
-        process = python.start(*command, env=os.environ | variables, **streams)
-        try:
-            yield process, int(process.stdout.readline().split(":")[1].split(",")[0])
-        finally:
-            process.kill()
-            process.communicate()
+        process = start(*command, env=os.environ | variables, stderr=errors)
+        return process, int(process.stdout.readline().split(":")[1].split(",")[0])
 
     return run
 
 
 @dataclasses.dataclass
 class Ended:
-    """One finished call: begin, end, version and action, or the error."""
+    """One finished call: when it began, and its version and action or the error."""
 
     begin: float
-    end: float
     version: int = 0
     action: int = 0
     error: Exception | None = None
@@ -101,9 +94,9 @@ class Load:
                 begin = time.monotonic()
                 try:
                     answer = client.triage(self._state)
-                    call = Ended(begin, time.monotonic(), int(answer.model_version), answer.action)
+                    call = Ended(begin, int(answer.model_version), answer.action)
                 except self._error as error:
-                    call = Ended(begin, time.monotonic(), error=error)
+                    call = Ended(begin, error=error)
                     time.sleep(0.01)
                 self.ended.append(call)
 
@@ -145,20 +138,16 @@ def stub_client(address):
         yield types.SimpleNamespace(triage=lambda state: stub.Triage(request(state=state), timeout=60.0))
 
 
-def without_retries(port):
-    return Load(lambda: stub_client(f"127.0.0.1:{port}"), STATE, grpc.RpcError)
-
-
 @pytest.mark.slow
 def test_no_request_fails_and_each_answer_is_its_versions_while_versions_are_swapped(server_process, shelf):
-    with server_process(shelf.base, 0, "--poll-seconds", "0.05") as (_, port):
-        with without_retries(port) as load:
-            for _ in range(2):
-                shelf.publish()
-                until_version(load, shelf.newest)
-        assert load.failed == []
-        assert Shelf.wrong(load.ended) == []
-        assert {call.version for call in load.ended} >= {2, 3, 4}
+    _, port = server_process(shelf.base, 0, "--poll-seconds", "0.05")
+    with Load(lambda: stub_client(f"127.0.0.1:{port}"), STATE, grpc.RpcError) as load:
+        for _ in range(2):
+            shelf.publish()
+            until_version(load, shelf.newest)
+    assert load.failed == []
+    assert Shelf.wrong(load.ended) == []
+    assert {call.version for call in load.ended} >= {2, 3, 4}
 
 
 def until_version(load, version):
@@ -177,7 +166,8 @@ def with_retries(*ports):
 
 @pytest.mark.slow
 def test_a_server_that_is_killed_fails_no_call_where_there_is_another(server_process, shelf, serving):
-    with serving() as other, server_process(shelf.base) as (process, port):
+    process, port = server_process(shelf.base)
+    with serving() as other:
         with with_retries(port, other.port) as load:
             assert {call.version for call in load.ended} == {2}
             process.kill()
@@ -205,25 +195,23 @@ def test_a_server_ends_in_time_and_logs_json_alone_although_a_version_would_hang
     base = shutil.copytree(model_base_path, tmp_path / "models")
     pair = ["--tls-certificate", certificates.server, "--tls-key", certificates.key(certificates.server)]
     options = ["--poll-seconds", "0.1", "--grace-seconds", "1", "--log-format", "json", *pair]
-    with (
-        (tmp_path / "log").open("w") as log,
-        server_process(base, 0, *options, errors=log, TF_CPP_MIN_LOG_LEVEL="0") as (process, port),
-    ):
-        for _ in range(20):
-            with socket.create_connection(("127.0.0.1", port), timeout=30) as plain:
-                plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
-                with contextlib.suppress(ConnectionError):
-                    plain.recv(100)
-        shutil.copytree(base / "3", tmp_path / "4")
-        (tmp_path / "4" / "manifest.json").unlink()
-        os.mkfifo(tmp_path / "4" / "manifest.json")  # whoever reads it would wait
-        (tmp_path / "4").rename(base / "4")
-        until(lambda: "manifest.json" in (tmp_path / "log").read_text())
-        credentials = triage_client.tls_credentials(certificates.ca)
-        with triage_client.TriageClient(f"127.0.0.1:{port}", timeout_seconds=60.0, credentials=credentials) as client:
-            assert client.triage(triage_client.evidence_state(["chest_pain"])).model_version == "3"
-        process.terminate()
-        assert process.wait(30) == 0
+    with (tmp_path / "log").open("w") as log:
+        process, port = server_process(base, 0, *options, errors=log, TF_CPP_MIN_LOG_LEVEL="0")
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as plain:
+            plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            with contextlib.suppress(ConnectionError):
+                plain.recv(100)
+    shutil.copytree(base / "3", tmp_path / "4")
+    (tmp_path / "4" / "manifest.json").unlink()
+    os.mkfifo(tmp_path / "4" / "manifest.json")  # whoever reads it would wait
+    (tmp_path / "4").rename(base / "4")
+    until(lambda: "manifest.json" in (tmp_path / "log").read_text())
+    credentials = triage_client.tls_credentials(certificates.ca)
+    with triage_client.TriageClient(f"127.0.0.1:{port}", timeout_seconds=60.0, credentials=credentials) as client:
+        assert client.triage(triage_client.evidence_state(["chest_pain"])).model_version == "3"
+    process.terminate()
+    assert process.wait(30) == 0
     lines = (tmp_path / "log").read_text().splitlines()
     assert [line for line in lines if not line.startswith("{")] == []
     assert len(lines) < 10

@@ -3,7 +3,6 @@
 import asyncio
 import signal
 import socket
-import subprocess
 import threading
 
 import grpc
@@ -87,22 +86,16 @@ def can_interview(client):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_an_interview_whose_client_vanishes_gives_its_place_back(serving, python, number):
+def test_an_interview_whose_client_vanishes_gives_its_place_back(serving, start, number):
     settings = {"max_interviews": 1, "silence_seconds": 1.0}
-    with (
-        serving(**settings) as server,
-        TriageClient(server.address, timeout_seconds=60.0) as client,
-        python.start("-c", INTERVIEW, server.address, FEVER.hex(), stdout=subprocess.PIPE, text=True) as process,
-    ):
-        try:
-            assert process.stdout.readline() == "begun\n"
-            assert not can_interview(client)
-            # A process that stands still is like a machine that lost its network: only its kernel acknowledges.
-            process.send_signal(number)
-            assert client.triage(evidence_state(["fever"])).model_version == "3"
-            until(lambda: can_interview(client))
-        finally:
-            process.kill()
+    with serving(**settings) as server, TriageClient(server.address, timeout_seconds=60.0) as client:
+        process = start("-c", INTERVIEW, server.address, FEVER.hex())
+        assert process.stdout.readline() == "begun\n"
+        assert not can_interview(client)
+        # A process that stands still is like a machine that lost its network: only its kernel acknowledges.
+        process.send_signal(number)
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+        until(lambda: can_interview(client))
 
 
 @pytest.mark.parametrize("sent", [b"", PREFACE[:10], PREFACE + SETTINGS + HALF_A_FRAME])

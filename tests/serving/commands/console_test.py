@@ -6,7 +6,6 @@ import shutil
 import signal
 import socket
 import ssl
-import subprocess
 
 import httpx
 import pytest
@@ -51,19 +50,15 @@ def test_a_taken_port_is_named_at_once(capsys):
 
 
 @pytest.mark.slow
-def test_the_command_serves_on_loopback_until_ctrl_c_and_logs_no_evidence(python, server):
+def test_the_command_serves_on_loopback_until_ctrl_c_and_logs_no_evidence(start, server):
     arguments = ("-m", "triage_cli", "console", "--server", server.address, "--port", "0", "--no-open")
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with python.start(*arguments, **pipes) as process:
-        try:
-            assert process.stdout.readline() == "model version 3\n"
-            url = re.fullmatch(r"console at (http://127\.0\.0\.1:\d+/) .*\n", process.stdout.readline())[1]
-            form = {"do": "add present fever"}
-            assert "Yellow" in httpx.post(url, data=form, timeout=30, trust_env=False, follow_redirects=True).text
-            process.send_signal(signal.SIGINT)
-            output, errors = process.communicate(timeout=30)
-        finally:
-            process.kill()
+    process = start(*arguments)
+    assert process.stdout.readline() == "model version 3\n"
+    url = re.fullmatch(r"console at (http://127\.0\.0\.1:\d+/) .*\n", process.stdout.readline())[1]
+    form = {"do": "add present fever"}
+    assert "Yellow" in httpx.post(url, data=form, timeout=30, trust_env=False, follow_redirects=True).text
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     assert (output, errors) == ("", "triage console: interrupted\n")
 
@@ -71,36 +66,32 @@ def test_the_command_serves_on_loopback_until_ctrl_c_and_logs_no_evidence(python
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_shared_console_interviews_whoever_has_its_link_and_nobody_else(
-    python, asking_base_path, certificates, scheme
+    start, asking_base_path, certificates, scheme
 ):
     address = "127.0.0.2" if scheme == "http" else "localhost"
     options = ["--model-base-path", str(asking_base_path), "--port", "0", "--host", address]
     if scheme == "https":
         options += ["--tls-certificate", certificates.server, "--tls-key", certificates.key(certificates.server)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with python.start("-m", "triage_cli", "console", *options, **pipes) as process:
-        try:
-            assert process.stdout.readline() == "model version 1\n"
-            pattern = rf"console at (({scheme}://[a-z0-9.]+:\d+/)\?token=[\w-]{{43}}) .*\n"
-            link, url = re.fullmatch(pattern, process.stdout.readline()).groups()
-            assert process.stdout.readline().startswith("anyone")
-            assert scheme == "https" or "findings" in process.stdout.readline()
-            trust = ssl.create_default_context(cafile=certificates.ca)
-            connection = {"timeout": 30, "trust_env": False, "follow_redirects": True, "verify": trust}
-            assert httpx.get(url, **connection).status_code == 403
-            with httpx.Client(**connection, headers={"origin": url.rstrip("/")}) as browser:
-                assert browser.get(link).url == url  # without the token
-                page = browser.post(url, data={"do": "add present fever"}).text
-                answers = 0
-                while button := re.search('value="(answer absent [^"]+)"', page):
-                    case = html.unescape(re.search('name="case" value="([^"]*)"', page)[1])
-                    page = browser.post(url, data={"case": case, "do": button[1]}).text
-                    answers += 1
-                assert (answers > 0, 'id="decision"' in page) == (True, True)
-            process.send_signal(signal.SIGINT)
-            output, errors = process.communicate(timeout=30)
-        finally:
-            process.kill()
+    process = start("-m", "triage_cli", "console", *options)
+    assert process.stdout.readline() == "model version 1\n"
+    pattern = rf"console at (({scheme}://[a-z0-9.]+:\d+/)\?token=[\w-]{{43}}) .*\n"
+    link, url = re.fullmatch(pattern, process.stdout.readline()).groups()
+    assert process.stdout.readline().startswith("anyone")
+    assert scheme == "https" or "findings" in process.stdout.readline()
+    trust = ssl.create_default_context(cafile=certificates.ca)
+    connection = {"timeout": 30, "trust_env": False, "follow_redirects": True, "verify": trust}
+    assert httpx.get(url, **connection).status_code == 403
+    with httpx.Client(**connection, headers={"origin": url.rstrip("/")}) as browser:
+        assert browser.get(link).url == url  # without the token
+        page = browser.post(url, data={"do": "add present fever"}).text
+        answers = 0
+        while button := re.search('value="(answer absent [^"]+)"', page):
+            case = html.unescape(re.search('name="case" value="([^"]*)"', page)[1])
+            page = browser.post(url, data={"case": case, "do": button[1]}).text
+            answers += 1
+        assert (answers > 0, 'id="decision"' in page) == (True, True)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=30)
     assert (output, errors.splitlines()[-1]) == ("", "triage console: interrupted")
 
 

@@ -3,13 +3,13 @@
 import argparse
 import contextlib
 import dataclasses
+import functools
 import os
 import pathlib
 import re
 import shutil
 import signal
 import socket
-import subprocess
 
 import grpc
 import httpx
@@ -32,15 +32,9 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 @pytest.fixture
-def start_server(python):
+def start_server(start):
     """Starts `triage serve`."""
-
-    def start(*options):
-        return python.start(
-            "-m", "triage_cli", "serve", *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-
-    return start
+    return functools.partial(start, "-m", "triage_cli", "serve")
 
 
 @pytest.mark.slow
@@ -52,15 +46,12 @@ def test_the_command_serves_until_a_signal_and_ends_in_order(
     start_server, model_base_path, number, code, setting, litert
 ):
     process = start_server("--model-base-path", str(model_base_path), "--port", "0", setting)
-    try:
-        port = re.fullmatch(r"listening on 127.0.0.1:(\d+), model version 3\n", process.stdout.readline())[1]
-        with TriageClient(f"127.0.0.1:{port}", timeout_seconds=30.0) as client:
-            assert client.triage(evidence_state(["fever"])).model_version == "3"
-        process.send_signal(number)
-        assert process.wait(60) == code
-    finally:
-        process.kill()
-        errors = process.communicate()[1]
+    port = re.fullmatch(r"listening on 127.0.0.1:(\d+), model version 3\n", process.stdout.readline())[1]
+    with TriageClient(f"127.0.0.1:{port}", timeout_seconds=30.0) as client:
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+    process.send_signal(number)
+    assert process.wait(60) == code
+    errors = process.communicate()[1]
     assert "Traceback" not in errors
     assert errors.count("version 3: LiteRT runs up to 64 states at once") == litert
 
@@ -69,21 +60,17 @@ def test_the_command_serves_until_a_signal_and_ends_in_order(
 def test_the_command_keeps_answering_while_it_drains_so_that_load_balancers_can_notice(start_server, model_base_path):
     options = ["--model-base-path", str(model_base_path), "--port", "0", "--drain-seconds", "600"]
     process = start_server(*options)
-    try:
-        address = process.stdout.readline().split()[2].rstrip(",")
-        with channel_to(address) as channel, TriageClient(address, timeout_seconds=30.0) as client:
-            changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60)
-            statuses = [next(changes).status]
-            process.send_signal(signal.SIGTERM)
-            statuses.append(next(changes).status)
-            assert statuses == [SERVING, NOT_SERVING]
-            assert client.triage(evidence_state(["fever"])).model_version == "3"
-            changes.cancel()
-        process.send_signal(signal.SIGTERM)  # a second one does not wait
-        assert process.wait(60) == -signal.SIGTERM
-    finally:
-        process.kill()
-        process.communicate()
+    address = process.stdout.readline().split()[2].rstrip(",")
+    with channel_to(address) as channel, TriageClient(address, timeout_seconds=30.0) as client:
+        changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60)
+        statuses = [next(changes).status]
+        process.send_signal(signal.SIGTERM)
+        statuses.append(next(changes).status)
+        assert statuses == [SERVING, NOT_SERVING]
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+        changes.cancel()
+    process.send_signal(signal.SIGTERM)  # a second one does not wait
+    assert process.wait(60) == -signal.SIGTERM
 
 
 def models_file(path, **bases):
@@ -98,28 +85,23 @@ def test_servers_share_a_port_and_go_on_without_one_that_is_killed(start_server,
     options = ["--model-base-path", str(model_base_path), "--reuse-port", "--http-port", "0", "--port"]
     first = start_server(*options, "0")
     started = [first]
-    try:
-        address, http = (first.stdout.readline().split()[place].rstrip(",") for place in (2, -1))
-        options[options.index("--http-port") + 1] = http.rpartition(":")[2]
-        started += [start_server(*options, address.rpartition(":")[2]) for _ in range(2)]
-        assert all(each.stdout.readline().startswith(f"listening on {address}, ") for each in started[1:])
-        assert all(each.stdout.readline() == f"HTTP at {http}\n" for each in started[1:])
-        first.kill()
-        first.wait(60)
-        for _ in range(20):  # each over a new connection
-            with TriageClient(address, timeout_seconds=30.0) as client:
-                assert client.triage(evidence_state(["fever"])).model_version == "3"
-        assert httpx.post(f"{http}/v1/triage", json={"present": ["fever"]}, trust_env=False).json()["action"] == "ask"
-        alone = start_server(*(option for option in options if option != "--reuse-port"), address.rpartition(":")[2])
-        assert "another server" in alone.communicate(timeout=120)[1]
-        assert alone.returncode == 2
-        for each in started[1:]:
-            each.send_signal(signal.SIGTERM)
-        assert [each.wait(60) for each in started[1:]] == [0, 0]
-    finally:
-        for each in started:
-            each.kill()
-            each.communicate()
+    address, http = (first.stdout.readline().split()[place].rstrip(",") for place in (2, -1))
+    options[options.index("--http-port") + 1] = http.rpartition(":")[2]
+    started += [start_server(*options, address.rpartition(":")[2]) for _ in range(2)]
+    assert all(each.stdout.readline().startswith(f"listening on {address}, ") for each in started[1:])
+    assert all(each.stdout.readline() == f"HTTP at {http}\n" for each in started[1:])
+    first.kill()
+    first.wait(60)
+    for _ in range(20):  # each over a new connection
+        with TriageClient(address, timeout_seconds=30.0) as client:
+            assert client.triage(evidence_state(["fever"])).model_version == "3"
+    assert httpx.post(f"{http}/v1/triage", json={"present": ["fever"]}, trust_env=False).json()["action"] == "ask"
+    alone = start_server(*(option for option in options if option != "--reuse-port"), address.rpartition(":")[2])
+    assert "another server" in alone.communicate(timeout=120)[1]
+    assert alone.returncode == 2
+    for each in started[1:]:
+        each.send_signal(signal.SIGTERM)
+    assert [each.wait(60) for each in started[1:]] == [0, 0]
 
 
 BLOCKED = """
@@ -136,7 +118,7 @@ sys.exit(triage_cli.main(["serve", *sys.argv[1:]]))
 
 
 @pytest.mark.slow
-def test_a_server_whose_event_loop_hangs_says_so_to_probes_and_to_systemd(python, model_base_path, tmp_path):
+def test_a_server_whose_event_loop_hangs_says_so_to_probes_and_to_systemd(start, model_base_path, tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd, socket.socket() as free:
         systemd.bind(str(tmp_path / "notify"))
         systemd.settimeout(120)
@@ -144,34 +126,28 @@ def test_a_server_whose_event_loop_hangs_says_so_to_probes_and_to_systemd(python
         probes = f"127.0.0.1:{free.getsockname()[1]}"
         free.close()
         options = ["--model-base-path", str(model_base_path), "--port", "0", "--probe-port", probes.rpartition(":")[2]]
-        process = python.start(
-            "-c", BLOCKED, *options, env=os.environ | {"NOTIFY_SOCKET": str(tmp_path / "notify")},
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        try:
-            address = process.stdout.readline().split()[2].rstrip(",")
-            while systemd.recv(64) != b"READY=1":
+        process = start("-c", BLOCKED, *options, env=os.environ | {"NOTIFY_SOCKET": str(tmp_path / "notify")})
+        address = process.stdout.readline().split()[2].rstrip(",")
+        while systemd.recv(64) != b"READY=1":
+            pass
+        assert systemd.recv(64) == b"WATCHDOG=1"  # and every second from now on
+        with channel_to(probes) as channel, TriageClient(address, timeout_seconds=1.0) as client:
+
+            def status():
+                request = health_pb2.HealthCheckRequest(service=LIVENESS)
+                return health_pb2_grpc.HealthStub(channel).Check(request, timeout=30).status
+
+            assert status() == SERVING
+            with pytest.raises(TriageError):
+                client.triage(evidence_state(["fever"]))
+            until(lambda: status() == NOT_SERVING)
+        systemd.settimeout(2)
+        with contextlib.suppress(TimeoutError):
+            while systemd.recv(64):  # until nothing more comes
                 pass
-            assert systemd.recv(64) == b"WATCHDOG=1"  # and every second from now on
-            with channel_to(probes) as channel, TriageClient(address, timeout_seconds=1.0) as client:
-
-                def status():
-                    request = health_pb2.HealthCheckRequest(service=LIVENESS)
-                    return health_pb2_grpc.HealthStub(channel).Check(request, timeout=30).status
-
-                assert status() == SERVING
-                with pytest.raises(TriageError):
-                    client.triage(evidence_state(["fever"]))
-                until(lambda: status() == NOT_SERVING)
-            systemd.settimeout(2)
-            with contextlib.suppress(TimeoutError):
-                while systemd.recv(64):  # until nothing more comes
-                    pass
-            process.send_signal(signal.SIGABRT)  # systemd's, when WatchdogSec has passed
-            assert process.wait(60) == -signal.SIGABRT
-        finally:
-            process.kill()
-            errors = process.communicate()[1]
+        process.send_signal(signal.SIGABRT)  # systemd's, when WatchdogSec has passed
+        assert process.wait(60) == -signal.SIGABRT
+        errors = process.communicate()[1]
         assert "in block" in errors  # where it hung
 
 
@@ -194,43 +170,39 @@ def test_the_command_serves_several_models_each_with_its_own_versions_and_follow
     )
     options = ["--port", "0", "--metrics-port", "0", "--poll-seconds", "0.1"]
     process = start_server("--model-config-file", file, *options)
-    try:
-        line = process.stdout.readline()
-        assert line.endswith(", models adults version 3, contrary version 6\n")
-        with TriageClient(line.split()[2].rstrip(","), timeout_seconds=30.0) as client:
-            smoker = evidence_state(["smoker"])
-            shutil.copytree(model_base_path / "3", tmp_path / "whole")
-            (tmp_path / "whole").rename(base / "5")
-            until(lambda: client.model_info(model="adults").model_version == "5")
-            versions = [client.triage(smoker, model=name).model_version for name in ("adults", "contrary")]
-            assert versions == ["5", "6"]
-            refused, listed = process.stdout.readline().split()[-1], pathlib.Path(file)
+    line = process.stdout.readline()
+    assert line.endswith(", models adults version 3, contrary version 6\n")
+    with TriageClient(line.split()[2].rstrip(","), timeout_seconds=30.0) as client:
+        smoker = evidence_state(["smoker"])
+        shutil.copytree(model_base_path / "3", tmp_path / "whole")
+        (tmp_path / "whole").rename(base / "5")
+        until(lambda: client.model_info(model="adults").model_version == "5")
+        versions = [client.triage(smoker, model=name).model_version for name in ("adults", "contrary")]
+        assert versions == ["5", "6"]
+        refused, listed = process.stdout.readline().split()[-1], pathlib.Path(file)
 
-            def refusals():
-                return re.findall(r"^triage_model_config_refused (\S+)", httpx.get(refused, trust_env=False).text, re.M)
+        def refusals():
+            return re.findall(r"^triage_model_config_refused (\S+)", httpx.get(refused, trust_env=False).text, re.M)
 
-            for damaged in ("model_config_list {", listed.read_text().replace(str(base), f"{base}-gone")):
-                assert refusals() == ["0.0"]
-                before = listed.read_text()
-                listed.write_text(damaged)
-                until(lambda: refusals() == ["1.0"])
-                assert client.triage(smoker, model="adults").model_version == "5"  # nothing changes
-                listed.write_text(before)
-                until(lambda: refusals() == ["0.0"])
-            with client.interview(model="adults") as interview:
-                assert interview.present("fever").response.model_version == "5"
-                infants = f'base_path: "{base}" model_version_policy {{ specific {{ versions: 3 }} }}'
-                models_file(listed, contrary=f'base_path: "{contrary_version.parent}"', infants=infants)
-                until(lambda: named(client, "infants"))
-                assert client.triage(smoker, model="infants").model_version == "3"
-                assert not named(client, "adults")
-                assert interview.present("smoker").response.model_version == "5"  # it had begun
-            assert client.triage(smoker).model_version == "6"  # of the first model now
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
-    finally:
-        process.kill()
-        process.communicate()
+        for damaged in ("model_config_list {", listed.read_text().replace(str(base), f"{base}-gone")):
+            assert refusals() == ["0.0"]
+            before = listed.read_text()
+            listed.write_text(damaged)
+            until(lambda: refusals() == ["1.0"])
+            assert client.triage(smoker, model="adults").model_version == "5"  # nothing changes
+            listed.write_text(before)
+            until(lambda: refusals() == ["0.0"])
+        with client.interview(model="adults") as interview:
+            assert interview.present("fever").response.model_version == "5"
+            infants = f'base_path: "{base}" model_version_policy {{ specific {{ versions: 3 }} }}'
+            models_file(listed, contrary=f'base_path: "{contrary_version.parent}"', infants=infants)
+            until(lambda: named(client, "infants"))
+            assert client.triage(smoker, model="infants").model_version == "3"
+            assert not named(client, "adults")
+            assert interview.present("smoker").response.model_version == "5"  # it had begun
+        assert client.triage(smoker).model_version == "6"  # of the first model now
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0
 
 
 @pytest.mark.slow
@@ -244,26 +216,22 @@ def test_a_remote_engine_may_come_later_than_the_server(start_server, model_base
         line = process.stdout.readline()
     address = line.split()[2].rstrip(",")
     late = TriageServer(dataclasses.replace(config, port=port))
-    try:
-        assert "no model version" in line
-        with channel_to(address) as channel, TriageClient(address, timeout_seconds=30.0) as client:
-            with pytest.raises(TriageError) as error:
-                client.triage(evidence_state(["fever"]))
-            assert error.value.status is grpc.StatusCode.UNAVAILABLE
-            changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60)
-            assert next(changes).status == NOT_SERVING
-            late.start(watcher)
-            assert next(changes).status == SERVING
-            assert client.triage(evidence_state(["fever"])).model_version == "3"
-            late.stop()
-            assert next(changes).status == NOT_SERVING
-            with pytest.raises(TriageError) as error:
-                client.triage(evidence_state(["fever"]))
-            assert error.value.status is grpc.StatusCode.UNAVAILABLE
-            assert error.value.message.startswith(f"TensorFlow Serving at 127.0.0.1:{port} cannot be reached")
-    finally:
-        process.kill()
-        process.communicate()
+    assert "no model version" in line
+    with channel_to(address) as channel, TriageClient(address, timeout_seconds=30.0) as client:
+        with pytest.raises(TriageError) as error:
+            client.triage(evidence_state(["fever"]))
+        assert error.value.status is grpc.StatusCode.UNAVAILABLE
+        changes = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60)
+        assert next(changes).status == NOT_SERVING
+        late.start(watcher)
+        assert next(changes).status == SERVING
+        assert client.triage(evidence_state(["fever"])).model_version == "3"
+        late.stop()
+        assert next(changes).status == NOT_SERVING
+        with pytest.raises(TriageError) as error:
+            client.triage(evidence_state(["fever"]))
+        assert error.value.status is grpc.StatusCode.UNAVAILABLE
+        assert error.value.message.startswith(f"TensorFlow Serving at 127.0.0.1:{port} cannot be reached")
 
 
 @pytest.mark.parametrize(
