@@ -97,5 +97,5 @@ def test_what_is_no_list_of_texts_is_refused(door, fields, tmp_path):
 @pytest.mark.parametrize("door", [http, vertex, client, score], ids=lambda door: door.__name__)
 @pytest.mark.parametrize("number", [3.5, "3", [3], True])
 def test_what_is_no_whole_number_is_refused(door, number, tmp_path):
-    with pytest.raises((InputError, TypeError), match=r"questions_asked: expected a whole number( from 0 |, )"):
+    with pytest.raises((InputError, TypeError), match=r"questions_asked: .*whole number"):
         door({"present": ["fever"], "questions_asked": number}, tmp_path)

@@ -140,7 +140,7 @@ def test_without_scipy_the_monitor_names_its_extra(monkeypatch, capsys):
     is_installed = extras.is_installed
     monkeypatch.setattr(extras, "is_installed", lambda module: module != "scipy" and is_installed(module))
     assert triage_cli.main(MONITOR.split()) == 2
-    assert "triage monitor needs scipy: pip install 'dyqn-triage" in capsys.readouterr().err
+    assert "scipy: pip install 'dyqn-triage" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -63,7 +63,7 @@ def test_a_file_gives_its_rules_in_order():
         (f'[r]\n{HEAD}all = ["fever"]\n', "all: .*all.present"),
         (f"[r]\n{HEAD}all.present = []\n", "all.present: "),
         (f'[r]\n{HEAD}any.present = ["fever", "fever"]\n', "any.present: 'fever'"),
-        (f'[r]\n{HEAD}none.present = ["fever"]\n', "code in all or any"),
+        (f'[r]\n{HEAD}none.present = ["fever"]\n', "all or any"),
         (f'[r]\n{HEAD}all.present = ["fever"]\nall.absent = ["fever"]\n', "never fire: 'fever' .*absent"),
         (f'[r]\n{HEAD}all.present = ["fever"]\nnone.present = ["fever"]\n', "never fire: 'fever' .*none"),
         (f'[r]\n{HEAD}any.present = ["fever"]\nnone.present = ["fever"]\n', "never fire: .*any .*none"),

@@ -174,7 +174,7 @@ def test_rows_of_empty_cells_are_blank(tmp_path):
 @pytest.mark.parametrize(
     ("read", "message"),
     [
-        (lambda path: wide(path, "vignette_id,decisions,tags\n"), "each piece of evidence"),
+        (lambda path: wide(path, "vignette_id,decisions,tags\n"), "piece of evidence"),
         (lambda path: wide(path, "vignette_id,decisions,Tags,fever\n"), "column 3: 'Tags' "),
         (lambda path: long_tables(path, "vignette_id,evidence\n", DECISIONS), "'presence' "),
         (lambda path: long_tables(path, EVIDENCE[:-1] + ",tags\n", DECISIONS), "column 4: .*'tags'"),

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from trainer.config import OptimiserConfig
@@ -10,17 +12,17 @@ def cautions_of(vignettes=50, forced=0.3, questions=8.0):
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("given", "said"),
     [
-        ({"vignettes": 49}, "the test split has 49 vignettes"),
-        ({"forced": 1.0, "questions": 23.0}, "forced to decide in every episode"),
+        ({"vignettes": 49}, "the test split .*49"),
+        ({"forced": 1.0, "questions": 23.0}, "in every episode"),
         ({"forced": 0.0}, "never forced"),
         ({"forced": 0.0, "questions": 0.0}, "asks nothing"),
     ],
 )
-def test_a_doubtful_evaluation_has_a_warning(given, sentence):
+def test_a_doubtful_evaluation_has_a_warning(given, said):
     (caution,) = cautions_of(**given)
-    assert sentence in caution
+    assert re.search(said, caution)
 
 
 def test_a_sound_evaluation_has_no_warning():
@@ -35,20 +37,20 @@ SOUND = split(100, Red=90, Yellow=90, Green=90, Blue=90)
 
 
 @pytest.mark.parametrize(
-    ("train", "learned", "optimiser", "sentence"),
+    ("train", "learned", "optimiser", "said"),
     [
-        (split(100, Green=300), 100, OptimiserConfig(), "all decisions in the train split are Green"),
-        (split(360, Red=90, Yellow=90, Green=90, Blue=90), 360, OptimiserConfig(), "has one decision"),
-        (split(100, Yellow=90, Green=90, Blue=90), 100, OptimiserConfig(), "no decision in the train split is Red"),
-        (SOUND, 75, OptimiserConfig(), "with fewer than 100 it cannot"),
-        (SOUND, 74, OptimiserConfig(), "with fewer than 75 it cannot choose questions"),
-        (SOUND, 100, OptimiserConfig(learning_rate=1e9), "the learning rate of 1e+09 is very high for sgd"),
-        (SOUND, 100, OptimiserConfig("adam", 0.06), "the learning rate of 0.06 is very high for adam"),
+        (split(100, Green=300), 100, OptimiserConfig(), "train split are Green"),
+        (split(360, Red=90, Yellow=90, Green=90, Blue=90), 360, OptimiserConfig(), "one decision"),
+        (split(100, Yellow=90, Green=90, Blue=90), 100, OptimiserConfig(), "train split is Red"),
+        (SOUND, 75, OptimiserConfig(), "fewer than 100 "),
+        (SOUND, 74, OptimiserConfig(), "fewer than 75 "),
+        (SOUND, 100, OptimiserConfig(learning_rate=1e9), r"learning rate of 1e\+09 .*sgd"),
+        (SOUND, 100, OptimiserConfig("adam", 0.06), "learning rate of 0.06 .*adam"),
     ],
 )
-def test_a_doubtful_training_has_a_warning_before_it_begins(train, learned, optimiser, sentence):
+def test_a_doubtful_training_has_a_warning_before_it_begins(train, learned, optimiser, said):
     (caution,) = before_training({"train": train, "test": SOUND}, learned, optimiser)
-    assert sentence in caution
+    assert re.search(said, caution)
 
 
 @pytest.mark.parametrize("optimiser", [OptimiserConfig(), OptimiserConfig("adam", 0.001), OptimiserConfig("sgd", 1.0)])
