@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
-from tests.builders import network_of, symptoms
+from tests.builders import network_of, sigmoid_network, symptoms
 from trainer.config import ExplorationConfig, NetworkConfig
 from trainer.dyqn.environment import Observation, action_spec, time_step_spec
 from trainer.dyqn.network import build_network
@@ -42,9 +42,16 @@ def test_noise_falls_linearly_and_then_stays(episode, expected):
     assert float(scale) == pytest.approx(expected, rel=1e-5)
 
 
-def test_policy_takes_the_best_action_and_the_best_triage_where_forced():
-    # Without a kernel the biases decide: ask first, Green second.
-    network = network_of((np.zeros([3, 5]), [-1, 0, 1, -1, 2]))
+# Without a kernel the biases decide: ask first, Green second. Probabilities that say Blue decide nothing.
+Q, BLUE = (np.zeros([3, 5]), [-1, 0, 1, -1, 2]), (np.zeros([3, 4]), [0, 0, 0, 9])
+
+
+@pytest.mark.parametrize(
+    "network",
+    [network_of(Q), sigmoid_network(q=Q, appropriate=BLUE, safe=BLUE)],
+    ids=["q alone", "with probabilities"],
+)
+def test_policy_takes_the_best_action_and_the_best_triage_where_forced(network):
     policy = QPolicy(time_step_spec(3), action_spec(), network)
     states = np.array([[1, 0, 0], [1, 0, 0], [0, 0, 0]], np.float32)
     step = policy.action(_time_step(states, [False, True, True]))
@@ -68,8 +75,7 @@ def test_a_policy_with_rules_obeys_them():
         SafetyRule("now", "", Action.RED, True, (("a", True),)),
         SafetyRule("soon", "", Action.YELLOW, False, (("b", True),)),
     ]
-    network = network_of((np.zeros([3, 5]), [-1, 0, 1, -1, 2]))
-    policy = QPolicy(time_step_spec(3), action_spec(), network, rules=RuleGraph(rules, vocabulary))
+    policy = QPolicy(time_step_spec(3), action_spec(), network_of(Q), rules=RuleGraph(rules, vocabulary))
     states = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]], np.float32)
     step = policy.action(_time_step(states, [False, False, True, True]))
     # Red at once; asks on, as the rule for Yellow lets it; forced, so Yellow in place of Green; no rule, so Green.
