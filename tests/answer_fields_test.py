@@ -9,7 +9,6 @@ import pytest
 
 import triage_cli
 from schemas.answer import ANSWER, BY_SERVER, Kind
-from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import RuleSet, SafetyRule
 from schemas.triage import Action
 from serving.client import channel
@@ -24,7 +23,7 @@ from serving.scoring.answers import Scorer
 from serving.scoring.cases import Cases
 from serving.wires import openapi
 from serving.wires.message_json import message_figures
-from tests.builders import random_network, trained_agent, write_version
+from tests.builders import random_network, symptoms, trained_agent, write_version
 from trainer.export.conversion import convert
 from trainer.export.policy import load_version
 from trainer.graph.novelty import Novelty
@@ -34,7 +33,7 @@ from triage_client.v1 import triage_service_pb2
 from triage_runtime.litert import LiteRtModel
 
 COUNT = 6
-VOCABULARY = Vocabulary(Evidence(f"e{cell}", "symptom", f"E{cell}", f"e{cell}?") for cell in range(COUNT))
+VOCABULARY = symptoms(*(f"e{cell}" for cell in range(COUNT)))
 FIELDS = set(triage_pb2.TriageResponse.DESCRIPTOR.fields_by_name)
 STATES = [
     state_message(["e1", "e2"], questions_asked=9),  # forced

@@ -1,6 +1,7 @@
 """Vocabularies, networks, agents and servers of tests, with what a test is not about filled in."""
 
 import contextlib
+import csv
 import io
 import json
 import pathlib
@@ -22,7 +23,7 @@ from serving.engine.model_config import ModelConfig
 from serving.engine.served_models import LocalModels
 from serving.engine.watcher import Watcher
 from serving.server.triage_server import TriageServer
-from trainer.config import NetworkConfig
+from trainer.config import NetworkConfig, TrainConfig
 from trainer.data.arrays import VignetteArrays
 from trainer.data.output import describe
 from trainer.data.tfrecord import encode_example, write_shards
@@ -30,17 +31,19 @@ from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import Outcomes
 from trainer.export import saved_model
 from trainer.graph.rules import RuleGraph
-from trainer.training.job import TrainedNetwork
+from trainer.training.job import JobDirectory, TrainedNetwork
 
 
-def symptoms(*codes, flags=(), parents=None):
-    """A vocabulary of symptoms that are named by their codes, some of them red flags."""
+def symptoms(*codes, flags=(), parents=None, exclusive=None):
+    """A vocabulary of symptoms that are named by their codes, some of them red flags; also parents and groups."""
+    above, groups = parents or {}, exclusive or {}
     return Vocabulary(
         Evidence(
-            code, "symptom", code, f"{code}?", parent=(parents or {}).get(code, ""), red_flag="yes" * (code in flags)
+            code, "symptom", code, f"{code}?",
+            parent=above.get(code, ""), exclusive=groups.get(code, ""), red_flag="yes" * (code in flags),
         )
         for code in codes
-    )
+    )  # fmt: skip
 
 
 def state_of(vocabulary, present, absent=()):
@@ -104,6 +107,15 @@ def trained_agent(network, vocabulary, max_questions=23, **more):
     return TrainedNetwork(network, vocabulary, max_questions=max_questions, **fields)
 
 
+def job_of(path, network, vocabulary, config=TrainConfig()):  # noqa: B008  # it is frozen
+    """The job directory that a training run leaves with the checkpoint of its step 40."""
+    job = JobDirectory(path)
+    job.prepare(config, vocabulary, "sha256:data")
+    counters = {"step": tf.Variable(40, dtype=tf.int64), "episode": tf.Variable(9, dtype=tf.int64)}
+    job.manager(tf.train.Checkpoint(chosen=network, **counters)).save(40)
+    return job
+
+
 def write_version(base, trained, version=None):
     """Publishes that agent as a version, by default the next one, and returns its folder."""
     with saved_model.staged(base, trained, version or saved_model.next_version(base)) as stage:
@@ -153,6 +165,31 @@ def prepared(folder, lines, vocabulary, *options):
     given = [str(part) for pair in files.items() for part in pair]
     assert triage_cli.main(["prepare", *given, *options]) == 0
     return files["--out"]
+
+
+def ddxplus_release(folder, **conditions):
+    """The options for a release of DDXPlus with these conditions, each a severity and its yes-or-no symptoms."""
+    question = {"is_antecedent": False, "data_type": "B"}
+    files = {
+        "conditions": {
+            name: {"severity": severity, "symptoms": {code: {} for code in has}, "antecedents": {}}
+            for name, (severity, has) in conditions.items()
+        },
+        "evidences": {code: {"question_en": f"{code}?", **question} for _, has in conditions.values() for code in has},
+    }
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return ["--format", "ddxplus", *(part for name in files for part in (f"--{name}", folder / f"{name}.json"))]
+
+
+def ddxplus_patients(path, *rows):
+    """A file of patients; what a row does not say is a boy of five with heat, a cold by .6 and a storm by .4."""
+    usual = {"AGE": 5, "DIFFERENTIAL_DIAGNOSIS": "[['Cold', 0.6], ['Storm', 0.4]]", "SEX": "M", "PATHOLOGY": "Cold",
+             "EVIDENCES": "['hot']", "INITIAL_EVIDENCE": "hot"}  # fmt: skip
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, usual)
+        writer.writeheader()
+        writer.writerows([usual | row for row in rows])
 
 
 class Evaluated(NamedTuple):

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from schemas import danger_signs, safety_rules
+from tests.builders import state_of
 from trainer.graph.mixture import Mixture
 from trainer.graph.questions import QuestionGraph
 from trainer.simulation.knowledge_base import KnowledgeBase
@@ -46,9 +47,8 @@ def graph(vocabulary):
     ],
 )
 def test_a_sign_is_asked_of_those_who_can_show_it_and_whose_story_it_fits(graph, vocabulary, known, asked, not_asked):
-    state: np.ndarray = np.zeros([1, len(vocabulary)], np.float32)
-    state[0, [vocabulary.index(code) for code in known.split()]] = 1
-    [opened] = graph.open_signs(tf.constant(state), tf.constant([vocabulary.takes_instrument])).numpy()
+    state = tf.constant([state_of(vocabulary, known.split())])
+    [opened] = graph.open_signs(state, tf.constant([vocabulary.takes_instrument])).numpy()
     signs = {code for code, is_open in zip(vocabulary.codes, opened, strict=True) if is_open}
     assert set(asked.split()) - signs == set()
     assert set(not_asked.split()) & signs == set()

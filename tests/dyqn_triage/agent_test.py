@@ -11,8 +11,7 @@ import pytest
 import dyqn_triage
 import triage_cli
 from schemas.danger_signs import DangerSigns
-from schemas.evidence import Evidence, Vocabulary
-from tests.builders import network_of, trained_agent, write_version
+from tests.builders import network_of, symptoms, trained_agent, write_version
 from trainer.graph.mixture import Mixture
 
 CODES = [f"e{number}" for number in range(8)]
@@ -129,15 +128,13 @@ def test_a_question_with_a_choice_is_answered_by_one_of_its_codes(model):
 @pytest.fixture(scope="module")
 def grouping_model(without_litert, folder):
     """A model that always asks, first about e1 and e2, the danger signs of e0."""
-    vocabulary, signs = Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in CODES), (("e1", "e2"),)
+    signs = DangerSigns({"e0": (("e1", "e2"),)})
     present = np.array([[0.1] * 8, [0.5] * 8], np.float32)
     truths = np.array([[0.9] * 8, [0.1] * 8], np.float32)  # whoever has much is urgent
     mixture = Mixture(np.log([0.5, 0.5]).astype(np.float32), present, truths, present)
     network = network_of((np.zeros([8, 5]), [0, 0, 0, 0, 1]))
     with without_litert():
-        write_version(
-            folder / "grouping", trained_agent(network, vocabulary, questions=mixture, signs=DangerSigns({"e0": signs}))
-        )
+        write_version(folder / "grouping", trained_agent(network, symptoms(*CODES), questions=mixture, signs=signs))
     with dyqn_triage.Model(folder / "grouping") as model:
         yield model
 

@@ -8,8 +8,8 @@ import pathlib
 import pytest
 
 from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
 from schemas.model_directory import file_states, find_version, list_versions, read_version, version_folder
+from tests.builders import symptoms
 
 MANIFEST = {
     "format_version": 1,
@@ -27,7 +27,7 @@ MANIFEST = {
 
 @pytest.fixture
 def vocabulary():
-    return Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("chest_pain", "fever", "smoker"))
+    return symptoms("chest_pain", "fever", "smoker")
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import pytest
 from schemas.danger_signs import NO_SIGNS
 from schemas.triage import Action
 from tests.builders import symptoms
+from tests.trainer.conftest import tiny_default
 from trainer.config import TrainConfig
 from trainer.dyqn.assembly import build_loop
 from trainer.dyqn.calibrate import divide, settling
@@ -12,7 +13,6 @@ from trainer.graph import mixture
 from trainer.graph.questions import QuestionGraph
 from trainer.interviews.episodes import InterviewEpisodes
 from trainer.interviews.play import led_states
-from trainer.presets import preset
 
 QUIET = {"ask_noise_initial": 0.0, "ask_noise_final": 0.0}
 PAIR = ([1, -3], [0, 1, 2, 0])
@@ -154,19 +154,11 @@ def test_another_seed_draws_other_weights_evidence_noise_and_batches(random_vign
 
 
 VOCABULARY = symptoms(*(f"e{number}" for number in range(30)), flags=("e3", "e4"))
-TINY = {
-    "environment": {"environments": 6, "max_questions": 5},
-    "network": {"hidden_sizes": [8]},
-    "memory": {"batch_size": 16, "memory_capacity": 64},
-    "validation": {"held_out_share": 0.2},
-    "loop": {"burn_in_steps": 10, "steps": 60, "seed": 3},
-}
 
 
 def _default_loop(vignettes):
     """A loop of the preset `default`, made tiny."""
-    values = preset("default").to_dict()
-    config = TrainConfig.from_dict({name: {**section, **TINY.get(name, {})} for name, section in values.items()})
+    config = tiny_default(seed=3)
     learned, held_out, _ = divide(vignettes, config.validation, seed=3)
     patients, limit = mixture.fit(learned, VOCABULARY, 0), config.environment.max_questions
     led = led_states(QuestionGraph(patients, VOCABULARY), VOCABULARY, held_out, False, limit)

@@ -5,23 +5,14 @@ from tf_agents.policies import tf_policy
 from tf_agents.trajectories import policy_step
 
 from schemas.triage import Action
-from trainer.config import NetworkConfig
+from tests.builders import network_of
 from trainer.dyqn.environment import action_spec, time_step_spec
-from trainer.dyqn.network import build_network
 from trainer.dyqn.rollout import EpisodeWindow, Rollout, greedy_policy
 
 
-def _network(biases, kernel_of_first=None):
+def _network(biases, kernel_of_first=(0, 0, 0, 0, 0)):
     """Q-values from the output biases alone; `kernel_of_first` adds logits for evidence 0 present."""
-    network = build_network(6, NetworkConfig(hidden_sizes=(2,)), seed=0)
-    hidden = np.zeros([6, 2], np.float32)
-    hidden[0, 0] = 1.0
-    network.get_layer("hidden_1").set_weights([hidden, np.zeros(2, np.float32)])
-    output = np.zeros([2, 5], np.float32)
-    if kernel_of_first is not None:
-        output[0] = kernel_of_first
-    network.get_layer("q_values").set_weights([output, np.array(biases, np.float32)])
-    return network
+    return network_of((np.eye(6, 1), 0), ([kernel_of_first], biases))
 
 
 @pytest.mark.parametrize(

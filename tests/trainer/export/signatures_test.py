@@ -9,7 +9,7 @@ import tensorflow as tf
 from schemas import safety_rules
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
-from tests.builders import network_of, sigmoid_network
+from tests.builders import network_of, sigmoid_network, symptoms
 from trainer.export import signatures
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.novelty import Novelty
@@ -248,10 +248,7 @@ def test_novelty_is_the_share_of_moments_that_were_less_unusual(guarded):
     assert (response.novelty, response.is_novel) == (1.0, True)
 
 
-RELATED = Vocabulary(
-    Evidence(code, "symptom", code, f"{code}?", exclusive=group)
-    for code, group in (("pain", ""), ("rash", ""), ("cough", ""), ("child", "age"), ("adult", "age"))
-)
+RELATED = symptoms("pain", "rash", "cough", "child", "adult", exclusive={"child": "age", "adult": "age"})
 
 
 @pytest.fixture(scope="module")

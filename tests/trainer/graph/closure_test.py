@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
+from tests.builders import symptoms
 from trainer.graph.closure import Closure
 from trainer.graph.rules import OpenRedFlags, RuleGraph
 
@@ -58,9 +59,8 @@ def test_what_follows_from_a_code_is_known_with_it(closure, said, follows):
 
 
 def test_of_three_ages_none_follows_from_the_denial_of_another():
-    ages = Vocabulary(
-        Evidence(code, "symptom", code, f"{code}?", exclusive="age") for code in ("child", "adult", "old")
-    )
+    codes = ("child", "adult", "old")
+    ages = symptoms(*codes, exclusive=dict.fromkeys(codes, "age"))
     closed = Closure(ages)(tf.constant([[-1.0, 0, 0], [1, 0, 0]]))
     np.testing.assert_array_equal(closed, [[-1, 0, 0], [1, -1, -1]])
 
@@ -117,7 +117,7 @@ def test_many_rows_are_closed_as_one_is(closure):
 
 
 def test_without_relations_nothing_is_computed():
-    closure = Closure(Vocabulary(Evidence(code, "symptom", code, f"{code}?") for code in ("alone", "apart")))
+    closure = Closure(symptoms("alone", "apart"))
     states = tf.constant([[1.0, -1.0]])
     assert closure(states) is states
     assert closure.reduced(states) is states

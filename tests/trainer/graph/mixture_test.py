@@ -1,17 +1,14 @@
 import numpy as np
 import pytest
 
-from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
 from tests.builders import symptoms
 from tests.trainer.conftest import make_vignettes
 from trainer.dyqn.rollout import Slice
 from trainer.graph import mixture
-from triage_runtime.storage import arrays_file
 
 
-def vocabulary_of(count):
-    return Vocabulary(Evidence(f"e{cell}", "symptom", "E", "E?") for cell in range(count))
+def vocabulary_of(count, **more):
+    return symptoms(*(f"e{cell}" for cell in range(count)), **more)
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +61,7 @@ def test_what_is_not_listed_counts_as_absent_but_not_as_denied(fitted):
 def test_of_age_and_sex_only_those_count_that_list_them():
     """A vignette in ten says child, 2, or adult, 3, alike often; everybody has 1. A class is 25 of 1,000 patients."""
     vignettes = make_vignettes([(codes, [1, 0, 0, 0]) for codes in ([1, 2], [1, 3], *([[1]] * 18))] * 50)
-    bands = Vocabulary(
-        Evidence(f"e{cell}", "symptom", "E", "E?", exclusive="age" if cell in (1, 2) else "") for cell in range(4)
-    )
+    bands = vocabulary_of(4, exclusive={"e1": "age", "e2": "age"})
     alone, group = (mixture.fit(vignettes, each, seed=0) for each in (vocabulary_of(4), bands))
     assert np.exp(alone.log_prior) @ alone.present[:, 1] == pytest.approx(0.05, abs=0.01)
     assert group.present[:, 1] + group.present[:, 2] == pytest.approx(1, abs=0.01)
@@ -83,28 +78,10 @@ def test_what_everybody_has_may_still_be_absent():
 
 def test_what_follows_from_a_vignette_counts_as_listed(vignettes):
     """The pieces are 1, 2, 3 and 4; nobody lists the last one, which is the parent of the first."""
-    related = symptoms("e0", "e1", "e2", "e3", parents={"e0": "e3"})
-    fitted = mixture.fit(vignettes, related, seed=0)
+    fitted = mixture.fit(vignettes, vocabulary_of(4, parents={"e0": "e3"}), seed=0)
     np.testing.assert_allclose(fitted.present[:, 3], fitted.present[:, 0], atol=1e-3)
 
 
 def test_few_vignettes_make_no_classes(vignettes):
     few = Slice(vignettes.offsets[:75], vignettes.signed_codes[:148], vignettes.decision_counts[:74])
     assert mixture.fit(few, vocabulary_of(4), seed=0) is None
-
-
-def test_a_file_gives_back_what_was_saved(fitted, tmp_path):
-    assert mixture.load(tmp_path / "questions.npz", 4) is None
-    arrays_file.write(tmp_path / "questions.npz", fitted._asdict())
-    for read, kept in zip(mixture.load(tmp_path / "questions.npz", 4), fitted, strict=True):
-        np.testing.assert_array_equal(read, kept)
-
-
-def test_a_damaged_file_or_one_of_another_vocabulary_is_an_input_error(fitted, tmp_path):
-    path = tmp_path / "questions.npz"
-    arrays_file.write(path, fitted._asdict())
-    with pytest.raises(InputError, match=r"another vocabulary.*delete the file"):
-        mixture.load(path, 5)
-    path.write_bytes(b"PK garbage")
-    with pytest.raises(InputError, match=r"questions\.npz: not what"):
-        mixture.load(path, 4)

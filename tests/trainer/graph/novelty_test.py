@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from schemas.errors import InputError
-from schemas.evidence import Evidence, Vocabulary
+from tests.builders import symptoms
 from tests.trainer.conftest import make_vignettes
 from trainer.graph import novelty
-from trainer.graph.novelty import Novelty
-from triage_runtime.storage import arrays_file
 
 EVIDENCE, GROUP = 40, 10
 
@@ -29,7 +26,7 @@ def vignettes(rows):
 
 
 def vocabulary_of(count):
-    return Vocabulary(Evidence(f"e{cell}", "symptom", "E", "E?") for cell in range(count))
+    return symptoms(*(f"e{cell}" for cell in range(count)))
 
 
 def states(rows):
@@ -108,61 +105,3 @@ def test_a_state_with_the_score_of_a_moment_is_not_above_it():
     score = fitted.scores(states([row])).numpy()
     assert (fitted.quantiles >= score + 0.0005).all()  # far above any rounding error
     assert (fitted.quantiles < score + 0.005).all()
-
-
-KEPT_EVIDENCE = 3
-NOVELTY = Novelty(
-    log_prior=np.log(np.array([0.25, 0.75], np.float32)),
-    log_literals=np.arange(18, dtype=np.float32).reshape(6, 3),
-    quantiles=np.array([[0, 1, 2], [3, 3, 4]], np.float32),
-    moments=16,
-    led=np.array([[0, 2, 2]], np.float32),
-)
-
-
-@pytest.fixture
-def path(tmp_path):
-    path = tmp_path / "novelty.npz"
-    arrays_file.write(path, NOVELTY._asdict())
-    return path
-
-
-def test_statistics_come_back_from_their_file_which_is_complete_in_itself(path):
-    loaded = novelty.load(path, KEPT_EVIDENCE)
-    assert loaded.moments == 16
-    for before, after in zip(NOVELTY, loaded, strict=True):
-        np.testing.assert_array_equal(before, after)
-    assert [entry.name for entry in path.parent.iterdir()] == ["novelty.npz"]
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda content: b"log_prior,log_literals\n",
-        lambda content: content[: len(content) // 2],
-        lambda content: content.replace(b"quantiles.npy", b"quantilez.npy"),
-    ],
-    ids=["text", "cut short", "without quantiles"],
-)
-def test_other_bytes_than_were_written_are_reported_in_one_line(path, damage):
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(InputError, match=r"novelty\.npz: ") as error:
-        novelty.load(path, KEPT_EVIDENCE)
-    assert "\n" not in str(error.value)
-
-
-def test_arrays_of_another_vocabulary_are_reported(path):
-    with pytest.raises(InputError, match="another vocabulary"):
-        novelty.load(path, KEPT_EVIDENCE + 1)
-
-
-def test_any_single_overwritten_byte_is_reported_or_harmless(path):
-    content = path.read_bytes()
-    for place in range(len(content)):
-        path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
-        try:
-            loaded = novelty.load(path, KEPT_EVIDENCE)
-        except InputError:
-            continue
-        for before, after in zip(NOVELTY, loaded, strict=True):  # such as a byte of a date
-            np.testing.assert_array_equal(before, after)

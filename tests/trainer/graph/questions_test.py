@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from schemas.danger_signs import NO_SIGNS, DangerSigns
-from schemas.evidence import Evidence, Vocabulary
 from schemas.safety_rules import SafetyRule
 from schemas.triage import Action
 from tests.builders import symptoms
@@ -14,14 +13,6 @@ from trainer.graph.questions import QuestionGraph
 
 CODES = ("cough", "rash", "pain", "collapse")
 ALWAYS, NEVER = 0.999, 0.001
-
-
-def _vocabulary(*codes, parents=(), exclusive=()):
-    parents, exclusive = dict(parents), dict(exclusive)
-    return Vocabulary(
-        Evidence(code, "symptom", code, f"{code}?", parent=parents.get(code, ""), exclusive=exclusive.get(code, ""))
-        for code in codes
-    )
 
 
 @pytest.fixture(scope="module")
@@ -134,9 +125,7 @@ def test_a_danger_sign_is_worth_asking_about_and_anything_where_nothing_is_known
 
 
 AGES = ("cough", "baby", "adult", "old", "female", "male")
-WITH_AGE = _vocabulary(
-    *AGES, exclusive=[("baby", "age"), ("adult", "age"), ("old", "age"), ("female", "sex"), ("male", "sex")]
-)
+WITH_AGE = symptoms(*AGES, exclusive={"baby": "age", "adult": "age", "old": "age", "female": "sex", "male": "sex"})
 
 
 def test_age_and_sex_come_first_each_by_its_most_likely_member():
@@ -213,7 +202,7 @@ def test_what_both_a_rule_and_the_list_of_the_complaint_ask_for_leads_in_the_ord
 
 
 def test_nobody_is_asked_what_the_table_does_not_ask_of_those_who_have_a_code_nor_for_a_rule_that_requires_it(mixture):
-    vocabulary = _vocabulary("cough", "rash", "pain", "collapse", parents=[("collapse", "rash")])
+    vocabulary = symptoms("cough", "rash", "pain", "collapse", parents={"collapse": "rash"})
     rule = SafetyRule("r", "x", Action.RED, True, all_of=(("cough", True), ("rash", True)), any_of=(("pain", True),))
     signs = DangerSigns({"cough": (("collapse",),)}, {"cough": ("rash",)})
     graph = QuestionGraph(mixture, vocabulary, (rule,), signs)
@@ -224,14 +213,14 @@ def test_nobody_is_asked_what_the_table_does_not_ask_of_those_who_have_a_code_no
 
 
 def test_nobody_is_asked_what_the_table_does_not_ask_of_those_who_have_the_code_by_a_special_kind_of_it(mixture):
-    vocabulary = _vocabulary(*CODES, parents=[("collapse", "rash")])
+    vocabulary = symptoms(*CODES, parents={"collapse": "rash"})
     graph = QuestionGraph(mixture, vocabulary, (), DangerSigns({}, {"rash": ("pain",)}))
     assert _asked(graph, CODES, [[0, 0, 0, 1], [0, -1, 0, 0]])[1] == [["cough"], ["cough", "pain"]]
 
 
 def test_a_special_kind_waits_for_its_parent_which_is_asked_in_its_place(mixture):
     """A collapse is a kind of a rash, which is no sign itself and says nothing."""
-    vocabulary = _vocabulary(*CODES, parents=[("collapse", "rash")])
+    vocabulary = symptoms(*CODES, parents={"collapse": "rash"})
     graph = QuestionGraph(mixture, vocabulary, (), DangerSigns({"cough": (("collapse",),)}), _network(0.1))
     states = [[1, 0, 0, 0], [1, 1, 0, 0], [1, -1, 0, 0]]
     first, questions = _asked(graph, CODES, states)
@@ -254,7 +243,7 @@ def test_a_special_kind_waits_for_its_parent_which_is_asked_in_its_place(mixture
 def test_a_sign_that_follows_from_another_answer_of_the_question_waits():
     """Whoever is left-sided is not right-sided: two ticks would contradict each other."""
     codes = ("cough", "left", "right", "rash")
-    vocabulary = _vocabulary(*codes, exclusive=[("left", "side"), ("right", "side")])
+    vocabulary = symptoms(*codes, exclusive={"left": "side", "right": "side"})
     mixture = _saying_nothing(0.5, 0.2, 0.3, 0.2)
     both = DangerSigns({"cough": (("left", "right"),)})
     graph = QuestionGraph(mixture, vocabulary, (), both)
@@ -268,7 +257,7 @@ def test_a_sign_that_follows_from_another_answer_of_the_question_waits():
 @pytest.mark.parametrize("signs", [NO_SIGNS, DangerSigns({"a": (("c", "d"), ("e", "f", "g")), "b": (("h", "c"),)})])
 def test_training_asks_what_an_exported_model_asks_whatever_is_known(signs):
     codes = tuple("abcdefghi")
-    vocabulary = _vocabulary(*codes, parents=[("d", "c"), ("i", "f")], exclusive=[("e", "side"), ("h", "side")])
+    vocabulary = symptoms(*codes, parents={"d": "c", "i": "f"}, exclusive={"e": "side", "h": "side"})
     generator = np.random.default_rng(0)
     present = generator.uniform(0.01, 0.9, (5, 9)).astype(np.float32)
     truths = generator.uniform(0.05, 0.95, (5, 8)).astype(np.float32)
