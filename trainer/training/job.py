@@ -41,6 +41,7 @@ from trainer.graph.decide import NEUTRAL, OperatingPoint
 from trainer.graph.mixture import Mixture
 from trainer.graph.novelty import Novelty, fit
 from trainer.graph.operating_point import HeldOutOutputs
+from triage_runtime.case import parse_object
 from triage_runtime.storage import arrays_file, whole_file
 from triage_runtime.storage.whole_file import read_json
 
@@ -316,9 +317,22 @@ class JobDirectory:
         return run
 
     def evaluations(self) -> list[dict[str, Any]]:
-        """Returns the evaluations so far, oldest first."""
+        """Returns the evaluations so far, oldest first.
+
+        Raises:
+            InputError: the file is damaged.
+        """
         path = self.path / EVALUATIONS
-        return list(map(json.loads, path.read_text(encoding="utf-8").splitlines())) if path.exists() else []
+        text = read_text(path) if path.exists() else ""
+        try:
+            evaluations = list(map(parse_object, text.splitlines()))
+            if not all(isinstance(each.get("step"), int) for each in evaluations):
+                raise InputError("a line without a step")
+        except InputError as error:
+            raise InputError(
+                f"{path}: {error}: delete the file; only the figures of past evaluations are lost"
+            ) from error
+        return evaluations
 
     def append_evaluation(self, evaluation: Mapping[str, Any]) -> None:
         """Adds one evaluation, replacing any of the same `step`; raises InputError if it cannot be written."""

@@ -12,7 +12,7 @@ from tests.trainer.conftest import make_vignettes
 from trainer.config import TrainConfig
 from trainer.dyqn.assembly import build_loop
 from trainer.graph.operating_point import HeldOutOutputs
-from trainer.training.job import FORMAT, HELD_OUT, NOVELTY, QUESTIONS, RUN, JobDirectory, load_network
+from trainer.training.job import EVALUATIONS, FORMAT, HELD_OUT, NOVELTY, QUESTIONS, RUN, JobDirectory, load_network
 
 CONFIG = TrainConfig.from_dict(
     {"network": {"hidden_sizes": [8]}, "memory": {"batch_size": 4, "memory_capacity": 32}, "loop": {"burn_in_steps": 5}}
@@ -159,6 +159,13 @@ def test_evaluations_behind_the_checkpoint_are_forgotten_and_those_of_a_repeated
         job.append_evaluation({"step": 4, "number": float("nan")})
     job.forget_after(2)
     assert [evaluation["step"] for evaluation in job.evaluations()] == [1, 2]
+
+
+@pytest.mark.parametrize("content", [b"garbage", b'{"step": 1}\n{"metrics": {}}', b"\xff"])
+def test_a_damaged_file_of_evaluations_is_an_input_error_that_names_it(tmp_path, content):
+    (tmp_path / EVALUATIONS).write_bytes(content)
+    with pytest.raises(InputError, match=EVALUATIONS):
+        JobDirectory(tmp_path).evaluations()
 
 
 def test_a_damaged_checkpoint_is_an_input_error_that_names_it(trained):
