@@ -128,7 +128,7 @@ def add_arguments(
     server: str | None = "127.0.0.1:8500",
 ) -> None:
     """Gives `parser` the options of the connection; without the option, the server is `server`."""
-    about = "running server to use, instead of starting one" if server is None else f"default: {server}"
+    about = "running server to use, instead of starting one" if server is None else f"server to call; default: {server}"
     parser.add_argument("--server", default=server, metavar="HOST:PORT", help=about)
     options.add_arguments(parser, kind)
 

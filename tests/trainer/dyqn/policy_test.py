@@ -78,5 +78,5 @@ def test_a_policy_with_rules_obeys_them():
     policy = QPolicy(time_step_spec(3), action_spec(), network_of(Q), rules=RuleGraph(rules, vocabulary))
     states = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]], np.float32)
     step = policy.action(_time_step(states, [False, False, True, True]))
-    # Red at once; asks on, as the rule for Yellow lets it; forced, so Yellow in place of Green; no rule, so Green.
+    # Red at once; keeps asking, as the rule for Yellow lets it; forced, so Yellow in place of Green; no rule, so Green.
     np.testing.assert_array_equal(step.action, [Action.RED, Action.ASK, Action.YELLOW, Action.GREEN])

@@ -41,7 +41,7 @@ ASK, RED, YELLOW, GREEN = Action.ASK, Action.RED, Action.YELLOW, Action.GREEN
     [
         (GREEN, GREEN, [(YELLOW, False)], [(GREEN, YELLOW)], YELLOW),
         (RED, RED, [(YELLOW, False)], [(RED, RED)], RED),  # never less urgent
-        (ASK, GREEN, [(YELLOW, False)], [(ASK, ASK)], YELLOW),  # asks on, best triage raised
+        (ASK, GREEN, [(YELLOW, False)], [(ASK, ASK)], YELLOW),  # keeps asking, best triage raised
         (ASK, GREEN, [(RED, True)], [(ASK, RED)], RED),
         (ASK, RED, [(YELLOW, True)], [(ASK, RED)], RED),  # ends the questions at the model's own
         (ASK, GREEN, [(YELLOW, False), (RED, True), (YELLOW, False)], [(ASK, ASK), (ASK, RED), (RED, RED)], RED),

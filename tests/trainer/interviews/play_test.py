@@ -65,7 +65,7 @@ def _flags(cells):
 
 
 def test_an_interview_ends_with_red_where_the_agent_is_sure_of_it(patients):
-    """With a floor of .7 it asks on, until the second patient's decision is Blue, worth .8."""
+    """With a floor of .7 it keeps asking, until the second patient's decision is Blue, worth .8."""
     interviews = interview(patients, network, _may_ask, _in_order, 3, _flags({1, 2, 3}))
     assert interviews.ends(NEUTRAL).tolist() == [0, 0]
     assert interviews.ends(OperatingPoint(0.7)).tolist() == [2, 1]
