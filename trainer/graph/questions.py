@@ -115,7 +115,7 @@ class QuestionGraph:
         self._above = more_general(vocabulary)  # [E, W]
         below = [np.flatnonzero((self._above == cell).any(axis=1)).tolist() for cell in range(len(vocabulary))]
         self._below = padded(below, len(vocabulary))  # [E, W]
-        self.red_flags = OpenRedFlags(rules, vocabulary)
+        self._red_flags = OpenRedFlags(rules, vocabulary)
         self._complaints, self._signs = _by_group(signs, vocabulary)
         self._most = min(MOST_QUESTIONS, len(vocabulary))
 
@@ -193,7 +193,7 @@ class QuestionGraph:
             named = tf.cast(tf.gather(present, complaints, axis=1), tf.float32)  # [B, N]
             rank = _SIGN + 2 * (len(self._signs) - place)  # a group comes before the next one, whatever a sign says
             listed = tf.maximum(listed, rank * tf.cast(product(named, signs) > 0.5, tf.float32))
-        ranks = tf.where(self.red_flags.open(states, unknown), _RULE + listed, listed)
+        ranks = tf.where(self._red_flags.open(states, unknown), _RULE + listed, listed)
         ranks = tf.where(open_codes, ranks, tf.zeros_like(ranks))
         waiting = tf.where(self._waits(open_codes), ranks, tf.zeros_like(ranks))
         above = tf.concat([waiting, tf.zeros_like(waiting[:, :1])], axis=1)

@@ -130,11 +130,6 @@ class OpenRedFlags:
             self._asked(near) & tf.gather(holding, self._parents, axis=1)
         )
 
-    @property
-    def cells(self) -> np.ndarray:
-        """int64: the cells of all codes that a rule for Red requires to be present."""
-        return np.flatnonzero(self._cells.any(axis=0))
-
     def _asked(self, rules: Sequence[tf.Tensor]) -> tf.Tensor:
         """Returns the codes of rules, of their `all` and of their `any`, bool `[B, R]` both; bool `[B, E]`."""
         return tf.matmul(tf.cast(tf.concat(rules, axis=1), tf.float32), tf.constant(self._cells)) > 0.5

@@ -1,6 +1,6 @@
 """`triage evaluate --questions`: compares question policies in interviews.
 
-It compares what the agent would decide after each answer, and when the red flags of an emergency become known.
+It compares what the agent would decide after each answer.
 """
 
 import dataclasses
@@ -22,7 +22,6 @@ from trainer.data.tfrecord import DDXPLUS, DataDirectory
 from trainer.evaluation.agreement import majority_decisions
 from trainer.evaluation.estimates import Estimate, bracketed
 from trainer.evaluation.metrics import (
-    estimate,
     estimates,
     quality_by_others,
     summary,
@@ -53,11 +52,10 @@ def report(
         InputError: the data or the agent do not fit the track.
     """
     patients = _patients(given, data, vignettes)
-    interviews, graph = _interviews(given, data, trained, patients)
+    interviews, point = _interviews(given, data, trained, patients), trained.operating_point
     first, counts, minimum = next(iter(interviews)), patients.decision_counts, given.minimum_decisions
     by_others, against = quality_by_others(counts, minimum), quality(interviews[first], counts)
     human = {name: by_others[name] for name in QUALITY}
-    flags, point = graph.red_flags.cells, trained.operating_point
     return {
         "job_dir": locations.shown(given.job_dir),
         "data": locations.shown(data.path),
@@ -69,7 +67,7 @@ def report(
         "training": trained.training,
         "clinicians": summary(human, given.seed) if len(human["safety"]) else None,
         "policies": {
-            name: policy_figures(each, patients, point, flags, None if name == first else against, minimum, given.seed)
+            name: policy_figures(each, patients, point, None if name == first else against, minimum, given.seed)
             for name, each in interviews.items()
         },
     }
@@ -94,7 +92,7 @@ def _patients(given: EvaluateOptions, data: DataDirectory, vignettes: VignetteAr
 
 def _interviews(
     given: EvaluateOptions, data: DataDirectory, trained: TrainedNetwork, patients: Patients
-) -> tuple[dict[str, Interviews], QuestionGraph]:
+) -> dict[str, Interviews]:
     if trained.questions is None:
         raise InputError(
             f"{given.job_dir}: nothing to choose questions by: the agent learned from fewer than "
@@ -114,7 +112,7 @@ def _interviews(
     return {
         name: interview(patients, trained.model, graph.may_ask, chosen[name], QUESTION_LIMIT, flags, graph.opening)
         for name in followed(names, "play", "policies")
-    }, graph
+    }
 
 
 def quality(interviews: Interviews, counts: np.ndarray) -> dict[str, np.ndarray]:
@@ -131,20 +129,18 @@ def policy_figures(
     interviews: Interviews,
     patients: Patients,
     point: OperatingPoint,
-    red_flags: np.ndarray,
     against: Mapping[str, np.ndarray] | None,
     minimum_decisions: int,
     seed: int,
 ) -> dict[str, Any]:
     """Returns the figures of one policy, with their intervals over patients.
 
-    The first of the cells `red_flags` is looked for. `against` is the `quality` of the policy that it is compared with,
-    None for that policy itself. Patients with fewer decisions than `minimum_decisions` are left out of comparisons with
-    clinicians.
+    `against` is the `quality` of the policy that it is compared with, None for that policy itself. Patients with fewer
+    decisions than `minimum_decisions` are left out of comparisons with clinicians.
 
     Returns:
         `appropriateness` and `safety`, a list by number of questions; the same with `_difference`, paired with
-        `against`; `first_red_flag`, `stopping` and `otherwise`, see below.
+        `against`; `stopping` and `otherwise`, see below.
     """
     rows = quality(interviews, patients.decision_counts)
     numbers = range(len(interviews.flagged))
@@ -152,29 +148,9 @@ def policy_figures(
     if against is not None:
         for name, values in rows.items():
             result[f"{name}_difference"] = estimates((values.astype(float) - against[name]).T, seed)
-    result["first_red_flag"] = _first_red_flag(interviews, patients, red_flags, seed)
     result["stopping"] = stopping(interviews, patients, point, minimum_decisions, seed)
     result["otherwise"] = stopping_otherwise(interviews, patients.decision_counts, point, seed)
     return result
-
-
-def _first_red_flag(
-    interviews: Interviews, patients: Patients, red_flags: np.ndarray, seed: int
-) -> dict[str, Any] | None:
-    """Returns how many questions it takes until a red flag of an emergency is known to be present.
-
-    Counts patients whose majority decision is Red, who have a red flag and do not present with one. A red flag that is
-    not known after all questions counts as known after one more. None if there are no such patients.
-    """
-    flag: np.ndarray = np.zeros(patients.answers.shape[1], bool)
-    flag[red_flags] = True
-    has = (patients.answers[:, flag] > 0).any(axis=1) & ~((patients.answers > 0) & patients.known & flag).any(axis=1)
-    chosen = has & (majority_decisions(patients.decision_counts) == Action.RED)
-    if not chosen.any():
-        return None
-    known = ((interviews.revealed > 0) & flag[np.maximum(interviews.revealed - 1, 0)]).any(axis=2)  # [Q, V]
-    first = np.where(known.any(axis=0), known.argmax(axis=0) + 1, len(known) + 1)[chosen]
-    return {"questions": estimate(first.astype(float), seed)}
 
 
 def stopping(
@@ -273,9 +249,6 @@ def print_report(report: Mapping[str, Any], details: bool = False) -> None:
     if report["clinicians"]:
         judged = (each["stopping"]["as_clinicians"] for each in policies.values())
         table.add_row("  by all but one", *(_both(each) for each in judged))
-    flags = [each["first_red_flag"] for each in policies.values()]
-    if all(flags):
-        table.add_row("red flag after", *(f"{flag['questions']['mean']:.1f}" for flag in flags))
     print_table(table)
     if report["clinicians"]:
         console.print(f"clinicians, scored against all but one: {_both(report['clinicians'])}")

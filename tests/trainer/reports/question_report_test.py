@@ -35,7 +35,7 @@ def _heads(said):
 
 @pytest.fixture(scope="module")
 def patients():
-    """Two emergencies with the red flag 2, and a harmless patient without it; all come with 0."""
+    """Two emergencies with the finding 2, and a harmless patient without it; all come with 0."""
     answers = np.array([[1, -1, 1], [1, 1, 1], [1, -1, -1]], np.int8)
     counts = np.array([[3, 0, 0, 0], [2, 1, 0, 0], [0, 0, 0, 2]])
     return Patients(np.array([[True, False, False]] * 3), answers, counts)
@@ -59,8 +59,7 @@ def interviews():
 @pytest.fixture(scope="module")
 def found(interviews, patients):
     against = {name: np.zeros([3, 3], bool) for name in ("appropriateness", "safety")}
-    flag = np.array([2])
-    return policy_figures(interviews, patients, NEUTRAL, flag, against, minimum_decisions=2, seed=0)
+    return policy_figures(interviews, patients, NEUTRAL, against, minimum_decisions=2, seed=0)
 
 
 def test_quality_is_that_of_the_decision_after_each_number_of_questions(interviews, patients, found):
@@ -68,11 +67,6 @@ def test_quality_is_that_of_the_decision_after_each_number_of_questions(intervie
     assert right.tolist() == [[False, False, True], [True, False, True], [False, True, True]]
     assert [each.mean for each in found["appropriateness"]] == pytest.approx([1 / 3, 2 / 3, 2 / 3])
     assert [each.mean for each in found["appropriateness_difference"]] == pytest.approx([1 / 3, 2 / 3, 2 / 3])
-
-
-def test_a_red_flag_of_an_emergency_is_known_after_so_many_questions(found):
-    assert found["first_red_flag"]["questions"].mean == pytest.approx((1 + 2) / 2)
-    assert found["first_red_flag"]["questions"].vignettes == 2
 
 
 def test_interviews_end_where_the_agent_decides_or_nothing_is_left(found):
@@ -124,7 +118,6 @@ def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
     assert "none 1.7 1.000 / 1.000 1.000" in lines
     for line in ("0 .333 / .333 .333 / .333", "and says .867 / 1.000 .867 / 1.000", "Red found 100% 100%"):
         assert line in lines
-    assert "red flag after 1.5 1.5" in lines
 
 
 FINDINGS = ("hot", "cough", "pale", "numb")
