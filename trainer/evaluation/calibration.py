@@ -14,7 +14,7 @@ import numpy as np
 
 from schemas.triage import NUM_DECISIONS
 from trainer.evaluation.estimates import Calibration, Estimate, ReliabilityBin
-from trainer.evaluation.metrics import estimates_of_sums, urgency_range
+from trainer.evaluation.metrics import estimates_of_sums, judge
 from trainer.graph.decide import Heads
 
 BINS = 10
@@ -34,9 +34,8 @@ def best_decision_pairs(q: np.ndarray, decision_counts: np.ndarray) -> Pairs:
     Q-values are float `[K, V, 4]`, or `[K, V, A]` with the column of `ask`, which is ignored.
     """
     triage = q[..., :NUM_DECISIONS]
-    most, least = urgency_range(decision_counts)
     decisions = triage.argmax(axis=-1)  # [K, V], ties: the most urgent one, as in the agent
-    appropriate = (most <= decisions) & (decisions <= least)
+    appropriate = judge(decisions, decision_counts)["appropriateness"]
     return Pairs(triage.max(axis=-1).astype(np.float64), appropriate.astype(np.float64))
 
 
@@ -45,9 +44,8 @@ def probability_pairs(heads: Heads, decisions: np.ndarray, decision_counts: np.n
 
     Both heads are float `[K, V, 4]`, and `decisions` int `[K, V]`.
     """
-    most, least = urgency_range(decision_counts)
-    safe = decisions <= least
-    truths = {"appropriate": safe & (decisions >= most), "safe": safe}
+    judged = judge(decisions, decision_counts)
+    truths = {"appropriate": judged["appropriateness"], "safe": judged["safety"]}
     chosen = {name: np.take_along_axis(heads[name], decisions[..., np.newaxis], axis=-1)[..., 0] for name in truths}
     return {name: Pairs(chosen[name].astype(np.float64), truth.astype(np.float64)) for name, truth in truths.items()}
 

@@ -109,12 +109,12 @@ def hand_over_effects(outcomes: Outcomes, decision_counts: np.ndarray) -> list[H
     if "safe" not in heads:
         return []
     safe = np.take_along_axis(heads["safe"], decisions[..., np.newaxis], axis=2)[..., 0]  # [K, V]
-    _, least = metrics.urgency_range(decision_counts)
+    under = metrics.judge(decisions, decision_counts)["under_triage"]
     red = agreement.majority_decisions(decision_counts) == Action.RED
 
     def row(defer_below: float | None, hand_over_from: float | None, handed_over: np.ndarray) -> HandedOver:
         left = ~handed_over
-        late, below = (decisions > least) & left, (decisions > Action.RED) & left
+        late, below = under & left, (decisions > Action.RED) & left
         return HandedOver(
             defer_below,
             hand_over_from,

@@ -28,22 +28,22 @@ def urgency_range(decision_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return given.argmax(axis=1), NUM_DECISIONS - 1 - given[:, ::-1].argmax(axis=1)
 
 
-def triage_quality(decisions: np.ndarray, decision_counts: np.ndarray) -> dict[str, np.ndarray]:
-    """Scores triage decisions against the clinicians' decisions on the same vignettes.
+def judge(decisions: np.ndarray, decision_counts: np.ndarray) -> dict[str, np.ndarray]:
+    """Judges triage decisions by the clinicians' decisions on the same vignettes.
 
     Returns:
-        float `[V]` in [0, 1] each, the share of the orders in which the decision was: `appropriateness` (between the
-        most and the least urgent one given), `safety` (at least as urgent as the least urgent one), `over_triage`
-        (more urgent than any given), `under_triage` (less urgent than any given).
+        bool `[K, V]` each, whether the decision has: `appropriateness` (between the most and the least urgent one
+        given), `safety` (at least as urgent as the least urgent one), `over_triage` (more urgent than any given),
+        `under_triage` (less urgent than any given).
     """
     most, least = urgency_range(decision_counts)
     over, under = decisions < most, decisions > least
-    return {
-        "appropriateness": (~over & ~under).mean(axis=0),
-        "safety": (~under).mean(axis=0),
-        "over_triage": over.mean(axis=0),
-        "under_triage": under.mean(axis=0),
-    }
+    return {"appropriateness": ~over & ~under, "safety": ~under, "over_triage": over, "under_triage": under}
+
+
+def triage_quality(decisions: np.ndarray, decision_counts: np.ndarray) -> dict[str, np.ndarray]:
+    """Returns the shares of the orders in which decisions are what `judge` says, float `[V]` in [0, 1] each."""
+    return {name: truth.mean(axis=0) for name, truth in judge(decisions, decision_counts).items()}
 
 
 def agent_metrics(outcomes: Outcomes, decision_counts: np.ndarray) -> dict[str, np.ndarray]:

@@ -23,13 +23,14 @@ from trainer.evaluation.agreement import majority_decisions
 from trainer.evaluation.estimates import Estimate, bracketed
 from trainer.evaluation.metrics import (
     estimates,
+    judge,
     quality_by_others,
     summary,
     triage_quality,
 )
 from trainer.evaluation.options import LEARNED, OWN_CARD, QUESTION_LIMIT, RANDOM, STATIC, WHOLE_PATIENT, EvaluateOptions
 from trainer.evaluation.question_policies import card_policy, random_policy, static_policy
-from trainer.graph import mixture, rewards
+from trainer.graph import mixture
 from trainer.graph.decide import OperatingPoint
 from trainer.graph.operating_point import FLOORS
 from trainer.graph.questions import QuestionGraph
@@ -54,7 +55,7 @@ def report(
     patients = _patients(given, data, vignettes)
     interviews, point = _interviews(given, data, trained, patients), trained.operating_point
     first, counts, minimum = next(iter(interviews)), patients.decision_counts, given.minimum_decisions
-    by_others, against = quality_by_others(counts, minimum), quality(interviews[first], counts)
+    by_others, against = quality_by_others(counts, minimum), judge(interviews[first].decisions(), counts)
     human = {name: by_others[name] for name in QUALITY}
     return {
         "job_dir": locations.shown(given.job_dir),
@@ -115,16 +116,6 @@ def _interviews(
     }
 
 
-def quality(interviews: Interviews, counts: np.ndarray) -> dict[str, np.ndarray]:
-    """Returns whether the decision after each number of questions is appropriate, and safe; bool `[Q + 1, V]` each."""
-    decisions = interviews.decisions()
-    truths = (rule(counts).numpy() for rule in (rewards.appropriate, rewards.safe))
-    return {
-        name: np.take_along_axis(truth[np.newaxis], decisions[..., np.newaxis], axis=2)[..., 0]
-        for name, truth in zip(QUALITY, truths, strict=True)
-    }
-
-
 def policy_figures(
     interviews: Interviews,
     patients: Patients,
@@ -135,14 +126,15 @@ def policy_figures(
 ) -> dict[str, Any]:
     """Returns the figures of one policy, with their intervals over patients.
 
-    `against` is the `quality` of the policy that it is compared with, None for that policy itself. Patients with fewer
-    decisions than `minimum_decisions` are left out of comparisons with clinicians.
+    `against` says how the decisions of the policy that it is compared with are judged, None for that policy itself.
+    Patients with fewer decisions than `minimum_decisions` are left out of comparisons with clinicians.
 
     Returns:
         `appropriateness` and `safety`, a list by number of questions; the same with `_difference`, paired with
         `against`; `stopping` and `otherwise`, see below.
     """
-    rows = quality(interviews, patients.decision_counts)
+    judged = judge(interviews.decisions(), patients.decision_counts)
+    rows = {name: judged[name] for name in QUALITY}
     numbers = range(len(interviews.flagged))
     result: dict[str, Any] = {name: estimates(values.T.astype(float), seed, numbers) for name, values in rows.items()}
     if against is not None:
