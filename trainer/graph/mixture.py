@@ -14,7 +14,6 @@ import numpy as np
 import scipy.special
 import tensorflow as tf
 
-from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from schemas.triage import NUM_DECISIONS
 from trainer.data.state import Vignettes, sparse_states
@@ -24,6 +23,8 @@ from triage_runtime.storage import arrays_file
 
 FEWEST_LEARNED = 75
 """With fewer vignettes to learn from, classes would be meaningless. Of 100 for training, a quarter is held out."""
+WRITTEN_AGAIN = "delete the file, and repeat the triage train command of this job, which writes it again"
+"""What to do about a damaged file of statistics."""
 MOST_CLASSES, VIGNETTES_PER_CLASS = 400, 25
 """Vignettes for each class. With fewer classes, questions about rare conditions would be too vague."""
 _STEPS = 30
@@ -134,14 +135,8 @@ def load(path: pathlib.Path, evidence_count: int) -> Mixture | None:
     """
     if not path.exists():
         return None
-    try:
-        arrays = arrays_file.read(path)
-        mixture = Mixture(*(arrays[name] for name in Mixture._fields))
+    with arrays_file.damage_named(path, WRITTEN_AGAIN):
+        mixture = Mixture(**arrays_file.read(path))
         if mixture.present.shape != (mixture.log_prior.size, evidence_count):
             raise ValueError("arrays of another vocabulary")
-    except arrays_file.DAMAGE as error:
-        raise InputError(
-            f"{path}: not what training wrote ({first_line(error)}): delete the file, and repeat the triage train "
-            "command of this job, which writes it again"
-        ) from error
     return mixture

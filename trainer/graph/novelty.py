@@ -16,11 +16,10 @@ import scipy.sparse
 import scipy.special
 import tensorflow as tf
 
-from schemas.errors import InputError, first_line
 from schemas.evidence import Vocabulary
 from trainer.data.state import SignedRows
 from trainer.graph.closure import Closure
-from trainer.graph.mixture import halved, unquantised
+from trainer.graph.mixture import WRITTEN_AGAIN, halved, unquantised
 from triage_runtime.storage import arrays_file
 
 THRESHOLD = 0.99
@@ -199,20 +198,17 @@ def _limits(quantiles: np.ndarray) -> np.ndarray:
     return np.nextafter((quantiles + _APART).astype(np.float16), np.float16(np.inf)).astype(np.float32)
 
 
-def load(path: pathlib.Path, evidence_count: int) -> Novelty:
-    """Reads a file of the parts of a `Novelty` by their names, which must be of E = `evidence_count` pieces.
+def load(path: pathlib.Path, evidence_count: int) -> Novelty | None:
+    """Reads a file of the parts of a `Novelty` by their names, which must be of E pieces; None if there is none.
 
     Raises:
         InputError: it cannot be read, is not such a file, or belongs to another vocabulary.
     """
-    try:
+    if not path.exists():
+        return None
+    with arrays_file.damage_named(path, WRITTEN_AGAIN):
         arrays = arrays_file.read(path)
         novelty = Novelty(*(arrays[name] for name in Novelty._fields))
         if novelty.log_literals.shape != (2 * evidence_count, novelty.log_prior.size + 1):
             raise ValueError("arrays of another vocabulary")
-    except arrays_file.DAMAGE as error:
-        raise InputError(
-            f"{path}: not the statistics that training wrote ({first_line(error)}): delete the file, and repeat the "
-            "triage train command of this job, which writes it again"
-        ) from error
-    return novelty._replace(moments=int(novelty.moments))
+        return novelty._replace(moments=int(novelty.moments))

@@ -259,8 +259,7 @@ class JobDirectory:
         Raises:
             InputError: the file is damaged.
         """
-        path = self.path / NOVELTY
-        return novelty.load(path, evidence_count) if path.exists() else None
+        return novelty.load(self.path / NOVELTY, evidence_count)
 
     def questions(self, evidence_count: int) -> Mixture | None:
         """Returns the classes from which questions are chosen, over E pieces of evidence; None if there are none.
@@ -288,10 +287,8 @@ class JobDirectory:
         path = self.path / HELD_OUT
         if not path.exists():
             return None
-        try:
+        with arrays_file.damage_named(path, "train again in a new --job-dir"):
             return HeldOutOutputs(**arrays_file.read(path))
-        except arrays_file.DAMAGE as error:
-            raise InputError(f"{path}: damaged: train again in a new --job-dir") from error
 
     def forget_held_out(self) -> None:
         """Removes these outputs, if there are any: the run has yet to calibrate its agent."""

@@ -70,10 +70,8 @@ def read_seen(folder: pathlib.Path) -> Seen:
 
 
 def _read(folder: pathlib.Path) -> dict[str, np.ndarray]:
-    try:
+    with arrays_file.damage_named(folder / FILE, "train again in a new --job-dir"):
         return arrays_file.read(folder / FILE)
-    except arrays_file.DAMAGE as error:
-        raise InputError(f"{folder / FILE}: missing or damaged: train again in a new --job-dir") from error
 
 
 def seen(

@@ -1,15 +1,17 @@
 """Files of named arrays (npz), and the errors that damaged ones raise."""
 
+import contextlib
 import lzma
 import pathlib
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from schemas.errors import InputError, first_line
 from triage_runtime.storage import whole_file
 
 # What NumPy's and zipfile's readers raise on files with other bytes than were written, and a lookup of what is missing.
@@ -27,6 +29,15 @@ def write(path: pathlib.Path, arrays: Mapping[str, Any]) -> None:
     """
     with whole_file.replacing(path, binary=True) as file:
         np.savez_compressed(file, **arrays)
+
+
+@contextlib.contextmanager
+def damage_named(path: pathlib.Path, advice: str) -> Iterator[None]:
+    """Says in an InputError that the file, which the block reads, is damaged or missing, and what to do."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise InputError(f"{path}: damaged or missing ({first_line(error)}): {advice}") from error
 
 
 def read(path: pathlib.Path) -> dict[str, Any]:
