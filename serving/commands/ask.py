@@ -39,7 +39,7 @@ _BAR_WIDTH = 30
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Patient(InterviewOptions):
+class AskOptions(InterviewOptions):
     """What is known about a patient, and what to ask the server about it; see the help of `triage ask`."""
 
     present: list[str] = option(
@@ -63,7 +63,7 @@ class Patient(InterviewOptions):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Gives `parser` the options of `triage ask`."""
     channel.add_arguments(parser)
-    options.add_arguments(parser, Patient)
+    options.add_arguments(parser, AskOptions)
     json_output.add_argument(parser)
 
 
@@ -76,14 +76,14 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: an option is wrong, or the server refuses the evidence; the message says why.
     """
-    patient = options.read(Patient, arguments)
+    asked = options.read(AskOptions, arguments)
     connection = options.read(channel.ConnectionOptions, arguments)
     try:
-        response = _ask(patient, connection)
+        response = _ask(asked, connection)
     except InvalidArgumentError as error:
         raise InputError(error.message) from error
     except NotFoundError as error:
-        raise InputError(f"--model-name {patient.model_name}: {error.message}") from error
+        raise InputError(f"--model-name {asked.model_name}: {error.message}") from error
     except TriageError as error:
         sys.stderr.write(f"triage ask: error: {channel.why_it_failed(error, connection)}\n")
         return FAILED
@@ -93,29 +93,29 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _ask(patient: Patient, connection: channel.ConnectionOptions) -> TriageResponse:
+def _ask(asked: AskOptions, connection: channel.ConnectionOptions) -> TriageResponse:
     """Returns the server's answer; the client's own errors of an argument become InputErrors."""
     try:
-        state = evidence_state(patient.present, patient.absent, questions_asked=patient.questions_asked)
+        state = evidence_state(asked.present, asked.absent, questions_asked=asked.questions_asked)
     except ValueError as error:
         raise InputError(f"not an evidence state: {error}") from error
     with channel.open_client(connection) as client:
-        if patient.interactive:
-            return _interview(client, patient)
-        return patient.triage(client, state, questions=patient.questions, explain=patient.explain)
+        if asked.interactive:
+            return _interview(client, asked)
+        return asked.triage(client, state, questions=asked.questions, explain=asked.explain)
 
 
-def _interview(client: TriageClient, patient: Patient) -> TriageResponse:
+def _interview(client: TriageClient, asked: AskOptions) -> TriageResponse:
     """Returns the last answer of an interview on the terminal."""
-    known = KnownEvidence([*patient.present], [*patient.absent], questions_asked=patient.questions_asked)
-    vocabulary = channel.vocabulary_of(client.vocabulary(model=patient.model_name))
+    known = KnownEvidence([*asked.present], [*asked.absent], questions_asked=asked.questions_asked)
+    vocabulary = channel.vocabulary_of(client.vocabulary(model=asked.model_name))
     if not known.present and not known.absent:
         ask_complaint(known, vocabulary, sys.stdin.readline)
-    response = converse(client, known, patient, vocabulary, sys.stdin.readline)
+    response = converse(client, known, asked, vocabulary, sys.stdin.readline)
     sys.stdout.write("\n")
-    if not patient.explain:
+    if not asked.explain:
         return response
-    return patient.triage(client, known.state(), not_to_ask=known.not_known, explain=True)
+    return asked.triage(client, known.state(), not_to_ask=known.not_known, explain=True)
 
 
 def _piece(evidence: Evidence) -> str:

@@ -16,7 +16,7 @@ from triage_client import NextQuestion, QuestionReason, TriageAction, TriageResp
 _MOST_TURNING = 5
 
 
-class Row(NamedTuple):
+class DecisionRow(NamedTuple):
     """A decision in the table of values; numbers are in [0, 1]."""
 
     label: str
@@ -44,14 +44,14 @@ class Turn(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Verdict:
+class Recommendation:
     """What a model decides, and why."""
 
     decision: str
     rule: str
     """The reason of the safety rule that overrides the model, "" if none does."""
     columns: tuple[str, ...]
-    rows: list[Row]
+    rows: list[DecisionRow]
     rules: list[dict[str, str]]
     novelty: float | None
     is_novel: bool
@@ -79,7 +79,7 @@ class CasePage:
     question_why: str
     question_unit: str | None
     """Unit of the number that would answer it, None where none does."""
-    verdict: Verdict | None
+    recommendation: Recommendation | None
     so_far: bool
     """Whether the model would ask more."""
     status: str
@@ -89,7 +89,7 @@ class CasePage:
     @property
     def step(self) -> str:
         """The title of the page, which a browser keeps: it names no finding."""
-        if self.verdict is None:
+        if self.recommendation is None:
             return "New case"
         return f"Question {self.number}" if self.so_far else "Decision"
 
@@ -113,17 +113,17 @@ def case_page(case: Case, answer: Answer | None, model: ModelVersion) -> CasePag
         ],
         question_why=_why_asked(answer) if answer and question else "",
         question_unit=_unit(question, model) if question and not chosen.any_of else None,
-        verdict=verdict(response, model) if response else None,
+        recommendation=recommendation(response, model) if response else None,
         so_far=asks,
         status=_status(case, answer) if answer else "",
         json=json.dumps(figures, ensure_ascii=False, indent=2),
     )
 
 
-def verdict(response: TriageResponse, model: ModelVersion) -> Verdict:
+def recommendation(response: TriageResponse, model: ModelVersion) -> Recommendation:
     """Returns the decision of a response with its reasons."""
     decision = action_label(response.best_triage)
-    return Verdict(
+    return Recommendation(
         decision=decision,
         rule=_deciding_rule(response),
         columns=("appropriate", "safe") if response.probabilities else ("Q-value",),
@@ -161,14 +161,14 @@ def _unit(question: Evidence, model: ModelVersion) -> str | None:
     return measure.replace("_", " ") + (f" ({unit})" if unit else "")
 
 
-def _rows(response: TriageResponse) -> list[Row]:
+def _rows(response: TriageResponse) -> list[DecisionRow]:
     if response.probabilities:
         return [
-            Row(action_label(each.decision), each.appropriate, (f"{each.appropriate:.0%}", f"{each.safe:.0%}"))
+            DecisionRow(action_label(each.decision), each.appropriate, (f"{each.appropriate:.0%}", f"{each.safe:.0%}"))
             for each in response.probabilities
         ]
     values = {action_label(each.action): each.value for each in response.q_values}
-    return [Row(label, values[label], (f"{values[label]:.2f}",)) for label in DECISION_LABELS]
+    return [DecisionRow(label, values[label], (f"{values[label]:.2f}",)) for label in DECISION_LABELS]
 
 
 def _deciding_rule(response: TriageResponse) -> str:

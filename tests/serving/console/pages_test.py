@@ -7,8 +7,8 @@ from serving.console import view
 from serving.console.application import Pages, markup
 from serving.console.case import Case
 
-VERDICT = view.Verdict(
-    decision="Red", rule="", columns=("appropriate", "safe"), rows=[view.Row("Red", 0.5, ("50%", "90%"))],
+RECOMMENDATION = view.Recommendation(
+    decision="Red", rule="", columns=("appropriate", "safe"), rows=[view.DecisionRow("Red", 0.5, ("50%", "90%"))],
     rules=[], novelty=1.0, is_novel=True, deferred="no decision is safe", turning=[], version="1",
 )  # fmt: skip
 
@@ -16,14 +16,14 @@ VERDICT = view.Verdict(
 def test_what_a_vocabulary_or_a_rule_says_is_text():
     evil = "</p><script>alert(1)</script>"
     entry = Evidence("x'", "symptom", evil, evil)
-    verdict = dataclasses.replace(
-        VERDICT, rule=evil, columns=("Q-value",), rows=[view.Row("Red", 0.5, (evil,))],
+    recommendation = dataclasses.replace(
+        RECOMMENDATION, rule=evil, columns=("Q-value",), rows=[view.DecisionRow("Red", 0.5, (evil,))],
         rules=[{"id": evil, "reason": evil, "change": evil}], turning=[view.Turn("Red", evil, evil, 0.5)], version=evil,
     )  # fmt: skip
     page = view.CasePage(
         text=evil, findings=[view.Finding(evil, "present", evil)], number=1,
         question=entry, choices=[], together=[],
-        question_why=evil, question_unit=evil, verdict=verdict, so_far=True, status=evil, json=evil,
+        question_why=evil, question_unit=evil, recommendation=recommendation, so_far=True, status=evil, json=evil,
     )  # fmt: skip
     found = {"typed": evil, "results": [entry], "numbers": [evil]}
     shown = Pages().show("case", page=page, case=Case(), focus="number", fault=evil, filled={"number": evil}, **found)
@@ -33,11 +33,11 @@ def test_what_a_vocabulary_or_a_rule_says_is_text():
 
 def shown_case(so_far, rule=""):
     entry = Evidence("smoker", "risk_factor", "Smoker", "Do you smoke?")
-    verdict = dataclasses.replace(VERDICT, rule=rule)
+    recommendation = dataclasses.replace(RECOMMENDATION, rule=rule)
     page = view.CasePage(
         text="", findings=[view.Finding("Fever", "present", "")], number=4,
         question=entry, choices=[], together=[],
-        question_why="", question_unit=None, verdict=verdict, so_far=so_far, status="Why.", json="{}",
+        question_why="", question_unit=None, recommendation=recommendation, so_far=so_far, status="Why.", json="{}",
     )  # fmt: skip
     return Pages().show("case", page=page, case=Case(), typed="", results=[], numbers=[]).body.decode()
 

@@ -30,20 +30,20 @@ def _response(**fields):
     return TriageResponse(**(standard | fields))
 
 
-def test_an_empty_case_shows_no_verdict(served_model):
+def test_an_empty_case_shows_no_recommendation(served_model):
     page = view.case_page(Case(), None, served_model.version())
-    assert (page.verdict, page.question, page.findings) == (None, None, [])
+    assert (page.recommendation, page.question, page.findings) == (None, None, [])
 
 
 def test_q_values_are_shown_only_where_there_are_no_probabilities(served_model, hand_set):
-    verdict = view.verdict(served_model.answer(FEVER).response, served_model.version())
-    assert verdict.columns == ("Q-value",)
-    assert [row.label for row in verdict.rows] == ["Red", "Yellow", "Green", "Blue"]  # not ask
-    assert [row.cells for row in verdict.rows] == [(f"{value:.2f}",) for value in hand_set.fever_q[:4]]
+    recommendation = view.recommendation(served_model.answer(FEVER).response, served_model.version())
+    assert recommendation.columns == ("Q-value",)
+    assert [row.label for row in recommendation.rows] == ["Red", "Yellow", "Green", "Blue"]  # not ask
+    assert [row.cells for row in recommendation.rows] == [(f"{value:.2f}",) for value in hand_set.fever_q[:4]]
     response = _response(probabilities=[{"decision": YELLOW, "appropriate": 0.625, "safe": 0.9}])
-    verdict = view.verdict(response, served_model.version())
-    assert verdict.columns == ("appropriate", "safe")
-    assert verdict.rows == [view.Row("Yellow", 0.625, ("62%", "90%"))]
+    recommendation = view.recommendation(response, served_model.version())
+    assert recommendation.columns == ("appropriate", "safe")
+    assert recommendation.rows == [view.DecisionRow("Yellow", 0.625, ("62%", "90%"))]
 
 
 def test_findings_speak_for_the_decision_or_against_it(served_model):
@@ -80,15 +80,15 @@ def test_rules_novelty_and_turning_answers_are_named(served_model):
     response.fired_rules.add(rule_id="same", reason="Same.", from_action=YELLOW, to_action=YELLOW)
     absent = Evidence(code="smoker", status=EvidenceStatus.EVIDENCE_STATUS_ABSENT)
     response.explanation.turning.add(evidence=absent, best_triage=BLUE, likely=0.75)
-    verdict = view.verdict(response, served_model.version())
-    assert [(rule["id"], rule["change"]) for rule in verdict.rules] == [
+    recommendation = view.recommendation(response, served_model.version())
+    assert [(rule["id"], rule["change"]) for rule in recommendation.rules] == [
         ("pain", "Green → Yellow"),
         ("same", "no change"),
     ]
-    assert verdict.rule == "Pain."  # the one that changed the decision
-    assert (round(verdict.novelty, 3), verdict.is_novel) == (0.995, True)
-    assert verdict.turning == [view.Turn("Blue", "smoker, by name", "absent", 0.75)]
-    assert view.verdict(_response(), served_model.version()).novelty is None
+    assert recommendation.rule == "Pain."  # the one that changed the decision
+    assert (round(recommendation.novelty, 3), recommendation.is_novel) == (0.995, True)
+    assert recommendation.turning == [view.Turn("Blue", "smoker, by name", "absent", 0.75)]
+    assert view.recommendation(_response(), served_model.version()).novelty is None
 
 
 def test_a_page_says_why_the_model_asks_or_stops(served_model):
