@@ -393,9 +393,9 @@ def _on_file(trained: TrainedNetwork, trees: Forest | None, path: str) -> dict[s
     return found
 
 
-def late(reading: cases.Reading) -> int:
+def late(results: cases.CaseResults) -> int:
     """Returns the number of emergencies that are too late."""
-    return reading.categories[EMERGENCY].too_late
+    return results.categories[EMERGENCY].too_late
 
 
 def count_late(emergencies: Sequence[TextbookCase], decisions: Sequence[int] | np.ndarray) -> int:

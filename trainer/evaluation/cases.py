@@ -57,8 +57,8 @@ class Later(NamedTuple):
     before: str
 
 
-class Reading(NamedTuple):
-    """One of the `READINGS`."""
+class CaseResults(NamedTuple):
+    """An agent's decisions on all cases, in one of the `READINGS`: counted, and those that are not right."""
 
     categories: dict[str, Counted]
     """By category, if it has cases, and for `all`."""
@@ -69,13 +69,13 @@ class Reading(NamedTuple):
 class CaseFigures(NamedTuple):
     """Both readings of all cases."""
 
-    all_evidence: Reading
-    interview: Reading
+    all_evidence: CaseResults
+    interview: CaseResults
     questions: float
     """Their mean number in an interview."""
 
     @property
-    def readings(self) -> dict[str, Reading]:
+    def readings(self) -> dict[str, CaseResults]:
         """Each of the `READINGS`."""
         return {name: getattr(self, name) for name in READINGS}
 
@@ -111,13 +111,13 @@ def verdict(case: TextbookCase, decision: Action) -> str:
 
 def case_figures(cases: Sequence[TextbookCase], decided: CaseDecisions) -> CaseFigures:
     """Returns counts and misses of both readings, and the mean number of questions."""
-    all_evidence, interview = (_reading(list(zip(cases, getattr(decided, name), strict=True))) for name in READINGS)
+    all_evidence, interview = (_results(list(zip(cases, getattr(decided, name), strict=True))) for name in READINGS)
     return CaseFigures(all_evidence, interview, sum(decided.questions) / len(decided.questions))
 
 
-def _reading(pairs: Sequence[tuple[TextbookCase, Action]]) -> Reading:
+def _results(pairs: Sequence[tuple[TextbookCase, Action]]) -> CaseResults:
     groups = {category: [pair for pair in pairs if pair[0].category == category] for category in CATEGORIES}
-    return Reading(
+    return CaseResults(
         {name: _counted(group) for name, group in {**groups, "all": pairs}.items() if group},
         [
             Miss(

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from trainer.data.textbook_case import EMERGENCY
-from trainer.evaluation.cases import TOO_LATE, WITH, Miss, Reading, TextbookFigures
+from trainer.evaluation.cases import TOO_LATE, WITH, CaseResults, Miss, TextbookFigures
 from trainer.evaluation.estimates import Calibration, RuleEffect, SliceFigures, bracketed
 from trainer.evaluation.metrics import exact_share
 from trainer.evaluation.slices import MINIMUM_VIGNETTES
@@ -236,7 +236,7 @@ def missed_cases(textbook: TextbookFigures) -> Table | None:
     return Table(caption, ("Case", "Allowed", *_readings(textbook)), tuple(rows)) if rows else None
 
 
-def _readings(textbook: TextbookFigures) -> dict[str, Reading]:
+def _readings(textbook: TextbookFigures) -> dict[str, CaseResults]:
     """Returns what was played, by its name as a column."""
     return {
         f"{_READINGS[name]}{', with rules' if rules == WITH else ''}": reading

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from trainer.evaluation.cases import CaseFigures, Counted, Miss, Reading, TextbookFigures
+from trainer.evaluation.cases import CaseFigures, CaseResults, Counted, Miss, TextbookFigures
 from trainer.evaluation.estimates import (
     AsClinicians,
     Baselines,
@@ -62,7 +62,7 @@ def _slice(by, value, vignettes, safety):
 def _cases(right):
     counts = dict.fromkeys(("emergency", "self_care", "all"), Counted(3, right, 3 - right, 0, {}))
     miss = Miss("stroke", "Stroke at noon", "emergency", ["Red"], "Green", "too_late")
-    reading = Reading(counts, [] if right == 3 else [miss])
+    reading = CaseResults(counts, [] if right == 3 else [miss])
     return CaseFigures(reading, reading, 4.0)
 
 
