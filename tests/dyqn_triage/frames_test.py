@@ -184,3 +184,13 @@ def test_the_faults_of_a_vocabulary_frame_are_named_by_its_rows(tmp_path):
     frame = pd.DataFrame({"fever": [1], "decisions": ["Red"]})
     with pytest.raises(dyqn_triage.InputError, match=r"^vocabulary: row y: .*'illness'"):
         dyqn_triage.prepare(frame, tmp_path / "data", faulty)
+
+
+def test_the_faults_of_vignettes_are_the_commands(tmp_path):
+    frame = pd.DataFrame({"present": [["fever"]] * 3, "decisions": "Red"})
+    with pytest.raises(dyqn_triage.InputError, match=r"vignettes: row 0: .*'Purple'.* 2 more"):
+        dyqn_triage.prepare(frame.assign(decisions="Purple"), tmp_path / "data", SAID)
+    with pytest.raises(dyqn_triage.InputError, match="test_share"):
+        dyqn_triage.prepare(frame, tmp_path / "other", SAID, test_share=0.5)
+    with pytest.raises(dyqn_triage.InputError, match="'decisions'"):
+        dyqn_triage.prepare(frame[["present"]], tmp_path / "third", SAID)
