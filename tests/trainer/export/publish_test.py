@@ -15,9 +15,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from schemas.errors import InputError
 from schemas.triage import Action
-from tests.builders import network_of, prepared, symptoms, trained_agent
+from tests.builders import data_directory_of, network_of, prepared, symptoms, trained_agent
 from trainer.data.textbook_case import TextbookCase
-from trainer.export import publish
+from trainer.data.vignette import Vignette
+from trainer.export import gate, publish
 from trainer.export.policy import load_version
 from trainer.export.publish import Target, VersionTest
 
@@ -164,14 +165,11 @@ def test_a_number_below_the_newest_version_is_refused(evaluation, red_base):
     assert names(red_base) == ["5"]
 
 
-def test_a_split_that_is_empty_is_refused(data, tmp_path):
-    shutil.copytree(data, tmp_path / "data")
-    stats = json.loads((tmp_path / "data" / "stats.json").read_text())
-    stats["splits"]["test"]["vignettes"] = 0
-    (tmp_path / "data" / "stats.json").write_text(json.dumps(stats))
-    next((tmp_path / "data").glob("test-*")).unlink()
+def test_a_split_that_is_empty_is_refused(tmp_path):
+    vignettes = [Vignette("v", ("cough",), (), (Action.RED,))]
+    data = data_directory_of(tmp_path / "data", symptoms("cough"), vignettes, [])
     with pytest.raises(InputError, match="test split"):
-        VersionTest(tmp_path / "data", orders=1, seed=0)
+        VersionTest(data, orders=1, seed=0)
 
 
 def test_the_manifest_and_the_card_have_the_figures_of_the_evaluation(evaluation, tmp_path):
@@ -191,3 +189,54 @@ def test_the_manifest_and_the_card_have_the_figures_of_the_evaluation(evaluation
         name: card["evaluation"]["agent"][name] for name in ("appropriateness", "safety", "over_triage", "under_triage")
     }
     assert "| **this version** | 0.333 [" in (exported.folder / "model_card.md").read_text()
+
+
+def _version(base, number, compared_with, mark=gate.BLESSED):
+    """A folder with what a push looks at."""
+    folder = base / str(number)
+    (folder / "assets").mkdir(parents=True)
+    (folder / "assets" / "vocabulary.csv").write_text("codes")
+    manifest = {
+        "format_version": 1,
+        "vocabulary_fingerprint": "sha256:vocabulary",
+        "data_fingerprint": "sha256:data",
+        "evidence_count": 3,
+        "max_questions": 10,
+        "gate": {"serving_version": compared_with},
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / mark).touch()
+    return folder
+
+
+def test_a_version_that_was_blessed_elsewhere_arrives_whole(tmp_path):
+    served = tmp_path / "models"
+    _version(served, 4, None)
+    pushed = publish.push(_version(tmp_path / "out", 5, "4"), served)
+    assert pushed == served / "5"
+    assert (pushed / "assets" / "vocabulary.csv").read_text() == "codes"
+    assert sorted(path.name for path in served.iterdir()) == ["4", "5"]
+
+
+@pytest.mark.parametrize(
+    ("number", "compared_with", "mark", "message"),
+    [
+        (5, "4", gate.NOT_BLESSED, "not blessed"),
+        (5, "3", gate.BLESSED, "version 3, .*version 4"),
+        (5, None, gate.BLESSED, "no version, .*version 4"),
+        ("five", "4", gate.BLESSED, "not a version"),
+    ],
+)
+def test_other_versions_are_not_pushed(tmp_path, number, compared_with, mark, message):
+    served = tmp_path / "models"
+    _version(served, 4, None)
+    version = _version(tmp_path / "out", number, compared_with, mark)
+    with pytest.raises(InputError, match=message):
+        publish.push(version, served)
+    assert [path.name for path in served.iterdir()] == ["4"]
+
+
+def test_a_base_path_that_cannot_be_written_is_an_input_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot read"):
+        publish.push(_version(tmp_path / "out", 1, None), tmp_path / "file")
