@@ -1,43 +1,17 @@
-import csv
-import json
 import zipfile
 
 import triage_cli
+from tests.builders import ddxplus_patients, ddxplus_release
 from trainer.data.tfrecord import DataDirectory
-
-# A DDXPlus release of two conditions, its content made up.
-EVIDENCES = {
-    name: {
-        "question_en": f"{name}?", "question_fr": f"{name} (fr)?", "is_antecedent": False, "default_value": 0,
-        "value_meaning": {}, "possible-values": [], "data_type": "B",
-    }
-    for name in ("hot", "cough")
-}  # fmt: skip
-CONDITIONS = {
-    "Cold": {"cond-name-fr": "Rhume", "severity": 5, "symptoms": {"hot": {}, "cough": {}}, "antecedents": {}},
-    "Storm": {"cond-name-fr": "Orage", "severity": 1, "symptoms": {"hot": {}}, "antecedents": {}},
-}
-
-
-def write_patients(path, count, **change):
-    row = {"AGE": 5, "DIFFERENTIAL_DIAGNOSIS": "[['Cold', 0.6], ['Orage', 0.4]]", "SEX": "M", "PATHOLOGY": "Rhume"}
-    row = row | {"EVIDENCES": "['hot']"} | change
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, row)
-        writer.writeheader()
-        writer.writerows([row] * count)
 
 
 def prepare_ddxplus(tmp_path, *more):
-    (tmp_path / "conditions.json").write_text(json.dumps(CONDITIONS))
-    (tmp_path / "evidences.json").write_text(json.dumps(EVIDENCES))
-    files = ["--conditions", tmp_path / "conditions.json", "--evidences", tmp_path / "evidences.json"]
-    arguments = ["--format", "ddxplus", *files, "--out", tmp_path / "out", *more]
-    return triage_cli.main(["prepare", *map(str, arguments)])
+    release = ddxplus_release(tmp_path, Cold=(5, ("hot", "cough")), Storm=(1, ("hot",)))
+    return triage_cli.main(["prepare", *map(str, [*release, "--out", tmp_path / "out", *more])])
 
 
 def test_a_ddxplus_release_becomes_a_data_directory(tmp_path):
-    write_patients(tmp_path / "people.csv", 20)
+    ddxplus_patients(tmp_path / "people.csv", *[{}] * 20)
 
     assert prepare_ddxplus(tmp_path, "--patients", tmp_path / "people.csv") == 0
 
@@ -57,8 +31,8 @@ def test_a_ddxplus_release_becomes_a_data_directory(tmp_path):
 
 
 def test_the_release_s_own_test_patients_may_be_the_test_split(tmp_path):
-    write_patients(tmp_path / "train.csv", 4)
-    write_patients(tmp_path / "held_out", 2)
+    ddxplus_patients(tmp_path / "train.csv", *[{}] * 4)
+    ddxplus_patients(tmp_path / "held_out", {}, {})
     with zipfile.ZipFile(tmp_path / "held_out.zip", "w") as archive:
         archive.write(tmp_path / "held_out", "held_out")
 
@@ -75,7 +49,7 @@ def test_the_release_s_own_test_patients_may_be_the_test_split(tmp_path):
 def test_two_patients_files_of_one_name_are_refused(tmp_path, capsys):
     (tmp_path / "more").mkdir()
     for path in (tmp_path / "people.csv", tmp_path / "more" / "people.csv"):
-        write_patients(path, 1)
+        ddxplus_patients(path, {})
 
     assert prepare_ddxplus(tmp_path, "--patients", tmp_path / "people.csv", tmp_path / "more" / "people.csv") == 2
 

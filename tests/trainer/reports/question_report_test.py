@@ -1,11 +1,10 @@
-import csv
 import json
 
 import numpy as np
 import pytest
 
 import triage_cli
-from tests.builders import prepared
+from tests.builders import ddxplus_patients, ddxplus_release, prepared
 from tests.trainer.conftest import TINY_PAPER
 from trainer.data.tfrecord import DataDirectory
 from trainer.graph.decide import NEUTRAL
@@ -118,33 +117,28 @@ def test_the_report_prints_a_row_for_each_number_of_questions(found, capsys):
         assert line in lines
 
 
-FINDINGS = ("hot", "cough", "pale", "numb")
-
-
 @pytest.fixture(scope="module")
 def ddxplus(tmp_path_factory):
     """A data directory of DDXPlus: storms (Red) are hot and numb, colds (Blue) hot with a cough; and its agent."""
     folder = tmp_path_factory.mktemp("ddxplus")
-    text = {"question_en": "so?", "is_antecedent": False, "data_type": "B"}
-    (folder / "evidences.json").write_text(json.dumps(dict.fromkeys(FINDINGS, text)))
-    conditions = {"Storm": (1, ("hot", "numb")), "Cold": (5, ("hot", "cough"))}
-    (folder / "conditions.json").write_text(
-        json.dumps(
-            {
-                name: {"severity": severity, "symptoms": {each: {} for each in has}, "antecedents": {}}
-                for name, (severity, has) in conditions.items()
-            }
-        )
-    )
-    with (folder / "people.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(("AGE", "DIFFERENTIAL_DIAGNOSIS", "SEX", "PATHOLOGY", "EVIDENCES", "INITIAL_EVIDENCE"))
-        for number in range(160):
-            name = "Storm" if number % 2 else "Cold"
-            writer.writerow((30, "", "F", name, str([*conditions[name][1][::-1]]), "hot"))
-    files = ["--conditions", folder / "conditions.json", "--evidences", folder / "evidences.json"]
-    arguments = ["--format", "ddxplus", *files, "--patients", folder / "people.csv", "--test-fraction", "0.25"]
-    assert triage_cli.main(["prepare", *map(str, arguments), "--out", str(folder / "data")]) == 0
+    conditions = {"Cold": (5, ("hot", "cough")), "Storm": (1, ("hot", "numb"))}
+    release = ddxplus_release(folder, **conditions)
+    patients = [
+        {"AGE": 30, "SEX": "F", "PATHOLOGY": name, "DIFFERENTIAL_DIAGNOSIS": "", "EVIDENCES": [*has[::-1]]}
+        for name, (_, has) in conditions.items()
+    ]
+    ddxplus_patients(folder / "people.csv", *patients * 80)
+    given = [
+        "prepare",
+        *release,
+        "--patients",
+        folder / "people.csv",
+        "--test-fraction",
+        0.25,
+        "--out",
+        folder / "data",
+    ]
+    assert triage_cli.main([*map(str, given)]) == 0
     data = DataDirectory.open(folder / "data")
     open_run(folder / "job", data, TINY_PAPER).train(lambda: False)
     return folder
