@@ -1,12 +1,10 @@
 """`python -m trainer.task` as its users run it: in processes that finish, are interrupted, are killed, or fail."""
 
-import contextlib
 import json
 import pathlib
 import shutil
 import signal
 import subprocess
-import time
 
 import numpy as np
 import pytest
@@ -33,19 +31,6 @@ def _train(python, data, job, *flags, **options):
     return python.run(*_command(data, job, *flags, **options), timeout=300)
 
 
-def _refused(capsys, data, job, *flags, **options):
-    """Runs the command in this process, where it ends before the training begins; returns what it says."""
-    _, _, *arguments = _command(data, job, *flags, **options)
-    try:
-        code = triage_cli.main(["train", *arguments])
-    except SystemExit as error:  # argparse's own
-        code = error.code
-    assert code == 2
-    said = capsys.readouterr().err
-    assert "Traceback" not in said
-    return said
-
-
 def _start_and_signal(python, data, job, number, steps, stderr=subprocess.DEVNULL):
     """Starts a run, sends it a signal once its first checkpoint stands, and returns its exit code."""
     process = python.start(*_command(data, job, steps=steps), stderr=stderr)
@@ -68,29 +53,29 @@ def test_a_run_reports_its_figures_and_leaves_what_later_commands_read(settled):
     assert stderr.splitlines()[-1].startswith(f"result in {job}; next: triage evaluate --job-dir {job} --data ")
 
 
+def _newest(job):
+    """The step of the newest checkpoint, be it complete or not; 0 without one."""
+    steps = [int(path.stem.removeprefix("ckpt-")) for path in (job / "checkpoints").glob("ckpt-*.index")]
+    return max(steps, default=0)
+
+
 @pytest.mark.slow  # one restored in this process is tested in session_test.py
-def test_a_run_killed_twenty_times_ends_with_the_weights_of_one_that_was_not(python, data_directory, tmp_path):
-    # Long enough that none of the twenty gets to its end.
-    longer = ("--checkpoint-interval", "1000", "--evaluation-interval", "20000")
-    job, moments = tmp_path / "killed", np.random.default_rng(0)
-    begin = time.monotonic()
-    assert _train(python, data_directory, tmp_path / "short", *longer, steps=1000).returncode == 0
-    first_checkpoint = time.monotonic() - begin  # which takes as long as the machine is busy
-    for _ in range(20):
-        command = _command(data_directory, job, *longer, steps=120_000)
+def test_a_run_killed_as_it_saves_again_and_again_ends_with_the_weights_of_one_that_was_not(
+    python, data_directory, tmp_path
+):
+    job, intervals = tmp_path / "killed", ("--checkpoint-interval", "1000", "--evaluation-interval", "10000")
+    for number in range(1, 6):
+        command = _command(data_directory, job, *intervals, steps=30_000)
         process = python.start(*command, stderr=subprocess.DEVNULL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            # While it loads, trains, evaluates or saves.
-            process.wait(timeout=moments.uniform(0.5, 1.5 * first_checkpoint))
+        until(lambda saved=1000 * number: _newest(job) >= saved, seconds=300)
         process.kill()
         assert process.wait() == -signal.SIGKILL, "the run ended before it was killed"
-    assert load_network(job).training["steps"] >= 1000, "no run came as far as a checkpoint"
     for each in (job, tmp_path / "whole"):
-        finished = _train(python, data_directory, each, *longer, steps=120_000)
+        finished = _train(python, data_directory, each, *intervals, steps=30_000)
         assert finished.returncode == 0, finished.stderr
     assert _weights(job) == _weights(tmp_path / "whole")
     evaluations = [json.loads(line)["step"] for line in (job / "evaluations.jsonl").read_text().splitlines()]
-    assert evaluations == [20_000, 40_000, 60_000, 80_000, 100_000, 120_000]
+    assert evaluations == [10_000, 20_000, 30_000]
 
 
 @pytest.mark.slow  # a request to stop is tested in session_test.py
@@ -141,19 +126,6 @@ def test_a_run_that_diverges_says_where_and_keeps_the_last_good_checkpoint(pytho
     assert "Traceback" not in failed.stderr
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--batch-size", "0"], "batch_size"),
-        (["--batch-size", "many"], "invalid int value"),
-        (["--config", "missing.json"], "missing.json"),
-        (["--data", "nowhere"], "nowhere"),
-    ],
-)
-def test_bad_input_is_one_clear_line_and_exit_code_2(data_directory, tmp_path, capsys, flags, message):
-    assert message in _refused(capsys, data_directory, tmp_path / "job", *flags)
-
-
 def test_the_final_model_obeys_the_rules_that_the_run_was_given(settled):
     model = settled / "model"
     rules = json.loads((model / "manifest.json").read_text())["safety_rules"]
@@ -167,22 +139,3 @@ def test_the_final_model_obeys_the_rules_that_the_run_was_given(settled):
     )
     assert answer["rules_fired"].numpy().tolist() == [[True], [False]]
     assert answer["action_label"].numpy()[0] == b"Red"
-
-
-@pytest.mark.parametrize(
-    ("text", "flags", "message"),
-    [
-        (RULES, ["--rules"], "--rules needs --model-dir"),
-        (RULES.replace("e3", "e33"), ["--model-dir", "model", "--rules"], "'e33'"),
-        ("[", ["--model-dir", "model", "--rules"], "not TOML"),
-        ('e1 = [["e2", "e33"]]', ["--danger-signs"], "given.toml: e1: "),
-    ],
-)
-def test_rules_and_danger_signs_that_do_not_fit_are_reported_before_the_training(
-    data_directory, tmp_path, capsys, text, flags, message
-):
-    (tmp_path / "given.toml").write_text(text)
-    flags = [str(tmp_path / flag) if flag == "model" else flag for flag in flags]
-    given = [*flags, str(tmp_path / "given.toml")]
-    assert message in _refused(capsys, data_directory, tmp_path / "job", *given, steps=60)
-    assert not (tmp_path / "job" / "run.json").exists()

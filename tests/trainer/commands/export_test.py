@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import triage_cli
-from tests.builders import network_of, prepared, symptoms
+from tests.builders import job_of, network_of, prepared, symptoms
 from trainer.config import TrainConfig
 from trainer.dyqn.network import build_network
 from trainer.graph.mixture import Mixture
@@ -37,11 +37,8 @@ def model():
 
 
 def make_job(path, model, config=TrainConfig()):  # noqa: B008  # it is frozen
-    """Makes a job directory with the checkpoint of step 40, as a training run leaves it."""
-    job = JobDirectory(path)
-    job.prepare(config, VOCABULARY, "sha256:data")
-    counters = {"step": tf.Variable(40, dtype=tf.int64), "episode": tf.Variable(9, dtype=tf.int64)}
-    job.manager(tf.train.Checkpoint(chosen=model, **counters)).save(40)
+    """Makes a job directory whose last checkpoint was evaluated."""
+    job = job_of(path, model, VOCABULARY, config)
     job.append_evaluation(LOOKED_AT)
     return job.path
 
@@ -108,15 +105,6 @@ def run(capsys, *arguments):
     capsys.readouterr()
     code = triage_cli.main([*map(str, arguments)])
     return code, *capsys.readouterr()
-
-
-@pytest.mark.usefixtures("light_exports")
-def test_a_full_disk_is_one_line_and_leaves_no_half_version(job_dir, tmp_path, full_disk, capsys):
-    with full_disk(1_000):
-        code = triage_cli.main(["export", "--job-dir", str(job_dir), "--model-base-path", str(tmp_path / "models")])
-    assert code == 2
-    assert "File too large" in capsys.readouterr().err
-    assert list((tmp_path / "models").iterdir()) == []
 
 
 def test_the_trained_weights_answer_from_the_exported_version(model, job_dir, tmp_path, capsys):
@@ -203,36 +191,6 @@ def test_a_push_publishes_a_safe_version_and_exits_with_3_for_an_unsafe_one(
     code, out, _ = run(capsys, "export", "--job-dir", jobs["red"], *given, "--margin", 0)
     assert code == 0
     assert out.startswith(f"wrote version 2 to {base / '2'}\n")
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (["--model-base-path", "models", "--step", "41", "--rules", "none"], "no checkpoint of step 41"),
-        (["--model-base-path", "models", "--version", "-1", "--rules", "none"], "from 1"),
-        (["--model-base-path", "models", "--sure-enough", "0.9"], "without probabilities"),
-        (["--push-to", "models"], "--data"),
-        (["--push-to", "models", "--data", "d", "--margin", "nan"], "--margin"),
-        (["--model-base-path", "models", "--margin", "0.1"], "--margin"),
-        (["--model-base-path", "models", "--cases", "c"], "--cases"),
-        (["--model-base-path", "models", "--allow-small-test"], "--allow-small-test"),
-        (["--push-to", "models", "--data", "d", "--cases", "nowhere"], "nowhere"),
-        (["--model-base-path", "models", "--sign", "nowhere"], "--sign nowhere"),
-        (["--model-base-path", "models", "--compare-with", "b"], "--compare-with"),
-        (["--push-to", "models", "--compare-with", "b", "--data", "d"], "--compare-with"),
-        (["--model-base-path", "models", "--orders", "0"], "--orders 0"),
-        (["--model-base-path", "models", "--data", "nowhere"], "nowhere"),
-    ],
-)
-def test_bad_input_is_one_error_before_anything_is_written(job_dir, tmp_path, monkeypatch, capsys, options, complaint):
-    monkeypatch.chdir(tmp_path)
-    code, _, error = run(capsys, "export", "--job-dir", job_dir, *options)
-    assert code == 2
-    *warnings, line = error.splitlines()
-    assert line.startswith("triage export: error: ")
-    assert complaint in line
-    assert not any("error" in each for each in warnings)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("known_graphs")

@@ -154,29 +154,6 @@ def test_the_list_of_rejects_is_kept_even_if_nothing_is_left(tmp_path, capsys, l
     assert names_in(tmp_path / "out") == ["rejects.jsonl"]
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--format", "ddxplus"], "--format ddxplus .*--conditions, --evidences, --patients"),
-        (["--format", "csv-long"], "--format csv-long .*--evidence-table, --decisions .*--vignettes"),
-        (["--patients", "f"], "--format jsonl .*--patients"),
-        (["--format", "csv-wide", "--risk-factors", "a"], "--risk-factors: .*--vocabulary"),
-        (["--test-fraction", "1"], "--test-fraction 1.0: "),
-        (["--seed", "-1"], "--seed -1: "),
-        (["--vignettes", "none.jsonl"], "none.jsonl: no such file"),
-        (["--vignettes", "/dev/null"], "/dev/null: .*regular file"),
-        (["--vocabulary", "none.csv"], "none.csv: "),
-    ],
-)
-def test_a_wrong_call_is_one_clear_line(tmp_path, capsys, more, message):
-    assert prepare(tmp_path, line("v1"), more=more) == 2
-
-    shown = capsys.readouterr().err
-    assert re.match(f"triage prepare: error: .*{message}", shown)
-    assert shown.count("\n") == 1
-    assert not (tmp_path / "out").exists()
-
-
 def mutated(generator, content):
     """Returns `content` with a few bytes deleted, repeated, or replaced by ones that matter to a parser."""
     content = bytearray(content)

@@ -50,32 +50,6 @@ def test_the_directory_states_how_it_was_made(simulate, toy_knowledge):
     assert stats["vocabulary_fingerprint"] == toy_knowledge.catalogue.vocabulary.fingerprint
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--vignettes", 0], "--vignettes 0: "),
-        (["--seed", -1], "--seed -1: "),
-        (["--seed", 2**64], "less than 2^64"),
-        (["--test-fraction", "1"], "--test-fraction 1: "),
-        (["--vignettes", 1, "--test-fraction", "0.9"], "no vignette is left"),
-    ],
-)
-def test_a_bad_option_is_one_clear_line_and_nothing_is_made(simulate, capsys, arguments, message):
-    code, directory = simulate("data", "--vignettes", 30, *arguments)
-    assert code == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert len(error.splitlines()) == 1
-    assert not directory.exists()
-
-
-@pytest.mark.parametrize("fraction", ["x", "1/0", ""])
-def test_a_test_fraction_that_is_not_a_number_is_refused(simulate, capsys, fraction):
-    with pytest.raises(SystemExit, match="2"):
-        simulate("data", "--test-fraction", fraction)
-    assert "0.1 or 1/10" in capsys.readouterr().err
-
-
 def test_whole_patients_say_so_in_the_data_directory_and_cards_do_not(simulate):
     _, cards = simulate("cards", "--vignettes", 40)
     _, whole = simulate("whole", "--vignettes", 40, "--whole-patient")

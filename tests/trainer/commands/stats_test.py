@@ -50,14 +50,6 @@ def test_figures_are_of_all_vignettes(directory, capsys):
     assert both["paper"]["figures"]["symptoms"] == PAPER.figures["symptoms"]._asdict()
 
 
-def test_the_table_shows_our_figures_and_the_papers(directory, capsys, tmp_path):
-    assert stats(directory, "--json", tmp_path / "figures.json") == 0
-    out = capsys.readouterr().out
-    assert "2.67 (1.53)" in out
-    assert "6.15 (2.60)" in out
-    assert json.loads((tmp_path / "figures.json").read_text())["figures"]["symptoms"]["vignettes"] == 3
-
-
 def test_no_vignettes_have_no_figures(tmp_path, capsys):
     path = data_directory_of(tmp_path / "empty", VOCABULARY, [], [])
     assert report(capsys, path)["figures"]["symptoms"]["mean"] is None
@@ -95,12 +87,3 @@ def test_validation_exits_with_1_only_where_there_are_errors(directory, capsys, 
     assert [anomaly["name"] for anomaly in written["anomalies"] if anomaly["severity"] == "error"] == [
         "duplicate vignette id"
     ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["--show", "0"], "--show 0: "), (["--seed", "-1"], "--seed -1: ")],
-)
-def test_options_that_make_no_sense(directory, capsys, arguments, message):
-    assert stats(directory, *arguments) == 2
-    assert message in capsys.readouterr().err

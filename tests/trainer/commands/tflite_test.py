@@ -28,9 +28,7 @@ def test_each_quantisation_writes_a_file_with_its_parity(version_base, data_dire
         capfd, "--model", version_base, "--out", out, "--quantize", quantization, *data, "--json", "-"
     )
     assert code == 0
-    assert said.endswith(
-        f"result in {out}; next: python examples/mobile/interview.py {out}, or an app (docs/mobile.md)\n"
-    )
+    assert f"result in {out}; next: " in said
     assert not any(noise in said for noise in ("XNNPACK", "fully_quantize"))
     report = json.loads(printed)
     description = description_in(out)
@@ -55,25 +53,3 @@ def test_a_version_can_be_given_itself_and_a_base_path_means_its_highest(version
         assert printed.startswith(f"wrote version {expected} (none, ")
         assert f"to {tmp_path}/f.tflite and {tmp_path}/f.tflite.json\n" in printed
         assert description_in(tmp_path / "f.tflite")["model_version"] == expected
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (["--model", "models", "--quantize", "int8"], "--data DIR"),
-        (["--model", "models", "--data", "d"], "no --data: "),
-        (["--model", "nowhere"], "nowhere: "),
-        (["--model", "models", "--seed", "-1"], "--seed -1: "),
-        (["--model", "models", "--out", "no/f.tflite"], "--out no/f.tflite: "),
-        (["--model", "models", "--out", "models"], "--out models: "),
-    ],
-)
-def test_bad_input_is_one_line_and_leaves_no_file(version_base, tmp_path, monkeypatch, capsys, options, complaint):
-    shutil.copytree(version_base, tmp_path / "models")
-    monkeypatch.chdir(tmp_path)
-    code, printed, error = run(capsys, "--out", "f.tflite", *options)
-    assert (code, printed) == (2, "")
-    [line] = error.splitlines()
-    assert line.startswith("triage tflite: error: ")
-    assert complaint in line
-    assert [path.name for path in tmp_path.iterdir()] == ["models"]

@@ -8,7 +8,7 @@ import tensorflow as tf
 from schemas.errors import InputError
 from schemas.evidence import Evidence, Vocabulary
 from schemas.triage import Action
-from tests.builders import symptoms
+from tests.builders import arrays_of, symptoms
 from trainer.data import tfrecord
 from trainer.data.arrays import ShardReader
 from trainer.data.tfrecord import encode_example
@@ -125,3 +125,29 @@ def test_a_record_that_is_not_a_vignette_is_named_by_its_number(tmp_path, record
     shard = write_records(tmp_path / "train-00000-of-00001.tfrecord", *good, record, *good[:50])
 
     assert re.match(f"{shard}: record 4151{message}", error_of_reading([shard]))
+
+
+def _arrays(*rows):
+    """Vignettes from (signed codes, tags) rows; each has as many Red decisions as pieces of evidence."""
+    return arrays_of([[len(codes), 0, 0, 0] for codes, _ in rows], *zip(*rows, strict=True))
+
+
+def _rows(arrays):
+    rows = zip(arrays.offsets[:-1], arrays.offsets[1:], strict=True)
+    codes = [arrays.signed_codes[start:end].tolist() for start, end in rows]
+    return list(zip(codes, arrays.decision_counts[:, 0].tolist(), arrays.tags, strict=True))
+
+
+A, B, C = ([1, -2], ("x",)), ([3], ()), ([-4, 5, 6], ("y", "z"))
+
+
+def test_joined_vignettes_keep_their_own_evidence_and_tags():
+    joined = _arrays(A, B).joined(_arrays(C))
+    assert _rows(joined) == [([1, -2], 2, ("x",)), ([3], 1, ()), ([-4, 5, 6], 3, ("y", "z"))]
+    assert joined.vignette_ids.tolist() == ["v0", "v1", "v0"]
+
+
+def test_chosen_vignettes_come_in_the_order_asked_for():
+    chosen = _arrays(A, B, C).select(np.array([2, 0]))
+    assert _rows(chosen) == [([-4, 5, 6], 3, ("y", "z")), ([1, -2], 2, ("x",))]
+    assert chosen.vignette_ids.tolist() == ["v2", "v0"]

@@ -1,23 +1,11 @@
 """The figures of one agent beyond `triage evaluate` without further options, and its page."""
 
-import json
-
 import pytest
 
-import triage_cli
 from tests.builders import evaluated_with, prepared
-from trainer.config import TrainConfig
+from tests.trainer.conftest import tiny_default
 from trainer.data.tfrecord import DataDirectory
-from trainer.evaluation.metrics import episode_metrics
-from trainer.presets import preset
-from trainer.training.session import RunHooks, open_run
-
-TINY = {
-    "network": {"hidden_sizes": [8], "networks": 2},
-    "memory": {"batch_size": 4, "memory_capacity": 50},
-    "environment": {"environments": 4},
-    "loop": {"burn_in_steps": 10, "steps": 40, "evaluation_interval": 20},
-}
+from trainer.training.session import open_run
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +24,7 @@ def patients(tmp_path_factory):
             "split": "test" if number < 30 else "train",
             "tags": ["ward=a" if number % 2 else "ward=b"],
         }
-        for number in range(130)
+        for number in range(160)
     ]
     return prepared(folder, lines, folder / "vocabulary.csv")
 
@@ -44,10 +32,8 @@ def patients(tmp_path_factory):
 @pytest.fixture(scope="module")
 def job(patients, tmp_path_factory):
     """A finished run of the preset `default`, made tiny."""
-    values = {name: {**section, **TINY.get(name, {})} for name, section in preset("default").to_dict().items()}
     path = tmp_path_factory.mktemp("job")
-    hooks = RunHooks(episode_metrics)
-    open_run(path, DataDirectory.open(patients), TrainConfig.from_dict(values), hooks=hooks).train(lambda: False)
+    open_run(path, DataDirectory.open(patients), tiny_default()).train(lambda: False)
     return path
 
 
@@ -92,25 +78,3 @@ def test_the_page_says_what_does_not_fit_this_vocabulary(evaluated):
     assert "<b>Fever</b>" not in page  # a name of the vocabulary is no markup
     assert "Not played: " in page
     assert f"result in {evaluated.folder / 'report.html'}, " in evaluated.err
-
-
-@pytest.mark.usefixtures("eager")
-def test_rules_and_textbook_cases_join_the_report(job, patients, tmp_path):
-    (tmp_path / "rules.toml").write_text('[hot]\nreason = "Hot."\nurgency = "Red"\nall.present = ["fever"]\n')
-    case = {"vignette_id": "c", "title": "Hot", "category": "emergency", "allowed": ["Red"], "present": ["fever"],
-            "absent": []}  # fmt: skip
-    (tmp_path / "cases.jsonl").write_text(json.dumps(case) + "\n")
-    given = ["--job-dir", job, "--data", patients, "--orders", 2, "--rules", tmp_path / "rules.toml"]
-    report = evaluated_with(tmp_path, *given, "--cases", tmp_path / "cases.jsonl").figures
-    assert report["textbook_cases"]["with_rules"]["interview"]["categories"]["all"]["right"] == 1
-    judged = report["safety_rules"]["as_clinicians"]["by_all_but_one"]
-    assert judged["red_sensitivity"]["vignettes"] == report["as_clinicians"]["by_all_but_one"]["red_sensitivity"][
-        "vignettes"
-    ]  # fmt: skip
-
-
-def test_something_to_evaluate_on_is_needed(job, capsys):
-    assert triage_cli.main(["evaluate", "--job-dir", str(job)]) == 2
-    assert "--data" in capsys.readouterr().err
-    assert triage_cli.main(["evaluate", "--job-dir", str(job), "--cases", "c.jsonl", "--html", "r.html"]) == 2
-    assert "--html" in capsys.readouterr().err
