@@ -7,17 +7,13 @@ import pytest
 from schemas.errors import InputError
 from schemas.evidence import Vocabulary
 from schemas.triage import Action
-from tests.builders import data_directory_of, symptoms
+from tests.builders import data_directory_of
+from tests.trainer.data.arrays_test import VIGNETTES as TRAIN
+from tests.trainer.data.arrays_test import VOCABULARY
 from trainer.data.arrays import ShardReader
 from trainer.data.tfrecord import DataDirectory
 from trainer.data.vignette import Vignette
 
-VOCABULARY = symptoms(*"abcdef")
-TRAIN = [
-    Vignette("v1", ("c", "a"), ("f",), (Action.RED, Action.RED, Action.GREEN), tags=("heart",)),
-    Vignette("v2", (), ("b",), (Action.BLUE,)),
-    Vignette("été", ("d", "e", "f"), (), (Action.YELLOW,) * 255, tags=("heart", "child")),
-]
 TEST = [Vignette("v4", ("b",), (), (Action.GREEN,))]
 
 
