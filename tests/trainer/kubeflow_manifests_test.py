@@ -4,12 +4,12 @@ import json
 import os
 import pathlib
 import re
-import socket
 import subprocess
 
 import pytest
 import yaml
 
+from tests.trainer.dyqn.workers_test import free_addresses
 from trainer.commands.train import DIVERGED
 from trainer.dyqn.workers import LOST_WORKER, TF_CONFIG, place_of
 from trainer.task import BAD_INPUT
@@ -135,11 +135,7 @@ def _started(python, container, tf_config, volume):
 def _on_this_machine(tf_configs):
     """Replaces each pod's address by a free port of this machine."""
     hosts = sorted({host for text in tf_configs for group in json.loads(text)["cluster"].values() for host in group})
-    sockets = [socket.create_server(("localhost", 0)) for _ in hosts]
-    local = {host: f"localhost:{opened.getsockname()[1]}" for host, opened in zip(hosts, sockets, strict=True)}
-    for opened in sockets:
-        opened.close()
-    for host, address in local.items():
+    for host, address in zip(hosts, free_addresses(len(hosts)), strict=True):
         tf_configs = [text.replace(f'"{host}"', f'"{address}"') for text in tf_configs]
     return tf_configs
 

@@ -1,5 +1,6 @@
 """Several workers as their users have them: processes of their own, one of which is killed."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -26,13 +27,11 @@ SMALL = ["--hidden-sizes", "16", "--batch-size", "8", "--memory-capacity", "300"
          "--checkpoint-interval", "250", "--evaluation-interval", "500"]  # fmt: skip
 
 
-def _addresses(count):
-    """Ports that are free now."""
-    sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
-    ports = [opened.getsockname()[1] for opened in sockets]
-    for opened in sockets:
-        opened.close()
-    return [f"localhost:{port}" for port in ports]
+def free_addresses(count):
+    """Addresses of this machine whose ports are free now."""
+    with contextlib.ExitStack() as opened:
+        servers = [opened.enter_context(socket.create_server(("localhost", 0))) for _ in range(count)]
+        return [f"localhost:{server.getsockname()[1]}" for server in servers]
 
 
 def _tf_config(addresses, index):
@@ -52,7 +51,7 @@ def _command(data, job, steps=1500):
 
 
 def _train_together(python, data, job, steps=1500):
-    addresses = _addresses(2)
+    addresses = free_addresses(2)
     started = [
         _start(python, _command(data, job, steps), _tf_config(addresses, index), stderr=subprocess.PIPE)
         for index in range(2)
@@ -118,7 +117,7 @@ workers.leave()
 
 @pytest.mark.slow
 def test_a_worker_that_has_its_last_sum_ends_only_when_the_others_have_theirs(python):
-    addresses, pipes = _addresses(2), {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    addresses, pipes = free_addresses(2), {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     chief, other = (_start(python, ["-c", _LEAVING], _tf_config(addresses, index), **pipes) for index in range(2))
     assert chief.stdout.readline() == other.stdout.readline() == "[10, 11]\n"
     with pytest.raises(subprocess.TimeoutExpired):
@@ -129,7 +128,7 @@ def test_a_worker_that_has_its_last_sum_ends_only_when_the_others_have_theirs(py
 
 @pytest.mark.slow
 def test_workers_exchange_take_means_learn_from_both_batches_and_notice_a_loss(python):
-    addresses = _addresses(2)
+    addresses = free_addresses(2)
     command = ["-c", _TOGETHER, str(pathlib.Path(__file__).parent)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     started = [_start(python, command, _tf_config(addresses, index), **pipes) for index in range(2)]
@@ -251,7 +250,7 @@ class _JobController:
 def test_workers_started_again_end_with_the_weights_of_a_run_without_a_loss(
     python, together, data_directory, tmp_path, lost, number
 ):
-    job, addresses = tmp_path / "job", _addresses(2)
+    job, addresses = tmp_path / "job", free_addresses(2)
     commands = [(_command(data_directory, job), _tf_config(addresses, index)) for index in range(2)]
     controller = _JobController(python, commands)
     try:
