@@ -87,18 +87,25 @@ def calibration(pairs: Pairs, seed: int) -> Calibration:
     return Calibration(curve, predicted, observed, gap, _widened(error), brier)
 
 
-def q_value_figures(q: np.ndarray, decision_counts: np.ndarray, seed: int) -> dict[str, Any]:
-    """Returns the calibration of the Q-values of the best decisions, see `best_decision_pairs`."""
-    return {"best_decision": calibration(best_decision_pairs(q, decision_counts), seed)}
+def figures(heads: Heads, decisions: np.ndarray, decision_counts: np.ndarray, seed: int) -> dict[str, Any]:
+    """Returns the calibration of what an agent says of its decisions, the others as None.
 
-
-def probability_figures(heads: Heads, decisions: np.ndarray, decision_counts: np.ndarray, seed: int) -> dict[str, Any]:
-    """Returns the calibration of P(appropriate) and P(safe): of the agent's own decision, and of all four."""
-    parts = {
-        "own_decision": probability_pairs(heads, decisions, decision_counts),
-        "every_decision": every_probability_pairs(heads, decision_counts),
-    }
-    return {part: {name: calibration(each, seed) for name, each in pairs.items()} for part, pairs in parts.items()}
+    Returns:
+        `probabilities`: P(appropriate) and P(safe), of the agent's own decision and of all four. Or `calibration`: the
+        Q-values of the best decisions of an agent without probabilities; those of others are utilities.
+    """
+    found: dict[str, Any] = {"calibration": None, "probabilities": None}
+    if "safe" in heads:
+        parts = {
+            "own_decision": probability_pairs(heads, decisions, decision_counts),
+            "every_decision": every_probability_pairs(heads, decision_counts),
+        }
+        found["probabilities"] = {
+            part: {name: calibration(each, seed) for name, each in pairs.items()} for part, pairs in parts.items()
+        }
+    elif "q" in heads:
+        found["calibration"] = {"best_decision": calibration(best_decision_pairs(heads["q"], decision_counts), seed)}
+    return found
 
 
 def _bin_sums(pairs: Pairs) -> np.ndarray:

@@ -97,9 +97,9 @@ class AgentFigures(NamedTuple):
     """See `agreement.agent_agreement`."""
     confusion: Confusion
     calibration: Mapping[str, Any] | None
-    """See `calibration.q_value_figures`; None for an agent without Q-values."""
+    """See `calibration.figures`; None for an agent without Q-values, or with probabilities."""
     probabilities: Mapping[str, Mapping[str, Calibration]] | None
-    """See `calibration.probability_figures`; None for an agent without probabilities."""
+    """See `calibration.figures`; None for an agent without probabilities."""
     slices: list[SliceFigures]
 
 

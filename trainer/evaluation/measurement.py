@@ -50,10 +50,7 @@ def agent_figures(outcomes: Outcomes, vignettes: VignetteArrays, seed: int) -> A
         agent=metrics.summary(values, seed),
         agreement=agreement.agent_agreement(outcomes.decisions, counts, seed),
         confusion=Confusion("clinicians", "agent", DECISION_LABELS, confusion.tolist()),
-        calibration=calibration.q_value_figures(heads["q"], counts, seed) if "q" in heads else None,
-        probabilities=calibration.probability_figures(heads, outcomes.decisions, counts, seed)
-        if "safe" in heads
-        else None,
+        **calibration.figures(heads, outcomes.decisions, counts, seed),
         slices=slices.slice_figures(values, groups, seed),
     )
 

@@ -122,7 +122,7 @@ def calibration(report: AgentReport) -> Table | None:
     for part, text in (("own_decision", "of its decision"), ("every_decision", "of all four")):
         for name, calibrated in (report.probabilities or {}).get(part, {}).items():
             said[f"P({name}) {text}"] = calibrated
-    if report.calibration is not None and not said:
+    if report.calibration is not None:
         said["Q-value of its decision"] = report.calibration["best_decision"]
     rows = tuple(
         (name, f"{each.predicted.mean:.3f}", f"{each.observed.mean:.3f}", bracketed(each.expected_calibration_error),

@@ -57,6 +57,9 @@ def test_the_probabilities_of_every_decision_are_pairs_of_their_own():
     np.testing.assert_array_equal(pairs["appropriate"].observed[:, 0], [1, 1, 0, 0])
     np.testing.assert_array_equal(pairs["safe"].predicted[:, 0], [1.0, 0.95, 0.4, 0.2])
     np.testing.assert_array_equal(pairs["safe"].observed[:, 0], [1, 1, 0, 0])
-    figures = calibration.probability_figures(heads, np.array([[1]]), np.array([[1, 2, 0, 0]]), seed=0)
+    heads["q"] = np.ones([1, 1, 5])  # utilities, which are not calibrated
+    found = calibration.figures(heads, np.array([[1]]), np.array([[1, 2, 0, 0]]), seed=0)
+    assert found["calibration"] is None
+    figures = found["probabilities"]
     assert figures["own_decision"]["appropriate"].predicted.mean == pytest.approx(0.9)
     assert figures["every_decision"]["appropriate"].predicted.mean == pytest.approx(1.3 / 4)
