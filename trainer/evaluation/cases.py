@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from schemas.triage import TRIAGE_DECISIONS, Action
+from schemas.triage import Action
 from trainer.data.textbook_case import CATEGORIES, EMERGENCY, TextbookCase
 
 RIGHT, TOO_LATE, TOO_EARLY = "right", "too_late", "too_early"
@@ -26,13 +26,12 @@ WITHOUT, WITH = "without_rules", "with_rules"
 
 
 class Counted(NamedTuple):
-    """A number of cases, of each verdict on them, and of each decision, by its label."""
+    """A number of cases, and of each verdict on them."""
 
     cases: int
     right: int
     too_late: int
     too_early: int
-    decisions: dict[str, int]
 
 
 class Miss(NamedTuple):
@@ -134,10 +133,7 @@ def _results(pairs: Sequence[tuple[TextbookCase, Action]]) -> CaseResults:
 
 def _counted(pairs: Sequence[tuple[TextbookCase, Action]]) -> Counted:
     verdicts = [verdict(case, decision) for case, decision in pairs]
-    decided = [decision for _, decision in pairs]
-    right, too_late, too_early = (verdicts.count(name) for name in (RIGHT, TOO_LATE, TOO_EARLY))
-    labels = {colour.label: decided.count(colour) for colour in TRIAGE_DECISIONS}
-    return Counted(len(pairs), right, too_late, too_early, labels)
+    return Counted(len(pairs), *map(verdicts.count, (RIGHT, TOO_LATE, TOO_EARLY)))
 
 
 def later_emergencies(cases: Sequence[TextbookCase], new: CaseDecisions, before: CaseDecisions) -> list[Later]:

@@ -60,7 +60,7 @@ def _slice(by, value, vignettes, safety):
 
 
 def _cases(right):
-    counts = dict.fromkeys(("emergency", "self_care", "all"), Counted(3, right, 3 - right, 0, {}))
+    counts = dict.fromkeys(("emergency", "self_care", "all"), Counted(3, right, 3 - right, 0))
     miss = Miss("stroke", "Stroke at noon", "emergency", ["Red"], "Green", "too_late")
     reading = CaseResults(counts, [] if right == 3 else [miss])
     return CaseFigures(reading, reading, 4.0)
