@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-# What TensorFlow puts before and behind the message of an operation.
-_OPERATION = re.compile(r"\{\{(?:function_)?node [^}]*\}\}|\[Op:\w+\].*")
+# What TensorFlow puts before and behind the message of an operation, or on a line above it.
+_OPERATION = re.compile(r"\{\{(?:function_)?node [^}]*\}\}|\[Op:\w+\].*|^Graph execution error:$")
 SHOWN_CHARACTERS = 60
 """Of a text in a message."""
 

@@ -14,7 +14,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 
 from schemas import directories, features, parity
-from schemas.errors import InputError
+from schemas.errors import InputError, first_line
 from serving.engine.engine import EncodingEngine, Engine
 from serving.engine.litert import MOST_ASKED, MOST_STATES, InterpreterPool, ask_each, read_litert_model
 from triage_runtime.litert import LiteRtModel
@@ -51,7 +51,8 @@ class SavedModelEngine(EncodingEngine):
         try:
             self._load(folder)
         except Exception as error:  # TensorFlow raises ValueError, KeyError and others for a half-written model
-            raise InputError(f"{folder}: cannot load the SavedModel: export the model again: {error}") from error
+            reason = first_line(error)
+            raise InputError(f"{folder}: cannot load the SavedModel: export the model again: {reason}") from error
         for name in (features.SERVING_DEFAULT, features.STATE):
             if name not in self.signatures:
                 raise InputError(f"{folder}: no signature {name!r}: expected a model from `triage export`")

@@ -4,7 +4,7 @@ from schemas.errors import first_line
 
 
 class MessageError(Exception):
-    message = "\nshape mismatch\n\t[[node]]"
+    message = "Graph execution error:\n\nshape mismatch\n\t[[node]]"
 
 
 @pytest.mark.parametrize(
