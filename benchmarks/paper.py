@@ -17,8 +17,8 @@ sys.path[:0] = [str(ROOT)]
 
 import trainer  # noqa: F401  # isort: skip  # before TensorFlow, as its legacy-Keras switch demands
 
-import triage_cli
 from benchmarks import records
+from benchmarks.quality import run, simulated
 from triage_runtime.storage.whole_file import read_json
 
 SEED, TRAIN, TEST = 0, 1_248, 1_000
@@ -30,19 +30,9 @@ def main() -> None:
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of data and agents")
     records.add_argument(parser)
     given = parser.parse_args()
-    data, study = given.work / "data", given.work / "study"
-    if not data.exists():
-        sizes = ("--vignettes", TRAIN + TEST, "--test-fraction", f"{TEST}/{TRAIN + TEST}")
-        run("simulate", *sizes, "--seed", SEED, "--out", data)
-    run("reproduce", "--data", data, "--out", study, "--folds", 0)
+    data, study = simulated(given.work / "data", TRAIN, TEST, SEED), given.work / "study"
+    run("reproduce", "--data", data.path, "--out", study, "--folds", 0)
     records.write(given.results, "paper", figures(read_json(study / "results.json")), SEED)
-
-
-def run(*words: object) -> None:
-    """Runs a command of the package in this process."""
-    code = triage_cli.main([str(word) for word in words])
-    if code:
-        raise SystemExit(code)
 
 
 def figures(results: Mapping[str, Any]) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def on_cards(folder: pathlib.Path, seed: int) -> dict[str, Any]:
     """Returns the figures of an agent of written vignettes, with theirs, in interviews and on textbook cases."""
-    data = simulated(folder / CARDS, TRAIN, seed)
+    data = simulated(folder / CARDS, TRAIN, TEST, seed)
     trained, training = agent(data, folder / f"{CARDS}-job")
     trees = forest_of(data)
     return {
@@ -118,7 +118,7 @@ def on_cards(folder: pathlib.Path, seed: int) -> dict[str, Any]:
 
 def on_fewer_cards(train: int, folder: pathlib.Path, seed: int) -> dict[str, Any]:
     """Returns the figures of an agent of `train` written vignettes on others of these."""
-    data = simulated(folder / f"{CARDS}-{train}", train, seed)
+    data = simulated(folder / f"{CARDS}-{train}", train, TEST, seed)
     trained, training = agent(data, folder / f"{CARDS}-{train}-job")
     own = on_vignettes(trained, forest_of(data), data.read("test", names=False))
     return {"vignettes": sizes(data), "training": training, "own": own}
@@ -126,7 +126,7 @@ def on_fewer_cards(train: int, folder: pathlib.Path, seed: int) -> dict[str, Any
 
 def on_whole(folder: pathlib.Path, seed: int) -> dict[str, Any]:
     """Returns the figures of an agent of complete patients in interviews with others, and on textbook cases."""
-    data = simulated(folder / WHOLE, TRAIN, seed, "--whole-patient")
+    data = simulated(folder / WHOLE, TRAIN, TEST, seed, "--whole-patient")
     trained, training = agent(data, folder / f"{WHOLE}-job")
     learned = at_home(data.read("train", names=False), trained.vocabulary)
     played, ends = interviewed(trained, learned, NO_RULES)[:2]
@@ -180,11 +180,11 @@ PARTS: dict[str, Callable[[pathlib.Path, int], dict[str, Any]]] = {
 }
 
 
-def simulated(path: pathlib.Path, train: int, seed: int, *options: str) -> DataDirectory:
+def simulated(path: pathlib.Path, train: int, test: int, seed: int, *options: str) -> DataDirectory:
     """Returns the data directory at `path`, made by `triage simulate` unless it is there."""
     if not path.exists():
-        share = Fraction(TEST, train + TEST)
-        run("simulate", "--vignettes", train + TEST, "--test-fraction", share, "--seed", seed, "--out", path, *options)
+        share = Fraction(test, train + test)
+        run("simulate", "--vignettes", train + test, "--test-fraction", share, "--seed", seed, "--out", path, *options)
     return DataDirectory.open(path)
 
 
