@@ -150,6 +150,7 @@ def ask_complaint(known: KnownEvidence, vocabulary: Vocabulary, read: Callable[[
         offered = {number: number.replace("_", " ").replace("=", " ") for number in search.numbers(line)}
         said = set[str]().union(*map(vocabulary.bands.codes_of, offered))  # by these numbers
         found = [entry for entry in search.find(line) if entry.code not in said][:_OFFERED]
+        names = [*offered, *(entry.name for entry in found)]
         offered |= {entry.code: f"{entry.name} ({entry.code})" for entry in found}
         if not offered:
             line = typed(f"No match: try another word for it. {IN_DANGER}\n{_COMPLAINT}")
@@ -157,7 +158,6 @@ def ask_complaint(known: KnownEvidence, vocabulary: Vocabulary, read: Callable[[
         codes = {str(number): code for number, code in enumerate(offered, start=1)}
         choices = "   ".join(f"{number} {offered[code]}" for number, code in codes.items())
         line = typed(f"   {choices}   (one or more numbers, or other words): ")
-        names = [vocabulary[vocabulary.index(code)].name if code in vocabulary else code for code in offered]
         while (picked := _numbers(line, names)) and all(map(str.isdecimal, picked)):
             if codes.keys() >= {*picked}:
                 line = " ".join(code for number, code in codes.items() if number in picked)
