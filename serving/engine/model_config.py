@@ -40,7 +40,7 @@ class ModelConfig:
 
     Attributes:
         name: by which requests choose it.
-        base_path: directory with a folder for each version, local or in an object store, there without a slash behind.
+        base_path: directory with a folder for each version, local or, without a slash at the end, in an object store.
         policy: which versions to load.
         labels: the version that each label names.
     """

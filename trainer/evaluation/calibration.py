@@ -88,7 +88,7 @@ def calibration(pairs: Pairs, seed: int) -> Calibration:
 
 
 def figures(heads: Heads, decisions: np.ndarray, decision_counts: np.ndarray, seed: int) -> dict[str, Any]:
-    """Returns the calibration of what an agent says of its decisions, the others as None.
+    """Returns the calibration of what an agent says of its decisions; None for what it does not say.
 
     Returns:
         `probabilities`: P(appropriate) and P(safe), of the agent's own decision and of all four. Or `calibration`: the

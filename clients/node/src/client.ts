@@ -148,7 +148,7 @@ export class TriageClient {
   }
 }
 
-/** Returns a message as it is; throws a TypeError for what is none, such as what `evidenceState` makes one from. */
+/** Returns a message as it is; throws a TypeError for anything else, such as the argument of `evidenceState`. */
 function checked(state: EvidenceState): EvidenceState {
   options("state", state, ["evidence", "questionsAsked", "noMoreEvidence", "maxQuestions"]);
   return state;
