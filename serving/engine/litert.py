@@ -43,14 +43,17 @@ class InterpreterPool:
         self.asks = first.asks
         """Whether the file has the signature `questions`."""
         # None stands for an interpreter not made yet. The last entry is taken first, so none is made needlessly.
-        self._idle: queue.LifoQueue[LiteRtModel | None] = queue.LifoQueue()
+        self._idle: queue.LifoQueue[LiteRtModel | None] = queue.LifoQueue(places)
         for model in [*[None] * (places - 1), first]:
             self._idle.put(model)
 
     @property
     def brief(self) -> bool:
-        """Whether the network is so small that LiteRT answers one state faster than a thread takes over."""
-        return len(self._content) <= BRIEF_BYTES
+        """Whether LiteRT answers one state faster than a thread takes over.
+
+        The network must be small, and no interpreter in use: the event loop must neither wait for one nor make another.
+        """
+        return len(self._content) <= BRIEF_BYTES and self._idle.full()
 
     @contextlib.contextmanager
     def lent(self, wait: bool = True) -> Iterator[LiteRtModel]:

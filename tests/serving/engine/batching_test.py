@@ -367,6 +367,21 @@ def test_a_lone_call_that_is_given_up_before_it_runs_holds_nobody_up(loop):
     assert len(engine.runs) == 1
 
 
+def test_a_run_that_is_no_longer_brief_in_its_turn_is_done_in_a_thread(loop):
+    engine = GatedEngine(brief=True)
+    front = batched(engine).front
+
+    async def ask():
+        task = asyncio.ensure_future(front.answer([FEVER]))
+        await asyncio.sleep(0)
+        engine.brief = False
+        return await task
+
+    engine.let()
+    assert len(loop.run(ask())) == 1
+    assert LOOP not in engine.threads
+
+
 @pytest.mark.parametrize("on_the_loop", [False, True])
 def test_only_the_caller_refers_to_an_error(loop, on_the_loop):
     engine = AwayEngine()

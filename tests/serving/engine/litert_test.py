@@ -218,6 +218,12 @@ def test_a_network_whose_weights_take_long_to_read_is_not_brief(litert_engine, m
     assert not litert_engine.brief
 
 
+def test_a_run_is_not_brief_while_an_interpreter_is_in_use(litert_engine):
+    with litert_engine.litert.lent():
+        assert not litert_engine.brief
+    assert litert_engine.brief
+
+
 def test_where_litert_fails_the_saved_model_answers_from_then_on(whole, monkeypatch, caplog):
     states = [state_message(["a"], ["b"])]
     monkeypatch.setattr(whole, "litert", whole.litert)  # and so back again, after the test
