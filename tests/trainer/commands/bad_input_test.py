@@ -1,4 +1,4 @@
-"""What a command cannot use: one line that says what, exit code 2, and no file."""
+"""What a command cannot use: one line that says what, exit code 2, and neither file nor folder."""
 
 import re
 
@@ -37,7 +37,7 @@ CALLS = {
         ("--folds 3 --fold 3", "--fold 3: "),
         ("--folds 41 --fold 0", "--folds 41: "),
     ],
-    "train --data data --job-dir new": [
+    "train --data data --job-dir begun": [
         ("--batch-size 0", "batch_size"),
         ("--batch-size many", "--batch-size"),
         ("--config missing.json", "missing.json"),
@@ -107,8 +107,10 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def place(data_directory, version_base, tmp_path_factory):
-    """A folder with data, a job, models and `FILES`."""
+    """A folder with data, a job, models and `FILES`, and two empty folders, as training and an export make theirs."""
     place = tmp_path_factory.mktemp("place")
+    for name in ("begun", "base"):
+        (place / name).mkdir()
     vocabulary = DataDirectory.open(data_directory).vocabulary
     config = TrainConfig.from_dict({"network": {"hidden_sizes": [1]}})
     job_of(place / "job", network_of(([[0]] * 12, 0), ([[0] * 5], 0)), vocabulary, config)
@@ -121,20 +123,20 @@ def place(data_directory, version_base, tmp_path_factory):
 
 
 def ended(command, place, monkeypatch, capsys):
-    """Runs a command in the place, where it makes no file; returns its exit code and what it says."""
+    """Runs a command in the place, where it makes nothing; returns its exit code and what it says."""
     monkeypatch.chdir(place)
-    before = files_in(place)
+    before = inside(place)
     try:
         code = triage_cli.main(command.split())
     except SystemExit as ended:  # argparse's own
         code = ended.code
-    assert files_in(place) == before
+    assert inside(place) == before
     return code, capsys.readouterr().err.splitlines()
 
 
-def files_in(place):
-    """The files below a folder, but for the locks of job directories."""
-    return sorted(path for path in place.rglob("*") if path.is_file() and path.name != "lock")
+def inside(place):
+    """What is below a folder, but for the locks of job directories."""
+    return sorted(path for path in place.rglob("*") if path.name != "lock")
 
 
 @pytest.mark.parametrize(
