@@ -205,7 +205,9 @@ def test_the_app_examples_name_an_interpreter_and_the_signatures_and_tensors_of_
         expected = [sizes.get(size) or int(size) for size in shape.split(", ")]
         assert there[side, name] == {"dtype": dtype, "shape": expected}, name
     named = {(side, name) for name, side, _, _ in said}
-    assert {each for each in there if each[0] == "input"} | {("output", "next"), ("output", "question_codes")} < named
+    assert {each for each in there if each[0] == "input"} | {
+        ("output", name) for name in ("next", "question_codes", "question_together")
+    } < named
 
 
 def test_the_keys_that_the_app_examples_read_are_in_the_description(file):

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import inspect
 import math
 import socket
 
@@ -161,6 +162,11 @@ def test_a_call_and_an_interview_may_have_deadlines_of_their_own_and_never_none(
         call(client, timeout_seconds=0.2)
     with pytest.raises(ValueError, match="timeout_seconds"):
         call(client, timeout_seconds=float("inf"))
+
+
+@pytest.mark.parametrize("client", [TriageClient, AsyncTriageClient])
+def test_the_deadline_is_two_seconds_where_none_is_given(client):
+    assert inspect.signature(client).parameters["timeout_seconds"].default == 2.0
 
 
 def test_a_task_that_is_cancelled_is_cancelled(silent):

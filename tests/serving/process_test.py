@@ -33,6 +33,7 @@ def test_a_signal_delivered_to_another_thread_is_returned_too():
     thread.start()
     waiting.set()
     assert signals.wait() == signal.SIGTERM
+    assert {signal.getsignal(caught) for caught in (signal.SIGTERM, signal.SIGINT)} == {signal.SIG_DFL}
     handed.set()
     thread.join()
 

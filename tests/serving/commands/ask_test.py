@@ -63,6 +63,19 @@ def test_an_answer_says_why_where_that_is_asked_for(ask):
     assert "enough for Red: chest_pain\n" in output
 
 
+def test_rules_and_novelty_are_told_where_a_rule_fired_and_the_evidence_is_novel(guarded_base_path, capsys):
+    with served(guarded_base_path) as server:
+
+        def told(*evidence):
+            assert triage_cli.main(["ask", "--server", server.address, "--timeout", "60", *evidence]) == 0
+            return capsys.readouterr().out
+
+        hot = told("--present", "fever", "smoker")
+        assert re.search(r"hot_smoker .*Yellow.*Red.*: Fever in a smoker\.", hot)
+        assert "(novelty 1.000)" in hot
+        assert not re.search("rule|novelty", told("--absent", "smoker"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

@@ -20,7 +20,9 @@ def test_the_port_opens_http_to_the_container(monkeypatch):
     assert (parsed.http_port, parsed.http_host, parsed.insecure) == (8080, "0.0.0.0", True)  # noqa: S104
     assert parsed.host == "127.0.0.1"
     assert parsed.model_base_path == "gs://bucket/models"
-    assert parser.parse_args(["--http-port", "9090"]).http_port == 9090
+    given = parser.parse_args(["--http-port", "9090", "--model-base-path", "/mnt/models"])
+    command.check(given)
+    assert (given.http_port, given.model_base_path) == (9090, "/mnt/models")
 
 
 def test_plain_text_for_http_opens_no_plain_text_for_grpc(monkeypatch, capsys):

@@ -30,6 +30,12 @@ def test_what_is_said_together_is_one_question_and_is_taken_back_at_once():
     assert (corrected.questions_asked, corrected.without_last().codes) == (3, CASE.codes | {"stiff_neck"})
 
 
+def test_a_page_gives_back_the_case_that_it_carries_and_of_an_empty_one_nothing_is_taken_back():
+    for case in (CASE.ending(), Case((Statement("fièvre'", PRESENT, True),))):
+        assert Case.parse(case.to_text()) == case
+    assert Case.parse("") == Case().without_last() == Case()
+
+
 @pytest.mark.parametrize(
     "text",
     [

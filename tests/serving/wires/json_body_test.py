@@ -88,6 +88,8 @@ def test_too_many_keys_are_refused(read):
         (READERS["typed"], b'{"questions_asked": 3.5}', "questions_asked", "WRONG_TYPE"),
         (READERS["typed"], b'{"questions_asked": 2147483648}', "questions_asked", "WRONG_TYPE"),
         (READERS["typed"], b'{"explain": 1}', "explain", "WRONG_TYPE"),
+        (READERS["typed"], b'{"questions": "3"}', "questions", "WRONG_TYPE"),
+        (READERS["typed"], b'{"not_to_ask": "e2"}', "not_to_ask", "WRONG_TYPE"),
         (READERS["typed"], b"3", "body", "WRONG_TYPE"),
         (BATCH, b'{"states": [{}, {"present": ["a", 3]}]}', "states[1].present[1]", "WRONG_TYPE"),
         (BATCH, b'{"states": [{}, 3]}', "states[1]", "WRONG_TYPE"),

@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 
 import numpy as np
@@ -35,7 +36,7 @@ def report(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
-def test_figures_are_of_all_vignettes(directory, capsys):
+def test_figures_are_of_all_vignettes(directory, capsys, tmp_path):
     both = report(capsys, directory)
     assert both["figures"]["symptoms"] == {
         "mean": pytest.approx(8 / 3),  # 3, 1, 4
@@ -48,6 +49,9 @@ def test_figures_are_of_all_vignettes(directory, capsys):
     assert both["figures"]["inter_expert_safety"]["vignettes"] == 2
     assert both["splits"] == ["train", "test"]
     assert both["paper"]["figures"]["symptoms"] == PAPER.figures["symptoms"]._asdict()
+    assert stats(directory, "--json", tmp_path / "figures.json") == 0
+    assert re.search(r"2\.67 \(1\.53\) .*6\.15 \(2\.60\)", capsys.readouterr().out)
+    assert json.loads((tmp_path / "figures.json").read_text()) == both
 
 
 def test_no_vignettes_have_no_figures(tmp_path, capsys):
