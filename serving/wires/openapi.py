@@ -66,7 +66,8 @@ _MEANINGS = {
     "TriageResponse.best_triage": "the best triage decision on what is known",
     "TriageResponse.forced": "asking was not possible",
     "TriageResponse.unknown_codes": "codes that the model does not know, which the decision ignores",
-    "TriageResponse.conflicting_codes": "codes both present and absent, which are ignored, or contradicting each other",
+    "TriageResponse.conflicting_codes": "codes that are both present and absent, which the decision ignores, or that "
+    "contradict each other",
     "TriageResponse.next": "what comes next: ask a question, decide by best_triage, or hand over to a person",
     "TriageResponse.deferred": "why the case is handed over to a person; only with defer_below",
     "NextQuestion.code": "the evidence that a yes makes present, and a no absent",

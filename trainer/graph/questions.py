@@ -32,8 +32,7 @@ times that of all patients.
 What similar patients have less often has little to do with their complaint, such as acne with an injured ankle.
 """
 ORDER = 2
-"""Version of the choice of questions. Raise it with each change, so that no promise about other questions is repeated.
-"""
+"""Version of the choice of questions. Raise it with each change, as a promise holds for one choice alone."""
 _OPENING, _RULE, _SIGN = 1_000.0, 100.0, 10.0
 """Ranks of what comes first, all above any information in bits."""
 _NEVER = -1.0  # below any information
