@@ -352,14 +352,19 @@ def test_a_lone_call_waits_for_the_run_that_a_caller_left_behind(loop):
     assert LOOP not in engine.threads
 
 
+async def waiting_for_its_turn(front):
+    """Returns a lone call that runs on the event loop in its next turn."""
+    task = asyncio.ensure_future(front.answer([FEVER]))
+    await asyncio.sleep(0)
+    return task
+
+
 def test_a_lone_call_that_is_given_up_before_it_runs_holds_nobody_up(loop):
     engine = GatedEngine(brief=True)
     front = batched(engine).front
 
     async def give_up():
-        task = asyncio.ensure_future(front.answer([FEVER]))
-        await asyncio.sleep(0)
-        task.cancel()
+        (await waiting_for_its_turn(front)).cancel()
 
     engine.let()
     loop.run(give_up())
@@ -372,8 +377,7 @@ def test_a_run_that_is_no_longer_brief_in_its_turn_is_done_in_a_thread(loop):
     front = batched(engine).front
 
     async def ask():
-        task = asyncio.ensure_future(front.answer([FEVER]))
-        await asyncio.sleep(0)
+        task = await waiting_for_its_turn(front)
         engine.brief = False
         return await task
 
